@@ -1,0 +1,1 @@
+"""Frames in, numbers and pictures out. Nothing here reads log text."""

@@ -1,0 +1,49 @@
+"""The shape of a transformer, as far as it is known: what the formulas and the parameter count need.
+
+Comes in: quantities by glossary name. Goes out: a frozen record in which unknown is None. Nothing is guessed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """Sizes of a decoder-only transformer by glossary name; None is unknown.
+
+    ``num_experts`` None means a dense model. ``num_moe_layers`` counts layers with experts among ``num_layers``.
+    """
+
+    num_layers: int | None = None
+    hidden_size: int | None = None
+    ffn_hidden_size: int | None = None
+    gated_linear_unit: bool | None = None
+    num_attention_heads: int | None = None
+    num_query_groups: int | None = None
+    kv_channels: int | None = None
+    padded_vocab_size: int | None = None
+    untie_embeddings_and_output_weights: bool | None = None
+    num_experts: int | None = None
+    moe_router_topk: int | None = None
+    moe_ffn_hidden_size: int | None = None
+    moe_shared_expert_intermediate_size: int | None = None
+    num_moe_layers: int | None = None
+    multi_latent_attention: bool | None = None
+    q_lora_rank: int | None = None
+    kv_lora_rank: int | None = None
+    qk_head_dim: int | None = None
+    qk_pos_emb_head_dim: int | None = None
+    v_head_dim: int | None = None
+    mtp_num_layers: int | None = None
+
+    @classmethod
+    def from_quantities(cls, quantities: Mapping[str, Any]) -> ModelShape:
+        """Take the sizes among ``quantities`` (glossary name to value) and leave the rest."""
+        return cls(**{f.name: quantities[f.name] for f in fields(cls) if quantities.get(f.name) is not None})
+
+    def missing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of ``names`` that are unknown."""
+        return tuple(n for n in names if getattr(self, n) is None)

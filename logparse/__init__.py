@@ -1,0 +1,1 @@
+"""Read the text log of a large-model training run."""

@@ -1,0 +1,61 @@
+"""Every error a user can meet. Each says the problem, where it is, and what to try.
+
+LogparseError
+├── UsageError          exit 2: flags that contradict each other, a name nobody knows
+├── InputError          exit 2: a file that is missing, unreadable or not a log
+├── NoStepLineError     exit 3: text without one line of a known format
+└── InsufficientDataError  exit 4: too little data for a verdict
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class LogparseError(Exception):
+    """Base of all expected errors; caught once, at the top of the command line."""
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, problem: str, *, where: str | None = None, remedy: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.where = where
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        lines = [self.problem]
+        if self.where:
+            lines.append(f"  where: {self.where}")
+        if self.remedy:
+            lines.append(f"  try:   {self.remedy}")
+        return "\n".join(lines)
+
+
+class UsageError(LogparseError):
+    """The command was called with something it cannot use."""
+
+
+class InputError(LogparseError):
+    """A file cannot be read as a log."""
+
+
+class NoStepLineError(LogparseError):
+    """The text was read, and no line of it is a step line of a known format."""
+
+    exit_code = 3
+
+
+class InsufficientDataError(LogparseError):
+    """There is too little data for the verdict that was asked for."""
+
+    exit_code = 4
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str], remedy: str) -> UsageError:
+    """Make the error for a name that is in no table, with its nearest neighbours in the remedy."""
+    near = difflib.get_close_matches(name.lower(), {k.lower(): k for k in known}, n=4, cutoff=0.5)
+    hint = f"did you mean {', '.join(near)}? " if near else ""
+    return UsageError(f"unknown {kind} {name!r}", remedy=hint + remedy)

@@ -1,0 +1,175 @@
+"""The glossary as code: every column of every frame and every quantity of a run, with unit and meaning.
+
+Names are said here once; frames, charts, tables, flags and documents take them from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a frame."""
+
+    name: str
+    dtype: pl.DataType
+    unit: str
+    meaning: str
+
+
+FLOAT, INT, BOOL, TEXT, TIME = pl.Float64(), pl.Int64(), pl.Boolean(), pl.String(), pl.Datetime("us")
+
+# One row per printed step line, in order of appearance.
+DECODED_COLUMNS = (
+    Column("run", TEXT, "", "name of the run"),
+    Column("source", TEXT, "", "file the line is in"),
+    Column("line_number", INT, "", "line of that file, counted from 1"),
+    Column("timestamp", TIME, "", "clock printed before the step line, zone unknown"),
+    Column("step", INT, "step", "optimizer step, counted from the start of training"),
+    Column("train_steps", INT, "step", "steps the run was asked to do"),
+    Column("epoch", INT, "", "epoch as printed"),
+    Column("step_in_epoch", INT, "step", "step within the epoch as printed"),
+    Column("steps_per_epoch", INT, "step", "steps of one epoch as printed"),
+    Column("elapsed_time_per_iteration_ms", FLOAT, "ms", "time of one optimizer step as the log printed it"),
+    Column("global_batch_size", INT, "samples", "samples of one optimizer step over all devices"),
+    Column("seq_length", INT, "tokens", "sequence length printed on the line"),
+    Column("consumed_samples", INT, "samples", "samples since the start of training"),
+    Column("consumed_tokens", INT, "tokens", "tokens since the start of training"),
+    Column("loss", FLOAT, "", "training loss"),
+    Column("load_balancing_loss", FLOAT, "", "router balance loss of a mixture of experts"),
+    Column("mtp_loss", FLOAT, "", "loss of multi-token prediction, first depth"),
+    Column("learning_rate", FLOAT, "", "learning rate"),
+    Column("loss_scale", FLOAT, "", "factor that keeps fp16 gradients in range"),
+    Column("grad_norm", FLOAT, "", "norm of the gradients before clipping"),
+    Column("params_norm", FLOAT, "", "norm of the parameters"),
+    Column("num_zeros", FLOAT, "", "zeros in the gradients"),
+    Column("skipped_iterations", INT, "steps", "steps of this row whose update was skipped"),
+    Column("nan_iterations", INT, "steps", "steps of this row with a NaN"),
+    Column("overflow", BOOL, "", "gradients overflowed and the update was skipped"),
+    Column("logged_samples_per_second", FLOAT, "samples/s", "samples/s of all devices, as printed"),
+    Column("logged_samples_per_second_per_device", FLOAT, "samples/s/p", "samples/s/p as printed"),
+    Column("logged_tokens_per_second", FLOAT, "tokens/s", "tokens/s of all devices, as printed"),
+    Column("logged_tokens_per_second_per_device", FLOAT, "tokens/s/p", "tokens/s/p as printed"),
+    Column("logged_tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "TFLOP/s/p as printed, by the log's own formula"),
+    Column("logged_measured_tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "counted by operator, no recompute"),
+    Column("logged_measured_hardware_tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "counted, with recompute"),
+    Column("logged_mfu", FLOAT, "ratio", "MFU as printed, against the peak the framework assumed"),
+    Column("logged_hfu", FLOAT, "ratio", "HFU as printed, against the peak the framework assumed"),
+    Column("core_attention_ratio", FLOAT, "ratio", "share of the full attention matrix that was computed"),
+    Column("energy_per_device_joules", FLOAT, "J", "energy of one step on one device"),
+    Column("power_per_device_watts", FLOAT, "W", "mean power of one device"),
+    Column("max_memory_allocated_bytes", FLOAT, "bytes", "largest memory allocated on a device"),
+    Column("max_memory_reserved_bytes", FLOAT, "bytes", "largest memory reserved on a device"),
+)
+
+# What later stages add to each row.
+COMPUTED_COLUMNS = (
+    Column("step_time_ms", FLOAT, "ms", "time that this row stands for; differs from the printed one where that is known wrong"),
+    Column("segment", INT, "", "number of the start this row belongs to, counted from 0"),
+    Column("counted", BOOL, "", "the row enters the metrics"),
+    Column("excluded_reason", TEXT, "", "why the row does not count"),
+    Column("samples_per_second_per_device", FLOAT, "samples/s/p", "global_batch_size / step time / devices"),
+    Column("tokens_per_second_per_device", FLOAT, "tokens/s/p", "samples/s/p times sequence length"),
+    Column("tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "by the chosen formula"),
+    Column("model_tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "by the chosen formula, recompute not counted"),
+    Column("hardware_tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "by the chosen formula, recompute counted"),
+    Column("mfu", FLOAT, "ratio", "model TFLOP/s/p over the device's peak"),
+    Column("hfu", FLOAT, "ratio", "hardware TFLOP/s/p over the device's peak"),
+)
+
+STEP_COLUMNS = DECODED_COLUMNS + COMPUTED_COLUMNS
+
+SUMMARY_COLUMNS = (
+    Column("run", TEXT, "", "name of the run"),
+    Column("metric", TEXT, "", "name of the metric"),
+    Column("unit", TEXT, "", "its unit"),
+    Column("median", FLOAT, "", "median over the steps that count"),
+    Column("mean", FLOAT, "", "mean; of a rate: total work over total time"),
+    Column("p10", FLOAT, "", "10th percentile"),
+    Column("p90", FLOAT, "", "90th percentile"),
+    Column("n", INT, "steps", "rows that count and have a value"),
+)
+
+SETTING_COLUMNS = (
+    Column("name", TEXT, "", "name as the framework prints it; nested names joined by a dot"),
+    Column("value", TEXT, "", "text as printed"),
+    Column("kind", TEXT, "", "which block or sentence of the format it is from"),
+    Column("source", TEXT, "", "file"),
+    Column("line_number", INT, "", "line of that file"),
+)
+
+Kind = Literal["int", "float", "bool", "text"]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One fact of a run: a setting, a shape or a layout. ``flag`` tells whether the command line can give it."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    flag: bool = True
+
+
+QUANTITIES = (
+    # layout
+    Quantity("world_size", "int", "devices that train together"),
+    Quantity("data_parallel_size", "int", "data parallel size"),
+    Quantity("tensor_model_parallel_size", "int", "tensor parallel size"),
+    Quantity("pipeline_model_parallel_size", "int", "pipeline parallel size"),
+    Quantity("context_parallel_size", "int", "context parallel size"),
+    Quantity("expert_model_parallel_size", "int", "expert parallel size", flag=False),
+    # batch
+    Quantity("global_batch_size", "int", "samples of one optimizer step over all devices"),
+    Quantity("micro_batch_size", "int", "samples of one forward pass on one data-parallel rank"),
+    Quantity("num_microbatches", "int", "gradient accumulation steps", flag=False),
+    Quantity("seq_length", "int", "tokens of one sample"),
+    # shape
+    Quantity("num_layers", "int", "transformer layers"),
+    Quantity("hidden_size", "int", "width of the model"),
+    Quantity("ffn_hidden_size", "int", "inner width of the MLP"),
+    Quantity("gated_linear_unit", "bool", "the MLP is gated (SwiGLU): three matrices, not two"),
+    Quantity("num_attention_heads", "int", "query heads"),
+    Quantity("num_query_groups", "int", "key/value heads"),
+    Quantity("kv_channels", "int", "width of one head"),
+    Quantity("vocab_size", "int", "vocabulary, not padded"),
+    Quantity("padded_vocab_size", "int", "vocabulary as padded for tensor parallelism"),
+    Quantity("untie_embeddings_and_output_weights", "bool", "input and output embedding are two matrices", flag=False),
+    # mixture of experts, multi-head latent attention, multi-token prediction
+    Quantity("num_experts", "int", "routed experts of one layer; null in a dense model"),
+    Quantity("moe_router_topk", "int", "experts that see one token"),
+    Quantity("moe_ffn_hidden_size", "int", "inner width of one expert"),
+    Quantity("moe_shared_expert_intermediate_size", "int", "inner width of all shared experts together"),
+    Quantity("num_moe_layers", "int", "layers with experts"),
+    Quantity("multi_latent_attention", "bool", "attention over a compressed key/value (MLA)", flag=False),
+    Quantity("q_lora_rank", "int", "MLA: rank of the query", flag=False),
+    Quantity("kv_lora_rank", "int", "MLA: rank of key and value", flag=False),
+    Quantity("qk_head_dim", "int", "MLA: head width without position", flag=False),
+    Quantity("qk_pos_emb_head_dim", "int", "MLA: head width with position", flag=False),
+    Quantity("v_head_dim", "int", "MLA: head width of the value", flag=False),
+    Quantity("mtp_num_layers", "int", "depths of multi-token prediction", flag=False),
+    # how
+    Quantity("precision", "text", "number type of the matrix products: bf16, fp16, fp32, fp8"),
+    Quantity("recompute", "text", "activations recomputed in the backward pass: none, selective, full"),
+    Quantity("log_interval", "int", "steps between two step lines", flag=False),
+    Quantity("lora", "bool", "low-rank adapters are trained, the base weights are frozen", flag=False),
+    Quantity("variable_seq_lengths", "bool", "samples differ in length", flag=False),
+)
+
+QUANTITY = {q.name: q for q in QUANTITIES}
+
+UNITS = {c.name: c.unit for c in STEP_COLUMNS}
+
+
+def conform(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
+    """Give ``frame`` exactly ``columns``: missing ones null, others dropped, types cast."""
+    return frame.select(
+        (pl.col(c.name) if c.name in frame.columns else pl.lit(None)).cast(c.dtype).alias(c.name) for c in columns
+    )
