@@ -142,12 +142,16 @@ QUANTITIES = (
     Quantity("vocab_size", "int", "vocabulary, not padded"),
     Quantity("padded_vocab_size", "int", "vocabulary as padded for tensor parallelism"),
     Quantity("untie_embeddings_and_output_weights", "bool", "input and output embedding are two matrices", flag=False),
+    Quantity("group_query_attention", "bool", "heads share keys and values", flag=False),
+    Quantity("make_vocab_size_divisible_by", "int", "the vocabulary is padded to this times tensor parallel", flag=False),
     # mixture of experts, multi-head latent attention, multi-token prediction
     Quantity("num_experts", "int", "routed experts of one layer; null in a dense model"),
     Quantity("moe_router_topk", "int", "experts that see one token"),
     Quantity("moe_ffn_hidden_size", "int", "inner width of one expert"),
     Quantity("moe_shared_expert_intermediate_size", "int", "inner width of all shared experts together"),
     Quantity("num_moe_layers", "int", "layers with experts"),
+    Quantity("moe_layer_freq", "text", "which layers have experts: every n-th, or a list of 0 and 1", flag=False),
+    Quantity("first_k_dense_replace", "int", "first layers without experts", flag=False),
     Quantity("multi_latent_attention", "bool", "attention over a compressed key/value (MLA)", flag=False),
     Quantity("q_lora_rank", "int", "MLA: rank of the query", flag=False),
     Quantity("kv_lora_rank", "int", "MLA: rank of key and value", flag=False),
@@ -158,9 +162,15 @@ QUANTITIES = (
     # how
     Quantity("precision", "text", "number type of the matrix products: bf16, fp16, fp32, fp8"),
     Quantity("recompute", "text", "activations recomputed in the backward pass: none, selective, full"),
+    Quantity("recompute_method", "text", "uniform or block: how layers are chosen for recomputing", flag=False),
+    Quantity("recompute_num_layers", "int", "layers recomputed per pipeline stage (block) or per group (uniform)", flag=False),
     Quantity("log_interval", "int", "steps between two step lines", flag=False),
     Quantity("lora", "bool", "low-rank adapters are trained, the base weights are frozen", flag=False),
     Quantity("variable_seq_lengths", "bool", "samples differ in length", flag=False),
+    Quantity("rampup_batch_size", "text", "start, increment and samples of a growing batch", flag=False),
+    Quantity("batch_size_per_model_replica", "int", "samples of one data-parallel rank (Megatron-LM v1)", flag=False),
+    Quantity("sink_size", "int", "MindFormers: steps sent to the device at once", flag=False),
+    Quantity("model_name", "text", "name the framework gives the model", flag=False),
 )
 
 QUANTITY = {q.name: q for q in QUANTITIES}

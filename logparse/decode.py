@@ -1,0 +1,119 @@
+"""Files of one run to a ParsedLog: the last stage that sees text.
+
+Comes in: what the user named. Goes out: frames (steps, settings) and the coverage, which accounts for every line that
+looked like a step line. What the numbers mean is decided in ``dialects`` and ``run_context``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import polars as pl
+
+from logparse.errors import InputError
+from logparse.formats import all_formats, find_format
+from logparse.formats._base import LogFormat
+from logparse.recognize import recognize
+from logparse.settings import OpenBlock, read_blocks, settings_frame
+from logparse.sources import Source, find_sources, read_lines
+from logparse.steps import Malformed
+
+ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The account of what was read. ``step_lines`` were decoded; ``torn_lines`` look like one but lack a required field."""
+
+    lines: int
+    step_lines: int
+    torn_lines: int
+    malformed_values: int
+    unread_labels: dict[str, int]
+
+
+@dataclass(frozen=True)
+class ParsedLog:
+    """One run as frames. ``labels`` counts the labels on its step lines; ``notes`` tell what was odd in reading."""
+
+    name: str
+    sources: tuple[str, ...]
+    format: LogFormat
+    steps: pl.DataFrame
+    settings: pl.DataFrame
+    coverage: Coverage
+    labels: dict[str, int]
+    notes: tuple[str, ...] = ()
+
+
+def read_run(arguments: Sequence[str], format_name: str | None = None, strict: bool = False) -> ParsedLog:
+    """Read the files that ``arguments`` name as one run.
+
+    Raises InputError for files that cannot be read (and, with ``strict``, for torn lines and malformed values),
+    NoStepLineError where no format finds a step line.
+    """
+    sources = find_sources(arguments)
+    formats = (find_format(format_name),) if format_name else all_formats()
+    scans = [_scan(source, formats) for source in sources]
+    lines = pl.concat(scan.lines for scan in scans)
+    fmt, found, notes = recognize(lines, formats, [s.name for s in sources])
+    notes += [note for source in sources for note in source.notes]
+    coverage = Coverage(sum(s.total for s in scans), len(found.steps), found.torn, len(found.malformed), found.unread)
+    if strict:
+        _refuse_damage(coverage, found.malformed)
+    settings = settings_frame(lines, [(s.source.name, b) for s in scans for b in s.blocks], fmt)
+    name = _run_name(arguments, sources)
+    steps = found.steps.with_columns(run=pl.lit(name))
+    notes += [_malformed_note(m) for m in found.malformed[:3]]
+    return ParsedLog(name, tuple(s.name for s in sources), fmt, steps, settings, coverage, found.labels, tuple(notes))
+
+
+@dataclass(frozen=True)
+class _Scan:
+    source: Source
+    total: int
+    lines: pl.DataFrame
+    blocks: tuple[OpenBlock, ...]
+
+
+def _scan(source: Source, formats: tuple[LogFormat, ...]) -> _Scan:
+    """Keep the lines that any format may want, and the blocks of settings; drop the rest as it is read."""
+    markers = list(dict.fromkeys(m for f in formats for m in f.markers))
+    blocks = tuple(dict.fromkeys(b for f in formats for b in f.blocks))
+    kept: list[pl.DataFrame] = [_EMPTY]
+    total = 0
+
+    def frames() -> Iterator[pl.DataFrame]:
+        nonlocal total
+        for frame in read_lines(source):
+            clean = frame.with_columns(pl.col("text").str.replace_all(ANSI, ""))
+            total += len(frame)
+            kept.append(clean.filter(pl.col("text").str.contains_any(markers)))
+            yield clean
+
+    opened = tuple(read_blocks(frames(), blocks))
+    lines = pl.concat(kept).with_columns(source=pl.lit(source.name))
+    return _Scan(source, total, lines, opened)
+
+
+_EMPTY = pl.DataFrame(schema={"line_number": pl.Int64, "text": pl.String, "complete": pl.Boolean})
+
+
+def _run_name(arguments: Sequence[str], sources: list[Source]) -> str:
+    """The file's name without its endings; the first argument's where there are several files."""
+    only = sources[0].name if len(sources) == 1 else arguments[0].rstrip("/")
+    return "stdin" if only == "-" else PurePath(only).name.split(".log")[0].removesuffix(".txt").removesuffix(".out")
+
+
+def _malformed_note(bad: Malformed) -> str:
+    return f"{bad.label!r} is {bad.text!r}, not a number of the kind expected ({bad.source}, line {bad.line_number})"
+
+
+def _refuse_damage(coverage: Coverage, malformed: tuple[Malformed, ...]) -> None:
+    if malformed:
+        where = f"{malformed[0].source}, line {malformed[0].line_number}"
+        raise InputError(_malformed_note(malformed[0]), where=where, remedy="leave out --strict to count it and go on")
+    if coverage.torn_lines:
+        raise InputError(f"{coverage.torn_lines} step lines are torn", remedy="leave out --strict to count them and go on")

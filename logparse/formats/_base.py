@@ -1,0 +1,136 @@
+"""What a log format is: words the framework prints on the left, our words on the right.
+
+A format is data. It says how to find a step line, how a ``label: value`` pair looks, which column each label fills,
+and where the settings of the run stand. It holds no code; ``steps`` and ``settings`` turn it into frames.
+
+Named groups are written ``(?P<name>...)``. ``head``, ``pair`` and ``pattern`` are read by polars (Rust syntax, which
+has no look-around); the regexes of a Block are read by the regex module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|inf|infinity)"
+TIMESTAMP = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the value of one label becomes a number of one column.
+
+    ``scale`` multiplies it into the column's unit; ``suffix`` is a regex for what may stand behind the number.
+    A value that is one of ``absent`` (a regex, the whole value) is null and no fault.
+    """
+
+    column: str
+    scale: float = 1.0
+    suffix: str = ""
+    absent: str = "None"
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A line after a step line that completes it. Named groups of ``pattern`` are columns.
+
+    ``each``: the line belongs to the one step line before it. ``all``: it belongs to every step line since the last
+    companion, as MindSpore's TimeMonitor does for an epoch.
+    """
+
+    marker: str
+    pattern: str
+    belongs_to: Literal["each", "all"] = "each"
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A line of prose that holds settings. Named groups of ``pattern`` are setting names.
+
+    ``last`` takes the last match of the log instead of the first.
+    """
+
+    kind: str
+    marker: str
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """A run of lines that holds settings, from a line that matches ``start`` to one that matches ``end``.
+
+    ``entry`` finds one setting: its two groups are name and value. In a ``nested`` block (a printed dict or JSON) a
+    name that stands further right than the one before it belongs to it; the names are joined by a dot.
+    """
+
+    kind: str
+    marker: str
+    start: str
+    end: str
+    entry: str
+    nested: bool = False
+    max_lines: int = 5000
+
+
+@dataclass(frozen=True)
+class Name:
+    """A setting that gives a quantity. ``setting`` is ``kind:name``; ``when`` holds settings of the same log that
+    must match (regex, the whole value), for values that mean nothing unless another setting is on.
+    """
+
+    quantity: str
+    setting: str
+    when: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A quantity that is ``value`` where all settings of ``when`` match (regex, the whole value)."""
+
+    quantity: str
+    value: str
+    when: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A line as the framework prints it, and every column it must become (its companions joined by a newline)."""
+
+    text: str
+    row: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """One family of step lines.
+
+    ``marker`` holds literals, one of which is on every step line: they find candidates at memory speed.
+    ``head`` starts a step line wherever it stands in the physical line; its named groups are columns. ``pair`` has
+    two groups, label and value, and matches one pair with the separator that ends it; ``tail`` names the labels
+    that may stand last without a separator. ``names`` and ``choices`` turn settings into quantities of the schema;
+    for each quantity the first that applies wins.
+    """
+
+    name: str
+    title: str
+    marker: tuple[str, ...]
+    head: str
+    pair: str
+    labels: Mapping[str, Reading]
+    ignored: frozenset[str] = frozenset()
+    ignored_patterns: tuple[str, ...] = ()
+    tail: frozenset[str] = frozenset()
+    required: tuple[str, ...] = ("step", "elapsed_time_per_iteration_ms")
+    companions: tuple[Companion, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    sentences: tuple[Sentence, ...] = ()
+    names: tuple[Name, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    samples: tuple[Sample, ...] = ()
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Every literal a line of interest to this format can hold."""
+        others = (*self.companions, *self.sentences, *self.blocks)
+        return tuple(dict.fromkeys((*self.marker, *(o.marker for o in others))))

@@ -1,0 +1,127 @@
+"""What both MindFormers trainers (graph mode and PyNative) print about the run's settings."""
+
+from logparse.formats._base import Block, Choice, Name, Sentence
+
+_PARALLEL = "initial parallel_config from dict"
+_RECOMPUTE = "initial recompute_config from dict"
+_GOT = "Got parallelism settings"
+_MODEL = "config:model.model_config."
+
+BLOCKS = (
+    Block(
+        kind="config",
+        marker="{'a",
+        start=r"^\{'a\w+': ",
+        end=r"^\d{4}-\d\d-\d\d |^\[INFO\]",
+        entry=r"'(\w+)': ?(.*?)(?=,? ?$|, '\w+': )",
+        nested=True,
+        max_lines=800,
+    ),
+    Block(
+        kind="config",
+        marker="Current config: {",
+        start=r"Current config: \{",
+        end=r"^\}",
+        entry=r'"(\w+)": ?([^,]*)',
+        nested=True,
+        max_lines=2000,
+    ),
+    Block(
+        kind="transformer",
+        marker="converted TransformerConfig is",
+        start=r"converted TransformerConfig is",
+        end=r"^\}",
+        entry=r"^  '(\w+)': (.*?),?$",
+        max_lines=600,
+    ),
+)
+
+SENTENCES = (
+    Sentence("parallel", _PARALLEL, r"'data_parallel': (?P<data_parallel>\d+)"),
+    Sentence("parallel", _PARALLEL, r"'model_parallel': (?P<model_parallel>\d+)"),
+    Sentence("parallel", _PARALLEL, r"'pipeline_stage': (?P<pipeline_stage>\d+)"),
+    Sentence("parallel", _PARALLEL, r"'context_parallel': (?P<context_parallel>\d+)"),
+    Sentence("parallel", _PARALLEL, r"'expert_parallel': (?P<expert_parallel>\d+)"),
+    Sentence("recompute", _RECOMPUTE, r"'recompute': (?P<recompute>True|False|\[[^\]]*\])"),
+    Sentence("recompute", _RECOMPUTE, r"'select_recompute': (?P<select_recompute>True|False|\[[^\]]*\])"),
+    # The result stands first from 1.0 on, last before.
+    Sentence("batch", "batch_size = ", r"\bbatch_size = [a-z_ *]+= \d+(?: \* \d+)+ = (?P<global_batch_size>\d+)"),
+    Sentence("batch", "batch_size = ", r"global_batch_size = [a-z_ *]+= (?P<global_batch_size>\d+) = \d+ \*"),
+    Sentence("batch", "batch_size = ", r"global_batch_size = [a-z_ *]+= \d+(?: \* \d+)+ = (?P<global_batch_size>\d+)"),
+    Sentence("batch", "* device_num", r"\* device_num[a-z_ *]* = \d+ = \d+ \* (?P<device_num>\d+)"),
+    Sentence("batch", "* device_num", r"\* device_num = \d+ \* (?P<device_num>\d+) = \d+"),
+    Sentence("batch", "Calculate global_batch_size", r"Calculate global_batch_size=(?P<global_batch_size>\d+)"),
+    Sentence("world", "Current world size", r"Current world size: (?P<world_size>\d+)"),
+    Sentence("world", _GOT, r"data_parallel=(?P<data_parallel>\d+)"),
+    Sentence("world", _GOT, r"tensor_parallel=(?P<model_parallel>\d+)"),
+    Sentence("world", _GOT, r"pipeline_parallel=(?P<pipeline_stage>\d+)"),
+    Sentence("world", _GOT, r"context_parallel=(?P<context_parallel>\d+)"),
+    Sentence("task", "Now Running Task is", r"Model is: (?P<model_name>[\w.+-]+)"),
+    Sentence("runner", "sink_size:", r"sink_size:(?P<sink_size>\d+)"),
+    Sentence("runner", "dataset size:", r"dataset size:(?P<steps_per_epoch>\d+)"),
+)
+
+
+def _layout(quantity: str, printed: str) -> tuple[Name, ...]:
+    return tuple(Name(quantity, f"{kind}:{printed}") for kind in ("parallel", "world", "parallel_config"))
+
+
+def _shape(quantity: str, transformer: str, *config: str) -> tuple[Name, ...]:
+    """The same size under its two names: in the converted TransformerConfig and in the printed config."""
+    return (Name(quantity, f"transformer:{transformer}"), *(Name(quantity, _MODEL + name) for name in config))
+
+
+# The converted TransformerConfig also prints parallel sizes and recompute flags, but as it was before the run's own
+# were set; only its shape is read.
+NAMES = (
+    *_layout("data_parallel_size", "data_parallel"),
+    *_layout("tensor_model_parallel_size", "model_parallel"),
+    *_layout("pipeline_model_parallel_size", "pipeline_stage"),
+    *_layout("context_parallel_size", "context_parallel"),
+    *_layout("expert_model_parallel_size", "expert_parallel"),
+    Name("world_size", "world:world_size"),
+    Name("world_size", "batch:device_num"),
+    Name("world_size", "config:device_num"),
+    Name("global_batch_size", "batch:global_batch_size"),
+    Name("global_batch_size", "config:runner_config.global_batch_size"),
+    Name("global_batch_size", "config:training.global_batch_size"),
+    Name("micro_batch_size", "config:training.local_batch_size"),
+    *_shape("num_layers", "num_layers", "num_layers", "num_hidden_layers"),
+    *_shape("hidden_size", "hidden_size", "hidden_size"),
+    *_shape("ffn_hidden_size", "ffn_hidden_size", "ffn_hidden_size", "intermediate_size"),
+    *_shape("gated_linear_unit", "gated_linear_unit", "gated_linear_unit"),
+    *_shape("num_attention_heads", "num_attention_heads", "num_heads", "num_attention_heads"),
+    *_shape("num_query_groups", "num_query_groups", "n_kv_heads", "num_key_value_heads"),
+    *_shape("kv_channels", "kv_channels", "head_dim"),
+    *_shape("vocab_size", "vocab_size", "vocab_size"),
+    *_shape("padded_vocab_size", "vocab_size", "vocab_size"),  # not padded
+    *_shape("seq_length", "seq_length", "seq_length"),
+    *_shape("untie_embeddings_and_output_weights", "untie_embeddings_and_output_weights"),
+    *_shape("num_experts", "num_moe_experts", "n_routed_experts"),
+    Name("moe_router_topk", "transformer:moe_router_topk", when={"transformer:num_moe_experts": r"\d+"}),
+    Name("moe_ffn_hidden_size", "transformer:moe_ffn_hidden_size", when={"transformer:num_moe_experts": r"\d+"}),
+    Name("moe_layer_freq", "transformer:moe_layer_freq", when={"transformer:num_moe_experts": r"\d+"}),
+    *_shape("moe_shared_expert_intermediate_size", "moe_shared_expert_intermediate_size"),
+    *_shape("multi_latent_attention", "multi_latent_attention"),
+    *_shape("q_lora_rank", "q_lora_rank"),
+    *_shape("kv_lora_rank", "kv_lora_rank"),
+    *_shape("qk_head_dim", "qk_head_dim"),
+    *_shape("qk_pos_emb_head_dim", "qk_pos_emb_head_dim"),
+    *_shape("v_head_dim", "v_head_dim"),
+    *_shape("mtp_num_layers", "mtp_num_layers"),
+    Name("model_name", "task:model_name"),
+    Name("sink_size", "runner:sink_size"),
+)
+
+CHOICES = (
+    *(
+        Choice("precision", precision, {setting: f"(?:mindspore\\.)?'?{dtype}'?"})
+        for setting in ("transformer:compute_dtype", _MODEL + "compute_dtype")
+        for precision, dtype in (("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32"))
+    ),
+    Choice("recompute", "full", {"recompute:recompute": "True"}),
+    Choice("recompute", "selective", {"recompute:recompute": r"\[.*\]"}),
+    Choice("recompute", "selective", {"recompute:select_recompute": r"True|\[.*\]"}),
+    Choice("recompute", "none", {"recompute:recompute": "False"}),
+    Choice("lora", "True", {_MODEL + "pet_config.lora_rank": r"\d+"}),
+)

@@ -1,0 +1,277 @@
+"""The iteration line of Megatron-LM and its descendants.
+
+v1.0 to core 0.19, Megatron-DeepSpeed (Microsoft, BigScience, Argonne), AscendSpeed, ModelLink, MindSpeed-LLM,
+MindSpeed-MM, Megatron-Bridge, GPT-NeoX: ``iteration N/ M | label: value | label: value |``.
+"""
+
+from logparse.formats._base import Block, Choice, LogFormat, Name, Reading, Sample, Sentence
+
+GIB = float(2**30)
+
+ARGUMENTS = (
+    "world_size data_parallel_size tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size "
+    "expert_model_parallel_size global_batch_size micro_batch_size seq_length num_layers hidden_size ffn_hidden_size "
+    "num_attention_heads kv_channels padded_vocab_size vocab_size untie_embeddings_and_output_weights num_experts "
+    "moe_router_topk moe_ffn_hidden_size moe_shared_expert_intermediate_size moe_layer_freq first_k_dense_replace "
+    "multi_latent_attention q_lora_rank kv_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim mtp_num_layers "
+    "log_interval variable_seq_lengths make_vocab_size_divisible_by"
+).split()
+
+FORMAT = LogFormat(
+    name="megatron",
+    title="Megatron-LM and its descendants (ModelLink, MindSpeed-LLM, AscendSpeed, Megatron-DeepSpeed)",
+    marker=("elapsed time per iteration", "elapsed_time_per_iteration_ms", "| consumed samples"),
+    head=(
+        r"(?:samples/sec:\s*(?P<logged_samples_per_second>[\d.]+)\s*\|\s*)?"
+        r"\biteration(?:\s+|\s*=\s*|:\s+)(?P<step>\d+)(?:/\s*(?P<train_steps>\d+))?\s*\|"
+    ),
+    pair=r"([^|:=]*[^|:=\s])\s*(?:[:=]\s*([^|]*?))?\s*\|",
+    labels={
+        "elapsed time per iteration (ms)": Reading("elapsed_time_per_iteration_ms", suffix=r"/[\d.]+"),  # Primus: now/mean
+        "elapsed time per iteration (s)": Reading("elapsed_time_per_iteration_ms", scale=1000),  # BigScience, JSC
+        "elapsed_time_per_iteration_ms": Reading("elapsed_time_per_iteration_ms"),  # Argonne
+        "global batch size": Reading("global_batch_size"),
+        "gloabl batch size": Reading("global_batch_size"),  # printed so in the AscendSpeed README
+        "global_batch_size": Reading("global_batch_size"),
+        "actual seqlen": Reading("seq_length"),
+        "actual_seqlen": Reading("seq_length"),
+        "consumed samples": Reading("consumed_samples"),
+        "consumed_samples": Reading("consumed_samples"),
+        "consumed tokens": Reading("consumed_tokens"),
+        "consumed_tokens": Reading("consumed_tokens"),
+        "lm loss": Reading("loss"),
+        "lm-loss": Reading("loss"),  # Megatron-DeepSpeed
+        "lm_loss": Reading("loss"),  # GPT-NeoX
+        "loss": Reading("loss"),  # MindSpeed-MM
+        "load_balancing_loss": Reading("load_balancing_loss"),
+        "seq_load_balancing_loss": Reading("load_balancing_loss"),
+        "global_load_balancing_loss": Reading("load_balancing_loss"),
+        "moe loss": Reading("load_balancing_loss"),  # Megatron-DeepSpeed
+        "aux loss": Reading("load_balancing_loss"),  # MindSpeed-LLM FSDP2
+        "mtp_1 loss": Reading("mtp_loss"),
+        "mtp loss": Reading("mtp_loss"),
+        "learning rate": Reading("learning_rate"),
+        "learning_rate": Reading("learning_rate"),
+        "loss scale": Reading("loss_scale"),
+        "loss_scale": Reading("loss_scale"),
+        "grad norm": Reading("grad_norm"),
+        "grad_norm": Reading("grad_norm"),
+        "params norm": Reading("params_norm"),
+        "num zeros": Reading("num_zeros"),
+        "number of skipped iterations": Reading("skipped_iterations"),
+        "number_of_skipped_iterations": Reading("skipped_iterations"),
+        "number of nan iterations": Reading("nan_iterations"),
+        "number_of_nan_iterations": Reading("nan_iterations"),
+        "samples per second": Reading("logged_samples_per_second"),
+        "samples_per_second": Reading("logged_samples_per_second"),
+        "throughput(samples/s)": Reading("logged_samples_per_second"),  # MindSpeed-LLM FSDP2 trainer
+        "tokens/s": Reading("logged_tokens_per_second"),  # MindSpeed-LLM FSDP2: all devices
+        "tokens per second": Reading("logged_tokens_per_second"),
+        "rate (tokens/sec)": Reading("logged_tokens_per_second"),  # epfLLM: all devices
+        "tokens per gpu per second (tgs)": Reading("logged_tokens_per_second_per_device"),
+        "tokens_per_gpu_per_second_tgs": Reading("logged_tokens_per_second_per_device"),
+        "tokens per second per device": Reading("logged_tokens_per_second_per_device"),
+        "tokens/sec/gpu": Reading("logged_tokens_per_second_per_device"),  # swiss-ai
+        "tokens-per-second-per-gpu": Reading("logged_tokens_per_second_per_device"),  # bigcode
+        "tokens per GPU (tokens/s/GPU)": Reading("logged_tokens_per_second_per_device", suffix=r"/[\d.]+"),
+        "throughput per GPU (TFLOP/s/GPU)": Reading("logged_tflops_per_second_per_device", suffix=r"/[\d.]+"),
+        "theoretical throughput per NPU (TFLOP/s/NPU)": Reading("logged_tflops_per_second_per_device"),
+        "TFLOPs": Reading("logged_tflops_per_second_per_device"),
+        "approx flops per GPU": Reading("logged_tflops_per_second_per_device", suffix="TFLOPS"),  # GPT-NeoX
+        "actual throughput per NPU (TFLOP/s/NPU)": Reading("logged_measured_tflops_per_second_per_device"),
+        "actual throughput per NPU with recompute (TFLOP/s/NPU)": Reading(
+            "logged_measured_hardware_tflops_per_second_per_device"
+        ),
+        "mfu": Reading("logged_mfu", scale=0.01),  # MindSpeed-LLM FSDP2: percent
+        "MFU": Reading("logged_mfu", scale=0.01, suffix="%"),
+        "HFU": Reading("logged_hfu", scale=0.01, suffix="%"),
+        "core attn ratio (%)": Reading("core_attention_ratio", scale=0.01),
+        "energy per GPU (J/iter/GPU)": Reading("energy_per_device_joules"),
+        "power per GPU (W/GPU)": Reading("power_per_device_watts"),
+        "max_memory_allocated(GB)": Reading("max_memory_allocated_bytes", scale=GIB),
+        "max_memory_reserved(GB)": Reading("max_memory_reserved_bytes", scale=GIB),
+        "mem-reserved (GB)": Reading("max_memory_reserved_bytes", scale=1e9),  # bigcode
+    },
+    ignored=frozenset(
+        {
+            "decoupled learning rate",
+            "consumed bins",
+            "skipped samples",
+            "curriculum seqlen",
+            "random ltd reserved length",
+            "reserve_length",
+            "max attention logit",
+            "sop loss",
+            "nsp loss",
+            "z_loss",
+            "indexer loss",
+            "tokens per sample",
+            "generator loss",
+            "discriminator loss",
+            "eta",
+            "toks/s",
+            "toks/s/gpu",
+            "compute_toks/s",
+            "compute_toks/s/gpu",
+            "actual_toks/s",
+            "actual_toks/s/gpu",
+            "packing_eff",
+            "[LM]TFLOPs",
+            "[DS]TFLOPs",
+            "cpu_used_memory(GB)",
+            "cpu_available_memory(GB)",
+            "cpu_memory_usage(%)",
+            "fix-router or fix-sub-seq-length is set, current loss is not reliable, only for test",
+        }
+    ),
+    ignored_patterns=(
+        r"mtp_\d+ loss",
+        r"(?:rank-\d+ )?(?:hip|rocm)(?: max)? mem usage.*",  # Primus
+        r"tokens/s/GPU inst/harmonic mean",
+        r"compute per GPU \(TFLOP/s/GPU\)",
+    ),
+    tail=frozenset({"grad norm", "lm loss", "loss", "max_memory_reserved(GB)"}),
+    blocks=(
+        Block(
+            kind="arguments",
+            marker="rguments ----------",
+            start=r"-{10,} (?:MindSpeed-LLM )?[Aa]rguments -{10,}",
+            end=r"-{10,} end of (?:MindSpeed-LLM )?[Aa]rguments -{10,}",
+            entry=r"(?:^|[\]:] ?)\s{2}(\w+) (?:\.+ | )(.*)$",  # behind a launcher's prefix; 48 letters leave no room for dots
+        ),
+        Block(
+            kind="deepspeed",
+            marker="json = {",
+            start=r"\bjson = \{",
+            end=r"(?:^|: )\}\s*$",
+            entry=r'"(\w+)": ([^,]*)',
+            nested=True,
+            max_lines=300,
+        ),
+    ),
+    sentences=(
+        Sentence("world", "using world size", r"using world size: (?P<world_size>\d+)"),
+        Sentence("world", "using world size", r"data-parallel[- ]size: (?P<data_parallel_size>\d+)"),
+        Sentence("world", "using world size", r" context-parallel size: (?P<context_parallel_size>\d+)"),
+        Sentence("world", "using world size", r"(?:None|[ ,])tensor-model-parallel size: (?P<tensor_model_parallel_size>\d+)"),
+        Sentence("world", "using world size", r"and (?:intra-layer-)?model-parallel size: (?P<tensor_model_parallel_size>\d+)"),
+        Sentence("world", "using world size", r"[ ,]pipeline-model-parallel size: (?P<pipeline_model_parallel_size>\d+)"),
+        Sentence(
+            "vocab",
+            "padded vocab",
+            r"padded vocab \(size: (?P<vocab_size>\d+)\) with \d+ dummy tokens \(new size: (?P<padded_vocab_size>\d+)\)",
+        ),
+        Sentence("microbatches", "setting number of micro", r"to constant (?P<num_microbatches>\d+)"),
+        Sentence("init", "to initialize ", r"time (?:took )?to initialize (?P<framework>megatron|ascendspeed|mindspeed)"),
+    ),
+    names=(
+        *(Name(name, f"arguments:{name}") for name in ARGUMENTS),
+        # Megatron prints 1 where grouped attention is off; only its core line (with context parallelism) then means
+        # that every head has its own keys.
+        Name("num_query_groups", "arguments:num_query_groups", when={"arguments:group_query_attention": "True"}),
+        Name("group_query_attention", "arguments:group_query_attention", when={"arguments:context_parallel_size": r"\d+"}),
+        Name("tensor_model_parallel_size", "arguments:model_parallel_size"),  # v1.0
+        Name("batch_size_per_model_replica", "arguments:batch_size"),  # v1.0
+        Name("rampup_batch_size", "arguments:rampup_batch_size"),
+        Name("gated_linear_unit", "arguments:swiglu"),
+        Name("qk_head_dim", "arguments:qk_nope_head_dim"),  # MindSpeed-LLM
+        Name("qk_pos_emb_head_dim", "arguments:qk_rope_head_dim"),
+        Name("moe_ffn_hidden_size", "arguments:moe_intermediate_size"),
+        Name("recompute_method", "arguments:recompute_method"),
+        Name("recompute_num_layers", "arguments:recompute_num_layers"),
+        *(
+            Name(name, f"world:{name}")
+            for name in (
+                "world_size",
+                "data_parallel_size",
+                "context_parallel_size",
+                "tensor_model_parallel_size",
+                "pipeline_model_parallel_size",
+            )
+        ),
+        Name("padded_vocab_size", "vocab:padded_vocab_size"),
+        Name("vocab_size", "vocab:vocab_size"),
+        Name("num_microbatches", "microbatches:num_microbatches"),
+        Name("global_batch_size", "deepspeed:train_batch_size"),
+        Name("micro_batch_size", "deepspeed:train_micro_batch_size_per_gpu"),
+    ),
+    choices=(
+        Choice("precision", "fp8", {"arguments:fp8": "hybrid|e4m3"}),
+        Choice("precision", "bf16", {"arguments:bf16": "True"}),
+        Choice("precision", "fp16", {"arguments:fp16": "True"}),
+        Choice("precision", "fp32", {"arguments:bf16": "False", "arguments:fp16": "False"}),
+        Choice("precision", "fp32", {"arguments:fp16": "False"}),
+        Choice("recompute", "full", {"arguments:checkpoint_activations": "True"}),
+        Choice("recompute", "full", {"arguments:recompute_granularity": "full"}),
+        Choice("recompute", "selective", {"arguments:recompute_granularity": "selective"}),
+        Choice("recompute", "selective", {"arguments:recompute_activations": "True"}),
+        Choice("recompute", "none", {"arguments:recompute_granularity": "None"}),
+        Choice("recompute", "none", {"arguments:checkpoint_activations": "False"}),
+        Choice("lora", "True", {"arguments:lora_target_modules": r"\[.+\]"}),
+    ),
+    samples=(
+        Sample(
+            " iteration      120/    5000 | consumed samples:        30720 | elapsed time per iteration (ms): 10000.0 | "
+            "learning rate: 1.235E-04 | global batch size:   256 | lm loss: 2.345678E+00 | loss scale: 1.0 | grad norm: 0.876 | "
+            "number of skipped iterations:   0 | number of nan iterations:   0 |",
+            {
+                "step": 120,
+                "train_steps": 5000,
+                "consumed_samples": 30720,
+                "elapsed_time_per_iteration_ms": 10000.0,
+                "learning_rate": 1.235e-4,
+                "global_batch_size": 256,
+                "loss": 2.345678,
+                "loss_scale": 1.0,
+                "grad_norm": 0.876,
+                "skipped_iterations": 0,
+                "nan_iterations": 0,
+            },
+        ),
+        Sample(
+            "[default7]: iteration    85376/  115311 | consumed samples:    158692272 | consumed tokens: 325001773056 | "
+            "elapsed time per iteration (s): 105.22 | learning rate: 4.1E-05 | global batch size:  2048 | lm loss: 2.1E+00 | "
+            "grad norm: nan | num zeros: 0.0 | number of skipped iterations:   0 | number of nan iterations:   1 | "
+            "samples per second: 19.463 | TFLOPs: 149.02 |",
+            {
+                "step": 85376,
+                "train_steps": 115311,
+                "consumed_samples": 158692272,
+                "consumed_tokens": 325001773056,
+                "elapsed_time_per_iteration_ms": 105220.0,
+                "learning_rate": 4.1e-5,
+                "global_batch_size": 2048,
+                "loss": 2.1,
+                "grad_norm": float("nan"),
+                "num_zeros": 0.0,
+                "skipped_iterations": 0,
+                "nan_iterations": 1,
+                "logged_samples_per_second": 19.463,
+                "logged_tflops_per_second_per_device": 149.02,
+            },
+        ),
+        Sample(
+            " [2026-02-06 20:55:02.918469] iteration        7/     300 | consumed samples:         1792 | "
+            "elapsed time per iteration (ms): 9000.5 | theoretical throughput per NPU (TFLOP/s/NPU): 180.5 | "
+            "actual throughput per NPU (TFLOP/s/NPU): 171.0 | actual throughput per NPU with recompute (TFLOP/s/NPU): 220.1 | "
+            "core attn ratio (%): 50.0 | learning rate: 1.000000E-05 | global batch size:   256 | loss scale: 1.0 | "
+            "number of skipped iterations:   1 | number of nan iterations:   0 |",
+            {
+                "timestamp": "2026-02-06T20:55:02.918469",
+                "step": 7,
+                "train_steps": 300,
+                "consumed_samples": 1792,
+                "elapsed_time_per_iteration_ms": 9000.5,
+                "logged_tflops_per_second_per_device": 180.5,
+                "logged_measured_tflops_per_second_per_device": 171.0,
+                "logged_measured_hardware_tflops_per_second_per_device": 220.1,
+                "core_attention_ratio": 0.5,
+                "learning_rate": 1e-5,
+                "global_batch_size": 256,
+                "loss_scale": 1.0,
+                "skipped_iterations": 1,
+                "nan_iterations": 0,
+            },
+        ),
+    ),
+)

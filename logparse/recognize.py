@@ -1,0 +1,42 @@
+"""Which words are these? Exactly one format, or an explained failure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from logparse.errors import NoStepLineError
+from logparse.formats._base import LogFormat
+from logparse.steps import StepLines, decode_steps
+
+
+def recognize(
+    lines: pl.DataFrame, formats: Sequence[LogFormat], sources: Sequence[str]
+) -> tuple[LogFormat, StepLines, list[str]]:
+    """The format with the most step lines, what it decoded, and notes on formats that found fewer.
+
+    Raises NoStepLineError where none finds a step line.
+    """
+    decoded = [(fmt, decode_steps(lines, fmt)) for fmt in formats]
+    found = sorted((d for d in decoded if len(d[1].steps)), key=lambda d: -len(d[1].steps))
+    if not found:
+        raise _nothing_found(decoded, sources)
+    (fmt, best), others = found[0], found[1:]
+    notes = [
+        f"{len(other.steps)} lines of the format {f.name!r} are in the log too and were left out; --format {f.name} reads them instead"
+        for f, other in others
+    ]
+    return fmt, best, notes
+
+
+def _nothing_found(decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[str]) -> NoStepLineError:
+    looked = "\n".join(f"    {fmt.name}: a line with {fmt.marker[0]!r}" for fmt, _ in decoded)
+    torn = sum(result.torn for _, result in decoded)
+    cut = f"; {torn} lines start like one but are torn" if torn else ""
+    return NoStepLineError(
+        f"no step line found{cut}. Looked for:\n{looked}",
+        where=", ".join(sources[:3]) + (f" and {len(sources) - 3} more" if len(sources) > 3 else ""),
+        remedy="give the log of the rank that prints the steps (often the last); "
+        "a framework that is not listed takes one file of data: logparse/formats/README.md",
+    )

@@ -1,0 +1,178 @@
+"""Files to lines. Comes in: what the user named. Goes out: frames of numbered lines. What the lines say is not read here.
+
+Compression is known by its magic bytes. Text may be UTF-8, GBK or damaged; NUL bytes are dropped. Line numbers count
+newlines, as ``grep -n`` does.
+"""
+
+from __future__ import annotations
+
+import bz2
+import glob
+import gzip
+import io
+import lzma
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import polars as pl
+import regex
+
+from logparse.errors import InputError
+
+BLOCK_BYTES = 64 * 2**20
+SNIFF_BYTES = 2**16
+# Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
+_CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
+
+
+@dataclass
+class Source:
+    """One file of a run. ``path`` None is standard input. ``notes`` collects what went wrong while reading."""
+
+    name: str
+    path: Path | None
+    notes: list[str] = field(default_factory=list)
+
+
+def find_sources(arguments: Sequence[str]) -> list[Source]:
+    """The files that ``arguments`` name: files, folders (all below), globs, ``-`` for standard input.
+
+    Raises InputError for a name that leads to no file.
+    """
+    sources: dict[str, Source] = {}
+    for argument in arguments:
+        for path in _expand(argument):
+            key = "-" if path is None else str(path.resolve())
+            sources.setdefault(key, Source("-" if path is None else str(path), path))
+    return list(sources.values())
+
+
+def _expand(argument: str) -> list[Path | None]:
+    if argument == "-":
+        return [None]
+    path = Path(argument)
+    if path.is_dir():
+        return list(_files_below(path))
+    if path.exists():
+        return [path]
+    found = sorted((Path(p) for p in glob.glob(argument, recursive=True)), key=_natural)
+    files: list[Path | None] = [p for p in found if p.is_file()]
+    if not files:
+        raise InputError(f"no such file: {argument}", remedy="check the path; quote a pattern so that the shell leaves it alone")
+    return files
+
+
+def _files_below(folder: Path) -> list[Path]:
+    parts = (p for p in folder.rglob("*") if p.is_file() and not any(q.startswith(".") for q in p.relative_to(folder).parts))
+    files = [p for p in sorted(parts, key=_natural) if not _is_binary(p)]
+    if not files:
+        raise InputError(f"no log in the folder {folder}", remedy="name the log file itself, or the folder that holds it")
+    return files
+
+
+def _natural(path: Path) -> list[tuple[int, int | str]]:
+    """Sort key under which worker_2 stands before worker_10."""
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in regex.split(r"(\d+)", str(path)) if part]
+
+
+def _is_binary(path: Path) -> bool:
+    try:
+        with path.open("rb") as raw:
+            return looks_binary(_decompressed(raw).read(SNIFF_BYTES))
+    except (OSError, EOFError, lzma.LZMAError):
+        return True
+
+
+def looks_binary(head: bytes) -> bool:
+    """Whether more than one byte in twenty is a control byte (NUL aside)."""
+    visible = head.replace(b"\0", b"")
+    return len(visible) - len(visible.translate(None, _CONTROL)) > len(visible) / 20
+
+
+def _decompressed(raw: IO[bytes]) -> IO[bytes]:
+    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)  # type: ignore[arg-type]
+    magic = buffered.peek(6)[:6]
+    if magic.startswith(b"\x1f\x8b"):
+        return gzip.open(buffered)  # type: ignore[return-value]
+    if magic.startswith(b"BZh"):
+        return bz2.open(buffered)
+    if magic == b"\xfd7zXZ\0":
+        return lzma.open(buffered)
+    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(buffered, "r"), "zstd"))
+    return buffered
+
+
+def read_lines(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
+    """Yield the lines of ``source`` in blocks: ``line_number`` (from 1), ``text``, ``complete`` (ended by a newline).
+
+    Raises InputError for a file that cannot be opened or is not text. A compressed file that ends early or is
+    damaged gives what could be read, and a note.
+    """
+    first = 1
+    for block, complete in _blocks(source, block_bytes):
+        frame = _numbered(block, first, complete)
+        first += len(frame)
+        yield frame
+
+
+def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
+    """Cut the bytes after newlines; a line longer than ``size`` makes its block larger."""
+    rest: list[bytes] = []
+    for number, chunk in enumerate(_chunks(source, size)):
+        if number == 0 and looks_binary(chunk[:SNIFF_BYTES]):
+            raise InputError(f"not a text file: {source.name}", remedy="give the text log that the training printed")
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*rest, chunk[:end])), True
+            rest = []
+        rest.append(chunk[end:])
+    if last := b"".join(rest):
+        yield last, False
+
+
+def _chunks(source: Source, size: int) -> Iterator[bytes]:
+    try:
+        raw = sys.stdin.buffer if source.path is None else source.path.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot read {source.name}: {error.strerror}", remedy="check the path and its permissions") from error
+    with raw:
+        try:
+            stream = _decompressed(raw)
+            while chunk := stream.read(size):
+                yield chunk
+        except (OSError, EOFError, lzma.LZMAError) as error:
+            source.notes.append(f"{source.name} ends early or is damaged ({error}); what stands before is used")
+
+
+def _numbered(block: bytes, first: int, complete: bool) -> pl.DataFrame:
+    frame = pl.read_lines(io.BytesIO(_as_utf8(block)), name="text")
+    return frame.select(
+        (pl.int_range(pl.len(), dtype=pl.Int64) + first).alias("line_number"),
+        "text",
+        ((pl.int_range(pl.len()) < pl.len() - 1) | complete).alias("complete"),
+    )
+
+
+def _as_utf8(block: bytes) -> bytes:
+    block = block.replace(b"\0", b"")
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError:
+        return b"\n".join(_line_as_utf8(line) for line in block.split(b"\n"))
+    return block
+
+
+def _line_as_utf8(line: bytes) -> bytes:
+    """Keep UTF-8, turn GBK into it, and put the replacement sign where neither fits."""
+    for encoding in ("utf-8", "gb18030"):
+        try:
+            return line.decode(encoding).encode()
+        except UnicodeDecodeError:
+            continue
+    return line.decode("utf-8", "replace").encode()
