@@ -32,8 +32,7 @@ def hardware(
 
     "910b" is the A2 family, four SKUs from 245.76 to 363.72 TFLOP/s: pass
     910b1, 910b2, 910b3 or 910b4, as `npu-smi info` prints it.
-    For a device that is not listed give the peak of your own with
-    --peak-tflops where a run is read.
+    A run on a device that is not listed needs --peak-tflops.
     \f
     Raises UsageError when no device goes by NAME.
     """
@@ -50,8 +49,10 @@ def _print(*tables: Table) -> None:
     from rich.console import Console
 
     console = Console(markup=False, highlight=False, emoji=False)
-    for table in tables:
-        console.print(table, end="\n\n" if table is not tables[-1] else "\n")
+    for number, table in enumerate(tables):
+        if number:
+            console.print()
+        console.print(table)
 
 
 def _devices_table(devices: tuple[Device, ...]) -> Table:
@@ -59,7 +60,7 @@ def _devices_table(devices: tuple[Device, ...]) -> Table:
 
     table = Table(
         title="Peaks of one device, TFLOP/s",
-        caption="matrix and headline: bf16, or fp16 (marked *) where there is no bf16; second line: span of a family; - is unknown",
+        caption="bf16, or fp16 (marked *) where there is no bf16; a family with the span of its SKUs; - is unknown",
         box=None,
         pad_edge=False,
     )
@@ -73,7 +74,7 @@ def _devices_table(devices: tuple[Device, ...]) -> Table:
         shown = matrix or headline
         confidence = shown.confidence if shown else "-"
         aliases = ", ".join(device.aliases)
-        rates = _rate(matrix) + _spread(matrix), _rate(headline)
+        rates = _rate(matrix) + _spread(matrix, " ", start="\n"), _rate(headline)
         table.add_row(device.name, *rates, _number(device.hbm_gb), confidence, aliases)
     return table
 
@@ -85,6 +86,7 @@ def _facts_table(device: Device) -> Table:
         "device": device.name,
         "also called": ", ".join(device.aliases),
         "one of": ", ".join(device.members),
+        "span": _spread(_training_peak(device, "matrix"), " TFLOP/s, matrix"),
         "vendor": device.vendor,
         "year": _number(device.year),
         "dies": _number(device.dies),
@@ -126,12 +128,11 @@ def _rate(peak: DevicePeak | None) -> str:
     return _number(peak.peak_tflops_per_second, "*" if peak.dtype == "fp16" else " ")
 
 
-def _spread(peak: DevicePeak | None) -> str:
-    """Write what the SKUs of a family span, on a line of its own."""
+def _spread(peak: DevicePeak | None, end: str, start: str = "") -> str:
     if peak is None or peak.range is None:
         return ""
     low, high = peak.range
-    return f"\n{_number(low)}-{_number(high)} "
+    return f"{start}{_number(low)}-{_number(high)}{end}"
 
 
 def _number(value: float | None, unit: str = "") -> str:

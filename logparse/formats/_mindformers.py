@@ -28,8 +28,8 @@ BLOCKS = (
     ),
     Block(
         kind="transformer",
-        marker="converted TransformerConfig is",
-        start=r"converted TransformerConfig is",
+        marker="TransformerConfig is: {",
+        start=r"converted (?:MLA)?TransformerConfig is",
         end=r"^\}",
         entry=r"^  '(\w+)': (.*?),?$",
         max_lines=600,

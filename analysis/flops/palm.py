@@ -1,0 +1,25 @@
+"""The PaLM formula: 6 N and the full attention matrix; the model FLOPs of the usual definition of MFU."""
+
+from __future__ import annotations
+
+from analysis.flops import six_n
+from analysis.flops._base import Formula, sizes
+from analysis.shape import ModelShape
+
+
+def terms(shape: ModelShape, seq_length: int) -> dict[str, float]:
+    """FLOPs per token, forward and backward."""
+    layers, hidden = sizes(shape, "num_layers", "hidden_size")
+    return {**six_n.terms(shape, seq_length), "attention core": 12.0 * layers * hidden * seq_length}
+
+
+FORMULA = Formula(
+    name="palm",
+    title="PaLM: 6 N and a full attention matrix as wide as the model",
+    source="Chowdhery et al. 2022, PaLM, appendix B, with heads times head width = h",
+    text="6 N + 12 l h s",
+    needs=six_n.needs,
+    terms=terms,
+    selective=("attention core",),
+    full=("parameters", "attention core"),
+)

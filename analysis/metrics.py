@@ -1,0 +1,97 @@
+"""Rates per step: columns added to the steps frame.
+
+Comes in: steps with ``step_time_ms``, the run's context, a formula, a peak. Goes out: samples/s/p, tokens/s/p,
+TFLOP/s/p, MFU and HFU on every row, null where an input is unknown, with one sentence that names it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import polars as pl
+
+from analysis.devices import DevicePeak
+from analysis.flops import Formula, Recompute
+from analysis.shape import ModelShape
+from logparse.run_context import RunContext
+
+
+@dataclass(frozen=True)
+class Computation:
+    """What the rates are computed with. ``recompute`` None is unknown; ``recompute_factor`` is AscendSpeed's c."""
+
+    formula: Formula
+    shape: ModelShape
+    seq_length: int | None
+    world_size: int | None
+    recompute: Recompute | None
+    peak: DevicePeak | None
+
+    @property
+    def recompute_factor(self) -> Literal[3, 4]:
+        """Forward and backward passes in the step: 4 where all activations are recomputed."""
+        return 4 if self.recompute == "full" else 3
+
+
+def plan_computation(context: RunContext, formula: Formula, peak: DevicePeak | None) -> Computation:
+    """Take from ``context`` what the rates need."""
+    return Computation(
+        formula=formula,
+        shape=ModelShape.from_quantities(context.values()),
+        seq_length=context.get("seq_length"),
+        world_size=context.get("world_size"),
+        recompute=cast("Recompute | None", context.get("recompute")),
+        peak=peak,
+    )
+
+
+def compute_metrics(steps: pl.DataFrame, how: Computation, global_batch_size: int | None) -> pl.DataFrame:
+    """Add the rate columns. ``global_batch_size`` fills rows whose line does not print it.
+
+    A row's own batch and sequence length win: they change while the batch ramps up or under a curriculum.
+    """
+    filled = steps.with_columns(
+        pl.col("global_batch_size").fill_null(pl.lit(global_batch_size, pl.Int64)),
+        pl.col("seq_length").fill_null(pl.lit(how.seq_length, pl.Int64)),
+    )
+    device_seconds = pl.col("step_time_ms") / 1000 * pl.lit(how.world_size, pl.Float64)
+    samples = pl.when(pl.col("step_time_ms") > 0).then(pl.col("global_batch_size") / device_seconds)
+    model, counted, hardware = _flops_per_sample(filled["seq_length"], how)
+    peak = pl.lit(how.peak.peak_tflops_per_second if how.peak else None, pl.Float64)
+    return filled.with_columns(
+        samples_per_second_per_device=samples,
+        tokens_per_second_per_device=samples * pl.col("seq_length"),
+        model_tflops_per_second_per_device=samples * model / 1e12,
+        tflops_per_second_per_device=samples * counted / 1e12,
+        hardware_tflops_per_second_per_device=samples * hardware / 1e12,
+    ).with_columns(
+        mfu=pl.col("model_tflops_per_second_per_device") / peak,
+        hfu=pl.col("hardware_tflops_per_second_per_device") / peak,
+    )
+
+
+def _flops_per_sample(seq_lengths: pl.Series, how: Computation) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
+    """FLOPs of one sample by the row's sequence length: of the model, by the formula as it is quoted, executed."""
+    lengths = [s for s in seq_lengths.unique().to_list() if s is not None]
+
+    def by_length(recompute: Recompute | None) -> pl.Expr:
+        if recompute is None or not lengths:
+            return pl.lit(None, pl.Float64)
+        flops = [how.formula.hardware_flops_per_token(how.shape, s, recompute) for s in lengths]
+        if any(f is None for f in flops):
+            return pl.lit(None, pl.Float64)
+        per_sample = [f * s for f, s in zip(cast("list[float]", flops), lengths, strict=True)]
+        return pl.col("seq_length").replace_strict(lengths, per_sample, default=None, return_dtype=pl.Float64)
+
+    quoted: Recompute = "full" if how.formula.name == "ascendspeed" and how.recompute == "full" else "none"
+    return by_length("none"), by_length(quoted), by_length(how.recompute)
+
+
+def flops_per_iteration(how: Computation, global_batch_size: int | None) -> float | None:
+    """FLOPs of one optimizer step of the whole job, as the formula quotes them; None where an input is unknown."""
+    if how.seq_length is None or global_batch_size is None:
+        return None
+    quoted: Recompute = "full" if how.formula.name == "ascendspeed" and how.recompute == "full" else "none"
+    per_token = how.formula.hardware_flops_per_token(how.shape, how.seq_length, quoted)
+    return None if per_token is None else per_token * how.seq_length * global_batch_size

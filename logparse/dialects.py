@@ -1,0 +1,144 @@
+"""What the numbers mean: which framework and age printed them, and what that says of a row's time.
+
+Comes in: a ParsedLog. Goes out: the framework with its evidence, the steps with ``step_time_ms``, and a note for each
+correction that applied. Spelling lives in ``formats``; meaning lives here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from logparse.decode import ParsedLog
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A framework and a range of its versions, known by what its log must hold: labels on the step line, settings."""
+
+    framework: str
+    version: str | None
+    labels: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ("megatron",)
+
+    def evidence(self, log: ParsedLog, settings: frozenset[str]) -> str | None:
+        """Why the log is of this dialect; None when it is not."""
+        if log.format.name not in self.formats or not {*self.labels} <= {*log.labels} or not {*self.settings} <= settings:
+            return None
+        found = [*(f"label {label!r}" for label in self.labels), *(f"setting {name!r}" for name in self.settings)]
+        return " and ".join(found) or f"format {log.format.name!r}"
+
+
+# The first that fits is taken, so the narrower stands above the wider.
+DIALECTS = (
+    Dialect("AMD Primus", None, settings=("use_rocm_mem_info",)),
+    Dialect("GPT-NeoX", None, labels=("approx flops per GPU",)),
+    Dialect("Megatron-DeepSpeed (BigScience)", "since 2022-01", labels=("elapsed time per iteration (s)",)),
+    Dialect("AscendSpeed", "2023", settings=("auto_recompute_profiling_step",)),
+    Dialect("Megatron-DeepSpeed", "since 2023-11", labels=("tokens per gpu per second (tgs)",)),
+    Dialect("Megatron-DeepSpeed (Argonne)", None, labels=("elapsed_time_per_iteration_ms",)),
+    Dialect("Megatron-DeepSpeed or AscendSpeed", None, labels=("TFLOPs", "actual seqlen")),
+    Dialect("Megatron-DeepSpeed", None, labels=("consumed tokens", "actual seqlen")),
+    Dialect("MindSpeed-LLM, FSDP2 backend", "26.0 or later", labels=("max_memory_allocated(GB)",)),
+    Dialect("MindSpeed-LLM", "2.3 or later", labels=("core attn ratio (%)",)),
+    Dialect("MindSpeed-LLM", None, settings=("noop_layers", "prompt_type")),
+    Dialect("ModelLink", None, settings=("use_fused_rmsnorm", "lora_register_forward_hook")),
+    Dialect("MindSpeed", None, labels=("theoretical throughput per NPU (TFLOP/s/NPU)",)),
+    Dialect("Megatron-LM", "core 0.13 or later", labels=("energy per GPU (J/iter/GPU)",)),
+    Dialect("Megatron-LM", "core 0.16 or later", settings=("inprocess_active_world_size",)),
+    Dialect("Megatron-LM", "core 0.5 or later", labels=("throughput per GPU (TFLOP/s/GPU)",)),
+    Dialect("Megatron-LM", "core 0.4 or later", settings=("context_parallel_size",)),
+    Dialect("Megatron-LM", "2.0 to 23.06", settings=("pipeline_model_parallel_size",)),
+    Dialect("Megatron-LM", "1.x", settings=("model_parallel_size",)),
+    Dialect("Megatron-LM family", None),
+    Dialect("MindFormers", "0.2 to 0.6", labels=("time",), formats=("mindformers",)),
+    Dialect("MindFormers", "1.4 or later", labels=("train_throughput_per_npu",), formats=("mindformers",)),
+    Dialect("MindFormers", "1.3 or later", labels=("global_norm",), formats=("mindformers",)),
+    Dialect("MindFormers", "0.7 or later", formats=("mindformers",)),
+    Dialect("MindFormers", "2.1 or later", labels=("consumed_samples",), formats=("mindformers-pynative",)),
+    Dialect("MindFormers", "1.9 or later", formats=("mindformers-pynative",)),
+    Dialect("MindSpore", None, formats=("mindspore",)),
+)
+
+
+@dataclass(frozen=True)
+class Framework:
+    """Who printed the log. ``name`` and ``version`` are None where nothing tells."""
+
+    name: str | None
+    version: str | None
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Interpretation:
+    """The steps with ``step_time_ms``, the framework, and what was corrected."""
+
+    framework: Framework
+    steps: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+def interpret(log: ParsedLog) -> Interpretation:
+    """Say who printed the log and give each row the time it stands for."""
+    steps = log.steps.with_columns(step_time_ms=pl.col("elapsed_time_per_iteration_ms"))
+    notes: list[str] = []
+    for correct in CORRECTIONS:
+        steps, note = correct(log, steps)
+        notes += [note] if note else []
+    return Interpretation(identify(log), steps, tuple(notes))
+
+
+def identify(log: ParsedLog) -> Framework:
+    """The first dialect that fits."""
+    settings = frozenset(log.settings["name"])
+    for dialect in DIALECTS:
+        if evidence := dialect.evidence(log, settings):
+            return Framework(dialect.framework, dialect.version, evidence)
+    return Framework(None, None, "nothing in the log tells")
+
+
+Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, str | None]]
+
+
+def divide_sink_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
+    """MindFormers 0.2 to 0.6 print the time of a whole sink of steps as ``time``."""
+    sink = log.settings.filter(pl.col("name") == "sink_size")["value"]
+    if "time" not in log.labels or sink.is_empty() or int(sink[0]) < 2:
+        return steps, None
+    note = f"'time' is that of a sink of {sink[0]} steps in this MindFormers; it was divided by {sink[0]}"
+    return steps.with_columns(step_time_ms=pl.col("step_time_ms") / int(sink[0])), note
+
+
+def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
+    """Megatron core 0.16 to 0.19 print the first iteration at once and keep it in the mean of the second row.
+
+    With n iterations from the first row to the second, the second row is (n - 1) new ones and the first again, so the
+    new ones took (n row2 - row1) / (n - 1). Applied only after a start where that lies nearer the third row than the
+    printed figure does, because a later version mended it without changing the line. Source: Megatron-LM issue 6237.
+    """
+    if log.format.name != "megatron" or not steps["timestamp"].dt.microsecond().gt(0).any():
+        return steps, None
+    printed, step = pl.col("elapsed_time_per_iteration_ms"), pl.col("step")
+
+    def of(column: pl.Expr, rows: int) -> pl.Expr:
+        return column.shift(rows).over("source")
+
+    second = (of(step, 1) >= step.shift(-1).over("source")).fill_null(False) | of(step, 2).is_null() | (of(step, 2) >= of(step, 1))
+    n = step - of(step, 1) + 1
+    unmixed = (n * printed - of(printed, 1)) / (n - 1)
+    nearer = (unmixed - of(printed, -1)).abs() < (printed - of(printed, -1)).abs()
+    applies = second & of(step, 1).is_not_null() & (n > 1) & (unmixed > 0) & nearer
+    marked = steps.with_columns(pl.when(applies).then(unmixed).otherwise("step_time_ms").alias("step_time_ms"), applies=applies)
+    lines = marked.filter("applies")["line_number"].to_list()
+    if not lines:
+        return steps, None
+    where = ", ".join(map(str, lines[:3])) + (" ..." if len(lines) > 3 else "")
+    note = f"Megatron core 0.16 to 0.19 counts the first iteration again in the second row; taken out of line {where}"
+    return marked.drop("applies"), note
+
+
+CORRECTIONS: tuple[Correction, ...] = (divide_sink_time, unmix_second_row)
