@@ -33,6 +33,25 @@ class Computation:
         """Forward and backward passes in the step: 4 where all activations are recomputed."""
         return 4 if self.recompute == "full" else 3
 
+    @property
+    def quoted(self) -> Recompute:
+        """The recompute the formula's own figure counts: AscendSpeed's counts full recomputation, the others none."""
+        return "full" if self.formula.name == "ascendspeed" and self.recompute == "full" else "none"
+
+    def flops_per_sample(self, seq_length: int, recompute: Recompute | None) -> float | None:
+        """FLOPs of one sample of ``seq_length`` tokens; None where a size or the recompute is unknown."""
+        if recompute is None:
+            return None
+        per_token = self.formula.hardware_flops_per_token(self.shape, seq_length, recompute)
+        return None if per_token is None else per_token * seq_length
+
+    def flops_per_iteration(self, global_batch_size: int | None) -> float | None:
+        """FLOPs of one optimizer step of the whole job, as the formula quotes them; None where an input is unknown."""
+        if self.seq_length is None or global_batch_size is None:
+            return None
+        per_sample = self.flops_per_sample(self.seq_length, self.quoted)
+        return None if per_sample is None else per_sample * global_batch_size
+
 
 def plan_computation(context: RunContext, formula: Formula, peak: DevicePeak | None) -> Computation:
     """Take from ``context`` what the rates need."""
@@ -57,41 +76,23 @@ def compute_metrics(steps: pl.DataFrame, how: Computation, global_batch_size: in
     )
     device_seconds = pl.col("step_time_ms") / 1000 * pl.lit(how.world_size, pl.Float64)
     samples = pl.when(pl.col("step_time_ms") > 0).then(pl.col("global_batch_size") / device_seconds)
-    model, counted, hardware = _flops_per_sample(filled["seq_length"], how)
+    lengths = filled["seq_length"].drop_nulls().unique().to_list()
     peak = pl.lit(how.peak.peak_tflops_per_second if how.peak else None, pl.Float64)
     return filled.with_columns(
         samples_per_second_per_device=samples,
         tokens_per_second_per_device=samples * pl.col("seq_length"),
-        model_tflops_per_second_per_device=samples * model / 1e12,
-        tflops_per_second_per_device=samples * counted / 1e12,
-        hardware_tflops_per_second_per_device=samples * hardware / 1e12,
+        model_tflops_per_second_per_device=samples * _by_length(lengths, how, "none") / 1e12,
+        tflops_per_second_per_device=samples * _by_length(lengths, how, how.quoted) / 1e12,
+        hardware_tflops_per_second_per_device=samples * _by_length(lengths, how, how.recompute) / 1e12,
     ).with_columns(
         mfu=pl.col("model_tflops_per_second_per_device") / peak,
         hfu=pl.col("hardware_tflops_per_second_per_device") / peak,
     )
 
 
-def _flops_per_sample(seq_lengths: pl.Series, how: Computation) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
-    """FLOPs of one sample by the row's sequence length: of the model, by the formula as it is quoted, executed."""
-    lengths = [s for s in seq_lengths.unique().to_list() if s is not None]
-
-    def by_length(recompute: Recompute | None) -> pl.Expr:
-        if recompute is None or not lengths:
-            return pl.lit(None, pl.Float64)
-        flops = [how.formula.hardware_flops_per_token(how.shape, s, recompute) for s in lengths]
-        if any(f is None for f in flops):
-            return pl.lit(None, pl.Float64)
-        per_sample = [f * s for f, s in zip(cast("list[float]", flops), lengths, strict=True)]
-        return pl.col("seq_length").replace_strict(lengths, per_sample, default=None, return_dtype=pl.Float64)
-
-    quoted: Recompute = "full" if how.formula.name == "ascendspeed" and how.recompute == "full" else "none"
-    return by_length("none"), by_length(quoted), by_length(how.recompute)
-
-
-def flops_per_iteration(how: Computation, global_batch_size: int | None) -> float | None:
-    """FLOPs of one optimizer step of the whole job, as the formula quotes them; None where an input is unknown."""
-    if how.seq_length is None or global_batch_size is None:
-        return None
-    quoted: Recompute = "full" if how.formula.name == "ascendspeed" and how.recompute == "full" else "none"
-    per_token = how.formula.hardware_flops_per_token(how.shape, how.seq_length, quoted)
-    return None if per_token is None else per_token * how.seq_length * global_batch_size
+def _by_length(lengths: list[int], how: Computation, recompute: Recompute | None) -> pl.Expr:
+    """FLOPs of one sample by the row's sequence length."""
+    flops = [how.flops_per_sample(s, recompute) for s in lengths]
+    if not flops or None in flops:
+        return pl.lit(None, pl.Float64)
+    return pl.col("seq_length").replace_strict(lengths, flops, default=None, return_dtype=pl.Float64)

@@ -28,7 +28,7 @@ def summarize(steps: pl.DataFrame) -> pl.DataFrame:
     counted = steps.filter("counted")
     rows = [_row(counted, name) for name in METRICS]
     frame = pl.DataFrame(rows, schema={c.name: c.dtype for c in SUMMARY_COLUMNS if c.name != "run"})
-    return conform(frame.with_columns(run=steps["run"].first()), SUMMARY_COLUMNS)
+    return conform(frame.with_columns(run=pl.lit(steps["run"].first())), SUMMARY_COLUMNS)
 
 
 def _row(counted: pl.DataFrame, name: str) -> dict[str, object]:
@@ -49,4 +49,8 @@ def _row(counted: pl.DataFrame, name: str) -> dict[str, object]:
 
 def _mean_rate(values: pl.DataFrame, rate: str) -> float | None:
     """Work is rate times time, so this is total work over total time."""
-    return values.select((pl.col(rate) * pl.col("step_time_ms")).sum() / pl.col("step_time_ms").sum()).item() if len(values) else None
+    return (
+        values.select((pl.col(rate) * pl.col("step_time_ms")).sum() / pl.col("step_time_ms").sum()).item()
+        if len(values)
+        else None
+    )

@@ -14,7 +14,9 @@ NAN = "NaN"
 NO_TIME = "no time on the line"
 COPY = "printed by another rank too"
 
-WINDOW_RULE = "all rows but the first after each start, rows with a skipped update or a NaN, and copies from other ranks"
+WINDOW_RULE = (
+    "all rows but the first after each start, rows with a skipped update or a NaN, and copies from other ranks"
+)
 
 
 def mark_window(steps: pl.DataFrame, starts: pl.DataFrame | None = None) -> pl.DataFrame:

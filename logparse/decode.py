@@ -36,7 +36,9 @@ class Coverage:
 
 @dataclass(frozen=True)
 class ParsedLog:
-    """One run as frames. ``labels`` counts the labels on its step lines; ``notes`` tell what was odd in reading."""
+    """One run as frames. ``labels`` counts the labels on its step lines; ``starts`` (source, line_number) are the
+    lines on which settings were printed, as each process does when it begins; ``notes`` tell what was odd in reading.
+    """
 
     name: str
     sources: tuple[str, ...]
@@ -45,6 +47,7 @@ class ParsedLog:
     settings: pl.DataFrame
     coverage: Coverage
     labels: dict[str, int]
+    starts: pl.DataFrame
     notes: tuple[str, ...] = ()
 
 
@@ -67,7 +70,17 @@ def read_run(arguments: Sequence[str], format_name: str | None = None, strict: b
     name = _run_name(arguments, sources)
     steps = found.steps.with_columns(run=pl.lit(name))
     notes += [_malformed_note(m) for m in found.malformed[:3]]
-    return ParsedLog(name, tuple(s.name for s in sources), fmt, steps, settings, coverage, found.labels, tuple(notes))
+    return ParsedLog(
+        name,
+        tuple(s.name for s in sources),
+        fmt,
+        steps,
+        settings,
+        coverage,
+        found.labels,
+        _starts(scans, fmt),
+        tuple(notes),
+    )
 
 
 @dataclass(frozen=True)
@@ -98,6 +111,17 @@ def _scan(source: Source, formats: tuple[LogFormat, ...]) -> _Scan:
     return _Scan(source, total, lines, opened)
 
 
+def _starts(scans: Sequence[_Scan], fmt: LogFormat) -> pl.DataFrame:
+    first = fmt.blocks[0].kind if fmt.blocks else None
+    rows = [
+        (s.source.name, b.lines[0][0])
+        for s in scans
+        for b in s.blocks
+        if b.block in fmt.blocks and b.block.kind == first
+    ]
+    return pl.DataFrame(rows, schema={"source": pl.String, "line_number": pl.Int64}, orient="row")
+
+
 _EMPTY = pl.DataFrame(schema={"line_number": pl.Int64, "text": pl.String, "complete": pl.Boolean})
 
 
@@ -116,4 +140,6 @@ def _refuse_damage(coverage: Coverage, malformed: tuple[Malformed, ...]) -> None
         where = f"{malformed[0].source}, line {malformed[0].line_number}"
         raise InputError(_malformed_note(malformed[0]), where=where, remedy="leave out --strict to count it and go on")
     if coverage.torn_lines:
-        raise InputError(f"{coverage.torn_lines} step lines are torn", remedy="leave out --strict to count them and go on")
+        raise InputError(
+            f"{coverage.torn_lines} step lines are torn", remedy="leave out --strict to count them and go on"
+        )

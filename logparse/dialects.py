@@ -26,7 +26,11 @@ class Dialect:
 
     def evidence(self, log: ParsedLog, settings: frozenset[str]) -> str | None:
         """Why the log is of this dialect; None when it is not."""
-        if log.format.name not in self.formats or not {*self.labels} <= {*log.labels} or not {*self.settings} <= settings:
+        if (
+            log.format.name not in self.formats
+            or not {*self.labels} <= {*log.labels}
+            or not {*self.settings} <= settings
+        ):
             return None
         found = [*(f"label {label!r}" for label in self.labels), *(f"setting {name!r}" for name in self.settings)]
         return " and ".join(found) or f"format {log.format.name!r}"
@@ -127,12 +131,18 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     def of(column: pl.Expr, rows: int) -> pl.Expr:
         return column.shift(rows).over("source")
 
-    second = (of(step, 1) >= step.shift(-1).over("source")).fill_null(False) | of(step, 2).is_null() | (of(step, 2) >= of(step, 1))
+    second = (
+        (of(step, 1) >= step.shift(-1).over("source")).fill_null(False)
+        | of(step, 2).is_null()
+        | (of(step, 2) >= of(step, 1))
+    )
     n = step - of(step, 1) + 1
     unmixed = (n * printed - of(printed, 1)) / (n - 1)
     nearer = (unmixed - of(printed, -1)).abs() < (printed - of(printed, -1)).abs()
     applies = second & of(step, 1).is_not_null() & (n > 1) & (unmixed > 0) & nearer
-    marked = steps.with_columns(pl.when(applies).then(unmixed).otherwise("step_time_ms").alias("step_time_ms"), applies=applies)
+    marked = steps.with_columns(
+        pl.when(applies).then(unmixed).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
+    )
     lines = marked.filter("applies")["line_number"].to_list()
     if not lines:
         return steps, None

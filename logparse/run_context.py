@@ -234,14 +234,24 @@ DERIVATIONS = (
         "padded_vocab_size",
         ("vocab_size", _TP, "make_vocab_size_divisible_by"),
         "derived: vocabulary rounded up to make_vocab_size_divisible_by x tensor parallel size",
-        lambda q: -(-q["vocab_size"] // (q["make_vocab_size_divisible_by"] * q[_TP]))
-        * q["make_vocab_size_divisible_by"]
-        * q[_TP],
+        lambda q: (
+            -(-q["vocab_size"] // (q["make_vocab_size_divisible_by"] * q[_TP]))
+            * q["make_vocab_size_divisible_by"]
+            * q[_TP]
+        ),
     ),
     Derivation(
         "padded_vocab_size", ("vocab_size",), "derived: vocabulary, taken as not padded", lambda q: q["vocab_size"]
     ),
-    Derivation("num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), "derived: moe_layer_freq", _moe_layers),
+    Derivation(
+        "moe_ffn_hidden_size",
+        ("num_experts", "ffn_hidden_size"),
+        "derived: not set, so that of the dense MLP",
+        lambda q: q["ffn_hidden_size"],
+    ),
+    Derivation(
+        "num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), "derived: moe_layer_freq", _moe_layers
+    ),
 )
 
 

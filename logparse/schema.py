@@ -71,7 +71,12 @@ DECODED_COLUMNS = (
 
 # What later stages add to each row.
 COMPUTED_COLUMNS = (
-    Column("step_time_ms", FLOAT, "ms", "time that this row stands for; differs from the printed one where that is known wrong"),
+    Column(
+        "step_time_ms",
+        FLOAT,
+        "ms",
+        "time that this row stands for; differs from the printed one where that is known wrong",
+    ),
     Column("segment", INT, "", "number of the start this row belongs to, counted from 0"),
     Column("counted", BOOL, "", "the row enters the metrics"),
     Column("excluded_reason", TEXT, "", "why the row does not count"),
@@ -143,7 +148,9 @@ QUANTITIES = (
     Quantity("padded_vocab_size", "int", "vocabulary as padded for tensor parallelism"),
     Quantity("untie_embeddings_and_output_weights", "bool", "input and output embedding are two matrices", flag=False),
     Quantity("group_query_attention", "bool", "heads share keys and values", flag=False),
-    Quantity("make_vocab_size_divisible_by", "int", "the vocabulary is padded to this times tensor parallel", flag=False),
+    Quantity(
+        "make_vocab_size_divisible_by", "int", "the vocabulary is padded to this times tensor parallel", flag=False
+    ),
     # mixture of experts, multi-head latent attention, multi-token prediction
     Quantity("num_experts", "int", "routed experts of one layer; null in a dense model"),
     Quantity("moe_router_topk", "int", "experts that see one token"),
@@ -163,7 +170,9 @@ QUANTITIES = (
     Quantity("precision", "text", "number type of the matrix products: bf16, fp16, fp32, fp8"),
     Quantity("recompute", "text", "activations recomputed in the backward pass: none, selective, full"),
     Quantity("recompute_method", "text", "uniform or block: how layers are chosen for recomputing", flag=False),
-    Quantity("recompute_num_layers", "int", "layers recomputed per pipeline stage (block) or per group (uniform)", flag=False),
+    Quantity(
+        "recompute_num_layers", "int", "layers recomputed per pipeline stage (block) or per group (uniform)", flag=False
+    ),
     Quantity("log_interval", "int", "steps between two step lines", flag=False),
     Quantity("lora", "bool", "low-rank adapters are trained, the base weights are frozen", flag=False),
     Quantity("variable_seq_lengths", "bool", "samples differ in length", flag=False),

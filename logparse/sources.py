@@ -61,15 +61,21 @@ def _expand(argument: str) -> list[Path | None]:
     found = sorted((Path(p) for p in glob.glob(argument, recursive=True)), key=_natural)
     files: list[Path | None] = [p for p in found if p.is_file()]
     if not files:
-        raise InputError(f"no such file: {argument}", remedy="check the path; quote a pattern so that the shell leaves it alone")
+        raise InputError(
+            f"no such file: {argument}", remedy="check the path; quote a pattern so that the shell leaves it alone"
+        )
     return files
 
 
 def _files_below(folder: Path) -> list[Path]:
-    parts = (p for p in folder.rglob("*") if p.is_file() and not any(q.startswith(".") for q in p.relative_to(folder).parts))
+    parts = (
+        p for p in folder.rglob("*") if p.is_file() and not any(q.startswith(".") for q in p.relative_to(folder).parts)
+    )
     files = [p for p in sorted(parts, key=_natural) if not _is_binary(p)]
     if not files:
-        raise InputError(f"no log in the folder {folder}", remedy="name the log file itself, or the folder that holds it")
+        raise InputError(
+            f"no log in the folder {folder}", remedy="name the log file itself, or the folder that holds it"
+        )
     return files
 
 
@@ -140,7 +146,9 @@ def _chunks(source: Source, size: int) -> Iterator[bytes]:
     try:
         raw = sys.stdin.buffer if source.path is None else source.path.open("rb")
     except OSError as error:
-        raise InputError(f"cannot read {source.name}: {error.strerror}", remedy="check the path and its permissions") from error
+        raise InputError(
+            f"cannot read {source.name}: {error.strerror}", remedy="check the path and its permissions"
+        ) from error
     with raw:
         try:
             stream = _decompressed(raw)

@@ -64,7 +64,9 @@ def _find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     """
     pieces = (
         lines.filter(pl.col("text").str.contains_any(list(fmt.marker)))
-        .with_columns(pl.col("text").str.replace_all(rf"({fmt.head})", "\n${1}").str.replace_all("\r", "\n").str.split("\n"))
+        .with_columns(
+            pl.col("text").str.replace_all(rf"({fmt.head})", "\n${1}").str.replace_all("\r", "\n").str.split("\n")
+        )
         .explode("text")
         .with_columns(before=pl.col("text").shift(1).over("source", "line_number"))
     )
@@ -88,7 +90,11 @@ def _split_pairs(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     """One row per pair: row, label, value text, column, number, malformed."""
     if not fmt.pair:
         return pl.DataFrame(schema={"row": pl.UInt32, "label": pl.String, "column": pl.String, "malformed": pl.Boolean})
-    found = heads.select("row", "source", "line_number", pl.col("body").str.extract_all(fmt.pair)).explode("body").drop_nulls("body")
+    found = (
+        heads.select("row", "source", "line_number", pl.col("body").str.extract_all(fmt.pair))
+        .explode("body")
+        .drop_nulls("body")
+    )
     groups = pl.col("body").str.extract_groups(fmt.pair)
     value = pl.coalesce(groups.struct[i] for i in range(1, regex.compile(fmt.pair).groups))
     pairs = found.with_columns(label=groups.struct[0].str.replace_all(r"\s+", " ").str.strip_chars(), text=value)
@@ -100,7 +106,9 @@ def _tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     """Pairs that stand last without a separator, as some trainers print them; other text there is another rank's."""
     labels = "|".join(regex.escape(label, special_only=True) for label in fmt.tail) or r"\b\B"
     groups = pl.col("body").str.extract_groups(rf"(?:^|\|)\s*({labels}):\s*({NUMBER})\s*$")
-    tails = heads.filter("complete").select("row", "source", "line_number", label=groups.struct[0], text=groups.struct[1])
+    tails = heads.filter("complete").select(
+        "row", "source", "line_number", label=groups.struct[0], text=groups.struct[1]
+    )
     return tails.drop_nulls("label")
 
 
@@ -182,7 +190,9 @@ def _with_step(rows: pl.DataFrame) -> pl.DataFrame:
         return rows
     if "steps_per_epoch" not in rows.columns:
         rows = rows.with_columns(steps_per_epoch=pl.col("step_in_epoch").max())
-        return rows.with_columns(step=(pl.col("epoch") - 1) * pl.col("steps_per_epoch") + pl.col("step_in_epoch")).drop("steps_per_epoch")
+        return rows.with_columns(step=(pl.col("epoch") - 1) * pl.col("steps_per_epoch") + pl.col("step_in_epoch")).drop(
+            "steps_per_epoch"
+        )
     return rows.with_columns(step=(pl.col("epoch") - 1) * pl.col("steps_per_epoch") + pl.col("step_in_epoch"))
 
 

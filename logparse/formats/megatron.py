@@ -27,7 +27,9 @@ FORMAT = LogFormat(
     ),
     pair=r"([^|:=]*[^|:=\s])\s*(?:[:=]\s*([^|]*?))?\s*\|",
     labels={
-        "elapsed time per iteration (ms)": Reading("elapsed_time_per_iteration_ms", suffix=r"/[\d.]+"),  # Primus: now/mean
+        "elapsed time per iteration (ms)": Reading(
+            "elapsed_time_per_iteration_ms", suffix=r"/[\d.]+"
+        ),  # Primus: now/mean
         "elapsed time per iteration (s)": Reading("elapsed_time_per_iteration_ms", scale=1000),  # BigScience, JSC
         "elapsed_time_per_iteration_ms": Reading("elapsed_time_per_iteration_ms"),  # Argonne
         "global batch size": Reading("global_batch_size"),
@@ -153,23 +155,35 @@ FORMAT = LogFormat(
         Sentence("world", "using world size", r"using world size: (?P<world_size>\d+)"),
         Sentence("world", "using world size", r"data-parallel[- ]size: (?P<data_parallel_size>\d+)"),
         Sentence("world", "using world size", r" context-parallel size: (?P<context_parallel_size>\d+)"),
-        Sentence("world", "using world size", r"(?:None|[ ,])tensor-model-parallel size: (?P<tensor_model_parallel_size>\d+)"),
-        Sentence("world", "using world size", r"and (?:intra-layer-)?model-parallel size: (?P<tensor_model_parallel_size>\d+)"),
-        Sentence("world", "using world size", r"[ ,]pipeline-model-parallel size: (?P<pipeline_model_parallel_size>\d+)"),
+        Sentence(
+            "world", "using world size", r"(?:None|[ ,])tensor-model-parallel size: (?P<tensor_model_parallel_size>\d+)"
+        ),
+        Sentence(
+            "world",
+            "using world size",
+            r"and (?:intra-layer-)?model-parallel size: (?P<tensor_model_parallel_size>\d+)",
+        ),
+        Sentence(
+            "world", "using world size", r"[ ,]pipeline-model-parallel size: (?P<pipeline_model_parallel_size>\d+)"
+        ),
         Sentence(
             "vocab",
             "padded vocab",
             r"padded vocab \(size: (?P<vocab_size>\d+)\) with \d+ dummy tokens \(new size: (?P<padded_vocab_size>\d+)\)",
         ),
         Sentence("microbatches", "setting number of micro", r"to constant (?P<num_microbatches>\d+)"),
-        Sentence("init", "to initialize ", r"time (?:took )?to initialize (?P<framework>megatron|ascendspeed|mindspeed)"),
+        Sentence(
+            "init", "to initialize ", r"time (?:took )?to initialize (?P<framework>megatron|ascendspeed|mindspeed)"
+        ),
     ),
     names=(
         *(Name(name, f"arguments:{name}") for name in ARGUMENTS),
         # Megatron prints 1 where grouped attention is off; only its core line (with context parallelism) then means
         # that every head has its own keys.
         Name("num_query_groups", "arguments:num_query_groups", when={"arguments:group_query_attention": "True"}),
-        Name("group_query_attention", "arguments:group_query_attention", when={"arguments:context_parallel_size": r"\d+"}),
+        Name(
+            "group_query_attention", "arguments:group_query_attention", when={"arguments:context_parallel_size": r"\d+"}
+        ),
         Name("tensor_model_parallel_size", "arguments:model_parallel_size"),  # v1.0
         Name("batch_size_per_model_replica", "arguments:batch_size"),  # v1.0
         Name("rampup_batch_size", "arguments:rampup_batch_size"),

@@ -30,9 +30,7 @@ FORMAT = LogFormat(
     },
     ignored=frozenset({"lm_loss", "lm loss"}),  # the first part of loss, printed again
     required=("step_in_epoch", "elapsed_time_per_iteration_ms"),
-    companions=(
-        Companion("samples/s/p", rf"(?P<logged_samples_per_second_per_device>{NUMBER}) samples/s/p"),
-    ),
+    companions=(Companion("samples/s/p", rf"(?P<logged_samples_per_second_per_device>{NUMBER}) samples/s/p"),),
     blocks=BLOCKS,
     sentences=SENTENCES,
     names=NAMES,

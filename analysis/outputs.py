@@ -1,0 +1,79 @@
+"""Frames and charts to files. A file is written under a temporary name and renamed: it appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from logparse.errors import InputError, UsageError
+from logparse.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+def prepare_folder(folder: Path, force: bool) -> None:
+    """Make ``folder``; refuse one that holds files unless ``force``.
+
+    Raises UsageError where files would be overwritten, InputError where the folder cannot be made.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file, not a folder", remedy="give another folder with -o")
+    if folder.is_dir() and any(folder.iterdir()) and not force:
+        raise UsageError(
+            f"the folder {folder} is not empty", remedy="give another folder with -o, or overwrite with --force"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder {folder}: {error.strerror}", remedy="give another folder with -o"
+        ) from error
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Call ``write`` with a temporary name beside ``path``, then rename."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror}", remedy="check the folder's permissions and space"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """Write a frame with the schema's version in the file's metadata."""
+    write_whole(path, lambda p: frame.write_parquet(p, metadata={"logparse.schema_version": str(SCHEMA_VERSION)}))
+
+
+def write_charts(charts: Mapping[str, alt.TopLevelMixin], folder: Path) -> list[Path]:
+    """Write each chart as Vega-Lite JSON, PNG, SVG and a page of its own that needs no network."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [path for name, chart in charts.items() for path in _write_chart(chart, folder / name)]
+
+
+def _write_chart(chart: alt.TopLevelMixin, stem: Path) -> list[Path]:
+    import vl_convert
+
+    spec = chart.to_json()
+    made: dict[str, Callable[[], bytes]] = {
+        ".json": lambda: spec.encode(),
+        ".svg": lambda: vl_convert.vegalite_to_svg(spec).encode(),
+        ".png": lambda: vl_convert.vegalite_to_png(spec, scale=2),
+        ".html": lambda: vl_convert.vegalite_to_html(spec, bundle=True).encode(),
+    }
+    paths = []
+    for ending, make in made.items():
+        path = stem.with_name(stem.name + ending)
+        content = make()
+        write_whole(path, lambda p, content=content: p.write_bytes(content))  # type: ignore[misc]
+        paths.append(path)
+    return paths

@@ -1,0 +1,70 @@
+"""The command line: mounts the commands and turns an expected error into a message and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from logparse.errors import InputError, LogparseError
+
+
+def _check_packages() -> None:
+    """Stop where another ``analysis`` folder shadows ours, as happens beside Megatron with PYTHONPATH set.
+
+    Raises InputError with the two places.
+    """
+    spec = find_spec("analysis")
+    ours = Path(__file__).resolve().parent.parent
+    theirs = Path(spec.origin).resolve().parent.parent if spec and spec.origin else None
+    if theirs != ours:
+        raise InputError(
+            "another package called 'analysis' is imported in place of logparse's",
+            where=str(theirs / "analysis") if theirs else "a folder without __init__.py on the path",
+            remedy="unset PYTHONPATH, or start logparse from another folder",
+        )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"logparse {version('logparse')}")
+        raise typer.Exit
+
+
+def build_app() -> typer.Typer:
+    """The Typer app with every command mounted."""
+    from logparse.commands.analyze import analyze
+    from logparse.commands.hardware import hardware
+
+    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+    @app.callback()
+    def logparse(
+        version: Annotated[
+            bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        ] = False,
+    ) -> None:
+        """Read the text log of a large-model training run and say what the run really achieved."""
+
+    app.command()(analyze)
+    app.command()(hardware)
+    return app
+
+
+def main() -> None:
+    """Run the command line; the only place that catches LogparseError."""
+    try:
+        _check_packages()
+        build_app()()
+    except LogparseError as error:
+        print(f"logparse: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader of a pipe, such as head, has closed it; what it wanted was printed.
+        sys.stderr.close()
+        sys.exit(0)

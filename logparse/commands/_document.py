@@ -1,0 +1,56 @@
+"""The JSON document of a run: the names users script against. Adding is free, renaming is not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from analysis.run import Analysis, Note
+from logparse.decode import ParsedLog
+from logparse.dialects import Framework
+from logparse.run_context import RunContext
+from logparse.schema import SCHEMA_VERSION
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Everything known about one run, from its text to its numbers."""
+
+    log: ParsedLog
+    framework: Framework
+    context: RunContext
+    analysis: Analysis
+    notes: tuple[Note, ...]
+
+
+def document(results: list[RunResult]) -> dict[str, Any]:
+    """The whole document."""
+    return {"schema_version": SCHEMA_VERSION, "runs": [_run(result) for result in results]}
+
+
+def _run(result: RunResult) -> dict[str, Any]:
+    analysis, how = result.analysis, result.analysis.computation
+    return {
+        "name": result.log.name,
+        "sources": list(result.log.sources),
+        "format": result.log.format.name,
+        "framework": asdict(result.framework),
+        "coverage": asdict(result.log.coverage),
+        "context": {name: asdict(fact) for name, fact in result.context.facts.items()},
+        "device": asdict(how.peak) if how.peak else None,
+        "formula": {
+            "name": how.formula.name,
+            "recompute_factor": how.recompute_factor,
+            "recompute": how.recompute,
+            "recompute_origin": result.context.origin("recompute"),
+            "flops_per_iteration": analysis.flops_per_iteration,
+        },
+        "metrics": {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()},
+        "notes": [asdict(note) for note in result.notes],
+    }
+
+
+def _metric(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: what is not a number is null."""
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}

@@ -1,0 +1,166 @@
+"""``logparse analyze``: what a run achieved, from its log. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from analysis.flops import find_formula
+from analysis.outputs import prepare_folder, write_charts, write_parquet
+from analysis.peak import resolve_peak
+from analysis.run import Note, analyze_steps
+from logparse.commands._document import RunResult, document
+from logparse.commands._given import facts_of_flags, facts_of_model, read_config, with_quantity_flags
+from logparse.commands._terminal import print_results
+from logparse.decode import read_run
+from logparse.dialects import interpret
+from logparse.run_context import Fact, build_context
+
+MODEL_PANEL = "Model and device"
+OUTPUT_PANEL = "Output"
+
+
+@with_quantity_flags
+def analyze(
+    logs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG...",
+            help="Files of one run: logs, folders, quoted globs, or - for standard input; compressed or not.",
+        ),
+    ],
+    given: dict[str, Any],
+    hw: Annotated[
+        str | None,
+        typer.Option(
+            "--hw",
+            help="Device, such as 910b3 or h100: what MFU is measured against. See `logparse hardware`.",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = None,
+    peak_tflops: Annotated[
+        float | None,
+        typer.Option(
+            "--peak-tflops", help="Peak of one device in TFLOP/s; wins over --hw.", rich_help_panel=MODEL_PANEL
+        ),
+    ] = None,
+    peak_basis: Annotated[
+        str,
+        typer.Option(
+            "--peak-basis",
+            help="matrix (what a matrix product can reach) or headline (the vendor's sheet).",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = "matrix",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            help="Shape of a known model, such as llama2-7b, for logs that do not print it.",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = None,
+    formula: Annotated[
+        str | None,
+        typer.Option(
+            "--formula", help="FLOPs formula: ascendspeed (default), megatron, 6n or palm.", rich_help_panel=MODEL_PANEL
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", help="TOML file with any of these flags, such as: world_size = 8", rich_help_panel=MODEL_PANEL
+        ),
+    ] = None,
+    log_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="Read the log as this format instead of recognizing it.", rich_help_panel=MODEL_PANEL
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--out", help="Folder for steps.parquet, summary.parquet and charts/.", rich_help_panel=OUTPUT_PANEL
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of a table.", rich_help_panel=OUTPUT_PANEL)
+    ] = False,
+    charts: Annotated[
+        bool,
+        typer.Option("--charts/--no-charts", help="Draw charts into the folder of -o.", rich_help_panel=OUTPUT_PANEL),
+    ] = True,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite files in the folder of -o.", rich_help_panel=OUTPUT_PANEL)
+    ] = False,
+    each: Annotated[bool, typer.Option("--each", help="Every LOG is a run of its own, not a part of one run.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at a torn step line or a value that cannot be read.")
+    ] = False,
+) -> None:
+    """Say what a training run achieved: time per iteration, samples/s/p, tokens/s/p, TFLOP/s per device, MFU and HFU.
+
+    Several LOGs are one run (in a multi-node job the arguments are in the first rank's file and the step lines in the
+    last one's). Every number comes with the origin of its inputs; what cannot be computed is named, with the flag that
+    would give it.
+
+    Exit code 0 done, 2 wrong usage or unreadable input, 3 no step line found.
+    """
+    from_file, options = read_config(config)
+    hw, peak_tflops = hw or options.get("hw"), peak_tflops or options.get("peak_tflops")
+    layers = (
+        facts_of_flags(given),
+        facts_of_model(model),
+        from_file,
+        {} if model else facts_of_model(options.get("model")),
+    )
+    if out is not None:
+        prepare_folder(out, force)
+    chosen = find_formula(formula or options.get("formula") or "ascendspeed")
+    runs = [[log] for log in logs] if each else [logs]
+    results = [_analyze_run(run, layers, chosen, (hw, peak_tflops, peak_basis), log_format, strict) for run in runs]
+    if out is not None:
+        _write(results, out, charts)
+    if as_json:
+        typer.echo(json.dumps(document(results), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print_results(results, out)
+
+
+def _analyze_run(
+    logs: list[str],
+    layers: tuple[dict[str, Fact], ...],
+    formula: Any,
+    peak_options: tuple[str | None, float | None, str],
+    log_format: str | None,
+    strict: bool,
+) -> RunResult:
+    hw, peak_tflops, basis = peak_options
+    log = read_run(logs, log_format, strict)
+    meaning = interpret(log)
+    context = build_context(log.settings, log.format, layers)
+    peak, said = resolve_peak(hw, context.get("precision"), peak_tflops, basis)
+    result = analyze_steps(meaning.steps, log.starts, context, formula, peak)
+    warnings = (*log.notes, *context.notes, *said)
+    notes = (*result.notes, *(Note("warning", t) for t in warnings), *(Note("info", t) for t in meaning.notes))
+    return RunResult(log, meaning.framework, context, result, notes)
+
+
+def _write(results: list[RunResult], out: Path, charts: bool) -> None:
+    import polars as pl
+
+    write_parquet(pl.concat(r.analysis.steps for r in results), out / "steps.parquet")
+    write_parquet(pl.concat(r.analysis.summary for r in results), out / "summary.parquet")
+    if not charts:
+        return
+    from analysis.charts import run_charts
+
+    for result in results:
+        folder = out / "charts" / result.log.name if len(results) > 1 else out / "charts"
+        how = result.analysis.computation
+        peak = how.peak.peak_tflops_per_second if how.peak else None
+        write_charts(run_charts(result.analysis.steps, peak, how.formula.name), folder)
