@@ -5,7 +5,9 @@ Rows that do not count are drawn hollow with their reason. More than MAX_POINTS 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -17,7 +19,14 @@ if TYPE_CHECKING:
 MAX_POINTS = 4000
 COUNTED, EXCLUDED, RULE = "#2563a8", "#d9822b", "#b3261e"
 WIDTH, HEIGHT = 720, 260
-LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A dashed line across a chart, at ``value`` of the y axis."""
+
+    value: float
+    text: str
 
 
 def loss_chart(steps: pl.DataFrame) -> alt.LayerChart:
@@ -27,9 +36,9 @@ def loss_chart(steps: pl.DataFrame) -> alt.LayerChart:
 
 def time_chart(steps: pl.DataFrame) -> alt.LayerChart:
     """Time of every step, with the median of those that count."""
-    median = steps.filter("counted")["step_time_ms"].median()
-    chart = _series(steps, "step_time_ms", "Time per iteration", "ms", clip=True)
-    return _with_rule(chart, median, f"median {median:,.1f} ms" if median is not None else "")
+    median = steps.filter("counted").select(pl.col("step_time_ms").median()).item()
+    rule = None if median is None else Rule(median, f"median {median:,.1f} ms")
+    return _series(steps, "step_time_ms", "Time per iteration", "ms", clip=True, rule=rule)
 
 
 def tokens_chart(steps: pl.DataFrame) -> alt.LayerChart:
@@ -39,8 +48,8 @@ def tokens_chart(steps: pl.DataFrame) -> alt.LayerChart:
 
 def tflops_chart(steps: pl.DataFrame, peak_tflops: float | None, formula: str) -> alt.LayerChart:
     """TFLOP/s per device by step, with the device's peak where it is known."""
-    chart = _series(steps, "tflops_per_second_per_device", f"TFLOP/s per device, formula {formula}")
-    return _with_rule(chart, peak_tflops, f"peak {peak_tflops:g} TFLOP/s" if peak_tflops else "")
+    rule = None if peak_tflops is None else Rule(peak_tflops, f"peak {peak_tflops:g} TFLOP/s")
+    return _series(steps, "tflops_per_second_per_device", f"TFLOP/s per device, formula {formula}", rule=rule)
 
 
 def mfu_chart(steps: pl.DataFrame) -> alt.LayerChart:
@@ -50,7 +59,7 @@ def mfu_chart(steps: pl.DataFrame) -> alt.LayerChart:
 
 def run_charts(steps: pl.DataFrame, peak_tflops: float | None, formula: str) -> dict[str, alt.LayerChart]:
     """Every chart of a run that has data, by file name."""
-    charts = {
+    charts: dict[str, tuple[str, Callable[[], alt.LayerChart]]] = {
         "loss": ("loss", lambda: loss_chart(steps)),
         "time_per_iteration": ("step_time_ms", lambda: time_chart(steps)),
         "tokens_per_second_per_device": ("tokens_per_second_per_device", lambda: tokens_chart(steps)),
@@ -76,7 +85,13 @@ def thin(steps: pl.DataFrame, column: str, most: int = MAX_POINTS) -> pl.DataFra
 
 
 def _series(
-    steps: pl.DataFrame, column: str, title: str, unit: str | None = None, clip: bool = False, percent: bool = False
+    steps: pl.DataFrame,
+    column: str,
+    title: str,
+    unit: str | None = None,
+    clip: bool = False,
+    percent: bool = False,
+    rule: Rule | None = None,
 ) -> alt.LayerChart:
     import altair as alt
 
@@ -84,9 +99,14 @@ def _series(
     unit = UNITS.get(column, "") if unit is None else unit
     data = rows.select("step", column, why=pl.col("excluded_reason").fill_null("counts")).to_dicts()
     scale = _scale(rows, column) if clip else alt.Scale(zero=False)
-    x = alt.X("step:Q", title="step", axis=alt.Axis(format="~s" if steps["step"].max() > 99_999 else "d", grid=False))  # type: ignore[operator]
-    y = alt.Y(f"{column}:Q", title=unit or title, scale=scale, axis=alt.Axis(format="%" if percent else "~g"))
-    base = alt.Chart(alt.Data(values=data)).encode(x=x, y=y)
+    x = alt.X(
+        "step:Q",
+        title="step",
+        scale=alt.Scale(nice=False),
+        axis=alt.Axis(format="~s" if steps["step"].max() > 99_999 else "d", grid=False),
+    )  # type: ignore[operator]
+    y = alt.Y(f"{column}:Q", title=unit or title, scale=scale, axis=alt.Axis(format="%" if percent else ",~r"))
+    base = alt.Chart(alt.InlineData(values=data)).encode(x=x, y=y)
     why = alt.condition(alt.datum.why == "counts", alt.value(COUNTED), alt.value(EXCLUDED))
     value = alt.Tooltip(f"{column}:Q", title=unit or title, format=".2%" if percent else ",.5~g")
     points = base.mark_point(size=16, filled=True, clip=True).encode(
@@ -95,7 +115,8 @@ def _series(
     line = base.mark_line(strokeWidth=1, color=COUNTED, opacity=0.5, clip=True).transform_filter(
         alt.datum.why == "counts"
     )
-    return alt.layer(line, points).properties(width=WIDTH, height=HEIGHT, title=_title(title, steps, rows))
+    layers = [line, points, *_rule_layers(rule)]
+    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=_title(title, steps, rows))
 
 
 def _title(title: str, steps: pl.DataFrame, rows: pl.DataFrame) -> alt.TitleParams:
@@ -120,16 +141,11 @@ def _scale(rows: pl.DataFrame, column: str) -> alt.Scale:
     return alt.Scale(domain=[0, top * 1.1], clamp=False)
 
 
-def _with_rule(chart: alt.LayerChart, value: float | None, text: str) -> alt.LayerChart:
+def _rule_layers(rule: Rule | None) -> list[Any]:
     import altair as alt
 
-    if value is None:
-        return chart
-    data = alt.Data(values=[{"value": value, "text": text}])
-    rule = alt.Chart(data).mark_rule(color=RULE, strokeDash=[6, 4]).encode(y="value:Q")
-    label = (
-        alt.Chart(data)
-        .mark_text(align="right", dx=-4, dy=-7, color=RULE)
-        .encode(y="value:Q", text="text:N", x=alt.value(WIDTH))
-    )
-    return alt.layer(*chart.layer, rule, label).properties(width=WIDTH, height=HEIGHT, title=chart.title)
+    if rule is None:
+        return []
+    base = alt.Chart(alt.InlineData(values=[{"value": rule.value, "text": rule.text}])).encode(y="value:Q")
+    label = base.mark_text(align="right", dx=-4, dy=-7, color=RULE).encode(text="text:N", x=alt.value(WIDTH))
+    return [base.mark_rule(color=RULE, strokeDash=[6, 4]), label]

@@ -31,7 +31,7 @@ class Model:
     source: str
 
     def quantities(self) -> dict[str, int | bool]:
-        """What the model says of a run, by glossary name. Whether a run trains multi-token prediction it does not say."""
+        """What the model says of a run, by glossary name; not whether the run trains multi-token prediction."""
         sizes = {f.name: getattr(self.shape, f.name) for f in fields(self.shape) if f.name != "mtp_num_layers"}
         return {name: size for name, size in sizes.items() if size is not None} | {"vocab_size": self.vocab_size}
 

@@ -79,7 +79,7 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
     if sizes := how.formula.missing(how.shape):
         yield Note("warning", f"TFLOP/s/p by {how.formula.name} not computed: {_unknown(sizes)}, or name the --model")
     if how.recompute is None:
-        text = "hfu not computed: no setting tells whether activations are recomputed; pass --recompute full|selective|none"
+        text = "hfu not computed: no setting tells of recompute; pass --recompute full, selective or none"
         yield Note("info", text)
 
 
@@ -93,8 +93,8 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     mfu = result.value("mfu")
     if mfu is not None and mfu > 1 and how.peak:
         text = (
-            f"MFU is {mfu:.1%} of {how.peak.peak_tflops_per_second:g} TFLOP/s, above the peak: the device, the device count, the shape "
-            "or the time on the line is wrong"
+            f"MFU is {mfu:.1%} of {how.peak.peak_tflops_per_second:g} TFLOP/s, above the peak: "
+            "the device, the device count, the shape or the time on the line is wrong"
         )
         yield Note("warning", text)
     if how.peak and how.peak.range and mfu is not None:
@@ -113,5 +113,5 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
         )
     if context.get("recompute_method") == "block" and context.get("recompute") == "full":
         layers = context.get("recompute_num_layers")
-        text = f"recompute method is block: only {layers} layers per pipeline stage are recomputed, so hfu is an upper bound"
+        text = f"only {layers} layers per pipeline stage are recomputed (method block), so hfu is an upper bound"
         yield Note("warning", text)

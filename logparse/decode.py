@@ -25,7 +25,7 @@ ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
 
 @dataclass(frozen=True)
 class Coverage:
-    """The account of what was read. ``step_lines`` were decoded; ``torn_lines`` look like one but lack a required field."""
+    """The account of what was read; ``torn_lines`` look like a step line but lack a required field."""
 
     lines: int
     step_lines: int

@@ -24,7 +24,8 @@ def recognize(
         raise _nothing_found(decoded, sources)
     (fmt, best), others = found[0], found[1:]
     notes = [
-        f"{len(other.steps)} lines of the format {f.name!r} are in the log too and were left out; --format {f.name} reads them instead"
+        f"{len(other.steps)} lines of the format {f.name!r} are in the log too and were left out; "
+        f"--format {f.name} reads them instead"
         for f, other in others
     ]
     return fmt, best, notes

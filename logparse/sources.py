@@ -1,4 +1,4 @@
-"""Files to lines. Comes in: what the user named. Goes out: frames of numbered lines. What the lines say is not read here.
+"""Files to lines. Comes in: what the user named. Goes out: frames of numbered lines. What they say is not read here.
 
 Compression is known by its magic bytes. Text may be UTF-8, GBK or damaged; NUL bytes are dropped. Line numbers count
 newlines, as ``grep -n`` does.
@@ -11,11 +11,10 @@ import glob
 import gzip
 import io
 import lzma
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import polars as pl
 import regex
@@ -58,7 +57,7 @@ def _expand(argument: str) -> list[Path | None]:
         return list(_files_below(path))
     if path.exists():
         return [path]
-    found = sorted((Path(p) for p in glob.glob(argument, recursive=True)), key=_natural)
+    found = sorted((Path(p) for p in glob.iglob(argument, recursive=True)), key=_natural)  # noqa: PTH207
     files: list[Path | None] = [p for p in found if p.is_file()]
     if not files:
         raise InputError(
@@ -98,11 +97,10 @@ def looks_binary(head: bytes) -> bool:
     return len(visible) - len(visible.translate(None, _CONTROL)) > len(visible) / 20
 
 
-def _decompressed(raw: IO[bytes]) -> IO[bytes]:
-    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)  # type: ignore[arg-type]
+def _decompressed(buffered: io.BufferedReader) -> IO[bytes]:
     magic = buffered.peek(6)[:6]
     if magic.startswith(b"\x1f\x8b"):
-        return gzip.open(buffered)  # type: ignore[return-value]
+        return cast("IO[bytes]", gzip.open(buffered))
     if magic.startswith(b"BZh"):
         return bz2.open(buffered)
     if magic == b"\xfd7zXZ\0":
@@ -144,7 +142,7 @@ def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
 
 def _chunks(source: Source, size: int) -> Iterator[bytes]:
     try:
-        raw = sys.stdin.buffer if source.path is None else source.path.open("rb")
+        raw = open(0, "rb", closefd=False) if source.path is None else source.path.open("rb")  # noqa: SIM115
     except OSError as error:
         raise InputError(
             f"cannot read {source.name}: {error.strerror}", remedy="check the path and its permissions"

@@ -1,0 +1,1 @@
+"""One file per command: it reads options, calls, prints."""

@@ -64,7 +64,8 @@ def _parameter(quantity: Quantity) -> inspect.Parameter:
         metavar=metavar,
         min=1 if quantity.kind == "int" else None,
     )
-    annotation = Annotated[_TYPES[quantity.kind] | None, option]
+    kind: Any = _TYPES[quantity.kind]
+    annotation = Annotated[kind | None, option]
     return inspect.Parameter(quantity.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 

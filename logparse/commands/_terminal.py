@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 LABELS = {
-    "elapsed_time_per_iteration_ms": ("time per iteration", "ms", 1.0, 1),
-    "samples_per_second_per_device": ("samples/s/p", "", 1.0, 4),
-    "tokens_per_second_per_device": ("tokens/s/p", "", 1.0, 1),
-    "tflops_per_second_per_device": ("TFLOP/s/p", "", 1.0, 2),
-    "model_tflops_per_second_per_device": ("  model, no recompute", "", 1.0, 2),
-    "hardware_tflops_per_second_per_device": ("  executed", "", 1.0, 2),
-    "mfu": ("MFU", "%", 100.0, 2),
-    "hfu": ("HFU", "%", 100.0, 2),
+    "elapsed_time_per_iteration_ms": ("time per iteration, ms", 1.0, 1),
+    "samples_per_second_per_device": ("samples/s/p", 1.0, 4),
+    "tokens_per_second_per_device": ("tokens/s/p", 1.0, 1),
+    "tflops_per_second_per_device": ("TFLOP/s/p", 1.0, 2),
+    "model_tflops_per_second_per_device": ("  of the model", 1.0, 2),
+    "hardware_tflops_per_second_per_device": ("  executed", 1.0, 2),
+    "mfu": ("MFU, %", 100.0, 2),
+    "hfu": ("HFU, %", 100.0, 2),
 }
 SHOWN_FACTS = (
     "world_size",
@@ -79,21 +80,21 @@ def _metrics_table(result: RunResult) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2))
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for heading in ("median", "mean", "p10", "p90", "n"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in result.analysis.summary.iter_rows(named=True):
-        label, unit, scale, digits = LABELS[row["metric"]]
-        numbers = [_number(row[k], scale, digits, unit) for k in ("median", "mean", "p10", "p90")]
+        label, scale, digits = LABELS[row["metric"]]
+        numbers = [_number(row[k], scale, digits) for k in ("median", "mean", "p10", "p90")]
         table.add_row(label, *numbers, str(row["n"]))
     logged = result.analysis.steps.filter("counted")["logged_tflops_per_second_per_device"].drop_nulls()
     if len(logged):
-        table.add_row("TFLOP/s/p in the log", _number(logged.median(), 1.0, 2, ""), "", "", "", str(len(logged)))  # type: ignore[arg-type]
+        table.add_row("  printed by the log", _number(statistics.median(logged), 1.0, 2), "", "", "", str(len(logged)))
     return table
 
 
-def _number(value: float | None, scale: float, digits: int, unit: str) -> str:
-    return "-" if value is None else f"{value * scale:,.{digits}f}{' ' + unit if unit else ''}"
+def _number(value: float | None, scale: float, digits: int) -> str:
+    return "-" if value is None else f"{value * scale:,.{digits}f}"
 
 
 def _how_table(result: RunResult) -> Table:

@@ -132,5 +132,7 @@ class LogFormat:
     @property
     def markers(self) -> tuple[str, ...]:
         """Every literal a line of interest to this format can hold."""
-        others = (*self.companions, *self.sentences, *self.blocks)
-        return tuple(dict.fromkeys((*self.marker, *(o.marker for o in others))))
+        others = (
+            [o.marker for o in self.companions] + [o.marker for o in self.sentences] + [o.marker for o in self.blocks]
+        )
+        return tuple(dict.fromkeys((*self.marker, *others)))

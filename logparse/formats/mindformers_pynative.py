@@ -1,4 +1,4 @@
-"""MindFormers in PyNative mode: LossCallback of 1.9 to 2.1, one line per step that counts from the start of training."""
+"""MindFormers in PyNative mode: LossCallback of 1.9 to 2.1, one line per step, counted from the start."""
 
 from logparse.formats._base import LogFormat, Reading, Sample
 from logparse.formats._mindformers import BLOCKS, CHOICES, NAMES, SENTENCES
