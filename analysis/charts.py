@@ -99,12 +99,8 @@ def _series(
     unit = UNITS.get(column, "") if unit is None else unit
     data = rows.select("step", column, why=pl.col("excluded_reason").fill_null("counts")).to_dicts()
     scale = _scale(rows, column) if clip else alt.Scale(zero=False)
-    x = alt.X(
-        "step:Q",
-        title="step",
-        scale=alt.Scale(nice=False),
-        axis=alt.Axis(format="~s" if steps["step"].max() > 99_999 else "d", grid=False),
-    )  # type: ignore[operator]
+    digits = "~s" if steps.select(pl.col("step").max()).item() > 99_999 else "d"
+    x = alt.X("step:Q", title="step", scale=alt.Scale(nice=False), axis=alt.Axis(format=digits, grid=False))
     y = alt.Y(f"{column}:Q", title=unit or title, scale=scale, axis=alt.Axis(format="%" if percent else ",~r"))
     base = alt.Chart(alt.InlineData(values=data)).encode(x=x, y=y)
     why = alt.condition(alt.datum.why == "counts", alt.value(COUNTED), alt.value(EXCLUDED))
@@ -137,7 +133,8 @@ def _scale(rows: pl.DataFrame, column: str) -> alt.Scale:
     counted = rows.filter("counted")[column]
     if counted.is_empty():
         return alt.Scale(zero=True)
-    top = min(float(counted.max()), float(counted.quantile(0.99) or 0) * 1.5)  # type: ignore[arg-type]
+    highest, usual = rows.filter("counted").select(pl.col(column).max(), high=pl.col(column).quantile(0.99)).row(0)
+    top = min(highest, usual * 1.5)
     return alt.Scale(domain=[0, top * 1.1], clamp=False)
 
 
