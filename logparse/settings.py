@@ -40,10 +40,11 @@ class OpenBlock:
 
     def feed(self, lines: Iterable[tuple[int, str]]) -> None:
         """Take lines up to the block's end."""
+        is_end = regex.compile(self.block.end).search
         for number, text in lines:
             opening = not self.lines
             self.lines.append((number, text))
-            if not opening and (regex.search(self.block.end, text) or len(self.lines) > self.block.max_lines):
+            if not opening and (is_end(text) or len(self.lines) > self.block.max_lines):
                 self.closed = True
                 return
 
@@ -74,8 +75,9 @@ def _openings(frame: pl.DataFrame, blocks: tuple[Block, ...]) -> Iterator[OpenBl
 def settings_of_block(opened: OpenBlock, source: str) -> Iterator[Setting]:
     """The settings of one block, names joined by dots where the block is nested."""
     path: list[tuple[int, str]] = []
+    entry = regex.compile(opened.block.entry)
     for number, text in opened.lines:
-        for found in regex.finditer(opened.block.entry, text):
+        for found in entry.finditer(text):
             name, value = found.group(1), found.group(2).strip().rstrip(",").strip()
             if opened.block.nested:
                 column = found.start(1)
@@ -90,9 +92,10 @@ def settings_of_block(opened: OpenBlock, source: str) -> Iterator[Setting]:
 def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[Sentence, ...]) -> Iterator[Setting]:
     """The settings that stand in prose."""
     for sentence in sentences:
+        search = regex.compile(sentence.pattern).search
         hits = lines.filter(pl.col("text").str.contains(sentence.marker, literal=True))
         for source, number, text in hits.select("source", "line_number", "text").iter_rows():
-            if found := regex.search(sentence.pattern, text):
+            if found := search(text):
                 for name, value in found.groupdict().items():
                     yield Setting(name, value, sentence.kind, source, number)
 
