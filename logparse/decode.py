@@ -16,6 +16,7 @@ from logparse.errors import InputError
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import LogFormat
 from logparse.recognize import recognize
+from logparse.records import decode_records
 from logparse.settings import OpenBlock, read_blocks, settings_frame
 from logparse.sources import Source, find_sources, read_lines
 from logparse.steps import Malformed
@@ -36,8 +37,11 @@ class Coverage:
 
 @dataclass(frozen=True)
 class ParsedLog:
-    """One run as frames. ``labels`` counts the labels on its step lines; ``starts`` (source, line_number) are the
-    lines on which settings were printed, as each process does when it begins; ``notes`` tell what was odd in reading.
+    """One run as frames.
+
+    ``labels`` counts the labels on its step lines. ``starts`` (source, line_number) are the lines on which settings were
+    printed, as each process does when it begins. ``records`` are the frames of events, evaluations, memory and timers.
+    ``notes`` tell what was odd in reading.
     """
 
     name: str
@@ -48,6 +52,7 @@ class ParsedLog:
     coverage: Coverage
     labels: dict[str, int]
     starts: pl.DataFrame
+    records: dict[str, pl.DataFrame]
     notes: tuple[str, ...] = ()
 
 
@@ -69,6 +74,7 @@ def read_run(arguments: Sequence[str], format_name: str | None = None, strict: b
     settings = settings_frame(lines, [(s.source.name, b) for s in scans for b in s.blocks], fmt)
     name = _run_name(arguments, sources)
     steps = found.steps.with_columns(run=pl.lit(name))
+    records = {n: f.with_columns(run=pl.lit(name)) for n, f in decode_records(lines, steps, fmt).items()}
     notes += [_malformed_note(m) for m in found.malformed[:3]]
     return ParsedLog(
         name,
@@ -79,6 +85,7 @@ def read_run(arguments: Sequence[str], format_name: str | None = None, strict: b
         coverage,
         found.labels,
         _starts(scans, fmt),
+        records,
         tuple(notes),
     )
 

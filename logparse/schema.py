@@ -102,6 +102,66 @@ SUMMARY_COLUMNS = (
     Column("n", INT, "steps", "rows that count and have a value"),
 )
 
+_PLACE = tuple(c for c in DECODED_COLUMNS if c.name in ("run", "source", "line_number"))
+_CLOCK = Column("timestamp", TIME, "", "clock on the line, zone unknown")
+
+# Lines that tell what the job does besides steps. ``kind`` is one of EVENT_KINDS.
+EVENT_COLUMNS = (
+    *_PLACE,
+    _CLOCK,
+    Column("kind", TEXT, "", "what happened"),
+    Column("step", INT, "step", "step it names"),
+    Column("seconds", FLOAT, "s", "duration the line prints"),
+)
+
+EVENT_KINDS = (
+    "process starts",
+    "training starts",
+    "checkpoint loaded",
+    "save starts",
+    "save ends",
+    "training ends",
+    "process exits",
+)
+
+EVALUATION_COLUMNS = (
+    *_PLACE,
+    _CLOCK,
+    Column("step", INT, "step", "step after which it was made"),
+    Column("dataset", TEXT, "", "what was evaluated, as printed"),
+    Column("loss", FLOAT, "", "loss"),
+    Column("perplexity", FLOAT, "", "perplexity as printed"),
+)
+
+MEMORY_COLUMNS = (
+    *_PLACE,
+    Column("kind", TEXT, "", "measured, or theoretical (Megatron's own estimate)"),
+    Column("step", INT, "step", "steps done when it was printed"),
+    Column("rank", INT, "", "rank it was measured on"),
+    Column("allocated_bytes", FLOAT, "bytes", "allocated at that moment"),
+    Column("max_allocated_bytes", FLOAT, "bytes", "most that was allocated"),
+    Column("reserved_bytes", FLOAT, "bytes", "reserved by the allocator at that moment"),
+    Column("max_reserved_bytes", FLOAT, "bytes", "most that was reserved"),
+    Column("weight_and_optimizer_bytes", FLOAT, "bytes", "weights, gradients and optimizer state, estimated"),
+    Column("activation_bytes", FLOAT, "bytes", "activations, estimated"),
+    Column("total_bytes", FLOAT, "bytes", "the two together, estimated"),
+)
+
+TIMER_COLUMNS = (
+    *_PLACE,
+    Column("step", INT, "step", "the step line it follows"),
+    Column("name", TEXT, "", "timer as printed; timers nest, so they must not be added up"),
+    Column("min_ms", FLOAT, "ms", "least over the ranks, per step of the log interval"),
+    Column("max_ms", FLOAT, "ms", "most over the ranks; the one rank's own time where only one is printed"),
+)
+
+RECORD_COLUMNS = {
+    "events": EVENT_COLUMNS,
+    "evaluations": EVALUATION_COLUMNS,
+    "memory": MEMORY_COLUMNS,
+    "timers": TIMER_COLUMNS,
+}
+
 SETTING_COLUMNS = (
     Column("name", TEXT, "", "name as the framework prints it; nested names joined by a dot"),
     Column("value", TEXT, "", "text as printed"),

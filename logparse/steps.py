@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import polars as pl
 import regex
 
-from logparse.formats._base import NUMBER, TIMESTAMP, Companion, LogFormat, Reading
+from logparse.formats._base import NUMBER, Companion, LogFormat, Reading
+from logparse.records import clock
 from logparse.schema import BOOL, DECODED_COLUMNS, conform
 
 _DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
@@ -74,16 +75,10 @@ def _find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     body = pl.col("text").str.replace("^" + fmt.head, "")
     return heads.with_columns(
         pl.col("text").str.extract_groups("^" + fmt.head).alias("head"),
-        _clock(pl.col("before")).alias("timestamp"),
+        clock(pl.col("before")).alias("timestamp"),
         # The last pair of a line that was cut off may have lost digits.
         pl.when("complete").then(body).otherwise(body.str.replace(r"[^|,}]*$", "")).alias("body"),
     ).unnest("head")
-
-
-def _clock(before: pl.Expr) -> pl.Expr:
-    """The last time stamp of a text, whatever the logger's layout around it."""
-    printed = before.str.extract(rf"^.*({TIMESTAMP})", 1).str.replace(",", ".").str.replace("T", " ")
-    return printed.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False)
 
 
 def _split_pairs(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from logparse.commands._terminal import print_results
 from logparse.decode import read_run
 from logparse.dialects import interpret
 from logparse.run_context import Fact, build_context
+from logparse.schema import RECORD_COLUMNS
 
 MODEL_PANEL = "Model and device"
 OUTPUT_PANEL = "Output"
@@ -155,6 +156,10 @@ def _write(results: list[RunResult], out: Path, charts: bool) -> None:
 
     write_parquet(pl.concat(r.analysis.steps for r in results), out / "steps.parquet")
     write_parquet(pl.concat(r.analysis.summary for r in results), out / "summary.parquet")
+    for name in RECORD_COLUMNS:
+        frame = pl.concat(r.log.records[name] for r in results)
+        if len(frame):
+            write_parquet(frame, out / f"{name}.parquet")
     if not charts:
         return
     from analysis.charts import run_charts

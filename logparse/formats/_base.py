@@ -57,6 +57,22 @@ class Sentence:
 
 
 @dataclass(frozen=True)
+class Record:
+    """A line that becomes a row of another frame: events, evaluations, memory or timers.
+
+    Named groups of ``pattern`` are columns of that frame, ``fixed`` fills columns that are the same for every such
+    line, ``scale`` brings the numbers to the unit of their columns. ``every`` takes all matches of a line, not one.
+    """
+
+    frame: Literal["events", "evaluations", "memory", "timers"]
+    marker: str
+    pattern: str
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    scale: float = 1.0
+    every: bool = False
+
+
+@dataclass(frozen=True)
 class Block:
     """A run of lines that holds settings, from a line that matches ``start`` to one that matches ``end``.
 
@@ -123,6 +139,7 @@ class LogFormat:
     tail: frozenset[str] = frozenset()
     required: tuple[str, ...] = ("step", "elapsed_time_per_iteration_ms")
     companions: tuple[Companion, ...] = ()
+    records: tuple[Record, ...] = ()
     blocks: tuple[Block, ...] = ()
     sentences: tuple[Sentence, ...] = ()
     names: tuple[Name, ...] = ()
@@ -132,7 +149,6 @@ class LogFormat:
     @property
     def markers(self) -> tuple[str, ...]:
         """Every literal a line of interest to this format can hold."""
-        others = (
-            [o.marker for o in self.companions] + [o.marker for o in self.sentences] + [o.marker for o in self.blocks]
-        )
-        return tuple(dict.fromkeys((*self.marker, *others)))
+        parts: tuple[Companion | Record | Sentence | Block, ...]
+        parts = (*self.companions, *self.records, *self.sentences, *self.blocks)
+        return tuple(dict.fromkeys((*self.marker, *(part.marker for part in parts))))

@@ -1,6 +1,6 @@
 """What both MindFormers trainers (graph mode and PyNative) print about the run's settings."""
 
-from logparse.formats._base import Block, Choice, Name, Sentence
+from logparse.formats._base import Block, Choice, Name, Record, Sentence
 
 _PARALLEL = "initial parallel_config from dict"
 _RECOMPUTE = "initial recompute_config from dict"
@@ -34,6 +34,26 @@ BLOCKS = (
         entry=r"^  '(\w+)': (.*?),?$",
         max_lines=600,
     ),
+)
+
+RECORDS = (
+    Record("events", "Now Running Task is", r"Now Running Task is", fixed={"kind": "process starts"}),
+    Record("events", "Starting Training Model", r"\.Starting Training Model", fixed={"kind": "training starts"}),
+    Record("events", "Start training loop", r"Start training loop", fixed={"kind": "training starts"}),
+    Record(
+        "events",
+        "Start load resume context",
+        r"load resume context from checkpoint",
+        fixed={"kind": "checkpoint loaded"},
+    ),
+    Record("events", "Saving ckpt", r"\.Saving ckpt\.", fixed={"kind": "save starts"}),
+    Record(
+        "events",
+        "Finish saving ckpt",
+        r"Finish saving ckpt of epoch \d+ step (?P<step>\d+) using (?P<seconds>[\d.]+) seconds",
+        fixed={"kind": "save ends"},
+    ),
+    Record("events", "Training Over!", r"Training Over!", fixed={"kind": "training ends"}),
 )
 
 SENTENCES = (

@@ -4,9 +4,21 @@ v1.0 to core 0.19, Megatron-DeepSpeed (Microsoft, BigScience, Argonne), AscendSp
 MindSpeed-MM, Megatron-Bridge, GPT-NeoX: ``iteration N/ M | label: value | label: value |``.
 """
 
-from logparse.formats._base import Block, Choice, LogFormat, Name, Reading, Sample, Sentence
+from logparse.formats._base import NUMBER, Block, Choice, LogFormat, Name, Reading, Record, Sample, Sentence
 
-GIB = float(2**30)
+GIB, MIB = float(2**30), float(2**20)
+
+# What stands behind the name of an evaluated set.
+EVALUATED = rf" \| lm loss value[:=]\s*(?P<loss>{NUMBER})(?:[ |]*lm loss PPL[:=]\s*(?P<perplexity>{NUMBER}))?"
+
+
+def _event(kind: str, marker: str, pattern: str) -> Record:
+    return Record("events", marker, pattern, fixed={"kind": kind})
+
+
+def _memory(*columns: str) -> str:
+    return r" \| ".join(rf"{c.removesuffix('_bytes').replace('_', ' ')}: (?P<{c}>[\d.]+)" for c in columns)
+
 
 ARGUMENTS = (
     "world_size data_parallel_size tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size "
@@ -133,6 +145,53 @@ FORMAT = LogFormat(
         r"compute per GPU \(TFLOP/s/GPU\)",
     ),
     tail=frozenset({"grad norm", "lm loss", "loss", "max_memory_reserved(GB)"}),
+    records=(
+        _event("process starts", "is initialized", r"\[after (?:megatron|ascendspeed) is initialized\.?\]"),
+        _event("training starts", "before the start of training step", r"\[before the start of training step\]"),
+        _event("training ends", "after training is done", r"\[after training is done\]"),
+        _event("process exits", "[exiting program", r"\[exiting program(?:[^\]]* at iteration (?P<step>\d+))?"),
+        _event(
+            "checkpoint loaded",
+            "successfully loaded checkpoint",
+            r"loaded checkpoint from .* at iteration (?P<step>\d+)",
+        ),
+        _event("save starts", "saving checkpoint at iteration", r"saving checkpoint at iteration\s+(?P<step>\d+)"),
+        _event("save ends", "successfully saved checkpoint", r"saved checkpoint (?:at|from) iteration\s+(?P<step>\d+)"),
+        Record(
+            "evaluations",
+            "loss at iteration",
+            rf"(?P<dataset>validation\S*) loss at iteration (?P<step>\d+){EVALUATED}",
+        ),
+        Record(
+            "evaluations",
+            "loss at iteration",
+            rf"loss at iteration (?P<step>\d+) on (?:.* from )?(?P<dataset>\w+ set){EVALUATED}",
+        ),
+        Record(
+            "evaluations",
+            "loss at the end of training",
+            rf"at the end of training for (?P<dataset>\w+ data){EVALUATED}",
+        ),
+        Record(
+            "memory",
+            "memory (MB) |",
+            r"(?:\[Rank (?P<rank>\d+)\] \()?after (?P<step>\d+) iterations\)? memory \(MB\) \| "
+            + _memory("allocated_bytes", "max_allocated_bytes", "reserved_bytes", "max_reserved_bytes"),
+            fixed={"kind": "measured"},
+            scale=MIB,
+            every=True,
+        ),
+        Record(
+            "memory",
+            "Theoretical memory footprints",
+            r"weight and optimizer=(?P<weight_and_optimizer_bytes>[\d.]+) MB"
+            r"(?:, activation=(?P<activation_bytes>[\d.]+) MB, total=(?P<total_bytes>[\d.]+) MB)?",
+            fixed={"kind": "theoretical"},
+            scale=MIB,
+        ),
+        Record("timers", "..: (", r"(?P<name>[\w/-]+(?: [\w/-]+)*) \.+: \((?P<min_ms>[\d.]+), (?P<max_ms>[\d.]+)\)"),
+        Record("timers", "time (ms) |", r"\| (?P<name>[a-z][\w/ -]*): (?P<max_ms>[\d.]+)", every=True),
+    ),
     blocks=(
         Block(
             kind="arguments",

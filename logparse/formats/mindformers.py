@@ -5,7 +5,7 @@ holds the progress bar and samples/s/p.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Sample
-from logparse.formats._mindformers import BLOCKS, CHOICES, NAMES, SENTENCES
+from logparse.formats._mindformers import BLOCKS, CHOICES, NAMES, RECORDS, SENTENCES
 
 PAIR = r"([A-Za-z_][\w ]*?)(?::\s*(\[[^\]]*\]|N/A[^)]*\)|[^,\[\]{}]*?)| (\[[^\]]*\]))\s*(?:,|\}|$)"
 
@@ -31,6 +31,7 @@ FORMAT = LogFormat(
     ignored=frozenset({"lm_loss", "lm loss"}),  # the first part of loss, printed again
     required=("step_in_epoch", "elapsed_time_per_iteration_ms"),
     companions=(Companion("samples/s/p", rf"(?P<logged_samples_per_second_per_device>{NUMBER}) samples/s/p"),),
+    records=RECORDS,
     blocks=BLOCKS,
     sentences=SENTENCES,
     names=NAMES,

@@ -1,7 +1,7 @@
 """MindFormers in PyNative mode: LossCallback of 1.9 to 2.1, one line per step, counted from the start."""
 
 from logparse.formats._base import LogFormat, Reading, Sample
-from logparse.formats._mindformers import BLOCKS, CHOICES, NAMES, SENTENCES
+from logparse.formats._mindformers import BLOCKS, CHOICES, NAMES, RECORDS, SENTENCES
 from logparse.formats.mindformers import PAIR
 
 FORMAT = LogFormat(
@@ -23,6 +23,7 @@ FORMAT = LogFormat(
     },
     ignored=frozenset({"lm_loss", "indexer_loss"}),
     ignored_patterns=(r"mtp_\d+_loss",),
+    records=RECORDS,
     blocks=BLOCKS,
     sentences=SENTENCES,
     names=NAMES,

@@ -1,0 +1,60 @@
+"""Lines beside the step lines to frames: events, evaluations, memory, timers. Decoded as columns, like the steps."""
+
+from __future__ import annotations
+
+import polars as pl
+import regex
+
+from logparse.formats._base import TIMESTAMP, LogFormat, Record
+from logparse.schema import FLOAT, RECORD_COLUMNS, conform
+
+
+def decode_records(lines: pl.DataFrame, steps: pl.DataFrame, fmt: LogFormat) -> dict[str, pl.DataFrame]:
+    """Every frame of ``RECORD_COLUMNS``, in order of the lines; empty where the log has no such line.
+
+    A timer names no step: it belongs to the step line before it.
+    """
+    frames = {}
+    for name, columns in RECORD_COLUMNS.items():
+        rows = [_decode(lines, record) for record in fmt.records if record.frame == name]
+        frame = conform(pl.concat(rows, how="diagonal_relaxed") if rows else _EMPTY, columns)
+        frames[name] = frame.sort("source", "line_number", maintain_order=True)
+    frames["timers"] = _with_last_step(frames["timers"], steps)
+    return frames
+
+
+_EMPTY = pl.DataFrame({"source": []}, schema={"source": pl.String})
+
+
+def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
+    groups = list(regex.compile(record.pattern).groupindex)
+    dtypes = {c.name: c.dtype for c in RECORD_COLUMNS[record.frame]}
+    text = pl.col("text").str.extract_all(record.pattern) if record.every else pl.concat_list("text")
+    found = (
+        lines.filter(pl.col("text").str.contains(record.marker, literal=True))
+        .select("source", "line_number", timestamp=clock(pl.col("text")), text=text)
+        .explode("text")
+        .filter(pl.col("text").str.contains(record.pattern))
+    )
+    if groups:
+        found = found.with_columns(pl.col("text").str.extract_groups(record.pattern).alias("groups")).unnest("groups")
+    scaled = [pl.col(g).cast(pl.Float64, strict=False) * record.scale for g in groups if dtypes[g] == FLOAT]
+    whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] != FLOAT]
+    fixed = [pl.lit(value).alias(name) for name, value in record.fixed.items()]
+    return found.with_columns(*scaled, *whole, *fixed).drop("text")
+
+
+def clock(text: pl.Expr) -> pl.Expr:
+    """The last time stamp of a text, whatever the logger's layout around it."""
+    printed = text.str.extract(rf"^.*({TIMESTAMP})", 1).str.replace(",", ".").str.replace("T", " ")
+    return printed.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False)
+
+
+def _with_last_step(timers: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    before = steps.select("source", "line_number", "step").sort("line_number")
+    joined = (
+        timers.drop("step")
+        .sort("line_number")
+        .join_asof(before, on="line_number", by="source", strategy="backward", check_sortedness=False)
+    )
+    return conform(joined, RECORD_COLUMNS["timers"])
