@@ -39,9 +39,9 @@ class Coverage:
 class ParsedLog:
     """One run as frames.
 
-    ``labels`` counts the labels on its step lines. ``starts`` (source, line_number) are the lines on which settings were
-    printed, as each process does when it begins. ``records`` are the frames of events, evaluations, memory and timers.
-    ``notes`` tell what was odd in reading.
+    ``labels`` counts the labels on its step lines. ``starts`` (source, line_number) are the lines on which settings
+    were printed, as each process does when it begins. ``records`` are the frames of events, evaluations, memory and
+    timers. ``notes`` tell what was odd in reading.
     """
 
     name: str
