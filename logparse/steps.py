@@ -73,6 +73,8 @@ def _find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     )
     heads = pieces.filter(pl.col("text").str.contains("^" + fmt.head)).with_row_index("row")
     body = pl.col("text").str.replace("^" + fmt.head, "")
+    if fmt.foreign:
+        body = body.str.replace(rf"(?:{fmt.foreign}).*$", "")
     return heads.with_columns(
         pl.col("text").str.extract_groups("^" + fmt.head).alias("head"),
         clock(pl.col("before")).alias("timestamp"),

@@ -111,9 +111,9 @@ def _how_table(result: RunResult) -> Table:
         fact = result.context.facts.get(name)
         table.add_row(name, str(fact.value) if fact else "-", fact.origin if fact else "not in the log")
     evidence = result.context.origin("recompute") or "no setting tells of recompute"
-    c = f", c = {how.recompute_factor} ({evidence})" if how.formula.name == "ascendspeed" else ""
-    table.add_row("formula", how.formula.name, how.formula.title + c)
+    counted = f"c = {how.recompute_factor}: {evidence}" if how.formula.name == "ascendspeed" else how.formula.title
+    table.add_row("formula", how.formula.name, counted)
     if peak := how.peak:
-        origin = f"{peak.name}, {peak.dtype}, {peak.basis} peak, confidence {peak.confidence}; {peak.source}"
+        origin = f"{peak.name}, {peak.dtype}, {peak.basis}, confidence {peak.confidence}; sources: logparse hardware"
         table.add_row("peak", f"{peak.peak_tflops_per_second:g}", origin)
     return table

@@ -124,7 +124,8 @@ class LogFormat:
     ``marker`` holds literals, one of which is on every step line: they find candidates at memory speed.
     ``head`` starts a step line wherever it stands in the physical line; its named groups are columns. ``pair`` has
     two groups, label and value, and matches one pair with the separator that ends it; ``tail`` names the labels
-    that may stand last without a separator. ``names`` and ``choices`` turn settings into quantities of the schema;
+    that may stand last without a separator. ``foreign`` is a regex for the start of other lines that ranks glue behind.
+    ``names`` and ``choices`` turn settings into quantities of the schema;
     for each quantity the first that applies wins.
     """
 
@@ -136,6 +137,7 @@ class LogFormat:
     labels: Mapping[str, Reading]
     ignored: frozenset[str] = frozenset()
     ignored_patterns: tuple[str, ...] = ()
+    foreign: str = ""
     tail: frozenset[str] = frozenset()
     required: tuple[str, ...] = ("step", "elapsed_time_per_iteration_ms")
     companions: tuple[Companion, ...] = ()

@@ -144,6 +144,7 @@ FORMAT = LogFormat(
         r"tokens/s/GPU inst/harmonic mean",
         r"compute per GPU \(TFLOP/s/GPU\)",
     ),
+    foreign=r"\[Rank \d+\] \(|\(min, max\) time|\btime \(ms\)",
     tail=frozenset({"grad norm", "lm loss", "loss", "max_memory_reserved(GB)"}),
     records=(
         _event("process starts", "is initialized", r"\[after (?:megatron|ascendspeed) is initialized\.?\]"),
