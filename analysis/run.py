@@ -101,7 +101,7 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
         low, high = (mfu * how.peak.peak_tflops_per_second / p for p in reversed(how.peak.range))
         names = f"{how.peak.range[0]:g} to {how.peak.range[1]:g} TFLOP/s"
         yield Note(
-            "warning", f"{how.peak.name}: the SKU is unknown; over its SKUs ({names}) MFU is {low:.1%} to {high:.1%}"
+            "warning", f"{how.peak.name}: over its SKUs ({names}) MFU is {low:.1%} to {high:.1%}"
         )
     if context.get("lora"):
         yield Note(
