@@ -1,6 +1,7 @@
 """Steps to Altair charts: pure functions, frame in, chart out. Nothing is computed that is not drawn.
 
-Rows that do not count are drawn hollow with their reason. More than MAX_POINTS rows are thinned, and the chart says so.
+Rows that do not count are orange and tell their reason; copies from other ranks are not drawn. More than MAX_POINTS
+rows are thinned, times far above the usual stand on the upper edge, and the subtitle says so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from analysis.window import COPY
 from logparse.schema import UNITS
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class Rule:
 
 def loss_chart(steps: pl.DataFrame) -> alt.LayerChart:
     """Training loss by step."""
-    return _series(steps, "loss", "Training loss")
+    return _series(steps, "loss", "Training loss", "loss", from_zero=False)
 
 
 def time_chart(steps: pl.DataFrame) -> alt.LayerChart:
@@ -43,7 +45,7 @@ def time_chart(steps: pl.DataFrame) -> alt.LayerChart:
 
 def tokens_chart(steps: pl.DataFrame) -> alt.LayerChart:
     """Tokens per second and device by step."""
-    return _series(steps, "tokens_per_second_per_device", "Throughput")
+    return _series(steps, "tokens_per_second_per_device", "Tokens per second and device")
 
 
 def tflops_chart(steps: pl.DataFrame, peak_tflops: float | None, formula: str) -> alt.LayerChart:
@@ -69,73 +71,115 @@ def run_charts(steps: pl.DataFrame, peak_tflops: float | None, formula: str) -> 
         ),
         "mfu": ("mfu", lambda: mfu_chart(steps)),
     }
-    return {name: draw() for name, (column, draw) in charts.items() if steps[column].is_not_null().any()}
+    return {name: draw() for name, (column, draw) in charts.items() if steps[column].is_finite().any()}
 
 
 def thin(steps: pl.DataFrame, column: str, most: int = MAX_POINTS) -> pl.DataFrame:
-    """At most ``most`` rows that keep the extremes: of each run of neighbours the smallest, the largest."""
+    """At most ``most`` rows that keep the extremes: of each run of neighbours one smallest and one largest."""
     known = steps.filter(pl.col(column).is_finite())
     if len(known) <= most:
         return known
-    bucket = pl.int_range(pl.len()) * (most // 2) // pl.len()
-    extreme = (pl.col(column) == pl.col(column).min().over(bucket)) | (
-        pl.col(column) == pl.col(column).max().over(bucket)
+    at = pl.int_range(pl.len())
+    ends = (
+        known.select(column, at=at, bucket=at * (most // 2) // pl.len())
+        .group_by("bucket")
+        .agg(
+            pl.col("at").get(pl.col(column).arg_min()).alias("low"),
+            pl.col("at").get(pl.col(column).arg_max()).alias("high"),
+        )
     )
-    return known.filter(extreme).head(most)
+    return known[pl.concat([ends["low"], ends["high"]]).unique().sort()]
 
 
 def _series(
     steps: pl.DataFrame,
     column: str,
     title: str,
-    unit: str | None = None,
+    axis: str | None = None,
     clip: bool = False,
+    from_zero: bool = True,
     percent: bool = False,
     rule: Rule | None = None,
 ) -> alt.LayerChart:
     import altair as alt
 
-    rows = thin(steps, column)
-    unit = UNITS.get(column, "") if unit is None else unit
-    data = rows.select("step", column, why=pl.col("excluded_reason").fill_null("counts")).to_dicts()
-    scale = _scale(rows, column) if clip else alt.Scale(zero=False)
+    own = steps.filter(pl.col("excluded_reason").ne_missing(COPY))
+    rows = thin(own, column)
+    top = _top(rows, column, rule, clip) if from_zero else float("inf")
+    above = int((rows[column] > top).sum())
+    axis = UNITS[column] if axis is None else axis
+    data = rows.select("step", column, "segment", why=pl.col("excluded_reason").fill_null("counts")).to_dicts()
     digits = "~s" if steps.select(pl.col("step").max()).item() > 99_999 else "d"
-    x = alt.X("step:Q", title="step", scale=alt.Scale(nice=False), axis=alt.Axis(format=digits, grid=False))
-    y = alt.Y(f"{column}:Q", title=unit or title, scale=scale, axis=alt.Axis(format="%" if percent else ",~r"))
-    base = alt.Chart(alt.InlineData(values=data)).encode(x=x, y=y)
-    why = alt.condition(alt.datum.why == "counts", alt.value(COUNTED), alt.value(EXCLUDED))
-    value = alt.Tooltip(f"{column}:Q", title=unit or title, format=".2%" if percent else ",.5~g")
-    points = base.mark_point(size=16, filled=True, clip=True).encode(
-        color=why, tooltip=[alt.Tooltip("step:Q"), value, alt.Tooltip("why:N", title="counts")]
+    scale = alt.Scale(domain=[0, top]) if from_zero else alt.Scale(zero=False)
+    base = alt.Chart(alt.InlineData(values=data)).encode(
+        x=alt.X("step:Q", scale=alt.Scale(nice=False, padding=8), axis=alt.Axis(format=digits, grid=False)),
+        y=alt.Y(f"{column}:Q", title=axis, scale=scale, axis=alt.Axis(format="%" if percent else ",~r")),
+        tooltip=[
+            alt.Tooltip("step:Q"),
+            alt.Tooltip(f"{column}:Q", title=axis, format=".2%" if percent else ",.5~g"),
+            alt.Tooltip("why:N", title="counts"),
+        ],
     )
-    line = base.mark_line(strokeWidth=1, color=COUNTED, opacity=0.5, clip=True).transform_filter(
-        alt.datum.why == "counts"
-    )
-    layers = [line, points, *_rule_layers(rule)]
-    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=_title(title, steps, rows))
+    layers = [_line(base), _points(base, 16 if len(rows) < WIDTH / 2 else 5), *_rule_layers(rule)]
+    if above:
+        layers.append(_edge(base.transform_filter(alt.datum[column] > top)))
+    subtitle = _account(steps, own, column, len(rows), above)
+    heading = alt.TitleParams(text=title, subtitle=subtitle, anchor="start")
+    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=heading)
 
 
-def _title(title: str, steps: pl.DataFrame, rows: pl.DataFrame) -> alt.TitleParams:
+def _line(base: alt.Chart) -> Any:
+    """One line for each start: a step that was done again must not join two of them."""
     import altair as alt
 
-    parts = [str(steps["run"].first() or "")]
-    if excluded := int((~steps["counted"]).sum()):
-        parts.append(f"orange: {excluded} of {len(steps)} rows left out of the metrics")
-    if len(rows) < len(steps):
-        parts.append(f"{len(rows)} of {len(steps)} points drawn, extremes kept")
-    return alt.TitleParams(text=title, subtitle=" | ".join(p for p in parts if p), anchor="start")
+    line = base.mark_line(strokeWidth=1, color=COUNTED, opacity=0.5, clip=True, tooltip=False)
+    return line.encode(detail="segment:N").transform_filter(alt.datum.why == "counts")
 
 
-def _scale(rows: pl.DataFrame, column: str) -> alt.Scale:
-    """Show the rows that count in full; compilation would flatten them to a line."""
+def _points(base: alt.Chart, size: int) -> Any:
+    """Rows that do not count are larger, or one of them among thousands would not be seen."""
     import altair as alt
 
-    counted = rows.filter("counted")[column]
-    if counted.is_empty():
-        return alt.Scale(zero=True)
-    highest, usual = rows.filter("counted").select(pl.col(column).max(), high=pl.col(column).quantile(0.99)).row(0)
-    top = min(highest, usual * 1.5)
-    return alt.Scale(domain=[0, top * 1.1], clamp=False)
+    counts = alt.datum.why == "counts"
+    color = alt.condition(counts, alt.value(COUNTED), alt.value(EXCLUDED))
+    return base.mark_point(filled=True, clip=True).encode(
+        color=color, size=alt.condition(counts, alt.value(size), alt.value(40))
+    )
+
+
+def _edge(above: alt.Chart) -> Any:
+    """Rows that lie above the scale, as triangles on its upper edge."""
+    import altair as alt
+
+    color = alt.condition(alt.datum.why == "counts", alt.value(COUNTED), alt.value(EXCLUDED))
+    return above.mark_point(shape="triangle-up", filled=True, size=50).encode(color=color, y=alt.value(5))
+
+
+def _account(steps: pl.DataFrame, own: pl.DataFrame, column: str, drawn: int, above: int) -> list[str]:
+    """What the chart shows of the run and what not; a line of the subtitle holds three parts."""
+    excluded, copies = int((~own["counted"]).sum()), len(steps) - len(own)
+    known = int(own[column].is_finite().sum())
+    parts = {
+        str(steps["run"].first() or ""): True,
+        f"orange: {excluded} of {len(own)} rows left out of the metrics": excluded,
+        f"{copies} rows of other ranks not drawn": copies,
+        f"without a value: {len(own) - known}": known < len(own),
+        f"{drawn} of {known} points drawn, extremes kept": drawn < known,
+        f"triangles, above the scale: {above}": above,
+    }
+    said = [text for text, applies in parts.items() if text and applies]
+    return [" | ".join(said[i : i + 3]) for i in range(0, len(said), 3)]
+
+
+def _top(rows: pl.DataFrame, column: str, rule: Rule | None, clip: bool) -> float:
+    """The upper end of the scale: room for the rule's words and, with ``clip``, only for the usual rows that count.
+
+    Compilation and a stalled step would flatten all others to a line.
+    """
+    highest = rows.select(pl.col(column).max()).item() or 1.0
+    usual = rows.filter("counted").select(pl.col(column).quantile(0.9)).item()
+    top = highest if usual is None or not clip else min(highest, usual * 1.5)
+    return float(1.1 * max(top, rule.value if rule else 0.0))
 
 
 def _rule_layers(rule: Rule | None) -> list[Any]:

@@ -45,13 +45,6 @@ class Computation:
         per_token = self.formula.hardware_flops_per_token(self.shape, seq_length, recompute)
         return None if per_token is None else per_token * seq_length
 
-    def flops_per_iteration(self, global_batch_size: int | None) -> float | None:
-        """FLOPs of one optimizer step of the whole job, as the formula quotes them; None where an input is unknown."""
-        if self.seq_length is None or global_batch_size is None:
-            return None
-        per_sample = self.flops_per_sample(self.seq_length, self.quoted)
-        return None if per_sample is None else per_sample * global_batch_size
-
 
 def plan_computation(context: RunContext, formula: Formula, peak: DevicePeak | None) -> Computation:
     """Take from ``context`` what the rates need."""

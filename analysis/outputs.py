@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-def prepare_folder(folder: Path, force: bool) -> None:
-    """Make ``folder``; refuse one that holds files unless ``force``.
+def check_folder(folder: Path, force: bool) -> None:
+    """Refuse a folder that holds files, unless ``force``, before any work is done.
 
-    Raises UsageError where files would be overwritten, InputError where the folder cannot be made.
+    Raises UsageError.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file, not a folder", remedy="give another folder with -o")
@@ -27,12 +27,24 @@ def prepare_folder(folder: Path, force: bool) -> None:
         raise UsageError(
             f"the folder {folder} is not empty", remedy="give another folder with -o, or overwrite with --force"
         )
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make ``folder``. Raises InputError where that cannot be done."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"cannot make the folder {folder}: {error.strerror}", remedy="give another folder with -o"
-        ) from error
+        reason = f"cannot make the folder {folder}: {error.strerror}"
+        raise InputError(reason, remedy="give another folder with -o") from error
+
+
+def clear_stale(folder: Path, outputs: Iterable[str], written: Iterable[Path]) -> None:
+    """Delete those of ``outputs`` (files, or folders of files) that an earlier run left and this one did not write."""
+    kept = set(written)
+    for path in (folder / name for name in outputs):
+        for file in [path] if path.is_file() else path.rglob("*"):
+            if file.is_file() and file not in kept:
+                file.unlink()
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -41,17 +53,24 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     try:
         write(temporary)
         temporary.replace(path)
-    except OSError as error:
-        raise InputError(
-            f"cannot write {path}: {error.strerror}", remedy="check the folder's permissions and space"
-        ) from error
+    except (OSError, pl.exceptions.PolarsError) as error:
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number else error
+        raise InputError(f"cannot write {path}: {reason}", remedy="check the folder's permissions and space") from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_parquet(frame: pl.DataFrame, path: Path) -> None:
-    """Write a frame with the schema's version in the file's metadata."""
-    write_whole(path, lambda p: frame.write_parquet(p, metadata={"logparse.schema_version": str(SCHEMA_VERSION)}))
+def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
+    """Write a frame with the schema's version in the file's metadata.
+
+    Through pyarrow, because polars' own writer leaves the version out of the Arrow schema that other readers see.
+    """
+    import pyarrow.parquet as pq
+
+    table = frame.to_arrow().replace_schema_metadata({"logparse.schema_version": str(SCHEMA_VERSION)})
+    write_whole(path, lambda p: pq.write_table(table, p, compression="zstd"))
+    return path
 
 
 def write_charts(charts: Mapping[str, alt.TopLevelMixin], folder: Path) -> list[Path]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from analysis.devices import DevicePeak, choose_peak, find_device, peak_by_hand
+from logparse.errors import UsageError
 
 ASSUMED_DTYPE = "bf16"
+BASES = ("matrix", "headline")
 
 
 def resolve_peak(
@@ -14,11 +16,13 @@ def resolve_peak(
 
     ``peak_tflops`` wins over ``hw``. Raises UsageError for a name no device has or a peak that is not a number above 0.
     """
+    if basis not in BASES:
+        raise UsageError(f"--peak-basis is {basis!r}", remedy=f"use one of {', '.join(BASES)}")
+    device = find_device(hw) if hw is not None else None
     if peak_tflops is not None:
         return peak_by_hand(peak_tflops, precision or "unknown"), ()
-    if hw is None:
+    if device is None:
         return None, ("mfu and hfu not computed: the device is unknown; pass --hw NAME or --peak-tflops",)
-    device = find_device(hw)
     dtype = precision or ASSUMED_DTYPE
     peak = choose_peak(device, dtype, basis)
     said = () if precision else (f"the log does not tell the number type; the {dtype} peak is used; pass --dtype",)

@@ -17,7 +17,7 @@ from analysis.metrics import Computation, compute_metrics, plan_computation
 from analysis.summary import summarize
 from analysis.window import mark_window
 from logparse.run_context import RunContext
-from logparse.schema import STEP_COLUMNS, conform
+from logparse.schema import STEP_COLUMNS, conform, flag_of
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,20 @@ def analyze_steps(
     batch = context.get("global_batch_size")
     computed = conform(compute_metrics(mark_window(steps, starts), how, batch), STEP_COLUMNS)
     summary = summarize(computed)
-    last = computed["global_batch_size"].drop_nulls()
-    flops = how.flops_per_iteration(last[-1] if len(last) else None)
+    flops = _last_flops(computed, how)
     result = Analysis(computed, summary, how, flops, ())
     notes = (*_missing(result, context), *_surprises(result, context))
     return Analysis(computed, summary, how, flops, notes)
+
+
+def _last_flops(steps: pl.DataFrame, how: Computation) -> float | None:
+    """FLOPs of the last step whose batch and sequence length are known."""
+    known = steps.select("global_batch_size", "seq_length").drop_nulls()
+    if known.is_empty():
+        return None
+    batch, length = known.row(-1)
+    per_sample = how.flops_per_sample(length, how.quoted)
+    return None if per_sample is None else per_sample * batch
 
 
 def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
@@ -84,25 +93,31 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
 
 
 def _unknown(names: list[str] | tuple[str, ...]) -> str:
-    flags = " ".join("--" + name.replace("_", "-") for name in names)
-    return f"{', '.join(names)} unknown; pass {flags}"
+    flags = [flag for name in names if (flag := flag_of(name))]
+    others = [name for name in names if not flag_of(name)]
+    ways = [f"pass {' '.join(flags)}"] * bool(flags) + [f"set {', '.join(others)} in a file for --config"] * bool(
+        others
+    )
+    return f"{', '.join(names)} unknown; {' and '.join(ways)}"
 
 
 def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     how = result.computation
-    mfu = result.value("mfu")
-    if mfu is not None and mfu > 1 and how.peak:
+    mfu, hfu = result.value("mfu"), result.value("hfu")
+    name, most = ("HFU", hfu) if hfu is not None and (mfu is None or mfu <= 1) else ("MFU", mfu)
+    if most is not None and most > 1 and how.peak:
         text = (
-            f"MFU is {mfu:.1%} of {how.peak.peak_tflops_per_second:g} TFLOP/s, above the peak: "
+            f"{name} is {most:.1%} of {how.peak.peak_tflops_per_second:g} TFLOP/s, above the peak: "
             "the device, the device count, the shape or the time on the line is wrong"
         )
         yield Note("warning", text)
     if how.peak and how.peak.range and mfu is not None:
         low, high = (mfu * how.peak.peak_tflops_per_second / p for p in reversed(how.peak.range))
         names = f"{how.peak.range[0]:g} to {how.peak.range[1]:g} TFLOP/s"
-        yield Note(
-            "warning", f"{how.peak.name}: over its SKUs ({names}) MFU is {low:.1%} to {high:.1%}"
-        )
+        yield Note("warning", f"{how.peak.name}: over its SKUs ({names}) MFU is {low:.1%} to {high:.1%}")
+    if how.shape.num_experts and how.formula.name == "ascendspeed":
+        text = f"the ascendspeed formula takes the model for dense and ignores its {how.shape.num_experts} experts"
+        yield Note("warning", f"{text}; pass --formula megatron")
     if context.get("lora"):
         yield Note(
             "warning", "low-rank adapters are trained: frozen weights take no gradient, so FLOPs and MFU are too high"

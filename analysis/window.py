@@ -6,6 +6,8 @@ skipped update, and copies that another rank printed of the same steps.
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 FIRST = "first row after a start: holds compilation and warm-up"
@@ -31,7 +33,7 @@ def mark_window(steps: pl.DataFrame, starts: pl.DataFrame | None = None) -> pl.D
         .then(pl.lit(COPY))
         .when(pl.int_range(pl.len()).over("source", "segment") == 0)
         .then(pl.lit(FIRST))
-        .when(pl.col("step_time_ms").is_null() | (pl.col("step_time_ms") <= 0))
+        .when(~((pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()).fill_null(False))
         .then(pl.lit(NO_TIME))
         .when((pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False))
         .then(pl.lit(NAN))
@@ -53,19 +55,30 @@ def _with_segment(steps: pl.DataFrame, starts: pl.DataFrame | None) -> pl.DataFr
     back = pl.col("step") <= pl.col("step").shift(1)
     again = pl.col("begun").ne_missing(pl.col("begun").shift(1))
     other = pl.col("source") != pl.col("source").shift(1)
-    return known.with_columns(segment=(back | again | other).fill_null(False).cum_sum().cast(pl.Int64)).drop("begun")
+    begins = (back | again | other).fill_null(False) & (pl.int_range(pl.len()) > 0)
+    return known.with_columns(segment=begins.cum_sum().cast(pl.Int64)).drop("begun")
 
 
 def _copied(steps: pl.DataFrame) -> pl.Expr:
     """Rows of a file whose steps a file with more rows holds too: every rank of MindFormers prints every step.
 
-    Two files that follow each other in time share few steps, two ranks nearly all.
+    Two files that follow each other in time share few steps, two ranks nearly all. Files whose clocks do not overlap
+    are no copies: the second ran later.
     """
-    per_file = {name[0]: set(rows["step"]) for name, rows in steps.group_by("source")}
-    order = sorted(per_file, key=lambda name: (-len(per_file[name]), name))
+    files = {str(name[0]): (set(rows["step"]), _span(rows)) for name, rows in steps.group_by("source")}
+    order = sorted(files, key=lambda name: (-len(files[name][0]), name))
     copies: list[str] = []
     for index, name in enumerate(order):
-        kept = (other for other in order[:index] if other not in copies)
-        if any(len(per_file[name] & per_file[other]) > len(per_file[name]) / 2 for other in kept):
-            copies.append(str(name))
+        (mine, span), kept = files[name], [other for other in order[:index] if other not in copies]
+        if any(len(mine & files[o][0]) > len(mine) / 2 and _overlap(span, files[o][1]) for o in kept):
+            copies.append(name)
     return pl.col("source").is_in(copies)
+
+
+def _span(rows: pl.DataFrame) -> tuple[Any, Any]:
+    return rows["timestamp"].min(), rows["timestamp"].max()
+
+
+def _overlap(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+    """Whether two spans of time overlap; without a clock they may."""
+    return None in (*one, *other) or (one[0] <= other[1] and other[0] <= one[1])

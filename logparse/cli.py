@@ -39,6 +39,7 @@ def _version(asked: bool) -> None:
 def build_app() -> typer.Typer:
     """The Typer app with every command mounted."""
     from logparse.commands.analyze import analyze
+    from logparse.commands.formulas import formulas
     from logparse.commands.hardware import hardware
 
     app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -52,6 +53,7 @@ def build_app() -> typer.Typer:
         """Read the text log of a large-model training run and say what the run really achieved."""
 
     app.command()(analyze)
+    app.command()(formulas)
     app.command()(hardware)
     return app
 

@@ -56,8 +56,10 @@ class ParsedLog:
     notes: tuple[str, ...] = ()
 
 
-def read_run(arguments: Sequence[str], format_name: str | None = None, strict: bool = False) -> ParsedLog:
-    """Read the files that ``arguments`` name as one run.
+def read_run(
+    arguments: Sequence[str], format_name: str | None = None, strict: bool = False, name: str | None = None
+) -> ParsedLog:
+    """Read the files that ``arguments`` name as one run, called ``name`` or after its first argument.
 
     Raises InputError for files that cannot be read (and, with ``strict``, for torn lines and malformed values),
     NoStepLineError where no format finds a step line.
@@ -72,7 +74,7 @@ def read_run(arguments: Sequence[str], format_name: str | None = None, strict: b
     if strict:
         _refuse_damage(coverage, found.malformed)
     settings = settings_frame(lines, [(s.source.name, b) for s in scans for b in s.blocks], fmt)
-    name = _run_name(arguments, sources)
+    name = name or run_names([arguments])[0]
     steps = found.steps.with_columns(run=pl.lit(name))
     records = {n: f.with_columns(run=pl.lit(name)) for n, f in decode_records(lines, steps, fmt).items()}
     notes += [_malformed_note(m) for m in found.malformed[:3]]
@@ -132,10 +134,22 @@ def _starts(scans: Sequence[_Scan], fmt: LogFormat) -> pl.DataFrame:
 _EMPTY = pl.DataFrame(schema={"line_number": pl.Int64, "text": pl.String, "complete": pl.Boolean})
 
 
-def _run_name(arguments: Sequence[str], sources: list[Source]) -> str:
-    """The file's name without its endings; the first argument's where there are several files."""
-    only = sources[0].name if len(sources) == 1 else arguments[0].rstrip("/")
-    return "stdin" if only == "-" else PurePath(only).name.split(".log")[0].removesuffix(".txt").removesuffix(".out")
+def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
+    """A name for each run, after its first argument without endings; a number tells apart those that are alike."""
+    plain = [_plain_name(arguments[0]) for arguments in runs]
+    seen: dict[str, int] = {}
+    names = []
+    for name in plain:
+        seen[name] = seen.get(name, 0) + 1
+        names.append(name if plain.count(name) == 1 else f"{name}-{seen[name]}")
+    return names
+
+
+def _plain_name(argument: str) -> str:
+    if argument == "-":
+        return "stdin"
+    name = PurePath(argument.rstrip("/") or "/").name.split(".log")[0].removesuffix(".txt").removesuffix(".out")
+    return name or "run"
 
 
 def _malformed_note(bad: Malformed) -> str:

@@ -56,6 +56,7 @@ class InsufficientDataError(LogparseError):
 
 def unknown_name(kind: str, name: str, known: Iterable[str], remedy: str) -> UsageError:
     """Make the error for a name that is in no table, with its nearest neighbours in the remedy."""
-    near = difflib.get_close_matches(name.lower(), {k.lower(): k for k in known}, n=4, cutoff=0.5)
+    spelled = {k.lower(): k for k in known}
+    near = [spelled[k] for k in difflib.get_close_matches(name.lower(), spelled, n=4, cutoff=0.5)]
     hint = f"did you mean {', '.join(near)}? " if near else ""
     return UsageError(f"unknown {kind} {name!r}", remedy=hint + remedy)

@@ -8,6 +8,7 @@ not stays unknown.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,12 +53,15 @@ class RunContext:
         return {name: fact.value for name, fact in self.facts.items()}
 
 
-def build_context(settings: pl.DataFrame, fmt: LogFormat, given: Sequence[Mapping[str, Fact]] = ()) -> RunContext:
+def build_context(
+    settings: pl.DataFrame, fmt: LogFormat, given: Sequence[Mapping[str, Fact]] = (), several: bool = False
+) -> RunContext:
     """Put together what ``given`` (strongest first) and the log's ``settings`` say, and derive the rest.
 
+    ``several``: the run has several files, so an origin names its file.
     Raises UsageError where quantities given by the user contradict each other.
     """
-    log, notes = _facts_of_log(settings, fmt)
+    log, notes = _facts_of_log(settings, fmt, several)
     facts: dict[str, Fact] = {}
     for layer in (*given, log):
         notes += _overridden(facts, layer)
@@ -81,13 +85,17 @@ def read_value(quantity: Quantity, text: str) -> Any:
     number = regex.fullmatch(r"\[?\s*(-?\d+(?:\.\d+)?)\s*\]?", text)
     if number is None:
         raise ValueError(text)
-    return int(float(number.group(1))) if quantity.kind == "int" else float(number.group(1))
+    value = float(number.group(1))
+    if quantity.kind == "float":
+        return value
+    if not value.is_integer() or abs(value) >= 2**53:
+        raise ValueError(text)
+    return int(value)
 
 
-def _facts_of_log(settings: pl.DataFrame, fmt: LogFormat) -> tuple[dict[str, Fact], list[str]]:
+def _facts_of_log(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> tuple[dict[str, Fact], list[str]]:
     """For each quantity the first name or choice of the format that applies."""
     printed, notes = _first_and_changed(settings)
-    several = settings["source"].n_unique() > 1
     facts: dict[str, Fact] = {}
     for name in fmt.names:
         if name.quantity not in facts and name.setting in printed and _holds(name.when, printed):
@@ -159,7 +167,11 @@ class Derivation:
 
 
 def _whole(dividend: int, divisor: int) -> int | None:
-    return dividend // divisor if divisor and dividend % divisor == 0 else None
+    return dividend // divisor if divisor > 0 and dividend % divisor == 0 else None
+
+
+def _rounded_up(value: int, multiple: int) -> int | None:
+    return -(-value // multiple) * multiple if multiple > 0 else None
 
 
 def _cp(q: Mapping[str, Any]) -> int:
@@ -175,6 +187,8 @@ def _moe_layers(q: Mapping[str, Any]) -> int | None:
     text = str(q["moe_layer_freq"])
     if text.isdigit():
         every, dense = int(text), q.get("first_k_dense_replace") or 0
+        if not every:
+            return None
         return sum(i >= dense and i % every == 0 for i in range(q["num_layers"]))
     pattern = regex.sub(r"\(?(\[[01, ]+\])\)?\s*\*\s*(\d+)", lambda m: str(ast.literal_eval(m[1]) * int(m[2])), text)
     flags = regex.findall(r"[01]", pattern)
@@ -234,11 +248,7 @@ DERIVATIONS = (
         "padded_vocab_size",
         ("vocab_size", _TP, "make_vocab_size_divisible_by"),
         "derived: vocabulary rounded up to make_vocab_size_divisible_by x tensor parallel size",
-        lambda q: (
-            -(-q["vocab_size"] // (q["make_vocab_size_divisible_by"] * q[_TP]))
-            * q["make_vocab_size_divisible_by"]
-            * q[_TP]
-        ),
+        lambda q: _rounded_up(q["vocab_size"], q["make_vocab_size_divisible_by"] * q[_TP]),
     ),
     Derivation(
         "padded_vocab_size", ("vocab_size",), "derived: vocabulary, taken as not padded", lambda q: q["vocab_size"]
@@ -251,6 +261,12 @@ DERIVATIONS = (
     ),
     Derivation(
         "num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), "derived: moe_layer_freq", _moe_layers
+    ),
+    Derivation(
+        "num_moe_layers",
+        ("num_experts", "num_layers"),
+        "derived: moe_layer_freq is not set, so every layer",
+        lambda q: None if {"moe_layer_freq", "first_k_dense_replace"} & set(q) else q["num_layers"],
     ),
 )
 
@@ -271,22 +287,26 @@ def _derive(facts: Mapping[str, Fact]) -> dict[str, Fact]:
     return known
 
 
+PRODUCTS = (
+    ("world_size", (_DP, _TP, _PP, "context_parallel_size")),
+    ("global_batch_size", ("micro_batch_size", "num_microbatches", _DP)),
+)
+
+
 def _broken_identities(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[str]:
     """Report products that do not come out; refuse where the user's own values break them."""
-    products = [("world_size", [_DP, _TP, _PP, "context_parallel_size"])]
-    if "rampup_batch_size" not in facts:
-        products.append(("global_batch_size", ["micro_batch_size", "num_microbatches", _DP]))
-    for whole, names in products:
+    for whole, names in PRODUCTS:
         parts = [n for n in names if n in facts]
-        if whole not in facts or not set(parts) >= set(names) - {"context_parallel_size"}:
+        if whole not in facts or not parts or (whole == "global_batch_size" and "rampup_batch_size" in facts):
             continue
-        product = 1
-        for name in parts:
-            product *= facts[name].value
-        if product == facts[whole].value:
+        product = math.prod(facts[n].value for n in parts)
+        missing = set(names) - set(parts) - {"context_parallel_size"}
+        if product == facts[whole].value or (missing and product > 0 and facts[whole].value % product == 0):
             continue
         sides = " x ".join(f"{n} {facts[n].value} ({facts[n].origin})" for n in parts)
-        text = f"{whole} {facts[whole].value} ({facts[whole].origin}) is not {product} = {sides}"
-        if {whole, *parts} <= set(given) | {n for n in parts if facts[n].origin.startswith("derived")}:
+        sign = "not a multiple of" if missing else "not"
+        text = f"{whole} {facts[whole].value} ({facts[whole].origin}) is {sign} {product} = {sides}"
+        # A part of size 1 changes no product, so it does not matter who gave it.
+        if whole in given and all(n in given or facts[n].value == 1 for n in parts):
             raise UsageError(text, remedy="give values whose product comes out, or leave one of them out")
         yield text

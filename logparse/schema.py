@@ -99,7 +99,7 @@ SUMMARY_COLUMNS = (
     Column("mean", FLOAT, "", "mean; of a rate: total work over total time"),
     Column("p10", FLOAT, "", "10th percentile"),
     Column("p90", FLOAT, "", "90th percentile"),
-    Column("n", INT, "steps", "rows that count and have a value"),
+    Column("n", INT, "rows", "rows that count and have a value"),
 )
 
 _PLACE = tuple(c for c in DECODED_COLUMNS if c.name in ("run", "source", "line_number"))
@@ -244,11 +244,18 @@ QUANTITIES = (
 
 QUANTITY = {q.name: q for q in QUANTITIES}
 
+
+def flag_of(quantity: str) -> str | None:
+    """The flag of the command line that gives a quantity; None where only a config file can."""
+    known = QUANTITY[quantity]
+    names = {"precision": "--dtype"}
+    return names.get(quantity, "--" + quantity.replace("_", "-")) if known.flag else None
+
+
 UNITS = {c.name: c.unit for c in STEP_COLUMNS}
 
 
 def conform(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
     """Give ``frame`` exactly ``columns``: missing ones null, others dropped, types cast."""
-    return frame.select(
-        (pl.col(c.name) if c.name in frame.columns else pl.lit(None)).cast(c.dtype).alias(c.name) for c in columns
-    )
+    missing = [pl.lit(None, c.dtype).alias(c.name) for c in columns if c.name not in frame.columns]
+    return frame.with_columns(missing).select(pl.col(c.name).cast(c.dtype) for c in columns)

@@ -54,7 +54,7 @@ def read_blocks(frames: Iterable[pl.DataFrame], blocks: tuple[Block, ...]) -> It
     running: list[OpenBlock] = []
     for frame in frames:
         for block in running:
-            block.feed(frame.select("line_number", "text").iter_rows())
+            block.feed(_lines(frame))
         running = [b for b in running if not b.closed]
         for opened in _openings(frame, blocks):
             yield opened
@@ -68,8 +68,13 @@ def _openings(frame: pl.DataFrame, blocks: tuple[Block, ...]) -> Iterator[OpenBl
         for index in hits:
             if regex.search(block.start, frame["text"][index]):
                 opened = OpenBlock(block)
-                opened.feed(frame.slice(index, block.max_lines + 1).select("line_number", "text").iter_rows())
+                opened.feed(_lines(frame.slice(index, block.max_lines + 1)))
                 yield opened
+
+
+def _lines(frame: pl.DataFrame) -> Iterator[tuple[int, str]]:
+    """Lines that are whole: the last value of a file that was cut off may have lost digits."""
+    return frame.filter("complete").select("line_number", "text").iter_rows()
 
 
 def settings_of_block(opened: OpenBlock, source: str) -> Iterator[Setting]:
@@ -82,9 +87,9 @@ def settings_of_block(opened: OpenBlock, source: str) -> Iterator[Setting]:
             if opened.block.nested:
                 column = found.start(1)
                 path = [part for part in path if part[0] < column]
-                path.append((column, name))
-                name = ".".join(part for _, part in path)
-                value = value.rstrip("}")
+                if value.startswith("{"):
+                    path.append((column, name))
+                name, value = ".".join((*(part for _, part in path), name)), value.rstrip("}")
             if value and not value.startswith("{"):
                 yield Setting(name, value.strip("'\""), opened.block.kind, source, number)
 
@@ -93,11 +98,12 @@ def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[Sentence, ...]) 
     """The settings that stand in prose."""
     for sentence in sentences:
         search = regex.compile(sentence.pattern).search
-        hits = lines.filter(pl.col("text").str.contains(sentence.marker, literal=True))
-        for source, number, text in hits.select("source", "line_number", "text").iter_rows():
-            if found := search(text):
-                for name, value in found.groupdict().items():
-                    yield Setting(name, value, sentence.kind, source, number)
+        hits = lines.filter(pl.col("complete") & pl.col("text").str.contains(sentence.marker, literal=True))
+        rows = hits.select("source", "line_number", "text").iter_rows()
+        found = [(source, number, match) for source, number, text in rows if (match := search(text))]
+        for source, number, match in found[-1:] if sentence.last else found:
+            for name, value in match.groupdict().items():
+                yield Setting(name, value, sentence.kind, source, number)
 
 
 def settings_frame(lines: pl.DataFrame, blocks: Iterable[tuple[str, OpenBlock]], fmt: LogFormat) -> pl.DataFrame:

@@ -11,10 +11,11 @@ import glob
 import gzip
 import io
 import lzma
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, cast
+from typing import Protocol
 
 import polars as pl
 import regex
@@ -23,8 +24,18 @@ from logparse.errors import InputError
 
 BLOCK_BYTES = 64 * 2**20
 SNIFF_BYTES = 2**16
+PORTION_BYTES = 2**16
 # Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
+DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 _CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
+
+
+class Stream(Protocol):
+    """Bytes that come in the portions they are decompressed in."""
+
+    def read1(self, size: int = ..., /) -> bytes:
+        """The next bytes, at most ``size``."""
+        ...
 
 
 @dataclass
@@ -53,10 +64,13 @@ def _expand(argument: str) -> list[Path | None]:
     if argument == "-":
         return [None]
     path = Path(argument)
-    if path.is_dir():
-        return list(_files_below(path))
-    if path.exists():
-        return [path]
+    try:
+        if path.is_dir():
+            return list(_files_below(path))
+        if path.exists():
+            return [path]
+    except OSError as error:
+        raise InputError(f"cannot read {argument}: {error.strerror}", remedy="check the path") from error
     found = sorted((Path(p) for p in glob.iglob(argument, recursive=True)), key=_natural)  # noqa: PTH207
     files: list[Path | None] = [p for p in found if p.is_file()]
     if not files:
@@ -86,8 +100,8 @@ def _natural(path: Path) -> list[tuple[int, int | str]]:
 def _is_binary(path: Path) -> bool:
     try:
         with path.open("rb") as raw:
-            return looks_binary(_decompressed(raw).read(SNIFF_BYTES))
-    except (OSError, EOFError, lzma.LZMAError):
+            return looks_binary(_decompressed(raw).read1(SNIFF_BYTES))
+    except DAMAGE:
         return True
 
 
@@ -97,14 +111,14 @@ def looks_binary(head: bytes) -> bool:
     return len(visible) - len(visible.translate(None, _CONTROL)) > len(visible) / 20
 
 
-def _decompressed(buffered: io.BufferedReader) -> IO[bytes]:
+def _decompressed(buffered: io.BufferedReader) -> Stream:
     magic = buffered.peek(6)[:6]
     if magic.startswith(b"\x1f\x8b"):
-        return cast("IO[bytes]", gzip.open(buffered))
+        return gzip.GzipFile(fileobj=buffered)
     if magic.startswith(b"BZh"):
-        return bz2.open(buffered)
+        return bz2.BZ2File(buffered)
     if magic == b"\xfd7zXZ\0":
-        return lzma.open(buffered)
+        return lzma.LZMAFile(buffered)
     if magic.startswith(b"\x28\xb5\x2f\xfd"):
         import pyarrow as pa
 
@@ -127,17 +141,23 @@ def read_lines(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.Da
 
 def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
     """Cut the bytes after newlines; a line longer than ``size`` makes its block larger."""
-    rest: list[bytes] = []
+    parts: list[bytes] = []
+    held = 0
     for number, chunk in enumerate(_chunks(source, size)):
         if number == 0 and looks_binary(chunk[:SNIFF_BYTES]):
             raise InputError(f"not a text file: {source.name}", remedy="give the text log that the training printed")
-        end = chunk.rfind(b"\n") + 1
-        if end:
-            yield b"".join((*rest, chunk[:end])), True
-            rest = []
-        rest.append(chunk[end:])
-    if last := b"".join(rest):
-        yield last, False
+        parts.append(chunk)
+        held += len(chunk)
+        if held >= size and b"\n" in chunk:
+            cut = chunk.rfind(b"\n") + 1
+            yield b"".join((*parts[:-1], chunk[:cut])), True
+            parts, held = [chunk[cut:]], len(chunk) - cut
+    last = b"".join(parts)
+    cut = last.rfind(b"\n") + 1
+    if cut:
+        yield last[:cut], True
+    if last[cut:]:
+        yield last[cut:], False
 
 
 def _chunks(source: Source, size: int) -> Iterator[bytes]:
@@ -150,9 +170,11 @@ def _chunks(source: Source, size: int) -> Iterator[bytes]:
     with raw:
         try:
             stream = _decompressed(raw)
-            while chunk := stream.read(size):
+            # A damaged stream loses the portion in which the damage is, so its portions are small.
+            portion = size if stream is raw else min(size, PORTION_BYTES)
+            while chunk := stream.read1(portion):
                 yield chunk
-        except (OSError, EOFError, lzma.LZMAError) as error:
+        except DAMAGE as error:
             source.notes.append(f"{source.name} ends early or is damaged ({error}); what stands before is used")
 
 

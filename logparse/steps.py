@@ -13,7 +13,7 @@ import regex
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading
 from logparse.records import clock
-from logparse.schema import BOOL, DECODED_COLUMNS, conform
+from logparse.schema import BOOL, DECODED_COLUMNS, INT, conform
 
 _DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 
@@ -75,10 +75,11 @@ def _find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     body = pl.col("text").str.replace("^" + fmt.head, "")
     if fmt.foreign:
         body = body.str.replace(rf"(?:{fmt.foreign}).*$", "")
+    # The last value of a line that was cut off may have lost digits; where all values stand in the head, none is sure.
+    sure = pl.col("text") if fmt.pair else pl.when("complete").then(pl.col("text"))
     return heads.with_columns(
-        pl.col("text").str.extract_groups("^" + fmt.head).alias("head"),
+        sure.str.extract_groups("^" + fmt.head).alias("head"),
         clock(pl.col("before")).alias("timestamp"),
-        # The last pair of a line that was cut off may have lost digits.
         pl.when("complete").then(body).otherwise(body.str.replace(r"[^|,}]*$", "")).alias("body"),
     ).unnest("head")
 
@@ -100,13 +101,17 @@ def _split_pairs(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
 
 
 def _tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
-    """Pairs that stand last without a separator, as some trainers print them; other text there is another rank's."""
+    """Pairs that stand last without a separator, as some trainers print them.
+
+    Only where most lines of the log end so: elsewhere it is a line that was cut off, and digits may be lost.
+    """
     labels = "|".join(regex.escape(label, special_only=True) for label in fmt.tail) or r"\b\B"
     groups = pl.col("body").str.extract_groups(rf"(?:^|\|)\s*({labels}):\s*({NUMBER})\s*$")
-    tails = heads.filter("complete").select(
+    named = heads.filter("complete").select(
         "row", "source", "line_number", label=groups.struct[0], text=groups.struct[1]
     )
-    return tails.drop_nulls("label")
+    tails = named.drop_nulls("label")
+    return tails if len(tails) > len(heads) / 2 else tails.clear()
 
 
 def _with_numbers(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
@@ -131,7 +136,13 @@ def _number(reading: Reading) -> pl.Expr:
         word = _bare().str.to_lowercase()
         return pl.when(word == "true").then(1.0).when(word == "false").then(0.0)
     digits = _bare().str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1).str.replace_all(",", "")
-    return digits.str.to_lowercase().cast(pl.Float64, strict=False) * reading.scale
+    number = digits.str.to_lowercase().cast(pl.Float64, strict=False) * reading.scale
+    return _whole(number) if _DTYPE[reading.column] == INT else number
+
+
+def _whole(number: pl.Expr) -> pl.Expr:
+    """Null unless a whole number that a float holds exactly."""
+    return pl.when((number == number.floor()) & (number.abs() < 2**53)).then(number)
 
 
 def _ignored(fmt: LogFormat) -> pl.Expr:
@@ -143,13 +154,18 @@ def _ignored(fmt: LogFormat) -> pl.Expr:
 def _rows(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Spread the pairs over columns, one row per head; the first of a repeated label counts."""
     groups = [c for c in heads.columns if c in _DTYPE and c not in ("source", "line_number", "timestamp")]
-    rows = heads.select(
-        "row", "source", "line_number", "timestamp", *(pl.col(c).cast(pl.Float64, strict=False) for c in groups)
-    )
+    rows = heads.select("row", "source", "line_number", "timestamp", *(_group(c) for c in groups))
     if pairs.is_empty():
         return rows
     wide = pairs.pivot("column", index="row", values="number", aggregate_function="first")
-    return rows.join(wide.drop(groups, strict=False), on="row", how="left", maintain_order="left")
+    joined = rows.join(wide, on="row", how="left", maintain_order="left", suffix=" of pair")
+    twice = [c for c in groups if c in wide.columns]
+    return joined.with_columns(pl.coalesce(c, f"{c} of pair") for c in twice).drop(f"{c} of pair" for c in twice)
+
+
+def _group(name: str) -> pl.Expr:
+    number = pl.col(name).cast(pl.Float64, strict=False)
+    return _whole(number).alias(name) if _DTYPE[name] == INT else number
 
 
 def _with_companions(rows: pl.DataFrame, lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:

@@ -17,12 +17,11 @@ import typer
 from analysis.models import find_model
 from logparse.errors import InputError, UsageError, unknown_name
 from logparse.run_context import Fact, read_value
-from logparse.schema import QUANTITIES, QUANTITY, Quantity
+from logparse.schema import QUANTITIES, QUANTITY, Quantity, flag_of
 
 # Options of analyze that a config file may set too.
 FILE_OPTIONS = {"hw": str, "model": str, "formula": str, "peak_tflops": float}
 _TYPES = {"int": int, "float": float, "bool": bool, "text": str}
-_FLAG_NAMES = {"precision": "--dtype"}
 _CHOICES = {
     "recompute": ("none", "selective", "full"),
     "precision": ("bf16", "fp16", "fp32", "tf32", "fp8", "fp4", "int8"),
@@ -47,13 +46,8 @@ def with_quantity_flags(command: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
-def flag_of(quantity: str) -> str:
-    """The flag that gives a quantity."""
-    return _FLAG_NAMES.get(quantity, "--" + quantity.replace("_", "-"))
-
-
 def _parameter(quantity: Quantity) -> inspect.Parameter:
-    flag = flag_of(quantity.name)
+    flag = str(flag_of(quantity.name))
     declaration = f"{flag}/--no-{flag[2:]}" if quantity.kind == "bool" else flag
     choices = _CHOICES.get(quantity.name)
     metavar = "|".join(choices) if choices else None
@@ -72,8 +66,8 @@ def _parameter(quantity: Quantity) -> inspect.Parameter:
 def facts_of_flags(given: Mapping[str, Any]) -> dict[str, Fact]:
     """Facts from the command line. Raises UsageError for a value that is none of a quantity's choices."""
     for name, value in given.items():
-        _check_choice(name, value, flag_of(name))
-    return {name: Fact(value, flag_of(name)) for name, value in given.items()}
+        _check_choice(name, value, str(flag_of(name)))
+    return {name: Fact(value, str(flag_of(name))) for name, value in given.items()}
 
 
 def _check_choice(name: str, value: Any, where: str) -> None:

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from analysis.flops import find_formula
-from analysis.outputs import prepare_folder, write_charts, write_parquet
+from analysis.outputs import check_folder, clear_stale, prepare_folder, write_charts, write_parquet
 from analysis.peak import resolve_peak
 from analysis.run import Note, analyze_steps
 from logparse.commands._document import RunResult, document
 from logparse.commands._given import facts_of_flags, facts_of_model, read_config, with_quantity_flags
 from logparse.commands._terminal import print_results
-from logparse.decode import read_run
+from logparse.decode import read_run, run_names
 from logparse.dialects import interpret
 from logparse.run_context import Fact, build_context
 from logparse.schema import RECORD_COLUMNS
 
+if TYPE_CHECKING:
+    import polars as pl
+
 MODEL_PANEL = "Model and device"
 OUTPUT_PANEL = "Output"
+# What a run writes into its folder; --force clears these, and nothing else, of an earlier run.
+OUTPUTS = ("steps.parquet", "summary.parquet", *(f"{name}.parquet" for name in RECORD_COLUMNS), "charts")
 
 
 @with_quantity_flags
@@ -112,7 +117,8 @@ def analyze(
     Exit code 0 done, 2 wrong usage or unreadable input, 3 no step line found.
     """
     from_file, options = read_config(config)
-    hw, peak_tflops = hw or options.get("hw"), peak_tflops or options.get("peak_tflops")
+    hw = hw or options.get("hw")
+    peak_tflops = options.get("peak_tflops") if peak_tflops is None else peak_tflops
     layers = (
         facts_of_flags(given),
         facts_of_model(model),
@@ -120,10 +126,14 @@ def analyze(
         {} if model else facts_of_model(options.get("model")),
     )
     if out is not None:
-        prepare_folder(out, force)
+        check_folder(out, force)
     chosen = find_formula(formula or options.get("formula") or "ascendspeed")
     runs = [[log] for log in logs] if each else [logs]
-    results = [_analyze_run(run, layers, chosen, (hw, peak_tflops, peak_basis), log_format, strict) for run in runs]
+    names = run_names(runs)
+    results = [
+        _analyze_run(run, layers, chosen, (hw, peak_tflops, peak_basis), log_format, strict, name)
+        for run, name in zip(runs, names, strict=True)
+    ]
     if out is not None:
         _write(results, out, charts)
     if as_json:
@@ -139,11 +149,12 @@ def _analyze_run(
     peak_options: tuple[str | None, float | None, str],
     log_format: str | None,
     strict: bool,
+    name: str,
 ) -> RunResult:
     hw, peak_tflops, basis = peak_options
-    log = read_run(logs, log_format, strict)
+    log = read_run(logs, log_format, strict, name)
     meaning = interpret(log)
-    context = build_context(log.settings, log.format, layers)
+    context = build_context(log.settings, log.format, layers, len(log.sources) > 1)
     peak, said = resolve_peak(hw, context.get("precision"), peak_tflops, basis)
     result = analyze_steps(meaning.steps, log.starts, context, formula, peak)
     warnings = (*log.notes, *context.notes, *said)
@@ -152,20 +163,26 @@ def _analyze_run(
 
 
 def _write(results: list[RunResult], out: Path, charts: bool) -> None:
+    prepare_folder(out)
+    written = [write_parquet(frame, out / f"{name}.parquet") for name, frame in _frames(results).items()]
+    for result in results if charts else ():
+        folder = out / "charts" / result.log.name if len(results) > 1 else out / "charts"
+        written += _write_charts(result, folder)
+    clear_stale(out, OUTPUTS, written)
+
+
+def _frames(results: list[RunResult]) -> dict[str, pl.DataFrame]:
     import polars as pl
 
-    write_parquet(pl.concat(r.analysis.steps for r in results), out / "steps.parquet")
-    write_parquet(pl.concat(r.analysis.summary for r in results), out / "summary.parquet")
-    for name in RECORD_COLUMNS:
-        frame = pl.concat(r.log.records[name] for r in results)
-        if len(frame):
-            write_parquet(frame, out / f"{name}.parquet")
-    if not charts:
-        return
+    steps = pl.concat(r.analysis.steps for r in results)
+    summary = pl.concat(r.analysis.summary for r in results)
+    records = {name: pl.concat(r.log.records[name] for r in results) for name in RECORD_COLUMNS}
+    return {"steps": steps, "summary": summary} | {name: frame for name, frame in records.items() if len(frame)}
+
+
+def _write_charts(result: RunResult, folder: Path) -> list[Path]:
     from analysis.charts import run_charts
 
-    for result in results:
-        folder = out / "charts" / result.log.name if len(results) > 1 else out / "charts"
-        how = result.analysis.computation
-        peak = how.peak.peak_tflops_per_second if how.peak else None
-        write_charts(run_charts(result.analysis.steps, peak, how.formula.name), folder)
+    how = result.analysis.computation
+    peak = how.peak.peak_tflops_per_second if how.peak else None
+    return write_charts(run_charts(result.analysis.steps, peak, how.formula.name), folder)

@@ -3,8 +3,8 @@
 A format is data. It says how to find a step line, how a ``label: value`` pair looks, which column each label fills,
 and where the settings of the run stand. It holds no code; ``steps`` and ``settings`` turn it into frames.
 
-Named groups are written ``(?P<name>...)``. ``head``, ``pair`` and ``pattern`` are read by polars (Rust syntax, which
-has no look-around); the regexes of a Block are read by the regex module.
+Named groups are written ``(?P<name>...)``. ``head``, ``pair`` and the patterns of a Companion or Record are
+read by polars (Rust syntax, which has no look-around); those of a Sentence or Block by the regex module.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|inf|infinity)"
+NUMBER = r"(?:[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|infinity|inf))"
 TIMESTAMP = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?"
 
 
@@ -48,12 +48,13 @@ class Companion:
 class Sentence:
     """A line of prose that holds settings. Named groups of ``pattern`` are setting names.
 
-    ``last`` takes the last match of the log instead of the first.
+    ``last`` takes the last match of a log instead of the first.
     """
 
     kind: str
     marker: str
     pattern: str
+    last: bool = False
 
 
 @dataclass(frozen=True)

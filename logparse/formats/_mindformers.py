@@ -13,7 +13,7 @@ BLOCKS = (
         marker="{'a",
         start=r"^\{'a\w+': ",
         end=r"^\d{4}-\d\d-\d\d |^\[INFO\]",
-        entry=r"'(\w+)': ?(.*?)(?=,? ?$|, '\w+': )",
+        entry=r"'(\w+)': ?(\{|.*?(?=,? ?$|, '\w+': ))",
         nested=True,
         max_lines=800,
     ),
@@ -22,7 +22,7 @@ BLOCKS = (
         marker="Current config: {",
         start=r"Current config: \{",
         end=r"^\}",
-        entry=r'"(\w+)": ?([^,]*)',
+        entry=r'"(\w+)": ?(\{|[^,]*)',
         nested=True,
         max_lines=2000,
     ),
@@ -83,7 +83,7 @@ SENTENCES = (
 
 
 def _layout(quantity: str, printed: str) -> tuple[Name, ...]:
-    return tuple(Name(quantity, f"{kind}:{printed}") for kind in ("parallel", "world", "parallel_config"))
+    return tuple(Name(quantity, f"{kind}:{printed}") for kind in ("parallel", "world"))
 
 
 def _shape(quantity: str, transformer: str, *config: str) -> tuple[Name, ...]:

@@ -145,7 +145,7 @@ FORMAT = LogFormat(
         r"compute per GPU \(TFLOP/s/GPU\)",
     ),
     foreign=r"\[Rank \d+\] \(|\(min, max\) time|\btime \(ms\)",
-    tail=frozenset({"grad norm", "lm loss", "loss", "max_memory_reserved(GB)"}),
+    tail=frozenset({"grad norm"}),
     records=(
         _event("process starts", "is initialized", r"\[after (?:megatron|ascendspeed) is initialized\.?\]"),
         _event("training starts", "before the start of training step", r"\[before the start of training step\]"),
@@ -199,20 +199,22 @@ FORMAT = LogFormat(
             marker="rguments ----------",
             start=r"-{10,} (?:MindSpeed-LLM )?[Aa]rguments -{10,}",
             end=r"-{10,} end of (?:MindSpeed-LLM )?[Aa]rguments -{10,}",
-            entry=r"(?:^|[\]:] ?)\s{2}(\w+) (?:\.+ | )(.*)$",  # behind a launcher's prefix; 48 letters leave no room for dots
+            entry=r"(?:^|[\]:] ?)\s{2}(\w+) (?:\.+ | )(.*?)(?:\.{5,}(?:updated|default))?$",  # behind a launcher's prefix; 48 letters leave no room for dots
         ),
         Block(
             kind="deepspeed",
             marker="json = {",
             start=r"\bjson = \{",
             end=r"(?:^|: )\}\s*$",
-            entry=r'"(\w+)": ([^,]*)',
+            entry=r'"(\w+)": (\{|[^,]*)',
             nested=True,
             max_lines=300,
         ),
     ),
     sentences=(
-        Sentence("world", "using world size", r"using world size: (?P<world_size>\d+)"),
+        Sentence("world", "using world size", r"(?<!\(\) )using world size: (?P<world_size>\d+)"),
+        # GPT-NeoX prints it for the launcher first, which is alone.
+        Sentence("world", "NeoXArgs", r"\(\) using world size: (?P<world_size>\d+)", last=True),
         Sentence("world", "using world size", r"data-parallel[- ]size: (?P<data_parallel_size>\d+)"),
         Sentence("world", "using world size", r" context-parallel size: (?P<context_parallel_size>\d+)"),
         Sentence(
@@ -244,8 +246,19 @@ FORMAT = LogFormat(
         Name(
             "group_query_attention", "arguments:group_query_attention", when={"arguments:context_parallel_size": r"\d+"}
         ),
+        Name("num_query_groups", "arguments:num_key_value_heads"),  # Megatron-DeepSpeed
         Name("tensor_model_parallel_size", "arguments:model_parallel_size"),  # v1.0
         Name("batch_size_per_model_replica", "arguments:batch_size"),  # v1.0
+        Name(
+            "pipeline_model_parallel_size",
+            "arguments:pipe_parallel_size",
+            when={"arguments:pipe_parallel_size": r"[1-9]\d*"},
+        ),
+        Name("global_batch_size", "arguments:train_batch_size"),  # GPT-NeoX
+        Name("micro_batch_size", "arguments:train_micro_batch_size_per_gpu"),
+        Name(
+            "moe_router_topk", "arguments:topk", when={"arguments:num_experts": r"\[(?!1\]).*\]"}
+        ),  # Megatron-DeepSpeed
         Name("rampup_batch_size", "arguments:rampup_batch_size"),
         Name("gated_linear_unit", "arguments:swiglu"),
         Name("qk_head_dim", "arguments:qk_nope_head_dim"),  # MindSpeed-LLM

@@ -1,0 +1,58 @@
+"""What a printed formula is: a way to count FLOPs per token that some framework has printed as TFLOP/s.
+
+Unlike ``analysis.flops.Formula`` it keeps the faults of its framework and has no terms to recompute: where a framework
+counts recomputation there is one printed formula for each way of counting it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from analysis.shape import ModelShape
+
+Needs = Callable[[ModelShape], tuple[str, ...]]
+Flops = Callable[[ModelShape, int], float]
+
+CORE_ATTENTION_RATIO = "core_attention_ratio"
+
+
+@dataclass(frozen=True)
+class PrintedFormula:
+    """``title`` is short, ``printed_by`` says who printed it and when, ``text`` is it in symbols (docs/formulas.md).
+
+    ``flops`` gives FLOPs per token and may only be called when no size of ``needs`` is missing. ``measured_core`` is
+    for a framework that prints which share of the attention matrix it computed: the FLOPs per token of the full
+    matrix, not in ``flops``, to be multiplied by that share. ``accuracy`` is how far, relatively, ``flops`` may be off
+    because the framework counted something that a shape does not hold.
+    """
+
+    id: str
+    title: str
+    printed_by: str
+    text: str
+    needs: Needs
+    flops: Flops
+    measured_core: Flops | None = None
+    accuracy: float = 0.0
+
+    def missing(self, shape: ModelShape) -> tuple[str, ...]:
+        """Glossary names of the sizes this formula needs and ``shape`` does not know."""
+        return shape.missing(dict.fromkeys(self.needs(shape)))
+
+    def flops_per_token(
+        self, shape: ModelShape, seq_length: int, core_attention_ratio: float | None = None
+    ) -> float | None:
+        """FLOPs per token as the framework counts them; None when a size, or the printed ratio, is missing."""
+        if self.missing(shape):
+            return None
+        if self.measured_core is None:
+            return self.flops(shape, seq_length)
+        if core_attention_ratio is None:
+            return None
+        return self.flops(shape, seq_length) + core_attention_ratio * self.measured_core(shape, seq_length)
+
+
+def always(*names: str) -> Needs:
+    """The same sizes for every shape."""
+    return lambda shape: names

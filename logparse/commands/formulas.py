@@ -1,0 +1,123 @@
+"""``logparse formulas``: by which formula a log's TFLOP/s was printed. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import polars as pl
+import typer
+
+from analysis.flops import Recompute
+from analysis.identify import Identification, ImpliedPeak, identify_formula, implied_peak
+from analysis.shape import ModelShape
+from logparse.commands._given import facts_of_flags, facts_of_model, read_config, with_quantity_flags
+from logparse.decode import read_run
+from logparse.dialects import interpret
+from logparse.run_context import RunContext, build_context
+from logparse.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@with_quantity_flags
+def formulas(
+    logs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG...", help="Files of one run: logs, folders, quoted globs, or -; compressed or not."
+        ),
+    ],
+    given: dict[str, Any],
+    model: Annotated[
+        str | None, typer.Option("--model", help="Shape of a known model, for logs that do not print it.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="TOML file with any of these flags, such as: world_size = 8")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
+) -> None:
+    """Say by which formula the TFLOP/s of a log was printed, and what every other formula gives for the same run.
+
+    Frameworks count the operations of a step in different ways, and the same speed prints up to twice the TFLOP/s.
+    The formula that reproduces the printed values, row by row and within their rounding, is the one the log used.
+
+    Exit code 0 done, also where no formula fits, 2 wrong usage or unreadable input, 3 no step line found.
+    """
+    from_file, options = read_config(config)
+    layers = (facts_of_flags(given), facts_of_model(model), from_file)
+    named = {} if model else facts_of_model(options.get("model"))
+    log = read_run(logs)
+    context = build_context(log.settings, log.format, (*layers, named), len(log.sources) > 1)
+    steps = interpret(log).steps
+    found, peak = _identify(steps, context), implied_peak(steps)
+    notes = (*log.notes, *context.notes)
+    if as_json:
+        typer.echo(json.dumps(_document(log.name, found, peak, notes), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        _print(log.name, found, peak, notes)
+
+
+def _identify(steps: pl.DataFrame, context: RunContext) -> Identification:
+    batch = pl.lit(context.get("global_batch_size"), pl.Int64)
+    return identify_formula(
+        steps.with_columns(pl.col("global_batch_size").fill_null(batch)),
+        ModelShape.from_quantities(context.values()),
+        context.get("seq_length"),
+        context.get("world_size"),
+        cast("Recompute | None", context.get("recompute")),
+    )
+
+
+def _document(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": name,
+        "logged_tflops_per_second_per_device": found.logged,
+        "scale": found.scale,
+        "matches": list(found.matches),
+        "sentence": found.sentence,
+        "formulas": [asdict(row) for row in found.rows],
+        "implied_peak": asdict(peak) if peak else None,
+        "notes": list(notes),
+    }
+
+
+def _print(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[str, ...]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    printed = "no TFLOP/s" if found.logged is None else f"{found.logged:g}"
+    console.print(f"{name}: TFLOP/s per device at the row of median time, where the log prints {printed}", style="bold")
+    console.print(_table(found))
+    console.print()
+    console.print(found.sentence)
+    if peak:
+        console.print(peak.sentence)
+    for note in notes:
+        console.print(f"! {note}", style="yellow")
+
+
+def _table(found: Identification) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "id"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("TFLOP/s", "to the log"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("formula", ratio=1)
+    for row in found.rows:
+        value, difference = row.tflops_per_second_per_device, row.difference
+        lacks = f"; needs {', '.join(row.missing)}" if row.missing else ""
+        table.add_row(
+            "*" if row.matches else "",
+            row.id,
+            "-" if value is None else f"{value:,.2f}",
+            "-" if difference is None else f"{difference:+.2%}",
+            row.title + lacks,
+        )
+    return table

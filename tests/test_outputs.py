@@ -1,0 +1,158 @@
+"""Files: whole or not at all, with the schema's version, and pages that need no network."""
+
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import altair as alt
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.outputs import check_folder, clear_stale, prepare_folder, write_charts, write_parquet, write_whole
+from logparse.errors import InputError, UsageError
+from logparse.schema import SCHEMA_VERSION
+
+
+def chart(value: float = 1.0) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=[{"step": 1, "v": value}])).mark_point().encode(x="step:Q", y="v:Q")
+
+
+def test_a_folder_is_made_with_its_parents(tmp_path):
+    prepare_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_an_empty_folder_is_used(tmp_path):
+    check_folder(tmp_path, force=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_files_is_refused_and_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="is not empty") as caught:
+        check_folder(tmp_path, force=False)
+    assert "--force" in str(caught.value.remedy)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_force_takes_a_folder_with_files_and_deletes_nothing(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    check_folder(tmp_path, force=True)
+    prepare_folder(tmp_path)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_what_an_earlier_run_left_is_cleared_and_nothing_else(tmp_path):
+    for name in ("charts/mfu.png", "charts/loss.png", "steps.parquet", "mine.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("old")
+    clear_stale(tmp_path, ["steps.parquet", "memory.parquet", "charts"], [tmp_path / "charts/loss.png"])
+    left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
+    assert left == ["charts/loss.png", "mine.txt"]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path, force):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(UsageError, match="is a file, not a folder"):
+        check_folder(tmp_path / "out", force)
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_made_is_an_input_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot make the folder") as caught:
+        prepare_folder(tmp_path / "file" / "out")
+    assert caught.value.remedy == "give another folder with -o"
+
+
+def test_a_file_appears_whole_and_alone(tmp_path):
+    def write(path: Path) -> None:
+        path.write_text("new")
+        assert (tmp_path / "a.txt").read_text() == "old", "the file must not change before it is whole"
+
+    (tmp_path / "a.txt").write_text("old")
+    write_whole(tmp_path / "a.txt", write)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"), [(OSError(28, "No space left on device"), InputError), (ValueError("x"), ValueError)]
+)
+def test_a_writer_that_raises_leaves_nothing_and_the_old_file(tmp_path, raised, expected):
+    def write(path: Path) -> None:
+        path.write_text("half")
+        raise raised
+
+    (tmp_path / "a.txt").write_text("old")
+    with pytest.raises(expected):
+        write_whole(tmp_path / "a.txt", write)
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.txt", "old")]
+
+
+def test_a_write_that_fails_says_which_file_and_why(tmp_path):
+    with pytest.raises(InputError, match=r"cannot write .*a\.parquet: No such file or directory"):
+        write_parquet(pl.DataFrame({"a": [1]}), tmp_path / "missing" / "a.parquet")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_an_input_error(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match="Permission denied"):
+        write_whole(tmp_path / "a.txt", lambda p: p.write_text("x"))
+
+
+def test_parquet_keeps_the_frame_and_carries_the_version_of_the_schema(tmp_path):
+    frame = pl.DataFrame({"step": [1, 2], "loss": [0.5, None], "run": ["a", "b"]})
+    write_parquet(frame, tmp_path / "steps.parquet")
+    assert pl.read_parquet(tmp_path / "steps.parquet").equals(frame)
+    metadata = pq.read_metadata(tmp_path / "steps.parquet").metadata
+    assert metadata[b"logparse.schema_version"] == str(SCHEMA_VERSION).encode()
+    assert [p.name for p in tmp_path.iterdir()] == ["steps.parquet"]
+
+
+def test_every_chart_is_written_in_four_forms(tmp_path):
+    paths = write_charts({"loss": chart(), "mfu": chart()}, tmp_path / "charts")
+    names = [f"{stem}{ending}" for stem in ("loss", "mfu") for ending in (".json", ".svg", ".png", ".html")]
+    assert sorted(p.name for p in (tmp_path / "charts").iterdir()) == sorted(names)
+    assert sorted(p.name for p in paths) == sorted(names)
+
+
+def test_the_forms_are_what_their_endings_say(tmp_path):
+    write_charts({"v": chart(4.25)}, tmp_path)
+    assert alt.Chart.from_json((tmp_path / "v.json").read_text()).to_dict() == chart(4.25).to_dict()
+    assert (tmp_path / "v.svg").read_text().startswith("<svg")
+    assert (tmp_path / "v.png").read_bytes().startswith(b"\x89PNG\r\n")
+    assert "4.25" in (tmp_path / "v.html").read_text()
+
+
+def test_charts_are_written_over(tmp_path):
+    write_charts({"v": chart(1.5)}, tmp_path)
+    write_charts({"v": chart(2.5)}, tmp_path)
+    assert "2.5" in (tmp_path / "v.json").read_text()
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+class Loads(HTMLParser):
+    """What a page loads when it is opened: the addresses in the tags outside of its scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_the_page_of_a_chart_loads_nothing_from_a_network(tmp_path):
+    write_charts({"v": chart()}, tmp_path)
+    page = (tmp_path / "v.html").read_text()
+    loads = Loads()
+    loads.feed(page)
+    assert loads.addresses == []
+    assert re.search(r"<script[^>]*\ssrc\s*=", page) is None
+    assert re.search(r"import\s*\(?[\"']https?:|@import", page) is None
+    assert "vegaEmbed" in page, "the program that draws must be in the page"

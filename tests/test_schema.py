@@ -1,0 +1,122 @@
+"""The glossary: names are unique, units are what the names say, and frames take its shape."""
+
+import polars as pl
+import pytest
+
+from logparse.schema import (
+    DECODED_COLUMNS,
+    EVENT_KINDS,
+    FLOAT,
+    QUANTITIES,
+    RECORD_COLUMNS,
+    SETTING_COLUMNS,
+    STEP_COLUMNS,
+    SUMMARY_COLUMNS,
+    UNITS,
+    Column,
+    conform,
+)
+
+FRAMES = {"steps": STEP_COLUMNS, "summary": SUMMARY_COLUMNS, "settings": SETTING_COLUMNS, **RECORD_COLUMNS}
+COLUMNS = {f"{frame}.{c.name}": c for frame, columns in FRAMES.items() for c in columns}
+# A unit that a name ends with, and the unit of the column.
+NAMED_UNITS = {
+    "_ms": "ms",
+    "_joules": "J",
+    "_watts": "W",
+    "_bytes": "bytes",
+    "_tokens": "tokens",
+    "_samples": "samples",
+    "_ratio": "ratio",
+    "mfu": "ratio",
+    "hfu": "ratio",
+}
+WORK = {"samples": "samples", "tokens": "tokens", "tflops": "TFLOP"}
+# Users script against these names: adding is free, renaming is not.
+CONTRACT = {
+    *("run", "source", "line_number", "timestamp", "step", "train_steps", "epoch", "step_in_epoch"),
+    *("elapsed_time_per_iteration_ms", "step_time_ms", "global_batch_size", "consumed_samples", "loss"),
+    *("learning_rate", "loss_scale", "grad_norm", "segment", "counted", "excluded_reason", "mfu", "hfu"),
+    *("samples_per_second_per_device", "tokens_per_second_per_device", "tflops_per_second_per_device"),
+    *("model_tflops_per_second_per_device", "hardware_tflops_per_second_per_device"),
+    "logged_tflops_per_second_per_device",
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_column_names_are_unique(frame):
+    names = [c.name for c in FRAMES[frame]]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_quantity_names_are_unique():
+    names = [q.name for q in QUANTITIES]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_every_column_says_what_it_means(frame):
+    assert [c.name for c in FRAMES[frame] if not c.meaning.strip()] == []
+
+
+def test_every_quantity_says_what_it_means():
+    assert [q.name for q in QUANTITIES if not q.meaning.strip()] == []
+
+
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+def test_a_unit_in_the_name_is_the_unit(column):
+    for ending, unit in NAMED_UNITS.items():
+        if column.name.endswith(ending):
+            assert column.unit == unit
+    if "_per_second" in column.name:
+        work = next(unit for word, unit in WORK.items() if word in column.name)
+        assert column.unit == f"{work}/s" + ("/p" if column.name.endswith("_per_device") else "")
+
+
+@pytest.mark.parametrize(
+    ("unit", "ending"),
+    [("ms", "_ms"), ("bytes", "_bytes"), ("s", "seconds"), ("/s", "_per_second"), ("/s/p", "_per_second_per_device")],
+)
+def test_a_column_with_a_unit_says_so_in_its_name(unit, ending):
+    """A rate's unit ends with /s, or /s/p where it is one device's."""
+    mine = [c.name for c in COLUMNS.values() if c.unit == unit or (unit[0] == "/" and c.unit.endswith(unit))]
+    assert mine
+    assert [name for name in mine if not name.endswith(ending)] == []
+
+
+def test_kinds_of_events_are_unique():
+    assert sorted(EVENT_KINDS) == sorted(set(EVENT_KINDS))
+
+
+def test_quantities_that_are_columns_have_the_column_kind():
+    kinds = {"int": pl.Int64(), "float": pl.Float64(), "bool": pl.Boolean(), "text": pl.String()}
+    columns = {c.name: c.dtype for c in STEP_COLUMNS}
+    shared = [q for q in QUANTITIES if q.name in columns]
+    assert shared
+    assert [q.name for q in shared if kinds[q.kind] != columns[q.name]] == []
+
+
+def test_the_columns_users_script_against_are_there():
+    assert set(UNITS) >= CONTRACT
+
+
+def test_conform_orders_casts_fills_and_drops():
+    wanted = (Column("b", pl.Int64(), "", "b"), Column("a", FLOAT, "", "a"), Column("missing", pl.String(), "", "m"))
+    frame = conform(pl.DataFrame({"a": [1, 2], "extra": [0, 0], "b": [3.0, None]}), wanted)
+    assert frame.schema == {"b": pl.Int64, "a": pl.Float64, "missing": pl.String}
+    assert frame.rows() == [(3, 1.0, None), (None, 2.0, None)]
+
+
+def test_conform_keeps_an_empty_frame_empty():
+    frame = conform(pl.DataFrame({"step": []}, schema={"step": pl.Int64}), DECODED_COLUMNS)
+    assert frame.shape == (0, len(DECODED_COLUMNS))
+
+
+def test_conform_of_a_conformed_frame_changes_nothing():
+    frame = conform(pl.DataFrame({"step": [1, 2], "loss": [0.5, None]}), STEP_COLUMNS)
+    assert conform(frame, STEP_COLUMNS).equals(frame)
+
+
+def test_conform_refuses_a_text_that_is_no_number():
+    with pytest.raises(pl.exceptions.InvalidOperationError):
+        conform(pl.DataFrame({"loss": ["much"]}), STEP_COLUMNS)
