@@ -58,15 +58,19 @@ def plan_computation(context: RunContext, formula: Formula, peak: DevicePeak | N
     )
 
 
-def compute_metrics(steps: pl.DataFrame, how: Computation, global_batch_size: int | None) -> pl.DataFrame:
-    """Add the rate columns. ``global_batch_size`` fills rows whose line does not print it.
+def fill_batch(steps: pl.DataFrame, how: Computation, global_batch_size: int | None) -> pl.DataFrame:
+    """Fill batch and sequence length of rows whose line does not print them.
 
-    A row's own batch and sequence length win: they change while the batch ramps up or under a curriculum.
+    A row's own win: they change while the batch ramps up or under a curriculum.
     """
-    filled = steps.with_columns(
+    return steps.with_columns(
         pl.col("global_batch_size").fill_null(pl.lit(global_batch_size, pl.Int64)),
         pl.col("seq_length").fill_null(pl.lit(how.seq_length, pl.Int64)),
     )
+
+
+def compute_metrics(filled: pl.DataFrame, how: Computation) -> pl.DataFrame:
+    """Add the rate columns to rows that ``fill_batch`` has filled."""
     device_seconds = pl.col("step_time_ms") / 1000 * pl.lit(how.world_size, pl.Float64)
     samples = pl.when(pl.col("step_time_ms") > 0).then(pl.col("global_batch_size") / device_seconds)
     lengths = filled["seq_length"].drop_nulls().unique().to_list()

@@ -5,17 +5,21 @@ Comes in: decoded steps and the run's context. Goes out: an Analysis. Nothing is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import polars as pl
 
+from analysis.account import USEFUL, account_time, name_rates, wall_clock
 from analysis.devices import DevicePeak
 from analysis.flops import Formula
-from analysis.metrics import Computation, compute_metrics, plan_computation
+from analysis.metrics import Computation, compute_metrics, fill_batch, plan_computation
+from analysis.pauses import find_pauses
+from analysis.segments import list_segments, number_starts, trace_starts
+from analysis.stalls import describe_pace
 from analysis.summary import summarize
-from analysis.window import mark_window
+from analysis.window import DEFAULT_WINDOW, WindowOptions, mark_window
 from logparse.run_context import RunContext
 from logparse.schema import STEP_COLUMNS, conform, flag_of
 
@@ -34,6 +38,10 @@ class Analysis:
 
     steps: pl.DataFrame
     summary: pl.DataFrame
+    segments: pl.DataFrame
+    rates: pl.DataFrame
+    account: pl.DataFrame
+    goodput: float | None
     computation: Computation
     flops_per_iteration: float | None
     notes: tuple[Note, ...]
@@ -45,17 +53,40 @@ class Analysis:
 
 
 def analyze_steps(
-    steps: pl.DataFrame, starts: pl.DataFrame, context: RunContext, formula: Formula, peak: DevicePeak | None
+    steps: pl.DataFrame,
+    starts: pl.DataFrame,
+    records: Mapping[str, pl.DataFrame],
+    context: RunContext,
+    formula: Formula,
+    peak: DevicePeak | None,
+    window: WindowOptions = DEFAULT_WINDOW,
 ) -> Analysis:
-    """Compute everything that follows from ``steps`` and ``context``."""
+    """Compute everything that follows from ``steps``, the lines beside them and ``context``."""
     how = plan_computation(context, formula, peak)
-    batch = context.get("global_batch_size")
-    computed = conform(compute_metrics(mark_window(steps, starts), how, batch), STEP_COLUMNS)
-    summary = summarize(computed)
-    flops = _last_flops(computed, how)
-    result = Analysis(computed, summary, how, flops, ())
-    notes = (*_missing(result, context), *_surprises(result, context))
-    return Analysis(computed, summary, how, flops, notes)
+    events, pauses = records["events"], find_pauses(records)
+    traced = trace_starts(number_starts(steps, starts), events, context.get("log_interval"))
+    filled = fill_batch(traced, how, context.get("global_batch_size"))
+    marked = mark_window(filled, pauses, window)
+    computed = conform(compute_metrics(marked, how), STEP_COLUMNS)
+    account = account_time(computed, events, pauses)
+    result = Analysis(
+        steps=computed,
+        summary=summarize(computed),
+        segments=list_segments(computed),
+        rates=name_rates(computed, wall_clock(computed, events)),
+        account=account,
+        goodput=_share(account, USEFUL),
+        computation=how,
+        flops_per_iteration=_last_flops(computed, how),
+        notes=(),
+    )
+    found = (Note("info", text) for text in describe_pace(computed, pauses))
+    return replace(result, notes=(*_missing(result, context), *_surprises(result, context), *found))
+
+
+def _share(account: pl.DataFrame, part: str) -> float | None:
+    rows = account.filter(pl.col("part") == part)
+    return rows.item(0, "share") if len(rows) else None
 
 
 def _last_flops(steps: pl.DataFrame, how: Computation) -> float | None:

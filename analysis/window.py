@@ -1,84 +1,141 @@
-"""Which rows count: starts are numbered, and rows that would falsify a mean are marked with a reason, never deleted.
+"""Which rows count: each rule marks rows with a reason; nothing is deleted, and the first reason stays.
 
-The rule: all rows but the first printed after each start (it holds compilation and warm-up), those with a NaN or a
-skipped update, and copies that another rank printed of the same steps.
+Comes in: rows that ``segments`` has traced, pauses, and what the dialect says of the time on a line. Goes
+out: ``excluded_reason`` and ``counted``, and the sentences that tell what was found. What counts is the settled window:
+the steady pace of the run.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
-FIRST = "first row after a start: holds compilation and warm-up"
-SKIPPED = "an update was skipped"
-NAN = "NaN"
-NO_TIME = "no time on the line"
-COPY = "printed by another rank too"
+from analysis.pauses import Pauses
 
-WINDOW_RULE = (
-    "all rows but the first after each start, rows with a skipped update or a NaN, and copies from other ranks"
+COPY = "printed by another rank too"
+NO_TIME = "no time on the line"
+REPLAYED = "step done again after a restart"
+WARM_UP = "warm-up"
+HOLDS_EVALUATION = "its time holds an evaluation"
+HOLDS_SAVE = "its time holds a checkpoint save"
+NAN = "NaN"
+SKIPPED = "an update was skipped"
+STALL = "stall"
+
+# A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
+SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
+# A stall is slower than its neighbours by this share and by this many robust standard deviations.
+STALL_SHARE, STALL_SIGMAS, NEIGHBOURS = 0.25, 6.0, 51
+ROBUST = 1.4826  # median absolute deviation to standard deviation of a normal distribution
+
+WARM_UP_RULE = (
+    f"the first row of each start, and those after it that take over {SETTLED_WITHIN - 1:.0%} longer "
+    f"than the median of the {ROWS_BEHIND} rows from it on"
+)
+STALL_RULE = (
+    f"over {STALL_SHARE:.0%} and {STALL_SIGMAS:g} robust standard deviations slower than the {NEIGHBOURS} rows around"
 )
 
 
-def mark_window(steps: pl.DataFrame, starts: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Add ``segment``, ``counted`` and ``excluded_reason`` to step rows.
-
-    ``starts`` (source, line_number) are lines on which a process began, such as an argument dump; a step number that
-    does not grow is a start too.
+@dataclass(frozen=True)
+class WindowOptions:
+    """``warm_up`` rows of each start given by the user (None: found from the data). ``profiling_steps`` are slow by
+    design at the beginning of each start. ``time_holds_pauses``: the time on a line includes evaluation and saving.
+    ``times_are_shared``: rows with one time print the mean of them all, so that the first row's warm-up is in each.
     """
-    numbered = _with_segment(steps, starts)
-    reason = (
-        pl.when(_copied(numbered))
-        .then(pl.lit(COPY))
-        .when(pl.int_range(pl.len()).over("source", "segment") == 0)
-        .then(pl.lit(FIRST))
-        .when(~((pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()).fill_null(False))
-        .then(pl.lit(NO_TIME))
-        .when((pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False))
-        .then(pl.lit(NAN))
-        .when((pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False))
-        .then(pl.lit(SKIPPED))
+
+    warm_up: int | None = None
+    profiling_steps: int = 0
+    time_holds_pauses: bool = False
+    times_are_shared: bool = False
+
+
+DEFAULT_WINDOW, NO_PAUSES = WindowOptions(), Pauses()
+
+
+def mark_window(
+    steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, options: WindowOptions = DEFAULT_WINDOW
+) -> pl.DataFrame:
+    """Add ``counted`` and ``excluded_reason`` to rows that ``segments`` has traced."""
+    rows = steps.with_columns(excluded_reason=pl.lit(None, pl.String))
+    rows = _mark(rows, pl.col("copied"), COPY)
+    timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
+    rows = _mark(rows, ~timed.fill_null(False), NO_TIME)
+    rows = _mark(rows, pl.col("replayed"), REPLAYED)
+    rows = _mark(rows, pl.int_range(pl.len()).over("source", "segment") < _warm_up_rows(rows, options), WARM_UP)
+    if options.time_holds_pauses:
+        rows = _mark(rows, _first_row_after(rows, pauses.evaluated), HOLDS_EVALUATION)
+        rows = _mark(rows, _first_row_after(rows, pauses.saved), HOLDS_SAVE)
+    rows = _mark(rows, (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False), NAN)
+    rows = _mark(rows, (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False), SKIPPED)
+    rows = _mark_stalls(rows)
+    return rows.with_columns(counted=pl.col("excluded_reason").is_null())
+
+
+def _mark(rows: pl.DataFrame, where: pl.Expr, reason: str) -> pl.DataFrame:
+    first = pl.col("excluded_reason").is_null() & where.fill_null(False)
+    return rows.with_columns(excluded_reason=pl.when(first).then(pl.lit(reason)).otherwise("excluded_reason"))
+
+
+def _pace() -> pl.Expr:
+    """Time of a row relative to its batch, so that a batch that grows looks no slower."""
+    return pl.col("step_time_ms") / pl.col("global_batch_size").fill_null(1)
+
+
+def _warm_up_rows(rows: pl.DataFrame, options: WindowOptions) -> pl.Expr:
+    """How many rows at the beginning of the row's start are warm-up."""
+    if options.warm_up is not None:
+        return pl.lit(options.warm_up)
+    found = [
+        (segment[0], _warm_up_of(start.select(_pace()).to_series().to_list(), options.times_are_shared))
+        for segment, start in rows.filter(~pl.col("copied")).group_by("segment", maintain_order=True)
+    ]
+    numbers = [segment for segment, _ in found]
+    by_profiling = _rows_within(rows, options.profiling_steps)
+    counts = [max(n, by_profiling.get(segment, 0)) for segment, n in found]
+    return pl.col("segment").replace_strict(numbers, counts, default=1, return_dtype=pl.Int64)
+
+
+def _rows_within(rows: pl.DataFrame, profiling_steps: int) -> dict[int, int]:
+    done = pl.col("step") - pl.col("step").first() < profiling_steps
+    return dict(rows.group_by("segment").agg(done.sum()).iter_rows())
+
+
+def _warm_up_of(pace: Sequence[float | None], shared: bool) -> int:
+    """Rows before the first settled one; at least one, and all whose time is one mean with the first's."""
+    alike = next((i for i, p in enumerate(pace) if p != pace[0]), len(pace)) if shared else 1
+    for index in range(alike, len(pace)):
+        behind = sorted(p for p in pace[index : index + ROWS_BEHIND] if p is not None)
+        here = pace[index]
+        if here is not None and here <= SETTLED_WITHIN * behind[(len(behind) - 1) // 2]:
+            return index
+    return len(pace)
+
+
+def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
+    """Rows whose interval holds a pause: one lies at or behind the step of the row before, and before their own."""
+    if not pauses:
+        return pl.lit(False)
+    marks = pl.DataFrame({"step": pauses, "pause": pauses}, schema={"step": pl.Int64, "pause": pl.Int64})
+    last = (
+        rows.select("step")
+        .with_row_index()
+        .sort("step")
+        .join_asof(marks, on="step", strategy="backward", allow_exact_matches=False)
+        .sort("index")["pause"]
     )
-    return numbered.with_columns(excluded_reason=reason).with_columns(counted=pl.col("excluded_reason").is_null())
+    return (pl.lit(last) >= pl.col("step").shift(1).over("source", "segment")).fill_null(False)
 
 
-def _with_segment(steps: pl.DataFrame, starts: pl.DataFrame | None) -> pl.DataFrame:
-    """Number the starts over all files, in order of appearance."""
-    if starts is None or starts.is_empty():
-        known = steps.with_columns(begun=pl.lit(None, pl.Int64))
-    else:
-        lines = starts.select("source", begun=pl.col("line_number")).sort("begun")
-        known = steps.join_asof(
-            lines, left_on="line_number", right_on="begun", by="source", strategy="backward", check_sortedness=False
-        )
-    back = pl.col("step") <= pl.col("step").shift(1)
-    again = pl.col("begun").ne_missing(pl.col("begun").shift(1))
-    other = pl.col("source") != pl.col("source").shift(1)
-    begins = (back | again | other).fill_null(False) & (pl.int_range(pl.len()) > 0)
-    return known.with_columns(segment=begins.cum_sum().cast(pl.Int64)).drop("begun")
-
-
-def _copied(steps: pl.DataFrame) -> pl.Expr:
-    """Rows of a file whose steps a file with more rows holds too: every rank of MindFormers prints every step.
-
-    Two files that follow each other in time share few steps, two ranks nearly all. Files whose clocks do not overlap
-    are no copies: the second ran later.
-    """
-    files = {str(name[0]): (set(rows["step"]), _span(rows)) for name, rows in steps.group_by("source")}
-    order = sorted(files, key=lambda name: (-len(files[name][0]), name))
-    copies: list[str] = []
-    for index, name in enumerate(order):
-        (mine, span), kept = files[name], [other for other in order[:index] if other not in copies]
-        if any(len(mine & files[o][0]) > len(mine) / 2 and _overlap(span, files[o][1]) for o in kept):
-            copies.append(name)
-    return pl.col("source").is_in(copies)
-
-
-def _span(rows: pl.DataFrame) -> tuple[Any, Any]:
-    return rows["timestamp"].min(), rows["timestamp"].max()
-
-
-def _overlap(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
-    """Whether two spans of time overlap; without a clock they may."""
-    return None in (*one, *other) or (one[0] <= other[1] and other[0] <= one[1])
+def _mark_stalls(rows: pl.DataFrame) -> pl.DataFrame:
+    """Isolated slow rows among those that have no other reason."""
+    clean = rows.with_row_index("at").filter(pl.col("excluded_reason").is_null()).with_columns(pace=_pace())
+    if len(clean) < 5:
+        return rows
+    local = pl.col("pace").rolling_median(NEIGHBOURS, min_samples=1, center=True)
+    excess = pl.col("pace") - local
+    sigma = ROBUST * excess.abs().rolling_median(NEIGHBOURS, min_samples=1, center=True)
+    slow = clean.filter((excess > STALL_SHARE * local) & (excess > STALL_SIGMAS * sigma))["at"]
+    return _mark(rows, pl.int_range(pl.len(), dtype=pl.UInt32).is_in(slow.implode()), STALL)

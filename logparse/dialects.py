@@ -79,11 +79,19 @@ class Framework:
 
 @dataclass(frozen=True)
 class Interpretation:
-    """The steps with ``step_time_ms``, the framework, and what was corrected."""
+    """The steps with ``step_time_ms``, the framework, and what was corrected.
+
+    ``time_holds_pauses``: the time on a line includes evaluation and checkpoint saves made since the line before.
+    ``times_are_shared``: rows with one time print the mean of them all.
+    ``profiling_steps``: so many steps at the beginning of each start are slow by design.
+    """
 
     framework: Framework
     steps: pl.DataFrame
     notes: tuple[str, ...]
+    time_holds_pauses: bool
+    profiling_steps: int
+    times_are_shared: bool
 
 
 def interpret(log: ParsedLog) -> Interpretation:
@@ -93,7 +101,8 @@ def interpret(log: ParsedLog) -> Interpretation:
     for correct in CORRECTIONS:
         steps, note = correct(log, steps)
         notes += [note] if note else []
-    return Interpretation(identify(log), steps, tuple(notes))
+    shared = any(c.belongs_to == "all" for c in log.format.companions)
+    return Interpretation(identify(log), steps, tuple(notes), holds_pauses(log), profiling_steps(log), shared)
 
 
 def identify(log: ParsedLog) -> Framework:
@@ -103,6 +112,28 @@ def identify(log: ParsedLog) -> Framework:
         if evidence := dialect.evidence(log, settings):
             return Framework(dialect.framework, dialect.version, evidence)
     return Framework(None, None, "nothing in the log tells")
+
+
+def holds_pauses(log: ParsedLog) -> bool:
+    """Whether the interval timer ran on through evaluation and saving.
+
+    It did in Megatron-LM to core 0.4 and in all that forked from it (Megatron-DeepSpeed, AscendSpeed, GPT-NeoX). Since
+    then it is stopped: that age has --log-throughput, or a clock on the step line. Source: Megatron-LM b60ca1a8,
+    2023-11-22, and the runs of each age that were made to see it.
+    """
+    if log.format.name != "megatron":
+        return False
+    newer = "log_throughput" in log.settings["name"] or "throughput per GPU (TFLOP/s/GPU)" in log.labels
+    return not newer and log.steps["timestamp"].is_null().all()
+
+
+def profiling_steps(log: ParsedLog) -> int:
+    """Steps that AscendSpeed's and ModelLink's adaptive recomputation profiles before it settles."""
+    said = dict(log.settings.select("name", "value").iter_rows())
+    if not said.get("auto_recompute_device_size", "-1").isdigit():
+        return 0
+    steps = said.get("auto_recompute_profiling_step", "")
+    return int(steps) if steps.isdigit() else 0
 
 
 Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, str | None]]

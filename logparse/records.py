@@ -12,14 +12,19 @@ from logparse.schema import FLOAT, RECORD_COLUMNS, conform
 def decode_records(lines: pl.DataFrame, steps: pl.DataFrame, fmt: LogFormat) -> dict[str, pl.DataFrame]:
     """Every frame of ``RECORD_COLUMNS``, in order of the lines; empty where the log has no such line.
 
-    A timer names no step: it belongs to the step line before it.
+    A timer names no step, nor does a save of MindFormers: it belongs to the step line before it.
     """
     frames = {}
     for name, columns in RECORD_COLUMNS.items():
         rows = [_decode(lines, record) for record in fmt.records if record.frame == name]
         frame = conform(pl.concat(rows, how="diagonal_relaxed") if rows else _EMPTY, columns)
         frames[name] = frame.sort("source", "line_number", maintain_order=True)
-    frames["timers"] = _with_last_step(frames["timers"], steps)
+    timers, events = frames["timers"], frames["events"]
+    frames["timers"] = timers.with_columns(step=_last_step(timers, steps))
+    saves = pl.col("kind").is_in(["save starts", "save ends"])
+    frames["events"] = events.with_columns(
+        step=pl.when(saves).then(pl.coalesce("step", _last_step(events, steps))).otherwise("step")
+    )
     return frames
 
 
@@ -50,11 +55,9 @@ def clock(text: pl.Expr) -> pl.Expr:
     return printed.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False)
 
 
-def _with_last_step(timers: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    before = steps.select("source", "line_number", "step").sort("line_number")
-    joined = (
-        timers.drop("step")
-        .sort("line_number")
-        .join_asof(before, on="line_number", by="source", strategy="backward", check_sortedness=False)
-    )
-    return conform(joined, RECORD_COLUMNS["timers"])
+def _last_step(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
+    """The step of the step line before each row, of the same file."""
+    before = steps.select("source", "line_number", before="step").sort("line_number")
+    numbered = rows.select("source", "line_number").with_row_index().sort("line_number")
+    joined = numbered.join_asof(before, on="line_number", by="source", strategy="backward", check_sortedness=False)
+    return joined.sort("index")["before"]

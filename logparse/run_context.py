@@ -139,6 +139,9 @@ def _fact(quantity: Quantity, row: Mapping[str, Any], several: bool) -> Fact | N
     # A mixture of one expert is a dense model; Megatron-DeepSpeed prints [1] for it.
     if value is None or (quantity.name == "num_experts" and value <= 1):
         return None
+    # A size of 0 is a placeholder of the framework.
+    if quantity.kind == "int" and quantity.flag and value < 1:
+        return None
     return Fact(value, _where(row, several))
 
 

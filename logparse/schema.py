@@ -78,6 +78,10 @@ COMPUTED_COLUMNS = (
         "time that this row stands for; differs from the printed one where that is known wrong",
     ),
     Column("segment", INT, "", "number of the start this row belongs to, counted from 0"),
+    Column("lineage", INT, "", "starts with one number continue each other"),
+    Column("iterations", INT, "steps", "steps that the row's time is the mean of"),
+    Column("copied", BOOL, "", "another rank printed the same step"),
+    Column("replayed", BOOL, "", "an earlier start had done the step"),
     Column("counted", BOOL, "", "the row enters the metrics"),
     Column("excluded_reason", TEXT, "", "why the row does not count"),
     Column("samples_per_second_per_device", FLOAT, "samples/s/p", "global_batch_size / step time / devices"),
@@ -90,6 +94,46 @@ COMPUTED_COLUMNS = (
 )
 
 STEP_COLUMNS = DECODED_COLUMNS + COMPUTED_COLUMNS
+
+# The three named rates, and where the time went.
+RATE_COLUMNS = (
+    Column("run", TEXT, "", "name of the run"),
+    Column("rate", TEXT, "", "steady, delivered, all steps, all-in"),
+    Column("step_time_ms", FLOAT, "ms", "time per useful step"),
+    Column("step_time_low_ms", FLOAT, "ms", "lower end of its 95 % interval"),
+    Column("step_time_high_ms", FLOAT, "ms", "upper end of its 95 % interval"),
+    Column("steps", INT, "steps", "useful steps it covers"),
+    Column("tokens_per_second_per_device", FLOAT, "tokens/s/p", "tokens of those steps over their time"),
+    Column("tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "by the chosen formula"),
+    Column("logged_tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "by the log's own count of work"),
+    Column("mfu", FLOAT, "ratio", "model TFLOP/s/p over the device's peak"),
+    Column("hfu", FLOAT, "ratio", "hardware TFLOP/s/p over the device's peak"),
+    Column("covers", TEXT, "", "which steps and which time"),
+)
+
+ACCOUNT_COLUMNS = (
+    Column("run", TEXT, "", "name of the run"),
+    Column("part", TEXT, "", "what the time was spent on"),
+    Column("seconds", FLOAT, "s", "time"),
+    Column("share", FLOAT, "ratio", "of the clock, or of all step lines where there is no clock"),
+)
+
+SEGMENT_COLUMNS = (
+    Column("run", TEXT, "", "name of the run"),
+    Column("source", TEXT, "", "file of the first row"),
+    Column("line_number", INT, "", "line of the first row"),
+    Column("segment", INT, "", "number of the start, counted from 0"),
+    Column("lineage", INT, "", "starts with one number continue each other"),
+    Column("first_timestamp", TIME, "", "clock of the first row"),
+    Column("last_timestamp", TIME, "", "clock of the last row"),
+    Column("first_step", INT, "step", "step of the first row"),
+    Column("last_step", INT, "step", "step of the last row"),
+    Column("rows", INT, "", "step lines"),
+    Column("warm_up_rows", INT, "", "rows left out as warm-up"),
+    Column("replayed_steps", INT, "steps", "steps that an earlier start had done"),
+    Column("lost_steps", INT, "steps", "steps done here that a later start did again"),
+    Column("step_time_sum_ms", FLOAT, "ms", "time the step lines add up to"),
+)
 
 SUMMARY_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),

@@ -66,7 +66,7 @@ FRAMEWORKS = {
     "ModelLink": (log({"use_fused_rmsnorm": True, "lora_register_forward_hook": [], **CORE}), "ModelLink", None),
     "MindSpeed": (line({"theoretical throughput per NPU (TFLOP/s/NPU)": "180.5"}), "MindSpeed", None),
     "core 0.13": (line({"energy per GPU (J/iter/GPU)": "8000.0"}), "Megatron-LM", "core 0.13 or later"),
-    "core 0.16": (log({"inprocess_active_world_size": 8, **CORE}), "Megatron-LM", "core 0.16 or later"),
+    "core 0.16": (log({"inprocess_active_world_size": 8, **CORE}), "Megatron-LM", "later than core 0.12"),
     "core 0.5": (line({"throughput per GPU (TFLOP/s/GPU)": "180.5"}), "Megatron-LM", "core 0.5 or later"),
     "core 0.4": (log(CORE), "Megatron-LM", "core 0.4 or later"),
     "v2": (log({"pipeline_model_parallel_size": 1}), "Megatron-LM", "2.0 to 23.06"),

@@ -21,6 +21,7 @@ import pytest
 from analysis.flops import find_formula
 from analysis.peak import resolve_peak
 from analysis.run import analyze_steps
+from analysis.window import WindowOptions
 from logparse.decode import read_run
 from logparse.dialects import interpret
 from logparse.formats import all_formats
@@ -61,9 +62,10 @@ def make_goldens(case: Path) -> tuple[dict[str, str], pl.DataFrame]:
     log = read_run(logs)
     assert log.format.name == case.parent.name, f"{case} is read as {log.format.name!r}; move it there"
     meaning = interpret(log)
-    context = build_context(log.settings, log.format)
+    context = build_context(log.settings, log.format, several=len(log.sources) > 1)
     peak, _ = resolve_peak(HARDWARE, context.get("precision"))
-    steps = analyze_steps(meaning.steps, log.starts, context, find_formula(FORMULA), peak).steps
+    window = WindowOptions(None, meaning.profiling_steps, meaning.time_holds_pauses, meaning.times_are_shared)
+    steps = analyze_steps(meaning.steps, log.starts, log.records, context, find_formula(FORMULA), peak, window).steps
     coverage = {"format": log.format.name, "framework": asdict(meaning.framework), **asdict(log.coverage)}
     goldens = {
         "steps.csv": as_csv(steps),

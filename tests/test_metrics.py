@@ -8,7 +8,7 @@ from polars.testing import assert_series_equal
 
 from analysis.devices import DevicePeak, peak_by_hand
 from analysis.flops import all_formulas, find_formula
-from analysis.metrics import compute_metrics, plan_computation
+from analysis.metrics import compute_metrics, fill_batch, plan_computation
 from logparse.run_context import Fact, RunContext
 from logparse.schema import STEP_COLUMNS, conform
 
@@ -38,7 +38,7 @@ def compute(
     """Rates of rows made of ``columns``; one row of 10 s unless they say otherwise."""
     how = plan_computation(known(facts), find_formula(formula), peak)
     steps = conform(pl.DataFrame({"step_time_ms": [10_000.0]} | columns, strict=False), STEP_COLUMNS)
-    return compute_metrics(steps, how, facts.get("global_batch_size"))
+    return compute_metrics(fill_batch(steps, how, facts.get("global_batch_size")), how)
 
 
 def one(facts: dict[str, object], formula: str = "ascendspeed", peak: DevicePeak | None = PEAK) -> dict[str, object]:

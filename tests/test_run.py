@@ -9,9 +9,9 @@ from analysis.devices import DevicePeak, peak_by_hand
 from analysis.flops import all_formulas, find_formula
 from analysis.peak import resolve_peak
 from analysis.run import Analysis, analyze_steps
-from analysis.window import FIRST, NAN
+from analysis.window import NAN, WARM_UP
 from logparse.run_context import Fact, RunContext
-from logparse.schema import COMPUTED_COLUMNS, DECODED_COLUMNS, QUANTITIES, STEP_COLUMNS, conform
+from logparse.schema import COMPUTED_COLUMNS, DECODED_COLUMNS, QUANTITIES, RECORD_COLUMNS, STEP_COLUMNS, conform
 
 GOLDEN = {
     "num_layers": 32,
@@ -22,6 +22,7 @@ GOLDEN = {
     "world_size": 8,
     "recompute": "none",
 }
+NO_RECORDS = {name: pl.DataFrame(schema={c.name: c.dtype for c in columns}) for name, columns in RECORD_COLUMNS.items()}
 NO_STARTS = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
 
 
@@ -36,7 +37,7 @@ def run(
         {**lines, "step": list(range(1, count + 1)), "step_time_ms": times} | columns, strict=False
     ).pipe(conform, (*DECODED_COLUMNS, COMPUTED_COLUMNS[0]))
     context = RunContext({name: Fact(value, "by hand") for name, value in facts.items() if value is not None})
-    return analyze_steps(frame, NO_STARTS, context, find_formula(formula), peak)
+    return analyze_steps(frame, NO_STARTS, NO_RECORDS, context, find_formula(formula), peak)
 
 
 def warnings(result: Analysis) -> list[str]:
@@ -63,7 +64,7 @@ def test_nothing_is_said_of_a_run_in_which_all_is_known_and_plausible():
 def test_the_rows_come_back_whole_with_the_columns_of_the_schema():
     result = run(GOLDEN)
     assert result.steps.columns == [c.name for c in STEP_COLUMNS]
-    assert result.steps["excluded_reason"].to_list() == [FIRST, None, None, None]
+    assert result.steps["excluded_reason"].to_list() == [WARM_UP, None, None, None]
     assert result.steps["tflops_per_second_per_device"].null_count() == 0
 
 
@@ -150,7 +151,7 @@ def test_a_sequence_length_on_the_line_is_enough_for_the_flops_of_an_iteration()
 
 def test_where_no_row_counts_the_reasons_are_counted():
     result = run(GOLDEN, loss=[1.0, float("nan"), float("nan"), float("nan")])
-    expected = f"no row counts, so there is no metric (3 x {NAN}, 1 x {FIRST}); the rows are in steps.parquet"
+    expected = f"no row counts, so there is no metric (3 x {NAN}, 1 x {WARM_UP}); the rows are in steps.parquet"
     assert expected in warnings(result)
     assert result.value("mfu") is None
 

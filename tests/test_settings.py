@@ -269,8 +269,12 @@ BATCH = {
         64,
         8,
     ),
-    "0.3": ("batch size will be changed: batch_size = batch_size * data_parallel * micro_batch_num = 1 * 2 * 3 = 6).", 6, None),
-}  # fmt: skip
+    "0.3": (
+        "batch size will be changed: batch_size = batch_size * data_parallel * micro_batch_num = 1 * 2 * 3 = 6).",
+        6,
+        None,
+    ),
+}
 
 
 @pytest.mark.parametrize("case", BATCH)
@@ -355,7 +359,7 @@ def test_pynative_config(read):
 
 
 TRANSFORMER = """\
-2026-05-01 10:00:00,123 - mindformers/w/log[config_converter.py:112] - INFO - The final converted TransformerConfig is: {
+2026-05-01 10:00:00,123 - mindformers/w/log[converter.py:112] - INFO - The final converted TransformerConfig is: {
   'batch_size': 1,
   'compute_dtype': mindspore.bfloat16,
   'num_layers': 61,

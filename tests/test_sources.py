@@ -248,7 +248,7 @@ def test_missing_file(tmp_path, argument):
 
 
 def test_name_too_long_for_the_file_system():
-    with pytest.raises(InputError, match="no such file|cannot read"):
+    with pytest.raises(InputError, match=r"no such file|cannot read"):
         find_sources(["a" * 300])
 
 

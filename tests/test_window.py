@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.window import COPY, FIRST, NAN, NO_TIME, SKIPPED, mark_window
-from logparse.schema import COMPUTED_COLUMNS, DECODED_COLUMNS, STEP_COLUMNS, conform
+from analysis import window
+from analysis.segments import number_starts, trace_starts
+from analysis.window import COPY, NAN, NO_TIME, REPLAYED, SKIPPED, WARM_UP
+from logparse.schema import COMPUTED_COLUMNS, DECODED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, conform
 
 STARTS = {"source": pl.String, "line_number": pl.Int64}
 
@@ -26,6 +28,13 @@ def starts(*lines: tuple[str, int]) -> pl.DataFrame:
     return pl.DataFrame(list(lines), schema=STARTS, orient="row")
 
 
+def mark_window(steps: pl.DataFrame, begun: pl.DataFrame | None = None) -> pl.DataFrame:
+    """The window without pauses and options, on rows traced through their starts."""
+    numbered = number_starts(steps, starts() if begun is None else begun)
+    no_events = pl.DataFrame(schema={c.name: c.dtype for c in EVENT_COLUMNS})
+    return window.mark_window(trace_starts(numbered, no_events, None))
+
+
 def reasons(steps: pl.DataFrame, begun: pl.DataFrame | None = None) -> list[str | None]:
     return mark_window(steps, begun)["excluded_reason"].to_list()
 
@@ -36,39 +45,39 @@ def changes(segments: pl.Series) -> list[int]:
 
 
 def test_the_first_row_does_not_count():
-    assert reasons(rows([1, 2, 3])) == [FIRST, None, None]
+    assert reasons(rows([1, 2, 3])) == [WARM_UP, None, None]
 
 
 @pytest.mark.parametrize("begun", [None, starts()])
 def test_a_step_that_goes_back_is_a_start(begun):
     marked = mark_window(rows([1, 2, 3, 2, 3]), begun)
-    assert marked["excluded_reason"].to_list() == [FIRST, None, None, FIRST, None]
+    assert marked["excluded_reason"].to_list() == [WARM_UP, None, None, REPLAYED, REPLAYED]
     assert marked["segment"].to_list() == [0, 0, 0, 1, 1]
 
 
 def test_a_step_printed_again_is_a_start():
-    assert reasons(rows([98, 99, 99, 100])) == [FIRST, None, FIRST, None]
+    assert reasons(rows([98, 99, 99, 100])) == [WARM_UP, None, REPLAYED, None]
 
 
 def test_a_step_far_ahead_is_not_a_start():
-    assert reasons(rows([10, 20, 500])) == [FIRST, None, None]
+    assert reasons(rows([10, 20, 500])) == [WARM_UP, None, None]
 
 
 def test_an_argument_dump_between_rows_is_a_start():
     marked = mark_window(rows([1, 2, 3, 4]), starts(("a.log", 1), ("a.log", 25)))
-    assert marked["excluded_reason"].to_list() == [FIRST, None, FIRST, None]
+    assert marked["excluded_reason"].to_list() == [WARM_UP, None, WARM_UP, None]
     assert changes(marked["segment"]) == [2]
 
 
 def test_two_dumps_before_the_same_row_are_one_start():
     marked = mark_window(rows([1, 2, 3, 4]), starts(("a.log", 24), ("a.log", 22)))
-    assert marked["excluded_reason"].to_list() == [FIRST, None, FIRST, None]
+    assert marked["excluded_reason"].to_list() == [WARM_UP, None, WARM_UP, None]
     assert changes(marked["segment"]) == [2]
 
 
 @pytest.mark.parametrize("begun", [("a.log", 35), ("b.log", 15)], ids=["behind the last row", "in another file"])
 def test_a_dump_that_precedes_no_row_of_the_file_changes_nothing(begun):
-    assert reasons(rows([1, 2, 3]), starts(begun)) == [FIRST, None, None]
+    assert reasons(rows([1, 2, 3]), starts(begun)) == [WARM_UP, None, None]
 
 
 def test_segments_are_counted_from_0_with_a_dump_before_the_first_row_too():
@@ -78,13 +87,13 @@ def test_segments_are_counted_from_0_with_a_dump_before_the_first_row_too():
 def test_every_file_starts_anew_and_segments_are_numbered_over_all_files():
     two = pl.concat([rows([1, 2, 3], "b.log"), rows([4, 5, 6, 5], "a.log")])
     marked = mark_window(two)
-    assert marked["excluded_reason"].to_list() == [FIRST, None, None, FIRST, None, None, FIRST]
+    assert marked["excluded_reason"].to_list() == [WARM_UP, None, None, WARM_UP, None, None, REPLAYED]
     assert changes(marked["segment"]) == [3, 6]
 
 
 def test_a_dump_counts_in_its_own_file():
     two = pl.concat([rows([1, 2, 3], "a.log"), rows([4, 5, 6], "b.log")])
-    assert reasons(two, starts(("b.log", 15))) == [FIRST, None, None, FIRST, FIRST, None]
+    assert reasons(two, starts(("b.log", 15))) == [WARM_UP, None, None, WARM_UP, WARM_UP, None]
 
 
 @pytest.mark.parametrize(
@@ -101,33 +110,33 @@ def test_a_dump_counts_in_its_own_file():
 )
 def test_a_row_that_would_falsify_a_mean_does_not_count(column, value, reason):
     fine = {"step_time_ms": 1000.0, "loss": 2.5, "overflow": False}.get(column, 0)
-    assert reasons(rows([1, 2, 3], **{column: [fine, value, fine]})) == [FIRST, reason, None]
+    assert reasons(rows([1, 2, 3], **{column: [fine, value, fine]})) == [WARM_UP, reason, None]
 
 
 @pytest.mark.parametrize("time", [math.nan, math.inf])
 def test_a_time_that_is_no_number_does_not_count(time):
-    assert reasons(rows([1, 2, 3], step_time_ms=[1000.0, time, 1000.0])) == [FIRST, NO_TIME, None]
+    assert reasons(rows([1, 2, 3], step_time_ms=[1000.0, time, 1000.0])) == [WARM_UP, NO_TIME, None]
 
 
 def test_a_row_has_one_reason_and_a_start_comes_before_what_it_printed():
     steps = rows([1, 2, 3], loss=[math.nan, math.nan, 2.0], skipped_iterations=[1, 1, 1])
-    assert reasons(steps) == [FIRST, NAN, SKIPPED]
+    assert reasons(steps) == [WARM_UP, NAN, SKIPPED]
 
 
 def test_what_the_line_does_not_print_excludes_nothing():
     none = [None, None]
     steps = rows([1, 2], loss=none, nan_iterations=none, skipped_iterations=none, overflow=none)
-    assert reasons(steps) == [FIRST, None]
+    assert reasons(steps) == [WARM_UP, None]
 
 
 def test_copies_of_other_ranks_do_not_count():
     ranks = pl.concat([rows([1, 2, 3], "rank1.log"), rows([1, 2, 3], "rank0.log"), rows([1, 2, 3], "rank2.log")])
-    assert reasons(ranks) == [COPY] * 3 + [FIRST, None, None] + [COPY] * 3
+    assert reasons(ranks) == [COPY] * 3 + [WARM_UP, None, None] + [COPY] * 3
 
 
 def test_the_rank_with_the_most_rows_is_kept():
     ranks = pl.concat([rows([1, 2, 3], "rank0.log"), rows([1, 2, 3, 4], "rank1.log")])
-    assert reasons(ranks) == [COPY] * 3 + [FIRST, None, None, None]
+    assert reasons(ranks) == [COPY] * 3 + [WARM_UP, None, None, None]
 
 
 def test_files_that_follow_each_other_are_not_copies():
@@ -140,7 +149,7 @@ def test_a_second_run_of_the_same_steps_is_not_a_copy():
     hours = [[began + timedelta(hours=h, minutes=i) for i in range(4)] for h in (0, 5)]
     first = rows([1, 2, 3, 4], "a.log", timestamp=hours[0])
     second = rows([2, 3, 4, 5], "b.log", timestamp=hours[1])
-    assert reasons(pl.concat([first, second])) == [FIRST, None, None, None, FIRST, None, None, None]
+    assert reasons(pl.concat([first, second])) == [WARM_UP, None, None, None, REPLAYED, REPLAYED, REPLAYED, None]
 
 
 def test_no_rows_stay_no_rows():

@@ -6,9 +6,16 @@ framework's name plays no part.
 
 from __future__ import annotations
 
+from typing import cast
+
+import polars as pl
+
+from analysis.flops import Recompute
 from analysis.identify._fit import LOGGED, TIME, Rounding, measure_rounding
 from analysis.identify._formula import Candidate, Identification, identify_formula
 from analysis.identify._peak import ImpliedPeak, implied_peak
+from analysis.shape import ModelShape
+from logparse.run_context import RunContext
 
 __all__ = [
     "LOGGED",
@@ -17,7 +24,20 @@ __all__ = [
     "Identification",
     "ImpliedPeak",
     "Rounding",
+    "identify",
     "identify_formula",
     "implied_peak",
     "measure_rounding",
 ]
+
+
+def identify(steps: pl.DataFrame, context: RunContext) -> Identification:
+    """Name the formula behind the TFLOP/s of ``steps``, with what is known of the run."""
+    batch = pl.lit(context.get("global_batch_size"), pl.Int64)
+    return identify_formula(
+        steps.with_columns(pl.col("global_batch_size").fill_null(batch)),
+        ModelShape.from_quantities(context.values()),
+        context.get("seq_length"),
+        context.get("world_size"),
+        cast("Recompute | None", context.get("recompute")),
+    )

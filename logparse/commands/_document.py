@@ -47,6 +47,11 @@ def _run(result: RunResult) -> dict[str, Any]:
             "flops_per_iteration": analysis.flops_per_iteration,
         },
         "metrics": {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()},
+        "rates": {row.pop("rate"): _metric(row) for row in analysis.rates.drop("run").to_dicts()},
+        "goodput": analysis.goodput,
+        "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
+        "starts": len(analysis.segments),
+        "lost_steps": int(analysis.segments["lost_steps"].sum()),
         "notes": [asdict(note) for note in result.notes],
     }
 

@@ -22,6 +22,9 @@ LABELS = {
     "mfu": ("MFU, %", 100.0, 2),
     "hfu": ("HFU, %", 100.0, 2),
 }
+# Parts of the account below this share are not shown on the screen.
+LEAST_SHARE = 0.0005
+
 SHOWN_FACTS = (
     "world_size",
     "global_batch_size",
@@ -56,6 +59,9 @@ def _print_run(console: Console, result: RunResult) -> None:
     console.print(f"{result.log.name}: {framework} ({result.framework.evidence})", style="bold")
     console.print(f"{coverage.step_lines} step lines, {int(steps['counted'].sum())} count; {_left_out(result)}")
     console.print()
+    console.print(_rates_table(result))
+    console.print(_account_line(result))
+    console.print()
     console.print(_metrics_table(result))
     console.print(_how_table(result))
     for note in result.notes:
@@ -76,10 +82,36 @@ def _left_out(result: RunResult) -> str:
     return "; ".join(parts) or "none left out"
 
 
+def _rates_table(result: RunResult) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    table.add_column("", no_wrap=True)
+    for heading in ("ms/step", "95 % interval", "tokens/s/p", "TFLOP/s/p", "MFU, %", "steps"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in result.analysis.rates.iter_rows(named=True):
+        low, high = (_number(row[f"step_time_{end}_ms"], 1.0, 1) for end in ("low", "high"))
+        interval = f"{low} to {high}" if row["step_time_low_ms"] is not None else "-"
+        tflops = row["tflops_per_second_per_device"] or row["logged_tflops_per_second_per_device"]
+        figures = (row["tokens_per_second_per_device"], 1.0, 1), (tflops, 1.0, 2), (row["mfu"], 100.0, 2)
+        shown = [_number(value, scale, digits) for value, scale, digits in figures]
+        table.add_row(row["rate"], _number(row["step_time_ms"], 1.0, 1), interval, *shown, f"{row['steps']:,}")
+    return table
+
+
+def _account_line(result: RunResult) -> str:
+    parts = result.analysis.account.sort("seconds", descending=True)
+    shares = ", ".join(
+        f"{part} {share:.1%}" for part, share in parts.select("part", "share").iter_rows() if abs(share) >= LEAST_SHARE
+    )
+    total = result.analysis.account["seconds"].sum()
+    return f"where {total:,.0f} s went: {shares}" if shares else "where the time went: unknown, no row counts"
+
+
 def _metrics_table(result: RunResult) -> Table:
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
     table.add_column("", no_wrap=True)
     for heading in ("median", "mean", "p10", "p90", "n"):
         table.add_column(heading, justify="right", no_wrap=True)

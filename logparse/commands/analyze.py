@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.flops import find_formula
+from analysis.flops import Formula, find_formula
+from analysis.identify import identify
 from analysis.outputs import check_folder, clear_stale, prepare_folder, write_charts, write_parquet
 from analysis.peak import resolve_peak
 from analysis.run import Note, analyze_steps
+from analysis.window import WindowOptions
 from logparse.commands._document import RunResult, document
-from logparse.commands._given import facts_of_flags, facts_of_model, read_config, with_quantity_flags
+from logparse.commands._given import with_quantity_flags
+from logparse.commands._load import Loaded, gather, load
 from logparse.commands._terminal import print_results
-from logparse.decode import read_run, run_names
-from logparse.dialects import interpret
-from logparse.run_context import Fact, build_context
+from logparse.decode import run_names
 from logparse.schema import RECORD_COLUMNS
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 MODEL_PANEL = "Model and device"
 OUTPUT_PANEL = "Output"
 # What a run writes into its folder; --force clears these, and nothing else, of an earlier run.
-OUTPUTS = ("steps.parquet", "summary.parquet", *(f"{name}.parquet" for name in RECORD_COLUMNS), "charts")
+TABLES = ("steps", "summary", "segments", "rates", "account", *RECORD_COLUMNS)
+OUTPUTS = (*(f"{name}.parquet" for name in TABLES), "charts")
 
 
 @with_quantity_flags
@@ -103,6 +105,10 @@ def analyze(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite files in the folder of -o.", rich_help_panel=OUTPUT_PANEL)
     ] = False,
+    warmup: Annotated[
+        int | None,
+        typer.Option("--warmup", min=0, help="Rows of each start to leave out, instead of finding them from the data."),
+    ] = None,
     each: Annotated[bool, typer.Option("--each", help="Every LOG is a run of its own, not a part of one run.")] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at a torn step line or a value that cannot be read.")
@@ -116,24 +122,16 @@ def analyze(
 
     Exit code 0 done, 2 wrong usage or unreadable input, 3 no step line found.
     """
-    from_file, options = read_config(config)
-    hw = hw or options.get("hw")
-    peak_tflops = options.get("peak_tflops") if peak_tflops is None else peak_tflops
-    layers = (
-        facts_of_flags(given),
-        facts_of_model(model),
-        from_file,
-        {} if model else facts_of_model(options.get("model")),
-    )
+    beside = gather(given, model, config)
+    hw = hw or beside.options.get("hw")
+    peak_tflops = beside.options.get("peak_tflops") if peak_tflops is None else peak_tflops
     if out is not None:
         check_folder(out, force)
-    chosen = find_formula(formula or options.get("formula") or "ascendspeed")
+    chosen = find_formula(formula or beside.options.get("formula") or "ascendspeed")
     runs = [[log] for log in logs] if each else [logs]
     names = run_names(runs)
-    results = [
-        _analyze_run(run, layers, chosen, (hw, peak_tflops, peak_basis), log_format, strict, name)
-        for run, name in zip(runs, names, strict=True)
-    ]
+    loaded = [load(run, beside, log_format, strict, name) for run, name in zip(runs, names, strict=True)]
+    results = [_analyze(run, chosen, (hw, peak_tflops, peak_basis), warmup) for run in loaded]
     if out is not None:
         _write(results, out, charts)
     if as_json:
@@ -142,23 +140,18 @@ def analyze(
         print_results(results, out)
 
 
-def _analyze_run(
-    logs: list[str],
-    layers: tuple[dict[str, Fact], ...],
-    formula: Any,
-    peak_options: tuple[str | None, float | None, str],
-    log_format: str | None,
-    strict: bool,
-    name: str,
+def _analyze(
+    run: Loaded, formula: Formula, peak_options: tuple[str | None, float | None, str], warmup: int | None
 ) -> RunResult:
+    log, meaning, context = run.log, run.meaning, run.context
     hw, peak_tflops, basis = peak_options
-    log = read_run(logs, log_format, strict, name)
-    meaning = interpret(log)
-    context = build_context(log.settings, log.format, layers, len(log.sources) > 1)
+    window = WindowOptions(warmup, meaning.profiling_steps, meaning.time_holds_pauses, meaning.times_are_shared)
     peak, said = resolve_peak(hw, context.get("precision"), peak_tflops, basis)
-    result = analyze_steps(meaning.steps, log.starts, context, formula, peak)
+    result = analyze_steps(meaning.steps, log.starts, log.records, context, formula, peak, window)
+    found = identify(result.steps, context)
+    told = (*meaning.notes, *([found.sentence] if found.logged is not None else []))
     warnings = (*log.notes, *context.notes, *said)
-    notes = (*result.notes, *(Note("warning", t) for t in warnings), *(Note("info", t) for t in meaning.notes))
+    notes = (*result.notes, *(Note("warning", t) for t in warnings), *(Note("info", t) for t in told))
     return RunResult(log, meaning.framework, context, result, notes)
 
 
@@ -177,7 +170,10 @@ def _frames(results: list[RunResult]) -> dict[str, pl.DataFrame]:
     steps = pl.concat(r.analysis.steps for r in results)
     summary = pl.concat(r.analysis.summary for r in results)
     records = {name: pl.concat(r.log.records[name] for r in results) for name in RECORD_COLUMNS}
-    return {"steps": steps, "summary": summary} | {name: frame for name, frame in records.items() if len(frame)}
+    tables = {n: pl.concat(getattr(r.analysis, n) for r in results) for n in ("segments", "rates", "account")}
+    return (
+        {"steps": steps, "summary": summary} | tables | {name: frame for name, frame in records.items() if len(frame)}
+    )
 
 
 def _write_charts(result: RunResult, folder: Path) -> list[Path]:

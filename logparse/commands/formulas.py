@@ -5,18 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
 import typer
 
-from analysis.flops import Recompute
-from analysis.identify import Identification, ImpliedPeak, identify_formula, implied_peak
-from analysis.shape import ModelShape
-from logparse.commands._given import facts_of_flags, facts_of_model, read_config, with_quantity_flags
-from logparse.decode import read_run
-from logparse.dialects import interpret
-from logparse.run_context import RunContext, build_context
+from analysis.identify import Identification, ImpliedPeak, identify, implied_peak
+from logparse.commands._given import with_quantity_flags
+from logparse.commands._load import gather, load
 from logparse.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -47,29 +42,14 @@ def formulas(
 
     Exit code 0 done, also where no formula fits, 2 wrong usage or unreadable input, 3 no step line found.
     """
-    from_file, options = read_config(config)
-    layers = (facts_of_flags(given), facts_of_model(model), from_file)
-    named = {} if model else facts_of_model(options.get("model"))
-    log = read_run(logs)
-    context = build_context(log.settings, log.format, (*layers, named), len(log.sources) > 1)
-    steps = interpret(log).steps
-    found, peak = _identify(steps, context), implied_peak(steps)
+    run = load(logs, gather(given, model, config))
+    log, context, steps = run.log, run.context, run.meaning.steps
+    found, peak = identify(steps, context), implied_peak(steps)
     notes = (*log.notes, *context.notes)
     if as_json:
         typer.echo(json.dumps(_document(log.name, found, peak, notes), indent=1, ensure_ascii=False, allow_nan=False))
     else:
         _print(log.name, found, peak, notes)
-
-
-def _identify(steps: pl.DataFrame, context: RunContext) -> Identification:
-    batch = pl.lit(context.get("global_batch_size"), pl.Int64)
-    return identify_formula(
-        steps.with_columns(pl.col("global_batch_size").fill_null(batch)),
-        ModelShape.from_quantities(context.values()),
-        context.get("seq_length"),
-        context.get("world_size"),
-        cast("Recompute | None", context.get("recompute")),
-    )
 
 
 def _document(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[str, ...]) -> dict[str, Any]:

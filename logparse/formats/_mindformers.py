@@ -50,7 +50,7 @@ RECORDS = (
     Record(
         "events",
         "Finish saving ckpt",
-        r"Finish saving ckpt of epoch \d+ step (?P<step>\d+) using (?P<seconds>[\d.]+) seconds",
+        r"Finish saving ckpt of epoch \d+ step \d+ using (?P<seconds>[\d.]+) seconds",
         fixed={"kind": "save ends"},
     ),
     Record("events", "Training Over!", r"Training Over!", fixed={"kind": "training ends"}),

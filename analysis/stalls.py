@@ -1,0 +1,88 @@
+"""Patterns in what was left out and in the settled window: periods of stalls, drift, shifts of the level.
+
+Comes in: marked rows and the pauses. Goes out: sentences. Nothing is excluded here.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import polars as pl
+
+from analysis.pauses import Pauses
+from analysis.window import ROBUST, STALL
+
+# Fewer rows than this tell nothing about a trend.
+ENOUGH_ROWS = 40
+SHIFT_SHARE, SHIFT_ERRORS = 0.02, 8.0
+
+
+def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[str]:
+    """Sentences about stalls and their period, and about a level that shifts or drifts."""
+    yield from _stalls(steps, pauses)
+    yield from _shift(steps.filter("counted"))
+
+
+def _stalls(steps: pl.DataFrame, pauses: Pauses) -> Iterator[str]:
+    stalls = steps.filter(pl.col("excluded_reason") == STALL)
+    if stalls.is_empty():
+        return
+    usual = steps.filter("counted").select(pl.col("step_time_ms").median()).item()
+    longer = stalls.select((pl.col("step_time_ms") - usual).median()).item()
+    positions = stalls["step"].to_list()
+    count = f"{len(positions)} stalls" if len(positions) > 1 else "1 stall"
+    text = f"{count}, {longer:,.0f} ms longer than usual"
+    if period := find_period(positions):
+        cause = _cause(period, pauses)
+        yield f"{text}, every {period} steps{cause}"
+    else:
+        shown = ", ".join(map(str, positions[:5])) + (" ..." if len(positions) > 5 else "")
+        yield f"{text}, at step {shown}"
+
+
+def find_period(positions: Sequence[int]) -> int | None:
+    """The distance at which most of ``positions`` follow each other; None where there is none.
+
+    At least three, of which at least 60 % must lie on one grid of the most usual distance.
+    """
+    if len(positions) < 3:
+        return None
+    distances = Counter(b - a for a, b in pairwise(positions) if b > a)
+    if not distances:
+        return None
+    period, _ = distances.most_common(1)[0]
+    on_grid = Counter(p % period for p in positions).most_common(1)[0][1]
+    return period if period > 1 and on_grid >= 0.6 * len(positions) else None
+
+
+def _cause(period: int, pauses: Pauses) -> str:
+    for what, steps in (("a checkpoint is saved", pauses.saved), ("an evaluation is made", pauses.evaluated)):
+        if find_period(steps) == period:
+            return f", as often as {what}"
+    return ""
+
+
+def _shift(counted: pl.DataFrame) -> Iterator[str]:
+    """The split of the window into two levels that differ most, where the difference is large and sure."""
+    if len(counted) < ENOUGH_ROWS:
+        return
+    pace = counted.select(t=pl.col("step_time_ms") / pl.col("global_batch_size").fill_null(1))["t"]
+    spread = ROBUST * _median((pace - _median(pace)).abs())
+    quarter = len(pace) // 4
+    splits = range(quarter, len(pace) - quarter, max(1, len(pace) // 200))
+    best = max(splits, key=lambda i: abs(_median(pace[i:]) - _median(pace[:i])))
+    before, after = _median(pace[:best]), _median(pace[best:])
+    # The standard error of a median is 1.25 times that of a mean.
+    error = 1.25 * spread * math.sqrt(1 / best + 1 / (len(pace) - best))
+    if abs(after / before - 1) > SHIFT_SHARE and abs(after - before) > SHIFT_ERRORS * error:
+        step = counted["step"][best]
+        change = f"{after / before - 1:+.1%} around step {step}"
+        yield f"the pace changes by {change}: one median hides two levels, or a drift"
+
+
+def _median(values: pl.Series) -> float:
+    return statistics.median(values) if len(values) else math.nan

@@ -1,0 +1,46 @@
+"""What every command that reads a log does first: the log, what its numbers mean, what is known of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from logparse.commands._given import facts_of_flags, facts_of_model, read_config
+from logparse.decode import ParsedLog, read_run
+from logparse.dialects import Interpretation, interpret
+from logparse.run_context import Fact, RunContext, build_context
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """One run, read and understood."""
+
+    log: ParsedLog
+    meaning: Interpretation
+    context: RunContext
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user gave beside the logs: layers of facts, strongest first, and options of the config file."""
+
+    layers: tuple[Mapping[str, Fact], ...]
+    options: Mapping[str, Any]
+
+
+def gather(given: Mapping[str, Any], model: str | None, config: Path | None) -> Given:
+    """Put flags, model and config file in order. A model that the file names is weaker than the file's own values."""
+    from_file, options = read_config(config)
+    of_file = {} if model else facts_of_model(options.get("model"))
+    return Given((facts_of_flags(given), facts_of_model(model), from_file, of_file), options)
+
+
+def load(
+    logs: Sequence[str], given: Given, log_format: str | None = None, strict: bool = False, name: str | None = None
+) -> Loaded:
+    """Read ``logs`` as one run."""
+    log = read_run(logs, log_format, strict, name)
+    context = build_context(log.settings, log.format, given.layers, several=len(log.sources) > 1)
+    return Loaded(log, interpret(log), context)
