@@ -135,18 +135,16 @@ def _ratio(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
-    """Seconds from the first time stamp to the last; a first step line counts from the beginning of its step.
+    """Seconds from the first time stamp to the last; a step line counts from the beginning of its first step.
 
     None where step lines carry no time stamp.
     """
     stamped = steps.drop_nulls("timestamp")
     if len(stamped) < 2:
         return None
-    begin = (
-        stamped.select(pl.col("timestamp") - pl.duration(milliseconds=pl.col("step_time_ms").fill_null(0)))
-        .to_series()
-        .min()
-    )
+    held = pl.col("step_time_ms") * pl.col("iterations")
+    known = pl.when(pl.col("excluded_reason").eq_missing(NO_TIME)).then(None).otherwise(held).fill_null(0)
+    begin = stamped.select(pl.col("timestamp") - pl.duration(milliseconds=known)).to_series().min()
     stamps: list[Any] = [begin, stamped["timestamp"].max(), *events["timestamp"].drop_nulls()]
     seconds: float = (max(stamps) - min(stamps)).total_seconds()
     return seconds
@@ -211,7 +209,7 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> dict[s
     for _, start in rows.drop_nulls("timestamp").group_by("segment", maintain_order=True):
         first = start.row(0, named=True)
         began = first["timestamp"] - pl.Series([first["time_ms"] * 1000]).cast(pl.Duration("us"))[0]
-        known = _process_begin(events, first, previous_end) or began
+        known = min(_process_begin(events, first, previous_end) or began, began)
         parts["start-up"] += (began - known).total_seconds()
         if previous_end is not None:
             parts["restart gaps"] += max(0.0, (known - previous_end).total_seconds())

@@ -5,6 +5,7 @@ Comes in: decoded steps and the run's context. Goes out: an Analysis. Nothing is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -22,6 +23,9 @@ from analysis.summary import summarize
 from analysis.window import DEFAULT_WINDOW, WindowOptions, mark_window
 from logparse.run_context import RunContext
 from logparse.schema import STEP_COLUMNS, conform, flag_of
+
+# Relative difference that the rounding of printed samples/s can make.
+SAMPLES_AGREE = 0.05
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,7 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     if how.shape.num_experts and how.formula.name == "ascendspeed":
         text = f"the ascendspeed formula takes the model for dense and ignores its {how.shape.num_experts} experts"
         yield Note("warning", f"{text}; pass --formula megatron")
+    yield from _printed_samples(result, context)
     if context.get("lora"):
         yield Note(
             "warning", "low-rank adapters are trained: frozen weights take no gradient, so FLOPs and MFU are too high"
@@ -161,3 +166,22 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
         layers = context.get("recompute_num_layers")
         text = f"only {layers} layers per pipeline stage are recomputed (method block), so hfu is an upper bound"
         yield Note("warning", text)
+
+
+def _printed_samples(result: Analysis, context: RunContext) -> Iterator[Note]:
+    """Where the samples/s that the log prints are not the batch over the time, say by how much and why."""
+    how = result.computation
+    cluster = pl.col("logged_samples_per_second") / pl.lit(how.world_size, pl.Float64)
+    printed = pl.coalesce("logged_samples_per_second_per_device", cluster)
+    ratio = result.steps.filter("counted").select((printed / pl.col("samples_per_second_per_device")).median()).item()
+    if ratio is None or abs(ratio - 1) < SAMPLES_AGREE:
+        return
+    parallel = math.prod(
+        context.get(f"{kind}_parallel_size") or 1 for kind in ("tensor_model", "pipeline_model", "context")
+    )
+    cause = ""
+    if parallel > 1 and abs(ratio / parallel - 1) < SAMPLES_AGREE:
+        cause = ": it counts every device as data parallel, as MindFormers to 1.3.2 does without full batch"
+    if abs(ratio * 1000 - 1) < SAMPLES_AGREE:
+        cause = ": seconds taken for milliseconds, as in BigScience's code of 2021-12 and 2022-01"
+    yield Note("warning", f"samples/s as the log prints it is {ratio:.4g} times batch / time / devices{cause}")

@@ -12,11 +12,15 @@ import polars as pl
 
 from logparse.schema import SEGMENT_COLUMNS, conform
 
+# A stamp is cut to a second, and reading data and logging take a little beside the steps.
+STAMP_MS, SPLIT_SHARE = 1000, 0.1
+
 
 def number_starts(steps: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
     """Add ``segment`` (number of the start, over all files) and ``copied`` (the same step printed once more).
 
-    A start is a step number that does not grow, or a line of ``starts`` (source, line_number) between two rows.
+    A start is a step number that does not grow, a line of ``starts`` (source, line_number) between two rows, or a file
+    that does not go on where the one before ended.
     """
     lines = starts.select("source", begun=pl.col("line_number")).sort("begun")
     known = steps.join_asof(
@@ -24,11 +28,18 @@ def number_starts(steps: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
     )
     twice = _same_as_before()
     back = (pl.col("step") <= pl.col("step").shift(1)) & ~twice
-    again = pl.col("begun").ne_missing(pl.col("begun").shift(1))
     other = pl.col("source") != pl.col("source").shift(1)
-    begins = (back | again | other).fill_null(False) & (pl.int_range(pl.len()) > 0)
+    again = pl.col("begun").is_not_null() & (other | pl.col("begun").ne_missing(pl.col("begun").shift(1)))
+    begins = (back | again | (other & ~_goes_on())).fill_null(False) & (pl.int_range(pl.len()) > 0)
     numbered = known.with_columns(segment=begins.cum_sum().cast(pl.Int64), twice=twice).drop("begun")
     return numbered.with_columns(copied=pl.col("source").is_in(_copied_files(numbered)) | pl.col("twice")).drop("twice")
+
+
+def _goes_on() -> pl.Expr:
+    """A row whose stamp lies its own time behind the row before: no process began between them, which takes longer."""
+    gap = pl.col("timestamp").diff().dt.total_microseconds() / 1000
+    time = pl.col("step_time_ms") * pl.col("step").diff()
+    return ((gap - time).abs() <= STAMP_MS + SPLIT_SHARE * time).fill_null(False)
 
 
 def _same_as_before() -> pl.Expr:
@@ -78,7 +89,7 @@ def trace_starts(steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | 
     )
     lineages = heads.select("segment", *_lineages(heads["step"].to_list(), heads["last"].to_list()))
     traced = steps.join(lineages, on="segment", how="left", maintain_order="left")
-    usual = pl.col("step").diff().over("segment").median()
+    usual = pl.col("step").diff().over("segment").filter(~pl.col("copied")).median()
     loaded = _loaded_step(traced, events)
     begun = pl.coalesce(pl.when(loaded < first).then(loaded), pl.when(first <= (log_interval or first)).then(0))
     own = pl.coalesce(pl.col("step").diff().over("segment"), first - begun, usual.cast(pl.Int64), pl.lit(1))

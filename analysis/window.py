@@ -64,7 +64,8 @@ def mark_window(
     timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
     rows = _mark(rows, ~timed.fill_null(False), NO_TIME)
     rows = _mark(rows, pl.col("replayed"), REPLAYED)
-    rows = _mark(rows, pl.int_range(pl.len()).over("source", "segment") < _warm_up_rows(rows, options), WARM_UP)
+    place = (~pl.col("copied")).cum_sum().over("segment")
+    rows = _mark(rows, place <= _warm_up_rows(rows, options), WARM_UP)
     if options.time_holds_pauses:
         rows = _mark(rows, _first_row_after(rows, pauses.evaluated), HOLDS_EVALUATION)
         rows = _mark(rows, _first_row_after(rows, pauses.saved), HOLDS_SAVE)
@@ -126,7 +127,7 @@ def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
         .join_asof(marks, on="step", strategy="backward", allow_exact_matches=False)
         .sort("index")["pause"]
     )
-    return (pl.lit(last) >= pl.col("step").shift(1).over("source", "segment")).fill_null(False)
+    return (pl.lit(last) >= pl.col("step").shift(1).over("segment")).fill_null(False)
 
 
 def _mark_stalls(rows: pl.DataFrame) -> pl.DataFrame:

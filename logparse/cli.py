@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,11 +22,11 @@ def _check_packages() -> None:
     """
     spec = find_spec("analysis")
     ours = Path(__file__).resolve().parent.parent
-    theirs = Path(spec.origin).resolve().parent.parent if spec and spec.origin else None
-    if theirs != ours:
+    theirs = Path(spec.origin).resolve() if spec and spec.origin else None
+    if theirs is not None and theirs != ours / "analysis" / "__init__.py":
         raise InputError(
             "another package called 'analysis' is imported in place of logparse's",
-            where=str(theirs / "analysis") if theirs else "a folder without __init__.py on the path",
+            where=str(theirs),
             remedy="unset PYTHONPATH, or start logparse from another folder",
         )
 
@@ -52,10 +55,31 @@ def build_app() -> typer.Typer:
     ) -> None:
         """Read the text log of a large-model training run and say what the run really achieved."""
 
-    app.command()(analyze)
-    app.command()(formulas)
-    app.command()(hardware)
+    for command in (analyze, formulas, hardware):
+        app.command()(_to_the_end(command))
     return app
+
+
+def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
+    """Run ``command`` and hand over what it printed.
+
+    A reader that has closed its pipe, such as head, has what it wanted. Raises InputError where output cannot be
+    written, as on a full disk.
+    """
+
+    @functools.wraps(command)
+    def wrapper(*positional: Any, **named: Any) -> None:
+        try:
+            command(*positional, **named)
+            sys.stdout.flush()
+        except OSError as error:
+            # What is left in the buffer must not be tried again when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if not isinstance(error, BrokenPipeError):
+                problem = f"cannot write the output: {error.strerror}"
+                raise InputError(problem, remedy="free some space, or send the output elsewhere") from error
+
+    return wrapper
 
 
 def main() -> None:
@@ -66,7 +90,3 @@ def main() -> None:
     except LogparseError as error:
         print(f"logparse: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader of a pipe, such as head, has closed it; what it wanted was printed.
-        sys.stderr.close()
-        sys.exit(0)

@@ -18,7 +18,7 @@ from logparse.formats._base import LogFormat
 from logparse.recognize import recognize
 from logparse.records import decode_records
 from logparse.settings import OpenBlock, read_blocks, settings_frame
-from logparse.sources import Source, find_sources, read_lines
+from logparse.sources import Source, find_sources, printable, read_lines
 from logparse.steps import Malformed
 
 ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
@@ -148,7 +148,9 @@ def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
 def _plain_name(argument: str) -> str:
     if argument == "-":
         return "stdin"
-    name = PurePath(argument.rstrip("/") or "/").name.split(".log")[0].removesuffix(".txt").removesuffix(".out")
+    name = (
+        PurePath(printable(argument).rstrip("/") or "/").name.split(".log")[0].removesuffix(".txt").removesuffix(".out")
+    )
     return name or "run"
 
 

@@ -10,19 +10,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import polars as pl
+import regex
 
 from logparse.decode import ParsedLog
+from logparse.errors import unknown_name
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """A framework and a range of its versions, known by what its log must hold: labels on the step line, settings."""
+    """A framework and a range of its versions, known by what its log must hold: labels on the step line, settings.
+
+    ``pauses_inside``: the time on its lines includes evaluation and saving; None where the versions differ in that.
+    """
 
     framework: str
     version: str | None
     labels: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     formats: tuple[str, ...] = ("megatron",)
+    pauses_inside: bool | None = None
+
+    @property
+    def key(self) -> str:
+        """What --dialect takes: framework and version in lower case, words joined by hyphens."""
+        words = f"{self.framework} {self.version or ''}".lower()
+        return regex.sub(r"[^a-z0-9.]+", "-", words).strip("-")
 
     def evidence(self, log: ParsedLog, settings: frozenset[str]) -> str | None:
         """Why the log is of this dialect; None when it is not."""
@@ -39,13 +51,18 @@ class Dialect:
 # The first that fits is taken, so the narrower stands above the wider.
 DIALECTS = (
     Dialect("AMD Primus", None, settings=("use_rocm_mem_info",)),
-    Dialect("GPT-NeoX", None, labels=("approx flops per GPU",)),
-    Dialect("Megatron-DeepSpeed (BigScience)", "since 2022-01", labels=("elapsed time per iteration (s)",)),
-    Dialect("AscendSpeed", "2023", settings=("auto_recompute_profiling_step",)),
-    Dialect("Megatron-DeepSpeed", "since 2023-11", labels=("tokens per gpu per second (tgs)",)),
-    Dialect("Megatron-DeepSpeed (Argonne)", None, labels=("elapsed_time_per_iteration_ms",)),
-    Dialect("Megatron-DeepSpeed or AscendSpeed", None, labels=("TFLOPs", "actual seqlen")),
-    Dialect("Megatron-DeepSpeed", None, labels=("consumed tokens", "actual seqlen")),
+    Dialect("GPT-NeoX", None, labels=("approx flops per GPU",), pauses_inside=True),
+    Dialect(
+        "Megatron-DeepSpeed (BigScience)",
+        "since 2022-01",
+        labels=("elapsed time per iteration (s)",),
+        pauses_inside=True,
+    ),
+    Dialect("AscendSpeed", "2023", settings=("auto_recompute_profiling_step",), pauses_inside=True),
+    Dialect("Megatron-DeepSpeed", "since 2023-11", labels=("tokens per gpu per second (tgs)",), pauses_inside=True),
+    Dialect("Megatron-DeepSpeed (Argonne)", None, labels=("elapsed_time_per_iteration_ms",), pauses_inside=True),
+    Dialect("Megatron-DeepSpeed or AscendSpeed", None, labels=("TFLOPs", "actual seqlen"), pauses_inside=True),
+    Dialect("Megatron-DeepSpeed", None, labels=("consumed tokens", "actual seqlen"), pauses_inside=True),
     Dialect("MindSpeed-LLM, FSDP2 backend", "26.0 or later", labels=("max_memory_allocated(GB)",)),
     Dialect("MindSpeed-LLM", "2.3 or later", labels=("core attn ratio (%)",)),
     Dialect("MindSpeed-LLM", None, settings=("noop_layers", "prompt_type")),
@@ -55,8 +72,8 @@ DIALECTS = (
     Dialect("Megatron-LM", "later than core 0.12", settings=("inprocess_active_world_size",)),
     Dialect("Megatron-LM", "core 0.5 or later", labels=("throughput per GPU (TFLOP/s/GPU)",)),
     Dialect("Megatron-LM", "core 0.4 or later", settings=("context_parallel_size",)),
-    Dialect("Megatron-LM", "2.0 to 23.06", settings=("pipeline_model_parallel_size",)),
-    Dialect("Megatron-LM", "1.x", settings=("model_parallel_size",)),
+    Dialect("Megatron-LM", "2.0 to 23.06", settings=("pipeline_model_parallel_size",), pauses_inside=True),
+    Dialect("Megatron-LM", "1.x", settings=("model_parallel_size",), pauses_inside=True),
     Dialect("Megatron-LM family", None),
     Dialect("MindFormers", "0.2 to 0.6", labels=("time",), formats=("mindformers",)),
     Dialect("MindFormers", "1.4 or later", labels=("train_throughput_per_npu",), formats=("mindformers",)),
@@ -94,27 +111,41 @@ class Interpretation:
     times_are_shared: bool
 
 
-def interpret(log: ParsedLog) -> Interpretation:
-    """Say who printed the log and give each row the time it stands for."""
+def interpret(log: ParsedLog, dialect: str | None = None) -> Interpretation:
+    """Say who printed the log and give each row the time it stands for. ``dialect`` is the key of one to take as given.
+
+    Raises UsageError for a key of no dialect.
+    """
+    known = find_dialect(dialect) if dialect else None
     steps = log.steps.with_columns(step_time_ms=pl.col("elapsed_time_per_iteration_ms"))
     notes: list[str] = []
     for correct in CORRECTIONS:
         steps, note = correct(log, steps)
         notes += [note] if note else []
     shared = any(c.belongs_to == "all" for c in log.format.companions)
-    return Interpretation(identify(log), steps, tuple(notes), holds_pauses(log), profiling_steps(log), shared)
+    found, evidence = (known, "--dialect") if known else identify(log)
+    framework = Framework(found.framework, found.version, evidence) if found else Framework(None, None, evidence)
+    return Interpretation(framework, steps, tuple(notes), holds_pauses(log, found), profiling_steps(log), shared)
 
 
-def identify(log: ParsedLog) -> Framework:
-    """The first dialect that fits."""
+def find_dialect(key: str) -> Dialect:
+    """The dialect of that key; UsageError when there is none."""
+    keys = {dialect.key: dialect for dialect in DIALECTS}
+    if key not in keys:
+        raise unknown_name("dialect", key, keys, f"known dialects: {', '.join(keys)}")
+    return keys[key]
+
+
+def identify(log: ParsedLog) -> tuple[Dialect | None, str]:
+    """The first dialect that fits, and why."""
     settings = frozenset(log.settings["name"])
     for dialect in DIALECTS:
         if evidence := dialect.evidence(log, settings):
-            return Framework(dialect.framework, dialect.version, evidence)
-    return Framework(None, None, "nothing in the log tells")
+            return dialect, evidence
+    return None, "nothing in the log tells"
 
 
-def holds_pauses(log: ParsedLog) -> bool:
+def holds_pauses(log: ParsedLog, dialect: Dialect | None) -> bool:
     """Whether the interval timer ran on through evaluation and saving.
 
     It did in Megatron-LM to core 0.4 and in all that forked from it (Megatron-DeepSpeed, AscendSpeed, GPT-NeoX). Since
@@ -123,6 +154,8 @@ def holds_pauses(log: ParsedLog) -> bool:
     """
     if log.format.name != "megatron":
         return False
+    if dialect and dialect.pauses_inside is not None:
+        return dialect.pauses_inside
     newer = "log_throughput" in log.settings["name"] or "throughput per GPU (TFLOP/s/GPU)" in log.labels
     return not newer and log.steps["timestamp"].is_null().all()
 
@@ -182,4 +215,33 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     return marked.drop("applies"), note
 
 
-CORRECTIONS: tuple[Correction, ...] = (divide_sink_time, unmix_second_row)
+def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
+    """MindSpeed-LLM 2.1 stamps step lines in UTC and everything else in local time; bring them to local time.
+
+    Seen as a first step line that is whole hours, at least one, away from the line that training starts.
+    Source: MindSpeed-LLM 4b4731f9, 2025-07-02.
+    """
+    begun = log.records["events"].filter(pl.col("kind") == "training starts")["timestamp"].drop_nulls()
+    first = steps.select("timestamp", "step_time_ms").drop_nulls().head(1)
+    if begun.is_empty() or first.is_empty():
+        return steps, None
+    stamp, time_ms = first.row(0)
+    behind_s = (stamp - begun[0]).total_seconds() - time_ms / 1000
+    hours = round(behind_s / 3600)
+    if not 1 <= abs(hours) <= 14 or abs(behind_s - hours * 3600) > 600:
+        return steps, None
+    note = f"step lines are stamped {hours:+d} h from the lines around them, as in UTC; taken back to those"
+    return steps.with_columns(pl.col("timestamp") - pl.duration(hours=hours)), note
+
+
+def tell_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
+    """Megatron-LM before core 0.17 leaves out a loss that is NaN, zero or negative; so does all that forked from it."""
+    skipped = pl.col("skipped_iterations").fill_null(0) > 0
+    bare = steps.filter(pl.col("loss").is_null() & ~skipped)
+    if log.format.name != "megatron" or bare.is_empty() or len(bare) == len(steps):
+        return steps, None
+    where = f"line {bare['line_number'][0]}"
+    return steps, f"{len(bare)} rows print no loss though no update was skipped ({where}): NaN, zero or negative"
+
+
+CORRECTIONS: tuple[Correction, ...] = (divide_sink_time, unmix_second_row, tell_utc, tell_vanished_loss)

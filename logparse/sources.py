@@ -14,7 +14,7 @@ import lzma
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Protocol
 
 import polars as pl
@@ -56,8 +56,13 @@ def find_sources(arguments: Sequence[str]) -> list[Source]:
     for argument in arguments:
         for path in _expand(argument):
             key = "-" if path is None else str(path.resolve())
-            sources.setdefault(key, Source("-" if path is None else str(path), path))
+            sources.setdefault(key, Source("-" if path is None else printable(path), path))
     return list(sources.values())
+
+
+def printable(path: str | PurePath) -> str:
+    """A path as text that can be printed, also where its bytes are no UTF-8."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _expand(argument: str) -> list[Path | None]:

@@ -70,9 +70,9 @@ def facts_of_flags(given: Mapping[str, Any]) -> dict[str, Fact]:
     return {name: Fact(value, str(flag_of(name))) for name, value in given.items()}
 
 
-def _check_choice(name: str, value: Any, where: str) -> None:
+def _check_choice(name: str, value: Any, label: str, where: str | None = None) -> None:
     if name in _CHOICES and value not in _CHOICES[name]:
-        raise UsageError(f"{where} is {value!r}", where=where, remedy=f"use one of {', '.join(_CHOICES[name])}")
+        raise UsageError(f"{label} is {value!r}", where=where, remedy=f"use one of {', '.join(_CHOICES[name])}")
 
 
 def facts_of_model(name: str | None) -> dict[str, Fact]:
@@ -120,7 +120,7 @@ def _file_fact(key: str, value: Any, path: Path) -> Fact:
         known = [*QUANTITY, *FILE_OPTIONS, "dtype"]
         raise unknown_name("key", key, known, f"{path} may hold the flags of `logparse analyze`, with _ for -")
     quantity = QUANTITY[key]
-    _check_choice(key, value, key)
+    _check_choice(key, value, key, str(path))
     try:
         read = read_value(quantity, str(value))
     except (ValueError, KeyError):

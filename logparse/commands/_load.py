@@ -38,9 +38,14 @@ def gather(given: Mapping[str, Any], model: str | None, config: Path | None) -> 
 
 
 def load(
-    logs: Sequence[str], given: Given, log_format: str | None = None, strict: bool = False, name: str | None = None
+    logs: Sequence[str],
+    given: Given,
+    log_format: str | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    dialect: str | None = None,
 ) -> Loaded:
     """Read ``logs`` as one run."""
     log = read_run(logs, log_format, strict, name)
     context = build_context(log.settings, log.format, given.layers, several=len(log.sources) > 1)
-    return Loaded(log, interpret(log), context)
+    return Loaded(log, interpret(log, dialect), context)

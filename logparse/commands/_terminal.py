@@ -6,6 +6,7 @@ import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from logparse.commands._console import make_console
 from logparse.commands._document import RunResult
 
 if TYPE_CHECKING:
@@ -42,13 +43,11 @@ SHOWN_FACTS = (
 
 def print_results(results: list[RunResult], out: Path | None) -> None:
     """Print every run on stdout and, on stderr, where the files are."""
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
+    console = make_console()
     for result in results:
         _print_run(console, result)
     if out is not None:
-        Console(stderr=True, highlight=False, markup=False).print(f"wrote {out}/")
+        make_console(stderr=True).print(f"wrote {out}/")
 
 
 def _print_run(console: Console, result: RunResult) -> None:

@@ -89,6 +89,12 @@ def analyze(
             "--format", help="Read the log as this format instead of recognizing it.", rich_help_panel=MODEL_PANEL
         ),
     ] = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option(
+            "--dialect", help="Take the log as printed by this framework and version.", rich_help_panel=MODEL_PANEL
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -130,7 +136,7 @@ def analyze(
     chosen = find_formula(formula or beside.options.get("formula") or "ascendspeed")
     runs = [[log] for log in logs] if each else [logs]
     names = run_names(runs)
-    loaded = [load(run, beside, log_format, strict, name) for run, name in zip(runs, names, strict=True)]
+    loaded = [load(run, beside, log_format, strict, name, dialect) for run, name in zip(runs, names, strict=True)]
     results = [_analyze(run, chosen, (hw, peak_tflops, peak_basis), warmup) for run in loaded]
     if out is not None:
         _write(results, out, charts)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.identify import Identification, ImpliedPeak, identify, implied_peak
+from logparse.commands._console import make_console
 from logparse.commands._given import with_quantity_flags
 from logparse.commands._load import gather, load
 from logparse.schema import SCHEMA_VERSION
@@ -67,9 +68,7 @@ def _document(name: str, found: Identification, peak: ImpliedPeak | None, notes:
 
 
 def _print(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[str, ...]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = make_console()
     printed = "no TFLOP/s" if found.logged is None else f"{found.logged:g}"
     console.print(f"{name}: TFLOP/s per device at the row of median time, where the log prints {printed}", style="bold")
     console.print(_table(found))

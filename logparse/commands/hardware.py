@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysis.devices import Device, DevicePeak, all_devices, choose_peak, find_device
+from logparse.commands._console import make_console
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,9 +47,7 @@ def hardware(
 
 
 def _print(*tables: Table) -> None:
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False, emoji=False)
+    console = make_console()
     for number, table in enumerate(tables):
         if number:
             console.print()
