@@ -202,8 +202,8 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> dict[s
     parts = {
         "start-up": 0.0,
         "restart gaps": 0.0,
-        "checkpoint saves, between lines": 0.0,
-        "evaluation, between lines": 0.0,
+        "checkpoint saves (between lines)": 0.0,
+        "evaluation (between lines)": 0.0,
     }
     previous_end = None
     for _, start in rows.drop_nulls("timestamp").group_by("segment", maintain_order=True):
@@ -236,12 +236,12 @@ def _gaps(start: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
         to="step",
         seconds=pl.col("timestamp").diff().dt.total_microseconds() / 1e6 - pl.col("time_ms") / 1000,
     ).drop_nulls()
-    found = {"checkpoint saves, between lines": 0.0, "evaluation, between lines": 0.0}
+    found = {"checkpoint saves (between lines)": 0.0, "evaluation (between lines)": 0.0}
     for after, to, seconds in gaps.iter_rows():
         if _holds(pauses.evaluated, after, to):
-            found["evaluation, between lines"] += max(0.0, seconds)
+            found["evaluation (between lines)"] += max(0.0, seconds)
         elif _holds(pauses.saved, after, to):
-            found["checkpoint saves, between lines"] += max(0.0, seconds)
+            found["checkpoint saves (between lines)"] += max(0.0, seconds)
     return found
 
 

@@ -26,6 +26,8 @@ from logparse.schema import STEP_COLUMNS, conform, flag_of
 
 # Relative difference that the rounding of printed samples/s can make.
 SAMPLES_AGREE = 0.05
+# Relative difference in pace that two ranks of one job can show.
+PACE_AGREES = 0.1
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,7 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
         text = f"the ascendspeed formula takes the model for dense and ignores its {how.shape.num_experts} experts"
         yield Note("warning", f"{text}; pass --formula megatron")
     yield from _printed_samples(result, context)
+    yield from _strangers(result.steps)
     if context.get("lora"):
         yield Note(
             "warning", "low-rank adapters are trained: frozen weights take no gradient, so FLOPs and MFU are too high"
@@ -185,3 +188,14 @@ def _printed_samples(result: Analysis, context: RunContext) -> Iterator[Note]:
     if abs(ratio * 1000 - 1) < SAMPLES_AGREE:
         cause = ": seconds taken for milliseconds, as in BigScience's code of 2021-12 and 2022-01"
     yield Note("warning", f"samples/s as the log prints it is {ratio:.4g} times batch / time / devices{cause}")
+
+
+def _strangers(steps: pl.DataFrame) -> Iterator[Note]:
+    """Files that were taken for ranks of one job although their pace differs."""
+    pace = steps.group_by("source", "copied", maintain_order=True).agg(pl.col("step_time_ms").median().alias("ms"))
+    kept = pace.filter(~pl.col("copied"))
+    for source, ms in pace.filter("copied").select("source", "ms").iter_rows():
+        others = kept.filter(pl.col("source") != source)["ms"].drop_nulls()
+        if ms and len(others) and all(abs(ms / other - 1) > PACE_AGREES for other in others):
+            text = f"{source} holds the steps of another file at another pace: if it is another run, pass --each"
+            yield Note("warning", text)

@@ -89,10 +89,12 @@ def trace_starts(steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | 
     )
     lineages = heads.select("segment", *_lineages(heads["step"].to_list(), heads["last"].to_list()))
     traced = steps.join(lineages, on="segment", how="left", maintain_order="left")
-    usual = pl.col("step").diff().over("segment").filter(~pl.col("copied")).median()
+    between = traced.filter(~pl.col("copied")).select(pl.col("step").diff().over("segment").median()).item()
+    usual = max(1, int(between or 1), log_interval or 1)
     loaded = _loaded_step(traced, events)
-    begun = pl.coalesce(pl.when(loaded < first).then(loaded), pl.when(first <= (log_interval or first)).then(0))
-    own = pl.coalesce(pl.col("step").diff().over("segment"), first - begun, usual.cast(pl.Int64), pl.lit(1))
+    # Without a word of a checkpoint, only a row near the beginning of training stands for all steps before it.
+    begun = pl.coalesce(pl.when(loaded < first).then(loaded), pl.when(first <= usual).then(0))
+    own = pl.coalesce(pl.col("step").diff().over("segment"), first - begun, pl.lit(max(1, int(between or 1))))
     return traced.with_columns(iterations=own.clip(1), replayed=(pl.col("step") <= pl.col("reached")).fill_null(False))
 
 

@@ -54,7 +54,7 @@ def find_period(positions: Sequence[int]) -> int | None:
     distances = Counter(b - a for a, b in pairwise(positions) if b > a)
     if not distances:
         return None
-    period, _ = distances.most_common(1)[0]
+    period = min(distances, key=lambda distance: (-distances[distance], distance))
     on_grid = Counter(p % period for p in positions).most_common(1)[0][1]
     return period if period > 1 and on_grid >= 0.6 * len(positions) else None
 
@@ -71,11 +71,12 @@ def _shift(counted: pl.DataFrame) -> Iterator[str]:
     if len(counted) < ENOUGH_ROWS:
         return
     pace = counted.select(t=pl.col("step_time_ms") / pl.col("global_batch_size").fill_null(1))["t"]
-    spread = ROBUST * _median((pace - _median(pace)).abs())
     quarter = len(pace) // 4
     splits = range(quarter, len(pace) - quarter, max(1, len(pace) // 200))
     best = max(splits, key=lambda i: abs(_median(pace[i:]) - _median(pace[:i])))
     before, after = _median(pace[:best]), _median(pace[best:])
+    # Around each level of its own: around the common median the shift itself would look like noise.
+    spread = ROBUST * _median(pl.concat([pace[:best] - before, pace[best:] - after]).abs())
     # The standard error of a median is 1.25 times that of a mean.
     error = 1.25 * spread * math.sqrt(1 / best + 1 / (len(pace) - best))
     if abs(after / before - 1) > SHIFT_SHARE and abs(after - before) > SHIFT_ERRORS * error:

@@ -23,10 +23,10 @@ def _check_packages() -> None:
     spec = find_spec("analysis")
     ours = Path(__file__).resolve().parent.parent
     theirs = Path(spec.origin).resolve() if spec and spec.origin else None
-    if theirs is not None and theirs != ours / "analysis" / "__init__.py":
+    if theirs != ours / "analysis" / "__init__.py":
         raise InputError(
             "another package called 'analysis' is imported in place of logparse's",
-            where=str(theirs),
+            where=str(theirs or "a folder without __init__.py on the path"),
             remedy="unset PYTHONPATH, or start logparse from another folder",
         )
 
@@ -44,6 +44,7 @@ def build_app() -> typer.Typer:
     from logparse.commands.analyze import analyze
     from logparse.commands.formulas import formulas
     from logparse.commands.hardware import hardware
+    from logparse.commands.models import models
 
     app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -55,7 +56,7 @@ def build_app() -> typer.Typer:
     ) -> None:
         """Read the text log of a large-model training run and say what the run really achieved."""
 
-    for command in (analyze, formulas, hardware):
+    for command in (analyze, formulas, hardware, models):
         app.command()(_to_the_end(command))
     return app
 

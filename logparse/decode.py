@@ -12,7 +12,7 @@ from pathlib import PurePath
 
 import polars as pl
 
-from logparse.errors import InputError
+from logparse.errors import InputError, NoStepLineError
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import LogFormat
 from logparse.recognize import recognize
@@ -67,6 +67,8 @@ def read_run(
     sources = find_sources(arguments)
     formats = (find_format(format_name),) if format_name else all_formats()
     scans = [_scan(source, formats) for source in sources]
+    if not any(scan.total for scan in scans):
+        raise NoStepLineError("the log is empty", where=sources[0].name, remedy="give the log the training printed")
     lines = pl.concat(scan.lines for scan in scans)
     fmt, found, notes = recognize(lines, formats, [s.name for s in sources])
     notes += [note for source in sources for note in source.notes]
@@ -148,10 +150,12 @@ def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
 def _plain_name(argument: str) -> str:
     if argument == "-":
         return "stdin"
+    if any(sign in argument for sign in "*?["):
+        argument = str(PurePath(argument).parent)
     name = (
         PurePath(printable(argument).rstrip("/") or "/").name.split(".log")[0].removesuffix(".txt").removesuffix(".out")
     )
-    return name or "run"
+    return name.strip(".") or "run"
 
 
 def _malformed_note(bad: Malformed) -> str:

@@ -1,7 +1,7 @@
 """What is known about a run: every quantity with its value and where the value is from.
 
-Comes in: the settings frame and what the user gave. Goes out: a RunContext. Flags beat the config file, which beats
-the catalogue's model, which beats the log. What follows from known quantities is derived by a named rule; what does
+Comes in: the settings frame and what the user gave. Goes out: a RunContext. Flags beat --model, which beats the
+config file, which beats the log. What follows from known quantities is derived by a named rule; what does
 not stays unknown.
 """
 
@@ -11,6 +11,7 @@ import ast
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 import polars as pl
@@ -54,11 +55,16 @@ class RunContext:
 
 
 def build_context(
-    settings: pl.DataFrame, fmt: LogFormat, given: Sequence[Mapping[str, Fact]] = (), several: bool = False
+    settings: pl.DataFrame,
+    fmt: LogFormat,
+    given: Sequence[Mapping[str, Fact]] = (),
+    several: bool = False,
+    lines: Mapping[str, Fact] | None = None,
 ) -> RunContext:
     """Put together what ``given`` (strongest first) and the log's ``settings`` say, and derive the rest.
 
-    ``several``: the run has several files, so an origin names its file.
+    ``several``: the run has several files, so an origin names its file. ``lines`` are facts that the step lines print;
+    they stand in where no setting does.
     Raises UsageError where quantities given by the user contradict each other.
     """
     log, notes = _facts_of_log(settings, fmt, several)
@@ -66,6 +72,7 @@ def build_context(
     for layer in (*given, log):
         notes += _overridden(facts, layer)
         facts = {**layer, **facts}
+    facts = {**(lines or {}), **facts}
     derived = _derive(facts)
     notes += _broken_identities(derived, [name for layer in given for name in layer])
     return RunContext({n: derived[n] for n in QUANTITY if n in derived}, tuple(notes))
@@ -146,7 +153,7 @@ def _fact(quantity: Quantity, row: Mapping[str, Any], several: bool) -> Fact | N
 
 
 def _where(row: Mapping[str, Any], several: bool) -> str:
-    return f"log line {row['line_number']}" + (f" of {row['source']}" if several else "")
+    return f"log line {row['line_number']}" + (f" of {PurePath(row['source']).name}" if several else "")
 
 
 def _overridden(stronger: Mapping[str, Fact], weaker: Mapping[str, Fact]) -> Iterator[str]:

@@ -26,6 +26,8 @@ BLOCK_BYTES = 64 * 2**20
 SNIFF_BYTES = 2**16
 PORTION_BYTES = 2**16
 # Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
+# Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, Parquet, PDF, pickle, JPEG.
+MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"PAR1", b"%PDF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
 DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 _CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
 
@@ -107,11 +109,14 @@ def _is_binary(path: Path) -> bool:
         with path.open("rb") as raw:
             return looks_binary(_decompressed(raw).read1(SNIFF_BYTES))
     except DAMAGE:
-        return True
+        # Not silently left out: reading it says what is wrong.
+        return False
 
 
 def looks_binary(head: bytes) -> bool:
-    """Whether more than one byte in twenty is a control byte (NUL aside)."""
+    """Whether it begins like a known binary, or more than one byte in twenty is a control byte (NUL aside)."""
+    if head.startswith(MAGIC):
+        return True
     visible = head.replace(b"\0", b"")
     return len(visible) - len(visible.translate(None, _CONTROL)) > len(visible) / 20
 

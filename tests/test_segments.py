@@ -116,7 +116,7 @@ def test_a_checkpoint_ahead_of_the_row_is_not_its_own():
 
 
 def test_a_line_that_stands_twice_in_one_file_is_a_copy_and_no_start():
-    doubled = rows([1, 1, 2, 2, 3, 3], loss=[3.0, 3.0, 2.0, 2.0, 1.0, 1.0])
+    doubled = rows([1, 1, 2, 2, 3, 3], loss=[3.0, 3.0, 2.0, 2.0, 1.0, 1.0], elapsed_time_per_iteration_ms=[9.0] * 6)
     traced = trace(doubled)
     assert traced["copied"].to_list() == [False, True] * 3
     assert set(traced["segment"]) == {0}
@@ -124,7 +124,7 @@ def test_a_line_that_stands_twice_in_one_file_is_a_copy_and_no_start():
 
 
 def test_doubled_lines_have_the_interval_of_single_ones():
-    traced = trace(rows([10, 10, 20, 20, 30, 30]))
+    traced = trace(rows([10, 10, 20, 20, 30, 30], elapsed_time_per_iteration_ms=[9.0] * 6))
     assert traced.filter(~pl.col("copied"))["iterations"].to_list() == [10, 10, 10]
 
 

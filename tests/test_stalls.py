@@ -1,4 +1,4 @@
-"""What is slow and why: warm-up found from the data, pauses on the line, stalls, their period, and a level that shifts."""
+"""What is slow and why: warm-up found from the data, pauses on the line, stalls, their period, a level that shifts."""
 
 import random
 from datetime import timedelta

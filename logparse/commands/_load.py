@@ -47,5 +47,16 @@ def load(
 ) -> Loaded:
     """Read ``logs`` as one run."""
     log = read_run(logs, log_format, strict, name)
-    context = build_context(log.settings, log.format, given.layers, several=len(log.sources) > 1)
+    several = len(log.sources) > 1
+    context = build_context(log.settings, log.format, given.layers, several, _facts_of_lines(log))
     return Loaded(log, interpret(log, dialect), context)
+
+
+def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
+    """What every step line prints alike."""
+    facts = {}
+    for name in ("global_batch_size", "seq_length"):
+        printed = log.steps[name].unique()
+        if len(printed) == 1 and printed[0] is not None:
+            facts[name] = Fact(printed[0], "every step line")
+    return facts

@@ -56,12 +56,15 @@ def _print_run(console: Console, result: RunResult) -> None:
         " ".join(part for part in (result.framework.name, result.framework.version) if part) or "unknown framework"
     )
     console.print(f"{result.log.name}: {framework} ({result.framework.evidence})", style="bold")
-    console.print(f"{coverage.step_lines} step lines, {int(steps['counted'].sum())} count; {_left_out(result)}")
+    stood_for = int(steps.filter(~steps["copied"])["iterations"].sum())
+    counted = int(steps["counted"].sum())
+    console.print(f"{coverage.step_lines} step lines for {stood_for} steps, {counted} lines count; {_left_out(result)}")
     console.print()
     console.print(_rates_table(result))
     console.print(_account_line(result))
     console.print()
     console.print(_metrics_table(result))
+    console.print("\ncomputed with")
     console.print(_how_table(result))
     for note in result.notes:
         console.print(
@@ -84,18 +87,30 @@ def _left_out(result: RunResult) -> str:
 def _rates_table(result: RunResult) -> Table:
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    table = Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=True)
     table.add_column("", no_wrap=True)
-    for heading in ("ms/step", "95 % interval", "tokens/s/p", "TFLOP/s/p", "MFU, %", "steps"):
+    for heading in ("ms/step", "95 % interval", "tokens/s/p", "TFLOP/s/p", "MFU %", "HFU %", "steps"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in result.analysis.rates.iter_rows(named=True):
-        low, high = (_number(row[f"step_time_{end}_ms"], 1.0, 1) for end in ("low", "high"))
-        interval = f"{low} to {high}" if row["step_time_low_ms"] is not None else "-"
         tflops = row["tflops_per_second_per_device"] or row["logged_tflops_per_second_per_device"]
-        figures = (row["tokens_per_second_per_device"], 1.0, 1), (tflops, 1.0, 2), (row["mfu"], 100.0, 2)
-        shown = [_number(value, scale, digits) for value, scale, digits in figures]
-        table.add_row(row["rate"], _number(row["step_time_ms"], 1.0, 1), interval, *shown, f"{row['steps']:,}")
+        table.add_row(
+            row["rate"],
+            _number(row["step_time_ms"], 1.0, 1),
+            _interval(row["step_time_low_ms"], row["step_time_high_ms"]),
+            _number(row["tokens_per_second_per_device"], 1.0, 1),
+            _number(tflops, 1.0, 2),
+            _number(row["mfu"], 100.0, 2),
+            _number(row["hfu"], 100.0, 2),
+            f"{row['steps']:,}",
+        )
     return table
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return "-"
+    digits = 0 if low >= 1000 else 1
+    return f"{low:,.{digits}f} to {high:,.{digits}f}"
 
 
 def _account_line(result: RunResult) -> str:
@@ -110,7 +125,7 @@ def _account_line(result: RunResult) -> str:
 def _metrics_table(result: RunResult) -> Table:
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    table = Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=True)
     table.add_column("", no_wrap=True)
     for heading in ("median", "mean", "p10", "p90", "n"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -132,15 +147,13 @@ def _how_table(result: RunResult) -> Table:
     from rich.table import Table
 
     how = result.analysis.computation
-    table = Table(
-        box=None, pad_edge=False, padding=(0, 2), show_header=False, title_justify="left", title="\ncomputed with"
-    )
+    table = Table(box=None, pad_edge=False, padding=(0, 2), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(ratio=1, style="dim")
     for name in SHOWN_FACTS:
         fact = result.context.facts.get(name)
-        table.add_row(name, str(fact.value) if fact else "-", fact.origin if fact else "not in the log")
+        table.add_row(name, str(fact.value) if fact else "-", fact.origin if fact else "not found")
     evidence = result.context.origin("recompute") or "no setting tells of recompute"
     counted = f"c = {how.recompute_factor}: {evidence}" if how.formula.name == "ascendspeed" else how.formula.title
     table.add_row("formula", how.formula.name, counted)

@@ -74,7 +74,9 @@ def analyze(
     formula: Annotated[
         str | None,
         typer.Option(
-            "--formula", help="FLOPs formula: ascendspeed (default), megatron, 6n or palm.", rich_help_panel=MODEL_PANEL
+            "--formula",
+            help="How FLOPs are counted: ascendspeed (default), megatron (the model as built), 6n, palm.",
+            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     config: Annotated[
@@ -86,7 +88,9 @@ def analyze(
     log_format: Annotated[
         str | None,
         typer.Option(
-            "--format", help="Read the log as this format instead of recognizing it.", rich_help_panel=MODEL_PANEL
+            "--format",
+            help="Read the log as megatron, mindformers, mindformers-pynative or mindspore.",
+            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     dialect: Annotated[
