@@ -157,6 +157,10 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
         yield Note("warning", f"{text}; pass --formula megatron")
     yield from _printed_samples(result, context)
     yield from _strangers(result.steps)
+    batches = result.steps.filter("counted")["global_batch_size"].drop_nulls().n_unique()
+    if batches > 1:
+        text = f"{batches} batch sizes among the rows that count: the median time is of mixed steps, rates are per row"
+        yield Note("info", text)
     if context.get("lora"):
         yield Note(
             "warning", "low-rank adapters are trained: frozen weights take no gradient, so FLOPs and MFU are too high"

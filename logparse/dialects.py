@@ -185,8 +185,9 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     """Megatron core 0.16 to 0.19 print the first iteration at once and keep it in the mean of the second row.
 
     With n iterations from the first row to the second, the second row is (n - 1) new ones and the first again, so the
-    new ones took (n row2 - row1) / (n - 1). Applied only after a start where that lies nearer the third row than the
-    printed figure does, because a later version mended it without changing the line. Source: Megatron-LM issue 6237.
+    new ones took (n row2 - row1) / (n - 1). Applied only after a start whose first row was slow and where that lies
+    nearer the third row than the printed figure does, because a later version mended it without changing the line.
+    Source: Megatron-LM issue 6237.
     """
     if log.format.name != "megatron" or not steps["timestamp"].dt.microsecond().gt(0).any():
         return steps, None
@@ -203,7 +204,8 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     n = step - of(step, 1) + 1
     unmixed = (n * printed - of(printed, 1)) / (n - 1)
     nearer = (unmixed - of(printed, -1)).abs() < (printed - of(printed, -1)).abs()
-    applies = second & of(step, 1).is_not_null() & (n > 1) & (unmixed > 0) & nearer
+    slow_start = of(printed, 1) > 1.1 * unmixed
+    applies = second & of(step, 1).is_not_null() & (n > 1) & (unmixed > 0) & nearer & slow_start
     marked = steps.with_columns(
         pl.when(applies).then(unmixed).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
     )

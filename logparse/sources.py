@@ -26,8 +26,8 @@ BLOCK_BYTES = 64 * 2**20
 SNIFF_BYTES = 2**16
 PORTION_BYTES = 2**16
 # Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
-# Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, Parquet, PDF, pickle, JPEG.
-MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"PAR1", b"%PDF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
+# Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, pickle, JPEG.
+MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
 DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 _CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
 

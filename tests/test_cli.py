@@ -364,7 +364,13 @@ def test_version(tmp_path):
 def test_table_is_for_people(folder):
     done = run_logparse("analyze", "run.log", "--hw", "h100", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
-    for text in ("time per iteration, ms", "1,004.0", "samples/s/p", "MFU, %", "6 step lines for 6 steps, 5 lines count"):
+    for text in (
+        "time per iteration, ms",
+        "1,004.0",
+        "samples/s/p",
+        "MFU, %",
+        "6 step lines for 6 steps, 5 lines count",
+    ):
         assert text in done.stdout
 
 
