@@ -12,11 +12,12 @@ from typing import Literal
 
 import polars as pl
 
-from analysis.account import USEFUL, account_time, name_rates, wall_clock
+from analysis.account import USEFUL, account_time, wall_clock
 from analysis.devices import DevicePeak
 from analysis.flops import Formula
 from analysis.metrics import Computation, compute_metrics, fill_batch, plan_computation
 from analysis.pauses import find_pauses
+from analysis.rates import name_rates
 from analysis.segments import list_segments, number_starts, trace_starts
 from analysis.stalls import describe_pace
 from analysis.summary import summarize

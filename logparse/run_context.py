@@ -7,9 +7,7 @@ not stays unknown.
 
 from __future__ import annotations
 
-import ast
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -17,19 +15,13 @@ from typing import Any
 import polars as pl
 import regex
 
-from logparse.errors import UsageError
+from logparse.derivations import Fact, broken_identities, derive
 from logparse.formats._base import LogFormat
 from logparse.schema import QUANTITY, Quantity
 
+__all__ = ["Fact", "RunContext", "build_context", "read_value"]
+
 NOTHING = ("None", "null", "")
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A value and where it is from: ``log line 202``, ``--world-size``, ``derived: ...``."""
-
-    value: Any
-    origin: str
 
 
 @dataclass(frozen=True)
@@ -73,8 +65,8 @@ def build_context(
         notes += _overridden(facts, layer)
         facts = {**layer, **facts}
     facts = {**(lines or {}), **facts}
-    derived = _derive(facts)
-    notes += _broken_identities(derived, [name for layer in given for name in layer])
+    derived = derive(facts)
+    notes += broken_identities(derived, [name for layer in given for name in layer])
     return RunContext({n: derived[n] for n in QUANTITY if n in derived}, tuple(notes))
 
 
@@ -161,162 +153,3 @@ def _overridden(stronger: Mapping[str, Fact], weaker: Mapping[str, Fact]) -> Ite
         if name in stronger and stronger[name].value != fact.value:
             first = stronger[name]
             yield f"{name} {first.value} ({first.origin}) is used; {fact.origin} says {fact.value}"
-
-
-Rule = Callable[[Mapping[str, Any]], Any]
-
-
-@dataclass(frozen=True)
-class Derivation:
-    """A quantity that follows from others. ``text`` is shown as its origin. None means that the rule does not apply."""
-
-    quantity: str
-    needs: tuple[str, ...]
-    text: str
-    rule: Rule
-
-
-def _whole(dividend: int, divisor: int) -> int | None:
-    return dividend // divisor if divisor > 0 and dividend % divisor == 0 else None
-
-
-def _rounded_up(value: int, multiple: int) -> int | None:
-    return -(-value // multiple) * multiple if multiple > 0 else None
-
-
-def _cp(q: Mapping[str, Any]) -> int:
-    """Context parallelism is 1 in a framework that does not print it."""
-    return q.get("context_parallel_size") or 1
-
-
-_TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
-
-
-def _moe_layers(q: Mapping[str, Any]) -> int | None:
-    """Count the layers with experts: a list of 0 and 1 by layer (possibly a Python expression), or every n-th."""
-    text = str(q["moe_layer_freq"])
-    if text.isdigit():
-        every, dense = int(text), q.get("first_k_dense_replace") or 0
-        if not every:
-            return None
-        return sum(i >= dense and i % every == 0 for i in range(q["num_layers"]))
-    pattern = regex.sub(r"\(?(\[[01, ]+\])\)?\s*\*\s*(\d+)", lambda m: str(ast.literal_eval(m[1]) * int(m[2])), text)
-    flags = regex.findall(r"[01]", pattern)
-    return flags.count("1") if len(flags) == q["num_layers"] else None
-
-
-DERIVATIONS = (
-    Derivation(
-        "world_size",
-        (_DP, _TP, _PP),
-        "derived: data x tensor x pipeline x context parallel size",
-        lambda q: q[_DP] * q[_TP] * q[_PP] * _cp(q),
-    ),
-    Derivation(
-        _PP,
-        ("world_size", _TP, "batch_size_per_model_replica"),
-        "derived: Megatron-LM v1 has no pipeline parallelism",
-        lambda q: 1,
-    ),
-    Derivation(
-        _DP,
-        ("world_size", _TP, _PP),
-        "derived: world size / (tensor x pipeline x context parallel size)",
-        lambda q: _whole(q["world_size"], q[_TP] * q[_PP] * _cp(q)),
-    ),
-    Derivation(
-        "global_batch_size",
-        ("batch_size_per_model_replica", _DP),
-        "derived: batch_size x data parallel size",
-        lambda q: q["batch_size_per_model_replica"] * q[_DP],
-    ),
-    Derivation(
-        "global_batch_size",
-        ("micro_batch_size", "num_microbatches", _DP),
-        "derived: micro batch x micro-batches x data parallel size",
-        lambda q: q["micro_batch_size"] * q["num_microbatches"] * q[_DP],
-    ),
-    Derivation(
-        "num_microbatches",
-        ("global_batch_size", "micro_batch_size", _DP),
-        "derived: global batch / (micro batch x data parallel size)",
-        lambda q: _whole(q["global_batch_size"], q["micro_batch_size"] * q[_DP]),
-    ),
-    Derivation(
-        "kv_channels",
-        ("hidden_size", "num_attention_heads"),
-        "derived: hidden size / attention heads",
-        lambda q: _whole(q["hidden_size"], q["num_attention_heads"]),
-    ),
-    Derivation(
-        "num_query_groups",
-        ("group_query_attention", "num_attention_heads"),
-        "derived: group_query_attention is off, so as many as attention heads",
-        lambda q: None if q["group_query_attention"] else q["num_attention_heads"],
-    ),
-    Derivation(
-        "padded_vocab_size",
-        ("vocab_size", _TP, "make_vocab_size_divisible_by"),
-        "derived: vocabulary rounded up to make_vocab_size_divisible_by x tensor parallel size",
-        lambda q: _rounded_up(q["vocab_size"], q["make_vocab_size_divisible_by"] * q[_TP]),
-    ),
-    Derivation(
-        "padded_vocab_size", ("vocab_size",), "derived: vocabulary, taken as not padded", lambda q: q["vocab_size"]
-    ),
-    Derivation(
-        "moe_ffn_hidden_size",
-        ("num_experts", "ffn_hidden_size"),
-        "derived: not set, so that of the dense MLP",
-        lambda q: q["ffn_hidden_size"],
-    ),
-    Derivation(
-        "num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), "derived: moe_layer_freq", _moe_layers
-    ),
-    Derivation(
-        "num_moe_layers",
-        ("num_experts", "num_layers"),
-        "derived: moe_layer_freq is not set, so every layer",
-        lambda q: None if {"moe_layer_freq", "first_k_dense_replace"} & set(q) else q["num_layers"],
-    ),
-)
-
-
-def _derive(facts: Mapping[str, Fact]) -> dict[str, Fact]:
-    """Apply the rules until none adds anything."""
-    known = dict(facts)
-    growing = True
-    while growing:
-        growing = False
-        for d in DERIVATIONS:
-            if d.quantity in known or any(n not in known for n in d.needs):
-                continue
-            value = d.rule({n: f.value for n, f in known.items()})
-            if value is not None:
-                known[d.quantity] = Fact(value, d.text)
-                growing = True
-    return known
-
-
-PRODUCTS = (
-    ("world_size", (_DP, _TP, _PP, "context_parallel_size")),
-    ("global_batch_size", ("micro_batch_size", "num_microbatches", _DP)),
-)
-
-
-def _broken_identities(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[str]:
-    """Report products that do not come out; refuse where the user's own values break them."""
-    for whole, names in PRODUCTS:
-        parts = [n for n in names if n in facts]
-        if whole not in facts or not parts or (whole == "global_batch_size" and "rampup_batch_size" in facts):
-            continue
-        product = math.prod(facts[n].value for n in parts)
-        missing = set(names) - set(parts) - {"context_parallel_size"}
-        if product == facts[whole].value or (missing and product > 0 and facts[whole].value % product == 0):
-            continue
-        sides = " x ".join(f"{n} {facts[n].value} ({facts[n].origin})" for n in parts)
-        sign = "not a multiple of" if missing else "not"
-        text = f"{whole} {facts[whole].value} ({facts[whole].origin}) is {sign} {product} = {sides}"
-        # A part of size 1 changes no product, so it does not matter who gave it.
-        if whole in given and all(n in given or facts[n].value == 1 for n in parts):
-            raise UsageError(text, remedy="give values whose product comes out, or leave one of them out")
-        yield text

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs import BEGIN, as_computed, events, no_starts, parts_of, rows
 
-from analysis.account import USEFUL, account_time, name_rates, wall_clock
+from analysis.account import USEFUL, account_time, wall_clock
 from analysis.pauses import Pauses
+from analysis.rates import name_rates
 from analysis.segments import number_starts, trace_starts
 from analysis.window import NO_PAUSES, WindowOptions, mark_window
 
