@@ -87,7 +87,7 @@ def _write_chart(chart: alt.TopLevelMixin, stem: Path) -> list[Path]:
         ".json": lambda: spec.encode(),
         ".svg": lambda: vl_convert.vegalite_to_svg(spec).encode(),
         ".png": lambda: vl_convert.vegalite_to_png(spec, scale=2),
-        ".html": lambda: vl_convert.vegalite_to_html(spec, bundle=True).encode(),
+        ".html": lambda: _page(spec).encode(),
     }
     paths = []
     for ending, make in made.items():
@@ -96,3 +96,15 @@ def _write_chart(chart: alt.TopLevelMixin, stem: Path) -> list[Path]:
         write_whole(path, lambda p, content=content: p.write_bytes(content))  # type: ignore[misc]
         paths.append(path)
     return paths
+
+
+# A character of Unicode's private area, which no log holds on purpose.
+STAND_IN = "\ue000"
+
+
+def _page(spec: str) -> str:
+    """A chart's page; every ``<`` of the spec is escaped, so that no text of a log can end the script it stands in."""
+    import vl_convert
+
+    page = vl_convert.vegalite_to_html(spec.replace("<", STAND_IN), bundle=True)
+    return page.replace(STAND_IN, "\\u003c")

@@ -77,7 +77,7 @@ def read_run(
         _refuse_damage(coverage, found.malformed)
     settings = settings_frame(lines, [(s.source.name, b) for s in scans for b in s.blocks], fmt)
     name = name or run_names([arguments])[0]
-    steps = found.steps.with_columns(run=pl.lit(name))
+    steps = _by_clock(found.steps).with_columns(run=pl.lit(name))
     records = {n: f.with_columns(run=pl.lit(name)) for n, f in decode_records(lines, steps, fmt).items()}
     notes += [_malformed_note(m) for m in found.malformed[:3]]
     return ParsedLog(
@@ -92,6 +92,14 @@ def read_run(
         records,
         tuple(notes),
     )
+
+
+def _by_clock(steps: pl.DataFrame) -> pl.DataFrame:
+    """Put the files in the order in which their first step lines are stamped, whatever order they were named in."""
+    first = pl.col("timestamp").drop_nulls().first().over("source")
+    if steps.is_empty() or steps.select(first.is_null().any()).item():
+        return steps
+    return steps.sort(first, maintain_order=True)
 
 
 @dataclass(frozen=True)

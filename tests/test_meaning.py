@@ -13,6 +13,7 @@ from runs import acceptance_log, acceptance_time, analyze_text, parts_of, rate_o
 from analysis.account import USEFUL
 from analysis.run import Analysis
 from analysis.window import REPLAYED, STALL, WARM_UP
+from logparse.decode import read_run
 from logparse.errors import LogparseError
 
 LOGGED = "logged_tflops_per_second_per_device"
@@ -213,3 +214,14 @@ def test_the_files_of_a_run_may_come_in_any_folder(tmp_path, noisy):
     folder = Path(tmp_path / "elsewhere")
     folder.mkdir()
     assert numbers(analyze_text(folder, text_of(NOISY)))["rates"] == numbers(noisy)["rates"]
+
+
+def test_the_order_in_which_files_are_named_changes_nothing(tmp_path):
+    """Shells sort info.log.1 behind info.log although it is the older one."""
+    lines = [line.encode() + b"\n" for line in stamped_log([(1, 40)], lambda step, place: 7000)]
+    half = len(lines) // 2
+    (tmp_path / "old.log").write_bytes(b"".join(lines[:half]))
+    (tmp_path / "new.log").write_bytes(b"".join(lines[half:]))
+    orders = (["old.log", "new.log"], ["new.log", "old.log"])
+    found = [read_run([str(tmp_path / name) for name in order]).steps["step"].to_list() for order in orders]
+    assert found[0] == found[1] == sorted(found[0])

@@ -156,3 +156,12 @@ def test_the_page_of_a_chart_loads_nothing_from_a_network(tmp_path):
     assert re.search(r"<script[^>]*\ssrc\s*=", page) is None
     assert re.search(r"import\s*\(?[\"']https?:|@import", page) is None
     assert "vegaEmbed" in page, "the program that draws must be in the page"
+
+
+def test_no_text_of_a_log_ends_the_script_of_a_page(tmp_path):
+    hostile = "a</script><script>alert(1)</script>"
+    named = chart().properties(title=hostile)
+    write_charts({"x": named}, tmp_path)
+    page = (tmp_path / "x.html").read_text()
+    assert "</script><script>alert" not in page
+    assert "a\\u003c/script>\\u003cscript>alert(1)" in page
