@@ -78,7 +78,7 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
         _row("steady", steady),
         _row("delivered", _over(delivered, float(delivered["time_ms"].sum()), int(delivered["useful"].sum()))),
         _row("all steps", _over(everything, float(everything["time_ms"].sum()), useful)),
-        _row("all-in", _over(everything, wall_ms, useful, interval=False)),
+        _row("all-in", _all_in(everything, wall_ms, useful)),
     ]
     frame = pl.DataFrame(
         rows, schema_overrides={c.name: c.dtype for c in RATE_COLUMNS if c.name != "run"}, infer_schema_length=None
@@ -95,6 +95,17 @@ def _over(rows: pl.DataFrame, time_ms: float | None, useful: int, interval: bool
     known = {name: value / time_ms for name, value in work.items() if rows[name].is_not_null().any()}
     bounds = block_interval(_matrix(rows, "time_ms", "useful"), _ratio) if interval else None
     return {"step_time_ms": time_ms / useful, "interval": bounds, "steps": useful, **known}
+
+
+def _all_in(rows: pl.DataFrame, wall_ms: float | None, useful: int) -> dict[str, Any]:
+    """Rates over the clock. Its interval is that of the step lines, with what lies outside them taken as it was."""
+    in_lines = float(rows["time_ms"].sum())
+    figures = _over(rows, wall_ms, useful, interval=False)
+    bounds = _over(rows, in_lines, useful).get("interval")
+    if wall_ms and bounds:
+        outside = (wall_ms - in_lines) / useful
+        figures["interval"] = (bounds[0] + outside, bounds[1] + outside)
+    return figures
 
 
 def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:

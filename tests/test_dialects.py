@@ -197,3 +197,45 @@ def test_second_row_is_left_where_the_correction_does_not_fit(parse, text):
     parsed = parse(text)
     assert times(parsed) == parsed.steps["elapsed_time_per_iteration_ms"].to_list()
     assert interpret(parsed).notes == ()
+
+
+def stamped(*rows: tuple[str, str]) -> str:
+    """A line that training starts at 08:00:00, and step lines with the stamps and losses given."""
+    lines = ["[before the start of training step] datetime: 2026-03-01 08:00:00 "]
+    for step, (clock, loss) in enumerate(rows, 1):
+        text = megatron_line(step, pairs={"lm loss": loss, "elapsed time per iteration (ms)": "5000.0"})
+        lines.append(f" [2026-03-01 {clock}]{text}")
+    return "\n".join(lines) + "\n"
+
+
+def test_stamps_in_utc_are_brought_to_local_time(parse):
+    """Eight hours behind the lines around them, as on a machine in Shanghai."""
+    found = interpret(parse(stamped(("00:00:05", "2.0"), ("00:00:10", "2.0"))))
+    assert [t.hour for t in found.steps["timestamp"]] == [8, 8]
+    assert any("-8 h" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("clock", ["08:00:05", "08:40:05"], ids=["local", "a long first step"])
+def test_stamps_in_local_time_are_left_alone(parse, clock):
+    found = interpret(parse(stamped((clock, "2.0"), ("08:50:00", "2.0"))))
+    assert found.steps["timestamp"][0].strftime("%H:%M:%S") == clock
+    assert not any("UTC" in note for note in found.notes)
+
+
+def test_a_loss_that_vanishes_is_told(parse):
+    found = interpret(parse(stamped(("08:00:05", "2.0"), ("08:00:10", None), ("08:00:15", "2.0"))))
+    assert any(note.startswith("1 rows print no loss though no update was skipped (line 3)") for note in found.notes)
+
+
+def test_a_log_that_prints_every_loss_says_nothing_of_it(parse):
+    assert interpret(parse(stamped(("08:00:05", "2.0"), ("08:00:10", "2.0")))).notes == ()
+
+
+def test_dialect_given_by_hand_wins(parse):
+    found = interpret(parse(log()), "megatron-lm-2.0-to-23.06")
+    assert (found.framework.name, found.framework.evidence) == ("Megatron-LM", "--dialect")
+    assert found.time_holds_pauses
+
+
+def test_every_dialect_has_a_key_of_its_own():
+    assert len({dialect.key for dialect in DIALECTS}) == len(DIALECTS)

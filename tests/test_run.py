@@ -183,3 +183,35 @@ def test_an_empty_frame_is_analyzed_without_a_crash():
     result = run(GOLDEN, step_time_ms=[])
     assert result.steps.is_empty()
     assert result.value("elapsed_time_per_iteration_ms", "n") == 0
+
+
+LOGGED = "logged_samples_per_second_per_device"
+
+
+def test_samples_per_second_that_counts_every_device_is_told():
+    """256 samples / 10 s / 8 devices = 3.2; the log says 25.6, eight times that, and tensor parallel is 8."""
+    result = run(GOLDEN | {"tensor_model_parallel_size": 8}, **{LOGGED: [25.6] * 4})
+    (text,) = said(result, "samples/s as the log prints it is 8 times")
+    assert "counts every device as data parallel" in text
+
+
+def test_samples_per_second_a_thousand_times_too_small_is_told():
+    result = run(GOLDEN, logged_samples_per_second=[0.0256] * 4)
+    (text,) = said(result, "samples/s as the log prints it is 0.001 times")
+    assert "seconds taken for milliseconds" in text
+
+
+def test_samples_per_second_that_agrees_is_not_told():
+    assert said(run(GOLDEN, **{LOGGED: [3.2] * 4}), "samples/s as the log") == []
+
+
+def test_files_at_another_pace_are_told():
+    result = run(
+        GOLDEN,
+        step_time_ms=[10_000.0] * 3 + [20_000.0] * 2,
+        source=["a.log"] * 3 + ["b.log"] * 2,
+        step=[1, 2, 3, 2, 3],
+    )
+    (text,) = said(result, "at another pace")
+    assert text.startswith("b.log ")
+    assert "--each" in text
