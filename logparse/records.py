@@ -19,6 +19,7 @@ def decode_records(lines: pl.DataFrame, steps: pl.DataFrame, fmt: LogFormat) -> 
         rows = [_decode(lines, record) for record in fmt.records if record.frame == name]
         frame = conform(pl.concat(rows, how="diagonal_relaxed") if rows else _EMPTY, columns)
         frames[name] = frame.sort("source", "line_number", maintain_order=True)
+    frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])
     timers, events = frames["timers"], frames["events"]
     frames["timers"] = timers.with_columns(step=_last_step(timers, steps))
     saves = pl.col("kind").is_in(["save starts", "save ends"])
@@ -47,6 +48,15 @@ def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
     whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] != FLOAT]
     fixed = [pl.lit(value).alias(name) for name, value in record.fixed.items()]
     return found.with_columns(*scaled, *whole, *fixed).drop("text")
+
+
+def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:
+    """Memory that MindSpeed-LLM's FSDP2 backend prints on the step line: the most over all ranks."""
+    allocated, reserved = pl.col("max_memory_allocated_bytes"), pl.col("max_memory_reserved_bytes")
+    rows = steps.filter(allocated.is_not_null() | reserved.is_not_null()).with_columns(
+        kind=pl.lit("measured"), max_allocated_bytes=allocated, max_reserved_bytes=reserved
+    )
+    return conform(rows, RECORD_COLUMNS["memory"])
 
 
 def clock(text: pl.Expr) -> pl.Expr:

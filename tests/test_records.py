@@ -112,3 +112,12 @@ def test_a_step_line_of_another_file_is_not_the_one_before():
 )
 def test_the_clock_of_a_line_is_its_last_stamp(text, expected):
     assert pl.DataFrame({"text": [text]}).select(clock(pl.col("text"))).item() == expected
+
+
+def test_memory_on_the_step_line_is_memory_too():
+    """MindSpeed-LLM's FSDP2 backend prints it in GiB: 19.5 GiB is 19.5 x 1024 MiB."""
+    line = megatron_line(7, pairs={"max_memory_allocated(GB)": "19.5", "max_memory_reserved(GB)": "20.0"})
+    (row,) = decode(line)["memory"].to_dicts()
+    assert (row["kind"], row["step"]) == ("measured", 7)
+    assert row["max_allocated_bytes"] == 19.5 * 1024 * MIB
+    assert row["max_reserved_bytes"] == 20.0 * 1024 * MIB
