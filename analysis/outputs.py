@@ -38,12 +38,28 @@ def prepare_folder(folder: Path) -> None:
         raise InputError(reason, remedy="give another folder with -o") from error
 
 
+CHART_NAMES = (
+    "loss",
+    "time_per_iteration",
+    "tokens_per_second_per_device",
+    "tflops_per_second_per_device",
+    "mfu",
+)
+CHART_ENDINGS = (".json", ".svg", ".png", ".html")
+
+
 def clear_stale(folder: Path, outputs: Iterable[str], written: Iterable[Path]) -> None:
-    """Delete those of ``outputs`` (files, or folders of files) that an earlier run left and this one did not write."""
+    """Delete those of ``outputs`` that an earlier run left and this one did not write.
+
+    In the folder of charts only files named as charts are; other files are the user's, and links are not followed.
+    """
     kept = set(written)
     for path in (folder / name for name in outputs):
-        for file in [path] if path.is_file() else path.rglob("*"):
-            if file.is_file() and file not in kept:
+        if path.is_symlink():
+            continue
+        charts = (p for p in path.glob("*") if p.suffix in CHART_ENDINGS and p.stem in CHART_NAMES)
+        for file in charts if path.is_dir() else [path]:
+            if file.is_file() and not file.is_symlink() and file not in kept:
                 file.unlink()
 
 

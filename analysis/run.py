@@ -27,6 +27,8 @@ from logparse.schema import STEP_COLUMNS, conform, flag_of
 
 # Relative difference that the rounding of printed samples/s can make.
 SAMPLES_AGREE = 0.05
+# Above this share of the clock useful steps cannot be; the rest is rounding of stamps.
+MOST_GOODPUT = 1.02
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
 
@@ -158,6 +160,9 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
         yield Note("warning", f"{text}; pass --formula megatron")
     yield from _printed_samples(result, context)
     yield from _strangers(result.steps)
+    if result.goodput is not None and result.goodput > MOST_GOODPUT:
+        text = f"useful steps at the steady pace are {result.goodput:.0%} of the clock: ranks or runs are mixed, "
+        yield Note("warning", text + "or stamps are wrong; do not trust all-in and the account")
     batches = result.steps.filter("counted")["global_batch_size"].drop_nulls().n_unique()
     if batches > 1:
         text = f"{batches} batch sizes among the rows that count: the median time is of mixed steps, rates are per row"

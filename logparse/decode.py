@@ -6,6 +6,7 @@ looked like a step line. What the numbers mean is decided in ``dialects`` and ``
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -146,12 +147,10 @@ _EMPTY = pl.DataFrame(schema={"line_number": pl.Int64, "text": pl.String, "compl
 
 def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
     """A name for each run, after its first argument without endings; a number tells apart those that are alike."""
-    plain = [_plain_name(arguments[0]) for arguments in runs]
-    seen: dict[str, int] = {}
-    names = []
-    for name in plain:
-        seen[name] = seen.get(name, 0) + 1
-        names.append(name if plain.count(name) == 1 else f"{name}-{seen[name]}")
+    names: list[str] = []
+    for plain in (_plain_name(arguments[0]) for arguments in runs):
+        numbered = (f"{plain}-{n}" for n in itertools.count(2))
+        names.append(plain if plain not in names else next(name for name in numbered if name not in names))
     return names
 
 

@@ -261,7 +261,6 @@ BATCH = {
         24,
         None,
     ),
-    "per batch times devices": ("global_batch_size = per_batch_size * device_num = 64 * 4 = 256", 256, 4),
     "per batch times data parallel": ("global_batch_size = per_batch_size * data_parallel = 64 * 4 = 256", 256, None),
     "per card, result last": ("global_batch_size = batch_size_per_card * device_num = 4 * 8 = 32", 32, 8),
     "per card, result first": (
@@ -325,6 +324,14 @@ def test_printed_config_gives_nested_names(read):
 )
 def test_first_name_of_a_nested_config_is_read_too(read, name, value):
     assert read(CONFIG, MINDFORMERS)[name] == value
+
+
+def test_a_product_over_all_devices_gives_the_batch_of_one_rank_only(read):
+    """MindFormers to 1.3.2 multiplies by tensor and pipeline parallel size too; 64 per data-parallel rank is right."""
+    text = "x - INFO - global_batch_size = per_batch_size * device_num = 64 * 4 = 256\n"
+    settings = read(text, MINDFORMERS)
+    assert settings["batch:per_batch_size"] == "64"
+    assert "batch:global_batch_size" not in settings
 
 
 JSON_CONFIG = """\

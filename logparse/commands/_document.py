@@ -48,7 +48,7 @@ def _run(result: RunResult) -> dict[str, Any]:
         },
         "metrics": {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()},
         "rates": {row.pop("rate"): _metric(row) for row in analysis.rates.drop("run").to_dicts()},
-        "goodput": analysis.goodput,
+        **_metric({"goodput": analysis.goodput}),
         "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
         "starts": len(analysis.segments),
         "lost_steps": int(analysis.segments["lost_steps"].sum()),

@@ -92,13 +92,12 @@ def _rates_table(result: RunResult) -> Table:
     for heading in ("ms/step", "95 % interval", "tokens/s/p", "TFLOP/s/p", "MFU %", "HFU %", "steps"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in result.analysis.rates.iter_rows(named=True):
-        tflops = row["tflops_per_second_per_device"] or row["logged_tflops_per_second_per_device"]
         table.add_row(
             row["rate"],
             _number(row["step_time_ms"], 1.0, 1),
             _interval(row["step_time_low_ms"], row["step_time_high_ms"]),
             _number(row["tokens_per_second_per_device"], 1.0, 1),
-            _number(tflops, 1.0, 2),
+            _number(row["tflops_per_second_per_device"], 1.0, 2),
             _number(row["mfu"], 100.0, 2),
             _number(row["hfu"], 100.0, 2),
             f"{row['steps']:,}",

@@ -67,7 +67,13 @@ SENTENCES = (
     # The result stands first from 1.0 on, last before.
     Sentence("batch", "batch_size = ", r"\bbatch_size = [a-z_ *]+= \d+(?: \* \d+)+ = (?P<global_batch_size>\d+)"),
     Sentence("batch", "batch_size = ", r"global_batch_size = [a-z_ *]+= (?P<global_batch_size>\d+) = \d+ \*"),
-    Sentence("batch", "batch_size = ", r"global_batch_size = [a-z_ *]+= \d+(?: \* \d+)+ = (?P<global_batch_size>\d+)"),
+    Sentence(
+        "batch",
+        "batch_size = ",
+        r"global_batch_size = (?!per_batch_size \* device_num)[a-z_ *]+= \d+(?: \* \d+)+ = (?P<global_batch_size>\d+)",
+    ),
+    # To 1.3.2 the product takes every device for data parallel; the batch of one data-parallel rank is right.
+    Sentence("batch", "* device_num", r"per_batch_size \* device_num = (?P<per_batch_size>\d+) \* \d+ = \d+"),
     Sentence("batch", "* device_num", r"\* device_num[a-z_ *]* = \d+ = \d+ \* (?P<device_num>\d+)"),
     Sentence("batch", "* device_num", r"\* device_num = \d+ \* (?P<device_num>\d+) = \d+"),
     Sentence("batch", "Calculate global_batch_size", r"Calculate global_batch_size=(?P<global_batch_size>\d+)"),
@@ -102,6 +108,7 @@ NAMES = (
     Name("world_size", "world:world_size"),
     Name("world_size", "batch:device_num"),
     Name("world_size", "config:device_num"),
+    Name("batch_size_per_model_replica", "batch:per_batch_size"),
     Name("global_batch_size", "batch:global_batch_size"),
     Name("global_batch_size", "config:runner_config.global_batch_size"),
     Name("global_batch_size", "config:training.global_batch_size"),
