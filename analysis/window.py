@@ -30,14 +30,6 @@ SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
 STALL_SHARE, STALL_SIGMAS, NEIGHBOURS = 0.25, 6.0, 51
 ROBUST = 1.4826  # median absolute deviation to standard deviation of a normal distribution
 
-WARM_UP_RULE = (
-    f"the first row of each start, and those after it that take over {SETTLED_WITHIN - 1:.0%} longer "
-    f"than the median of the {ROWS_BEHIND} rows from it on"
-)
-STALL_RULE = (
-    f"over {STALL_SHARE:.0%} and {STALL_SIGMAS:g} robust standard deviations slower than the {NEIGHBOURS} rows around"
-)
-
 
 @dataclass(frozen=True)
 class WindowOptions:
