@@ -1,0 +1,52 @@
+"""Words for people, in the language they read.
+
+A message is written in English where it is said, and the English text is its key: ``languages/zh.toml`` maps it to
+Chinese. A message that a catalogue lacks is shown in English; a test sees to it that none is lacking.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping
+from contextvars import ContextVar
+from importlib.resources import files
+
+LANGUAGES = ("en", "zh")
+
+_language: ContextVar[str] = ContextVar("language", default="en")
+
+
+def tr(message: str, /, **values: object) -> str:
+    """``message`` in the language in use, its ``{name}`` fields filled from ``values`` as by str.format."""
+    found = _catalogue(_language.get()).get(message, message)
+    return found.format(**values) if values else found
+
+
+def msg(message: str) -> str:
+    """Mark a message that is kept as data in English and goes through ``tr`` where it is shown."""
+    return message
+
+
+def use_language(language: str) -> None:
+    """Speak ``language``, one of LANGUAGES, from here on."""
+    _language.set(language)
+
+
+def current_language() -> str:
+    """The language in use."""
+    return _language.get()
+
+
+def language_of_locale(environment: Mapping[str, str]) -> str:
+    """The language that the locale variables ask for, in POSIX' order; English where they ask for one we lack."""
+    asked = next((environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), "")
+    return next((language for language in LANGUAGES if asked.lower().startswith(language)), "en")
+
+
+@functools.cache
+def _catalogue(language: str) -> dict[str, str]:
+    if language == "en":
+        return {}
+    text = (files("logparse") / "languages" / f"{language}.toml").read_text(encoding="utf-8")
+    return {key: str(value) for key, value in tomllib.loads(text).items()}
