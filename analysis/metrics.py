@@ -6,6 +6,7 @@ TFLOP/s/p, MFU and HFU on every row, null where an input is unknown, with one se
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -19,7 +20,10 @@ from logparse.run_context import RunContext
 
 @dataclass(frozen=True)
 class Computation:
-    """What the rates are computed with. ``recompute`` None is unknown; ``recompute_factor`` is AscendSpeed's c."""
+    """What the rates are computed with. ``recompute`` None is unknown; ``recompute_factor`` is AscendSpeed's c.
+
+    ``overrules`` names what the user gave of the batch and the sequence length: it stands against the rows' own.
+    """
 
     formula: Formula
     shape: ModelShape
@@ -27,6 +31,8 @@ class Computation:
     world_size: int | None
     recompute: Recompute | None
     peak: DevicePeak | None
+    global_batch_size: int | None = None
+    overrules: frozenset[str] = frozenset()
 
     @property
     def recompute_factor(self) -> Literal[3, 4]:
@@ -55,17 +61,63 @@ def plan_computation(context: RunContext, formula: Formula, peak: DevicePeak | N
         world_size=context.get("world_size"),
         recompute=cast("Recompute | None", context.get("recompute")),
         peak=peak,
+        global_batch_size=context.get("global_batch_size"),
+        overrules=context.given & {"global_batch_size", "seq_length"},
     )
 
 
-def fill_batch(steps: pl.DataFrame, how: Computation, global_batch_size: int | None) -> pl.DataFrame:
+@dataclass(frozen=True)
+class Later:
+    """The computation from ``line_number`` of ``source`` on, where a later start printed other settings."""
+
+    source: str
+    line_number: int
+    how: Computation
+
+
+def by_settings(
+    steps: pl.DataFrame,
+    how: Computation,
+    later: Sequence[Later],
+    compute: Callable[[pl.DataFrame, Computation], pl.DataFrame],
+) -> pl.DataFrame:
+    """Apply ``compute`` to the rows of each computation; the order of the rows stays."""
+    if not later:
+        return compute(steps, how)
+    at = _numbered(steps.with_row_index("at"), later)
+    groups = at.partition_by("which", as_dict=True)
+    hows = [how, *(x.how for x in later)]
+    parts = [compute(rows.drop("which"), hows[int(key[0])]) for key, rows in groups.items()]
+    return pl.concat(parts).sort("at").drop("at")
+
+
+def before_changes(steps: pl.DataFrame, later: Sequence[Later]) -> pl.DataFrame:
+    """The rows for which the settings of the first start hold."""
+    return _numbered(steps, later).filter(pl.col("which") == 0).drop("which") if later else steps
+
+
+def _numbered(steps: pl.DataFrame, later: Sequence[Later]) -> pl.DataFrame:
+    """Add ``which``: the number of the row's computation in ``later``, counted from 1; 0 is the first start's."""
+    schema = {"source": pl.String, "begin": pl.Int64, "which": pl.Int64}
+    begins = pl.DataFrame([(x.source, x.line_number, i + 1) for i, x in enumerate(later)], schema, orient="row")
+    joined = steps.join_asof(
+        begins.sort("begin"), left_on="line_number", right_on="begin", by="source", check_sortedness=False
+    )
+    return joined.drop("begin").with_columns(pl.col("which").fill_null(0))
+
+
+def fill_batch(steps: pl.DataFrame, how: Computation) -> pl.DataFrame:
     """Fill batch and sequence length of rows whose line does not print them.
 
-    A row's own win: they change while the batch ramps up or under a curriculum.
+    A row's own win over settings, because they change while the batch ramps up or under a curriculum; what the user
+    gave wins over both.
     """
+    known = {"global_batch_size": how.global_batch_size, "seq_length": how.seq_length}
     return steps.with_columns(
-        pl.col("global_batch_size").fill_null(pl.lit(global_batch_size, pl.Int64)),
-        pl.col("seq_length").fill_null(pl.lit(how.seq_length, pl.Int64)),
+        pl.lit(value, pl.Int64).alias(name)
+        if name in how.overrules
+        else pl.col(name).fill_null(pl.lit(value, pl.Int64))
+        for name, value in known.items()
     )
 
 

@@ -6,16 +6,19 @@ Comes in: decoded steps and the run's context. Goes out: an Analysis. Nothing is
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import polars as pl
 
 from analysis.account import USEFUL, account_time, wall_clock
+from analysis.batches import describe_batches, mean_batch
+from analysis.copies import describe_copies, of_one_clock
+from analysis.damage import describe_damage
 from analysis.devices import DevicePeak
 from analysis.flops import Formula
-from analysis.metrics import Computation, compute_metrics, fill_batch, plan_computation
+from analysis.metrics import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.pauses import find_pauses
 from analysis.rates import name_rates
 from analysis.segments import list_segments, number_starts, trace_starts
@@ -69,14 +72,21 @@ def analyze_steps(
     formula: Formula,
     peak: DevicePeak | None,
     window: WindowOptions = DEFAULT_WINDOW,
+    later: Sequence[Later] = (),
 ) -> Analysis:
-    """Compute everything that follows from ``steps``, the lines beside them and ``context``."""
+    """Compute everything that follows from ``steps``, the lines beside them and ``context``.
+
+    ``later`` holds for the rows of starts that printed other settings.
+    """
     how = plan_computation(context, formula, peak)
-    events, pauses = records["events"], find_pauses(records)
-    traced = trace_starts(number_starts(steps, starts), events, context.get("log_interval"))
-    filled = fill_batch(traced, how, context.get("global_batch_size"))
+    numbered = number_starts(steps, starts)
+    events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
+    traced = trace_starts(numbered, events, context.get("log_interval"))
+    filled = by_settings(traced, how, later, fill_batch)
     marked = mark_window(filled, pauses, window)
-    computed = conform(compute_metrics(marked, how), STEP_COLUMNS)
+    # The rates of a row follow the mean batch; the column says what was printed.
+    rated = by_settings(marked.with_columns(global_batch_size=mean_batch()), how, later, compute_metrics)
+    computed = conform(rated.with_columns(marked["global_batch_size"]), STEP_COLUMNS)
     account = account_time(computed, events, pauses)
     result = Analysis(
         steps=computed,
@@ -90,7 +100,20 @@ def analyze_steps(
         notes=(),
     )
     found = (Note("info", text) for text in describe_pace(computed, pauses))
-    return replace(result, notes=(*_missing(result, context), *_surprises(result, context), *found))
+    odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
+    warned = (*(Note("warning", text) for text in odd), *_overruled(steps, how, context))
+    told = (*warned, *_missing(result, context), *_surprises(result, context), *found)
+    return replace(result, notes=told)
+
+
+def _overruled(steps: pl.DataFrame, how: Computation, context: RunContext) -> Iterator[Note]:
+    """Where the step lines print another batch or sequence length than the user gave."""
+    for name in sorted(how.overrules):
+        printed = steps[name].drop_nulls().unique().sort().to_list()
+        if printed and printed != [context.get(name)]:
+            values = " to ".join(str(value) for value in dict.fromkeys((printed[0], printed[-1])))
+            text = f"{name} {context.get(name)} ({context.origin(name)}) is used; the step lines print {values}"
+            yield Note("warning", text)
 
 
 def _share(account: pl.DataFrame, part: str) -> float | None:

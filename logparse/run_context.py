@@ -17,19 +17,22 @@ import regex
 
 from logparse.derivations import Fact, broken_identities, derive
 from logparse.formats._base import LogFormat
+from logparse.printings import Row, first_printed, list_printings
 from logparse.schema import QUANTITY, Quantity
 
-__all__ = ["Fact", "RunContext", "build_context", "read_value"]
+__all__ = ["Change", "Fact", "RunContext", "build_changes", "build_context", "read_value"]
 
 NOTHING = ("None", "null", "")
+NO_PLACES = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """Facts by quantity name, and the notes on what contradicts what."""
+    """Facts by quantity name, the notes on what contradicts what, and the names of what the user gave."""
 
     facts: Mapping[str, Fact] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    given: frozenset[str] = frozenset()
 
     def get(self, name: str) -> Any:
         """The value of a quantity; None where it is unknown."""
@@ -46,28 +49,77 @@ class RunContext:
         return {name: fact.value for name, fact in self.facts.items()}
 
 
+@dataclass(frozen=True)
+class Change:
+    """From ``line_number`` of ``source`` on, where a later start printed other settings, ``context`` holds."""
+
+    source: str
+    line_number: int
+    context: RunContext
+
+
 def build_context(
     settings: pl.DataFrame,
     fmt: LogFormat,
     given: Sequence[Mapping[str, Fact]] = (),
     several: bool = False,
     lines: Mapping[str, Fact] | None = None,
+    places: pl.DataFrame = NO_PLACES,
 ) -> RunContext:
     """Put together what ``given`` (strongest first) and the log's ``settings`` say, and derive the rest.
 
     ``several``: the run has several files, so an origin names its file. ``lines`` are facts that the step lines print;
-    they stand in where no setting does.
+    they stand in where no setting does. ``places`` (source, line_number) are the step lines: the settings of the first
+    start count, see ``build_changes`` for the others.
     Raises UsageError where quantities given by the user contradict each other.
     """
-    log, notes = _facts_of_log(settings, fmt, several)
+    log = _facts_of_log(first_printed(list_printings(settings, places)), fmt, several)
+    notes = [] if len(places) else _changed(settings)
     facts: dict[str, Fact] = {}
     for layer in (*given, log):
         notes += _overridden(facts, layer)
         facts = {**layer, **facts}
-    facts = {**(lines or {}), **facts}
-    derived = derive(facts)
-    notes += broken_identities(derived, [name for layer in given for name in layer])
-    return RunContext({n: derived[n] for n in QUANTITY if n in derived}, tuple(notes))
+    derived = derive({**(lines or {}), **facts})
+    names = frozenset(name for layer in given for name in layer)
+    notes += broken_identities(derived, sorted(names))
+    return _context(derived, notes, names)
+
+
+def build_changes(
+    base: RunContext, settings: pl.DataFrame, fmt: LogFormat, several: bool, places: pl.DataFrame
+) -> list[Change]:
+    """The contexts of later starts whose printed settings differ from those in force before; the user's stay."""
+    given = {name: base.facts[name] for name in base.given}
+    changes: list[Change] = []
+    before: dict[str, RunContext] = {}
+    for printing in list_printings(settings, places):
+        if printing.line_number is None:
+            continue
+        was = before.get(printing.source, base)
+        log = _facts_of_log(_steady(printing.rows), fmt, several)
+        facts = {n: f for n, f in was.facts.items() if not f.origin.startswith("derived")} | log | given
+        now = _context(derive(facts), [], base.given)
+        now = RunContext(now.facts, tuple(_differences(was, now)), base.given)
+        if now.notes:
+            changes.append(Change(printing.source, printing.line_number, now))
+            before[printing.source] = now
+    return changes
+
+
+def _context(facts: Mapping[str, Fact], notes: Sequence[str], given: frozenset[str]) -> RunContext:
+    return RunContext({n: facts[n] for n in QUANTITY if n in facts}, tuple(notes), given)
+
+
+def _steady(rows: Mapping[str, Row]) -> dict[str, Row]:
+    """Without the count of micro-batches, which is printed at every step of a growing batch."""
+    return {key: row for key, row in rows.items() if row["kind"] != "microbatches"}
+
+
+def _differences(was: RunContext, now: RunContext) -> Iterator[str]:
+    for name, fact in now.facts.items():
+        old = was.facts.get(name)
+        if old and old.value != fact.value:
+            yield f"{name} is {old.value} ({old.origin}), then {fact.value} ({fact.origin}): each start has its own"
 
 
 def read_value(quantity: Quantity, text: str) -> Any:
@@ -92,9 +144,8 @@ def read_value(quantity: Quantity, text: str) -> Any:
     return int(value)
 
 
-def _facts_of_log(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> tuple[dict[str, Fact], list[str]]:
+def _facts_of_log(printed: Mapping[str, Row], fmt: LogFormat, several: bool) -> dict[str, Fact]:
     """For each quantity the first name or choice of the format that applies."""
-    printed, notes = _first_and_changed(settings)
     facts: dict[str, Fact] = {}
     for name in fmt.names:
         if name.quantity not in facts and name.setting in printed and _holds(name.when, printed):
@@ -106,24 +157,19 @@ def _facts_of_log(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> tupl
             setting = next(iter(choice.when))
             origin = f"{_where(printed[setting], several)}: {setting.split(':')[1]} {printed[setting]['value']}"
             facts[choice.quantity] = Fact(read_value(QUANTITY[choice.quantity], choice.value), origin)
-    return facts, notes
+    return facts
 
 
-def _first_and_changed(settings: pl.DataFrame) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The first printing of each setting, and a note where a later start of the same log changed it."""
-    printed: dict[str, dict[str, Any]] = {}
-    changed: dict[str, dict[str, Any]] = {}
+def _changed(settings: pl.DataFrame) -> list[str]:
+    """A note for each quantity of which one file has several values and no step line tells which counts."""
+    notes: dict[str, str] = {}
+    first: dict[tuple[str, str], Row] = {}
     for row in settings.iter_rows(named=True):
-        key = f"{row['kind']}:{row['name']}"
-        first = printed.setdefault(key, row)
-        if row["value"] != first["value"] and row["name"] in QUANTITY and row["kind"] != "microbatches":
-            changed.setdefault(key, row)
-    notes = [
-        f"{row['name']} is {printed[key]['value']} on line {printed[key]['line_number']} and {row['value']} on line "
-        f"{row['line_number']}; the first is used for the whole run"
-        for key, row in changed.items()
-    ]
-    return printed, notes
+        old = first.setdefault((row["kind"], row["name"]), row)
+        if row["value"] != old["value"] and row["name"] in QUANTITY and row["kind"] != "microbatches":
+            text = f"{row['name']} is {old['value']} on line {old['line_number']} and {row['value']} on line "
+            notes.setdefault(row["name"], f"{text}{row['line_number']}; the first is used for the whole run")
+    return list(notes.values())
 
 
 def _holds(when: Mapping[str, str], printed: Mapping[str, Mapping[str, Any]]) -> bool:

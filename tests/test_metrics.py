@@ -38,7 +38,7 @@ def compute(
     """Rates of rows made of ``columns``; one row of 10 s unless they say otherwise."""
     how = plan_computation(known(facts), find_formula(formula), peak)
     steps = conform(pl.DataFrame({"step_time_ms": [10_000.0]} | columns, strict=False), STEP_COLUMNS)
-    return compute_metrics(fill_batch(steps, how, facts.get("global_batch_size")), how)
+    return compute_metrics(fill_batch(steps, how), how)
 
 
 def one(facts: dict[str, object], formula: str = "ascendspeed", peak: DevicePeak | None = PEAK) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import Any
 from logparse.commands._given import facts_of_flags, facts_of_model, read_config
 from logparse.decode import ParsedLog, read_run
 from logparse.dialects import Interpretation, interpret
-from logparse.run_context import Fact, RunContext, build_context
+from logparse.run_context import Change, Fact, RunContext, build_changes, build_context
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Loaded:
     log: ParsedLog
     meaning: Interpretation
     context: RunContext
+    changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,9 @@ def load(
     """Read ``logs`` as one run."""
     log = read_run(logs, log_format, strict, name)
     several = len(log.sources) > 1
-    context = build_context(log.settings, log.format, given.layers, several, _facts_of_lines(log))
-    return Loaded(log, interpret(log, dialect), context)
+    context = build_context(log.settings, log.format, given.layers, several, _facts_of_lines(log), log.steps)
+    changes = build_changes(context, log.settings, log.format, several, log.steps)
+    return Loaded(log, interpret(log, dialect), context, tuple(changes))
 
 
 def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:

@@ -10,6 +10,7 @@ import typer
 
 from analysis.flops import Formula, find_formula
 from analysis.identify import identify
+from analysis.metrics import Later, before_changes, plan_computation
 from analysis.outputs import check_folder, clear_stale, prepare_folder, write_charts, write_parquet
 from analysis.peak import resolve_peak
 from analysis.run import Note, analyze_steps
@@ -19,6 +20,7 @@ from logparse.commands._given import with_quantity_flags
 from logparse.commands._load import Loaded, gather, load
 from logparse.commands._terminal import print_results
 from logparse.decode import run_names
+from logparse.run_context import Change
 from logparse.schema import RECORD_COLUMNS
 
 if TYPE_CHECKING:
@@ -157,12 +159,20 @@ def _analyze(
     hw, peak_tflops, basis = peak_options
     window = WindowOptions(warmup, meaning.profiling_steps, meaning.time_holds_pauses, meaning.times_are_shared)
     peak, said = resolve_peak(hw, context.get("precision"), peak_tflops, basis)
-    result = analyze_steps(meaning.steps, log.starts, log.records, context, formula, peak, window)
-    found = identify(result.steps, context)
+    later = [_later(change, formula, peak_options) for change in run.changes]
+    result = analyze_steps(meaning.steps, log.starts, log.records, context, formula, peak, window, later)
+    found = identify(before_changes(result.steps, later), context)
     told = (*meaning.notes, *([found.sentence] if found.logged is not None else []))
-    warnings = (*log.notes, *context.notes, *said)
+    changed = dict.fromkeys(note for change in run.changes for note in change.context.notes)
+    warnings = (*log.notes, *context.notes, *changed, *said)
     notes = (*result.notes, *(Note("warning", t) for t in warnings), *(Note("info", t) for t in told))
     return RunResult(log, meaning.framework, context, result, notes)
+
+
+def _later(change: Change, formula: Formula, peak_options: tuple[str | None, float | None, str]) -> Later:
+    hw, peak_tflops, basis = peak_options
+    peak, _ = resolve_peak(hw, change.context.get("precision"), peak_tflops, basis)
+    return Later(change.source, change.line_number, plan_computation(change.context, formula, peak))
 
 
 def _write(results: list[RunResult], out: Path, charts: bool) -> None:

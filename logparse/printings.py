@@ -1,0 +1,78 @@
+"""Which settings were in force for which step lines: a run that starts again prints its settings again.
+
+Comes in: the settings frame and the places of the step lines. Goes out: one Printing for each stretch of step lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Printing:
+    """The settings in force from the step line ``line_number`` of ``source`` on, by ``kind:name``.
+
+    Without a line number no step line follows in that file, as in the file of a first rank that prints none.
+    """
+
+    source: str
+    line_number: int | None
+    rows: Mapping[str, Row]
+
+
+def list_printings(settings: pl.DataFrame, places: pl.DataFrame) -> list[Printing]:
+    """Group ``settings`` by the step line of ``places`` (source, line_number) that follows, in the order of the run.
+
+    Of several printings before one step line the last is in force: the starts before it failed. In a file without step
+    lines nothing tells which steps a printing is for, so the first is taken. What a later start prints replaces what an
+    earlier one of that file printed in the same kind of block; other kinds stay.
+    """
+    lines = places.select("source", following="line_number").sort("following")
+    ahead = settings.sort("line_number", maintain_order=True).join_asof(
+        lines, left_on="line_number", right_on="following", by="source", strategy="forward", check_sortedness=False
+    )
+    found: list[Printing] = []
+    for source in _in_order(ahead, places):
+        found += _of_source(ahead.filter(pl.col("source") == source), source)
+    return found
+
+
+def _in_order(settings: pl.DataFrame, places: pl.DataFrame) -> list[str]:
+    """Files without step lines first, then the others in the order in which their step lines follow each other."""
+    stepping = places["source"].unique(maintain_order=True).to_list()
+    printed = settings["source"].unique(maintain_order=True).to_list()
+    return [s for s in printed if s not in stepping] + [s for s in stepping if s in printed]
+
+
+def _of_source(settings: pl.DataFrame, source: str) -> Iterator[Printing]:
+    known: dict[str, Row] = {}
+    groups = settings.partition_by("following", maintain_order=True)
+    # After the last step line of a file that has some, nothing follows that the settings could be for.
+    stepping = settings["following"].is_not_null().any()
+    for group in groups:
+        following = group.item(0, "following")
+        if following is None and stepping:
+            continue
+        rows = list(group.iter_rows(named=True))
+        fresh = {_key(row): row for row in (rows if stepping else reversed(rows))}
+        kinds = {row["kind"] for row in rows}
+        known = {key: row for key, row in known.items() if row["kind"] not in kinds} | fresh
+        yield Printing(source, following, known)
+
+
+def _key(row: Row) -> str:
+    return f"{row['kind']}:{row['name']}"
+
+
+def first_printed(printings: list[Printing]) -> dict[str, Row]:
+    """Every setting as it was in force first."""
+    rows: dict[str, Row] = {}
+    for printing in printings:
+        rows = {**printing.rows, **rows}
+    return rows
