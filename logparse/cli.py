@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from logparse.errors import InputError, LogparseError
+from logparse.language import language_of_locale, tr, use_language
 
 
 def _check_packages() -> None:
@@ -46,6 +48,13 @@ def build_app() -> typer.Typer:
     from logparse.commands.hardware import hardware
     from logparse.commands.models import models
 
+    class Command(typer.core.TyperCommand):
+        """A command whose help is in the language in use."""
+
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            _translate(self)
+            super().format_help(ctx, formatter)
+
     app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
     @app.callback()
@@ -57,8 +66,15 @@ def build_app() -> typer.Typer:
         """Read the text log of a large-model training run and say what the run really achieved."""
 
     for command in (analyze, formulas, hardware, models):
-        app.command()(_to_the_end(command))
+        app.command(cls=Command)(_to_the_end(command))
     return app
+
+
+def _translate(command: Any) -> None:
+    command.help = tr(command.help)
+    for parameter in command.params:
+        if parameter.help:
+            parameter.help = tr(parameter.help)
 
 
 def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
@@ -87,6 +103,7 @@ def main() -> None:
     """Run the command line; the only place that catches LogparseError."""
     try:
         _check_packages()
+        use_language(language_of_locale(os.environ))
         build_app()()
     except LogparseError as error:
         print(f"logparse: {error}", file=sys.stderr)  # noqa: T201

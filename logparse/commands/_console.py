@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def make_console(stderr: bool = False) -> Console:
+def make_console(stderr: bool = False, no_color: bool = False) -> Console:
     """A Rich console that leaves a closed pipe to the caller; Rich itself would end the process with exit code 1."""
     from rich.console import Console
 
@@ -16,4 +16,4 @@ def make_console(stderr: bool = False) -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return QuietConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return QuietConsole(stderr=stderr, highlight=False, markup=False, emoji=False, no_color=no_color or None)

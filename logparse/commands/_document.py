@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from analysis.run import Analysis, Note
-from logparse.decode import ParsedLog
-from logparse.dialects import Framework
-from logparse.run_context import RunContext
+from logparse.commands._results import RunResult
 from logparse.schema import SCHEMA_VERSION
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """Everything known about one run, from its text to its numbers."""
-
-    log: ParsedLog
-    framework: Framework
-    context: RunContext
-    analysis: Analysis
-    notes: tuple[Note, ...]
 
 
 def document(results: list[RunResult]) -> dict[str, Any]:

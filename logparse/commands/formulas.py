@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from analysis.identify import Identification, ImpliedPeak, identify, implied_peak
+from logparse.commands import _options as options
 from logparse.commands._console import make_console
 from logparse.commands._given import with_quantity_flags
 from logparse.commands._load import gather, load
@@ -21,20 +21,16 @@ if TYPE_CHECKING:
 
 @with_quantity_flags
 def formulas(
-    logs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="LOG...", help="Files of one run: logs, folders, quoted globs, or -; compressed or not."
-        ),
-    ],
+    logs: options.Logs,
     given: dict[str, Any],
-    model: Annotated[
-        str | None, typer.Option("--model", help="Shape of a known model, for logs that do not print it.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="TOML file with any of these flags, such as: world_size = 8")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
+    model: options.Model = None,
+    config: options.Config = None,
+    log_format: options.LogFormat = None,
+    dialect: options.Dialect = None,
+    as_json: options.Json = False,
+    no_color: options.NoColor = False,
+    strict: options.Strict = False,
+    lang: options.Language = None,
 ) -> None:
     """Say by which formula the TFLOP/s of a log was printed, and what every other formula gives for the same run.
 
@@ -43,14 +39,14 @@ def formulas(
 
     Exit code 0 done, also where no formula fits, 2 wrong usage or unreadable input, 3 no step line found.
     """
-    run = load(logs, gather(given, model, config))
+    run = load(logs, gather(given, model, config), log_format, strict, dialect=dialect)
     log, context, steps = run.log, run.context, run.meaning.steps
     found, peak = identify(steps, context), implied_peak(steps)
     notes = (*log.notes, *context.notes)
     if as_json:
         typer.echo(json.dumps(_document(log.name, found, peak, notes), indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        _print(log.name, found, peak, notes)
+        _print(log.name, found, peak, notes, no_color)
 
 
 def _document(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[str, ...]) -> dict[str, Any]:
@@ -67,8 +63,8 @@ def _document(name: str, found: Identification, peak: ImpliedPeak | None, notes:
     }
 
 
-def _print(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[str, ...]) -> None:
-    console = make_console()
+def _print(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[str, ...], no_color: bool) -> None:
+    console = make_console(no_color=no_color)
     printed = "no TFLOP/s" if found.logged is None else f"{found.logged:g}"
     console.print(f"{name}: TFLOP/s per device at the row of median time, where the log prints {printed}", style="bold")
     console.print(_table(found))

@@ -1,0 +1,127 @@
+"""Options that several commands take, each written once: name, help and panel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.peak import BASES
+from logparse.language import LANGUAGES, use_language
+
+MODEL = "Model and device"
+OUTPUT = "Output"
+
+
+def _speak(language: str | None) -> str | None:
+    if language is not None:
+        if language not in LANGUAGES:
+            raise typer.BadParameter(f"{language!r} is not one of {', '.join(LANGUAGES)}")
+        use_language(language)
+    return language
+
+
+Logs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="LOG...",
+        help="Files of one run: logs, folders, quoted globs, or - for standard input; compressed or not.",
+    ),
+]
+Hardware = Annotated[
+    str | None,
+    typer.Option(
+        "--hw",
+        help="Device, such as 910b3 or h100: what MFU is measured against. See `logparse hardware`.",
+        rich_help_panel=MODEL,
+    ),
+]
+PeakTflops = Annotated[
+    float | None,
+    typer.Option("--peak-tflops", help="Peak of one device in TFLOP/s; wins over --hw.", rich_help_panel=MODEL),
+]
+PeakBasis = Annotated[
+    str | None,
+    typer.Option(
+        "--peak-basis",
+        metavar="|".join(BASES),
+        help="Peak of --hw: matrix (default; what a matrix product can reach) or headline (the vendor's sheet).",
+        rich_help_panel=MODEL,
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="Shape of a known model, such as llama2-7b, for logs that do not print it. See `logparse models`.",
+        rich_help_panel=MODEL,
+    ),
+]
+FormulaName = Annotated[
+    str | None,
+    typer.Option(
+        "--formula",
+        help="How FLOPs are counted: ascendspeed (default), megatron (the model as built), 6n, palm.",
+        rich_help_panel=MODEL,
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", help="TOML file with any of these flags, such as: world_size = 8", rich_help_panel=MODEL),
+]
+LogFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="Read the log as megatron, mindformers, mindformers-pynative or mindspore.",
+        rich_help_panel=MODEL,
+    ),
+]
+Dialect = Annotated[
+    str | None,
+    typer.Option("--dialect", help="Take the log as printed by this framework and version.", rich_help_panel=MODEL),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", help="Folder for report.html, Parquet tables and charts/.", rich_help_panel=OUTPUT),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of a table.", rich_help_panel=OUTPUT)
+]
+Markdown = Annotated[
+    bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.", rich_help_panel=OUTPUT)
+]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "-q", "--quiet", help="Print one line for each run, and nothing on standard error.", rich_help_panel=OUTPUT
+    ),
+]
+NoColor = Annotated[
+    bool, typer.Option("--no-color", help="Print without colours, as with NO_COLOR set.", rich_help_panel=OUTPUT)
+]
+Charts = Annotated[
+    bool,
+    typer.Option(
+        "--charts/--no-charts", help="Draw charts and report.html into the folder of -o.", rich_help_panel=OUTPUT
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files in the folder of -o.", rich_help_panel=OUTPUT)]
+Warmup = Annotated[
+    int | None,
+    typer.Option("--warmup", min=0, help="Rows of each start to leave out, instead of finding them from the data."),
+]
+Each = Annotated[bool, typer.Option("--each", help="Every LOG is a run of its own, not a part of one run.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at a torn step line or a value that cannot be read.")]
+Language = Annotated[
+    str | None,
+    typer.Option(
+        "--lang",
+        metavar="|".join(LANGUAGES),
+        callback=_speak,
+        is_eager=True,
+        help="Language of the output; by default that of the locale.",
+        rich_help_panel=OUTPUT,
+    ),
+]

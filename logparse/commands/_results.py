@@ -1,0 +1,65 @@
+"""From a log that was read to its numbers: what commands that analyse have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.devices import DevicePeak
+from analysis.flops import Formula
+from analysis.identify import Identification, identify
+from analysis.metrics import Later, before_changes, plan_computation
+from analysis.peak import resolve_peak
+from analysis.run import Analysis, Note, analyze_steps
+from analysis.window import WindowOptions
+from logparse.commands._load import Loaded
+from logparse.decode import ParsedLog
+from logparse.dialects import Framework
+from logparse.run_context import RunContext
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How the user wants a run computed; ``warmup`` None is found from the data."""
+
+    formula: Formula
+    hw: str | None = None
+    peak_tflops: float | None = None
+    peak_basis: str | None = None
+    warmup: int | None = None
+
+    def peak(self, context: RunContext) -> tuple[DevicePeak | None, tuple[str, ...]]:
+        """The peak to divide by, and what must be said of it."""
+        return resolve_peak(self.hw, context.get("precision"), self.peak_tflops, self.peak_basis)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Everything known about one run, from its text to its numbers."""
+
+    log: ParsedLog
+    framework: Framework
+    context: RunContext
+    analysis: Analysis
+    identified: Identification
+    notes: tuple[Note, ...]
+
+
+def analyze_run(run: Loaded, choices: Choices) -> RunResult:
+    """Compute what a run achieved. Raises UsageError for a device or a peak that cannot be used."""
+    log, meaning, context = run.log, run.meaning, run.context
+    peak, said = choices.peak(context)
+    window = WindowOptions(choices.warmup, meaning.profiling_steps, meaning.time_holds_pauses, meaning.times_are_shared)
+    later = [
+        Later(c.source, c.line_number, plan_computation(c.context, choices.formula, choices.peak(c.context)[0]))
+        for c in run.changes
+    ]
+    analysis = analyze_steps(
+        meaning.steps, log.starts, log.records, context, choices.formula, peak, window=window, later=later
+    )
+    found = identify(before_changes(analysis.steps, later), context)
+    changed = dict.fromkeys(note for change in run.changes for note in change.context.notes)
+    warnings = (*log.notes, *context.notes, *changed, *said)
+    told = (*meaning.notes, *([found.sentence] if found.logged is not None else []))
+    notes = (*analysis.notes, *(Note("warning", t) for t in warnings), *(Note("info", t) for t in told))
+    ordered = sorted(notes, key=lambda note: note.level != "warning")
+    return RunResult(log, meaning.framework, context, analysis, found, tuple(ordered))

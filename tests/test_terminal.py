@@ -1,0 +1,112 @@
+"""What people see: one screen, never a number cut, the same in Markdown, one line with --quiet."""
+
+import re
+
+import pytest
+from helpers import ROOT, megatron_line, run_logparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logparse.commands._markdown import markdown
+from logparse.commands._screen import Grid, Line
+from logparse.commands._terminal import BARS, sparkline
+
+LOG = str(ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log")
+RATES = re.compile(r"^(steady|delivered|all steps|all-in) +[0-9,.]+ .*", re.MULTILINE)
+
+
+def test_bars_stand_at_half_the_height_for_the_median_and_at_full_for_twice_it():
+    assert sparkline([10.0, 10.0, 20.0, 5.0, 90.0, 10.0, 10.0], 80) == "▄▄█▂█▄▄"
+
+
+def test_a_bar_that_stands_for_several_steps_shows_the_slowest():
+    assert sparkline([10.0] * 50 + [30.0] + [10.0] * 49, 10) == "▄▄▄▄▄█▄▄▄▄"
+
+
+@given(st.lists(st.floats(0, 1e12), min_size=1), st.integers(1, 200))
+def test_a_sparkline_fits_and_holds_nothing_but_bars(values, width):
+    drawn = sparkline(values, width)
+    assert len(drawn) == min(width, len(values))
+    assert set(drawn) <= set(BARS)
+
+
+@pytest.mark.parametrize("width", ["40", "60", "79", "80", "200"])
+def test_no_number_is_cut_at_any_width(width, tmp_path):
+    wide = run_logparse("analyze", LOG, "--hw", "910b", cwd=tmp_path, COLUMNS="200").stdout
+    narrow = run_logparse("analyze", LOG, "--hw", "910b", cwd=tmp_path, COLUMNS=width).stdout
+    assert "…" not in narrow
+    squeezed = [" ".join(found.group().split()) for found in RATES.finditer(narrow)]
+    assert squeezed == [" ".join(found.group().split()) for found in RATES.finditer(wide)]
+    assert len(squeezed) == 4
+
+
+def test_the_trace_of_step_times_names_its_ends(tmp_path):
+    shown = run_logparse("analyze", LOG, cwd=tmp_path).stdout
+    assert re.search(r"^time of each step, 4,985\.7 to 21,873\.4 ms: █[▁-█]{20,}$", shown, re.MULTILINE)
+
+
+def test_no_bars_where_the_terminal_cannot_show_them(tmp_path):
+    shown = run_logparse("analyze", LOG, cwd=tmp_path, PYTHONIOENCODING="ascii").stdout
+    assert not set(shown) & set(BARS)
+    assert "steady" in shown
+
+
+def test_quiet_is_one_line_for_each_run_and_nothing_beside_it(tmp_path):
+    done = run_logparse("analyze", "--each", LOG, LOG, "-q", "--hw", "910b3", "-o", "out", "--no-charts", cwd=tmp_path)
+    first, second = done.stdout.splitlines()
+    assert first == "run: time per iteration, ms 5,008.6; tokens/s/p 3,271.2; TFLOP/s/p 149.45; MFU, % 50.68"
+    assert second == first.replace("run:", "run-2:")
+    assert done.stderr == ""
+    assert (tmp_path / "out" / "steps.parquet").exists()
+
+
+def test_colour_goes_where_it_is_refused(tmp_path):
+    coloured = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    assert "\x1b[33m" in run_logparse("analyze", LOG, "--hw", "910b", cwd=tmp_path, **coloured).stdout
+    for options, env in ((["--no-color"], {}), ([], {"NO_COLOR": "1"})):
+        shown = run_logparse("analyze", LOG, "--hw", "910b", *options, cwd=tmp_path, **coloured, **env).stdout
+        assert "\x1b[33m" not in shown
+
+
+def test_markdown_holds_the_same_numbers_as_the_screen(tmp_path):
+    screen = run_logparse("analyze", LOG, "--hw", "910b3", cwd=tmp_path).stdout
+    text = run_logparse("analyze", LOG, "--hw", "910b3", "--markdown", cwd=tmp_path).stdout
+    assert text.startswith("### run: Megatron-LM core 0.5 or later")
+    for found in RATES.finditer(screen):
+        cells = [cell.strip() for cell in text.splitlines()[_row(text, found.group(1))].strip("|").split("|")]
+        assert " ".join(cells) == " ".join(found.group().split())
+
+
+def _row(text: str, rate: str) -> int:
+    return next(i for i, line in enumerate(text.splitlines()) if line.startswith(f"| {rate} |"))
+
+
+def test_words_of_a_log_are_no_markdown():
+    text = markdown([Line("a [link](http://x) <b> `c` *d*\n# e", "warning"), Grid(("", "n"), (("a|b", "1"),))])
+    assert text.splitlines()[0] == r"- **a \[link\](http://x) \<b\> \`c\` \*d\* \# e**"
+    assert r"| a\|b | 1 |" in text
+
+
+def test_ways_of_printing_exclude_each_other(tmp_path):
+    done = run_logparse("analyze", LOG, "--json", "--quiet", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "exclude each other" in done.stderr
+
+
+def test_peak_basis_without_a_device_to_choose_from_is_refused(tmp_path):
+    done = run_logparse("analyze", LOG, "--peak-tflops", "300", "--peak-basis", "headline", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--peak-basis chooses a peak of --hw" in done.stderr
+
+
+def test_warnings_come_before_what_is_merely_told(tmp_path):
+    shown = run_logparse("analyze", LOG, "--hw", "910b", cwd=tmp_path).stdout
+    signs = [line[0] for line in shown.splitlines() if line.startswith(("! ", "- "))]
+    assert signs == sorted(signs)
+    assert {"!", "-"} == set(signs)
+
+
+def test_a_run_of_one_step_has_no_trace(tmp_path):
+    (tmp_path / "run.log").write_text(megatron_line(1) + "\n")
+    shown = run_logparse("analyze", "run.log", cwd=tmp_path).stdout
+    assert "time of each step" not in shown
