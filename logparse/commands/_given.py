@@ -70,6 +70,18 @@ def facts_of_flags(given: Mapping[str, Any]) -> dict[str, Fact]:
     return {name: Fact(value, str(flag_of(name))) for name, value in given.items()}
 
 
+def check_quantities(given: Mapping[str, Any]) -> dict[str, Any]:
+    """``given`` as the flags would take it. Raises UsageError for a name that is no flag or a value of another kind."""
+    flags = {q.name: q for q in QUANTITIES if q.flag}
+    for name, value in given.items():
+        if name not in flags:
+            raise unknown_name("quantity", name, flags, "the names are those of the flags, with _ for -")
+        kind = _TYPES[flags[name].kind]
+        if type(value) is not kind or (kind is int and value < 1):
+            raise UsageError(f"{name} is {value!r}", remedy=f"give a {flags[name].kind}: {flags[name].meaning}")
+    return dict(given)
+
+
 def _check_choice(name: str, value: Any, label: str, where: str | None = None) -> None:
     if name in _CHOICES and value not in _CHOICES[name]:
         raise UsageError(f"{label} is {value!r}", where=where, remedy=f"use one of {', '.join(_CHOICES[name])}")

@@ -43,6 +43,13 @@ class RunResult:
     identified: Identification
     notes: tuple[Note, ...]
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from logparse.commands._html import html
+        from logparse.commands._screen import compose
+
+        return html(compose(self))
+
 
 def analyze_run(run: Loaded, choices: Choices) -> RunResult:
     """Compute what a run achieved. Raises UsageError for a device or a peak that cannot be used."""

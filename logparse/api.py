@@ -1,0 +1,41 @@
+"""The same as the command line, for notebooks and scripts: ``logparse.analyze("train.log", hw="910b3")``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from analysis.flops import find_formula
+from logparse.commands._given import check_quantities
+from logparse.commands._load import gather, load
+from logparse.commands._results import Choices, RunResult, analyze_run
+
+
+def analyze(
+    *logs: str | Path,
+    hw: str | None = None,
+    peak_tflops: float | None = None,
+    peak_basis: str | None = None,
+    model: str | None = None,
+    formula: str | None = None,
+    config: str | Path | None = None,
+    log_format: str | None = None,
+    dialect: str | None = None,
+    warmup: int | None = None,
+    strict: bool = False,
+    **quantities: Any,
+) -> RunResult:
+    """Read ``logs`` as one run and compute what it achieved.
+
+    The arguments are the options of ``logparse analyze``; ``quantities`` are what the log may lack, such as
+    ``world_size=8``, by the names of ``logparse.schema.QUANTITIES``. The frames are ``.analysis.steps``, ``.summary``,
+    ``.rates``, ``.account`` and ``.segments``; the rates are per device and second.
+
+    Raises UsageError, InputError or NoStepLineError, each with a remedy.
+    """
+    beside = gather(check_quantities(quantities), model, Path(config) if config else None)
+    options = beside.options
+    peak = options.get("peak_tflops") if peak_tflops is None else peak_tflops
+    chosen = find_formula(formula or options.get("formula") or "ascendspeed")
+    choices = Choices(chosen, hw or options.get("hw"), peak, peak_basis, warmup)
+    return analyze_run(load([str(log) for log in logs], beside, log_format, strict, dialect=dialect), choices)
