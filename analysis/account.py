@@ -7,18 +7,15 @@ or to the step lines where there is no clock.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
+from analysis.batches import mean_batch
 from analysis.pauses import Pauses
-from analysis.window import HOLDS_EVALUATION, HOLDS_SAVE, NAN, NO_TIME, REPLAYED, SKIPPED, STALL, WARM_UP
-from logparse.schema import ACCOUNT_COLUMNS, conform
-
-if TYPE_CHECKING:
-    pass
-
 from analysis.rates import Tally
+from analysis.window import BATCH_CHANGES, HOLDS_EVALUATION, HOLDS_SAVE, NAN, NO_TIME, REPLAYED, SKIPPED, STALL, WARM_UP
+from logparse.schema import ACCOUNT_COLUMNS, conform
 
 USEFUL = "useful steps at the steady pace"
 
@@ -28,7 +25,7 @@ def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
 
     None where step lines carry no time stamp.
     """
-    stamped = steps.drop_nulls("timestamp")
+    stamped = steps.filter(~pl.col("copied")).drop_nulls("timestamp")
     if len(stamped) < 2:
         return None
     held = pl.col("step_time_ms") * pl.col("iterations")
@@ -41,7 +38,7 @@ def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
 
 def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     """Where the time went, in seconds and as a share of the clock (of the step lines where there is no clock)."""
-    tally = Tally.of(steps)
+    tally = Tally.of(steps.with_columns(global_batch_size=mean_batch()))
     wall = wall_clock(steps, events)
     parts = _inside(tally)
     if wall is not None:
@@ -66,11 +63,11 @@ def _inside(tally: Tally) -> dict[str, float]:
     fair = pl.col("samples") * pace * pl.col("useful")
     reason = pl.col("excluded_reason")
 
+    def above(some: pl.DataFrame) -> float:
+        return float(some.select((pl.col("time_ms") - fair).sum()).item()) / 1000
+
     def excess(*reasons: str) -> float:
-        return (
-            float(rows.filter(reason.is_in(reasons).fill_null(False)).select((pl.col("time_ms") - fair).sum()).item())
-            / 1000
-        )
+        return above(rows.filter(reason.is_in(reasons).fill_null(False)))
 
     parts = {
         USEFUL: float(rows.select(fair.sum()).item()) / 1000,
@@ -80,8 +77,7 @@ def _inside(tally: Tally) -> dict[str, float]:
         "evaluation": excess(HOLDS_EVALUATION),
         "stalls": excess(STALL),
         "skipped updates and NaN": excess(SKIPPED, NAN),
-        "variation of settled steps": float(rows.filter("counted").select((pl.col("time_ms") - fair).sum()).item())
-        / 1000,
+        "variation of settled steps": excess(BATCH_CHANGES) + above(rows.filter("counted")),
     }
     return {part: seconds for part, seconds in parts.items() if abs(seconds) > 1e-9}
 
@@ -95,7 +91,7 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> dict[s
         "evaluation (between lines)": 0.0,
     }
     previous_end = None
-    for _, start in rows.drop_nulls("timestamp").group_by("segment", maintain_order=True):
+    for _, start in rows.drop_nulls(["timestamp", "iterations"]).group_by("segment", maintain_order=True):
         first = start.row(0, named=True)
         began = first["timestamp"] - pl.Series([first["time_ms"] * 1000]).cast(pl.Duration("us"))[0]
         known = min(_process_begin(events, first, previous_end) or began, began)

@@ -29,6 +29,7 @@ from functools import cache
 from importlib import resources
 
 from logparse.errors import UsageError, unknown_name
+from logparse.language import msg, tr
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,10 @@ _BRANDS = {"huawei": "Huawei", "ascend": "Huawei", "nvidia": "NVIDIA", "tesla": 
 _BRANDS |= {"amd": "AMD", "instinct": "AMD", "google": "Google", "intel": "Intel"}
 _BRAND = re.compile(rf"(?:({'|'.join(_BRANDS)})[\s_-]+)+")
 _SEPARATORS = re.compile(r"[\s_-]+")
-_AMBIGUOUS = (
-    "{!r} names more than one device: `npu-smi info` prints Ascend910 on A3 (910C), and the 2019 part is a 910 too"
+_AMBIGUOUS = msg(
+    "{name!r} names more than one device: `npu-smi info` prints Ascend910 on A3 (910C), and the 2019 part is a 910 too"
 )
-_AMBIGUOUS_REMEDY = (
+_AMBIGUOUS_REMEDY = msg(
     "pass 910c (A3, SKU unknown), 910_9392 or its like (A3; the NPU Name in `npu-smi info -t board -i 0 -c 0`), "
     "910a (2019), or give the peak with --peak-tflops"
 )
@@ -104,11 +105,11 @@ def find_device(name: str) -> Device:
     """
     vendor, key = _split(name)
     if key in ("ascend910", "910"):
-        raise UsageError(_AMBIGUOUS.format(name), remedy=_AMBIGUOUS_REMEDY)
+        raise UsageError(tr(_AMBIGUOUS, name=name), remedy=tr(_AMBIGUOUS_REMEDY))
     device = _index().get((vendor, key))
     if device is None:
         known = [spelling for d in all_devices() for spelling in (d.name, *d.aliases)]
-        raise unknown_name("device", name, known, "`logparse hardware` lists them all; or give --peak-tflops")
+        raise unknown_name(msg("device"), name, known, tr("`logparse hardware` lists them all; or give --peak-tflops"))
     return device
 
 
@@ -129,10 +130,10 @@ def peak_by_hand(tflops: float, dtype: str) -> DevicePeak:
     """
     if not (math.isfinite(tflops) and tflops > 0):
         raise UsageError(
-            f"--peak-tflops is {tflops:g}, expected a finite number above 0",
-            remedy="give the dense matrix peak of one device in TFLOP/s, for example --peak-tflops 353.89",
+            tr("--peak-tflops is {value:g}, expected a finite number above 0", value=tflops),
+            remedy=tr("give the dense matrix peak of one device in TFLOP/s, for example --peak-tflops 353.89"),
         )
-    return DevicePeak("given by hand", dtype, tflops, "--peak-tflops", "--peak-tflops", "given", None, ())
+    return DevicePeak(msg("given by hand"), dtype, tflops, "--peak-tflops", "--peak-tflops", msg("given"), None, ())
 
 
 def _device(rows: list[dict[str, str]]) -> Device:
@@ -195,4 +196,4 @@ def _other_figures(device: Device, dtype: str) -> tuple[str, ...]:
     """Tell the figures that disagree with the matrix peak, so that nobody takes it for settled."""
     others = [p for p in device.peaks if p.dtype == dtype and p.basis.startswith(("alternative", "whitepaper"))]
     figures = ", ".join(f"{p.tflops_per_second:g} ({p.source})" for p in others)
-    return (f"other figures for {dtype} in TFLOP/s: {figures}",) if others else ()
+    return (tr("other figures for {dtype} in TFLOP/s: {figures}", dtype=dtype, figures=figures),) if others else ()

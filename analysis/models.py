@@ -15,6 +15,7 @@ from typing import Any
 from analysis.parameters import Details
 from analysis.shape import ModelShape
 from logparse.errors import unknown_name
+from logparse.language import msg, tr
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ def find_model(name: str) -> Model:
     try:
         return by_name[_normal(name)]
     except KeyError:
-        remedy = "give the shape by flags: --num-layers, --hidden-size, --vocab-size and so on"
-        raise unknown_name("model", name, by_name, remedy) from None
+        remedy = tr("give the shape by flags: --num-layers, --hidden-size, --vocab-size and so on")
+        raise unknown_name(msg("model"), name, by_name, remedy) from None
 
 
 def _normal(name: str) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from logparse.errors import InputError, UsageError
+from analysis.charts import CHART_NAMES
+from logparse.errors import InputError, UsageError, unknown_name
 from logparse.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -38,14 +41,9 @@ def prepare_folder(folder: Path) -> None:
         raise InputError(reason, remedy="give another folder with -o") from error
 
 
-CHART_NAMES = (
-    "loss",
-    "time_per_iteration",
-    "tokens_per_second_per_device",
-    "tflops_per_second_per_device",
-    "mfu",
-)
-CHART_ENDINGS = (".json", ".svg", ".png", ".html")
+# Forms in which a chart can be written, and those that are where nothing is asked for.
+CHART_FORMATS = ("json", "png", "svg", "html")
+DEFAULT_FORMATS = ("json", "png", "svg")
 
 
 def clear_stale(folder: Path, outputs: Iterable[str], written: Iterable[Path]) -> None:
@@ -57,7 +55,7 @@ def clear_stale(folder: Path, outputs: Iterable[str], written: Iterable[Path]) -
     for path in (folder / name for name in outputs):
         if path.is_symlink():
             continue
-        charts = (p for p in path.glob("*") if p.suffix in CHART_ENDINGS and p.stem in CHART_NAMES)
+        charts = (p for p in path.glob("*") if p.suffix[1:] in CHART_FORMATS and p.stem in CHART_NAMES)
         for file in charts if path.is_dir() else [path]:
             if file.is_file() and not file.is_symlink() and file not in kept:
                 file.unlink()
@@ -89,27 +87,67 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
     return path
 
 
-def write_charts(charts: Mapping[str, alt.TopLevelMixin], folder: Path) -> list[Path]:
-    """Write each chart as Vega-Lite JSON, PNG, SVG and a page of its own that needs no network."""
+def write_page(page: str, path: Path) -> Path:
+    """Write a page of HTML."""
+    write_whole(path, lambda p: p.write_text(page, encoding="utf-8"))
+    return path
+
+
+def check_chart_options(formats: Sequence[str], theme: str | None) -> None:
+    """Refuse forms and themes that do not exist, before any work is done.
+
+    Raises UsageError.
+    """
+    for name in formats:
+        if name not in CHART_FORMATS:
+            raise unknown_name("chart format", name, CHART_FORMATS, f"use {', '.join(CHART_FORMATS)}")
+    if theme is not None and theme not in (themes := _themes()):
+        raise unknown_name("theme", theme, themes, f"use one of {', '.join(themes)}")
+
+
+def write_charts(
+    charts: Mapping[str, alt.TopLevelMixin],
+    folder: Path,
+    formats: Sequence[str] = DEFAULT_FORMATS,
+    theme: str | None = None,
+) -> list[Path]:
+    """Write each chart in ``formats``: json (Vega-Lite), png, svg, html (a page of its own that needs no network).
+
+    ``theme`` is one of vl_convert's; without one charts look as on the report's page. Raises UsageError for a form or a
+    theme that does not exist.
+    """
+    check_chart_options(formats, theme)
     folder.mkdir(parents=True, exist_ok=True)
-    return [path for name, chart in charts.items() for path in _write_chart(chart, folder / name)]
+    return [path for name, chart in charts.items() for path in _write_chart(chart, folder / name, formats, theme)]
 
 
-def _write_chart(chart: alt.TopLevelMixin, stem: Path) -> list[Path]:
+def _themes() -> list[str]:
     import vl_convert
 
-    spec = chart.to_json()
-    made: dict[str, Callable[[], bytes]] = {
-        ".json": lambda: spec.encode(),
-        ".svg": lambda: vl_convert.vegalite_to_svg(spec).encode(),
-        ".png": lambda: vl_convert.vegalite_to_png(spec, scale=2),
-        ".html": lambda: _page(spec).encode(),
+    return sorted(vl_convert.get_themes())
+
+
+def _write_chart(chart: alt.TopLevelMixin, stem: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
+    import vl_convert
+
+    from analysis.charts import LIGHT
+
+    content = chart.to_dict(validate=False)
+    content["config"] = {} if theme else LIGHT
+    spec = json.dumps(content, ensure_ascii=False)
+    # A picture of points is drawn once and serves both forms.
+    svg = cache(lambda: str(vl_convert.vegalite_to_svg(spec, theme=cast("Any", theme))))
+    make: dict[str, Callable[[], bytes]] = {
+        "json": spec.encode,
+        "png": lambda: bytes(vl_convert.svg_to_png(svg(), scale=2)),
+        "svg": lambda: svg().encode(),
+        "html": lambda: _page(spec, theme).encode(),
     }
     paths = []
-    for ending, make in made.items():
-        path = stem.with_name(stem.name + ending)
-        content = make()
-        write_whole(path, lambda p, content=content: p.write_bytes(content))  # type: ignore[misc]
+    for name in formats:
+        path = stem.with_name(f"{stem.name}.{name}")
+        made = make[name]()
+        write_whole(path, lambda p, made=made: p.write_bytes(made))  # type: ignore[misc]
         paths.append(path)
     return paths
 
@@ -118,9 +156,9 @@ def _write_chart(chart: alt.TopLevelMixin, stem: Path) -> list[Path]:
 STAND_IN = "\ue000"
 
 
-def _page(spec: str) -> str:
+def _page(spec: str, theme: str | None) -> str:
     """A chart's page; every ``<`` of the spec is escaped, so that no text of a log can end the script it stands in."""
     import vl_convert
 
-    page = vl_convert.vegalite_to_html(spec.replace("<", STAND_IN), bundle=True)
+    page = vl_convert.vegalite_to_html(spec.replace("<", STAND_IN), bundle=True, theme=cast("Any", theme))
     return page.replace(STAND_IN, "\\u003c")

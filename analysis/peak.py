@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from analysis.devices import DevicePeak, choose_peak, find_device, peak_by_hand
 from logparse.errors import UsageError
+from logparse.language import msg, tr
 
 ASSUMED_DTYPE = "bf16"
-BASES = ("matrix", "headline")
+BASES = (msg("matrix"), msg("headline"))
 
 
 def resolve_peak(
@@ -17,18 +18,27 @@ def resolve_peak(
     ``peak_tflops`` wins over ``hw``. Raises UsageError for a name no device has or a peak that is not a number above 0.
     """
     if basis not in (*BASES, None):
-        raise UsageError(f"--peak-basis is {basis!r}", remedy=f"use one of {', '.join(BASES)}")
+        remedy = tr("use one of {names}", names=", ".join(BASES))
+        raise UsageError(tr("{name} is {value!r}", name="--peak-basis", value=basis), remedy=remedy)
     if basis is not None and peak_tflops is not None:
-        raise UsageError("--peak-basis chooses a peak of --hw, and --peak-tflops gives one", remedy="leave one out")
+        problem = tr("--peak-basis chooses a peak of --hw, and --peak-tflops gives one")
+        raise UsageError(problem, remedy=tr("leave one out"))
     device = find_device(hw) if hw is not None else None
     if peak_tflops is not None:
-        return peak_by_hand(peak_tflops, precision or "unknown"), ()
+        return peak_by_hand(peak_tflops, precision or msg("unknown")), ()
     if device is None:
-        return None, ("mfu and hfu not computed: the device is unknown; pass --hw NAME or --peak-tflops",)
+        return None, (tr("mfu and hfu not computed: the device is unknown; pass --hw NAME or --peak-tflops"),)
     dtype = precision or ASSUMED_DTYPE
     peak = choose_peak(device, dtype, basis or BASES[0])
-    said = () if precision else (f"the log does not tell the number type; the {dtype} peak is used; pass --dtype",)
+    assumed = tr("the log does not tell the number type; the {dtype} peak is used; pass --dtype", dtype=dtype)
+    said = () if precision else (assumed,)
+    notes = tuple(tr(note) for note in (peak or device).notes)
     if peak is None:
-        reason = f"mfu and hfu not computed: no {dtype} {basis or BASES[0]} peak for {device.name}; pass --peak-tflops or --dtype"
-        return None, (reason, *device.notes)
-    return peak, (*said, *peak.notes)
+        reason = tr(
+            "mfu and hfu not computed: no {dtype} {basis} peak for {device}; pass --peak-tflops or --dtype",
+            dtype=dtype,
+            basis=tr(basis or BASES[0]),
+            device=device.name,
+        )
+        return None, (reason, *notes)
+    return peak, (*said, *notes)

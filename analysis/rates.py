@@ -13,6 +13,7 @@ import polars as pl
 
 from analysis.intervals import block_interval
 from analysis.window import COPY, NO_TIME, REPLAYED, WARM_UP
+from logparse.language import msg
 from logparse.schema import RATE_COLUMNS, conform
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 COVERS = {
-    "steady": "median over the rows that count",
-    "delivered": "useful steps over the time of their rows and of skipped ones; warm-up and replay left out, stalls in",
-    "all steps": "useful steps over the time of all step lines, warm-up and replay in",
-    "all-in": "useful steps over the clock, from the first line with a time stamp to the last",
+    msg("steady"): msg("median over the rows that count"),
+    msg("delivered"): msg(
+        "useful steps over the time of their rows and of skipped ones; warm-up and replay left out, stalls in"
+    ),
+    msg("all steps"): msg("useful steps over the time of all step lines, warm-up and replay in"),
+    msg("all-in"): msg("useful steps over the clock, from the first line with a time stamp to the last"),
 }
 # Work per step by which the per-device rates scale; each column is a rate, so work is rate times time.
 SCALED = (

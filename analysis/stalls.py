@@ -15,6 +15,7 @@ import polars as pl
 
 from analysis.pauses import Pauses
 from analysis.window import ROBUST, STALL
+from logparse.language import tr
 
 # Fewer rows than this tell nothing about a trend.
 ENOUGH_ROWS = 40
@@ -34,14 +35,20 @@ def _stalls(steps: pl.DataFrame, pauses: Pauses) -> Iterator[str]:
     usual = steps.filter("counted").select(pl.col("step_time_ms").median()).item()
     longer = stalls.select((pl.col("step_time_ms") - usual).median()).item()
     positions = stalls["step"].to_list()
-    count = f"{len(positions)} stalls" if len(positions) > 1 else "1 stall"
-    text = f"{count}, {longer:,.0f} ms longer than usual"
+    count = tr("{n} stalls", n=len(positions)) if len(positions) > 1 else tr("1 stall")
     if period := find_period(positions):
-        cause = _cause(period, pauses)
-        yield f"{text}, every {period} steps{cause}"
+        yield tr(
+            "{count}, {longer:,.0f} ms longer than usual, every {period} steps{cause}",
+            count=count,
+            longer=longer,
+            period=period,
+            cause=_cause(period, pauses),
+        )
     else:
         shown = ", ".join(map(str, positions[:5])) + (" ..." if len(positions) > 5 else "")
-        yield f"{text}, at step {shown}"
+        yield tr(
+            "{count}, {longer:,.0f} ms longer than usual, at step {steps}", count=count, longer=longer, steps=shown
+        )
 
 
 def find_period(positions: Sequence[int]) -> int | None:
@@ -60,9 +67,10 @@ def find_period(positions: Sequence[int]) -> int | None:
 
 
 def _cause(period: int, pauses: Pauses) -> str:
-    for what, steps in (("a checkpoint is saved", pauses.saved), ("an evaluation is made", pauses.evaluated)):
-        if find_period(steps) == period:
-            return f", as often as {what}"
+    if find_period(pauses.saved) == period:
+        return tr(", as often as a checkpoint is saved")
+    if find_period(pauses.evaluated) == period:
+        return tr(", as often as an evaluation is made")
     return ""
 
 
@@ -80,9 +88,11 @@ def _shift(counted: pl.DataFrame) -> Iterator[str]:
     # The standard error of a median is 1.25 times that of a mean.
     error = 1.25 * spread * math.sqrt(1 / best + 1 / (len(pace) - best))
     if abs(after / before - 1) > SHIFT_SHARE and abs(after - before) > SHIFT_ERRORS * error:
-        step = counted["step"][best]
-        change = f"{after / before - 1:+.1%} around step {step}"
-        yield f"the pace changes by {change}: one median hides two levels, or a drift"
+        yield tr(
+            "the pace changes by {change:+.1%} around step {step}: one median hides two levels, or a drift",
+            change=after / before - 1,
+            step=counted["step"][best],
+        )
 
 
 def _median(values: pl.Series) -> float:

@@ -12,14 +12,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from analysis.batches import batch_changes
 from analysis.pauses import Pauses
+from analysis.segments import OWN
 
 COPY = "printed by another rank too"
+DAMAGED = "step number damaged"
 NO_TIME = "no time on the line"
 REPLAYED = "step done again after a restart"
 WARM_UP = "warm-up"
 HOLDS_EVALUATION = "its time holds an evaluation"
 HOLDS_SAVE = "its time holds a checkpoint save"
+BATCH_CHANGES = "batch changes inside the interval"
 NAN = "NaN"
 SKIPPED = "an update was skipped"
 STALL = "stall"
@@ -53,14 +57,16 @@ def mark_window(
     """Add ``counted`` and ``excluded_reason`` to rows that ``segments`` has traced."""
     rows = steps.with_columns(excluded_reason=pl.lit(None, pl.String))
     rows = _mark(rows, pl.col("copied"), COPY)
+    rows = _mark(rows, pl.col("damaged"), DAMAGED)
     timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
     rows = _mark(rows, ~timed.fill_null(False), NO_TIME)
     rows = _mark(rows, pl.col("replayed"), REPLAYED)
-    place = (~pl.col("copied")).cum_sum().over("segment")
+    place = OWN.cum_sum().over("segment")
     rows = _mark(rows, place <= _warm_up_rows(rows, options), WARM_UP)
     if options.time_holds_pauses:
         rows = _mark(rows, _first_row_after(rows, pauses.evaluated), HOLDS_EVALUATION)
         rows = _mark(rows, _first_row_after(rows, pauses.saved), HOLDS_SAVE)
+    rows = _mark(rows, batch_changes(), BATCH_CHANGES)
     rows = _mark(rows, (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False), NAN)
     rows = _mark(rows, (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False), SKIPPED)
     rows = _mark_stalls(rows)
@@ -83,7 +89,7 @@ def _warm_up_rows(rows: pl.DataFrame, options: WindowOptions) -> pl.Expr:
         return pl.lit(options.warm_up)
     found = [
         (segment[0], _warm_up_of(start.select(_pace()).to_series().to_list(), options.times_are_shared))
-        for segment, start in rows.filter(~pl.col("copied")).group_by("segment", maintain_order=True)
+        for segment, start in rows.filter(OWN).group_by("segment", maintain_order=True)
     ]
     numbers = [segment for segment, _ in found]
     by_profiling = _rows_within(rows, options.profiling_steps)
@@ -93,7 +99,7 @@ def _warm_up_rows(rows: pl.DataFrame, options: WindowOptions) -> pl.Expr:
 
 def _rows_within(rows: pl.DataFrame, profiling_steps: int) -> dict[int, int]:
     done = pl.col("step") - pl.col("step").first() < profiling_steps
-    return dict(rows.group_by("segment").agg(done.sum()).iter_rows())
+    return dict(rows.filter(OWN).group_by("segment").agg(done.sum()).iter_rows())
 
 
 def _warm_up_of(pace: Sequence[float | None], shared: bool) -> int:
@@ -119,7 +125,8 @@ def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
         .join_asof(marks, on="step", strategy="backward", allow_exact_matches=False)
         .sort("index")["pause"]
     )
-    return (pl.lit(last) >= pl.col("step").shift(1).over("segment")).fill_null(False)
+    before = pl.when(OWN).then("step").forward_fill().shift(1).over("segment")
+    return (pl.lit(last) >= before).fill_null(False)
 
 
 def _mark_stalls(rows: pl.DataFrame) -> pl.DataFrame:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import typer.core
 
-from logparse.errors import InputError, LogparseError
+from logparse.commands._help import Command, Group, Refusal, show_refusal
+from logparse.errors import InputError, LogparseError, reason_of
 from logparse.language import language_of_locale, tr, use_language
 
 
@@ -27,9 +27,9 @@ def _check_packages() -> None:
     theirs = Path(spec.origin).resolve() if spec and spec.origin else None
     if theirs != ours / "analysis" / "__init__.py":
         raise InputError(
-            "another package called 'analysis' is imported in place of logparse's",
-            where=str(theirs or "a folder without __init__.py on the path"),
-            remedy="unset PYTHONPATH, or start logparse from another folder",
+            tr("another package called 'analysis' is imported in place of logparse's"),
+            where=str(theirs or tr("a folder without __init__.py on the path")),
+            remedy=tr("unset PYTHONPATH, or start logparse from another folder"),
         )
 
 
@@ -48,14 +48,9 @@ def build_app() -> typer.Typer:
     from logparse.commands.hardware import hardware
     from logparse.commands.models import models
 
-    class Command(typer.core.TyperCommand):
-        """A command whose help is in the language in use."""
-
-        def format_help(self, ctx: Any, formatter: Any) -> None:
-            _translate(self)
-            super().format_help(ctx, formatter)
-
-    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app = typer.Typer(
+        cls=Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+    )
 
     @app.callback()
     def logparse(
@@ -68,13 +63,6 @@ def build_app() -> typer.Typer:
     for command in (analyze, formulas, hardware, models):
         app.command(cls=Command)(_to_the_end(command))
     return app
-
-
-def _translate(command: Any) -> None:
-    command.help = tr(command.help)
-    for parameter in command.params:
-        if parameter.help:
-            parameter.help = tr(parameter.help)
 
 
 def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
@@ -93,8 +81,8 @@ def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
             # What is left in the buffer must not be tried again when the interpreter ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if not isinstance(error, BrokenPipeError):
-                problem = f"cannot write the output: {error.strerror}"
-                raise InputError(problem, remedy="free some space, or send the output elsewhere") from error
+                problem = tr("cannot write the output: {reason}", reason=reason_of(error))
+                raise InputError(problem, remedy=tr("free some space, or send the output elsewhere")) from error
 
     return wrapper
 
@@ -102,9 +90,12 @@ def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
 def main() -> None:
     """Run the command line; the only place that catches LogparseError."""
     try:
-        _check_packages()
         use_language(language_of_locale(os.environ))
-        build_app()()
+        _check_packages()
+        sys.exit(build_app()(standalone_mode=False))
+    except Refusal as error:
+        show_refusal(error)
+        sys.exit(getattr(error, "exit_code", 2))
     except LogparseError as error:
         print(f"logparse: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(error.exit_code)

@@ -7,7 +7,7 @@ looked like a step line. What the numbers mean is decided in ``dialects`` and ``
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -15,14 +15,12 @@ import polars as pl
 
 from logparse.errors import InputError, NoStepLineError
 from logparse.formats import all_formats, find_format
-from logparse.formats._base import LogFormat
+from logparse.formats._base import Block, LogFormat
 from logparse.recognize import recognize
 from logparse.records import decode_records
-from logparse.settings import OpenBlock, read_blocks, settings_frame
-from logparse.sources import Source, find_sources, printable, read_lines
+from logparse.settings import read_blocks, settings_frame
+from logparse.sources import TERMINAL, Source, find_sources, printable, read_lines
 from logparse.steps import Malformed
-
-ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
 
 
 @dataclass(frozen=True)
@@ -69,14 +67,16 @@ def read_run(
     formats = (find_format(format_name),) if format_name else all_formats()
     scans = [_scan(source, formats) for source in sources]
     if not any(scan.total for scan in scans):
-        raise NoStepLineError("the log is empty", where=sources[0].name, remedy="give the log the training printed")
+        problem = "; ".join(("the log is empty", *(note for source in sources for note in source.notes)))
+        raise NoStepLineError(problem, where=sources[0].name, remedy="give the log the training printed")
     lines = pl.concat(scan.lines for scan in scans)
-    fmt, found, notes = recognize(lines, formats, [s.name for s in sources])
+    fmt, found, notes = recognize(lines, formats, sources)
     notes += [note for source in sources for note in source.notes]
     coverage = Coverage(sum(s.total for s in scans), len(found.steps), found.torn, len(found.malformed), found.unread)
     if strict:
         _refuse_damage(coverage, found.malformed)
-    settings = settings_frame(lines, [(s.source.name, b) for s in scans for b in s.blocks], fmt)
+    inside = {block: pl.concat(scan.inside[block] for scan in scans) for block in scans[0].inside}
+    settings = settings_frame(lines, inside, fmt)
     name = name or run_names([arguments])[0]
     steps = _by_clock(found.steps).with_columns(run=pl.lit(name))
     records = {n: f.with_columns(run=pl.lit(name)) for n, f in decode_records(lines, steps, fmt).items()}
@@ -89,7 +89,7 @@ def read_run(
         settings,
         coverage,
         found.labels,
-        _starts(scans, fmt),
+        _starts(inside, fmt),
         records,
         tuple(notes),
     )
@@ -105,10 +105,9 @@ def _by_clock(steps: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _Scan:
-    source: Source
     total: int
     lines: pl.DataFrame
-    blocks: tuple[OpenBlock, ...]
+    inside: dict[Block, pl.DataFrame]
 
 
 def _scan(source: Source, formats: tuple[LogFormat, ...]) -> _Scan:
@@ -121,27 +120,23 @@ def _scan(source: Source, formats: tuple[LogFormat, ...]) -> _Scan:
     def frames() -> Iterator[pl.DataFrame]:
         nonlocal total
         for frame in read_lines(source):
-            clean = frame.with_columns(pl.col("text").str.replace_all(ANSI, ""))
+            clean = frame.with_columns(pl.col("text").str.replace_all(TERMINAL, ""))
             total += len(frame)
             kept.append(clean.filter(pl.col("text").str.contains_any(markers)))
             yield clean
 
-    opened = tuple(read_blocks(frames(), blocks))
-    lines = pl.concat(kept).with_columns(source=pl.lit(source.name))
-    return _Scan(source, total, lines, opened)
+    named = pl.lit(source.name).alias("source")
+    inside = {block: found.with_columns(named) for block, found in read_blocks(frames(), blocks).items()}
+    return _Scan(total, pl.concat(kept).with_columns(named), inside)
 
 
-def _starts(scans: Sequence[_Scan], fmt: LogFormat) -> pl.DataFrame:
-    first = fmt.blocks[0].kind if fmt.blocks else None
-    rows = [
-        (s.source.name, b.lines[0][0])
-        for s in scans
-        for b in s.blocks
-        if b.block in fmt.blocks and b.block.kind == first
-    ]
-    return pl.DataFrame(rows, schema={"source": pl.String, "line_number": pl.Int64}, orient="row")
+def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
+    """Where the blocks begin that are of the kind of the format's first block."""
+    found = [inside[b] for b in fmt.blocks if b.kind == fmt.blocks[0].kind] or [_NO_START]
+    return pl.concat(found, how="diagonal").select("source", line_number="opened").unique(maintain_order=True)
 
 
+_NO_START = pl.DataFrame(schema={"source": pl.String, "opened": pl.Int64})
 _EMPTY = pl.DataFrame(schema={"line_number": pl.Int64, "text": pl.String, "complete": pl.Boolean})
 
 

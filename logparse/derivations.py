@@ -15,6 +15,7 @@ from typing import Any
 import regex
 
 from logparse.errors import UsageError
+from logparse.language import msg, tr
 
 
 @dataclass(frozen=True)
@@ -71,73 +72,79 @@ DERIVATIONS = (
     Derivation(
         "world_size",
         (_DP, _TP, _PP),
-        "derived: data x tensor x pipeline x context parallel size",
+        msg("derived: data x tensor x pipeline x context parallel size"),
         lambda q: q[_DP] * q[_TP] * q[_PP] * _cp(q),
+    ),
+    Derivation(
+        "world_size",
+        ("num_nodes", "devices_per_node"),
+        msg("derived: nodes x devices per node"),
+        lambda q: q["num_nodes"] * q["devices_per_node"],
     ),
     Derivation(
         _PP,
         ("world_size", _TP, "batch_size_per_model_replica"),
-        "derived: Megatron-LM v1 has no pipeline parallelism",
+        msg("derived: Megatron-LM v1 has no pipeline parallelism"),
         lambda q: 1,
     ),
     Derivation(
         _DP,
         ("world_size", _TP, _PP),
-        "derived: world size / (tensor x pipeline x context parallel size)",
+        msg("derived: world size / (tensor x pipeline x context parallel size)"),
         lambda q: _whole(q["world_size"], q[_TP] * q[_PP] * _cp(q)),
     ),
     Derivation(
         "global_batch_size",
         ("batch_size_per_model_replica", _DP),
-        "derived: batch_size x data parallel size",
+        msg("derived: batch_size x data parallel size"),
         lambda q: q["batch_size_per_model_replica"] * q[_DP],
     ),
     Derivation(
         "global_batch_size",
         ("micro_batch_size", "num_microbatches", _DP),
-        "derived: micro batch x micro-batches x data parallel size",
+        msg("derived: micro batch x micro-batches x data parallel size"),
         lambda q: q["micro_batch_size"] * q["num_microbatches"] * q[_DP],
     ),
     Derivation(
         "num_microbatches",
         ("global_batch_size", "micro_batch_size", _DP),
-        "derived: global batch / (micro batch x data parallel size)",
+        msg("derived: global batch / (micro batch x data parallel size)"),
         lambda q: _whole(q["global_batch_size"], q["micro_batch_size"] * q[_DP]),
     ),
     Derivation(
         "kv_channels",
         ("hidden_size", "num_attention_heads"),
-        "derived: hidden size / attention heads",
+        msg("derived: hidden size / attention heads"),
         lambda q: _whole(q["hidden_size"], q["num_attention_heads"]),
     ),
     Derivation(
         "num_query_groups",
         ("group_query_attention", "num_attention_heads"),
-        "derived: group_query_attention is off, so as many as attention heads",
+        msg("derived: group_query_attention is off, so as many as attention heads"),
         lambda q: None if q["group_query_attention"] else q["num_attention_heads"],
     ),
     Derivation(
         "padded_vocab_size",
         ("vocab_size", _TP, "make_vocab_size_divisible_by"),
-        "derived: vocabulary rounded up to make_vocab_size_divisible_by x tensor parallel size",
+        msg("derived: vocabulary rounded up to make_vocab_size_divisible_by x tensor parallel size"),
         lambda q: _rounded_up(q["vocab_size"], q["make_vocab_size_divisible_by"] * q[_TP]),
     ),
     Derivation(
-        "padded_vocab_size", ("vocab_size",), "derived: vocabulary, taken as not padded", lambda q: q["vocab_size"]
+        "padded_vocab_size", ("vocab_size",), msg("derived: vocabulary, taken as not padded"), lambda q: q["vocab_size"]
     ),
     Derivation(
         "moe_ffn_hidden_size",
         ("num_experts", "ffn_hidden_size"),
-        "derived: not set, so that of the dense MLP",
+        msg("derived: not set, so that of the dense MLP"),
         lambda q: q["ffn_hidden_size"],
     ),
     Derivation(
-        "num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), "derived: moe_layer_freq", _moe_layers
+        "num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), msg("derived: moe_layer_freq"), _moe_layers
     ),
     Derivation(
         "num_moe_layers",
         ("num_experts", "num_layers"),
-        "derived: moe_layer_freq is not set, so every layer",
+        msg("derived: moe_layer_freq is not set, so every layer"),
         lambda q: None if {"moe_layer_freq", "first_k_dense_replace"} & set(q) else q["num_layers"],
     ),
 )
@@ -154,9 +161,14 @@ def derive(facts: Mapping[str, Fact]) -> dict[str, Fact]:
                 continue
             value = d.rule({n: f.value for n, f in known.items()})
             if value is not None:
-                known[d.quantity] = Fact(value, d.text)
+                known[d.quantity] = Fact(value, tr(d.text))
                 growing = True
     return known
+
+
+def is_derived(fact: Fact) -> bool:
+    """Whether a rule gave ``fact``."""
+    return fact.origin in {tr(d.text) for d in DERIVATIONS}
 
 
 PRODUCTS = (
@@ -176,9 +188,14 @@ def broken_identities(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterat
         if product == facts[whole].value or (missing and product > 0 and facts[whole].value % product == 0):
             continue
         sides = " x ".join(f"{n} {facts[n].value} ({facts[n].origin})" for n in parts)
-        sign = "not a multiple of" if missing else "not"
-        text = f"{whole} {facts[whole].value} ({facts[whole].origin}) is {sign} {product} = {sides}"
+        said = (
+            msg("{whole} {value} ({origin}) is not a multiple of {product} = {sides}")
+            if missing
+            else msg("{whole} {value} ({origin}) is not {product} = {sides}")
+        )
+        fact = facts[whole]
+        text = tr(said, whole=whole, value=fact.value, origin=fact.origin, product=product, sides=sides)
         # A part of size 1 changes no product, so it does not matter who gave it.
         if whole in given and all(n in given or facts[n].value == 1 for n in parts):
-            raise UsageError(text, remedy="give values whose product comes out, or leave one of them out")
+            raise UsageError(text, remedy=tr("give values whose product comes out, or leave one of them out"))
         yield text

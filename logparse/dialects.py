@@ -223,12 +223,14 @@ def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, str | N
     Seen as a first step line that is whole hours, at least one, away from the line that training starts.
     Source: MindSpeed-LLM 4b4731f9, 2025-07-02.
     """
-    begun = log.records["events"].filter(pl.col("kind") == "training starts")["timestamp"].drop_nulls()
-    first = steps.select("timestamp", "step_time_ms").drop_nulls().head(1)
+    begun = log.records["events"].filter(pl.col("kind") == "training starts").drop_nulls("timestamp")
+    first = steps.select("timestamp", "step_time_ms", "source").drop_nulls().head(1)
     if begun.is_empty() or first.is_empty():
         return steps, None
-    stamp, time_ms = first.row(0)
-    behind_s = (stamp - begun[0]).total_seconds() - time_ms / 1000
+    stamp, time_ms, source = first.row(0)
+    # Another node may go by another clock, so its line is asked only where the file itself has none.
+    mine = begun.sort(pl.col("source") != source, maintain_order=True)["timestamp"]
+    behind_s = (stamp - mine[0]).total_seconds() - time_ms / 1000
     hours = round(behind_s / 3600)
     if not 1 <= abs(hours) <= 14 or abs(behind_s - hours * 3600) > 600:
         return steps, None

@@ -13,6 +13,21 @@ import difflib
 from collections.abc import Iterable
 from typing import ClassVar
 
+from logparse.language import msg, tr
+
+# What the system says most often where a file cannot be read or written.
+REASONS = (
+    msg("No such file or directory"),
+    msg("Permission denied"),
+    msg("Is a directory"),
+    msg("Not a directory"),
+    msg("File exists"),
+    msg("File name too long"),
+    msg("No space left on device"),
+    msg("Read-only file system"),
+    msg("Input/output error"),
+)
+
 
 class LogparseError(Exception):
     """Base of all expected errors; caught once, at the top of the command line."""
@@ -28,9 +43,9 @@ class LogparseError(Exception):
     def __str__(self) -> str:
         lines = [self.problem]
         if self.where:
-            lines.append(f"  where: {self.where}")
+            lines.append(tr("  where: {place}", place=self.where))
         if self.remedy:
-            lines.append(f"  try:   {self.remedy}")
+            lines.append(tr("  try:   {remedy}", remedy=self.remedy))
         return "\n".join(lines)
 
 
@@ -54,9 +69,17 @@ class InsufficientDataError(LogparseError):
     exit_code = 4
 
 
+def reason_of(error: OSError) -> str:
+    """What the system says of a file that cannot be read or written."""
+    return tr(error.strerror or str(error))
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], remedy: str) -> UsageError:
-    """Make the error for a name that is in no table, with its nearest neighbours in the remedy."""
+    """Make the error for a name that is in no table, with its nearest neighbours in the remedy.
+
+    ``kind`` is a marked message, ``remedy`` in the language in use.
+    """
     spelled = {k.lower(): k for k in known}
     near = [spelled[k] for k in difflib.get_close_matches(name.lower(), spelled, n=4, cutoff=0.5)]
-    hint = f"did you mean {', '.join(near)}? " if near else ""
-    return UsageError(f"unknown {kind} {name!r}", remedy=hint + remedy)
+    hint = tr("did you mean {names}? ", names=", ".join(near)) if near else ""
+    return UsageError(tr("unknown {kind} {name!r}", kind=tr(kind), name=name), remedy=hint + remedy)

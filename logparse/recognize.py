@@ -8,11 +8,12 @@ import polars as pl
 
 from logparse.errors import NoStepLineError
 from logparse.formats._base import LogFormat
+from logparse.sources import Source
 from logparse.steps import StepLines, decode_steps
 
 
 def recognize(
-    lines: pl.DataFrame, formats: Sequence[LogFormat], sources: Sequence[str]
+    lines: pl.DataFrame, formats: Sequence[LogFormat], sources: Sequence[Source]
 ) -> tuple[LogFormat, StepLines, list[str]]:
     """The format with the most step lines, what it decoded, and notes on formats that found fewer.
 
@@ -31,13 +32,15 @@ def recognize(
     return fmt, best, notes
 
 
-def _nothing_found(decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[str]) -> NoStepLineError:
+def _nothing_found(decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source]) -> NoStepLineError:
     looked = "\n".join(f"    {fmt.name}: a line with {fmt.marker[0]!r}" for fmt, _ in decoded)
     torn = sum(result.torn for _, result in decoded)
-    cut = f"; {torn} lines start like one but are torn" if torn else ""
+    reasons = [f"{torn} lines start like one but are torn"] if torn else []
+    reasons += [note for source in sources for note in source.notes]
+    names = [source.name for source in sources]
     return NoStepLineError(
-        f"no step line found{cut}. Looked for:\n{looked}",
-        where=", ".join(sources[:3]) + (f" and {len(sources) - 3} more" if len(sources) > 3 else ""),
+        f"{'; '.join(('no step line found', *reasons))}. Looked for:\n{looked}",
+        where=", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""),
         remedy="give the log of the rank that prints the steps (often the last); "
         "a framework that is not listed takes one file of data: logparse/formats/README.md",
     )

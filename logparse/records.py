@@ -44,10 +44,15 @@ def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
     )
     if groups:
         found = found.with_columns(pl.col("text").str.extract_groups(record.pattern).alias("groups")).unnest("groups")
-    scaled = [pl.col(g).cast(pl.Float64, strict=False) * record.scale for g in groups if dtypes[g] == FLOAT]
+    scaled = [_finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
     whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] != FLOAT]
     fixed = [pl.lit(value).alias(name) for name, value in record.fixed.items()]
     return found.with_columns(*scaled, *whole, *fixed).drop("text")
+
+
+def _finite(value: pl.Expr) -> pl.Expr:
+    """Null for a number of hundreds of digits, which no clock or memory has."""
+    return pl.when(value.abs() < 2**53).then(value)
 
 
 def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:

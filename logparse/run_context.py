@@ -15,8 +15,9 @@ from typing import Any
 import polars as pl
 import regex
 
-from logparse.derivations import Fact, broken_identities, derive
+from logparse.derivations import Fact, broken_identities, derive, is_derived
 from logparse.formats._base import LogFormat
+from logparse.language import tr
 from logparse.printings import Row, first_printed, list_printings
 from logparse.schema import QUANTITY, Quantity
 
@@ -97,7 +98,7 @@ def build_changes(
             continue
         was = before.get(printing.source, base)
         log = _facts_of_log(_steady(printing.rows), fmt, several)
-        facts = {n: f for n, f in was.facts.items() if not f.origin.startswith("derived")} | log | given
+        facts = {n: f for n, f in was.facts.items() if not is_derived(f)} | log | given
         now = _context(derive(facts), [], base.given)
         now = RunContext(now.facts, tuple(_differences(was, now)), base.given)
         if now.notes:
@@ -119,7 +120,14 @@ def _differences(was: RunContext, now: RunContext) -> Iterator[str]:
     for name, fact in now.facts.items():
         old = was.facts.get(name)
         if old and old.value != fact.value:
-            yield f"{name} is {old.value} ({old.origin}), then {fact.value} ({fact.origin}): each start has its own"
+            yield tr(
+                "{name} is {before} ({origin_before}), then {after} ({origin_after}): each start has its own",
+                name=name,
+                before=old.value,
+                origin_before=old.origin,
+                after=fact.value,
+                origin_after=fact.origin,
+            )
 
 
 def read_value(quantity: Quantity, text: str) -> Any:
@@ -167,8 +175,16 @@ def _changed(settings: pl.DataFrame) -> list[str]:
     for row in settings.iter_rows(named=True):
         old = first.setdefault((row["kind"], row["name"]), row)
         if row["value"] != old["value"] and row["name"] in QUANTITY and row["kind"] != "microbatches":
-            text = f"{row['name']} is {old['value']} on line {old['line_number']} and {row['value']} on line "
-            notes.setdefault(row["name"], f"{text}{row['line_number']}; the first is used for the whole run")
+            text = tr(
+                "{name} is {first} on line {first_line} and {other} on line {other_line}; "
+                "the first is used for the whole run",
+                name=row["name"],
+                first=old["value"],
+                first_line=old["line_number"],
+                other=row["value"],
+                other_line=row["line_number"],
+            )
+            notes.setdefault(row["name"], text)
     return list(notes.values())
 
 
@@ -191,11 +207,20 @@ def _fact(quantity: Quantity, row: Mapping[str, Any], several: bool) -> Fact | N
 
 
 def _where(row: Mapping[str, Any], several: bool) -> str:
-    return f"log line {row['line_number']}" + (f" of {PurePath(row['source']).name}" if several else "")
+    if several:
+        return tr("log line {line} of {file}", line=row["line_number"], file=PurePath(row["source"]).name)
+    return tr("log line {line}", line=row["line_number"])
 
 
 def _overridden(stronger: Mapping[str, Fact], weaker: Mapping[str, Fact]) -> Iterator[str]:
     for name, fact in weaker.items():
         if name in stronger and stronger[name].value != fact.value:
             first = stronger[name]
-            yield f"{name} {first.value} ({first.origin}) is used; {fact.origin} says {fact.value}"
+            yield tr(
+                "{name} {value} ({origin}) is used; {other_origin} says {other}",
+                name=name,
+                value=first.value,
+                origin=first.origin,
+                other_origin=fact.origin,
+                other=fact.value,
+            )

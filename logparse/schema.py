@@ -235,6 +235,8 @@ QUANTITIES = (
     Quantity("pipeline_model_parallel_size", "int", "pipeline parallel size"),
     Quantity("context_parallel_size", "int", "context parallel size"),
     Quantity("expert_model_parallel_size", "int", "expert parallel size", flag=False),
+    Quantity("num_nodes", "int", "machines", flag=False),
+    Quantity("devices_per_node", "int", "devices of one machine", flag=False),
     # batch
     Quantity("global_batch_size", "int", "samples of one optimizer step over all devices"),
     Quantity("micro_batch_size", "int", "samples of one forward pass on one data-parallel rank"),

@@ -7,8 +7,7 @@ Settings are read only inside a block of the format or a sentence of it, because
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import polars as pl
@@ -18,6 +17,8 @@ from logparse.formats._base import Block, LogFormat, Sentence
 from logparse.schema import SETTING_COLUMNS
 
 SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
+# ``opened`` is the line number on which the block of a line begins.
+INSIDE = {"opened": pl.Int64(), "line_number": pl.Int64(), "text": pl.String()}
 
 
 class Setting(NamedTuple):
@@ -30,85 +31,76 @@ class Setting(NamedTuple):
     line_number: int
 
 
-@dataclass
-class OpenBlock:
-    """A block whose end has not been seen yet. ``lines`` are (line number, text)."""
+def read_blocks(frames: Iterable[pl.DataFrame], blocks: Sequence[Block]) -> dict[Block, pl.DataFrame]:
+    """The lines inside each block of a file (see INSIDE); a block may run from one frame into the next.
 
-    block: Block
-    lines: list[tuple[int, str]] = field(default_factory=list)
-    closed: bool = False
-
-    def feed(self, lines: Iterable[tuple[int, str]]) -> None:
-        """Take lines up to the block's end."""
-        is_end = regex.compile(self.block.end).search
-        for number, text in lines:
-            opening = not self.lines
-            self.lines.append((number, text))
-            if not opening and (is_end(text) or len(self.lines) > self.block.max_lines):
-                self.closed = True
-                return
-
-
-def read_blocks(frames: Iterable[pl.DataFrame], blocks: tuple[Block, ...]) -> Iterator[OpenBlock]:
-    """Collect the lines of every block in a file's frames; a block may run from one frame into the next."""
-    running: list[OpenBlock] = []
+    A line is in one block of a kind at most: a start ends the block before it. So a log of nothing but starts costs no
+    more than any other.
+    """
+    found = {block: [pl.DataFrame(schema=INSIDE)] for block in blocks}
+    running: dict[Block, int | None] = dict.fromkeys(blocks)
     for frame in frames:
-        for block in running:
-            block.feed(_lines(frame))
-        running = [b for b in running if not b.closed]
-        for opened in _openings(frame, blocks):
-            yield opened
-            if not opened.closed:
-                running.append(opened)
+        for block in found:
+            inside, running[block] = _inside(frame, block, running[block])
+            found[block].append(inside)
+    return {block: pl.concat(parts) for block, parts in found.items()}
 
 
-def _openings(frame: pl.DataFrame, blocks: tuple[Block, ...]) -> Iterator[OpenBlock]:
-    for block in dict.fromkeys(blocks):
-        hits = frame["text"].str.contains(block.marker, literal=True).arg_true()
-        for index in hits:
-            if regex.search(block.start, frame["text"][index]):
-                opened = OpenBlock(block)
-                opened.feed(_lines(frame.slice(index, block.max_lines + 1)))
-                yield opened
+def _inside(frame: pl.DataFrame, block: Block, running: int | None) -> tuple[pl.DataFrame, int | None]:
+    """Lines of ``frame`` inside a ``block``, and where the block begins that is open at its end.
+
+    ``running`` is where the block begins that was open before.
+    """
+    marked = frame["text"].str.contains(block.marker, literal=True)
+    if running is None and not marked.any():
+        return pl.DataFrame(schema=INSIDE), None
+    starts = marked & frame["text"].str.contains(block.start)
+    opened = pl.when(starts).then("line_number").forward_fill().fill_null(pl.lit(running, pl.Int64))
+    near = frame.with_columns(opened=opened).filter(pl.col("line_number") - pl.col("opened") <= block.max_lines)
+    ends = pl.col("text").str.contains(block.end) & (pl.col("line_number") > pl.col("opened"))
+    inside = near.filter(~ends.cum_max().over("opened"))
+    still_open = not inside.is_empty() and inside["line_number"][-1] == frame["line_number"][-1]
+    # The last value of a file that was cut off may have lost digits.
+    return inside.filter("complete").select(INSIDE.keys()), inside["opened"][-1] if still_open else None
 
 
-def _lines(frame: pl.DataFrame) -> Iterator[tuple[int, str]]:
-    """Lines that are whole: the last value of a file that was cut off may have lost digits."""
-    return frame.filter("complete").select("line_number", "text").iter_rows()
-
-
-def settings_of_block(opened: OpenBlock, source: str) -> Iterator[Setting]:
-    """The settings of one block, names joined by dots where the block is nested."""
+def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) -> Iterator[Setting]:
+    """The settings on ``lines`` (source, opened, line number, text), names joined by dots where the block is nested."""
     path: list[tuple[int, str]] = []
-    entry = regex.compile(opened.block.entry)
-    for number, text in opened.lines:
+    entry = regex.compile(block.entry)
+    for source, opened, number, text in lines:
+        if number == opened:
+            path = []
         for found in entry.finditer(text):
-            name, value = found.group(1), found.group(2).strip().rstrip(",").strip()
-            if opened.block.nested:
+            name, value = found.group(1), found.group(2).replace("\r", " ").strip().rstrip(",").strip()
+            if block.nested:
                 column = found.start(1)
                 path = [part for part in path if part[0] < column]
                 if value.startswith("{"):
                     path.append((column, name))
                 name, value = ".".join((*(part for _, part in path), name)), value.rstrip("}")
             if value and not value.startswith("{"):
-                yield Setting(name, value.strip("'\""), opened.block.kind, source, number)
+                yield Setting(name, value.strip("'\""), block.kind, source, number)
 
 
 def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[Sentence, ...]) -> Iterator[Setting]:
     """The settings that stand in prose."""
+    whole = lines.filter("complete").select("source", "line_number", "text")
+    marked = {m: whole.filter(pl.col("text").str.contains(m, literal=True)) for m in {s.marker for s in sentences}}
     for sentence in sentences:
         search = regex.compile(sentence.pattern).search
-        hits = lines.filter(pl.col("complete") & pl.col("text").str.contains(sentence.marker, literal=True))
-        rows = hits.select("source", "line_number", "text").iter_rows()
+        rows = marked[sentence.marker].iter_rows()
         found = [(source, number, match) for source, number, text in rows if (match := search(text))]
         for source, number, match in found[-1:] if sentence.last else found:
             for name, value in match.groupdict().items():
                 yield Setting(name, value, sentence.kind, source, number)
 
 
-def settings_frame(lines: pl.DataFrame, blocks: Iterable[tuple[str, OpenBlock]], fmt: LogFormat) -> pl.DataFrame:
-    """Every setting that ``fmt`` finds, in order of appearance."""
-    mine = ((source, opened) for source, opened in blocks if opened.block in fmt.blocks)
-    rows = [row for source, opened in mine for row in settings_of_block(opened, source)]
+def settings_frame(lines: pl.DataFrame, inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
+    """Every setting that ``fmt`` finds in sentences on ``lines`` or ``inside`` its blocks, in order of appearance."""
+    columns = ("source", *INSIDE)
+    rows = [
+        row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].select(columns).iter_rows())
+    ]
     rows += settings_of_sentences(lines, fmt.sentences)
     return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("line_number", maintain_order=True)

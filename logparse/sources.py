@@ -1,7 +1,7 @@
 """Files to lines. Comes in: what the user named. Goes out: frames of numbered lines. What they say is not read here.
 
 Compression is known by its magic bytes. Text may be UTF-8, GBK or damaged; NUL bytes are dropped. Line numbers count
-newlines, as ``grep -n`` does.
+newlines, as ``grep -n`` does. What never ends is refused: a device, and a line of more than LONGEST_LINE bytes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import glob
 import gzip
 import io
 import lzma
+import os
+import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +27,18 @@ from logparse.errors import InputError
 BLOCK_BYTES = 64 * 2**20
 SNIFF_BYTES = 2**16
 PORTION_BYTES = 2**16
-# Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
+LONGEST_LINE = 256 * 2**20
 # Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, pickle, JPEG.
 MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
 DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
+_GIVE_TEXT = "give the text log that the training printed"
+# What a terminal obeys instead of showing it: sequences for colours, cursor and title, other control characters, and
+# signs that turn the direction of writing. Tab stays, and so does the carriage return, which parts progress bars.
+TERMINAL = (
+    r"(?:\x1b\[|\x{9b})[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}"
+    r"\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]"
+)
+# Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
 _CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
 
 
@@ -63,8 +73,9 @@ def find_sources(arguments: Sequence[str]) -> list[Source]:
 
 
 def printable(path: str | PurePath) -> str:
-    """A path as text that can be printed, also where its bytes are no UTF-8."""
-    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """A path as text that can be printed, also where its bytes are no UTF-8; control characters are escaped."""
+    text = str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _expand(argument: str) -> list[Path | None]:
@@ -77,12 +88,13 @@ def _expand(argument: str) -> list[Path | None]:
         if path.exists():
             return [path]
     except OSError as error:
-        raise InputError(f"cannot read {argument}: {error.strerror}", remedy="check the path") from error
+        raise InputError(f"cannot read {printable(argument)}: {error.strerror}", remedy="check the path") from error
     found = sorted((Path(p) for p in glob.iglob(argument, recursive=True)), key=_natural)  # noqa: PTH207
     files: list[Path | None] = [p for p in found if p.is_file()]
     if not files:
         raise InputError(
-            f"no such file: {argument}", remedy="check the path; quote a pattern so that the shell leaves it alone"
+            f"no such file: {printable(argument)}",
+            remedy="check the path; quote a pattern so that the shell leaves it alone",
         )
     return files
 
@@ -94,7 +106,7 @@ def _files_below(folder: Path) -> list[Path]:
     files = [p for p in sorted(parts, key=_natural) if not _is_binary(p)]
     if not files:
         raise InputError(
-            f"no log in the folder {folder}", remedy="name the log file itself, or the folder that holds it"
+            f"no log in the folder {printable(folder)}", remedy="name the log file itself, or the folder that holds it"
         )
     return files
 
@@ -150,12 +162,12 @@ def read_lines(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.Da
 
 
 def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
-    """Cut the bytes after newlines; a line longer than ``size`` makes its block larger."""
+    """Cut the bytes, NUL left out, after newlines; a line longer than ``size`` makes its block larger."""
     parts: list[bytes] = []
     held = 0
-    for number, chunk in enumerate(_chunks(source, size)):
-        if number == 0 and looks_binary(chunk[:SNIFF_BYTES]):
-            raise InputError(f"not a text file: {source.name}", remedy="give the text log that the training printed")
+    for chunk in _text_chunks(source, size):
+        if held > LONGEST_LINE and b"\n" not in chunk:
+            raise InputError(f"a line of more than {LONGEST_LINE >> 20} MiB: {source.name}", remedy=_GIVE_TEXT)
         parts.append(chunk)
         held += len(chunk)
         if held >= size and b"\n" in chunk:
@@ -170,14 +182,37 @@ def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
         yield last[cut:], False
 
 
-def _chunks(source: Source, size: int) -> Iterator[bytes]:
+def _text_chunks(source: Source, size: int) -> Iterator[bytes]:
+    for number, chunk in enumerate(_chunks(source, size)):
+        if number == 0 and looks_binary(chunk[:SNIFF_BYTES]):
+            raise InputError(f"not a text file: {source.name}", remedy=_GIVE_TEXT)
+        # At once, because a log that was rotated while it was written begins with gigabytes of NUL.
+        yield chunk.replace(b"\0", b"")
+
+
+def _open(source: Source) -> io.BufferedReader:
+    """Raises InputError for what cannot be opened, and for a device that is no terminal."""
     try:
-        raw = open(0, "rb", closefd=False) if source.path is None else source.path.open("rb")  # noqa: SIM115
+        if _never_ends(source.path):
+            raise InputError(f"not a file: {source.name} is a device", remedy="name the log file, or pipe it in")
+        return open(0, "rb", closefd=False) if source.path is None else source.path.open("rb")
     except OSError as error:
         raise InputError(
             f"cannot read {source.name}: {error.strerror}", remedy="check the path and its permissions"
         ) from error
-    with raw:
+
+
+def _never_ends(path: Path | None) -> bool:
+    """Whether it is a device, other than /dev/null, which is empty, and the terminal, where the user ends the text."""
+    found = os.fstat(0) if path is None else path.stat()
+    if stat.S_ISBLK(found.st_mode):
+        return True
+    terminal = path is None and os.isatty(0)
+    return stat.S_ISCHR(found.st_mode) and not terminal and not os.path.samestat(found, Path(os.devnull).stat())
+
+
+def _chunks(source: Source, size: int) -> Iterator[bytes]:
+    with _open(source) as raw:
         try:
             stream = _decompressed(raw)
             # A damaged stream loses the portion in which the damage is, so its portions are small.
@@ -198,7 +233,6 @@ def _numbered(block: bytes, first: int, complete: bool) -> pl.DataFrame:
 
 
 def _as_utf8(block: bytes) -> bytes:
-    block = block.replace(b"\0", b"")
     try:
         block.decode("utf-8")
     except UnicodeDecodeError:

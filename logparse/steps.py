@@ -6,6 +6,8 @@ could not be read. Settings are not read here.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -13,9 +15,13 @@ import regex
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading
 from logparse.records import clock
-from logparse.schema import BOOL, DECODED_COLUMNS, INT, conform
+from logparse.schema import BOOL, DECODED_COLUMNS, INT, UNITS, conform
 
 _DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
+# What a measured value can be: nothing negative, and what a float holds exactly. No step takes ten years.
+_LEAST = {"elapsed_time_per_iteration_ms": math.ulp(0.0), "global_batch_size": 1.0, "seq_length": 1.0}
+_MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
+_EXACT = 2.0**53 - 1
 
 
 @dataclass(frozen=True)
@@ -42,19 +48,19 @@ class StepLines:
 def decode_steps(lines: pl.DataFrame, fmt: LogFormat) -> StepLines:
     """Decode ``lines`` (source, line_number, text, complete) with ``fmt``.
 
-    A step line without one of the format's required columns is torn: counted, not kept.
+    A step line without its step or one of the format's required columns is torn: counted, not kept.
     """
     heads = _find_heads(lines, fmt)
     pairs = _split_pairs(heads, fmt)
     known = pairs.filter(pl.col("column").is_not_null())
-    rows = _with_companions(_rows(heads, known), lines, fmt)
-    whole = rows.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in fmt.required))
+    rows = _with_step(_with_companions(_rows(heads, known), lines, fmt))
+    whole = rows.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in ("step", *fmt.required)))
     return StepLines(
-        steps=conform(_with_step(whole), DECODED_COLUMNS),
+        steps=conform(whole, DECODED_COLUMNS),
         torn=len(rows) - len(whole),
         labels=_count(pairs),
         unread=_count(pairs.filter(pl.col("column").is_null() & ~_ignored(fmt))),
-        malformed=_malformed(known.filter("malformed")),
+        malformed=(*_malformed(known.filter("malformed")), *_malformed_in_companions(lines, fmt)),
     )
 
 
@@ -135,14 +141,27 @@ def _number(reading: Reading) -> pl.Expr:
     if _DTYPE[reading.column] == BOOL:
         word = _bare().str.to_lowercase()
         return pl.when(word == "true").then(1.0).when(word == "false").then(0.0)
-    digits = _bare().str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1).str.replace_all(",", "")
-    number = digits.str.to_lowercase().cast(pl.Float64, strict=False) * reading.scale
-    return _whole(number) if _DTYPE[reading.column] == INT else number
+    digits = _bare().str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1)
+    return _possible(reading.column, _float(digits) * reading.scale)
+
+
+def _float(text: pl.Expr) -> pl.Expr:
+    """Null unless a number; a comma that does not part thousands could be a decimal comma."""
+    parted = text.str.contains(r"^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:[.eE]|$)")
+    plain = pl.when(parted).then(text.str.replace_all(",", "")).otherwise(text)
+    return plain.str.to_lowercase().cast(pl.Float64, strict=False)
+
+
+def _possible(column: str, number: pl.Expr) -> pl.Expr:
+    """Null unless a number that the column can hold; what has no unit, such as a loss, may be negative and NaN too."""
+    if UNITS[column]:
+        number = pl.when(number.is_between(_LEAST.get(column, 0.0), _MOST.get(column, _EXACT))).then(number)
+    return _whole(number) if _DTYPE[column] == INT else number
 
 
 def _whole(number: pl.Expr) -> pl.Expr:
     """Null unless a whole number that a float holds exactly."""
-    return pl.when((number == number.floor()) & (number.abs() < 2**53)).then(number)
+    return pl.when((number == number.floor()) & (number.abs() <= _EXACT)).then(number)
 
 
 def _ignored(fmt: LogFormat) -> pl.Expr:
@@ -164,8 +183,7 @@ def _rows(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _group(name: str) -> pl.Expr:
-    number = pl.col(name).cast(pl.Float64, strict=False)
-    return _whole(number).alias(name) if _DTYPE[name] == INT else number
+    return _possible(name, _float(pl.col(name))).alias(name)
 
 
 def _with_companions(rows: pl.DataFrame, lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
@@ -179,16 +197,9 @@ def _with_companions(rows: pl.DataFrame, lines: pl.DataFrame, fmt: LogFormat) ->
 def _with_companion(rows: pl.DataFrame, lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     """Join each step line with the first companion line behind it, of the same file."""
     names = list(regex.compile(companion.pattern).groupindex)
-    found = (
-        lines.filter(pl.col("text").str.contains(companion.marker, literal=True))
-        .select("source", "line_number", pl.col("text").str.extract_groups(companion.pattern).alias("groups"))
-        .unnest("groups")
-        .select("source", pl.col("line_number").alias("at"), *(pl.col(n).cast(pl.Float64, strict=False) for n in names))
-        .drop_nulls(names)
-        .sort("at")
-    )
+    found = _companion_lines(lines, companion).select("source", pl.col("line_number").alias("at"), *map(_group, names))
     joined = rows.sort("line_number").join_asof(
-        found, left_on="line_number", right_on="at", by="source", strategy="forward", check_sortedness=False
+        found.sort("at"), left_on="line_number", right_on="at", by="source", strategy="forward", check_sortedness=False
     )
     if companion.belongs_to == "all":
         return joined.drop("at")
@@ -197,16 +208,29 @@ def _with_companion(rows: pl.DataFrame, lines: pl.DataFrame, companion: Companio
     return joined.with_columns(pl.when(mine).then(pl.col(n)).alias(n) for n in names).drop("at")
 
 
+def _companion_lines(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
+    """Source, line number and the text of each named group."""
+    found = lines.filter(
+        pl.col("text").str.contains(companion.marker, literal=True) & pl.col("text").str.contains(companion.pattern)
+    )
+    groups = pl.col("text").str.extract_groups(companion.pattern).alias("groups")
+    return found.select("source", "line_number", groups).unnest("groups")
+
+
+def _malformed_in_companions(lines: pl.DataFrame, fmt: LogFormat) -> Iterator[Malformed]:
+    for companion in fmt.companions:
+        found = _companion_lines(lines, companion)
+        for name in regex.compile(companion.pattern).groupindex:
+            bad = found.filter(pl.col(name).is_not_null() & found.select(_group(name)).to_series().is_null())
+            yield from (Malformed(s, n, name, text) for s, n, text in bad.select("source", "line_number", name).rows())
+
+
 def _with_step(rows: pl.DataFrame) -> pl.DataFrame:
     """Count steps from the start of training where the log counts them within an epoch."""
     if "step" in rows.columns:
         return rows
-    if "steps_per_epoch" not in rows.columns:
-        rows = rows.with_columns(steps_per_epoch=pl.col("step_in_epoch").max())
-        return rows.with_columns(step=(pl.col("epoch") - 1) * pl.col("steps_per_epoch") + pl.col("step_in_epoch")).drop(
-            "steps_per_epoch"
-        )
-    return rows.with_columns(step=(pl.col("epoch") - 1) * pl.col("steps_per_epoch") + pl.col("step_in_epoch"))
+    per_epoch = pl.col("steps_per_epoch") if "steps_per_epoch" in rows.columns else pl.col("step_in_epoch").max()
+    return rows.with_columns(step=_whole((pl.col("epoch") - 1) * per_epoch + pl.col("step_in_epoch")))
 
 
 def _count(pairs: pl.DataFrame) -> dict[str, int]:

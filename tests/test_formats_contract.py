@@ -135,12 +135,13 @@ def step_patterns(fmt: LogFormat) -> Iterator[str]:
     """Patterns that polars reads."""
     yield from (fmt.head, fmt.pair, *fmt.ignored_patterns)
     yield from (companion.pattern for companion in fmt.companions)
+    yield from (pattern for block in fmt.blocks for pattern in (block.start, block.end))
     yield from (pattern for reading in fmt.labels.values() for pattern in (reading.suffix, reading.absent))
 
 
 def setting_patterns(fmt: LogFormat) -> Iterator[str]:
     """Patterns that the regex module reads."""
-    yield from (pattern for block in fmt.blocks for pattern in (block.start, block.end, block.entry))
+    yield from (block.entry for block in fmt.blocks)
     yield from (sentence.pattern for sentence in fmt.sentences)
     yield from (pattern for rule in (*fmt.names, *fmt.choices) for pattern in rule.when.values())
 

@@ -121,6 +121,11 @@ DERIVED = {
         "data_parallel_size",
         2,
     ),
+    "world size of nodes": (
+        {"launcher:launched_num_nodes": 2, "launcher:launched_devices_per_node": 8},
+        "world_size",
+        16,
+    ),
     "no whole data parallel size": (arguments(world_size=49) | LAYOUT, "data_parallel_size", None),
     "v1.0: no pipeline": (
         arguments(world_size=64, model_parallel_size=4, batch_size=8),

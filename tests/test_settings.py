@@ -4,10 +4,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import SETTINGS, arguments_dump
+from helpers import SETTINGS, arguments_dump, megatron_line
 
+from logparse.decode import read_run
+from logparse.dialects import interpret
 from logparse.formats import find_format
 from logparse.formats._base import LogFormat
+from logparse.run_context import build_context
 from logparse.settings import read_blocks, settings_frame
 from logparse.sources import Source, read_lines
 
@@ -34,8 +37,9 @@ def rows(folder: Path, text: str, fmt: LogFormat, block_bytes: int) -> list[tupl
     path.write_bytes(text.encode())
     source = Source("run.log", path)
     frames = list(read_lines(source, block_bytes))
-    opened = [("run.log", block) for block in read_blocks(frames, fmt.blocks)]
-    return settings_frame(pl.concat(frames).with_columns(source=pl.lit("run.log")), opened, fmt).rows()
+    named = pl.lit("run.log").alias("source")
+    inside = {block: lines.with_columns(named) for block, lines in read_blocks(frames, fmt.blocks).items()}
+    return settings_frame(pl.concat(frames).with_columns(named), inside, fmt).rows()
 
 
 def arguments(settings: dict[str, object]) -> dict[str, str]:
@@ -398,3 +402,143 @@ def test_other_sentences_of_mindformers(read):
         "2026-05-01 10:00:00,123 - x - INFO - runner_config epochs:2, sink_mode:True, sink_size:4\n"
     )
     assert read(text, MINDFORMERS) == {"task:model_name": "llama2_7b", "runner:sink_size": "4"}
+
+
+def blocks_of(folder: Path, text: str, fmt: LogFormat, block_bytes: int = 2**20) -> dict[str, list[tuple[int, int]]]:
+    """(start, line number) of every line inside a block, by the block's marker."""
+    path = folder / "run.log"
+    path.write_text(text)
+    inside = read_blocks(read_lines(Source("run.log", path), block_bytes), fmt.blocks)
+    return {block.marker: lines.select("opened", "line_number").rows() for block, lines in inside.items()}
+
+
+HEADER = arguments_dump({}).splitlines()[0]
+
+
+@pytest.mark.parametrize("block_bytes", [1, 100, 2**20])
+def test_a_start_ends_the_block_before_it(tmp_path, block_bytes):
+    text = f"{HEADER}\n  a ... 1\n{HEADER}\n{HEADER}\n  b ... 2\n"
+    inside = blocks_of(tmp_path, text, MEGATRON, block_bytes)
+    assert inside["rguments ----------"] == [(1, 1), (1, 2), (3, 3), (4, 4), (4, 5)]
+    assert [row[:2] for row in rows(tmp_path, text, MEGATRON, block_bytes)] == [("a", "1"), ("b", "2")]
+
+
+@pytest.mark.parametrize("start", [HEADER, "{'auto_trans_ckpt': False,", "x json = {"])
+def test_lines_of_nothing_but_starts_are_kept_once(tmp_path, start):
+    fmt = MINDFORMERS if start.startswith("{") else MEGATRON
+    inside = blocks_of(tmp_path, f"{start}\n" * 3000, fmt)
+    assert sum(map(len, inside.values())) == 3000
+
+
+@pytest.mark.parametrize("block_bytes", [2**10, 2**20])
+@pytest.mark.parametrize("fmt", [MEGATRON, MINDFORMERS], ids=lambda f: f.name)
+def test_a_block_without_an_end_has_so_many_lines(tmp_path, fmt, block_bytes):
+    starts = {"rguments": HEADER, "json": "x json = {", "{'a": "{'auto_tune': False,", "Curr": "x Current config: {"}
+    starts["Trans"] = "x converted TransformerConfig is: {"
+    for block in fmt.blocks:
+        (start,) = [text for sign, text in starts.items() if block.marker.startswith(sign)]
+        inside = blocks_of(tmp_path, start + "\n  noise" * (block.max_lines + 2) + "\n", fmt, block_bytes)
+        assert inside[block.marker][-1] == (1, block.max_lines + 1)
+
+
+def test_the_last_line_of_a_block_is_the_one_before_its_end(read):
+    """Another rank's log line ends the printed config, and what it says is not of the config."""
+    text = CONFIG.replace("INFO - ....", "INFO - {'vocab_size': 7} ....")
+    assert read(text, MINDFORMERS) == read(CONFIG, MINDFORMERS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{'accuracy': 0.5}",
+        "{'accuracy': 0.5, 'vocab_size': 7}",
+        "{'a': {'vocab_size': 7}}",
+        "{'accuracy': 0.5, 'b': 1,",
+    ],
+)
+def test_metrics_printed_as_a_dict_are_no_config(tmp_path, line):
+    inside = blocks_of(tmp_path, f"{line}\n 'vocab_size': 7,\n", MINDFORMERS)
+    assert not any(inside.values())
+
+
+@pytest.mark.parametrize("first", ["'auto_trans_ckpt': False", "'adapter_id': None", "'aicc_config': 'text'"])
+def test_first_line_of_a_printed_config(read, first):
+    assert read(f"{{{first},\n 'device_num': 4}}\n", MINDFORMERS)["config:device_num"] == "4"
+
+
+def test_a_carriage_return_does_not_reach_a_value(read):
+    assert read(arguments_dump({"data_path": "one\rtwo"})) == {"arguments:data_path": "one two"}
+
+
+LAUNCHED = "--tensor-model-parallel-size 2 --num-layers 32 --seq-length=4096 --swiglu --bf16 --train-iters 500"
+
+
+def launched(**settings: object) -> dict[str, str]:
+    return {f"launcher:launched_{name}": str(value) for name, value in settings.items()}
+
+
+COMMANDS = {
+    "bare": f"torchrun pretrain_gpt.py {LAUNCHED}",
+    "echoed": f"+ /opt/bin/torchrun --nproc_per_node 8 --nnodes $NNODES pretrain_gpt.py {LAUNCHED} --hidden-size $H",
+    "module": f"+ python -u -m torch.distributed.launch --master_port 6000 pretrain_gpt.py {LAUNCHED}",
+    "prefixed": f"[2026-01-01 00:00:00] Executing: torchrun --nproc-per-node=8 --nnodes 2 pretrain_gpt.py {LAUNCHED}",
+}
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_command_line_that_starts_training(read, kind):
+    expected = launched(tensor_model_parallel_size=2, num_layers=32, seq_length=4096, swiglu="--swiglu", bf16="--bf16")
+    nodes = ("launcher:launched_num_nodes", "launcher:launched_devices_per_node")
+    assert {name: value for name, value in read(COMMANDS[kind] + "\n").items() if name not in nodes} == expected
+
+
+NODES = {
+    "--nproc_per_node 8 --nnodes 1": (1, 8),
+    "--nnodes=2 --node_rank 0 --nproc-per-node=8": (2, 8),
+    "--nproc_per_node 8": (None, 8),
+    "--nproc_per_node 8 --nnodes 1:4": (None, 8),
+    "--nproc_per_node gpu --nnodes 1": (1, None),
+}
+
+
+@pytest.mark.parametrize("nodes", NODES)
+def test_nodes_and_devices_of_the_command_line(read, nodes):
+    settings = read(f"torchrun {nodes} pretrain_gpt.py {LAUNCHED}\n")
+    known = {"num_nodes": NODES[nodes][0], "devices_per_node": NODES[nodes][1]}
+    assert {name: settings.get(f"launcher:launched_{name}") for name in known} == {
+        name: None if value is None else str(value) for name, value in known.items()
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "python tools/preprocess_data.py --num-layers 32 --train-iters 5",
+        "torchrun tools/checkpoint/convert.py --num-layers 32 --target-tensor-parallel-size 4",
+        "torchrun pretrain_gpt.py --num-layers 32 --train-iters $ITERS",
+        "+ GPT_ARGS=' --num-layers 32 --train-iters 500'",
+    ],
+    ids=["no launcher", "no training", "no number", "arguments only"],
+)
+def test_other_command_lines_are_no_settings(read, text):
+    assert read(text + "\n") == {}
+
+
+def test_the_argument_dump_beats_the_command_line(tmp_path):
+    text = (
+        COMMANDS["bare"] + " --global-batch-size 64\n" + arguments_dump({"num_layers": 24, "bf16": False, "fp16": True})
+    )
+    path = tmp_path / "run.log"
+    path.write_text(text + megatron_line(1) + "\n")
+    log = read_run([str(path)])
+    known = build_context(log.settings, log.format)
+    assert (known.get("num_layers"), known.get("precision"), known.get("global_batch_size")) == (24, "fp16", 64)
+
+
+def test_a_command_line_alone_tells_the_shape_and_not_the_age(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(f"{COMMANDS['bare']} --pipeline-model-parallel-size 2\n{megatron_line(1)}\n")
+    log = read_run([str(path)])
+    known = build_context(log.settings, log.format)
+    assert (known.get("tensor_model_parallel_size"), known.get("gated_linear_unit")) == (2, True)
+    assert interpret(log).framework.name == "Megatron-LM family"

@@ -6,6 +6,9 @@ import io
 import lzma
 import os
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -14,8 +17,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from logparse import sources
 from logparse.errors import InputError
-from logparse.sources import Source, find_sources, looks_binary, read_lines
+from logparse.sources import Source, find_sources, looks_binary, printable, read_lines
 
 BODY = b"".join(b"line %d holds %d\n" % (i, i * i) for i in range(1, 20001))
 
@@ -227,19 +231,25 @@ def test_file_named_twice_is_read_once(tmp_path):
     assert [source.path for source in found] == [path]
 
 
-def test_standard_input_is_one_source(tmp_path, monkeypatch):
-    path = tmp_path / "in.log.gz"
-    path.write_bytes(gzip.compress(b"one\ntwo\n"))
-    (source,) = find_sources(["-", "-"])
-    assert (source.name, source.path) == ("-", None)
+@contextmanager
+def standard_input(path: Path) -> Iterator[None]:
     kept = os.dup(0)
     try:
         with path.open("rb") as file:
             os.dup2(file.fileno(), 0)
-            assert texts(read_path(source)) == ["one", "two"]
+            yield
     finally:
         os.dup2(kept, 0)
         os.close(kept)
+
+
+def test_standard_input_is_one_source(tmp_path):
+    path = tmp_path / "in.log.gz"
+    path.write_bytes(gzip.compress(b"one\ntwo\n"))
+    (source,) = find_sources(["-", "-"])
+    assert (source.name, source.path) == ("-", None)
+    with standard_input(path):
+        assert texts(read_path(source)) == ["one", "two"]
 
 
 @pytest.mark.parametrize("argument", ["gone.log", "*.gone", "gone/"])
@@ -282,3 +292,76 @@ def test_file_that_may_not_be_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(InputError, match=r"^cannot read run\.log: Permission denied"):
         read_path(Source("run.log", path))
+
+
+def test_a_rotated_log_begins_with_nul(tmp_path, monkeypatch):
+    """What copytruncate leaves of a file that is written without O_APPEND; it may be longer than any line."""
+    monkeypatch.setattr(sources, "LONGEST_LINE", 2**16)
+    frame = read_bytes(tmp_path, b"\0" * 2**20 + b"one\ntwo\n", block_bytes=2**12)
+    assert frame.rows() == [(1, "one", True), (2, "two", True)]
+
+
+@pytest.mark.parametrize(("length", "refused"), [(2**16 - 2, False), (2**17, True)])
+def test_longest_line(tmp_path, monkeypatch, length, refused):
+    monkeypatch.setattr(sources, "LONGEST_LINE", 2**16)
+    text = b"before\n" + b"x" * length + b"\nafter\n"
+    if refused:
+        with pytest.raises(InputError, match=r"^a line of more than 0 MiB: run\.log"):
+            read_bytes(tmp_path, text, block_bytes=2**12)
+    else:
+        assert len(read_bytes(tmp_path, text, block_bytes=2**12)) == 3
+
+
+def test_a_device_is_refused():
+    with pytest.raises(InputError, match=r"^not a file: /dev/zero is a device"):
+        read_path(Source("/dev/zero", Path("/dev/zero")))
+
+
+def test_a_device_on_standard_input_is_refused():
+    with standard_input(Path("/dev/zero")), pytest.raises(InputError, match=r"^not a file: - is a device"):
+        read_path(Source("-", None))
+
+
+def test_the_null_device_is_an_empty_file():
+    assert read_path(Source("/dev/null", Path("/dev/null"))).is_empty()
+    with standard_input(Path("/dev/null")):
+        assert read_path(Source("-", None)).is_empty()
+
+
+def test_named_pipe(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(BODY,))
+    writer.start()
+    (source,) = find_sources([str(path)])
+    assert texts(read_path(source)) == BODY.decode().splitlines()
+    writer.join()
+
+
+def test_process_substitution(tmp_path):
+    """A shell gives /dev/fd/63, the end of a pipe."""
+    end, other = os.pipe()
+    os.write(other, b"one\ntwo\n")
+    os.close(other)
+    (source,) = find_sources([f"/dev/fd/{end}"])
+    assert (source.name, texts(read_path(source))) == (f"/dev/fd/{end}", ["one", "two"])
+    os.close(end)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("plain 损失.log", "plain 损失.log"),
+        ("a\x1b[31mb\x07.log", r"a\x1b[31mb\x07.log"),
+        ("a\x9b31m\u202eb.log", r"a\x9b31m\u202eb.log"),
+        ("a\nb\tc.log", r"a\nb\tc.log"),
+        ("a\udcffb.log", "a�b.log"),
+    ],
+)
+def test_a_path_is_shown_without_what_a_terminal_obeys(tmp_path, name, shown):
+    assert printable(name) == shown
+    (tmp_path / name).write_text("text\n")
+    assert find_sources([str(tmp_path / name)])[0].name == f"{tmp_path}/{shown}"
+    with pytest.raises(InputError) as caught:
+        find_sources([str(tmp_path / f"gone {name}")])
+    assert f"gone {shown}" in caught.value.problem

@@ -209,6 +209,78 @@ def test_whole_number_that_is_none_is_malformed(label, text):
     assert decoded.malformed == (Malformed("run.log", 1, label, text),)
 
 
+TEN_YEARS_MS = 10 * 365.25 * 24 * 3600 * 1000
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "-1.5", "inf", "-inf", "nan", "1e300", "1E+308", str(TEN_YEARS_MS + 1)])
+def test_a_time_that_cannot_be_is_malformed(text):
+    label = "elapsed time per iteration (ms)"
+    decoded = decode(f"{megatron_line(1, pairs={label: text})}\n{LINE}\n")
+    assert (decoded.torn, decoded.steps["step"].to_list()) == (1, [7])
+    assert decoded.malformed == (Malformed("run.log", 1, label, text),)
+
+
+@pytest.mark.parametrize("text", ["0.001", "1e-300", str(TEN_YEARS_MS)])
+def test_a_time_that_can_be(text):
+    pairs = {"elapsed time per iteration (ms)": text}
+    assert rows(megatron_line(1, pairs=pairs) + "\n")[0]["elapsed_time_per_iteration_ms"] == float(text)
+
+
+def test_a_time_is_judged_in_milliseconds():
+    pairs = {"elapsed time per iteration (ms)": None, "elapsed time per iteration (s)": str(TEN_YEARS_MS)}
+    assert len(decode(megatron_line(1, pairs=pairs) + "\n").malformed) == 1
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("global batch size", "0"),
+        ("global batch size", "-8"),
+        ("global batch size", str(2**53)),
+        ("actual seqlen", "0"),
+        ("consumed samples", "-1"),
+        ("number of skipped iterations", "-1"),
+        ("samples per second", "inf"),
+        ("TFLOPs", "-1.0"),
+        ("throughput per GPU (TFLOP/s/GPU)", "1e300"),
+    ],
+)
+def test_a_measure_that_cannot_be_is_malformed(label, text):
+    decoded = decode(megatron_line(1, pairs={label: text}) + "\n")
+    assert decoded.malformed == (Malformed("run.log", 1, label, text),)
+    assert decoded.torn == 0
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("global batch size", "1"),
+        ("global batch size", str(2**53 - 1)),
+        ("consumed samples", "0"),
+        ("samples per second", "0.0"),
+        ("lm loss", "-2.5"),
+        ("lm loss", "nan"),
+        ("grad norm", "inf"),
+        ("learning rate", "-1e-5"),
+    ],
+)
+def test_a_measure_that_can_be(label, text):
+    assert decode(megatron_line(1, pairs={label: text}) + "\n").malformed == ()
+
+
+@pytest.mark.parametrize("text", ["5000,5", "5,00", "0,500", "1,2345", "1234,567", "1,234,56", "1,,234", ",5", "5,"])
+def test_a_comma_that_does_not_part_thousands_is_malformed(text):
+    """A decimal comma must not make a number ten times as large."""
+    decoded = decode(megatron_line(1, pairs={"grad norm": text}) + "\n")
+    assert decoded.steps["grad_norm"].to_list() == [None]
+    assert decoded.malformed == (Malformed("run.log", 1, "grad norm", text),)
+
+
+@pytest.mark.parametrize(("text", "number"), [("1,234,567", 1234567.0), ("-12,345.5", -12345.5), ("1,000e3", 1e6)])
+def test_commas_that_part_thousands(text, number):
+    assert decode(megatron_line(1, pairs={"grad norm": text}) + "\n").steps["grad_norm"].to_list() == [number]
+
+
 def test_fraction_for_a_whole_number_is_malformed():
     decoded = decode(megatron_line(1, pairs={"global batch size": "31.5"}) + "\n")
     assert decoded.steps["global_batch_size"].to_list() == [None]
@@ -251,7 +323,7 @@ PRINTED = {
     "step": st.integers(0, 10**8),
     "train_steps": st.integers(0, 10**8),
     "consumed_samples": st.integers(0, 10**12),
-    "elapsed_time_per_iteration_ms": st.floats(0, 1e7).map("{:.1f}".format),
+    "elapsed_time_per_iteration_ms": st.floats(0.1, 1e7).map("{:.1f}".format),
     "learning_rate": st.floats(0, 1).map("{:.6E}".format),
     "global_batch_size": st.integers(1, 10**6),
     "loss": st.floats(0, 1e4).map("{:.6E}".format),
@@ -350,6 +422,20 @@ def test_loss_of_a_stage_that_is_not_the_last_is_absent_though_its_text_holds_a_
     assert (decoded.malformed, decoded.unread) == ((), {})
 
 
+def test_decimal_comma_in_a_line_whose_pairs_end_with_a_comma():
+    line = mindformers_line(1).replace("2001ms", "2001,5ms")
+    decoded = decode(line, MINDFORMERS)
+    assert [(bad.label, bad.text) for bad in decoded.malformed] == [("per_step_time", "2001,5ms")]
+    assert decoded.torn == 1
+
+
+def test_counts_too_large_for_a_step_number_are_torn():
+    huge = str(2**53 - 1)
+    line = mindformers_line(1).replace("[  1/", f"[{huge}/").replace("  100]", f"{huge}]")
+    decoded = decode(line + mindformers_line(2), MINDFORMERS)
+    assert (decoded.torn, decoded.steps["step"].to_list()) == (1, [2])
+
+
 # MindSpore: LossMonitor per step, TimeMonitor per epoch.
 
 
@@ -369,3 +455,16 @@ def test_epoch_time_stands_for_every_step_of_the_epoch():
 def test_steps_behind_the_last_epoch_time_have_no_time():
     text = "epoch: 1 step: 1, loss is 2.0\nepoch time: 9.0 ms, per step time: 4.5 ms\nepoch: 2 step: 1, loss is 1.0\n"
     assert decode(text, MINDSPORE).steps["elapsed_time_per_iteration_ms"].to_list() == [4.5, None]
+
+
+@pytest.mark.parametrize("text", ["inf", "nan", "1e300", "0.0", "-4.5", "4,5"])
+def test_epoch_time_that_cannot_be_is_malformed_and_no_other_epoch_stands_in(text):
+    lines = "epoch: {0} step: 1, loss is 2.0\nepoch time: 9.0 ms, per step time: {1} ms\n"
+    decoded = decode(lines.format(1, text) + lines.format(2, "4.5"), MINDSPORE)
+    assert decoded.steps["elapsed_time_per_iteration_ms"].to_list() == [None, 4.5]
+    assert decoded.malformed == (Malformed("run.log", 2, "elapsed_time_per_iteration_ms", text),)
+
+
+def test_loss_in_the_head_may_be_nan_and_parts_no_decimals_by_a_comma():
+    text = "".join(f"epoch: 1 step: {i}, loss is {v}\n" for i, v in enumerate(("nan", "-2.5", "2,3", "1,234.5"), 1))
+    assert [str(v) for v in decode(text, MINDSPORE).steps["loss"]] == ["nan", "-2.5", "None", "1234.5"]

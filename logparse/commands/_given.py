@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from analysis.models import find_model
-from logparse.errors import InputError, UsageError, unknown_name
+from logparse.errors import InputError, UsageError, reason_of, unknown_name
+from logparse.language import msg, tr
 from logparse.run_context import Fact, read_value
 from logparse.schema import QUANTITIES, QUANTITY, Quantity, flag_of
 
@@ -75,16 +76,21 @@ def check_quantities(given: Mapping[str, Any]) -> dict[str, Any]:
     flags = {q.name: q for q in QUANTITIES if q.flag}
     for name, value in given.items():
         if name not in flags:
-            raise unknown_name("quantity", name, flags, "the names are those of the flags, with _ for -")
-        kind = _TYPES[flags[name].kind]
+            raise unknown_name(msg("quantity"), name, flags, tr("the names are those of the flags, with _ for -"))
+        kind: Any = _TYPES[flags[name].kind]
         if type(value) is not kind or (kind is int and value < 1):
-            raise UsageError(f"{name} is {value!r}", remedy=f"give a {flags[name].kind}: {flags[name].meaning}")
+            raise UsageError(tr("{name} is {value!r}", name=name, value=value), remedy=_way(flags[name]))
     return dict(given)
+
+
+def _way(quantity: Quantity) -> str:
+    return tr("give a {kind}: {meaning}", kind=quantity.kind, meaning=tr(quantity.meaning))
 
 
 def _check_choice(name: str, value: Any, label: str, where: str | None = None) -> None:
     if name in _CHOICES and value not in _CHOICES[name]:
-        raise UsageError(f"{label} is {value!r}", where=where, remedy=f"use one of {', '.join(_CHOICES[name])}")
+        remedy = tr("use one of {names}", names=", ".join(_CHOICES[name]))
+        raise UsageError(tr("{name} is {value!r}", name=label, value=value), where=where, remedy=remedy)
 
 
 def facts_of_model(name: str | None) -> dict[str, Fact]:
@@ -105,13 +111,11 @@ def read_config(path: Path | None) -> tuple[dict[str, Fact], dict[str, Any]]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(
-            f"cannot read {path}: {error.strerror}", remedy="check the path given with --config"
-        ) from error
+        problem = tr("cannot read {path}: {reason}", path=path, reason=reason_of(error))
+        raise InputError(problem, remedy=tr("check the path given with --config")) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"not a TOML file: {error}", where=str(path), remedy="write lines like: world_size = 8"
-        ) from error
+        problem = tr("not a TOML file: {reason}", reason=error)
+        raise InputError(problem, where=str(path), remedy=tr("write lines like: world_size = 8")) from error
     options = {key: _option(key, value, path) for key, value in table.items() if key in FILE_OPTIONS}
     facts = {key: _file_fact(key, value, path) for key, value in table.items() if key not in FILE_OPTIONS}
     return facts, options
@@ -122,7 +126,8 @@ def _option(key: str, value: Any, path: Path) -> Any:
     if expected is float and type(value) in (int, float):
         return float(value)
     if type(value) is not expected:
-        raise UsageError(f"{key} is {value!r}", where=str(path), remedy=f"give a {expected.__name__}")
+        problem = tr("{name} is {value!r}", name=key, value=value)
+        raise UsageError(problem, where=str(path), remedy=tr("give a {kind}", kind=expected.__name__))
     return value
 
 
@@ -130,7 +135,8 @@ def _file_fact(key: str, value: Any, path: Path) -> Fact:
     key = "precision" if key == "dtype" else key
     if key not in QUANTITY:
         known = [*QUANTITY, *FILE_OPTIONS, "dtype"]
-        raise unknown_name("key", key, known, f"{path} may hold the flags of `logparse analyze`, with _ for -")
+        remedy = tr("{path} may hold the flags of `logparse analyze`, with _ for -", path=path)
+        raise unknown_name(msg("key"), key, known, remedy)
     quantity = QUANTITY[key]
     _check_choice(key, value, key, str(path))
     try:
@@ -138,5 +144,5 @@ def _file_fact(key: str, value: Any, path: Path) -> Fact:
     except (ValueError, KeyError):
         read = None
     if read is None or (quantity.kind == "int" and (type(value) is not int or value < 1)):
-        raise UsageError(f"{key} is {value!r}", where=str(path), remedy=f"give a {quantity.kind}: {quantity.meaning}")
-    return Fact(read, f"config file {path}")
+        raise UsageError(tr("{name} is {value!r}", name=key, value=value), where=str(path), remedy=_way(quantity))
+    return Fact(read, tr("config file {path}", path=path))

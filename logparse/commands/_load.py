@@ -10,6 +10,7 @@ from typing import Any
 from logparse.commands._given import facts_of_flags, facts_of_model, read_config
 from logparse.decode import ParsedLog, read_run
 from logparse.dialects import Interpretation, interpret
+from logparse.language import tr
 from logparse.run_context import Change, Fact, RunContext, build_changes, build_context
 
 
@@ -60,5 +61,5 @@ def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
     for name in ("global_batch_size", "seq_length"):
         printed = log.steps[name].unique()
         if len(printed) == 1 and printed[0] is not None:
-            facts[name] = Fact(printed[0], "every step line")
+            facts[name] = Fact(printed[0], tr("every step line"))
     return facts

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from analysis.peak import BASES
-from logparse.language import LANGUAGES, use_language
+from logparse.language import LANGUAGES, tr, use_language
 
 MODEL = "Model and device"
 OUTPUT = "Output"
@@ -17,7 +17,7 @@ OUTPUT = "Output"
 def _speak(language: str | None) -> str | None:
     if language is not None:
         if language not in LANGUAGES:
-            raise typer.BadParameter(f"{language!r} is not one of {', '.join(LANGUAGES)}")
+            raise typer.BadParameter(tr("{name!r} is not one of {names}", name=language, names=", ".join(LANGUAGES)))
         use_language(language)
     return language
 

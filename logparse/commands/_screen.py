@@ -103,12 +103,12 @@ def one_line(result: RunResult) -> str:
     analysis = result.analysis
     shown = ("elapsed_time_per_iteration_ms", "tokens_per_second_per_device", "tflops_per_second_per_device", "mfu")
     values = [f"{tr(LABELS[name][0])} {_number(analysis.value(name), *LABELS[name][1:])}" for name in shown]
-    return f"{result.log.name}: {'; '.join(values)}"
+    return f"{result.log.name}: {tr('; ').join(values)}"
 
 
 def _title(result: RunResult) -> str:
     framework = result.framework
-    known = " ".join(part for part in (framework.name, framework.version) if part) or tr("unknown framework")
+    known = " ".join(tr(part) for part in (framework.name, framework.version) if part) or tr("unknown framework")
     return f"{result.log.name}: {known} ({framework.evidence})"
 
 
@@ -119,7 +119,7 @@ def _counts(result: RunResult) -> str:
         lines=result.log.coverage.step_lines,
         steps=int(steps.filter(~steps["copied"])["iterations"].sum()),
         counted=int(steps["counted"].sum()),
-        left="; ".join(_left_out(result)) or tr("none left out"),
+        left=tr("; ").join(_left_out(result)) or tr("none left out"),
     )
 
 
@@ -163,7 +163,7 @@ def _interval(low: float | None, high: float | None) -> str:
 def _account(result: RunResult) -> str:
     account = result.analysis.account
     parts = account.sort("seconds", descending=True).select("part", "share").iter_rows()
-    shares = ", ".join(f"{tr(part)} {share:.1%}" for part, share in parts if abs(share) >= LEAST_SHARE)
+    shares = tr(", ").join(f"{tr(part)} {share:.1%}" for part, share in parts if abs(share) >= LEAST_SHARE)
     if not shares:
         return tr("where the time went: unknown, no row counts")
     return tr("where {seconds} s went: {shares}", seconds=f"{account['seconds'].sum():,.0f}", shares=shares)
@@ -204,8 +204,8 @@ def _origins(result: RunResult) -> Grid:
     if peak := how.peak:
         origin = tr(
             "{name}, {dtype}, {basis}, confidence {confidence}; sources: logparse hardware",
-            name=peak.name,
-            dtype=peak.dtype,
+            name=tr(peak.name),
+            dtype=tr(peak.dtype),
             basis=tr(peak.basis),
             confidence=tr(peak.confidence),
         )

@@ -21,6 +21,7 @@ from logparse.commands._screen import compose, one_line
 from logparse.commands._terminal import print_parts
 from logparse.decode import run_names
 from logparse.errors import UsageError
+from logparse.language import tr
 
 
 @with_quantity_flags
@@ -56,7 +57,7 @@ def analyze(
     Exit code 0 done, 2 wrong usage or unreadable input, 3 no step line found.
     """
     if as_json + as_markdown + quiet > 1:
-        raise UsageError("--json, --markdown and --quiet exclude each other", remedy="give one of them")
+        raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
     beside = gather(given, model, config)
     choices = _choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
     if out is not None:
@@ -69,7 +70,7 @@ def analyze(
         write_results(results, out, charts)
     _print(results, as_json, as_markdown, quiet, no_color)
     if out is not None and not quiet:
-        make_console(stderr=True, no_color=no_color).print(f"wrote {out}/")
+        make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
 
 
 def _choose(

@@ -13,6 +13,7 @@ from logparse.commands import _options as options
 from logparse.commands._console import make_console
 from logparse.commands._given import with_quantity_flags
 from logparse.commands._load import gather, load
+from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -65,8 +66,13 @@ def _document(name: str, found: Identification, peak: ImpliedPeak | None, notes:
 
 def _print(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[str, ...], no_color: bool) -> None:
     console = make_console(no_color=no_color)
-    printed = "no TFLOP/s" if found.logged is None else f"{found.logged:g}"
-    console.print(f"{name}: TFLOP/s per device at the row of median time, where the log prints {printed}", style="bold")
+    printed = tr("no TFLOP/s") if found.logged is None else f"{found.logged:g}"
+    heading = tr(
+        "{name}: TFLOP/s per device at the row of median time, where the log prints {printed}",
+        name=name,
+        printed=printed,
+    )
+    console.print(heading, style="bold")
     console.print(_table(found))
     console.print()
     console.print(found.sentence)
@@ -82,17 +88,17 @@ def _table(found: Identification) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("", "id"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("TFLOP/s", "to the log"):
+    for heading in ("TFLOP/s", tr("to the log")):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("formula", ratio=1)
+    table.add_column(tr("formula"), ratio=1)
     for row in found.rows:
         value, difference = row.tflops_per_second_per_device, row.difference
-        lacks = f"; needs {', '.join(row.missing)}" if row.missing else ""
+        lacks = tr("; needs {names}", names=", ".join(row.missing)) if row.missing else ""
         table.add_row(
             "*" if row.matches else "",
             row.id,
             "-" if value is None else f"{value:,.2f}",
             "-" if difference is None else f"{difference:+.2%}",
-            row.title + lacks,
+            tr(row.title) + lacks,
         )
     return table

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysis.devices import Device, DevicePeak, all_devices, choose_peak, find_device
+from logparse.commands import _options as options
 from logparse.commands._console import make_console
+from logparse.language import tr
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,6 +25,7 @@ UNKNOWN = "-"
 def hardware(
     name: Annotated[str | None, typer.Argument(help="One device, by any of its names; leave out to list all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of devices instead of a table.")] = False,
+    lang: options.Language = None,
 ) -> None:
     """List the devices that MFU and HFU can be computed for, with their peaks.
 
@@ -58,20 +61,20 @@ def _devices_table(devices: tuple[Device, ...]) -> Table:
     from rich.table import Table
 
     table = Table(
-        title="Peaks of one device, TFLOP/s",
-        caption="bf16, or fp16 (marked *) where there is no bf16; a family with the span of its SKUs; - is unknown",
+        title=tr("Peaks of one device, TFLOP/s"),
+        caption=tr("bf16, or fp16 (marked *) where there is no bf16; a family with the span of its SKUs; - is unknown"),
         box=None,
         pad_edge=False,
     )
-    table.add_column("device", ratio=3)
-    for heading in ("matrix", "headline", "GB"):
+    table.add_column(tr("device"), ratio=3)
+    for heading in (tr("matrix"), tr("headline"), "GB"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("confidence", no_wrap=True)
-    table.add_column("also called", ratio=4)
+    table.add_column(tr("confidence"), no_wrap=True)
+    table.add_column(tr("also called"), ratio=4)
     for device in devices:
         matrix, headline = _training_peak(device, "matrix"), _training_peak(device, "headline")
         shown = matrix or headline
-        confidence = shown.confidence if shown else "-"
+        confidence = tr(shown.confidence) if shown else "-"
         aliases = ", ".join(device.aliases)
         rates = _rate(matrix) + _spread(matrix, " ", start="\n"), _rate(headline)
         table.add_row(device.name, *rates, _number(device.hbm_gb), confidence, aliases)
@@ -82,18 +85,18 @@ def _facts_table(device: Device) -> Table:
     from rich.table import Table
 
     facts = {
-        "device": device.name,
-        "also called": ", ".join(device.aliases),
-        "one of": ", ".join(device.members),
-        "span": _spread(_training_peak(device, "matrix"), " TFLOP/s, matrix"),
-        "vendor": device.vendor,
-        "year": _number(device.year),
-        "dies": _number(device.dies),
-        "memory": _number(device.hbm_gb, " GB"),
-        "memory rate": _number(device.hbm_gbps, " GB/s"),
-        "link": _number(device.link_gbps, " GB/s per direction"),
-        "power": _number(device.tdp_w, " W"),
-        "note": "\n".join(device.notes),
+        tr("device"): device.name,
+        tr("also called"): ", ".join(device.aliases),
+        tr("one of"): ", ".join(device.members),
+        tr("span"): _spread(_training_peak(device, "matrix"), tr(" TFLOP/s, matrix")),
+        tr("vendor"): device.vendor,
+        tr("year"): _number(device.year),
+        tr("dies"): _number(device.dies),
+        tr("memory"): _number(device.hbm_gb, " GB"),
+        tr("memory rate"): _number(device.hbm_gbps, " GB/s"),
+        tr("link"): _number(device.link_gbps, tr(" GB/s per direction")),
+        tr("power"): _number(device.tdp_w, " W"),
+        tr("note"): "\n".join(tr(note) for note in device.notes),
     }
     table = Table(box=None, show_header=False, pad_edge=False)
     for label, value in facts.items():
@@ -107,12 +110,12 @@ def _peaks_table(device: Device) -> Table:
 
     table = Table(box=None, pad_edge=False)
     table.add_column("dtype", no_wrap=True)
-    table.add_column("basis", no_wrap=True)
+    table.add_column(tr("basis"), no_wrap=True)
     table.add_column("TFLOP/s", justify="right", no_wrap=True)
-    table.add_column("confidence", no_wrap=True)
-    table.add_column("source", overflow="fold")
+    table.add_column(tr("confidence"), no_wrap=True)
+    table.add_column(tr("source"), overflow="fold")
     for p in device.peaks:
-        table.add_row(p.dtype, p.basis, _number(p.tflops_per_second), p.confidence, p.source)
+        table.add_row(p.dtype, tr(p.basis), _number(p.tflops_per_second), tr(p.confidence), p.source)
     return table
 
 

@@ -9,12 +9,15 @@ from typing import Annotated
 import typer
 
 from analysis.models import Model, all_models, find_model
+from logparse.commands import _options as options
 from logparse.commands._console import make_console
+from logparse.language import tr
 
 
 def models(
     name: Annotated[str | None, typer.Argument(help="One model, by any of its names; leave out to list all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of models instead of a table.")] = False,
+    lang: options.Language = None,
 ) -> None:
     """List the models whose shape --model takes, or show one with its source.
 
@@ -33,8 +36,9 @@ def _print_all(chosen: tuple[Model, ...]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for heading in ("model", "layers", "hidden", "vocabulary", "parameters"):
-        table.add_column(heading, justify="left" if heading == "model" else "right", no_wrap=True)
+    table.add_column(tr("model"), no_wrap=True)
+    for heading in (tr("layers"), tr("hidden"), tr("vocabulary"), tr("parameters")):
+        table.add_column(heading, justify="right", no_wrap=True)
     for model in chosen:
         sizes = (model.shape.num_layers, model.shape.hidden_size, model.vocab_size, model.parameters)
         table.add_row(model.name, *("-" if size is None else f"{size:,}" for size in sizes))
@@ -46,4 +50,4 @@ def _print_one(model: Model) -> None:
     console.print(f"{model.name} ({', '.join(model.aliases)})" if model.aliases else model.name)
     for quantity, value in model.quantities().items():
         console.print(f"  {quantity} = {value}")
-    console.print(f"  source: {model.source}")
+    console.print(tr("  source: {source}", source=model.source))

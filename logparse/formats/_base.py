@@ -3,8 +3,9 @@
 A format is data. It says how to find a step line, how a ``label: value`` pair looks, which column each label fills,
 and where the settings of the run stand. It holds no code; ``steps`` and ``settings`` turn it into frames.
 
-Named groups are written ``(?P<name>...)``. ``head``, ``pair`` and the patterns of a Companion or Record are
-read by polars (Rust syntax, which has no look-around); those of a Sentence or Block by the regex module.
+Named groups are written ``(?P<name>...)``. ``head``, ``pair``, the ``start`` and ``end`` of a Block and the patterns of
+a Companion or Record are read by polars (Rust syntax, which has no look-around); the ``entry`` of a Block and the
+pattern of a Sentence by the regex module.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+# Takes in any comma; ``steps`` judges whether it parts thousands.
 NUMBER = r"(?:[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|infinity|inf))"
 TIMESTAMP = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?"
 
@@ -75,10 +77,11 @@ class Record:
 
 @dataclass(frozen=True)
 class Block:
-    """A run of lines that holds settings, from a line that matches ``start`` to one that matches ``end``.
+    """A run of lines that holds settings, from a line that matches ``start`` to the one before ``end`` matches.
 
-    ``entry`` finds one setting: its two groups are name and value. In a ``nested`` block (a printed dict or JSON) a
-    name that stands further right than the one before it belongs to it; the names are joined by a dot.
+    It has at most ``max_lines`` lines behind its start, and the next start ends it too. ``entry`` finds one setting:
+    its two groups are name and value. In a ``nested`` block (a printed dict or JSON) a name that stands further right
+    than the one before it belongs to it; the names are joined by a dot.
     """
 
     kind: str

@@ -11,7 +11,8 @@ BLOCKS = (
     Block(
         kind="config",
         marker="{'a",
-        start=r"^\{'a\w+': ",
+        # One entry on the line, as pprint breaks a long dict; the metrics that other trainers print end with a brace.
+        start=r"^\{'a\w+': [^,]*,\s*$",
         end=r"^\d{4}-\d\d-\d\d |^\[INFO\]",
         entry=r"'(\w+)': ?(\{|.*?(?=,? ?$|, '\w+': ))",
         nested=True,

@@ -29,6 +29,25 @@ ARGUMENTS = (
     "log_interval variable_seq_lengths make_vocab_size_divisible_by"
 ).split()
 
+# A command line that starts training, such as ``set -x`` echoes; commands of other tools have no --train-iters.
+LAUNCHER = r"^.{0,200}?\b(?:torchrun|torch\.distributed\.(?:launch|run))(?=\s)(?=.*\s--train-(?:iters|samples)[= ]\d)"
+UNTIED = "untie_embeddings_and_output_weights"
+LAUNCHED = (
+    "tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size expert_model_parallel_size "
+    "global_batch_size micro_batch_size seq_length num_layers hidden_size ffn_hidden_size num_attention_heads kv_channels "
+    "vocab_size num_experts moe_router_topk moe_ffn_hidden_size moe_shared_expert_intermediate_size log_interval "
+    "make_vocab_size_divisible_by"
+).split()
+
+
+def _launched(name: str, before: str, value: str) -> Sentence:
+    """The last such argument of the command line, as argparse takes it; a shell variable in its place gives nothing.
+
+    The name is one of its own, because dialects are known by the names in the argument dump.
+    """
+    return Sentence("launcher", "--num-layers", rf"{LAUNCHER}.*\s{before}(?P<launched_{name}>{value})(?=\s|$)")
+
+
 FORMAT = LogFormat(
     name="megatron",
     title="Megatron-LM and its descendants (ModelLink, MindSpeed-LLM, AscendSpeed, Megatron-DeepSpeed)",
@@ -237,6 +256,12 @@ FORMAT = LogFormat(
         Sentence(
             "init", "to initialize ", r"time (?:took )?to initialize (?P<framework>megatron|ascendspeed|mindspeed)"
         ),
+        *(_launched(name, f"--{name.replace('_', '-')}[= ]", r"\d+") for name in LAUNCHED),
+        *(_launched(name, "", f"--{name.replace('_', '-')}") for name in ("bf16", "fp16", "swiglu", UNTIED)),
+        _launched("recompute_granularity", "--recompute-granularity[= ]", r"\w+"),
+        _launched("recompute_activations", "", "--recompute-activations"),
+        _launched("num_nodes", "--nnodes[= ]", r"\d+"),
+        _launched("devices_per_node", "--nproc[-_]per[-_]node[= ]", r"\d+"),
     ),
     names=(
         *(Name(name, f"arguments:{name}") for name in ARGUMENTS),
@@ -281,6 +306,7 @@ FORMAT = LogFormat(
         Name("num_microbatches", "microbatches:num_microbatches"),
         Name("global_batch_size", "deepspeed:train_batch_size"),
         Name("micro_batch_size", "deepspeed:train_micro_batch_size_per_gpu"),
+        *(Name(name, f"launcher:launched_{name}") for name in (*LAUNCHED, "num_nodes", "devices_per_node")),
     ),
     choices=(
         Choice("precision", "fp8", {"arguments:fp8": "hybrid|e4m3"}),
@@ -295,6 +321,13 @@ FORMAT = LogFormat(
         Choice("recompute", "none", {"arguments:recompute_granularity": "None"}),
         Choice("recompute", "none", {"arguments:checkpoint_activations": "False"}),
         Choice("lora", "True", {"arguments:lora_target_modules": r"\[.+\]"}),
+        Choice("precision", "bf16", {"launcher:launched_bf16": "--bf16"}),
+        Choice("precision", "fp16", {"launcher:launched_fp16": "--fp16"}),
+        Choice("gated_linear_unit", "True", {"launcher:launched_swiglu": "--swiglu"}),
+        Choice(UNTIED, "True", {f"launcher:launched_{UNTIED}": ".+"}),
+        Choice("recompute", "full", {"launcher:launched_recompute_granularity": "full"}),
+        Choice("recompute", "selective", {"launcher:launched_recompute_granularity": "selective"}),
+        Choice("recompute", "selective", {"launcher:launched_recompute_activations": ".+"}),
     ),
     samples=(
         Sample(

@@ -7,7 +7,7 @@ holds the progress bar and samples/s/p.
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Sample
 from logparse.formats._mindformers import BLOCKS, CHOICES, NAMES, RECORDS, SENTENCES
 
-PAIR = r"([A-Za-z_][\w ]*?)(?::\s*(\[[^\]]*\]|N/A[^)]*\)|[^,\[\]{}]*?)| (\[[^\]]*\]))\s*(?:,|\}|$)"
+PAIR = r"([A-Za-z_][\w ]*?)(?::\s*(\[[^\]]*\]|N/A[^)]*\)|[^\[\]{}]*?)| (\[[^\]]*\]))\s*(?:,(?:\s|$)|\}|$)"
 
 FORMAT = LogFormat(
     name="mindformers",

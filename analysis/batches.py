@@ -1,0 +1,50 @@
+"""The batch of a row against the samples consumed since the row before.
+
+Comes in: rows that ``segments`` has traced and ``fill_batch`` has filled. Goes out: the mean batch of each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+
+def mean_batch() -> pl.Expr:
+    """Samples per step of the row. While the batch ramps up, a line prints the batch of its last step only."""
+    batch = pl.col("global_batch_size")
+    changes = (batch != _before("global_batch_size")) & (_consumed() > 0)
+    return pl.when(changes).then(_consumed() / pl.col("iterations")).otherwise(batch)
+
+
+def batch_changes() -> pl.Expr:
+    """The batch was another one in a part of the row's steps, so that its time is not that of the printed one."""
+    return (mean_batch() != pl.col("global_batch_size")).fill_null(False)
+
+
+def _consumed() -> pl.Expr:
+    """Samples consumed since the row before of the same start."""
+    return pl.col("consumed_samples") - _before("consumed_samples")
+
+
+def _before(name: str) -> pl.Expr:
+    """The value on the row before of the same start; copies and damaged rows stand for no steps."""
+    own = pl.col("iterations").is_not_null()
+    return pl.when(own).then(name).forward_fill().shift(1).over("segment")
+
+
+def describe_batches(steps: pl.DataFrame) -> Iterator[str]:
+    """A sentence where the samples consumed contradict the batch on most rows, outside a ramp."""
+    steady = steps.select(
+        "source",
+        "line_number",
+        batch="global_batch_size",
+        mean=pl.when(pl.col("global_batch_size") == _before("global_batch_size")).then(
+            _consumed() / pl.col("iterations")
+        ),
+    ).drop_nulls()
+    wrong = steady.filter(pl.col("mean") != pl.col("batch"))
+    if len(wrong) > len(steady) / 2:
+        source, line, batch, mean = wrong.row(0)
+        text = f"consumed samples grow by {mean:g} per step where the batch is {batch} ({source}, line {line}, "
+        yield text + f"and {len(wrong) - 1} more): one of the two is wrong; rates follow the batch"

@@ -1,0 +1,138 @@
+"""Step lines that stand more than once in what was given: other ranks' lines, and a log given or joined twice.
+
+Comes in: step rows with ``begun``, the line on which their process printed its settings. Goes out: ``copied``. A step
+that was really done again took another time, later, and is no copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import polars as pl
+
+# Two ranks' times of one step differ by milliseconds; those of a step done again by more, in most rows.
+RANKS_WITHIN, RANKS_WITHIN_MS, NEARLY_ALL = 0.005, 1.0, 0.9
+# Ranks' clocks differ by less than this where they are set.
+CLOCKS_WITHIN = timedelta(minutes=1)
+_PROCESS = ("source", "begun")
+_PRINTED = ("step", "loss", "elapsed_time_per_iteration_ms")
+
+
+def mark_copies(steps: pl.DataFrame) -> pl.DataFrame:
+    """Add ``copied``: an earlier row, or one of another file, tells of the same step by the same process."""
+    files = _copied_files(steps)
+    own = steps.with_row_index("at").cast({"at": pl.Int64}).filter(~pl.col("source").is_in(files))
+    twice = own.filter(_same_as_before())["at"]
+    again = _with_rounds(own).filter(_of_merged_ranks() | _joined_twice())["at"]
+    at = pl.int_range(pl.len()).is_in(pl.concat([twice, again]).implode())
+    return steps.with_columns(copied=pl.col("source").is_in(files) | at)
+
+
+def _with_rounds(own: pl.DataFrame) -> pl.DataFrame:
+    """Rows of steps that stand more than once, numbered by ``turn``; ``ranks`` is how often nearly all steps stand."""
+    steps = own.group_by(*_PROCESS, "step").agg(times=pl.len())
+    ranks = steps.group_by(_PROCESS).agg(ranks=pl.col("times").quantile(1 - NEARLY_ALL, "lower"))
+    again = own.filter(pl.col("step").is_duplicated()).with_columns(turn=pl.int_range(pl.len()).over(*_PROCESS, "step"))
+    return again.join(ranks, on=_PROCESS, how="left", nulls_equal=True, maintain_order="left")
+
+
+def _same_as_before() -> pl.Expr:
+    """A line that one file holds twice in a row, as two handlers of one logger write it."""
+    same = [pl.col(name) == pl.col(name).shift(1) for name in ("source", "step", "elapsed_time_per_iteration_ms")]
+    return pl.all_horizontal(*same, pl.col("loss").eq_missing(pl.col("loss").shift(1))).fill_null(False)
+
+
+def _of_merged_ranks() -> pl.Expr:
+    """A row of another rank, where a launcher collected what all ranks print: nearly all steps stand so many times.
+
+    Of so many rows close to each other the first is kept. A step done again begins a new round of them.
+    """
+    time, ranks = pl.col("elapsed_time_per_iteration_ms"), pl.col("ranks")
+
+    def since(name: str) -> pl.Expr:
+        return pl.col(name) - pl.col(name).shift(1).over(*_PROCESS, "step")
+
+    clock = since("timestamp").dt.total_milliseconds().abs() <= pl.max_horizontal(time, pl.lit(1000.0))
+    # A rank that has no loss prints none.
+    same = (since("loss") == 0).fill_null(since("elapsed_time_per_iteration_ms").abs() <= 0.05 * time)
+    # A rank may be one step behind another.
+    near = (since("at") < 2 * ranks) & clock.fill_null(True)
+    return ((ranks > 1) & (pl.col("turn") % ranks != 0) & near & same).fill_null(False)
+
+
+def _joined_twice() -> pl.Expr:
+    """A row that stands again with its clock or, where there is none, two or more that follow each other."""
+    again = pl.col("at") - pl.col("at").first().over(*_PRINTED)
+    stretch = (again > 0) & ((again == again.shift(1)) | (again == again.shift(-1)))
+    stamped = pl.col("at") > pl.col("at").first().over(*_PRINTED, "timestamp")
+    timed = pl.col("elapsed_time_per_iteration_ms").is_not_null()
+    return timed & pl.when(pl.col("timestamp").is_null()).then(stretch).otherwise(stamped).fill_null(False)
+
+
+def _copied_files(steps: pl.DataFrame) -> list[str]:
+    """Files whose steps a file with more rows holds too: every rank of MindFormers prints every step.
+
+    Two files that follow each other in time share few steps, two ranks nearly all. Files whose clocks do not overlap
+    are copies only where the rows are the same: else the second ran later.
+    """
+    files = {str(name[0]): rows.unique("step", keep="first") for name, rows in steps.group_by("source")}
+    order = sorted(files, key=lambda name: (-len(files[name]), name))
+    copies: list[str] = []
+    for index, name in enumerate(order):
+        kept = [files[other] for other in order[:index] if other not in copies]
+        if any(_holds(other, files[name]) for other in kept):
+            copies.append(name)
+    return copies
+
+
+def _holds(other: pl.DataFrame, mine: pl.DataFrame) -> bool:
+    both = _shared(other, mine)
+    return len(both) > len(mine) / 2 and (_overlap(other, mine) or _are_same(both))
+
+
+def _shared(other: pl.DataFrame, mine: pl.DataFrame) -> pl.DataFrame:
+    """One row per step that both hold, the other's columns with the ending ``_there``."""
+    return mine.join(other, on="step", suffix="_there", maintain_order="left")
+
+
+def _overlap(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    """Whether two spans of time overlap; without a clock they may."""
+    stamp = pl.col("timestamp")
+    (begin, end), (begun, ended) = (rows.select(stamp.min(), end=stamp.max()).row(0) for rows in (one, other))
+    return None in (begin, begun) or (begin <= ended and begun <= end)
+
+
+def _are_same(both: pl.DataFrame) -> bool:
+    """Whether two ranks of one job print such rows: nearly all with the same loss and the same time."""
+    mine, there = (pl.col(f"elapsed_time_per_iteration_ms{end}") for end in ("", "_there"))
+    alike = (mine - there).abs() <= pl.max_horizontal(RANKS_WITHIN * mine, pl.lit(RANKS_WITHIN_MS))
+    share = both.select((alike & (pl.col("loss") == pl.col("loss_there"))).fill_null(False).mean()).item()
+    return len(both) > 1 and share is not None and share >= NEARLY_ALL
+
+
+def clocks_apart(steps: pl.DataFrame) -> dict[str, timedelta]:
+    """By how much the clock of a copied file is ahead of that of the rows that were kept, where it is another clock."""
+    kept = steps.filter(~pl.col("copied")).unique("step", keep="first")
+    apart = {}
+    for (name,), rows in steps.group_by("source", maintain_order=True):
+        both = _shared(kept, rows.unique("step", keep="first")) if rows["copied"].all() else rows.clear()
+        ahead = both.select((pl.col("timestamp") - pl.col("timestamp_there")).median()).item() if len(both) else None
+        if ahead is not None and abs(ahead) > CLOCKS_WITHIN and _are_same(both):
+            apart[str(name)] = ahead
+    return apart
+
+
+def of_one_clock(events: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """The events without the stamps of copied files whose clock is another one."""
+    other = pl.col("source").is_in(list(clocks_apart(steps)))
+    return events.with_columns(timestamp=pl.when(~other).then("timestamp"))
+
+
+def describe_copies(steps: pl.DataFrame) -> Iterator[str]:
+    """A sentence for each copied file that goes by another clock."""
+    for name, ahead in clocks_apart(steps).items():
+        way = "ahead" if ahead > timedelta(0) else "behind"
+        by = abs(timedelta(seconds=round(ahead.total_seconds())))
+        text = f"{name} prints the same steps, losses and times as another file by a clock that is {by} {way}"
+        yield f"{text}: it was taken for another rank; if it is another run, pass --each"

@@ -1,0 +1,87 @@
+"""Rows that damage went through: a step number or a clock that cannot be, between neighbours that agree.
+
+Comes in: step rows with ``begun`` and ``copied``. Goes out: ``damaged`` where the step number cannot be, and rows
+without the clocks and batches that cannot be. What the numbers of a real restart do, to go back and stay back, is no
+damage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import polars as pl
+
+# Rows that agree with each other are at most this many usual distances apart: a line between them may be lacking too.
+AGREE_WITHIN = 3
+# By how much a stamp may be out of order, as when two threads write; and how long a job may rest in one file.
+OUT_OF_ORDER, LONGEST_REST = timedelta(minutes=1), timedelta(days=30)
+SHOWN = 3
+
+
+def mark_damage(steps: pl.DataFrame) -> pl.DataFrame:
+    """Add ``damaged``; forget a clock that is out of line and a batch that is not above 0."""
+    own = steps.with_row_index("at").filter(~pl.col("copied"))
+    numbers, stamps = _numbers_out_of_line(own), _stamps_out_of_line(own)
+    at = pl.int_range(pl.len(), dtype=pl.UInt32)
+    return steps.with_columns(
+        damaged=at.is_in(numbers.implode()),
+        timestamp=pl.when(~at.is_in(stamps.implode())).then("timestamp"),
+        global_batch_size=pl.when(pl.col("global_batch_size") > 0).then("global_batch_size"),
+    )
+
+
+def _numbers_out_of_line(own: pl.DataFrame) -> pl.Series:
+    """Places of steps above those asked for, then of lone ones among the rest."""
+    # The median too, because on one line it may be the last step that is damaged.
+    last = pl.max_horizontal("train_steps", pl.col("train_steps").median().over("source"))
+    told = own.with_columns(beyond=(pl.col("step") > last).fill_null(False))
+    # Where most steps are above it, that number means something else.
+    kept = told.filter(~pl.col("beyond") | (pl.col("beyond").mean().over("source") > 0.5))
+    lone = kept.with_columns(rise=pl.col("step").diff().over("source", "begun")).filter(_number_out_of_line())["at"]
+    return own["at"].filter(~own["at"].is_in(kept["at"].implode()) | own["at"].is_in(lone.implode()))
+
+
+def _number_out_of_line() -> pl.Expr:
+    """A step that does not lie between that before and that behind it, which follow each other."""
+    step, rise = pl.col("step"), pl.col("rise")
+    before, behind = (step.shift(rows).over("source", "begun") for rows in (1, -1))
+    usual = rise.filter(rise > 0).median().over("source")
+    agree = (before < behind) & (behind - before <= AGREE_WITHIN * usual)
+    return (agree & ~step.is_between(before, behind)).fill_null(False)
+
+
+def _stamps_out_of_line(own: pl.DataFrame) -> pl.Series:
+    """Places of lone clocks: those between two rows first, because they would mislead about the ends of files."""
+    kept = own.drop_nulls("timestamp")
+    for rest in (None, LONGEST_REST):
+        kept = kept.filter(~_stamp_out_of_line(rest))
+    stamped = own.drop_nulls("timestamp")["at"]
+    return stamped.filter(~stamped.is_in(kept["at"].implode()))
+
+
+def _stamp_out_of_line(rest: timedelta | None) -> pl.Expr:
+    """A clock outside those before and behind it, which are in order; at an end of a file, ``rest`` beside its one."""
+    stamp, longest = pl.col("timestamp"), pl.lit(rest, pl.Duration("us"))
+    before, behind = stamp.shift(1).over("source"), stamp.shift(-1).over("source")
+    begin, end = before.fill_null(behind - longest), behind.fill_null(before + longest)
+    outside = (stamp < begin - OUT_OF_ORDER) | (stamp > end + OUT_OF_ORDER)
+    return ((begin <= end) & outside).fill_null(False)
+
+
+def describe_damage(printed: pl.DataFrame, marked: pl.DataFrame) -> Iterator[str]:
+    """Sentences for each kind of damage: what was ``printed``, on which of the first lines, what was made of it."""
+
+    def forgotten(name: str) -> pl.DataFrame:
+        return printed.filter(printed[name].is_not_null() & marked[name].is_null())
+
+    kinds = (
+        ("step", printed.filter(marked["damaged"]), "cannot be a step number here; its row does not count"),
+        ("timestamp", forgotten("timestamp"), "is out of line with the clock around it; it is not used"),
+        ("global_batch_size", forgotten("global_batch_size"), "cannot be a batch size; it is not used"),
+    )
+    for name, rows, what in kinds:
+        for source, line, value in rows.select("source", "line_number", name).head(SHOWN).iter_rows():
+            yield f"{value} {what} ({source}, line {line})"
+        if len(rows) > SHOWN:
+            yield f"{len(rows) - SHOWN} more such lines: the value {what.split(';')[0]}"
