@@ -7,7 +7,7 @@ looked like a step line. What the numbers mean is decided in ``dialects`` and ``
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -21,6 +21,8 @@ from logparse.records import decode_records
 from logparse.settings import read_blocks, settings_frame
 from logparse.sources import TERMINAL, Source, find_sources, printable, read_lines
 from logparse.steps import Malformed
+
+Watch = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,21 @@ class ParsedLog:
 
 
 def read_run(
-    arguments: Sequence[str], format_name: str | None = None, strict: bool = False, name: str | None = None
+    arguments: Sequence[str],
+    format_name: str | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    watch: Watch | None = None,
 ) -> ParsedLog:
     """Read the files that ``arguments`` name as one run, called ``name`` or after its first argument.
 
+    ``watch`` is told, again and again, how many bytes have been read, and of how many (None: unknown).
     Raises InputError for files that cannot be read (and, with ``strict``, for torn lines and malformed values),
     NoStepLineError where no format finds a step line.
     """
     sources = find_sources(arguments)
+    if watch is not None:
+        _watch(sources, watch)
     formats = (find_format(format_name),) if format_name else all_formats()
     scans = [_scan(source, formats) for source in sources]
     if not any(scan.total for scan in scans):
@@ -93,6 +102,13 @@ def read_run(
         records,
         tuple(notes),
     )
+
+
+def _watch(sources: Sequence[Source], watch: Watch) -> None:
+    sizes = [source.size for source in sources]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    for source in sources:
+        source.watch = lambda: watch(sum(s.bytes_read for s in sources), total)
 
 
 def _by_clock(steps: pl.DataFrame) -> pl.DataFrame:

@@ -14,7 +14,7 @@ import lzma
 import os
 import stat
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Protocol
@@ -52,11 +52,22 @@ class Stream(Protocol):
 
 @dataclass
 class Source:
-    """One file of a run. ``path`` None is standard input. ``notes`` collects what went wrong while reading."""
+    """One file of a run. ``path`` None is standard input. ``notes`` collects what went wrong while reading.
+
+    ``bytes_read`` counts bytes as they lie in the file; ``watch`` is called whenever it has grown.
+    """
 
     name: str
     path: Path | None
     notes: list[str] = field(default_factory=list)
+    bytes_read: int = 0
+    watch: Callable[[], None] | None = None
+
+    @property
+    def size(self) -> int | None:
+        """Bytes in the file; None of what is not a regular file."""
+        regular = self.path is not None and self.path.is_file()
+        return self.path.stat().st_size if regular and self.path else None
 
 
 def find_sources(arguments: Sequence[str]) -> list[Source]:
@@ -218,6 +229,9 @@ def _chunks(source: Source, size: int) -> Iterator[bytes]:
             # A damaged stream loses the portion in which the damage is, so its portions are small.
             portion = size if stream is raw else min(size, PORTION_BYTES)
             while chunk := stream.read1(portion):
+                source.bytes_read = raw.tell() if raw.seekable() else source.bytes_read + len(chunk)
+                if source.watch is not None:
+                    source.watch()
                 yield chunk
         except DAMAGE as error:
             source.notes.append(f"{source.name} ends early or is damaged ({error}); what stands before is used")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from logparse.commands._given import facts_of_flags, facts_of_model, read_config
-from logparse.decode import ParsedLog, read_run
+from logparse.decode import ParsedLog, Watch, read_run
 from logparse.dialects import Interpretation, interpret
 from logparse.language import tr
 from logparse.run_context import Change, Fact, RunContext, build_changes, build_context
@@ -46,9 +46,10 @@ def load(
     strict: bool = False,
     name: str | None = None,
     dialect: str | None = None,
+    watch: Watch | None = None,
 ) -> Loaded:
     """Read ``logs`` as one run."""
-    log = read_run(logs, log_format, strict, name)
+    log = read_run(logs, log_format, strict, name, watch)
     several = len(log.sources) > 1
     context = build_context(log.settings, log.format, given.layers, several, _facts_of_lines(log), log.steps)
     changes = build_changes(context, log.settings, log.format, several, log.steps)

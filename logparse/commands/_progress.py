@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from logparse.commands._console import make_console
+from logparse.decode import Watch
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 # Work that is done sooner needs no bar.
 PATIENCE_SECONDS = 1.0
-
-Watch = Callable[[int, int | None], None]
 
 
 @contextmanager

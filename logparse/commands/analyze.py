@@ -16,6 +16,7 @@ from logparse.commands._files import write_results
 from logparse.commands._given import with_quantity_flags
 from logparse.commands._load import Given, gather, load
 from logparse.commands._markdown import markdown
+from logparse.commands._progress import reading_bar
 from logparse.commands._results import Choices, RunResult, analyze_run
 from logparse.commands._screen import compose, one_line
 from logparse.commands._terminal import print_parts
@@ -64,7 +65,8 @@ def analyze(
         check_folder(out, force)
     runs = [[log] for log in logs] if each else [logs]
     names = zip(runs, run_names(runs), strict=True)
-    loaded = [load(run, beside, log_format, strict, name, dialect) for run, name in names]
+    with reading_bar(quiet) as watch:
+        loaded = [load(run, beside, log_format, strict, name, dialect, watch) for run, name in names]
     results = [analyze_run(run, choices) for run in loaded]
     if out is not None:
         write_results(results, out, charts)
