@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -44,6 +45,7 @@ def _version(asked: bool) -> None:
 def build_app() -> typer.Typer:
     """The Typer app with every command mounted."""
     from logparse.commands.analyze import analyze
+    from logparse.commands.estimate import estimate
     from logparse.commands.formulas import formulas
     from logparse.commands.hardware import hardware
     from logparse.commands.models import models
@@ -60,7 +62,7 @@ def build_app() -> typer.Typer:
     ) -> None:
         """Read the text log of a large-model training run and say what the run really achieved."""
 
-    for command in (analyze, formulas, hardware, models):
+    for command in (analyze, estimate, formulas, hardware, models):
         app.command(cls=Command)(_to_the_end(command))
     return app
 
@@ -87,8 +89,16 @@ def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
+def _print_what_can_be_shown() -> None:
+    """Put a question mark for a character that the terminal's encoding lacks, where it is not UTF-8."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="replace")
+
+
 def main() -> None:
     """Run the command line; the only place that catches LogparseError."""
+    _print_what_can_be_shown()
     try:
         use_language(language_of_locale(os.environ))
         _check_packages()

@@ -163,7 +163,12 @@ def _facts_of_log(printed: Mapping[str, Row], fmt: LogFormat, several: bool) -> 
     for choice in fmt.choices:
         if choice.quantity not in facts and _holds(choice.when, printed):
             setting = next(iter(choice.when))
-            origin = f"{_where(printed[setting], several)}: {setting.split(':')[1]} {printed[setting]['value']}"
+            origin = tr(
+                "{place}: {name} {value}",
+                place=_where(printed[setting], several),
+                name=setting.split(":")[1],
+                value=printed[setting]["value"],
+            )
             facts[choice.quantity] = Fact(read_value(QUANTITY[choice.quantity], choice.value), origin)
     return facts
 

@@ -4,8 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import regex
+
+from logparse.language import current_language
+
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+_HAN = r"\u3400-\u9fff"
+_OPENS, _CLOSES = "（“", "，。：；、）”"
+# What may stand at the beginning of a line: words, and Han characters with the signs that belong to them.
+_TOKEN = regex.compile(rf"\s+|[{_OPENS}]*(?:[{_HAN}]|[^\s{_HAN}{_OPENS}{_CLOSES}]+)?[{_CLOSES}]*")
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """``text`` in lines of at most ``width`` columns; a Han character takes two, and a line may end behind it."""
+    from rich.cells import cell_len
+
+    lines = [""]
+    for token in _TOKEN.findall(text):
+        if lines[-1] and cell_len(lines[-1] + token.rstrip()) > width:
+            lines.append("")
+        lines[-1] += token if lines[-1] else token.lstrip()
+    return [line.rstrip() for line in lines]
+
+
+def fold(text: str, console: Console) -> str:
+    """``text`` in lines as wide as the console. Rich itself parts lines at spaces, of which Chinese has few."""
+    return text if current_language() == "en" else "\n".join(wrap(text, console.width))
 
 
 def make_console(stderr: bool = False, no_color: bool = False) -> Console:

@@ -16,6 +16,7 @@ import regex
 import typer
 import typer.core
 
+from logparse.commands._console import wrap
 from logparse.language import current_language, msg, tr
 
 # What Typer raises where a command line cannot be used; it knows its ``exit_code`` and how to ``show`` itself.
@@ -44,22 +45,6 @@ REMARKS = (msg("[required]"), msg("[default: "))
 TYPERS_HELP = msg("Show this message and exit.")
 
 _TypersFormatter: Any = typer.Context.formatter_class
-_HAN = r"\u3400-\u9fff"
-_OPENS, _CLOSES = "（“", "，。：；、）”"
-# What may stand at the beginning of a line: words, and Han characters with the signs that belong to them.
-_TOKEN = regex.compile(rf"\s+|[{_OPENS}]*(?:[{_HAN}]|[^\s{_HAN}{_OPENS}{_CLOSES}]+)?[{_CLOSES}]*")
-
-
-def wrap(text: str, width: int) -> list[str]:
-    """``text`` in lines of at most ``width`` columns; a Han character takes two, and a line may end behind it."""
-    from rich.cells import cell_len
-
-    lines = [""]
-    for token in _TOKEN.findall(text):
-        if lines[-1] and cell_len(lines[-1] + token.rstrip()) > width:
-            lines.append("")
-        lines[-1] += token if lines[-1] else token.lstrip()
-    return [line.rstrip() for line in lines]
 
 
 class Formatter(_TypersFormatter):  # type: ignore[misc]
@@ -71,7 +56,10 @@ class Formatter(_TypersFormatter):  # type: ignore[misc]
 
     def write_heading(self, heading: str) -> None:
         """The name of a section."""
-        super().write_heading(tr(heading))
+        if current_language() == "en":
+            super().write_heading(heading)
+        else:
+            self.write("".join(self._indented([f"{tr(heading)}：\n"])))
 
     def write_text(self, text: str) -> None:
         """Paragraphs."""

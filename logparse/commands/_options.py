@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS
 from analysis.peak import BASES
 from logparse.language import LANGUAGES, tr, use_language
 
@@ -106,6 +107,19 @@ Charts = Annotated[
     typer.Option(
         "--charts/--no-charts", help="Draw charts and report.html into the folder of -o.", rich_help_panel=OUTPUT
     ),
+]
+ChartFormats = Annotated[
+    str | None,
+    typer.Option(
+        "--chart-format",
+        metavar="FORMAT[,FORMAT...]",
+        help=f"Forms of the charts: {', '.join(CHART_FORMATS)}; by default {', '.join(DEFAULT_FORMATS)}.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Theme = Annotated[
+    str | None,
+    typer.Option("--theme", help="Look of the charts: a Vega theme, such as dark or ggplot2.", rich_help_panel=OUTPUT),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files in the folder of -o.", rich_help_panel=OUTPUT)]
 Warmup = Annotated[

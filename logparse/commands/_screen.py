@@ -103,13 +103,13 @@ def one_line(result: RunResult) -> str:
     analysis = result.analysis
     shown = ("elapsed_time_per_iteration_ms", "tokens_per_second_per_device", "tflops_per_second_per_device", "mfu")
     values = [f"{tr(LABELS[name][0])} {_number(analysis.value(name), *LABELS[name][1:])}" for name in shown]
-    return f"{result.log.name}: {tr('; ').join(values)}"
+    return tr("{name}: {values}", name=result.log.name, values=tr("; ").join(values))
 
 
 def _title(result: RunResult) -> str:
     framework = result.framework
     known = " ".join(tr(part) for part in (framework.name, framework.version) if part) or tr("unknown framework")
-    return f"{result.log.name}: {known} ({framework.evidence})"
+    return tr("{name}: {framework} ({evidence})", name=result.log.name, framework=known, evidence=framework.evidence)
 
 
 def _counts(result: RunResult) -> str:
@@ -199,7 +199,8 @@ def _origins(result: RunResult) -> Grid:
         for name in SHOWN_FACTS
     ]
     evidence = context.origin("recompute") or tr("no setting tells of recompute")
-    counted = f"c = {how.recompute_factor}: {evidence}" if how.formula.name == "ascendspeed" else tr(how.formula.title)
+    factor = tr("c = {factor}: {evidence}", factor=how.recompute_factor, evidence=evidence)
+    counted = factor if how.formula.name == "ascendspeed" else tr(how.formula.title)
     rows.append((tr("formula"), how.formula.name, counted))
     if peak := how.peak:
         origin = tr(

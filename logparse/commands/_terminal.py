@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from logparse.commands._console import fold
 from logparse.commands._screen import Grid, Line, Part, Trace
 from logparse.language import tr
 
@@ -27,7 +28,7 @@ def print_parts(console: Console, parts: Sequence[Part]) -> None:
     for part in parts:
         if isinstance(part, Line):
             before = "\n" if part.kind == "heading" else ""
-            console.print(before + SIGNS.get(part.kind, "") + part.text, style=STYLES[part.kind])
+            console.print(before + fold(SIGNS.get(part.kind, "") + part.text, console), style=STYLES[part.kind])
         elif isinstance(part, Trace):
             _print_trace(console, part)
         else:
@@ -71,9 +72,11 @@ def _table(grid: Grid) -> Table:
 
 def _print_trace(console: Console, trace: Trace) -> None:
     """Not on a terminal that cannot show block characters, nor where there is no room."""
+    from rich.cells import cell_len
+
     ends = tr("{low} to {high} {unit}", low=f"{trace.low:,.1f}", high=f"{trace.high:,.1f}", unit=trace.unit)
-    words = f"{trace.name}, {ends}: "
-    room = console.width - len(words)
+    words = tr("{name}, {ends}: ", name=trace.name, ends=ends)
+    room = console.width - cell_len(words)
     if console.encoding.lower().startswith("utf") and room >= LEAST_BARS:
         console.print(words + sparkline(trace.values, room), no_wrap=True)
 

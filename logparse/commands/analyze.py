@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from analysis.flops import find_formula
-from analysis.outputs import check_folder
+from analysis.outputs import DEFAULT_FORMATS, check_chart_options, check_folder
 from logparse.commands import _options as options
 from logparse.commands._console import make_console
 from logparse.commands._document import document
@@ -43,6 +43,8 @@ def analyze(
     quiet: options.Quiet = False,
     no_color: options.NoColor = False,
     charts: options.Charts = True,
+    chart_format: options.ChartFormats = None,
+    theme: options.Theme = None,
     force: options.Force = False,
     warmup: options.Warmup = None,
     each: options.Each = False,
@@ -61,6 +63,7 @@ def analyze(
         raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
     beside = gather(given, model, config)
     choices = _choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
+    formats = _formats(charts, chart_format, theme)
     if out is not None:
         check_folder(out, force)
     runs = [[log] for log in logs] if each else [logs]
@@ -69,10 +72,17 @@ def analyze(
         loaded = [load(run, beside, log_format, strict, name, dialect, watch) for run, name in names]
     results = [analyze_run(run, choices) for run in loaded]
     if out is not None:
-        write_results(results, out, charts)
+        write_results(results, out, formats, theme)
     _print(results, as_json, as_markdown, quiet, no_color)
     if out is not None and not quiet:
         make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
+
+
+def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[str] | None:
+    """The forms of the charts; None where none are to be drawn. Raises UsageError for one that does not exist."""
+    formats = list(DEFAULT_FORMATS) if chart_format is None else chart_format.split(",")
+    check_chart_options(formats, theme)
+    return formats if charts else None
 
 
 def _choose(

@@ -10,7 +10,7 @@ import typer
 
 from analysis.identify import Identification, ImpliedPeak, identify, implied_peak
 from logparse.commands import _options as options
-from logparse.commands._console import make_console
+from logparse.commands._console import fold, make_console
 from logparse.commands._given import with_quantity_flags
 from logparse.commands._load import gather, load
 from logparse.language import tr
@@ -72,14 +72,14 @@ def _print(name: str, found: Identification, peak: ImpliedPeak | None, notes: tu
         name=name,
         printed=printed,
     )
-    console.print(heading, style="bold")
+    console.print(fold(heading, console), style="bold")
     console.print(_table(found))
     console.print()
-    console.print(found.sentence)
+    console.print(fold(found.sentence, console))
     if peak:
-        console.print(peak.sentence)
+        console.print(fold(peak.sentence, console))
     for note in notes:
-        console.print(f"! {note}", style="yellow")
+        console.print(fold(f"! {note}", console), style="yellow")
 
 
 def _table(found: Identification) -> Table:

@@ -1,0 +1,161 @@
+"""An estimate as parts for people and as a document for programs. Comes in: an Estimate. Nothing is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from analysis.estimate import Estimate, Figure, Fit, Stage
+from logparse.commands._screen import Grid, Line, Part
+from logparse.language import tr
+from logparse.run_context import Fact
+from logparse.schema import SCHEMA_VERSION
+
+GB = 1e9
+DAY = 86400
+
+
+def estimate_parts(name: str, result: Estimate, facts: Mapping[str, Fact]) -> list[Part]:
+    """All parts, whether it fits first."""
+    return [
+        Line(tr("estimate: {name}", name=name), "title"),
+        *_verdict(result),
+        *([_stages(result, result.fit)] if result.fit else []),
+        *([_layouts(result)] if result.layouts else []),
+        *(part for section in result.sections for part in _section(section.title, section.figures)),
+        Line(tr("computed with"), "heading"),
+        Grid(
+            (tr("quantity"), tr("value"), tr("origin")),
+            tuple((n, str(fact.value), fact.origin) for n, fact in facts.items()),
+            prose=True,
+        ),
+        *(Line(note, "info") for note in result.notes),
+    ]
+
+
+def _verdict(result: Estimate) -> Iterator[Line]:
+    fit = result.fit
+    if fit is None:
+        return
+    said = {"layout": str(fit.layout), "devices": fit.layout.devices, "gb": _gb(fit.worst.total_bytes)}
+    if fit.memory_bytes is None:
+        yield Line(tr("{layout} on {devices} devices needs up to {gb} GB on one", **said))
+    elif fit.fits:
+        fitting = tr(
+            "{layout} on {devices} devices fits: up to {gb} GB of {memory}", **said, memory=_gb(fit.memory_bytes)
+        )
+        yield Line(fitting)
+    else:
+        for stage in fit.stages:
+            if stage.stage in fit.overflows:
+                yield Line(_overflow(stage, fit.memory_bytes), "warning")
+    if result.smallest:
+        devices, layout = result.smallest.layout.devices, str(result.smallest.layout)
+        yield Line(tr("the smallest that fits: {layout}, {devices} devices", layout=layout, devices=devices))
+    elif fit.memory_bytes is not None:
+        yield Line(tr("no layout of what is free fits"), "warning")
+
+
+def _overflow(stage: Stage, memory_bytes: float) -> str:
+    return tr(
+        "stage {stage} does not fit: {gb} GB of {memory}, {over} GB too much",
+        stage=stage.stage,
+        gb=_gb(stage.total_bytes),
+        memory=_gb(memory_bytes),
+        over=_gb(stage.total_bytes - memory_bytes),
+    )
+
+
+def _stages(result: Estimate, fit: Fit) -> Grid:
+    headings = ("stage", "layers", "parameters", "state GB", "in flight", "activations GB", "GB", "by rule GB", "fits")
+    rule = result.rule or (None,) * len(fit.stages)
+    rows = (
+        (
+            str(stage.stage),
+            str(stage.layers),
+            f"{stage.parameters:,.0f}",
+            _gb(stage.state_bytes),
+            f"{stage.in_flight:g}",
+            _gb(stage.activation_bytes),
+            _gb(stage.total_bytes),
+            "-" if by_rule is None else _gb(by_rule),
+            _yes(None if fit.memory_bytes is None else stage.stage not in fit.overflows),
+        )
+        for stage, by_rule in zip(fit.stages, rule, strict=True)
+    )
+    return Grid(tuple(tr(heading) for heading in headings), tuple(rows))
+
+
+def _layouts(result: Estimate) -> Grid:
+    headings = ("layout", "devices", "fullest stage", "GB", "too full", "fits")
+    rows = (
+        (
+            str(fit.layout),
+            str(fit.layout.devices),
+            str(fit.worst.stage),
+            _gb(fit.worst.total_bytes),
+            ", ".join(map(str, fit.overflows)) or "-",
+            _yes(fit.fits),
+        )
+        for fit in result.layouts
+    )
+    return Grid(tuple(tr(heading) for heading in headings), tuple(rows))
+
+
+def _section(title: str, figures: tuple[Figure, ...]) -> Iterator[Part]:
+    rows = ((tr(f.label), shown(f), f.worked or tr("needs {flags}", flags=", ".join(f.lacks))) for f in figures)
+    yield Line(tr(title), "heading")
+    yield Grid((tr("quantity"), tr("value"), tr("worked out")), tuple(rows), prose=True)
+
+
+def shown(figure: Figure) -> str:
+    """A figure's value with its unit, as a person reads it."""
+    value = figure.value
+    if value is None:
+        return "-"
+    forms = {
+        "bytes": lambda: f"{_gb(value)} GB",
+        "parameters": lambda: f"{value:,.0f}",
+        "devices": lambda: f"{value:,.0f}",
+        "FLOPs": lambda: f"{value:.5g}",
+        "ratio": lambda: f"{value:.2%}",
+        "s": lambda: tr("{days} days", days=f"{value / DAY:,.2f}") if value >= DAY else f"{value:,.3g} s",
+    }
+    return forms[figure.unit]()
+
+
+def _gb(size: float) -> str:
+    return f"{size / GB:,.2f}"
+
+
+def _yes(answer: bool | None) -> str:
+    return "-" if answer is None else tr("yes") if answer else tr("NO")
+
+
+def estimate_document(name: str, result: Estimate, facts: Mapping[str, Fact]) -> dict[str, Any]:
+    """The JSON document: figures by name, stages, layouts, what it was computed with."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": name,
+        "context": {quantity: asdict(fact) for quantity, fact in facts.items()},
+        "figures": {f.name: _figure(f) for section in result.sections for f in section.figures},
+        "layout": _fit(result.fit, result.rule),
+        "layouts": [_fit(fit) for fit in result.layouts],
+        "smallest": _fit(result.smallest),
+        "notes": list(result.notes),
+    }
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {name: value for name, value in asdict(figure).items() if name not in ("name", "label")}
+
+
+def _fit(fit: Fit | None, rule: tuple[float, ...] | None = None) -> dict[str, Any] | None:
+    if fit is None:
+        return None
+    stages = [asdict(stage) | {"total_bytes": stage.total_bytes} for stage in fit.stages]
+    for stage, by_rule in zip(stages, rule or (), strict=False):
+        stage["rule_bytes"] = by_rule
+    found = {"devices": fit.layout.devices, **asdict(fit.layout), "memory_bytes": fit.memory_bytes, "fits": fit.fits}
+    return found | {"overflows": list(fit.overflows), "stages": stages}

@@ -1,0 +1,85 @@
+"""From logs to records of history: what ``record``, ``compare`` and ``gate`` do first with a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from analysis.flops import find_formula
+from analysis.releases.records import Decoded, RunRecord, Told, make_record
+from logparse.commands._load import Given, load
+from logparse.commands._results import Choices, RunResult, analyze_run
+from logparse.errors import UsageError
+from logparse.versions import versions_in_files
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How logs are read and computed, as the flags say; the fields are those of ``load`` and Choices."""
+
+    given: Given = field(default_factory=lambda: Given((), {}))
+    hw: str | None = None
+    peak_tflops: float | None = None
+    peak_basis: str | None = None
+    formula: str | None = None
+    log_format: str | None = None
+    dialect: str | None = None
+    warmup: int | None = None
+    strict: bool = False
+
+    def choices(self) -> Choices:
+        """What the flags say, then what the config file says."""
+        options = self.given.options
+        peak = options.get("peak_tflops") if self.peak_tflops is None else self.peak_tflops
+        formula = find_formula(self.formula or options.get("formula") or "ascendspeed")
+        return Choices(formula, self.hw or options.get("hw"), peak, self.peak_basis, self.warmup)
+
+    def analyze(self, logs: Sequence[str], name: str | None = None) -> RunResult:
+        """Read ``logs`` as one run and compute what it achieved."""
+        return analyze_run(load(logs, self.given, self.log_format, self.strict, name, self.dialect), self.choices())
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What the user says of a run. ``versions`` beat what the log prints."""
+
+    release: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def record_logs(logs: Sequence[str], reading: Reading, marks: Marks, name: str | None = None) -> RunRecord:
+    """One run of ``logs`` as history keeps it."""
+    result = reading.analyze(logs, name)
+    told = Told(
+        release=marks.release,
+        name=result.log.name,
+        format=result.log.format.name,
+        framework=result.framework.name,
+        framework_version=result.framework.version,
+        labels=marks.labels,
+        versions=_versions(result, logs, marks),
+    )
+    decoded = Decoded(result.log.steps, result.log.settings, result.log.records["memory"])
+    return make_record(result.analysis, result.context, decoded, told)
+
+
+def _versions(result: RunResult, logs: Sequence[str], marks: Marks) -> dict[str, tuple[str, str]]:
+    several = len(result.log.sources) > 1
+    printed = {name: (v.value, v.origin(several)) for name, v in versions_in_files(logs).items()}
+    if result.framework.name and result.framework.version:
+        printed.setdefault("framework", (f"{result.framework.name} {result.framework.version}", "how the log looks"))
+    return printed | {name: (value, "--version-of") for name, value in marks.versions.items()}
+
+
+def parse_pairs(texts: Sequence[str], flag: str) -> dict[str, str]:
+    """``key=value`` each. Raises UsageError for one that is not, and for a key given twice."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, sign, value = (part.strip() for part in text.partition("="))
+        if not key or not sign or not value:
+            raise UsageError(f"{flag} is {text!r}", remedy=f"write {flag} key=value")
+        if key in pairs:
+            raise UsageError(f"{flag} {key} is given twice", remedy="give one value for each key")
+        pairs[key] = value
+    return pairs

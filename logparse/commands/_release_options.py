@@ -1,0 +1,70 @@
+"""Options that the commands about releases share, each written once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from analysis.releases.comparable import FIELDS
+from analysis.releases.verdict import DEFAULT_METRIC, METRICS
+from logparse.errors import UsageError, unknown_name
+
+STORE = "History"
+VERDICT = "Verdict"
+
+HistoryDir = Annotated[
+    str | None,
+    typer.Option(
+        "--history",
+        metavar="DIR",
+        help="Folder of recorded runs, or the URL of one on an object store (s3://bucket/runs).",
+        rich_help_panel=STORE,
+    ),
+]
+Threshold = Annotated[
+    str,
+    typer.Option(
+        "--threshold",
+        metavar="PERCENT",
+        help="Change that matters, such as 1%. Less is no regression, however certain.",
+        rich_help_panel=VERDICT,
+    ),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help=f"What is judged; repeatable. Default {DEFAULT_METRIC}; one of {', '.join(METRICS)}.",
+        rich_help_panel=VERDICT,
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="FIELD",
+        help="A field that may differ though it should be equal, such as micro_batch_size; repeatable.",
+        rich_help_panel=VERDICT,
+    ),
+]
+
+
+def parse_threshold(text: str) -> float:
+    """``3%`` as 0.03. Raises UsageError for anything that is no percentage from 0 to 100."""
+    try:
+        value = float(text.removesuffix("%")) / 100
+    except ValueError:
+        value = -1.0
+    if not text.endswith("%") or not 0 <= value < 1:
+        raise UsageError(f"--threshold is {text!r}", remedy="write a percentage, as in --threshold 3%")
+    return value
+
+
+def check_allowed(fields: list[str] | None) -> list[str]:
+    """``fields``, each of them one that must be equal. Raises UsageError for any other."""
+    for name in fields or ():
+        if name not in FIELDS:
+            raise unknown_name("field", name, FIELDS, f"--allow takes one of {', '.join(FIELDS)}")
+    return fields or []

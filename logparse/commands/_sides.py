@@ -1,0 +1,75 @@
+"""Which runs are meant on the command line: a log, a folder of logs, a selector, or a run of the history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from analysis.releases.comparison import Side
+from analysis.releases.history import History
+from analysis.releases.records import RunRecord
+from analysis.releases.selection import is_selector, select_runs
+from analysis.releases.shelf import open_shelf
+from logparse.commands._console import make_console
+from logparse.commands._recorded import Marks, Reading, record_logs
+from logparse.errors import NoStepLineError, UsageError
+
+# Runs of a side whose settings, versions and losses are looked at: the newest tell enough.
+MOST_TOLD = 20
+
+
+def open_history(place: str | None, must_exist: bool = True) -> History:
+    """The history at ``place``. Raises UsageError where none is given, or nothing is there though it must be."""
+    if place is None:
+        raise UsageError("no history is given", remedy="name its folder: --history DIR")
+    if must_exist and "://" not in place and not Path(place).is_dir():
+        raise UsageError(
+            f"there is no history in {place}",
+            remedy="check the path; `logparse record LOG --history DIR --release NAME` begins one",
+        )
+    return History(open_shelf(place))
+
+
+def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, reading: Reading) -> Side:
+    """The runs that ``asked`` names; ``runs`` are those of ``history``.
+
+    Raises UsageError where it names none, InputError or NoStepLineError where a log cannot be read.
+    """
+    if Path(asked).exists() or any(sign in asked for sign in "*?"):
+        return _of_logs(asked, reading)
+    if history is None or runs is None:
+        remedy = "check the path; runs that were recorded need --history DIR"
+        raise UsageError(f"{asked} is no file and no folder", remedy=remedy)
+    if is_selector(asked):
+        found = select_runs(runs, asked)
+    else:
+        found = runs.filter(pl.col("run_id") == history.find(asked))
+    if found.is_empty():
+        kept = ", ".join(f"release={release}" for release in runs["release"].unique().sort().to_list()[:8])
+        remedy = f"there are {kept}" if kept else "the history is empty; record runs first"
+        raise UsageError(f"no run of the history is {asked}", remedy=remedy)
+    told = history.settings(found.tail(MOST_TOLD)["run_id"].to_list())
+    return Side(asked, found, told, history.steps)
+
+
+def _of_logs(asked: str, reading: Reading) -> Side:
+    """Each file or folder within a folder is a run; a file is one, and so are the files of a pattern together."""
+    path = Path(asked)
+    parts = sorted(p for p in path.iterdir() if not p.name.startswith(".")) if path.is_dir() else [path]
+    records = {r.run_id: r for r in (_record(str(part), reading, len(parts) > 1) for part in parts) if r}
+    if not records:
+        raise NoStepLineError(f"no log in the folder {asked}", remedy="name the folder that holds the logs")
+    frame = pl.concat(r.summary.with_columns(release=pl.lit(None, pl.String)) for r in records.values())
+    return Side(asked, frame, frame, lambda run_id: records[run_id].steps)
+
+
+def _record(log: str, reading: Reading, among_others: bool) -> RunRecord | None:
+    """The run of ``log``; None where it lies among others and is no log."""
+    try:
+        return record_logs([log], reading, Marks())
+    except NoStepLineError:
+        if not among_others:
+            raise
+        make_console(stderr=True).print(f"{log} has no step line and is left out")
+        return None

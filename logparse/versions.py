@@ -1,0 +1,205 @@
+"""Software versions that a log prints: CANN, torch, torch_npu, MindSpore, driver, framework commit.
+
+Comes in: lines of the log. Goes out: name, value and place of each version. The regexes are data: one row per spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePath
+
+import polars as pl
+
+# Words that stand where a version is not known.
+NOTHING = ("unknown", "None", "none", "null", "0.0.0", "-")
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How one program prints one version: a literal that finds the line, group 1 of ``pattern`` the version.
+
+    ``source`` is the program; ``sample`` a line as it stands in a real log or in the program's text.
+    """
+
+    name: str
+    marker: str
+    pattern: str
+    source: str
+    sample: str
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version as printed, and where."""
+
+    value: str
+    source: str
+    line_number: int
+
+    def origin(self, several: bool) -> str:
+        """The place in words; with ``several`` files it names the file."""
+        return f"log line {self.line_number}" + (f" of {PurePath(self.source).name}" if several else "")
+
+
+# DeepSpeed's report: deepspeedai/DeepSpeed, deepspeed/env_report.py (0.14, also for NPU).
+_REPORT = "DeepSpeed environment report"
+# mindformers.run_check(): mindspore-lab/mindformers, mindformers/run_check.py (1.2).
+_CHECK = "mindformers.run_check"
+
+SPELLINGS = (
+    Spelling(
+        "cann",
+        "ascend_cann version",
+        r"ascend_cann version \.{3,} (\S+)",
+        _REPORT,
+        "ascend_cann version .............. 8.0.RC2.alpha002",
+    ),
+    Spelling(
+        "cann",
+        "Ascend-cann-toolkit version",
+        r"Ascend-cann-toolkit version: (\S+)",
+        _CHECK,
+        "- INFO - Ascend-cann-toolkit version: 8.0.RC2",
+    ),
+    Spelling(
+        "cann",
+        "CANN version:",
+        r"CANN version: (\S+)",
+        "environment reports such as LLaMA-Factory's",
+        "- CANN version: 8.0.RC2.alpha001",
+    ),
+    Spelling(
+        "torch",
+        "torch version",
+        r"(?:^|\s)torch version \.{3,} (\S+)",
+        _REPORT,
+        "torch version .................... 2.0.1",
+    ),
+    Spelling(
+        "torch",
+        "PyTorch version",
+        r"PyTorch version:? (\d\S*)",
+        "datasets, environment reports",
+        " 0: INFO:datasets:PyTorch version 2.11.0a0+eb65b03.nv26.2 available.",
+    ),
+    Spelling(
+        "torch_npu",
+        "torch_npu version",
+        r"torch_npu version(?: \.{3,}|:) (\S+)",
+        _REPORT,
+        "torch_npu version ................ 2.2.0",
+    ),
+    Spelling(
+        "cuda",
+        "torch cuda version",
+        r"torch cuda version \.{3,} (\S+)",
+        _REPORT,
+        "torch cuda version ............... 11.8",
+    ),
+    Spelling(
+        "nccl", "NCCL version", r"NCCL version (\d\S*)", "NCCL with NCCL_DEBUG=VERSION", "NCCL version 2.25.1+cuda12.8"
+    ),
+    Spelling(
+        "mindspore",
+        "MindSpore version",
+        r"MindSpore version:? (\d\S*)(?: and Ascend|\s*$)",
+        "MindSpore's check, " + _CHECK,
+        "MindSpore version 2.3.1 and Ascend AI software package (Ascend Data Center Solution)version 7.5 does not match",
+    ),
+    Spelling(
+        "mindformers",
+        "MindFormers version",
+        r"MindFormers version: (\d\S*)",
+        _CHECK,
+        "- INFO - MindFormers version: 1.2.0",
+    ),
+    Spelling(
+        "driver",
+        "Ascend driver version",
+        r"Ascend driver version: (\S+)",
+        _CHECK,
+        "- INFO - Ascend driver version: 24.1.rc2",
+    ),
+    Spelling(
+        "driver",
+        "Driver Version:",
+        r"Driver Version: (\d\S*)",
+        "nvidia-smi",
+        "| NVIDIA-SMI 535.183.01             Driver Version: 535.183.01   CUDA Version: 12.2     |",
+    ),
+    Spelling(
+        "driver",
+        "npu-smi",
+        r"\| npu-smi \S+\s+Version: (\S+)",
+        "npu-smi info",
+        "| npu-smi 23.0.rc2                 Version: 23.0.rc2                                     |",
+    ),
+    Spelling(
+        "deepspeed",
+        "deepspeed info",
+        r"deepspeed info \.{3,} ([^,\s]+)",
+        _REPORT,
+        "deepspeed info ................... 0.10.0+f5c834a6e, f5c834a6e, HEAD",
+    ),
+    Spelling(
+        "deepspeed",
+        "DeepSpeed info: version",
+        r"DeepSpeed info: version=([^,\s]+)",
+        "DeepSpeed's engine",
+        "[Rank 0] DeepSpeed info: version=0.14.0, git-hash=unknown, git-branch=unknown",
+    ),
+    Spelling(
+        "megatron_commit",
+        "Git info for Megatron",
+        r"Git info for Megatron: git_hash=(\w+)",
+        "Megatron-DeepSpeed",
+        "**** Git info for Megatron: git_hash=6629a33 git_branch=main ****",
+    ),
+)
+
+MARKERS = tuple(dict.fromkeys(spelling.marker for spelling in SPELLINGS))
+
+
+def versions_of(lines: pl.DataFrame) -> dict[str, Version]:
+    """Name to the first version that ``lines`` (source, line_number, text) print of it.
+
+    The first row of SPELLINGS that finds one wins.
+    """
+    found: dict[str, Version] = {}
+    kept = lines.filter(pl.col("text").str.contains_any(list(MARKERS)))
+    for spelling in SPELLINGS if len(kept) else ():
+        if spelling.name not in found and (version := _first(kept, spelling)):
+            found[spelling.name] = version
+    return found
+
+
+def _first(lines: pl.DataFrame, spelling: Spelling) -> Version | None:
+    value = pl.col("text").str.extract(spelling.pattern)
+    rows = lines.select("source", "line_number", value=value).filter(~pl.col("value").is_in(NOTHING)).drop_nulls()
+    return Version(rows["value"][0], rows["source"][0], rows["line_number"][0]) if len(rows) else None
+
+
+@cache
+def version_names() -> tuple[str, ...]:
+    """The names of versions that a log may print."""
+    return tuple(dict.fromkeys(spelling.name for spelling in SPELLINGS))
+
+
+def versions_in_files(arguments: Iterable[str]) -> dict[str, Version]:
+    """The versions printed in the files that ``arguments`` name, read for this alone.
+
+    Raises InputError as ``read_lines`` does.
+    """
+    from logparse.sources import find_sources, read_lines
+
+    kept = [_NO_LINES]
+    for source in find_sources([argument for argument in arguments if argument != "-"]):
+        for frame in read_lines(source):
+            hit = frame.filter(pl.col("text").str.contains_any(list(MARKERS)))
+            kept.append(hit.select("line_number", "text", source=pl.lit(source.name)))
+    return versions_of(pl.concat(kept))
+
+
+_NO_LINES = pl.DataFrame(schema={"line_number": pl.Int64, "text": pl.String, "source": pl.String})
