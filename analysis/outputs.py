@@ -13,6 +13,7 @@ import polars as pl
 
 from analysis.charts import CHART_NAMES
 from logparse.errors import InputError, UsageError, unknown_name
+from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -25,10 +26,11 @@ def check_folder(folder: Path, force: bool) -> None:
     Raises UsageError.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file, not a folder", remedy="give another folder with -o")
+        raise UsageError(tr("{path} is a file, not a folder", path=folder), remedy=tr("give another folder with -o"))
     if folder.is_dir() and any(folder.iterdir()) and not force:
         raise UsageError(
-            f"the folder {folder} is not empty", remedy="give another folder with -o, or overwrite with --force"
+            tr("the folder {path} is not empty", path=folder),
+            remedy=tr("give another folder with -o, or overwrite with --force"),
         )
 
 
@@ -37,8 +39,8 @@ def prepare_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = f"cannot make the folder {folder}: {error.strerror}"
-        raise InputError(reason, remedy="give another folder with -o") from error
+        reason = tr("cannot make the folder {path}: {reason}", path=folder, reason=error.strerror)
+        raise InputError(reason, remedy=tr("give another folder with -o")) from error
 
 
 # Forms in which a chart can be written, and those that are where nothing is asked for.
@@ -70,7 +72,8 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     except (OSError, pl.exceptions.PolarsError) as error:
         number = getattr(error, "errno", None)
         reason = os.strerror(number) if number else error
-        raise InputError(f"cannot write {path}: {reason}", remedy="check the folder's permissions and space") from error
+        said = tr("cannot write {path}: {reason}", path=path, reason=reason)
+        raise InputError(said, remedy=tr("check the folder's permissions and space")) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -100,9 +103,9 @@ def check_chart_options(formats: Sequence[str], theme: str | None) -> None:
     """
     for name in formats:
         if name not in CHART_FORMATS:
-            raise unknown_name("chart format", name, CHART_FORMATS, f"use {', '.join(CHART_FORMATS)}")
+            raise unknown_name(msg("chart format"), name, CHART_FORMATS, _use(CHART_FORMATS))
     if theme is not None and theme not in (themes := _themes()):
-        raise unknown_name("theme", theme, themes, f"use one of {', '.join(themes)}")
+        raise unknown_name(msg("theme"), theme, themes, _use(themes))
 
 
 def write_charts(
@@ -119,6 +122,10 @@ def write_charts(
     check_chart_options(formats, theme)
     folder.mkdir(parents=True, exist_ok=True)
     return [path for name, chart in charts.items() for path in _write_chart(chart, folder / name, formats, theme)]
+
+
+def _use(names: Sequence[str]) -> str:
+    return tr("use one of {names}", names=", ".join(names))
 
 
 def _themes() -> list[str]:

@@ -63,6 +63,11 @@ class Analysis:
         found: float | None = self.summary.filter(pl.col("metric") == metric)[statistic].item()
         return found
 
+    def _repr_html_(self) -> str:
+        from analysis.report.notebook import analysis_html
+
+        return analysis_html(self)
+
 
 def analyze_steps(
     steps: pl.DataFrame,

@@ -3,41 +3,53 @@
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import altair as alt
 import polars as pl
 import pytest
 import vl_convert
-from hypothesis import given
-from hypothesis import strategies as st
 
-from analysis.charts import COUNTED, EXCLUDED, MAX_POINTS, loss_chart, run_charts, tflops_chart, thin, time_chart
+from analysis.account import USEFUL
+from analysis.charts import (
+    CHART_NAMES,
+    LIGHT,
+    account_chart,
+    grad_norm_chart,
+    loss_chart,
+    mfu_chart,
+    run_charts,
+    tflops_chart,
+    time_chart,
+    time_histogram,
+)
+from analysis.charts.histogram import histogram
+from analysis.charts.run import NEEDS
 from analysis.window import COPY
-from logparse.schema import STEP_COLUMNS, conform
+from logparse.schema import ACCOUNT_COLUMNS, STEP_COLUMNS, conform
 
-COLUMNS = {
-    "loss": "loss",
-    "time_per_iteration": "step_time_ms",
-    "tokens_per_second_per_device": "tokens_per_second_per_device",
-    "tflops_per_second_per_device": "tflops_per_second_per_device",
-    "mfu": "mfu",
-}
-REASON = "first row after a start: holds compilation and warm-up"
+REASON = "warm-up"
 SVG = "{http://www.w3.org/2000/svg}"  # the XML namespace of SVG, a name and not an address
 
 
 def steps(count: int = 30, **columns: list[object]) -> pl.DataFrame:
     """A run of ``count`` steps near 1 s, of which the first does not count."""
+    begin = datetime(2026, 3, 1)
     base = {
         "run": ["seven-b"] * count,
         "step": list(range(1, count + 1)),
+        "timestamp": [begin + timedelta(seconds=i) for i in range(count)],
+        "consumed_samples": [32 * (i + 1) for i in range(count)],
+        "seq_length": [4096] * count,
         "step_time_ms": [1200.0] + [1000.0 + i % 7 for i in range(1, count)],
         "loss": [10 - 5 * i / count for i in range(count)],
+        "grad_norm": [1 + i % 4 / 10 for i in range(count)],
+        "loss_scale": [65536.0 if i < count / 2 else 32768.0 for i in range(count)],
         "tokens_per_second_per_device": [3000.0 + i % 5 for i in range(count)],
         "tflops_per_second_per_device": [150.0 + i % 3 for i in range(count)],
         "mfu": [0.4 + i % 3 / 100 for i in range(count)],
+        "hfu": [0.4 + i % 3 / 100 for i in range(count)],
         "segment": [0] * count,
         "counted": [False] + [True] * (count - 1),
         "excluded_reason": [REASON] + [None] * (count - 1),
@@ -45,9 +57,19 @@ def steps(count: int = 30, **columns: list[object]) -> pl.DataFrame:
     return conform(pl.DataFrame(base | columns, strict=False), STEP_COLUMNS)
 
 
+def account(*parts: tuple[str, float], run: str = "seven-b") -> pl.DataFrame:
+    """An account of these parts and seconds."""
+    total = sum(seconds for _, seconds in parts)
+    rows = [{"run": run, "part": part, "seconds": s, "share": s / total} for part, s in parts]
+    return conform(pl.DataFrame(rows), ACCOUNT_COLUMNS)
+
+
+ACCOUNT = account((USEFUL, 80.0), ("stalls", 5.0), ("start-up", 16.0), ("variation of settled steps", -1.0))
+
+
 @pytest.fixture(scope="module")
 def drawn() -> dict[str, alt.LayerChart]:
-    return run_charts(steps(), 353.89, "ascendspeed")
+    return run_charts(steps(), ACCOUNT, None, [353.89], "ascendspeed")
 
 
 def data(chart: alt.LayerChart, column: str) -> list[dict[str, Any]]:
@@ -61,31 +83,39 @@ def subtitle(chart: alt.LayerChart) -> str:
     return said if isinstance(said, str) else " ".join(said)
 
 
-def marks(chart: alt.LayerChart) -> list[ET.Element]:
-    """The points of the chart as they are drawn, each with its label for screen readers."""
-    svg = ET.fromstring(vl_convert.vegalite_to_svg(chart.to_json()))
-    return [e for e in svg.iter(SVG + "path") if e.get("aria-roledescription") == "point"]
+def svg(chart: alt.LayerChart) -> ET.Element:
+    return ET.fromstring(vl_convert.vegalite_to_svg(chart.configure(**LIGHT).to_json(), allowed_base_urls=[]))
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+def marks(chart: alt.LayerChart, role: str = "point") -> list[ET.Element]:
+    """The marks of the chart as they are drawn, each with its label for screen readers."""
+    return [e for e in svg(chart).iter() if e.get("aria-roledescription") == role]
+
+
+def labels(chart: alt.LayerChart) -> list[str]:
+    return [mark.get("aria-label", "") for mark in marks(chart)]
+
+
+@pytest.mark.parametrize("name", CHART_NAMES)
 def test_every_chart_is_valid_and_drawn(drawn, name):
-    svg = vl_convert.vegalite_to_svg(drawn[name].to_json(), allowed_base_urls=[])
-    assert ET.fromstring(svg).tag == SVG + "svg"
-    assert len(marks(drawn[name])) >= 29
+    assert svg(drawn[name]).tag == SVG + "svg"
+    if name in NEEDS:
+        assert len(marks(drawn[name])) == 30
 
 
 def test_there_is_one_chart_for_each_column_with_values(drawn):
-    assert list(drawn) == list(COLUMNS)
+    assert set(drawn) == set(CHART_NAMES)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", NEEDS)
 def test_the_data_is_in_the_specification(drawn, name):
-    column = COLUMNS[name]
-    frame = steps()
-    assert [(row["step"], row[column]) for row in data(drawn[name], column)] == frame.select("step", column).rows()
+    column, frame = NEEDS[name], steps()
+    found = data(drawn[name], column)
+    assert [row["step"] for row in found] == frame["step"].to_list()
+    assert [row[column] for row in found] == pytest.approx(frame[column].to_list(), rel=1e-5)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", CHART_NAMES)
 def test_the_only_address_in_the_specification_is_that_of_its_schema(drawn, name):
     specification = drawn[name].to_dict()
     schema = specification.pop("$schema")
@@ -93,35 +123,44 @@ def test_the_only_address_in_the_specification_is_that_of_its_schema(drawn, name
     assert re.findall(r"\w+://", json.dumps(specification)) == []
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", NEEDS)
 def test_a_column_without_values_has_no_chart(name):
-    charts = run_charts(steps(**{COLUMNS[name]: [None] * 30}), None, "ascendspeed")
-    assert list(charts) == [other for other in COLUMNS if other != name]
+    charts = run_charts(steps(**{NEEDS[name]: [None] * 30}))
+    assert name not in charts
+    assert set(NEEDS) - {name} <= set(charts)
 
 
 def test_a_column_of_nan_has_no_chart():
-    assert "loss" not in run_charts(steps(loss=[float("nan")] * 30), None, "ascendspeed")
+    assert "loss" not in run_charts(steps(loss=[float("nan")] * 30))
+
+
+def test_a_loss_scale_that_never_changes_has_no_chart():
+    assert "loss_scale" not in run_charts(steps(loss_scale=[1.0] * 30))
 
 
 def test_a_run_of_one_row_that_does_not_count_is_drawn():
-    for chart in run_charts(steps(1), 353.89, "ascendspeed").values():
+    charts = run_charts(steps(1))
+    assert "time_histogram" not in charts
+    for chart in charts.values():
         assert len(marks(chart)) == 1
 
 
-def test_rows_that_do_not_count_have_another_colour_and_their_reason():
-    drawn = marks(
-        loss_chart(steps(counted=[False, False] + [True] * 28, excluded_reason=[REASON, "NaN"] + [None] * 28))
-    )
-    by_colour = {
-        colour: [m.get("aria-label", "") for m in drawn if colour in _paint(m)] for colour in (COUNTED, EXCLUDED)
-    }
-    assert [len(labels) for labels in by_colour.values()] == [28, 2]
-    assert REASON in by_colour[EXCLUDED][0]
-    assert "NaN" in by_colour[EXCLUDED][1]
+def test_rows_that_do_not_count_are_hollow_and_tell_their_reason():
+    reasons = [REASON, "NaN"] + [None] * 28
+    chart = loss_chart(steps(counted=[False, False] + [True] * 28, excluded_reason=reasons))
+    hollow = [mark for mark in marks(chart) if mark.get("fill") in (None, "transparent", "none")]
+    assert len(hollow) == 2
+    assert REASON in hollow[0].get("aria-label", "")
+    assert "NaN" in hollow[1].get("aria-label", "")
+    assert hollow[0].get("d") != hollow[1].get("d"), "each reason has a shape of its own"
+    assert len({mark.get("stroke") or mark.get("fill") for mark in marks(chart)} - {"transparent"}) == 1
 
 
-def _paint(mark: ET.Element) -> str:
-    return f"{mark.get('fill')} {mark.get('stroke')}"
+def test_a_colour_means_a_run():
+    both = pl.concat([steps(), steps().with_columns(run=pl.lit("other"))])
+    scale = loss_chart(both).to_dict()["layer"][0]["encoding"]["color"]["scale"]
+    assert scale == {"domain": ["seven-b", "other"]}
+    assert len({mark.get("fill") for mark in marks(loss_chart(both))} - {"transparent", "none", None}) == 2
 
 
 def test_the_subtitle_names_the_run_and_counts_what_is_left_out(drawn):
@@ -130,37 +169,41 @@ def test_the_subtitle_names_the_run_and_counts_what_is_left_out(drawn):
 
 
 def test_a_run_in_which_every_row_counts_and_is_drawn_says_neither():
-    chart = loss_chart(steps(counted=[True] * 30, excluded_reason=[None] * 30))
-    assert subtitle(chart) == "seven-b"
+    assert subtitle(loss_chart(steps(counted=[True] * 30, excluded_reason=[None] * 30))) == "seven-b"
 
 
 def test_the_peak_is_a_rule_with_its_value():
-    chart = tflops_chart(steps(), 353.89, "ascendspeed")
-    assert data(chart, "text") == [{"value": 353.89, "text": "peak 353.89 TFLOP/s"}]
-    svg = ET.fromstring(vl_convert.vegalite_to_svg(chart.to_json()))
-    assert "peak 353.89 TFLOP/s" in [e.text for e in svg.iter(SVG + "text")]
-    assert len([e for e in svg.iter() if e.get("aria-roledescription") == "rule mark"]) == 1
+    chart = tflops_chart(steps(), [353.89], "ascendspeed")
+    assert data(chart, "text") == [{"value": 353.89, "text": "peak 353.89 TFLOP/s", "run": None}]
+    assert "peak 353.89 TFLOP/s" in [e.text for e in svg(chart).iter(SVG + "text")]
+    assert len(marks(chart, "rule mark")) == 1
 
 
 def test_without_a_peak_there_is_no_rule():
-    assert data(tflops_chart(steps(), None, "ascendspeed"), "text") == []
+    assert data(tflops_chart(steps(), [], "ascendspeed"), "text") == []
 
 
 def test_the_formula_is_in_the_title():
-    assert "ascendspeed" in tflops_chart(steps(), None, "ascendspeed").to_dict()["title"]["text"]
+    assert "ascendspeed" in tflops_chart(steps(), [], "ascendspeed").to_dict()["title"]["text"]
 
 
 def test_the_median_is_that_of_the_rows_that_count():
     chart = time_chart(steps(3, step_time_ms=[9000.0, 1000.0, 2000.0]))
-    assert data(chart, "text") == [{"value": 1500.0, "text": "median 1,500.0 ms"}]
+    assert data(chart, "text") == [{"value": 1500.0, "text": "median 1,500.0 ms", "run": "seven-b"}]
 
 
-def test_times_above_the_scale_are_triangles_on_its_edge_and_counted():
+def test_times_above_the_scale_stand_over_the_frame_and_are_counted():
     chart = time_chart(steps(100, step_time_ms=[500_000.0] + [1000.0] * 98 + [60_000.0]))
-    labels = [m.get("aria-label", "") for m in marks(chart)]
-    assert len([label for label in labels if "500,000" in label]) == 1
-    assert "triangles, above the scale: 2" in subtitle(chart)
-    assert "triangles" not in subtitle(time_chart(steps()))
+    assert len([label for label in labels(chart) if "500,000" in label]) == 1
+    assert "above the frame: 2" in subtitle(chart)
+    assert "above the frame" not in subtitle(time_chart(steps()))
+
+
+def test_the_time_scale_shows_the_steady_rows_in_full():
+    chart = time_chart(steps(100, step_time_ms=[500_000.0] + [1000.0] * 99))
+    domains = re.findall(r'"domain": \[\s*([\d.]+),\s*([\d.]+)', chart.to_json())
+    assert domains
+    assert all(float(low) == 0 and 1000 < float(high) < 2000 for low, high in domains)
 
 
 def test_copies_of_other_ranks_are_not_drawn_but_told():
@@ -171,55 +214,65 @@ def test_copies_of_other_ranks_are_not_drawn_but_told():
 
 def test_every_start_has_its_own_line():
     again = steps(segment=[0] * 20 + [1] * 10, step=[*range(1, 21), *range(11, 21)])
-    svg = ET.fromstring(vl_convert.vegalite_to_svg(loss_chart(again).to_json()))
-    assert len([e for e in svg.iter(SVG + "path") if e.get("aria-roledescription") == "line mark"]) == 2
+    assert len(marks(loss_chart(again), "line mark")) == 2
 
 
-def test_the_time_scale_shows_the_steady_rows_in_full():
-    chart = time_chart(steps(100, step_time_ms=[500_000.0] + [1000.0] * 99))
-    domains = re.findall(r'"domain": \[\s*([\d.]+),\s*([\d.]+)', chart.to_json())
-    assert domains
-    assert all(float(low) == 0 and 1000 < float(high) < 2000 for low, high in domains)
+def test_hfu_is_drawn_where_it_differs():
+    same = mfu_chart(steps())
+    other = mfu_chart(steps(hfu=[0.5] * 30))
+    assert len(marks(other, "line mark")) == len(marks(same, "line mark")) + 1
+    assert "HFU" in other.to_dict()["title"]["text"]
+    assert "HFU" not in same.to_dict()["title"]["text"]
 
 
-@pytest.mark.parametrize("draw", [loss_chart, time_chart])
-def test_a_long_run_is_thinned_and_says_so(draw: Callable[[pl.DataFrame], alt.LayerChart]):
-    count = 3 * MAX_POINTS
-    long = steps(count, loss=[float(i * 7919 % count) for i in range(count)])
-    column = "loss" if draw is loss_chart else "step_time_ms"
-    chart = draw(long)
-    shown = [row[column] for row in data(chart, column)]
-    assert len(shown) <= MAX_POINTS
-    assert (min(shown), max(shown)) == (long[column].min(), long[column].max())
-    assert f"{len(shown)} of {count} points drawn" in subtitle(chart)
+def test_evaluations_stand_beside_the_training_loss():
+    found = pl.DataFrame({"run": ["seven-b"], "step": [12], "loss": [7.5], "dataset": ["validation"]})
+    chart = loss_chart(steps(), found, "consumed_tokens")
+    assert [label for label in labels(chart) if "validation" in label and "7.5" in label]
+    assert data(chart, "dataset")[0]["consumed_tokens"] == 12 * 32 * 4096
 
 
-def test_a_run_of_as_many_rows_as_fit_is_not_thinned():
-    chart = loss_chart(steps(MAX_POINTS))
-    assert len(data(chart, "loss")) == MAX_POINTS
-    assert "points drawn" not in subtitle(chart)
+@pytest.mark.parametrize(("x", "last"), [("step", 30), ("consumed_tokens", 30 * 32 * 4096), ("hours", 29 / 3600)])
+def test_the_axis_is_chosen(x, last):
+    chart = loss_chart(steps(), x=x)
+    assert max(row[x] for row in data(chart, "loss")) == pytest.approx(last, rel=1e-5)
+    assert chart.to_dict()["layer"][0]["encoding"]["x"]["field"] == x
 
 
-def test_a_row_without_a_value_is_not_called_thinned():
-    assert "extremes kept" not in subtitle(loss_chart(steps(loss=[1.0, float("nan")] + [2.0] * 28)))
+def test_a_wide_gradient_norm_is_drawn_on_a_logarithmic_scale():
+    wide = grad_norm_chart(steps(grad_norm=[500.0] + [1.0] * 29))
+    assert wide.to_dict()["layer"][0]["encoding"]["y"]["scale"]["type"] == "log"
+    assert "type" not in grad_norm_chart(steps()).to_dict()["layer"][0]["encoding"]["y"]["scale"]
 
 
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=300), st.sampled_from([2, 10, 50]))
-def test_thinning_keeps_the_extremes_the_order_and_the_limit(values, most):
-    frame = pl.DataFrame({"step": range(len(values)), "v": [float(v) for v in values]})
-    kept = thin(frame, "v", most)
-    assert len(kept) <= max(most, 0)
-    assert (kept["v"].min(), kept["v"].max()) == (min(values), max(values))
-    assert kept["step"].is_sorted()
-    assert kept.join(frame, on=["step", "v"], how="anti").is_empty()
+def test_a_histogram_holds_every_row_that_counts():
+    found = histogram(steps(200).filter("counted"))
+    assert found["rows"].sum() == 199
+    assert found["share"].sum() == pytest.approx(1)
+    assert (found["to"] > found["from"]).all()
 
 
-def test_thinning_a_flat_run_keeps_its_end():
-    """Times in whole ms repeat; the chart of the run must not stop in the middle of it."""
-    flat = pl.DataFrame({"step": range(10_000), "v": [1.0] * 10_000})
-    assert thin(flat, "v")["step"].max() > 9_900
+def test_a_histogram_of_one_value_is_one_bar():
+    found = histogram(steps(50, step_time_ms=[1000.0] * 50).filter("counted"))
+    assert found.select("rows", "share").rows() == [(49, 1.0)]
+    assert time_histogram(steps(50, step_time_ms=[1000.0] * 50)).to_dict()
 
 
-def test_thinning_drops_what_cannot_be_drawn():
-    frame = pl.DataFrame({"v": [1.0, None, float("nan"), float("inf"), 2.0]})
-    assert thin(frame, "v")["v"].to_list() == [1.0, 2.0]
+def test_the_account_begins_with_useful_work_and_draws_nothing_below_zero():
+    values = data(account_chart(ACCOUNT), "part")
+    assert [row["part"] for row in values] == [USEFUL, "start-up", "stalls"]
+    assert values[0]["begin"] == pytest.approx(0)
+    assert values[1]["begin"] == pytest.approx(values[0]["end"])
+
+
+def test_the_accounts_of_two_runs_are_two_bars():
+    both = pl.concat([ACCOUNT, account((USEFUL, 9.0), ("stalls", 1.0), run="other")])
+    values = data(account_chart(both), "part")
+    assert [row["share"] for row in values if row["run"] == "other"] == [0.9, 0.1]
+    assert len({e.get("y") or e.get("d") for e in marks(account_chart(both), "bar")}) > 1
+
+
+def test_charts_take_each_others_company():
+    """No chart brings a config of its own, so a notebook may put two side by side."""
+    beside = loss_chart(steps()) | time_chart(steps())
+    assert beside.to_dict()["hconcat"]

@@ -1,7 +1,9 @@
 """Files: whole or not at all, with the schema's version, and pages that need no network."""
 
+import json
 import os
 import re
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,8 +11,20 @@ import altair as alt
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+import vl_convert
 
-from analysis.outputs import check_folder, clear_stale, prepare_folder, write_charts, write_parquet, write_whole
+from analysis.charts import LIGHT
+from analysis.outputs import (
+    CHART_FORMATS,
+    DEFAULT_FORMATS,
+    check_folder,
+    clear_stale,
+    prepare_folder,
+    write_charts,
+    write_page,
+    write_parquet,
+    write_whole,
+)
 from logparse.errors import InputError, UsageError
 from logparse.schema import SCHEMA_VERSION
 
@@ -114,26 +128,63 @@ def test_parquet_keeps_the_frame_and_carries_the_version_of_the_schema(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["steps.parquet"]
 
 
-def test_every_chart_is_written_in_four_forms(tmp_path):
+def test_every_chart_is_written_in_three_forms(tmp_path):
     paths = write_charts({"loss": chart(), "mfu": chart()}, tmp_path / "charts")
-    names = [f"{stem}{ending}" for stem in ("loss", "mfu") for ending in (".json", ".svg", ".png", ".html")]
+    names = [f"{stem}.{ending}" for stem in ("loss", "mfu") for ending in DEFAULT_FORMATS]
     assert sorted(p.name for p in (tmp_path / "charts").iterdir()) == sorted(names)
     assert sorted(p.name for p in paths) == sorted(names)
 
 
+@pytest.mark.parametrize("form", CHART_FORMATS)
+def test_only_the_forms_that_are_asked_for_are_written(tmp_path, form):
+    write_charts({"v": chart()}, tmp_path, [form])
+    assert [p.name for p in tmp_path.iterdir()] == [f"v.{form}"]
+
+
 def test_the_forms_are_what_their_endings_say(tmp_path):
-    write_charts({"v": chart(4.25)}, tmp_path)
-    assert alt.Chart.from_json((tmp_path / "v.json").read_text()).to_dict() == chart(4.25).to_dict()
+    write_charts({"v": chart(4.25)}, tmp_path, CHART_FORMATS)
+    specification = json.loads((tmp_path / "v.json").read_text())
+    assert specification == chart(4.25).to_dict() | {"config": LIGHT}
     assert (tmp_path / "v.svg").read_text().startswith("<svg")
     assert (tmp_path / "v.png").read_bytes().startswith(b"\x89PNG\r\n")
     assert "4.25" in (tmp_path / "v.html").read_text()
+
+
+def test_a_theme_changes_the_picture_and_takes_the_place_of_our_look(tmp_path):
+    write_charts({"ours": chart()}, tmp_path)
+    write_charts({"dark": chart()}, tmp_path, theme="dark")
+    assert LIGHT["range"]["category"][0] in (tmp_path / "ours.svg").read_text()
+    assert LIGHT["range"]["category"][0] not in (tmp_path / "dark.svg").read_text()
+    assert "#333" in (tmp_path / "dark.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "known"), [({"theme": "drak"}, "theme", "dark"), ({"formats": ["jpg"]}, "chart format", "png")]
+)
+def test_an_unknown_theme_or_form_is_refused_with_the_known_ones(tmp_path, options, kind, known):
+    with pytest.raises(UsageError, match=f"unknown {kind}") as caught:
+        write_charts({"v": chart()}, tmp_path / "charts", **options)
+    assert known in str(caught.value.remedy)
+    assert not (tmp_path / "charts").exists()
+
+
+def test_chinese_is_drawn_with_glyphs_in_pictures(tmp_path):
+    """A font without a character draws each the same empty box; two texts of one length then look alike."""
+    pngs = [vl_convert.vegalite_to_png(chart().properties(title=text).to_json()) for text in ("吞吐", "耗时")]
+    if subprocess.run(["fc-list", ":lang=zh"], capture_output=True, text=True, check=False).stdout == "":
+        pytest.skip("this machine has no Chinese font")
+    assert pngs[0] != pngs[1]
+
+
+def test_a_page_is_written_whole(tmp_path):
+    assert write_page("<p>吞吐", tmp_path / "report.html").read_text(encoding="utf-8") == "<p>吞吐"
 
 
 def test_charts_are_written_over(tmp_path):
     write_charts({"v": chart(1.5)}, tmp_path)
     write_charts({"v": chart(2.5)}, tmp_path)
     assert "2.5" in (tmp_path / "v.json").read_text()
-    assert len(list(tmp_path.iterdir())) == 4
+    assert len(list(tmp_path.iterdir())) == len(DEFAULT_FORMATS)
 
 
 class Loads(HTMLParser):
@@ -148,7 +199,7 @@ class Loads(HTMLParser):
 
 
 def test_the_page_of_a_chart_loads_nothing_from_a_network(tmp_path):
-    write_charts({"v": chart()}, tmp_path)
+    write_charts({"v": chart()}, tmp_path, ["html"])
     page = (tmp_path / "v.html").read_text()
     loads = Loads()
     loads.feed(page)
@@ -161,7 +212,7 @@ def test_the_page_of_a_chart_loads_nothing_from_a_network(tmp_path):
 def test_no_text_of_a_log_ends_the_script_of_a_page(tmp_path):
     hostile = "a</script><script>alert(1)</script>"
     named = chart().properties(title=hostile)
-    write_charts({"x": named}, tmp_path)
+    write_charts({"x": named}, tmp_path, ["html"])
     page = (tmp_path / "x.html").read_text()
     assert "</script><script>alert" not in page
     assert "a\\u003c/script>\\u003cscript>alert(1)" in page

@@ -14,6 +14,7 @@ import pytest
 from browser import chromium, opened, page_run, write_page
 from helpers import ROOT, SETTINGS, arguments_dump, megatron_line
 
+from analysis.report import PageRun
 from analysis.run import Note
 from logparse.language import use_language
 from logparse.run_context import Fact, RunContext
@@ -189,10 +190,10 @@ def test_the_second_run_is_compared_with_the_first(browser, two):
         assert [text for text in heads if text] == ["before", "after"]
 
 
-def test_chinese(browser, folder):
+def test_chinese(browser, tmp_path):
     use_language("zh")
     try:
-        path = write_page(folder, page_run(LLAMA))
+        path = write_page(tmp_path, page_run(LLAMA))
     finally:
         use_language("en")
     with opened(browser, path) as page:
@@ -299,24 +300,30 @@ def test_the_page_of_a_hostile_log_runs_nothing(browser, tmp_path):
     settings = {f"model_type{at}": text for at, text in enumerate(HOSTILE)} | {"model_name": HOSTILE[1]}
     log = log_of(tmp_path, "hostile", 1000.0, **labels)
     log.write_text(arguments_dump(SETTINGS | settings) + log.read_text())
-    for at, name in enumerate(HOSTILE):
-        base = page_run(log, name=name)
-        hostile = replace(
-            base,
-            framework=name,
-            evidence=name,
-            identified=name,
-            sources=[name],
-            versions=dict.fromkeys(HOSTILE, name),
-            context=RunContext(base.context.facts | {"model_name": Fact(name, name)}),
-            notes=[Note("warning", name), Note("info", name)],
-        )
-        page_file = write_page(tmp_path, hostile, page_run(log, name=f"other {at}"))
-        with opened(browser, page_file) as page:
-            page.evaluate("logparse.smooth(3)")
-            assert page.evaluate("window.pwned === undefined")
-            assert name in page.page.locator("header").inner_text()
-            assert page.page.locator("img").count() == 0
+    runs = [hostile_run(log, text) for text in HOSTILE]
+    with opened(browser, write_page(tmp_path, *runs)) as page:
+        page.evaluate("logparse.smooth(3)")
+        page.page.locator("button.run").first.click()
+        page.drag("loss", 0.2, 0.6)
+        assert page.evaluate("window.pwned === undefined")
+        said = page.page.locator("header").inner_text()
+        assert all(text in said for text in HOSTILE)
+        assert page.page.locator("img").count() == 0
+
+
+def hostile_run(log: Path, text: str) -> PageRun:
+    """A run of which every word that a log can choose is ``text``."""
+    base = page_run(log, name=text)
+    return replace(
+        base,
+        framework=text,
+        evidence=text,
+        identified=text,
+        sources=[text],
+        versions={text: text},
+        context=RunContext(base.context.facts | {"model_name": Fact(text, text)}),
+        notes=[Note("warning", text), Note("info", text)],
+    )
 
 
 def test_a_run_of_100_000_steps_is_small_and_quick(browser, tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from analysis.flops import ascendspeed, megatron, palm, six_n
 from analysis.flops._base import Formula, Recompute
 from logparse.errors import unknown_name
+from logparse.language import msg, tr
 
 __all__ = ["Formula", "Recompute", "all_formulas", "find_formula"]
 
@@ -29,4 +30,5 @@ def find_formula(name: str) -> Formula:
     try:
         return _FORMULAS[name]
     except KeyError:
-        raise unknown_name("formula", name, _FORMULAS, f"use one of {', '.join(_FORMULAS)}") from None
+        remedy = tr("use one of {names}", names=", ".join(_FORMULAS))
+        raise unknown_name(msg("formula"), name, _FORMULAS, remedy) from None

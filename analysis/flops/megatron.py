@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from analysis.flops._base import Formula, sizes
 from analysis.shape import ModelShape
+from logparse.language import msg
 
 # A multiply and an add; once forward and twice backward.
 FLOPS_PER_WEIGHT = 6.0
@@ -93,7 +94,9 @@ def _summed_mlp_width(shape: ModelShape) -> int:
 
 FORMULA = Formula(
     name="megatron",
-    title="Megatron-LM since core 0.12: grouped queries, gated MLP, experts, MLA, MTP, causal half of the attention",
+    title=msg(
+        "Megatron-LM since core 0.12: grouped queries, gated MLP, experts, MLA, MTP, causal half of the attention"
+    ),
     source="Megatron-LM megatron/training/training.py num_floating_point_operations, core 0.12 and later",
     text=(
         "6 [(l+m) (2 h d (a+g) + a d s) + h u (f l_dense + (k f_e + f_s) l_moe) + m (3h + 2h^2) + h V (m+1)], "

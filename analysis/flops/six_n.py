@@ -6,6 +6,7 @@ from analysis.flops import megatron
 from analysis.flops._base import Formula
 from analysis.parameters import count_parameters
 from analysis.shape import ModelShape
+from logparse.language import msg
 
 # A multiply and an add per parameter, once forward and twice backward.
 FLOPS_PER_PARAMETER = 6.0
@@ -27,7 +28,7 @@ def terms(shape: ModelShape, seq_length: int) -> dict[str, float]:
 
 FORMULA = Formula(
     name="6n",
-    title="6 N: six per active parameter, embeddings included, no attention between tokens",
+    title=msg("6 N: six per active parameter, embeddings included, no attention between tokens"),
     source="Kaplan et al. 2020, Scaling Laws for Neural Language Models, section 2.1; the embeddings are our addition",
     text="6 N, N = parameters one token meets; 8 N with full recomputation",
     needs=needs,

@@ -19,6 +19,7 @@ from analysis.identify._fit import (
     missing_inputs,
 )
 from analysis.shape import ModelShape
+from logparse.language import tr
 
 
 @dataclass(frozen=True)
@@ -97,17 +98,17 @@ def _candidate(
 def _reason(steps: pl.DataFrame, rows: pl.DataFrame, seq_length: int | None, world_size: int | None) -> str | None:
     """Why nothing can be compared; None where something can."""
     if steps.is_empty() or steps[TIME].is_null().all():
-        return "nothing to compare: no line gives the time of a step"
+        return tr("nothing to compare: no line gives the time of a step")
     known = {
         "world_size": world_size is not None,
         "global_batch_size": steps["global_batch_size"].is_not_null().any(),
         "seq_length": seq_length is not None or steps["seq_length"].is_not_null().any(),
     }
     if unknown := [name for name, is_known in known.items() if not is_known]:
-        return f"no formula can be computed: {_sentence.pass_flags(unknown)}"
+        return tr("no formula can be computed: {unknown}", unknown=_sentence.pass_flags(unknown))
     if rows.is_empty():
-        return "nothing to compare: no line gives batch, sequence length and time together"
+        return tr("nothing to compare: no line gives batch, sequence length and time together")
     printed = steps[LOGGED].drop_nulls()
     if printed.is_empty():
-        return "the log prints no TFLOP/s to compare with"
-    return None if (printed > 0).any() else "nothing to compare: every TFLOP/s the log prints is rounded to 0"
+        return tr("the log prints no TFLOP/s to compare with")
+    return None if (printed > 0).any() else tr("nothing to compare: every TFLOP/s the log prints is rounded to 0")

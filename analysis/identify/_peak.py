@@ -8,6 +8,7 @@ import polars as pl
 
 from analysis.devices import all_devices
 from analysis.identify._fit import LOGGED, RATIO_UNITS, TFLOPS_UNITS, printed_unit
+from logparse.language import tr
 
 TRAINING_TYPES = ("bf16", "fp16")
 
@@ -45,9 +46,15 @@ def implied_peak(steps: pl.DataFrame) -> ImpliedPeak | None:
     )
     middle, low, high = spans.row(0)
     devices = _devices(low, high)
-    names = ", ".join(devices) or "no device of the table"
-    printed = f"{'HFU' if ratio == 'logged_hfu' else 'MFU'} was taken against {middle:.4g} TFLOP/s"
-    return ImpliedPeak(middle, low, high, devices, f"the log's {printed} ({low:.5g} to {high:.5g}): {names}")
+    sentence = tr(
+        "the log's {ratio} was taken against {middle:.4g} TFLOP/s ({low:.5g} to {high:.5g}): {devices}",
+        ratio="HFU" if ratio == "logged_hfu" else "MFU",
+        middle=middle,
+        low=low,
+        high=high,
+        devices=", ".join(devices) or tr("no device of the table"),
+    )
+    return ImpliedPeak(middle, low, high, devices, sentence)
 
 
 def _devices(low: float, high: float) -> tuple[str, ...]:

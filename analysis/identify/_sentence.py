@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from analysis.flops import Recompute
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS
 from analysis.identify._fit import EXACT, Rounding
+from logparse.language import msg, tr
 from logparse.schema import QUANTITY
 
 if TYPE_CHECKING:
@@ -18,14 +19,14 @@ COARSE = 0.005
 
 # What a match says beyond the formula, by formula and the run's own setting.
 REMARKS: Mapping[tuple[str, Recompute], str] = {
-    ("A3", "full"): (
+    ("A3", "full"): msg(
         "recompute is not counted although everything is recomputed: AscendSpeed looked only at "
         "checkpoint-activations, Megatron-DeepSpeed of 2023-07 to 2023-09 only at selective recompute"
     ),
-    ("A4", "selective"): "selective recompute is counted as full, as in Megatron-DeepSpeed since 2023-07",
-    ("A4", "none"): "it counts a recompute that the settings do not show",
-    ("D-none", "full"): "recompute is not counted although everything is recomputed",
-    ("D-full", "none"): "it counts a recompute that the settings do not show",
+    ("A4", "selective"): msg("selective recompute is counted as full, as in Megatron-DeepSpeed since 2023-07"),
+    ("A4", "none"): msg("it counts a recompute that the settings do not show"),
+    ("D-none", "full"): msg("recompute is not counted although everything is recomputed"),
+    ("D-full", "none"): msg("it counts a recompute that the settings do not show"),
 }
 
 
@@ -34,18 +35,23 @@ def describe(found: Identification, rounding: Rounding, recompute: Recompute | N
     known = [row for row in found.rows if row.tflops_per_second_per_device is not None]
     missing = _missing(found.rows)
     if not known or found.logged is None:
-        return f"no formula can be computed: {pass_flags(missing)}; or name the --model"
+        return tr("no formula can be computed: {unknown}; or name the --model", unknown=pass_flags(missing))
     parts = list(_matched(found, known, rounding, recompute) if found.matches else _unmatched(found.logged, known))
     if missing:
         left = sum(bool(row.missing) and row.missing != (CORE_ATTENTION_RATIO,) for row in found.rows)
-        parts.append(f"{left} formulas were not computed: {pass_flags(missing)}; or name the --model")
-    return "; ".join(parts)
+        parts.append(
+            tr("{n} formulas were not computed: {unknown}; or name the --model", n=left, unknown=pass_flags(missing))
+        )
+    return tr("; ").join(parts)
 
 
 def pass_flags(names: Sequence[str]) -> str:
     """Say what is unknown, and which flags give it, as far as there are flags."""
     flags = " ".join("--" + name.replace("_", "-") for name in names if QUANTITY[name].flag)
-    return f"{', '.join(names)} unknown" + (f"; pass {flags}" if flags else "")
+    listed = ", ".join(names)
+    return (
+        tr("{names} unknown; pass {flags}", names=listed, flags=flags) if flags else tr("{names} unknown", names=listed)
+    )
 
 
 def _missing(rows: Iterable[Candidate]) -> list[str]:
@@ -55,11 +61,15 @@ def _missing(rows: Iterable[Candidate]) -> list[str]:
 
 def _unmatched(logged: float, known: Sequence[Candidate]) -> Iterator[str]:
     nearest = min(known, key=lambda row: abs(row.difference or 0.0))
-    yield (
-        f"none of {len(known)} formulas gives the log's {logged:g}; the nearest is {_name(nearest)} with "
-        f"{_value(nearest)}, {nearest.difference or 0.0:+.2%}"
+    yield tr(
+        "none of {n} formulas gives the log's {logged:g}; the nearest is {name} with {value}, {difference:+.2%}",
+        n=len(known),
+        logged=logged,
+        name=_name(nearest),
+        value=_value(nearest),
+        difference=nearest.difference or 0.0,
     )
-    yield (
+    yield tr(
         "either the shape, the sequence length, the batch or the device count is not what the framework used, or it "
         "counts something else"
     )
@@ -70,28 +80,32 @@ def _matched(
 ) -> Iterator[str]:
     logged = found.logged or 0.0
     matching = [row for row in known if row.matches]
-    names = ", ".join(_name(row) for row in matching)
+    names = tr(", ").join(_name(row) for row in matching)
     if found.scale == 1:
-        yield f"the log's {logged:g} is {names}"
+        yield tr("the log's {logged:g} is {names}", logged=logged, names=names)
     else:
-        wrong = f"1000 times too {'small' if found.scale > 1 else 'large'}"
-        yield f"the log's {logged:g} is {wrong} and stands for {_value(matching[0])}: {names}"
+        said = (
+            msg("the log's {logged:g} is 1000 times too small and stands for {value}: {names}")
+            if found.scale > 1
+            else msg("the log's {logged:g} is 1000 times too large and stands for {value}: {names}")
+        )
+        yield tr(said, logged=logged, value=_value(matching[0]), names=names)
     yield from _how_sure(logged, matching, rounding)
     yield from _about(known, matching)
-    yield from [REMARKS[key] for row in matching if recompute and (key := (row.id, recompute)) in REMARKS][:1]
+    yield from [tr(REMARKS[key]) for row in matching if recompute and (key := (row.id, recompute)) in REMARKS][:1]
     yield from _ours(known, recompute)
 
 
 def _how_sure(logged: float, matching: Sequence[Candidate], rounding: Rounding) -> Iterator[str]:
     values = [row.tflops_per_second_per_device or 0.0 for row in matching]
     differ = max(values) > min(values) * (1 + EXACT)
-    span = f" ({min(values):.6g} to {max(values):.6g})" if differ else ""
+    span = tr(" ({low:.6g} to {high:.6g})", low=min(values), high=max(values)) if differ else ""
     if rounding.tflops > COARSE * logged:
-        yield f"the log prints too few digits to be sure{span}"
+        yield tr("the log prints too few digits to be sure{span}", span=span)
     elif differ:
-        yield f"its digits do not tell them apart{span}"
+        yield tr("its digits do not tell them apart{span}", span=span)
     elif len(matching) > 1:
-        yield "for this shape they are the same number"
+        yield tr("for this shape they are the same number")
 
 
 def _about(known: Iterable[Candidate], matching: Sequence[Candidate]) -> Iterator[str]:
@@ -100,21 +114,28 @@ def _about(known: Iterable[Candidate], matching: Sequence[Candidate]) -> Iterato
     if accuracy == 0:
         return
     near = [row.id for row in known if not row.matches and abs(row.difference or 0.0) <= accuracy]
-    others = f", as do {', '.join(near)}: check the sizes, such as the padded vocabulary"
-    yield f"it fits within {accuracy:.2%} and not exactly" + (others if near else "")
+    if near:
+        yield tr(
+            "it fits within {accuracy:.2%} and not exactly, as do {names}: "
+            "check the sizes, such as the padded vocabulary",
+            accuracy=accuracy,
+            names=", ".join(near),
+        )
+    else:
+        yield tr("it fits within {accuracy:.2%} and not exactly", accuracy=accuracy)
 
 
 def _ours(known: Iterable[Candidate], recompute: Recompute | None) -> Iterator[str]:
     """What the formulas this project computes with by default would have given, where they are not the log's."""
     said = {
-        "A4" if recompute == "full" else "A3": "the ascendspeed formula gives",
-        "M8": "with causal attention (megatron) it is",
+        "A4" if recompute == "full" else "A3": msg("the ascendspeed formula gives {value}"),
+        "M8": msg("with causal attention (megatron) it is {value}"),
     }
-    return (f"{said[row.id]} {_value(row)}" for row in known if row.id in said and not row.matches)
+    return (tr(said[row.id], value=_value(row)) for row in known if row.id in said and not row.matches)
 
 
 def _name(row: Candidate) -> str:
-    return f"{row.title} ({row.id})"
+    return f"{tr(row.title)} ({row.id})"
 
 
 def _value(row: Candidate) -> str:

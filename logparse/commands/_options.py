@@ -96,7 +96,7 @@ Markdown = Annotated[
 Quiet = Annotated[
     bool,
     typer.Option(
-        "-q", "--quiet", help="Print one line for each run, and nothing on standard error.", rich_help_panel=OUTPUT
+        "-q", "--quiet", help="Print one line for each run and say nothing else.", rich_help_panel=OUTPUT
     ),
 ]
 NoColor = Annotated[

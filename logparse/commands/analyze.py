@@ -74,7 +74,7 @@ def analyze(
     if out is not None:
         write_results(results, out, formats, theme)
     _print(results, as_json, as_markdown, quiet, no_color)
-    if out is not None and not quiet:
+    if out is not None and not (quiet or as_json):
         make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
 
 

@@ -61,7 +61,8 @@ def _switch(name: str, text: str) -> Any:
     return typer.Option(f"--{name}/--no-{name}", help=text, rich_help_panel=LAYOUT)
 
 
-Size, Amount = int | None, float | None
+Size = int | None
+Amount = float | None
 Devices = Annotated[
     Size, _size("--devices", msg("Devices of the job (dp x tp x pp x cp). Alone: every layout of that many is tried."))
 ]
@@ -269,7 +270,7 @@ def _short_facts(sizes: Mapping[str, int | None]) -> dict[str, Fact]:
     return {SHORT[name]: Fact(size, f"--{name}") for name, size in sizes.items() if size is not None}
 
 
-def _merge(short: Mapping[str, Fact], beside: Given, measured: Mapping[str, Fact]) -> dict[str, Fact]:
+def _merge(short: dict[str, Fact], beside: Given, measured: Mapping[str, Fact]) -> dict[str, Fact]:
     """Facts by quantity: flags, model, config, log, what is assumed. A shape or a layout is taken from one whole."""
     given = {name: fact for layer in reversed(beside.layers) for name, fact in layer.items()} | short
     layout, shape = set(SHORT.values()), {f.name for f in fields(ModelShape)} | {"vocab_size", "padded_vocab_size"}
