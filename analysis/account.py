@@ -15,9 +15,12 @@ from analysis.batches import mean_batch
 from analysis.pauses import Pauses
 from analysis.rates import Tally
 from analysis.window import BATCH_CHANGES, HOLDS_EVALUATION, HOLDS_SAVE, NAN, NO_TIME, REPLAYED, SKIPPED, STALL, WARM_UP
+from logparse.language import msg
 from logparse.schema import ACCOUNT_COLUMNS, conform
 
-USEFUL = "useful steps at the steady pace"
+USEFUL = msg("useful steps at the steady pace")
+START_UP, RESTARTS = msg("start-up"), msg("restart gaps")
+SAVES_BETWEEN, EVALUATION_BETWEEN = msg("checkpoint saves (between lines)"), msg("evaluation (between lines)")
 
 
 def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
@@ -45,7 +48,7 @@ def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> p
         parts |= _outside(tally.rows, events, pauses)
     in_lines = float(tally.rows["time_ms"].sum()) / 1000
     total = wall if wall is not None else in_lines
-    parts["not explained"] = total - sum(parts.values())
+    parts[msg("not explained")] = total - sum(parts.values())
     rows = [
         {"part": part, "seconds": seconds, "share": seconds / total if total else None}
         for part, seconds in parts.items()
@@ -71,13 +74,13 @@ def _inside(tally: Tally) -> dict[str, float]:
 
     parts = {
         USEFUL: float(rows.select(fair.sum()).item()) / 1000,
-        "warm-up": excess(WARM_UP),
-        "replayed steps": excess(REPLAYED),
-        "checkpoint saves": excess(HOLDS_SAVE),
-        "evaluation": excess(HOLDS_EVALUATION),
-        "stalls": excess(STALL),
-        "skipped updates and NaN": excess(SKIPPED, NAN),
-        "variation of settled steps": excess(BATCH_CHANGES) + above(rows.filter("counted")),
+        WARM_UP: excess(WARM_UP),
+        msg("replayed steps"): excess(REPLAYED),
+        msg("checkpoint saves"): excess(HOLDS_SAVE),
+        msg("evaluation"): excess(HOLDS_EVALUATION),
+        msg("stalls"): excess(STALL),
+        msg("skipped updates and NaN"): excess(SKIPPED, NAN),
+        msg("variation of settled steps"): excess(BATCH_CHANGES) + above(rows.filter("counted")),
     }
     return {part: seconds for part, seconds in parts.items() if abs(seconds) > 1e-9}
 
@@ -85,19 +88,19 @@ def _inside(tally: Tally) -> dict[str, float]:
 def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
     """What lies between the step lines by their time stamps."""
     parts = {
-        "start-up": 0.0,
-        "restart gaps": 0.0,
-        "checkpoint saves (between lines)": 0.0,
-        "evaluation (between lines)": 0.0,
+        START_UP: 0.0,
+        RESTARTS: 0.0,
+        SAVES_BETWEEN: 0.0,
+        EVALUATION_BETWEEN: 0.0,
     }
     previous_end = None
     for _, start in rows.drop_nulls(["timestamp", "iterations"]).group_by("segment", maintain_order=True):
         first = start.row(0, named=True)
         began = first["timestamp"] - pl.Series([first["time_ms"] * 1000]).cast(pl.Duration("us"))[0]
         known = min(_process_begin(events, first, previous_end) or began, began)
-        parts["start-up"] += (began - known).total_seconds()
+        parts[START_UP] += (began - known).total_seconds()
         if previous_end is not None:
-            parts["restart gaps"] += max(0.0, (known - previous_end).total_seconds())
+            parts[RESTARTS] += max(0.0, (known - previous_end).total_seconds())
         for part, seconds in _gaps(start, pauses).items():
             parts[part] += seconds
         previous_end = start["timestamp"].max()
@@ -121,12 +124,12 @@ def _gaps(start: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
         to="step",
         seconds=pl.col("timestamp").diff().dt.total_microseconds() / 1e6 - pl.col("time_ms") / 1000,
     ).drop_nulls()
-    found = {"checkpoint saves (between lines)": 0.0, "evaluation (between lines)": 0.0}
+    found = {SAVES_BETWEEN: 0.0, EVALUATION_BETWEEN: 0.0}
     for after, to, seconds in gaps.iter_rows():
         if _holds(pauses.evaluated, after, to):
-            found["evaluation (between lines)"] += max(0.0, seconds)
+            found[EVALUATION_BETWEEN] += max(0.0, seconds)
         elif _holds(pauses.saved, after, to):
-            found["checkpoint saves (between lines)"] += max(0.0, seconds)
+            found[SAVES_BETWEEN] += max(0.0, seconds)
     return found
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from logparse.language import tr
+
 
 def mean_batch() -> pl.Expr:
     """Samples per step of the row. While the batch ramps up, a line prints the batch of its last step only."""
@@ -46,5 +48,12 @@ def describe_batches(steps: pl.DataFrame) -> Iterator[str]:
     wrong = steady.filter(pl.col("mean") != pl.col("batch"))
     if len(wrong) > len(steady) / 2:
         source, line, batch, mean = wrong.row(0)
-        text = f"consumed samples grow by {mean:g} per step where the batch is {batch} ({source}, line {line}, "
-        yield text + f"and {len(wrong) - 1} more): one of the two is wrong; rates follow the batch"
+        yield tr(
+            "consumed samples grow by {mean:g} per step where the batch is {batch} ({source}, line {line}, "
+            "and {more} more): one of the two is wrong; rates follow the batch",
+            mean=mean,
+            batch=batch,
+            source=source,
+            line=line,
+            more=len(wrong) - 1,
+        )

@@ -11,6 +11,8 @@ from datetime import timedelta
 
 import polars as pl
 
+from logparse.language import msg, tr
+
 # Two ranks' times of one step differ by milliseconds; those of a step done again by more, in most rows.
 RANKS_WITHIN, RANKS_WITHIN_MS, NEARLY_ALL = 0.005, 1.0, 0.9
 # Ranks' clocks differ by less than this where they are set.
@@ -129,10 +131,18 @@ def of_one_clock(events: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     return events.with_columns(timestamp=pl.when(~other).then("timestamp"))
 
 
+AHEAD = msg(
+    "{name} prints the same steps, losses and times as another file by a clock that is {by} ahead: "
+    "it was taken for another rank; if it is another run, pass --each"
+)
+BEHIND = msg(
+    "{name} prints the same steps, losses and times as another file by a clock that is {by} behind: "
+    "it was taken for another rank; if it is another run, pass --each"
+)
+
+
 def describe_copies(steps: pl.DataFrame) -> Iterator[str]:
     """A sentence for each copied file that goes by another clock."""
     for name, ahead in clocks_apart(steps).items():
-        way = "ahead" if ahead > timedelta(0) else "behind"
-        by = abs(timedelta(seconds=round(ahead.total_seconds())))
-        text = f"{name} prints the same steps, losses and times as another file by a clock that is {by} {way}"
-        yield f"{text}: it was taken for another rank; if it is another run, pass --each"
+        said = AHEAD if ahead > timedelta(0) else BEHIND
+        yield tr(said, name=name, by=abs(timedelta(seconds=round(ahead.total_seconds()))))

@@ -12,11 +12,20 @@ from datetime import timedelta
 
 import polars as pl
 
+from logparse.language import msg, tr
+
 # Rows that agree with each other are at most this many usual distances apart: a line between them may be lacking too.
 AGREE_WITHIN = 3
 # By how much a stamp may be out of order, as when two threads write; and how long a job may rest in one file.
 OUT_OF_ORDER, LONGEST_REST = timedelta(minutes=1), timedelta(days=30)
 SHOWN = 3
+# What damage is, in words: of one value and its line, and of further lines.
+STEP = msg("{value} cannot be a step number here; its row does not count ({source}, line {line})")
+STAMP = msg("{value} is out of line with the clock around it; it is not used ({source}, line {line})")
+BATCH = msg("{value} cannot be a batch size; it is not used ({source}, line {line})")
+MORE_STEPS = msg("{n} more such lines: the value cannot be a step number here")
+MORE_STAMPS = msg("{n} more such lines: the value is out of line with the clock around it")
+MORE_BATCHES = msg("{n} more such lines: the value cannot be a batch size")
 
 
 def mark_damage(steps: pl.DataFrame) -> pl.DataFrame:
@@ -76,12 +85,12 @@ def describe_damage(printed: pl.DataFrame, marked: pl.DataFrame) -> Iterator[str
         return printed.filter(printed[name].is_not_null() & marked[name].is_null())
 
     kinds = (
-        ("step", printed.filter(marked["damaged"]), "cannot be a step number here; its row does not count"),
-        ("timestamp", forgotten("timestamp"), "is out of line with the clock around it; it is not used"),
-        ("global_batch_size", forgotten("global_batch_size"), "cannot be a batch size; it is not used"),
+        ("step", printed.filter(marked["damaged"]), STEP, MORE_STEPS),
+        ("timestamp", forgotten("timestamp"), STAMP, MORE_STAMPS),
+        ("global_batch_size", forgotten("global_batch_size"), BATCH, MORE_BATCHES),
     )
-    for name, rows, what in kinds:
+    for name, rows, one, more in kinds:
         for source, line, value in rows.select("source", "line_number", name).head(SHOWN).iter_rows():
-            yield f"{value} {what} ({source}, line {line})"
+            yield tr(one, value=value, source=source, line=line)
         if len(rows) > SHOWN:
-            yield f"{len(rows) - SHOWN} more such lines: the value {what.split(';')[0]}"
+            yield tr(more, n=len(rows) - SHOWN)

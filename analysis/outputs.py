@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from analysis.charts import CHART_NAMES
-from logparse.errors import InputError, UsageError, unknown_name
+from logparse.errors import InputError, UsageError, reason_of, unknown_name
 from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION
 
@@ -39,7 +39,7 @@ def prepare_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = tr("cannot make the folder {path}: {reason}", path=folder, reason=error.strerror)
+        reason = tr("cannot make the folder {path}: {reason}", path=folder, reason=reason_of(error))
         raise InputError(reason, remedy=tr("give another folder with -o")) from error
 
 
@@ -71,7 +71,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         temporary.replace(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         number = getattr(error, "errno", None)
-        reason = os.strerror(number) if number else error
+        reason = tr(os.strerror(number)) if number else error
         said = tr("cannot write {path}: {reason}", path=path, reason=reason)
         raise InputError(said, remedy=tr("check the folder's permissions and space")) from error
     finally:

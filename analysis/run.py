@@ -25,6 +25,7 @@ from analysis.segments import list_segments, number_starts, trace_starts
 from analysis.stalls import describe_pace
 from analysis.summary import summarize
 from analysis.window import DEFAULT_WINDOW, WindowOptions, mark_window
+from logparse.language import msg, tr
 from logparse.run_context import RunContext
 from logparse.schema import STEP_COLUMNS, conform, flag_of
 
@@ -116,8 +117,14 @@ def _overruled(steps: pl.DataFrame, how: Computation, context: RunContext) -> It
     for name in sorted(how.overrules):
         printed = steps[name].drop_nulls().unique().sort().to_list()
         if printed and printed != [context.get(name)]:
-            values = " to ".join(str(value) for value in dict.fromkeys((printed[0], printed[-1])))
-            text = f"{name} {context.get(name)} ({context.origin(name)}) is used; the step lines print {values}"
+            span = tr("{low} to {high}", low=printed[0], high=printed[-1])
+            text = tr(
+                "{name} {value} ({origin}) is used; the step lines print {printed}",
+                name=name,
+                value=context.get(name),
+                origin=context.origin(name),
+                printed=span if len(printed) > 1 else printed[0],
+            )
             yield Note("warning", text)
 
 
@@ -140,33 +147,50 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
     """Say what was not computed, for want of what, and which flag gives it."""
     steps, how = result.steps, result.computation
     if not steps["counted"].any():
-        reasons = ", ".join(f"{n} x {r}" for r, n in steps["excluded_reason"].value_counts(sort=True).iter_rows())
-        yield Note("warning", f"no row counts, so there is no metric ({reasons}); the rows are in steps.parquet")
+        found = steps["excluded_reason"].value_counts(sort=True).iter_rows()
+        reasons = tr(", ").join(tr("{n} x {reason}", n=n, reason=tr(reason)) for reason, n in found)
+        text = tr("no row counts, so there is no metric ({reasons}); the rows are in steps.parquet", reasons=reasons)
+        yield Note("warning", text)
     if steps["step_time_ms"].is_null().all():
-        yield Note("warning", "no rate computed: no line gives the time of a step")
+        yield Note("warning", tr("no rate computed: no line gives the time of a step"))
     lacking = []
     if how.world_size is None:
         lacking.append("world_size")
     if steps["global_batch_size"].is_null().all():
         lacking.append("global_batch_size")
     if lacking:
-        yield Note("warning", f"samples/s/p, tokens/s/p and TFLOP/s/p not computed: {_unknown(lacking)}")
+        text = tr("samples/s/p, tokens/s/p and TFLOP/s/p not computed: {unknown}", unknown=_unknown(lacking))
+        yield Note("warning", text)
     if steps["seq_length"].is_null().all():
-        yield Note("warning", f"tokens/s/p and TFLOP/s/p not computed: {_unknown(['seq_length'])}")
+        text = tr("tokens/s/p and TFLOP/s/p not computed: {unknown}", unknown=_unknown(["seq_length"]))
+        yield Note("warning", text)
     if sizes := how.formula.missing(how.shape):
-        yield Note("warning", f"TFLOP/s/p by {how.formula.name} not computed: {_unknown(sizes)}, or name the --model")
+        text = tr(
+            "TFLOP/s/p by {formula} not computed: {unknown}, or name the --model",
+            formula=how.formula.name,
+            unknown=_unknown(sizes),
+        )
+        yield Note("warning", text)
     if how.recompute is None:
-        text = "hfu not computed: no setting tells of recompute; pass --recompute full, selective or none"
+        text = tr("hfu not computed: no setting tells of recompute; pass --recompute full, selective or none")
         yield Note("info", text)
 
 
 def _unknown(names: list[str] | tuple[str, ...]) -> str:
-    flags = [flag for name in names if (flag := flag_of(name))]
-    others = [name for name in names if not flag_of(name)]
-    ways = [f"pass {' '.join(flags)}"] * bool(flags) + [f"set {', '.join(others)} in a file for --config"] * bool(
-        others
+    """Say that ``names`` are unknown, which flags give them, and which of them only a file can give."""
+    flags = " ".join(flag for name in names if (flag := flag_of(name)))
+    others = ", ".join(name for name in names if not flag_of(name))
+    listed = ", ".join(names)
+    if not others:
+        return tr("{names} unknown; pass {flags}", names=listed, flags=flags)
+    if not flags:
+        return tr("{names} unknown; set {others} in a file for --config", names=listed, others=others)
+    return tr(
+        "{names} unknown; pass {flags} and set {others} in a file for --config",
+        names=listed,
+        flags=flags,
+        others=others,
     )
-    return f"{', '.join(names)} unknown; {' and '.join(ways)}"
 
 
 def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
@@ -174,38 +198,57 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     mfu, hfu = result.value("mfu"), result.value("hfu")
     name, most = ("HFU", hfu) if hfu is not None and (mfu is None or mfu <= 1) else ("MFU", mfu)
     if most is not None and most > 1 and how.peak:
-        text = (
-            f"{name} is {most:.1%} of {how.peak.peak_tflops_per_second:g} TFLOP/s, above the peak: "
-            "the device, the device count, the shape or the time on the line is wrong"
+        text = tr(
+            "{name} is {share:.1%} of {peak:g} TFLOP/s, above the peak: "
+            "the device, the device count, the shape or the time on the line is wrong",
+            name=name,
+            share=most,
+            peak=how.peak.peak_tflops_per_second,
         )
         yield Note("warning", text)
     if how.peak and how.peak.range and mfu is not None:
         low, high = (mfu * how.peak.peak_tflops_per_second / p for p in reversed(how.peak.range))
-        names = f"{how.peak.range[0]:g} to {how.peak.range[1]:g} TFLOP/s"
-        yield Note("warning", f"{how.peak.name}: over its SKUs ({names}) MFU is {low:.1%} to {high:.1%}")
+        text = tr(
+            "{device}: over its SKUs ({least:g} to {most:g} TFLOP/s) MFU is {low:.1%} to {high:.1%}",
+            device=how.peak.name,
+            least=how.peak.range[0],
+            most=how.peak.range[1],
+            low=low,
+            high=high,
+        )
+        yield Note("warning", text)
     if how.shape.num_experts and how.formula.name == "ascendspeed":
-        text = f"the ascendspeed formula takes the model for dense and ignores its {how.shape.num_experts} experts"
-        yield Note("warning", f"{text}; pass --formula megatron")
+        text = tr(
+            "the ascendspeed formula takes the model for dense and ignores its {n} experts; pass --formula megatron",
+            n=how.shape.num_experts,
+        )
+        yield Note("warning", text)
     yield from _printed_samples(result, context)
     yield from _strangers(result.steps)
     if result.goodput is not None and result.goodput > MOST_GOODPUT:
-        text = f"useful steps at the steady pace are {result.goodput:.0%} of the clock: ranks or runs are mixed, "
-        yield Note("warning", text + "or stamps are wrong; do not trust all-in and the account")
+        text = tr(
+            "useful steps at the steady pace are {share:.0%} of the clock: ranks or runs are mixed, "
+            "or stamps are wrong; do not trust all-in and the account",
+            share=result.goodput,
+        )
+        yield Note("warning", text)
     batches = result.steps.filter("counted")["global_batch_size"].drop_nulls().n_unique()
     if batches > 1:
-        text = f"{batches} batch sizes among the rows that count: the median time is of mixed steps, rates are per row"
+        text = tr(
+            "{n} batch sizes among the rows that count: the median time is of mixed steps, rates are per row", n=batches
+        )
         yield Note("info", text)
     if context.get("lora"):
-        yield Note(
-            "warning", "low-rank adapters are trained: frozen weights take no gradient, so FLOPs and MFU are too high"
-        )
+        text = tr("low-rank adapters are trained: frozen weights take no gradient, so FLOPs and MFU are too high")
+        yield Note("warning", text)
     if context.get("variable_seq_lengths"):
-        yield Note(
-            "warning", "samples differ in length: real tokens differ from batch x seq_length, rates are upper bounds"
-        )
+        text = tr("samples differ in length: real tokens differ from batch x seq_length, rates are upper bounds")
+        yield Note("warning", text)
     if context.get("recompute_method") == "block" and context.get("recompute") == "full":
-        layers = context.get("recompute_num_layers")
-        text = f"only {layers} layers per pipeline stage are recomputed (method block), so hfu is an upper bound"
+        text = tr(
+            "only {n} layers per pipeline stage are recomputed (method block), so hfu is an upper bound",
+            n=context.get("recompute_num_layers"),
+        )
         yield Note("warning", text)
 
 
@@ -220,12 +263,18 @@ def _printed_samples(result: Analysis, context: RunContext) -> Iterator[Note]:
     parallel = math.prod(
         context.get(f"{kind}_parallel_size") or 1 for kind in ("tensor_model", "pipeline_model", "context")
     )
-    cause = ""
+    said = msg("samples/s as the log prints it is {ratio:.4g} times batch / time / devices")
     if parallel > 1 and abs(ratio / parallel - 1) < SAMPLES_AGREE:
-        cause = ": it counts every device as data parallel, as MindFormers to 1.3.2 does without full batch"
+        said = msg(
+            "samples/s as the log prints it is {ratio:.4g} times batch / time / devices: it counts every device as "
+            "data parallel, as MindFormers to 1.3.2 does without full batch"
+        )
     if abs(ratio * 1000 - 1) < SAMPLES_AGREE:
-        cause = ": seconds taken for milliseconds, as in BigScience's code of 2021-12 and 2022-01"
-    yield Note("warning", f"samples/s as the log prints it is {ratio:.4g} times batch / time / devices{cause}")
+        said = msg(
+            "samples/s as the log prints it is {ratio:.4g} times batch / time / devices: seconds taken for "
+            "milliseconds, as in BigScience's code of 2021-12 and 2022-01"
+        )
+    yield Note("warning", tr(said, ratio=ratio))
 
 
 def _strangers(steps: pl.DataFrame) -> Iterator[Note]:
@@ -235,5 +284,8 @@ def _strangers(steps: pl.DataFrame) -> Iterator[Note]:
     for source, ms in pace.filter("copied").select("source", "ms").iter_rows():
         others = kept.filter(pl.col("source") != source)["ms"].drop_nulls()
         if ms and len(others) and all(abs(ms / other - 1) > PACE_AGREES for other in others):
-            text = f"{source} holds the steps of another file at another pace: if it is another run, pass --each"
+            text = tr(
+                "{source} holds the steps of another file at another pace: if it is another run, pass --each",
+                source=source,
+            )
             yield Note("warning", text)

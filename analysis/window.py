@@ -15,18 +15,19 @@ import polars as pl
 from analysis.batches import batch_changes
 from analysis.pauses import Pauses
 from analysis.segments import OWN
+from logparse.language import msg
 
-COPY = "printed by another rank too"
-DAMAGED = "step number damaged"
-NO_TIME = "no time on the line"
-REPLAYED = "step done again after a restart"
-WARM_UP = "warm-up"
-HOLDS_EVALUATION = "its time holds an evaluation"
-HOLDS_SAVE = "its time holds a checkpoint save"
-BATCH_CHANGES = "batch changes inside the interval"
-NAN = "NaN"
-SKIPPED = "an update was skipped"
-STALL = "stall"
+COPY = msg("printed by another rank too")
+DAMAGED = msg("step number damaged")
+NO_TIME = msg("no time on the line")
+REPLAYED = msg("step done again after a restart")
+WARM_UP = msg("warm-up")
+HOLDS_EVALUATION = msg("its time holds an evaluation")
+HOLDS_SAVE = msg("its time holds a checkpoint save")
+BATCH_CHANGES = msg("batch changes inside the interval")
+NAN = msg("NaN")
+SKIPPED = msg("an update was skipped")
+STALL = msg("stall")
 
 # A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
 SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
