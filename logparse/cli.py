@@ -45,10 +45,16 @@ def _version(asked: bool) -> None:
 def build_app() -> typer.Typer:
     """The Typer app with every command mounted."""
     from logparse.commands.analyze import analyze
+    from logparse.commands.baselines import baselines
+    from logparse.commands.compare import compare
     from logparse.commands.estimate import estimate
     from logparse.commands.formulas import formulas
+    from logparse.commands.gate import gate
     from logparse.commands.hardware import hardware
+    from logparse.commands.history import COMMANDS
     from logparse.commands.models import models
+    from logparse.commands.record import record
+    from logparse.commands.trend import trend
 
     app = typer.Typer(
         cls=Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -62,8 +68,14 @@ def build_app() -> typer.Typer:
     ) -> None:
         """Read the text log of a large-model training run and say what the run really achieved."""
 
-    for command in (analyze, estimate, formulas, hardware, models):
+    for command in (analyze, baselines, estimate, formulas, hardware, models):
         app.command(cls=Command)(_to_the_end(command))
+    for command in (record, compare, gate, trend):
+        app.command(cls=Command)(_to_the_end(command))
+    history = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None)
+    for command in COMMANDS:
+        history.command(cls=Command)(_to_the_end(command))
+    app.add_typer(history, name="history", help="Look after recorded runs: list, show, remove, compact, export.")
     return app
 
 

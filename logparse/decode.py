@@ -16,6 +16,7 @@ import polars as pl
 from logparse.errors import InputError, NoStepLineError
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import Block, LogFormat
+from logparse.language import tr
 from logparse.recognize import recognize
 from logparse.records import decode_records
 from logparse.settings import read_blocks, settings_frame
@@ -76,8 +77,8 @@ def read_run(
     formats = (find_format(format_name),) if format_name else all_formats()
     scans = [_scan(source, formats) for source in sources]
     if not any(scan.total for scan in scans):
-        problem = "; ".join(("the log is empty", *(note for source in sources for note in source.notes)))
-        raise NoStepLineError(problem, where=sources[0].name, remedy="give the log the training printed")
+        problem = tr("; ").join((tr("the log is empty"), *(note for source in sources for note in source.notes)))
+        raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
     lines = pl.concat(scan.lines for scan in scans)
     fmt, found, notes = recognize(lines, formats, sources)
     notes += [note for source in sources for note in source.notes]
@@ -177,14 +178,22 @@ def _plain_name(argument: str) -> str:
 
 
 def _malformed_note(bad: Malformed) -> str:
-    return f"{bad.label!r} is {bad.text!r}, not a number of the kind expected ({bad.source}, line {bad.line_number})"
+    return tr(
+        "{label!r} is {text!r}, not a number of the kind expected ({source}, line {line})",
+        label=bad.label,
+        text=bad.text,
+        source=bad.source,
+        line=bad.line_number,
+    )
 
 
 def _refuse_damage(coverage: Coverage, malformed: tuple[Malformed, ...]) -> None:
     if malformed:
-        where = f"{malformed[0].source}, line {malformed[0].line_number}"
-        raise InputError(_malformed_note(malformed[0]), where=where, remedy="leave out --strict to count it and go on")
+        where = tr("{source}, line {line}", source=malformed[0].source, line=malformed[0].line_number)
+        remedy = tr("leave out --strict to count it and go on")
+        raise InputError(_malformed_note(malformed[0]), where=where, remedy=remedy)
     if coverage.torn_lines:
         raise InputError(
-            f"{coverage.torn_lines} step lines are torn", remedy="leave out --strict to count them and go on"
+            tr("{n} step lines are torn", n=coverage.torn_lines),
+            remedy=tr("leave out --strict to count them and go on"),
         )

@@ -14,6 +14,7 @@ import regex
 
 from logparse.decode import ParsedLog
 from logparse.errors import unknown_name
+from logparse.language import msg, tr
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,9 @@ class Dialect:
             or not {*self.settings} <= settings
         ):
             return None
-        found = [*(f"label {label!r}" for label in self.labels), *(f"setting {name!r}" for name in self.settings)]
-        return " and ".join(found) or f"format {log.format.name!r}"
+        labels = (tr("label {name!r}", name=label) for label in self.labels)
+        named = (tr("setting {name!r}", name=name) for name in self.settings)
+        return tr(" and ").join((*labels, *named)) or tr("format {name!r}", name=log.format.name)
 
 
 # The first that fits is taken, so the narrower stands above the wider.
@@ -54,33 +56,35 @@ DIALECTS = (
     Dialect("GPT-NeoX", None, labels=("approx flops per GPU",), pauses_inside=True),
     Dialect(
         "Megatron-DeepSpeed (BigScience)",
-        "since 2022-01",
+        msg("since 2022-01"),
         labels=("elapsed time per iteration (s)",),
         pauses_inside=True,
     ),
     Dialect("AscendSpeed", "2023", settings=("auto_recompute_profiling_step",), pauses_inside=True),
-    Dialect("Megatron-DeepSpeed", "since 2023-11", labels=("tokens per gpu per second (tgs)",), pauses_inside=True),
+    Dialect(
+        "Megatron-DeepSpeed", msg("since 2023-11"), labels=("tokens per gpu per second (tgs)",), pauses_inside=True
+    ),
     Dialect("Megatron-DeepSpeed (Argonne)", None, labels=("elapsed_time_per_iteration_ms",), pauses_inside=True),
-    Dialect("Megatron-DeepSpeed or AscendSpeed", None, labels=("TFLOPs", "actual seqlen"), pauses_inside=True),
+    Dialect(msg("Megatron-DeepSpeed or AscendSpeed"), None, labels=("TFLOPs", "actual seqlen"), pauses_inside=True),
     Dialect("Megatron-DeepSpeed", None, labels=("consumed tokens", "actual seqlen"), pauses_inside=True),
-    Dialect("MindSpeed-LLM, FSDP2 backend", "26.0 or later", labels=("max_memory_allocated(GB)",)),
-    Dialect("MindSpeed-LLM", "2.3 or later", labels=("core attn ratio (%)",)),
+    Dialect(msg("MindSpeed-LLM, FSDP2 backend"), msg("26.0 or later"), labels=("max_memory_allocated(GB)",)),
+    Dialect("MindSpeed-LLM", msg("2.3 or later"), labels=("core attn ratio (%)",)),
     Dialect("MindSpeed-LLM", None, settings=("noop_layers", "prompt_type")),
     Dialect("ModelLink", None, settings=("use_fused_rmsnorm", "lora_register_forward_hook")),
     Dialect("MindSpeed", None, labels=("theoretical throughput per NPU (TFLOP/s/NPU)",)),
-    Dialect("Megatron-LM", "core 0.13 or later", labels=("energy per GPU (J/iter/GPU)",)),
-    Dialect("Megatron-LM", "later than core 0.12", settings=("inprocess_active_world_size",)),
-    Dialect("Megatron-LM", "core 0.5 or later", labels=("throughput per GPU (TFLOP/s/GPU)",)),
-    Dialect("Megatron-LM", "core 0.4 or later", settings=("context_parallel_size",)),
-    Dialect("Megatron-LM", "2.0 to 23.06", settings=("pipeline_model_parallel_size",), pauses_inside=True),
+    Dialect("Megatron-LM", msg("core 0.13 or later"), labels=("energy per GPU (J/iter/GPU)",)),
+    Dialect("Megatron-LM", msg("later than core 0.12"), settings=("inprocess_active_world_size",)),
+    Dialect("Megatron-LM", msg("core 0.5 or later"), labels=("throughput per GPU (TFLOP/s/GPU)",)),
+    Dialect("Megatron-LM", msg("core 0.4 or later"), settings=("context_parallel_size",)),
+    Dialect("Megatron-LM", msg("2.0 to 23.06"), settings=("pipeline_model_parallel_size",), pauses_inside=True),
     Dialect("Megatron-LM", "1.x", settings=("model_parallel_size",), pauses_inside=True),
-    Dialect("Megatron-LM family", None),
-    Dialect("MindFormers", "0.2 to 0.6", labels=("time",), formats=("mindformers",)),
-    Dialect("MindFormers", "1.4 or later", labels=("train_throughput_per_npu",), formats=("mindformers",)),
-    Dialect("MindFormers", "1.3 or later", labels=("global_norm",), formats=("mindformers",)),
-    Dialect("MindFormers", "0.7 or later", formats=("mindformers",)),
-    Dialect("MindFormers", "2.1 or later", labels=("consumed_samples",), formats=("mindformers-pynative",)),
-    Dialect("MindFormers", "1.9 or later", formats=("mindformers-pynative",)),
+    Dialect(msg("Megatron-LM family"), None),
+    Dialect("MindFormers", msg("0.2 to 0.6"), labels=("time",), formats=("mindformers",)),
+    Dialect("MindFormers", msg("1.4 or later"), labels=("train_throughput_per_npu",), formats=("mindformers",)),
+    Dialect("MindFormers", msg("1.3 or later"), labels=("global_norm",), formats=("mindformers",)),
+    Dialect("MindFormers", msg("0.7 or later"), formats=("mindformers",)),
+    Dialect("MindFormers", msg("2.1 or later"), labels=("consumed_samples",), formats=("mindformers-pynative",)),
+    Dialect("MindFormers", msg("1.9 or later"), formats=("mindformers-pynative",)),
     Dialect("MindSpore", None, formats=("mindspore",)),
 )
 
@@ -132,7 +136,7 @@ def find_dialect(key: str) -> Dialect:
     """The dialect of that key; UsageError when there is none."""
     keys = {dialect.key: dialect for dialect in DIALECTS}
     if key not in keys:
-        raise unknown_name("dialect", key, keys, f"known dialects: {', '.join(keys)}")
+        raise unknown_name(msg("dialect"), key, keys, tr("known dialects: {names}", names=", ".join(keys)))
     return keys[key]
 
 
@@ -142,7 +146,7 @@ def identify(log: ParsedLog) -> tuple[Dialect | None, str]:
     for dialect in DIALECTS:
         if evidence := dialect.evidence(log, settings):
             return dialect, evidence
-    return None, "nothing in the log tells"
+    return None, tr("nothing in the log tells")
 
 
 def holds_pauses(log: ParsedLog, dialect: Dialect | None) -> bool:
@@ -177,7 +181,7 @@ def divide_sink_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     sink = log.settings.filter(pl.col("name") == "sink_size")["value"]
     if "time" not in log.labels or sink.is_empty() or int(sink[0]) < 2:
         return steps, None
-    note = f"'time' is that of a sink of {sink[0]} steps in this MindFormers; it was divided by {sink[0]}"
+    note = tr("'time' is that of a sink of {n} steps in this MindFormers; it was divided by {n}", n=sink[0])
     return steps.with_columns(step_time_ms=pl.col("step_time_ms") / int(sink[0])), note
 
 
@@ -213,7 +217,10 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     if not lines:
         return steps, None
     where = ", ".join(map(str, lines[:3])) + (" ..." if len(lines) > 3 else "")
-    note = f"Megatron core 0.16 to 0.19 counts the first iteration again in the second row; taken out of line {where}"
+    note = tr(
+        "Megatron core 0.16 to 0.19 counts the first iteration again in the second row; taken out of line {lines}",
+        lines=where,
+    )
     return marked.drop("applies"), note
 
 
@@ -234,7 +241,9 @@ def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, str | N
     hours = round(behind_s / 3600)
     if not 1 <= abs(hours) <= 14 or abs(behind_s - hours * 3600) > 600:
         return steps, None
-    note = f"step lines are stamped {hours:+d} h from the lines around them, as in UTC; taken back to those"
+    note = tr(
+        "step lines are stamped {hours:+d} h from the lines around them, as in UTC; taken back to those", hours=hours
+    )
     return steps.with_columns(pl.col("timestamp") - pl.duration(hours=hours)), note
 
 
@@ -244,8 +253,12 @@ def tell_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFram
     bare = steps.filter(pl.col("loss").is_null() & ~skipped)
     if log.format.name != "megatron" or bare.is_empty() or len(bare) == len(steps):
         return steps, None
-    where = f"line {bare['line_number'][0]}"
-    return steps, f"{len(bare)} rows print no loss though no update was skipped ({where}): NaN, zero or negative"
+    note = tr(
+        "{n} rows print no loss though no update was skipped (line {line}): NaN, zero or negative",
+        n=len(bare),
+        line=bare["line_number"][0],
+    )
+    return steps, note
 
 
 CORRECTIONS: tuple[Correction, ...] = (divide_sink_time, unmix_second_row, tell_utc, tell_vanished_loss)

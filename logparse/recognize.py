@@ -8,6 +8,7 @@ import polars as pl
 
 from logparse.errors import NoStepLineError
 from logparse.formats._base import LogFormat
+from logparse.language import tr
 from logparse.sources import Source
 from logparse.steps import StepLines, decode_steps
 
@@ -25,22 +26,33 @@ def recognize(
         raise _nothing_found(decoded, sources)
     (fmt, best), others = found[0], found[1:]
     notes = [
-        f"{len(other.steps)} lines of the format {f.name!r} are in the log too and were left out; "
-        f"--format {f.name} reads them instead"
+        tr(
+            "{n} lines of the format {name!r} are in the log too and were left out; --format {name} reads them instead",
+            n=len(other.steps),
+            name=f.name,
+        )
         for f, other in others
     ]
     return fmt, best, notes
 
 
 def _nothing_found(decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source]) -> NoStepLineError:
-    looked = "\n".join(f"    {fmt.name}: a line with {fmt.marker[0]!r}" for fmt, _ in decoded)
+    looked = "\n".join(
+        tr("    {name}: a line with {marker!r}", name=fmt.name, marker=fmt.marker[0]) for fmt, _ in decoded
+    )
     torn = sum(result.torn for _, result in decoded)
-    reasons = [f"{torn} lines start like one but are torn"] if torn else []
+    reasons = [tr("{n} lines start like one but are torn", n=torn)] if torn else []
     reasons += [note for source in sources for note in source.notes]
     names = [source.name for source in sources]
     return NoStepLineError(
-        f"{'; '.join(('no step line found', *reasons))}. Looked for:\n{looked}",
-        where=", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""),
-        remedy="give the log of the rank that prints the steps (often the last); "
-        "a framework that is not listed takes one file of data: logparse/formats/README.md",
+        tr(
+            "{reasons}. Looked for:\n{formats}",
+            reasons=tr("; ").join((tr("no step line found"), *reasons)),
+            formats=looked,
+        ),
+        where=", ".join(names[:3]) + (tr(" and {n} more", n=len(names) - 3) if len(names) > 3 else ""),
+        remedy=tr(
+            "give the log of the rank that prints the steps (often the last); "
+            "a framework that is not listed takes one file of data: logparse/formats/README.md"
+        ),
     )

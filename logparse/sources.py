@@ -22,7 +22,8 @@ from typing import Protocol
 import polars as pl
 import regex
 
-from logparse.errors import InputError
+from logparse.errors import InputError, reason_of
+from logparse.language import msg, tr
 
 BLOCK_BYTES = 64 * 2**20
 SNIFF_BYTES = 2**16
@@ -31,7 +32,7 @@ LONGEST_LINE = 256 * 2**20
 # Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, pickle, JPEG.
 MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
 DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
-_GIVE_TEXT = "give the text log that the training printed"
+_GIVE_TEXT = msg("give the text log that the training printed")
 # What a terminal obeys instead of showing it: sequences for colours, cursor and title, other control characters, and
 # signs that turn the direction of writing. Tab stays, and so does the carriage return, which parts progress bars.
 TERMINAL = (
@@ -99,13 +100,14 @@ def _expand(argument: str) -> list[Path | None]:
         if path.exists():
             return [path]
     except OSError as error:
-        raise InputError(f"cannot read {printable(argument)}: {error.strerror}", remedy="check the path") from error
+        problem = tr("cannot read {path}: {reason}", path=printable(argument), reason=reason_of(error))
+        raise InputError(problem, remedy=tr("check the path")) from error
     found = sorted((Path(p) for p in glob.iglob(argument, recursive=True)), key=_natural)  # noqa: PTH207
     files: list[Path | None] = [p for p in found if p.is_file()]
     if not files:
         raise InputError(
-            f"no such file: {printable(argument)}",
-            remedy="check the path; quote a pattern so that the shell leaves it alone",
+            tr("no such file: {path}", path=printable(argument)),
+            remedy=tr("check the path; quote a pattern so that the shell leaves it alone"),
         )
     return files
 
@@ -117,7 +119,8 @@ def _files_below(folder: Path) -> list[Path]:
     files = [p for p in sorted(parts, key=_natural) if not _is_binary(p)]
     if not files:
         raise InputError(
-            f"no log in the folder {printable(folder)}", remedy="name the log file itself, or the folder that holds it"
+            tr("no log in the folder {path}", path=printable(folder)),
+            remedy=tr("name the log file itself, or the folder that holds it"),
         )
     return files
 
@@ -178,7 +181,8 @@ def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
     held = 0
     for chunk in _text_chunks(source, size):
         if held > LONGEST_LINE and b"\n" not in chunk:
-            raise InputError(f"a line of more than {LONGEST_LINE >> 20} MiB: {source.name}", remedy=_GIVE_TEXT)
+            problem = tr("a line of more than {size} MiB: {path}", size=LONGEST_LINE >> 20, path=source.name)
+            raise InputError(problem, remedy=tr(_GIVE_TEXT))
         parts.append(chunk)
         held += len(chunk)
         if held >= size and b"\n" in chunk:
@@ -196,7 +200,7 @@ def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
 def _text_chunks(source: Source, size: int) -> Iterator[bytes]:
     for number, chunk in enumerate(_chunks(source, size)):
         if number == 0 and looks_binary(chunk[:SNIFF_BYTES]):
-            raise InputError(f"not a text file: {source.name}", remedy=_GIVE_TEXT)
+            raise InputError(tr("not a text file: {path}", path=source.name), remedy=tr(_GIVE_TEXT))
         # At once, because a log that was rotated while it was written begins with gigabytes of NUL.
         yield chunk.replace(b"\0", b"")
 
@@ -205,11 +209,13 @@ def _open(source: Source) -> io.BufferedReader:
     """Raises InputError for what cannot be opened, and for a device that is no terminal."""
     try:
         if _never_ends(source.path):
-            raise InputError(f"not a file: {source.name} is a device", remedy="name the log file, or pipe it in")
+            problem = tr("not a file: {path} is a device", path=source.name)
+            raise InputError(problem, remedy=tr("name the log file, or pipe it in"))
         return open(0, "rb", closefd=False) if source.path is None else source.path.open("rb")
     except OSError as error:
         raise InputError(
-            f"cannot read {source.name}: {error.strerror}", remedy="check the path and its permissions"
+            tr("cannot read {path}: {reason}", path=source.name, reason=reason_of(error)),
+            remedy=tr("check the path and its permissions"),
         ) from error
 
 
@@ -234,7 +240,10 @@ def _chunks(source: Source, size: int) -> Iterator[bytes]:
                     source.watch()
                 yield chunk
         except DAMAGE as error:
-            source.notes.append(f"{source.name} ends early or is damaged ({error}); what stands before is used")
+            note = tr(
+                "{path} ends early or is damaged ({reason}); what stands before is used", path=source.name, reason=error
+            )
+            source.notes.append(note)
 
 
 def _numbered(block: bytes, first: int, complete: bool) -> pl.DataFrame:

@@ -106,7 +106,7 @@ SPELLINGS = (
         "MindSpore version",
         r"MindSpore version:? (\d\S*)(?: and Ascend|\s*$)",
         "MindSpore's check, " + _CHECK,
-        "MindSpore version 2.3.1 and Ascend AI software package (Ascend Data Center Solution)version 7.5 does not match",
+        "MindSpore version 2.3.1 and Ascend AI software package (Ascend Data Center Solution)version 7.5 does",
     ),
     Spelling(
         "mindformers",

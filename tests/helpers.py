@@ -94,10 +94,10 @@ def known(row: dict[str, object]) -> dict[str, object]:
 def run_logparse(
     *arguments: str, cwd: Path, stdin: bytes | None = None, **env: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the installed command; ``env`` is added to the environment."""
+    """Run the installed command in English, whatever the locale; ``env`` is added to the environment."""
     command = [str(Path(sys.executable).with_name("logparse")), *arguments]
-    plain = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "FORCE_COLOR")}
-    done = subprocess.run(
-        command, cwd=cwd, input=stdin, capture_output=True, check=False, env=plain | {"COLUMNS": "100"} | env
-    )
+    unwanted = ("PYTHONPATH", "FORCE_COLOR", "LC_ALL", "LC_MESSAGES")
+    plain = {name: value for name, value in os.environ.items() if name not in unwanted}
+    environment = plain | {"COLUMNS": "100", "LANG": "C.UTF-8"} | env
+    done = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, check=False, env=environment)
     return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())

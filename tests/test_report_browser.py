@@ -68,6 +68,22 @@ def test_every_chart_is_drawn_without_an_error_or_a_request(browser, llama):
         assert page.evaluate("[...document.querySelectorAll('.chart svg.marks')].every(s => s.clientWidth > 200)")
 
 
+@pytest.mark.parametrize("width", [375, 1180])
+def test_no_word_of_a_chart_is_cut_off(browser, llama, width):
+    with opened(browser, llama, viewport={"width": width, "height": 900}) as page:
+        cut = page.evaluate(
+            """[...document.querySelectorAll('svg.marks')].flatMap((svg) => {
+                const frame = svg.getBoundingClientRect();
+                const texts = [...svg.querySelectorAll("text")].filter((text) => text.getBoundingClientRect().width);
+                return texts.filter((text) => {
+                    const box = text.getBoundingClientRect();
+                    return box.top < frame.top - 2 || box.bottom > frame.bottom + 2 || box.left < frame.left - 2;
+                }).map((text) => text.textContent);
+            })"""
+        )
+        assert cut == []
+
+
 def test_a_drag_on_one_chart_moves_those_that_share_the_axis(browser, llama):
     with opened(browser, llama) as page:
         before = page.domain("loss")
@@ -153,6 +169,8 @@ def test_hovering_shows_the_value_and_the_reason(browser, llama):
         said = page.page.locator("#vg-tooltip-element").inner_text()
         assert "stall" in said
         assert f"{place[2] * 100:.2f}".rstrip("0") in said
+        widths = page.evaluate("[...document.querySelectorAll('#vg-tooltip-element td.key')].map(td => td.clientWidth)")
+        assert min(widths) > 20, "the names of the values must be seen"
 
 
 def test_the_menu_saves_pictures_and_leads_nowhere_else(browser, llama):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from analysis.flops import Recompute
@@ -80,7 +81,7 @@ def _matched(
 ) -> Iterator[str]:
     logged = found.logged or 0.0
     matching = [row for row in known if row.matches]
-    names = tr(", ").join(_name(row) for row in matching)
+    names = reduce(lambda first, other: tr("{first}, {other}", first=first, other=other), map(_name, matching))
     if found.scale == 1:
         yield tr("the log's {logged:g} is {names}", logged=logged, names=names)
     else:
@@ -135,7 +136,7 @@ def _ours(known: Iterable[Candidate], recompute: Recompute | None) -> Iterator[s
 
 
 def _name(row: Candidate) -> str:
-    return f"{tr(row.title)} ({row.id})"
+    return tr("{title} ({id})", title=tr(row.title), id=row.id)
 
 
 def _value(row: Candidate) -> str:

@@ -23,16 +23,16 @@ def wrap(text: str, width: int) -> list[str]:
     from rich.cells import cell_len
 
     lines = [""]
-    for token in _TOKEN.findall(text):
+    for token in filter(None, _TOKEN.findall(text)):
         if lines[-1] and cell_len(lines[-1] + token.rstrip()) > width:
             lines.append("")
         lines[-1] += token if lines[-1] else token.lstrip()
     return [line.rstrip() for line in lines]
 
 
-def fold(text: str, console: Console) -> str:
-    """``text`` in lines as wide as the console. Rich itself parts lines at spaces, of which Chinese has few."""
-    return text if current_language() == "en" else "\n".join(wrap(text, console.width))
+def fold(text: str, width: int) -> str:
+    """``text`` in lines of at most ``width`` columns. Rich itself parts lines at spaces, of which Chinese has few."""
+    return text if current_language() == "en" else "\n".join(wrap(text, width))
 
 
 def make_console(stderr: bool = False, no_color: bool = False) -> Console:

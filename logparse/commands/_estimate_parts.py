@@ -68,7 +68,17 @@ def _overflow(stage: Stage, memory_bytes: float) -> str:
 
 
 def _stages(result: Estimate, fit: Fit) -> Grid:
-    headings = ("stage", "layers", "parameters", "state GB", "in flight", "activations GB", "GB", "by rule GB", "fits")
+    headings = (
+        tr("stage"),
+        tr("layers"),
+        tr("parameters"),
+        tr("state GB"),
+        tr("in flight"),
+        tr("activations GB"),
+        "GB",
+        tr("by rule GB"),
+        tr("fits"),
+    )
     rule = result.rule or (None,) * len(fit.stages)
     rows = (
         (
@@ -84,11 +94,11 @@ def _stages(result: Estimate, fit: Fit) -> Grid:
         )
         for stage, by_rule in zip(fit.stages, rule, strict=True)
     )
-    return Grid(tuple(tr(heading) for heading in headings), tuple(rows))
+    return Grid(headings, tuple(rows))
 
 
 def _layouts(result: Estimate) -> Grid:
-    headings = ("layout", "devices", "fullest stage", "GB", "too full", "fits")
+    headings = (tr("layout"), tr("devices"), tr("fullest stage"), "GB", tr("too full"), tr("fits"))
     rows = (
         (
             str(fit.layout),
@@ -100,11 +110,13 @@ def _layouts(result: Estimate) -> Grid:
         )
         for fit in result.layouts
     )
-    return Grid(tuple(tr(heading) for heading in headings), tuple(rows))
+    return Grid(headings, tuple(rows))
 
 
 def _section(title: str, figures: tuple[Figure, ...]) -> Iterator[Part]:
-    rows = ((tr(f.label), shown(f), f.worked or tr("needs {flags}", flags=", ".join(f.lacks))) for f in figures)
+    rows = (
+        (tr(f.label), shown(f), f.worked or tr("needs {flags}", flags=", ".join(map(tr, f.lacks)))) for f in figures
+    )
     yield Line(tr(title), "heading")
     yield Grid((tr("quantity"), tr("value"), tr("worked out")), tuple(rows), prose=True)
 

@@ -123,6 +123,10 @@ class Group(typer.core.TyperGroup):
         _translate(self, ctx)
         super().format_help(ctx, formatter)
 
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The first sentence, as far as there is room."""
+        return super().get_short_help_str(limit) if current_language() == "en" else _first_sentence(self, limit)
+
 
 def shown_help(command: Any) -> str:
     """The help of a command as far as it is shown, in English."""

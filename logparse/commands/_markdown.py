@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from logparse.commands._screen import Grid, Line, Part
+from logparse.language import tr
 
 FORMS = {
     "title": "### {}\n",
-    "heading": "\n{}:\n",
+    "heading": "\n{}\n",
     "plain": "{}\n",
     "warning": "- **{}**",
     "info": "- {}",
@@ -23,7 +24,8 @@ def markdown(parts: Sequence[Part]) -> str:
 
 def _part(part: Line | Grid) -> str:
     if isinstance(part, Line):
-        return FORMS[part.kind].format(_plain(part.text))
+        text = tr("{heading}:", heading=part.text) if part.kind == "heading" else part.text
+        return FORMS[part.kind].format(_plain(text))
     last = len(part.headings) - 1
     sides = ["---" if not index or (part.prose and index == last) else "---:" for index in range(len(part.headings))]
     rows = [part.headings, sides, *part.rows]

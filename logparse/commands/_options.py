@@ -95,9 +95,7 @@ Markdown = Annotated[
 ]
 Quiet = Annotated[
     bool,
-    typer.Option(
-        "-q", "--quiet", help="Print one line for each run and say nothing else.", rich_help_panel=OUTPUT
-    ),
+    typer.Option("-q", "--quiet", help="Print one line for each run and say nothing else.", rich_help_panel=OUTPUT),
 ]
 NoColor = Annotated[
     bool, typer.Option("--no-color", help="Print without colours, as with NO_COLOR set.", rich_help_panel=OUTPUT)

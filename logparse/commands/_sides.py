@@ -41,10 +41,8 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, re
     if history is None or runs is None:
         remedy = "check the path; runs that were recorded need --history DIR"
         raise UsageError(f"{asked} is no file and no folder", remedy=remedy)
-    if is_selector(asked):
-        found = select_runs(runs, asked)
-    else:
-        found = runs.filter(pl.col("run_id") == history.find(asked))
+    is_id = not is_selector(asked)
+    found = runs.filter(pl.col("run_id") == history.find(asked)) if is_id else select_runs(runs, asked)
     if found.is_empty():
         kept = ", ".join(f"release={release}" for release in runs["release"].unique().sort().to_list()[:8])
         remedy = f"there are {kept}" if kept else "the history is empty; record runs first"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from logparse.commands._console import fold
@@ -21,6 +22,8 @@ BARS = "▁▂▃▄▅▆▇█"
 LEAST_BARS = 10
 # A table of numbers takes what it needs up to this, one with prose at least the other.
 WIDEST, LEAST_WIDTH = 1000, 72
+# Columns on each side of a cell in a table with prose.
+PROSE_PADDING = 2
 
 
 def print_parts(console: Console, parts: Sequence[Part]) -> None:
@@ -28,7 +31,7 @@ def print_parts(console: Console, parts: Sequence[Part]) -> None:
     for part in parts:
         if isinstance(part, Line):
             before = "\n" if part.kind == "heading" else ""
-            console.print(before + fold(SIGNS.get(part.kind, "") + part.text, console), style=STYLES[part.kind])
+            console.print(before + fold(SIGNS.get(part.kind, "") + part.text, console.width), style=STYLES[part.kind])
         elif isinstance(part, Trace):
             _print_trace(console, part)
         else:
@@ -45,8 +48,17 @@ def _print_grid(console: Console, grid: Grid) -> None:
     if not grid.prose:
         console.print()
     width, console.width = console.width, max(console.width, needed)
-    console.print(table)
+    console.print(_table(_folded(grid, console.width)) if grid.prose else table)
     console.width = width
+
+
+def _folded(grid: Grid, width: int) -> Grid:
+    """``grid`` with its prose in lines that fit beside the other columns."""
+    from rich.cells import cell_len
+
+    others = [max(map(cell_len, column)) + 2 * PROSE_PADDING for column in zip(*grid.rows, strict=True)][:-1]
+    rows = tuple((*row[:-1], fold(row[-1], max(width - sum(others), LEAST_BARS))) for row in grid.rows)
+    return replace(grid, rows=rows)
 
 
 def _table(grid: Grid) -> Table:
@@ -55,7 +67,7 @@ def _table(grid: Grid) -> Table:
     table = Table(
         box=None,
         pad_edge=False,
-        padding=(0, 2 if grid.prose else 1),
+        padding=(0, PROSE_PADDING if grid.prose else 1),
         collapse_padding=not grid.prose,
         show_header=not grid.prose,
     )

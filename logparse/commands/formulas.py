@@ -72,14 +72,14 @@ def _print(name: str, found: Identification, peak: ImpliedPeak | None, notes: tu
         name=name,
         printed=printed,
     )
-    console.print(fold(heading, console), style="bold")
+    console.print(fold(heading, console.width), style="bold")
     console.print(_table(found))
     console.print()
-    console.print(fold(found.sentence, console))
+    console.print(fold(found.sentence, console.width))
     if peak:
-        console.print(fold(peak.sentence, console))
+        console.print(fold(peak.sentence, console.width))
     for note in notes:
-        console.print(fold(f"! {note}", console), style="yellow")
+        console.print(fold(f"! {note}", console.width), style="yellow")
 
 
 def _table(found: Identification) -> Table:

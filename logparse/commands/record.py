@@ -76,7 +76,7 @@ def record(
     )
     store = open_history(history, must_exist=False)
     runs = [[log] for log in logs] if each else [logs]
-    done = []
+    done: list[tuple[RunRecord, str]] = []
     for run, name in zip(runs, run_names(runs), strict=True):
         kept = record_logs(run, reading, marks, name)
         done.append((kept, store.add(kept)))

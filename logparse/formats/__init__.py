@@ -8,6 +8,7 @@ from functools import cache
 
 from logparse.errors import unknown_name
 from logparse.formats._base import LogFormat
+from logparse.language import msg, tr
 
 
 @cache
@@ -21,5 +22,5 @@ def find_format(name: str) -> LogFormat:
     """The format called ``name``; UsageError when there is none."""
     formats = {f.name: f for f in all_formats()}
     if name not in formats:
-        raise unknown_name("format", name, formats, f"known formats: {', '.join(formats)}")
+        raise unknown_name(msg("format"), name, formats, tr("known formats: {names}", names=", ".join(formats)))
     return formats[name]
