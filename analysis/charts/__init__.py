@@ -1,0 +1,45 @@
+"""Charts of a run, as pure functions: frames in, an Altair chart out, nothing read or written.
+
+``steps`` is ``Analysis.steps``, of one run or of several put together; runs differ in colour. Rows that do not count
+are hollow marks whose shape tells the reason; rows of other ranks are not drawn. ``x`` is one of AXES. The colours are
+those of the config a chart is drawn with: Altair's own, or ``chart.configure(**LIGHT)`` and DARK as in our files.
+"""
+
+from __future__ import annotations
+
+from analysis.charts.account import account_chart
+from analysis.charts.histogram import time_histogram
+from analysis.charts.look import DARK, LIGHT
+from analysis.charts.rows import AXES, Rows, axes_of, chart_rows, evaluation_rows
+from analysis.charts.run import CHART_NAMES, run_charts, series_charts
+from analysis.charts.series import (
+    grad_norm_chart,
+    loss_chart,
+    loss_scale_chart,
+    mfu_chart,
+    tflops_chart,
+    time_chart,
+    tokens_chart,
+)
+
+__all__ = [
+    "AXES",
+    "CHART_NAMES",
+    "DARK",
+    "LIGHT",
+    "Rows",
+    "account_chart",
+    "axes_of",
+    "chart_rows",
+    "evaluation_rows",
+    "grad_norm_chart",
+    "loss_chart",
+    "loss_scale_chart",
+    "mfu_chart",
+    "run_charts",
+    "series_charts",
+    "tflops_chart",
+    "time_chart",
+    "time_histogram",
+    "tokens_chart",
+]

@@ -1,0 +1,69 @@
+"""How the times of the steps that count are spread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from analysis.charts.plot import HEIGHT
+from logparse.language import tr
+
+if TYPE_CHECKING:
+    import altair as alt
+
+WIDTH, BINS = 300, 30
+
+
+def time_histogram(steps: pl.DataFrame) -> alt.LayerChart:
+    """Share of the rows that count by step time, with the median of each run."""
+    import altair as alt
+
+    counted = steps.filter(pl.col("counted") & pl.col("step_time_ms").is_finite())
+    runs = steps["run"].unique(maintain_order=True).to_list()
+    color = alt.Color("run:N", scale=alt.Scale(domain=runs), legend=None)
+    bars = (
+        alt.Chart(alt.InlineData(values=histogram(counted).to_dicts()))
+        .mark_bar(opacity=1 if len(runs) == 1 else 0.55, binSpacing=0)
+        .encode(
+            x=alt.X(
+                "from:Q",
+                title="ms",
+                scale=alt.Scale(zero=False, nice=False),
+                axis=alt.Axis(format=",.1~f", tickCount=4, grid=False),
+            ),
+            x2="to:Q",
+            y=alt.Y(
+                "share:Q",
+                title=tr("share of the rows that count"),
+                axis=alt.Axis(format=".2~%", tickCount=5),
+                stack=None,
+            ),
+            y2=alt.datum(0),
+            color=color,
+            tooltip=[
+                *([alt.Tooltip("run:N", title=tr("run"))] if len(runs) > 1 else []),
+                alt.Tooltip("from:Q", title=tr("from, ms"), format=",.1~f"),
+                alt.Tooltip("to:Q", title=tr("to, ms"), format=",.1~f"),
+                alt.Tooltip("rows:Q", title=tr("rows"), format=",d"),
+            ],
+        )
+    )
+    medians = counted.group_by("run", maintain_order=True).agg(pl.col("step_time_ms").median()).to_dicts()
+    rule = alt.Chart(alt.InlineData(values=medians)).mark_rule(strokeDash=[6, 4], tooltip=False)
+    drawn = rule.encode(x="step_time_ms:Q", **({"color": color} if len(runs) > 1 else {}))
+    said = tr("steps that count; dashed: median")
+    heading = alt.TitleParams(text=tr("Distribution"), subtitle=said)
+    return alt.LayerChart(layer=[bars, drawn], width=WIDTH, height=HEIGHT, title=heading)
+
+
+def histogram(counted: pl.DataFrame) -> pl.DataFrame:
+    """One row per run and bin that holds a row: ``from``, ``to``, ``rows``, ``share`` of the run's rows."""
+    time = counted["step_time_ms"]
+    low, high = float(time.min() or 0), float(time.max() or 0)  # type: ignore[arg-type]
+    width = (high - low) / BINS or max(abs(low), 1.0) / 100
+    at = ((pl.col("step_time_ms") - low) / width).floor().clip(0, BINS - 1)
+    found = counted.group_by("run", at.alias("bin"), maintain_order=True).agg(pl.len().alias("rows"))
+    share = pl.col("rows") / pl.col("rows").sum().over("run")
+    begin = low + pl.col("bin") * width
+    return found.select("run", begin.alias("from"), (begin + width).alias("to"), "rows", share.alias("share"))

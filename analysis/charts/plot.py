@@ -1,0 +1,221 @@
+"""The layers of a chart of one value along the run: line, points, spans of buckets, rows left out, rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from analysis.charts.look import LEGEND_LIMIT
+from analysis.charts.rows import EVALUATION
+from logparse.language import msg, tr
+
+if TYPE_CHECKING:
+    import altair as alt
+
+WIDTH, HEIGHT = 720, 240
+# As many ticks as there is room for, and no more than whole steps.
+TICKS = "ceil(width / 90)"
+WHOLE_TICKS = f"min({TICKS}, max(1, floor(domain('x')[1] - domain('x')[0])))"
+# Pixels for a legend. It must not change with the layout, or the title would not know how high the legend is: where a
+# page sets the width, that of the frame is known only after the layout, so the page's less what stands beside counts.
+ROOM = "min(width, isFinite(containerSize()[0]) ? containerSize()[0] - 90 : width)"
+# Above this many rows a point is as small as it can be seen.
+MANY_ROWS = 400
+# Above this many rows that do not count their marks are small too.
+MANY_EXCLUDED = 60
+# Where a row above the scale is drawn, in pixels above the frame.
+GUTTER = -9
+# A reason why a row does not count has a hollow shape of its own; a row that counts is a full circle.
+CROSS = "M-.7,-.7L.7,.7M.7,-.7L-.7,.7"
+SHAPES = [
+    "triangle-up",
+    CROSS,
+    "square",
+    "diamond",
+    "triangle-down",
+    "cross",
+    "triangle-left",
+    "triangle-right",
+    "wedge",
+]
+AXIS_TITLES = {"step": msg("step"), "consumed_tokens": msg("consumed tokens"), "hours": msg("wall clock, hours")}
+AXIS_FORMATS = {"step": ",d", "consumed_tokens": "~s", "hours": "~g"}
+
+
+def legend_columns(labels: Sequence[str]) -> alt.ExprRef:
+    """As many columns as the chart has room for; a Chinese character is as wide as two others."""
+    import altair as alt
+
+    widest = max((sum(2 if ord(c) > 0x2E80 else 1 for c in label) for label in labels), default=0)
+    return alt.ExprRef(f"max(1, floor({ROOM} / {min(6 * widest + 30, LEGEND_LIMIT + 30)}))")
+
+
+@dataclass(frozen=True)
+class Series:
+    """A column of the steps and how it is drawn; ``clip`` leaves unusually high values above the scale,
+    ``base`` asks for a logarithmic one.
+    """
+
+    column: str
+    title: str
+    unit: str
+    format: str
+    from_zero: bool = True
+    clip: bool = False
+    base: int | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A dashed line across a chart, at ``value`` of the y axis; of one run where ``run`` is given."""
+
+    value: float
+    text: str
+    run: str | None = None
+
+
+@dataclass(frozen=True)
+class Plot:
+    """What the layers of one chart share. ``top`` is the upper end of the scale, None where the data sets it.
+
+    ``crowded``: so many rows do not count that their marks would cover the line. ``evaluated``: evaluations are drawn.
+    """
+
+    series: Series
+    x: str
+    runs: Sequence[str]
+    reasons: Sequence[str]
+    top: float | None
+    crowded: bool = False
+    evaluated: bool = False
+
+    def base(self, data: alt.Data | pl.DataFrame) -> alt.Chart:
+        """A chart of ``data`` with its axes and colours, without a mark."""
+        import altair as alt
+
+        return alt.Chart(data).encode(x=self._x(), y=self._y(self.series.column), color=self._color())
+
+    def line(self, base: alt.Chart, column: str, dash: Sequence[int] = (1, 0)) -> Any:
+        """One line for each start: a step that was done again must not join two of them."""
+        import altair as alt
+
+        line = base.mark_line(strokeWidth=1.2, opacity=0.65, clip=True, strokeDash=list(dash), tooltip=False)
+        drawn = line.encode(y=self._y(column), detail="segment:N")
+        return drawn.transform_filter(alt.datum.counted & self._below())
+
+    def points(self, base: alt.Chart, rows: int) -> Any:
+        """A row each."""
+        import altair as alt
+
+        marks = base.mark_point(filled=True, opacity=1, shape="circle", size=24 if rows < MANY_ROWS else 7, clip=True)
+        single = alt.datum.counted & (alt.datum.rows == 1)
+        return marks.encode(tooltip=self._tooltip()).transform_filter(single & self._below())
+
+    def spans(self, base: alt.Chart) -> Any:
+        """From the least to the greatest value of each bucket."""
+        import altair as alt
+
+        column = self.series.column
+        rule = base.mark_rule(strokeWidth=1.5, opacity=0.3, clip=True).encode(
+            y=self._y(f"{column}_low"), y2=f"{column}_high:Q", tooltip=self._tooltip(bucket=True)
+        )
+        return rule.transform_filter(alt.datum.rows > 1)
+
+    def excluded(self, base: alt.Chart) -> Any:
+        """Rows that do not count, larger, or one of them among thousands would not be seen."""
+        import altair as alt
+
+        return self._hollow(base).transform_filter(~alt.datum.counted & self._below())
+
+    def above(self, base: alt.Chart) -> Any:
+        """Rows that lie above the scale, in the gutter over the frame."""
+        import altair as alt
+
+        over = alt.datum[self.series.column] > (self.top or 0)
+        return self._hollow(base).encode(y=alt.value(GUTTER)).transform_filter(over)
+
+    def evaluations(self, data: alt.Data | pl.DataFrame) -> Any:
+        """Losses of evaluations, as hollow circles."""
+        import altair as alt
+
+        base = self._hollow(self.base(data))
+        return base.encode(tooltip=[*self._tooltip()[:-1], alt.Tooltip("dataset:N", title=tr(EVALUATION))])
+
+    def rules(self, rules: Sequence[Rule]) -> list[Any]:
+        """Dashed lines; their words only where there is one, or they would lie upon each other."""
+        import altair as alt
+
+        if not rules:
+            return []
+        values = [{"value": rule.value, "text": rule.text, "run": rule.run} for rule in rules]
+        base = alt.Chart(alt.InlineData(values=values)).encode(y="value:Q")
+        lines = base.mark_rule(strokeDash=[6, 4], tooltip=False)
+        if len(rules) > 1:
+            return [lines.encode(color=self._color()) if rules[0].run else lines]
+        words = base.mark_text(align="right", baseline="bottom", dx=-2, dy=-7).encode(
+            text="text:N", x=alt.value(alt.expr("width"))
+        )
+        return [lines, words]
+
+    def _hollow(self, base: alt.Chart) -> Any:
+        import altair as alt
+
+        said = [*self.reasons, *[tr(EVALUATION)] * self.evaluated]
+        shapes = [SHAPES[at % len(SHAPES)] for at in range(len(self.reasons))] + ["circle"] * self.evaluated
+        legend = alt.Legend(title=None, orient="top", columns=legend_columns(said), symbolSize=70)
+        size, width = (16, 1.0) if self.crowded else (60, 1.6)
+        return base.mark_point(filled=False, opacity=1, size=size, strokeWidth=width).encode(
+            shape=alt.Shape("why:N", scale=alt.Scale(domain=said, range=shapes), legend=legend), tooltip=self._tooltip()
+        )
+
+    def _below(self) -> Any:
+        """Whether a row lies on the scale."""
+        import altair as alt
+
+        return True if self.top is None else alt.datum[self.series.column] <= self.top
+
+    def _x(self) -> alt.X:
+        import altair as alt
+
+        ticks = WHOLE_TICKS if self.x == "step" else TICKS
+        axis = alt.Axis(format=AXIS_FORMATS[self.x], grid=False, tickCount=alt.ExprRef(ticks))
+        scale = alt.Scale(nice=False, zero=False, padding=8)
+        return alt.X(f"{self.x}:Q", title=tr(AXIS_TITLES[self.x]), scale=scale, axis=axis)
+
+    def _y(self, column: str) -> alt.Y:
+        import altair as alt
+
+        scale = alt.Scale(zero=False) if self.top is None else alt.Scale(domain=[0, self.top], nice=False)
+        if self.series.base:
+            scale = alt.Scale(type="log", base=self.series.base)
+        axis = alt.Axis(format=self.series.format, tickCount=5, minExtent=46)
+        return alt.Y(f"{column}:Q", title=self.series.unit, scale=scale, axis=axis)
+
+    def _color(self) -> alt.Color:
+        import altair as alt
+
+        legend = alt.Legend(
+            title=None, orient="top", columns=legend_columns(self.runs), symbolType="square", symbolOpacity=1
+        )
+        return alt.Color(
+            "run:N", scale=alt.Scale(domain=list(self.runs)), legend=legend if len(self.runs) > 1 else None
+        )
+
+    def _tooltip(self, bucket: bool = False) -> list[alt.Tooltip]:
+        import altair as alt
+
+        column, style = self.series.column, self.series.format
+        place = [alt.Tooltip("step:Q", title=tr("step"), format=",d")]
+        if self.x != "step":
+            place.append(alt.Tooltip(f"{self.x}:Q", title=tr(AXIS_TITLES[self.x]), format=".4~s"))
+        if len(self.runs) > 1:
+            place.insert(0, alt.Tooltip("run:N", title=tr("run")))
+        if not bucket:
+            value = alt.Tooltip(f"{column}:Q", title=self.series.unit or self.series.title, format=style)
+            return [*place, value, alt.Tooltip("why:N", title=tr("counts?"))]
+        ends = {"_low": tr("least"), "": tr("mean"), "_high": tr("greatest")}
+        values = [alt.Tooltip(f"{column}{end}:Q", title=text, format=style) for end, text in ends.items()]
+        return [*place, *values, alt.Tooltip("rows:Q", title=tr("rows"))]

@@ -1,0 +1,177 @@
+"""Charts of one value along the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Plot, Rule, Series
+from analysis.charts.rows import EVALUATIONS, Rows, chart_rows, evaluation_rows
+from analysis.window import COPY
+from logparse.language import msg, tr
+from logparse.schema import UNITS
+
+if TYPE_CHECKING:
+    import altair as alt
+
+# How far above the usual value a scale goes where the first steps and stalls would flatten all others.
+CLIP = 1.5
+# Between the parts of a subtitle.
+SEPARATOR = " | "
+# Digits that a chart can show.
+DIGITS = 6
+# Above this many times the usual value the greatest asks for a logarithmic scale.
+WIDE = 20
+
+
+def time_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
+    """Time of every step, with the median of those that count."""
+    medians = steps.filter("counted").group_by("run", maintain_order=True).agg(pl.col("step_time_ms").median())
+    rules = [Rule(ms, tr("median {value} ms", value=f"{ms:,.1f}"), run) for run, ms in medians.drop_nulls().rows()]
+    series = Series("step_time_ms", tr("Time per iteration"), "ms", ",.1~f", clip=True)
+    return draw_series(series, steps, x, rows, rules)
+
+
+def tokens_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
+    """Tokens per second and device."""
+    column = "tokens_per_second_per_device"
+    return draw_series(Series(column, tr("Tokens per second and device"), UNITS[column], ",.1~f"), steps, x, rows)
+
+
+def tflops_chart(
+    steps: pl.DataFrame,
+    peaks: Sequence[float] = (),
+    formula: str | None = None,
+    x: str = "step",
+    rows: Rows | None = None,
+) -> alt.LayerChart:
+    """TFLOP/s per device, with the devices' peaks where they are known."""
+    column = "tflops_per_second_per_device"
+    title = tr("TFLOP/s per device, formula {formula}", formula=formula) if formula else tr("TFLOP/s per device")
+    rules = [Rule(peak, tr("peak {value} TFLOP/s", value=f"{peak:g}")) for peak in sorted(set(peaks))]
+    return draw_series(Series(column, title, UNITS[column], ",.2~f"), steps, x, rows, rules)
+
+
+def mfu_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
+    """MFU, and HFU as a dashed line where activations are recomputed."""
+    differ = steps.select(((pl.col("hfu") - pl.col("mfu")).abs() > 1e-9).any()).item()
+    title = tr("MFU and, dashed, HFU") if differ else tr("MFU")
+    series = Series("mfu", title, tr("of the peak"), ".2~%")
+    return draw_series(series, steps, x, rows, dashed="hfu" if differ else None)
+
+
+def loss_chart(
+    steps: pl.DataFrame, evaluations: pl.DataFrame | None = None, x: str = "step", rows: Rows | None = None
+) -> alt.LayerChart:
+    """Training loss, with the loss of evaluations where there are any."""
+    placed = None if evaluations is None or evaluations.is_empty() else evaluation_rows(steps, evaluations)
+    series = Series("loss", tr("Loss"), tr("loss"), ".5~g", from_zero=False)
+    return draw_series(series, steps, x, rows, evaluations=placed)
+
+
+def grad_norm_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
+    """Norm of the gradients; on a logarithmic scale where the greatest would flatten all others."""
+    series = Series(
+        "grad_norm", tr("Gradient norm"), tr("norm"), ".4~g", base=10 if _wide(steps["grad_norm"]) else None
+    )
+    return draw_series(series, steps, x, rows)
+
+
+def loss_scale_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
+    """Factor that keeps fp16 gradients in range: powers of two."""
+    series = Series(
+        "loss_scale", tr("Loss scale"), tr("factor"), ",~r", base=2 if _wide(steps["loss_scale"], 1) else None
+    )
+    return draw_series(series, steps, x, rows)
+
+
+def draw_series(
+    series: Series,
+    steps: pl.DataFrame,
+    x: str,
+    rows: Rows | None,
+    rules: Sequence[Rule] = (),
+    dashed: str | None = None,
+    evaluations: pl.DataFrame | None = None,
+) -> alt.LayerChart:
+    """Put the layers together. ``rows`` are those of ``steps``, where the caller has them at hand."""
+    import altair as alt
+
+    rows = rows or Rows(chart_rows(steps))
+    drawn = rows.frame.filter(pl.col(series.column).is_not_null())
+    reasons = drawn.filter(~pl.col("counted"))["why"].unique(maintain_order=True).to_list()
+    runs = steps["run"].unique(maintain_order=True).to_list()
+    top = _top(drawn, series, rules)
+    crowded = int((~drawn["counted"]).sum()) > MANY_EXCLUDED
+    plot = Plot(series, x, runs, reasons, top, crowded, evaluations is not None)
+    base = plot.base(alt.NamedData(rows.name) if rows.name else _columns(drawn, series, x))
+    layers = [
+        *([plot.spans(base)] if drawn["rows"].max() != 1 else []),
+        *([plot.line(base, dashed, (5, 3))] if dashed else []),
+        plot.line(base, series.column),
+        plot.points(base, len(drawn)),
+        *([plot.excluded(base)] if reasons else []),
+        *([plot.above(base)] if top is not None and (drawn[series.column] > top).any() else []),
+        *([] if evaluations is None else [plot.evaluations(alt.NamedData(EVALUATIONS) if rows.name else evaluations)]),
+        *plot.rules(rules),
+    ]
+    name = [runs[0]] if len(runs) == 1 and runs[0] else []
+    heading = alt.TitleParams(text=series.title, subtitle=_lines([*name, *_account(steps, drawn, series, top)]))
+    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=heading)
+
+
+def _lines(parts: Sequence[str]) -> list[str]:
+    """A line of a subtitle holds three parts."""
+    return [SEPARATOR.join(parts[i : i + 3]) for i in range(0, len(parts), 3)]
+
+
+def _columns(drawn: pl.DataFrame, series: Series, x: str) -> pl.DataFrame:
+    """The columns that a chart which carries its own data needs, in the digits that can be seen."""
+    more = [name for name in (f"{series.column}_low", f"{series.column}_high") if drawn[name].is_not_null().any()]
+    more += ["hfu"] if series.column == "mfu" else []
+    names = dict.fromkeys(("run", "segment", "counted", "why", "rows", "step", x, series.column, *more))
+    return drawn.select(*names).with_columns(pl.selectors.float().round_sig_figs(DIGITS))
+
+
+def _wide(values: pl.Series, times: float = WIDE) -> bool:
+    known = values.filter(values.is_finite())
+    if not len(known) or known.le(0).any():
+        return False
+    return bool((known > times * pl.Series([known.median()])).any())
+
+
+def _top(drawn: pl.DataFrame, series: Series, rules: Sequence[Rule]) -> float | None:
+    """The upper end of the scale: room for the words of the rule and, with ``clip``, only for the usual rows.
+
+    None where the data sets the scale.
+    """
+    if not series.from_zero or series.base:
+        return None
+    usual = drawn.filter("counted").select(pl.col(series.column).quantile(0.9)).item()
+    highest = drawn.select(pl.max_horizontal(series.column, f"{series.column}_high").max()).item() or 1.0
+    top = min(highest, usual * CLIP) if series.clip and usual else highest
+    return float(1.1 * max(top, *(rule.value for rule in rules), 0.0))
+
+
+def describe_thinning(drawn: pl.DataFrame) -> str:
+    """Say that rows were put together, and into how many points."""
+    text = msg("{total} rows in {n} groups of neighbours: mean, least, greatest")
+    return tr(text, total=f"{drawn['rows'].sum():,}", n=f"{len(drawn):,}")
+
+
+def _account(steps: pl.DataFrame, drawn: pl.DataFrame, series: Series, top: float | None) -> list[str]:
+    """What the chart shows of the run and what not."""
+    own = steps.filter(pl.col("excluded_reason").ne_missing(COPY))
+    excluded, copies = int((~own["counted"]).sum()), len(steps) - len(own)
+    unknown = len(own) - int(own[series.column].is_finite().sum())
+    above = int((own[series.column].is_finite() & (own[series.column] > top)).sum()) if top is not None else 0
+    parts = {
+        tr("hollow: {n} of {total} rows left out of the metrics", n=f"{excluded:,}", total=f"{len(own):,}"): excluded,
+        tr("{n} rows of other ranks not drawn", n=f"{copies:,}"): copies,
+        tr("without a value: {n}", n=f"{unknown:,}"): unknown,
+        describe_thinning(drawn): drawn["rows"].max() != 1,
+        tr("above the frame: {n} beyond the scale", n=f"{above:,}"): above,
+    }
+    return [text for text, applies in parts.items() if applies]

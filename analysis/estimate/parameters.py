@@ -1,0 +1,94 @@
+"""Parameters of a model by the two rules of thumb of the sources and by the exact count, and those of one device.
+
+Comes in: a shape, its vocabulary and details. Goes out: figures with their working, and the count of each stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.estimate.layout import Layout, layers_of_stages
+from analysis.estimate.worked import Figure, work_out
+from analysis.parameters import Parameters
+from analysis.shape import ModelShape
+from logparse.language import msg
+
+CHEAT_SHEET = msg("AICC cheat sheet for training on Ascend")
+ARTICLE = msg("article on estimating training parameters")
+NOTE_13B = msg("note on fitting a 13B model into 8 cards")
+EXACT = msg("weights of the architecture, counted")
+
+
+def parameter_figures(shape: ModelShape, vocab_size: int | None, counted: Parameters | None) -> tuple[Figure, ...]:
+    """Short, long and exact count; for a mixture of experts also what one token meets."""
+    sizes = {"l": shape.num_layers, "h": shape.hidden_size}
+    short, long = msg("parameters, short rule"), msg("parameters, long rule")
+    full = "l * (12 * h**2 + 13 * h) + V * h"
+    return (
+        work_out("parameters_short", short, "parameters", "12 * l * h**2", CHEAT_SHEET, **sizes),
+        work_out("parameters_long", long, "parameters", full, ARTICLE, **sizes, V=vocab_size),
+        *exact_figures(counted),
+    )
+
+
+def exact_figures(counted: Parameters | None) -> tuple[Figure, ...]:
+    """The exact count with its parts; the active one where it differs."""
+    if counted is None:
+        return (work_out("parameters_exact", msg("parameters, exact"), "parameters", "P", EXACT, P=None),)
+    common = {"embedding": counted.embedding, "output": counted.output, "norm": counted.final_norm}
+    layer = {"attention": counted.attention, "norms": counted.layer_norms}
+    formula = "embedding + output + norm"
+    if counted.num_dense_layers:
+        formula += " + dense_layers * (attention + norms + mlp)"
+        layer |= {"dense_layers": counted.num_dense_layers, "mlp": counted.mlp}
+    if counted.num_moe_layers:
+        formula += " + expert_layers * (attention + norms + experts)"
+        layer |= {"expert_layers": counted.num_moe_layers}
+    given = common | layer
+    total = {"experts": counted.moe} if counted.num_moe_layers else {}
+    figures = [work_out("parameters_exact", msg("parameters, exact"), "parameters", formula, EXACT, **(given | total))]
+    if counted.num_moe_layers:
+        met = given | {"experts": counted.active_moe}
+        figures.append(
+            work_out("parameters_active", msg("parameters that a token meets"), "parameters", formula, EXACT, **met)
+        )
+    return tuple(figures)
+
+
+@dataclass(frozen=True)
+class StageParameters:
+    """Parameters that one device of a stage holds, experts apart because fewer ranks share them under ZeRO."""
+
+    layers: int
+    dense: float
+    experts: float
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return self.dense + self.experts
+
+
+def stage_parameters(counted: Parameters, layout: Layout) -> tuple[StageParameters, ...]:
+    """Parameters on one device of each stage, first to last.
+
+    Tensor parallelism splits matrices and leaves norms whole. The first stage has the embedding, the last the output;
+    where the two are tied and lie on different stages, each holds a copy (Megatron-LM). Layers without experts come
+    first, as in DeepSeek.
+    """
+    begin, stages = 0, []
+    for stage, layers in enumerate(layers_of_stages(counted.num_dense_layers + counted.num_moe_layers, layout.pp)):
+        plain = max(0, min(begin + layers, counted.num_dense_layers) - begin)
+        begin += layers
+        stages.append(_stage(counted, layout, stage, layers, plain))
+    return tuple(stages)
+
+
+def _stage(counted: Parameters, layout: Layout, stage: int, layers: int, plain: int) -> StageParameters:
+    first, last = stage == 0, stage == layout.pp - 1
+    output = counted.output or (counted.embedding if layout.pp > 1 else 0)
+    matrices = layers * counted.attention + plain * counted.mlp
+    matrices += (counted.embedding if first else 0) + (output if last else 0)
+    whole = layers * counted.layer_norms + (counted.final_norm if last else 0)
+    experts = (layers - plain) * counted.moe / (layout.tp * layout.ep)
+    return StageParameters(layers, matrices / layout.tp + whole, experts)

@@ -1,0 +1,68 @@
+"""What training keeps per parameter: weights, gradients, optimizer state, and what ZeRO leaves of it on one device.
+
+Comes in: parameters, a ZeRO stage and degree. Goes out: bytes. GB are 1e9 bytes wherever they are shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.estimate.parameters import ARTICLE, CHEAT_SHEET, NOTE_13B
+from analysis.estimate.worked import Figure, Number, work_out
+from logparse.language import msg
+
+
+@dataclass(frozen=True)
+class StateBytes:
+    """Bytes per parameter. ``optimizer`` holds the fp32 copy of the weights and the two moments of Adam."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+
+    def per_parameter(self, zero: int, degree: int) -> float:
+        """Bytes per parameter on one of ``degree`` data-parallel ranks."""
+        kept, shared = self._split(zero)
+        return kept + shared / degree
+
+    def formula(self, zero: int) -> str:
+        """The same in numbers, for ``z`` ranks; parts that are not kept or not shared out are left away."""
+        kept, shared = self._split(zero)
+        return " + ".join([*([str(kept)] if kept else []), *([f"{shared} / z"] if shared else [])])
+
+    def _split(self, zero: int) -> tuple[int, int]:
+        parts = (self.weights, self.gradients, self.optimizer)
+        return sum(parts[: 3 - zero]), sum(parts[3 - zero :])
+
+
+# Half-precision weights, fp32 main gradients, fp32 master weights and two moments: Megatron-LM with bf16.
+MEGATRON = StateBytes(weights=2, gradients=4, optimizer=12)
+# The same with a half-precision gradient beside the fp32 one.
+MIXED = StateBytes(weights=2, gradients=6, optimizer=12)
+# Full precision needs no second copy of the weights.
+SINGLE = StateBytes(weights=4, gradients=4, optimizer=8)
+
+
+def state_bytes(dtype: str) -> StateBytes:
+    """The bytes per parameter that a framework of Megatron's kind keeps when it trains in ``dtype``."""
+    return SINGLE if dtype in ("fp32", "tf32") else MEGATRON
+
+
+def state_figures(parameters: Number | None) -> tuple[Figure, ...]:
+    """Weights on disk, memory for inference, and the whole training state by both rules, all devices together."""
+    rules = (
+        ("weights_on_disk", msg("weights on disk, 16 bit"), "2 * P", CHEAT_SHEET),
+        ("inference_memory", msg("memory for inference, 16 bit"), "1.2 * P * 2", ARTICLE),
+        ("inference_memory_fp32", msg("memory for inference, 32 bit"), "1.2 * P * 4", ARTICLE),
+        ("training_state_20", msg("training state, 20 bytes"), "((2 + 4) + (2 + 4) + (4 + 4)) * P", CHEAT_SHEET),
+        ("training_state_18", msg("training state, Megatron's 18"), "(2 + 4 + 4 + 4 + 4) * P", NOTE_13B),
+    )
+    return tuple(
+        work_out(name, label, "bytes", formula, source, P=parameters) for name, label, formula, source in rules
+    )
+
+
+def replica_figure(parameters: Number | None, memory_gb: float | None) -> Figure:
+    """Devices that hold the training state of one replica, activations not counted."""
+    label, formula = msg("devices for one replica's state"), "ceil(20 * P / (memory * 1e9))"
+    return work_out("devices_for_state", label, "devices", formula, ARTICLE, P=parameters, memory=memory_gb)

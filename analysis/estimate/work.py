@@ -1,0 +1,111 @@
+"""Operations, time and devices of a whole training, by the sources' rules and by the FLOPs formula of the project.
+
+Comes in: parameters, tokens, devices, a peak in TFLOP/s and the share of it that is executed (HFU). Goes out: figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from analysis.estimate.parameters import ARTICLE, CHEAT_SHEET
+from analysis.estimate.worked import Figure, Number, work_out
+from analysis.flops import Formula, Recompute
+from analysis.shape import ModelShape
+from logparse.language import msg
+from logparse.schema import flag_of
+
+# What clusters of over 100 cards reach, as the article says.
+USUAL_UTILISATION = (0.30, 0.50)
+DAY = 86400
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be computed, on what. ``parameters`` are those a token meets; None is unknown."""
+
+    parameters: Number | None
+    tokens: int | None
+    devices: int | None
+    peak_tflops: float | None
+    utilisation: float | None
+    recompute: Recompute = "none"
+
+    @property
+    def passes(self) -> int:
+        """8 P n with full recomputation, 6 P n without; the cheat sheet has no rule between the two."""
+        return 8 if self.recompute == "full" else 6
+
+
+def flops_figures(work: Work, shape: ModelShape, formula: Formula, seq_length: int) -> tuple[Figure, ...]:
+    """FLOPs per token and of the whole training: the rule, then the formula."""
+    exact = flops_per_token(shape, formula, seq_length, work.recompute)
+    rule, whole = msg("FLOPs per token, rule"), msg("FLOPs of the training, by formula")
+    return (
+        work_out("flops_per_token_rule", rule, "FLOPs", f"{work.passes} * P", CHEAT_SHEET, P=work.parameters),
+        exact,
+        total_flops(work),
+        work_out("flops", whole, "FLOPs", "F * n", formula.source, F=exact, n=work.tokens),
+    )
+
+
+def flops_per_token(shape: ModelShape, formula: Formula, seq_length: int, recompute: Recompute) -> Figure:
+    """FLOPs per token by the formula's terms; those that recomputation runs again have their third more."""
+    label = msg("FLOPs per token, by formula")
+    terms = formula.terms_per_token(shape, seq_length)
+    if terms is None:
+        lacks = tuple(flag_of(name) or name for name in formula.missing(shape))
+        return Figure("flops_per_token", label, "FLOPs", None, formula.text, "", formula.source, lacks)
+    again = {"none": (), "selective": formula.selective, "full": formula.full}[recompute]
+    worked = " + ".join(f"{'4/3 x ' * (name in again)}{value:.6g} ({name})" for name, value in terms.items() if value)
+    value = formula.hardware_flops_per_token(shape, seq_length, recompute)
+    return Figure("flops_per_token", label, "FLOPs", value, formula.text, worked, formula.source)
+
+
+def total_flops(work: Work) -> Figure:
+    """6 P n, or 8 P n where everything is recomputed."""
+    label, formula = msg("FLOPs of the training, rule"), f"{work.passes} * P * n"
+    return work_out("flops_rule", label, "FLOPs", formula, CHEAT_SHEET, P=work.parameters, n=work.tokens)
+
+
+def training_time(work: Work, name: str = "training_time_rule") -> Figure:
+    """Seconds for all tokens at the given utilisation; the article takes 8 P n, as with full recomputation."""
+    formula = f"{work.passes} * n * P / (devices * peak * 1e12 * utilisation)"
+    return work_out(name, msg("training time, rule"), "s", formula, ARTICLE, **_given(work), devices=work.devices)
+
+
+def devices_for(work: Work, seconds: float | None) -> Figure:
+    """Whole devices that finish within ``seconds``."""
+    formula = f"ceil({work.passes} * n * P / (seconds * peak * 1e12 * utilisation))"
+    label = msg("devices for the deadline")
+    return work_out("devices_for_deadline", label, "devices", formula, ARTICLE, **_given(work), seconds=seconds)
+
+
+def time_figures(work: Work, per_token: Figure) -> tuple[Figure, ...]:
+    """Training time by the rule and by the formula; without a utilisation at both ends of what is usual."""
+    figures = []
+    for suffix, at in _utilisations(work):
+        name = msg("training time, by formula")
+        exact = "F * n / (devices * peak * 1e12 * utilisation)"
+        given = _given(at) | {"devices": at.devices}
+        del given["P"]
+        figures.append(training_time(at, f"training_time_rule{suffix}"))
+        figures.append(work_out(f"training_time{suffix}", name, "s", exact, ARTICLE, F=per_token, **given))
+    return tuple(figures)
+
+
+def deadline_figures(work: Work, seconds: float) -> tuple[Figure, ...]:
+    """Devices for a deadline; without a utilisation at both ends of what is usual."""
+    return tuple(
+        replace(devices_for(at, seconds), name=f"devices_for_deadline{suffix}") for suffix, at in _utilisations(work)
+    )
+
+
+def _utilisations(work: Work) -> Sequence[tuple[str, Work]]:
+    if work.utilisation is not None:
+        return [("", work)]
+    return [(f"_at_{share * 100:.0f}_percent", replace(work, utilisation=share)) for share in USUAL_UTILISATION]
+
+
+def _given(work: Work) -> dict[str, Number | None]:
+    return {"n": work.tokens, "P": work.parameters, "peak": work.peak_tflops, "utilisation": work.utilisation}

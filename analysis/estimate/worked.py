@@ -1,0 +1,90 @@
+"""A figure that shows its working: the text of a formula is what computes the value, so the two cannot differ.
+
+Comes in: a formula in Python's arithmetic and the numbers for its names. Goes out: the value, the formula in symbols,
+the formula with its own numbers, and where it is from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+from logparse.language import msg
+
+Number = int | float
+
+# What each symbol stands for; one that no flag gives follows from others.
+SYMBOLS = {
+    "P": msg("--model, or the whole shape by flags"),
+    "l": "--num-layers",
+    "h": "--hidden-size",
+    "V": "--vocab-size",
+    "a": "--num-attention-heads",
+    "s": "--seq-length",
+    "b": "--micro-batch-size",
+    "B": "--global-batch-size",
+    "n": "--tokens",
+    "m": "--global-batch-size",
+    "devices": "--devices",
+    "peak": msg("--hw or --peak-tflops"),
+    "utilisation": msg("--utilisation or --from LOG"),
+    "seconds": "--days",
+    "link": msg("--hw of a device whose link is known"),
+    "memory": msg("--hw or --memory-gb"),
+}
+_NAME = regex.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_FUNCTIONS = {"min": min, "max": max, "ceil": math.ceil}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of an estimate. ``value`` is None where an input is unknown; ``lacks`` then says what would give it.
+
+    ``formula`` is in symbols, ``worked`` the same with its own numbers; ``unit`` is bytes, parameters, FLOPs, s, ...
+    """
+
+    name: str
+    label: str
+    unit: str
+    value: Number | None
+    formula: str
+    worked: str
+    source: str
+    lacks: tuple[str, ...] = ()
+
+
+def work_out(name: str, label: str, unit: str, formula: str, source: str, **inputs: Number | Figure | None) -> Figure:
+    """Compute ``formula``, a constant of our code, with ``inputs`` for its names; a Figure stands for its value."""
+    shown = _pretty(formula).replace(" * ", " ")
+    values = {symbol: given.value if isinstance(given, Figure) else given for symbol, given in inputs.items()}
+    if None in values.values():
+        lacks = [lack for symbol, given in inputs.items() for lack in _lacks(symbol, given)]
+        return Figure(name, label, unit, None, shown, "", source, tuple(dict.fromkeys(lacks)))
+    names: dict[str, Any] = {**_FUNCTIONS, **values}
+    value: Number = eval(formula, {"__builtins__": {}}, names)
+    return Figure(name, label, unit, value, shown, _substitute(formula, values), source)
+
+
+def _lacks(symbol: str, given: Number | Figure | None) -> tuple[str, ...]:
+    if isinstance(given, Figure):
+        return given.lacks
+    return (SYMBOLS.get(symbol, symbol),) if given is None else ()
+
+
+def _substitute(formula: str, values: dict[str, Any]) -> str:
+    """``formula`` with numbers for names, as a person writes it."""
+    filled = _NAME.sub(lambda found: _number(values[found[0]]) if found[0] in values else found[0], formula)
+    return _pretty(filled).replace(" * ", " x ")
+
+
+def _pretty(formula: str) -> str:
+    return formula.replace("**", "^")
+
+
+def _number(value: Number) -> str:
+    if isinstance(value, int) or value.is_integer():
+        return f"{int(value):,}" if abs(value) < 1e15 else f"{value:.6g}"
+    return f"{value:,.6g}"

@@ -1,0 +1,138 @@
+"""A verdict in the forms that other tools read. Comes in: a Comparison. Goes out: text; nothing is written here.
+
+JUnit XML: the subset that Jenkins, GitLab and GitHub agree on, https://github.com/testmoapp/junitxml
+github-action-benchmark: https://github.com/benchmark-action/github-action-benchmark (customSmallerIsBetter)
+Apache Otava CSV: https://github.com/apache/otava/blob/0.8.0/docs/CSV.md (time, attributes, metrics)
+OpenMetrics: https://prometheus.io/docs/specs/om/open_metrics_spec/ (names end in the unit, ``# EOF`` at the end)
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from xml.etree import ElementTree
+
+import polars as pl
+import regex
+
+from analysis.releases.comparison import Comparison
+from analysis.releases.verdict import VERDICTS, Finding
+
+# What XML 1.0 cannot hold, not even escaped.
+NOT_XML = regex.compile(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
+Sentence = Callable[[Finding], str]
+
+
+def junit(comparison: Comparison, sentence: Sentence, details: str) -> str:
+    """One test case per metric: a regression fails it, too little data skips it. ``details`` goes to its output."""
+    cases = [_case(finding, sentence) for finding in comparison.verdicts]
+    counts = {
+        "tests": len(cases),
+        "failures": sum(f.verdict == "regression" for f in comparison.verdicts),
+        "errors": 0,
+        "skipped": sum(f.verdict == "insufficient data" for f in comparison.verdicts),
+    }
+    totals = {name: str(count) for name, count in counts.items()}
+    root = ElementTree.Element("testsuites", totals)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "logparse gate", **totals, "time": "0"})
+    suite.extend(cases)
+    ElementTree.SubElement(suite, "system-out").text = NOT_XML.sub("?", details)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _case(finding: Finding, sentence: Sentence) -> ElementTree.Element:
+    names = {"classname": "logparse.gate", "name": finding.metric.column, "time": "0"}
+    case = ElementTree.Element("testcase", names)
+    said = NOT_XML.sub("?", sentence(finding))
+    if finding.verdict == "regression":
+        ElementTree.SubElement(case, "failure", {"message": said, "type": "regression"}).text = said
+    elif finding.verdict == "insufficient data":
+        ElementTree.SubElement(case, "skipped", {"message": said})
+    elif finding.verdict == "suspicious":
+        ElementTree.SubElement(case, "system-out").text = said
+    return case
+
+
+def benchmark(comparison: Comparison, worse: int) -> str:
+    """The candidate's medians for github-action-benchmark; with ``worse`` 1 the metrics where smaller is better."""
+    rows = [
+        {
+            "name": finding.metric.column,
+            "unit": finding.metric.unit,
+            "value": finding.effect.candidate,
+            "range": _range(comparison),
+            "extra": f"{comparison.candidate.asked}: {finding.verdict}, {finding.effect.change:+.2%}",
+        }
+        for finding in comparison.verdicts
+        if finding.effect and finding.metric.worse == worse
+    ]
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+
+
+def _range(comparison: Comparison) -> str:
+    return f"± {comparison.noise.spread:.2%}" if comparison.noise else ""
+
+
+def otava_csv(comparison: Comparison) -> str:
+    """One row per run in the order of time, for ``otava analyze``: attributes run and release, then the metrics."""
+    metrics = [finding.metric.column for finding in comparison.verdicts]
+    sides = [
+        side.runs.select("run_id", "name", "release", when(), *metrics)
+        for side in (comparison.baseline, comparison.candidate)
+    ]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["time", "run", "release", *metrics])
+    for run_id, name, release, clock, *values in pl.concat(sides).sort("when", "run_id").iter_rows():
+        stamp = f"{clock:%Y-%m-%dT%H:%M:%S}+00:00"
+        writer.writerow([stamp, f"{name}-{run_id[:8]}", release or "", *("" if v is None else v for v in values)])
+    return out.getvalue()
+
+
+def when() -> pl.Expr:
+    """When a run was: by its own clock, else when it was recorded."""
+    return pl.coalesce("begun_at", "recorded_at").alias("when")
+
+
+def openmetrics(comparison: Comparison) -> str:
+    """Gauges of the change and of both sides, and the verdict as a state set."""
+    value = [
+        _sample("logparse_median", {"metric": f.metric.column, "unit": f.metric.unit, "side": side}, number)
+        for f in comparison.verdicts
+        if f.effect
+        for side, number in (("baseline", f.effect.baseline), ("candidate", f.effect.candidate))
+    ]
+    change = [
+        _sample("logparse_change_ratio", {"metric": f.metric.column}, f.effect.change)
+        for f in comparison.verdicts
+        if f.effect
+    ]
+    states = [
+        _sample("logparse_verdict", {"metric": f.metric.column, "logparse_verdict": v}, float(f.verdict == v))
+        for f in comparison.verdicts
+        for v in VERDICTS
+    ]
+    lines = [
+        *_family("logparse_median", "gauge", "Median over the runs of a side.", value),
+        *_family("logparse_change_ratio", "gauge", "Candidate over baseline, minus one.", change, "ratio"),
+        *_family("logparse_verdict", "stateset", "The verdict on each metric.", states),
+        "# EOF",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _family(name: str, kind: str, meaning: str, samples: Sequence[str], unit: str | None = None) -> list[str]:
+    head = [f"# TYPE {name} {kind}", *([f"# UNIT {name} {unit}"] if unit else []), f"# HELP {name} {meaning}"]
+    return [*head, *samples] if samples else []
+
+
+def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
+    written = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+    return f"{name}{{{written}}} {value!r}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

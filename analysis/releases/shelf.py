@@ -1,0 +1,215 @@
+"""Where the files of a history lie: a folder, or an object store by its URL.
+
+A file is put whole or not at all and never changed. In a folder it is first written below ``unfinished/``, outside what
+any reader of Parquet looks at, and then renamed: no lock, so NFS is safe. An object store puts whole objects by itself.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+
+from logparse.errors import InputError, UsageError
+
+UNFINISHED = "unfinished"
+# What a killed process left there is dead after this long.
+DEAD_SECONDS = 24 * 3600
+SUFFIX = ".parquet"
+
+
+class Shelf(Protocol):
+    """Files by key, a relative path with ``/``."""
+
+    def keys(self, prefix: str) -> list[str]:
+        """Parquet files below ``prefix``, sorted."""
+        ...
+
+    def read(self, keys: Sequence[str], schema: pl.Schema | None = None) -> pl.DataFrame:
+        """Those files one after the other, with a column ``key``: the columns of ``schema``, or all.
+
+        Raises FileNotFoundError where one is gone.
+        """
+        ...
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep ``data`` under ``key``, whole or not at all."""
+        ...
+
+    def remove(self, key: str) -> None:
+        """Remove a file; one that is gone already is no error."""
+        ...
+
+    def age_seconds(self, key: str) -> float:
+        """Time since it was put."""
+        ...
+
+    def sweep(self) -> int:
+        """Remove what killed processes left, and say how many files that were."""
+        ...
+
+
+def open_shelf(place: str) -> Shelf:
+    """The shelf at ``place``: a folder, or a URL such as s3://bucket/runs.
+
+    Raises UsageError where a URL needs the extra ``cloud``, or cannot be used.
+    """
+    if "://" not in place:
+        return Folder(Path(place))
+    try:
+        import obstore.store
+    except ImportError as error:
+        problem = f"{place} is on an object store, for which obstore is needed"
+        raise UsageError(problem, remedy="pip install 'logparse[cloud]'") from error
+    try:
+        return Bucket(obstore.store.from_url(place))
+    except Exception as error:
+        raise UsageError(f"cannot use {place}: {error}", remedy="give a URL such as s3://bucket/runs") from error
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of this machine or of a network file system."""
+
+    root: Path
+
+    def keys(self, prefix: str) -> list[str]:
+        """Walked with scandir: of 20,000 files no other property is asked for."""
+        return sorted(_walk(self.root / prefix, prefix))
+
+    def read(self, keys: Sequence[str], schema: pl.Schema | None = None) -> pl.DataFrame:
+        """Where all files have one schema, they are one scan."""
+        paths = {str(self.root / key): key for key in keys}
+        if schema is None:
+            frames = (_scan(path, None).with_columns(key=pl.lit(key)).collect() for path, key in paths.items())
+            return pl.concat(frames, how="diagonal_relaxed")
+        found = _scan(list(paths), schema, "key").collect()
+        return found.with_columns(pl.col("key").replace_strict(paths, return_dtype=pl.String))
+
+    def put(self, key: str, data: bytes) -> None:
+        """Raises InputError where the folder cannot be written."""
+        path, temporary = self.root / key, self.root / UNFINISHED / uuid.uuid4().hex
+        try:
+            temporary.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            problem = f"cannot write {path}: {error.strerror}"
+            raise InputError(problem, remedy="check the folder's permissions and space") from error
+
+    def remove(self, key: str) -> None:
+        """The release's folder stays, empty: another process may be about to write into it."""
+        (self.root / key).unlink(missing_ok=True)
+
+    def age_seconds(self, key: str) -> float:
+        """By the file system's clock of its last change."""
+        return time.time() - (self.root / key).stat().st_mtime
+
+    def sweep(self) -> int:
+        """Only files older than DEAD_SECONDS: others may still be in the writing."""
+        folder = self.root / UNFINISHED
+        dead = (
+            [p for p in folder.glob("*") if time.time() - p.stat().st_mtime > DEAD_SECONDS] if folder.is_dir() else []
+        )
+        for path in dead:
+            path.unlink(missing_ok=True)
+        return len(dead)
+
+
+def _walk(folder: Path, prefix: str) -> Iterable[str]:
+    try:
+        entries = list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+            yield f"{prefix}/{entry.name}"
+        elif entry.is_dir():
+            yield from _walk(folder / entry.name, f"{prefix}/{entry.name}")
+
+
+def _scan(source: Any, schema: pl.Schema | None, path: str | None = None) -> pl.LazyFrame:
+    """Lazily ``source``; with ``schema`` exactly its columns, those that a file lacks null."""
+    if schema is None:
+        return pl.scan_parquet(source, glob=False, hive_partitioning=False)
+    return pl.scan_parquet(
+        source,
+        glob=False,
+        hive_partitioning=False,
+        schema=schema,
+        missing_columns="insert",
+        extra_columns="ignore",
+        include_file_paths=path,
+    )
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """An object store, through obstore."""
+
+    store: Any
+
+    def keys(self, prefix: str) -> list[str]:
+        """Listed in pages by obstore."""
+        import obstore
+
+        pages = obstore.list(self.store, prefix)
+        return sorted(meta["path"] for page in pages for meta in page if meta["path"].endswith(SUFFIX))
+
+    def read(self, keys: Sequence[str], schema: pl.Schema | None = None) -> pl.DataFrame:
+        """Several at once, because each takes its time on the way."""
+        with ThreadPoolExecutor(32) as pool:
+            frames = list(pool.map(lambda key: self._frame(key, schema), keys))
+        return pl.concat(frames, how="diagonal_relaxed")
+
+    def put(self, key: str, data: bytes) -> None:
+        """Raises InputError where the store refuses."""
+        import obstore
+
+        self._try(lambda: obstore.put(self.store, key, data), f"cannot write {key}")
+
+    def remove(self, key: str) -> None:
+        """Raises InputError where the store refuses."""
+        import obstore
+
+        try:
+            self._try(lambda: obstore.delete(self.store, key), f"cannot remove {key}")
+        except FileNotFoundError:
+            return
+
+    def age_seconds(self, key: str) -> float:
+        """By the store's clock."""
+        import obstore
+
+        return time.time() - float(obstore.head(self.store, key)["last_modified"].timestamp())
+
+    def sweep(self) -> int:
+        """Nothing unfinished is ever seen in an object store."""
+        return 0
+
+    def _frame(self, key: str, schema: pl.Schema | None) -> pl.DataFrame:
+        import obstore
+
+        data = self._try(lambda: obstore.get(self.store, key).bytes(), f"cannot read {key}")
+        return _scan(io.BytesIO(bytes(data)), schema).with_columns(key=pl.lit(key)).collect()
+
+    def _try(self, act: Callable[[], Any], problem: str) -> Any:
+        try:
+            return act()
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise InputError(f"{problem}: {error}", remedy="check the URL and the credentials") from error

@@ -1,0 +1,262 @@
+"""Did it get slower? Statistics over runs, not over steps: steps of one run share its luck.
+
+Comes in: one number per run of each side. Goes out: a Finding. All work is on logarithms, because noise is relative.
+
+Effect: Hodges-Lehmann, the median of all differences between a run of one side and a run of the other, with the
+interval of the same rank test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, 3rd ed., 4.2-4.3).
+Evidence: the exact one-sided Mann-Whitney test, by permutation where values are tied. At LEVEL 5 %, 3 runs against 3
+can just reach it (1/20), where every run of one side is slower than every run of the other. The interval has 90 %, so
+that its end and the one-sided test agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from logparse.errors import unknown_name
+from logparse.language import msg
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Verdict = Literal["regression", "suspicious", "no regression", "insufficient data"]
+# From the worst to the best: several metrics have the verdict of the first that any of them has.
+VERDICTS: tuple[Verdict, ...] = ("regression", "suspicious", "insufficient data", "no regression")
+
+LEVEL = 0.05
+DEFAULT_THRESHOLD = 0.03
+FEWEST_RUNS = 3
+# Rows that count, below which a run's median says little.
+FEWEST_ROWS = 8
+# Pairs of runs above which the sides are thinned to their quantiles, and exact counting gives way to the normal limit.
+MOST_PAIRS, MOST_EXACT = 1_000_000, 2_500
+# Quantiles of the normal distribution: one-sided 5 %, and 80 % power. A rank test needs 5 % more runs than a t test
+# (asymptotic relative efficiency 3/pi, Hodges and Lehmann 1956).
+Z_LEVEL, Z_POWER, EFFICIENCY = 1.6449, 0.8416, 3 / math.pi
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A column of RUN_COLUMNS that can be compared. ``worse`` is +1 where more of it is worse, -1 where less is."""
+
+    column: str
+    title: str
+    unit: str
+    worse: Literal[1, -1]
+
+
+METRICS = {
+    metric.column: metric
+    for metric in (
+        Metric("steady_step_time_ms", msg("time per step, steady"), "ms", 1),
+        Metric("delivered_step_time_ms", msg("time per step, delivered"), "ms", 1),
+        Metric("all_steps_step_time_ms", msg("time per step, all steps"), "ms", 1),
+        Metric("all_in_step_time_ms", msg("time per step, all-in"), "ms", 1),
+        Metric("tokens_per_second_per_device", msg("tokens/s/p"), "tokens/s/p", -1),
+        Metric("tflops_per_second_per_device", msg("TFLOP/s/p"), "TFLOP/s/p", -1),
+        Metric("mfu", msg("MFU"), "ratio", -1),
+        Metric("goodput", msg("goodput"), "ratio", -1),
+        Metric("max_memory_allocated_bytes", msg("memory allocated at most"), "bytes", 1),
+        Metric("max_memory_reserved_bytes", msg("memory reserved at most"), "bytes", 1),
+    )
+}
+DEFAULT_METRIC = "steady_step_time_ms"
+
+
+def find_metric(name: str) -> Metric:
+    """The metric of that name. Raises UsageError for one that is not known."""
+    if name not in METRICS:
+        raise unknown_name("metric", name, METRICS, f"use one of {', '.join(METRICS)}")
+    return METRICS[name]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How much the candidate differs: ``change`` is candidate / baseline - 1, with its interval where runs allow one.
+
+    ``p_worse`` and ``p_better`` are the chances of such a difference, in either direction, between two sides that are
+    alike. Of numbers below FEWEST_RUNS a side there is neither.
+    """
+
+    baseline: float
+    candidate: float
+    change: float
+    low: float | None
+    high: float | None
+    confidence: float | None
+    p_worse: float | None
+    p_better: float | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The verdict on one metric; ``reason`` is a key of REASONS. ``harm`` is the change in the worse direction."""
+
+    metric: Metric
+    runs: tuple[int, int]
+    effect: Effect | None
+    harm: float | None
+    threshold: float
+    verdict: Verdict
+    reason: str
+
+
+REASONS = {
+    "no values": msg("a side has no run with this metric"),
+    "declared, beyond": msg(
+        "worse by more than the threshold; with fewer than 3 runs a side only the threshold decides"
+    ),
+    "declared, faster": msg("better by more than the threshold, which is as suspicious; fewer than 3 runs a side"),
+    "declared, within": msg("within the threshold; with fewer than 3 runs a side only the threshold decides"),
+    "proven": msg("worse by more than the threshold, and the runs of the two sides are apart"),
+    "faster": msg("better by more than the threshold: does it still do the same work?"),
+    "not proven": msg("worse by more than the threshold, but two sides that are alike can differ as much"),
+    "small but there": msg("worse for certain, below the threshold as far as can be told, perhaps above it"),
+    "too noisy": msg("not worse as far as can be told, but the runs vary too much to exclude the threshold"),
+    "excluded": msg("a change by the threshold is excluded"),
+}
+
+
+def judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float], threshold: float) -> Finding:
+    """The verdict on ``metric`` from one number per run; ``threshold`` is a ratio, 0.03 for 3 %."""
+    runs = (len(baseline), len(candidate))
+    if not min(runs):
+        return Finding(metric, runs, None, None, threshold, "insufficient data", "no values")
+    effect = estimate(baseline, candidate, metric.worse)
+    verdict, reason = _decide(effect, metric.worse, threshold)
+    return Finding(metric, runs, effect, metric.worse * effect.change, threshold, verdict, reason)
+
+
+def _decide(effect: Effect, worse: Literal[1, -1], threshold: float) -> tuple[Verdict, str]:
+    harm, worst = worse * effect.change, _worst(effect, worse)
+    if effect.p_worse is None or effect.p_better is None or worst is None:
+        return _declared(harm, threshold)
+    if harm > threshold:
+        return ("regression", "proven") if effect.p_worse <= LEVEL else ("suspicious", "not proven")
+    if -harm > threshold and effect.p_better <= LEVEL:
+        return "suspicious", "faster"
+    if worst <= threshold:
+        return "no regression", "excluded"
+    return ("suspicious", "small but there") if effect.p_worse <= LEVEL else ("insufficient data", "too noisy")
+
+
+def _declared(harm: float, threshold: float) -> tuple[Verdict, str]:
+    if harm > threshold:
+        return "regression", "declared, beyond"
+    return ("suspicious", "declared, faster") if -harm > threshold else ("no regression", "declared, within")
+
+
+def _worst(effect: Effect, worse: Literal[1, -1]) -> float | None:
+    """The end of the interval that is worse."""
+    end = effect.high if worse == 1 else effect.low
+    return None if end is None else worse * end
+
+
+def estimate(baseline: Sequence[float], candidate: Sequence[float], worse: Literal[1, -1] = 1) -> Effect:
+    """Effect and evidence of positive numbers, one per run and at least one a side."""
+    import numpy as np
+
+    old, new = (_thinned(np.sort(np.log(np.asarray(side, np.float64)))) for side in (baseline, candidate))
+    differences = np.sort(np.subtract.outer(new, old), axis=None)
+    middle = [math.exp(float(np.median(side))) for side in (old, new)]
+    change = math.expm1(float(np.median(differences)))
+    if min(len(baseline), len(candidate)) < FEWEST_RUNS:
+        return Effect(middle[0], middle[1], change, None, None, None, None, None)
+    cut, confidence = _cut(len(old), len(new))
+    low, high = (math.expm1(float(differences[i])) for i in (cut, -1 - cut))
+    slower, faster = mann_whitney(old, new)
+    p_worse, p_better = (slower, faster) if worse == 1 else (faster, slower)
+    return Effect(middle[0], middle[1], change, low, high, confidence, p_worse, p_better)
+
+
+def mann_whitney(old: NDArray[np.float64], new: NDArray[np.float64]) -> tuple[float, float]:
+    """p of ``new`` being greater, and of its being less; exact for few runs, by permutation where values are tied."""
+    import numpy as np
+    from scipy.stats import PermutationMethod, mannwhitneyu
+
+    both = np.concatenate([old, new])
+    few = len(old) * len(new) <= MOST_EXACT
+    method: Any = "exact" if few else "asymptotic"
+    if few and len(np.unique(both)) < len(both):
+        method = PermutationMethod(n_resamples=9999, rng=np.random.default_rng(0))
+    greater, less = (mannwhitneyu(new, old, alternative=a, method=method).pvalue for a in ("greater", "less"))
+    return float(greater), float(less)
+
+
+@cache
+def _cut(n: int, m: int) -> tuple[int, float]:
+    """How many differences lie outside each end of the interval, and its confidence (Hollander et al., 4.3)."""
+    if n * m > MOST_EXACT:
+        spread = math.sqrt(n * m * (n + m + 1) / 12)
+        return max(0, int(n * m / 2 - Z_LEVEL * spread)), 1 - 2 * LEVEL
+    ways = _ways(n, m)
+    total, below = sum(ways), 0
+    cut = 0
+    while below + ways[cut] <= LEVEL * total:
+        below += ways[cut]
+        cut += 1
+    # ``cut`` values of U, 0 to cut - 1, are rejected: the interval begins at the difference of that rank.
+    return max(0, cut - 1), 1 - 2 * below / total
+
+
+@cache
+def _ways(n: int, m: int) -> list[int]:
+    """How many orders of n and m runs have each U from 0 to n m: the Gaussian binomial coefficient of n + m over n."""
+    ways = [1] + [0] * (n * m)
+    for i in range(1, n + 1):
+        for u in range(n * m, m + i - 1, -1):
+            ways[u] -= ways[u - m - i]
+        for u in range(i, n * m + 1):
+            ways[u] += ways[u - i]
+    return ways
+
+
+def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """At most as many as keep the pairs below MOST_PAIRS; so many runs are told by their quantiles."""
+    import numpy as np
+
+    most = math.isqrt(MOST_PAIRS)
+    if len(values) <= most:
+        return values
+    thinned: NDArray[np.float64] = np.quantile(values, (np.arange(most) + 0.5) / most)
+    return thinned
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How much runs of one release differ: ``spread`` is the standard deviation of the logarithm, pooled."""
+
+    spread: float
+    runs: int
+    releases: int
+
+    def visible(self, n: int, m: int) -> float:
+        """The change that ``n`` runs against ``m`` show in 80 of 100 cases (normal approximation)."""
+        return math.expm1((Z_LEVEL + Z_POWER) * self.spread * math.sqrt((1 / n + 1 / m) / EFFICIENCY))
+
+    def needed(self, change: float) -> int:
+        """Runs a side that show ``change`` in 80 of 100 cases."""
+        ratio = (Z_LEVEL + Z_POWER) * self.spread / math.log1p(change)
+        return max(FEWEST_RUNS, math.ceil(2 * ratio**2 / EFFICIENCY))
+
+
+def noise_floor(groups: Iterable[Sequence[float]]) -> Noise | None:
+    """The noise within ``groups``, each the values of runs that should be alike; None where none has two."""
+    import numpy as np
+
+    logs = [np.log(np.asarray(group, np.float64)) for group in groups if len(group) > 1]
+    freedom = sum(len(group) - 1 for group in logs)
+    if not freedom:
+        return None
+    squares = sum(float(((group - group.mean()) ** 2).sum()) for group in logs)
+    return Noise(math.sqrt(squares / freedom), sum(map(len, logs)), len(logs))
+
+
+def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on all of several metrics."""
+    return min(verdicts, key=VERDICTS.index)

@@ -1,0 +1,239 @@
+"use strict";
+// Draws the charts of the page and keeps them together: one axis, one zoom, one smoothing, one set of runs.
+(() => {
+  const page = JSON.parse(document.getElementById("page-data").textContent);
+  const rows = unpack(page.rows), evaluations = unpack(page.evaluations);
+  const state = { axis: page.axes[0], domain: null, smoothing: 0, hidden: new Set() };
+  const views = new Map();
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  // Rows on either side that a smoothed row is the mean of, by notch of the slider, as a share of a run's rows.
+  const NOTCHES = [0, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15];
+  const NAMED = ["rows", "smoothed", "evaluations"];
+  const SVG_UP_TO = 1500;
+  const ERRORS_ONLY = 1;
+  const charts = [...document.querySelectorAll(".chart")];
+  const along = (chart) => !("none" in page.charts[chart.dataset.chart]);
+
+  function unpack(columns) {
+    const names = Object.keys(columns);
+    const length = columns.run?.at.length ?? 0;
+    const value = names.map((name) => {
+      const column = columns[name];
+      return column.words ? (i) => (column.at[i] === null ? null : column.words[column.at[i]]) : (i) => column[i];
+    });
+    return Array.from({ length }, (_, i) => Object.fromEntries(names.map((name, n) => [name, value[n](i)])));
+  }
+
+  // ---- what is shown
+
+  function inside(row) {
+    const x = row[state.axis];
+    const within = !state.domain || (x >= state.domain[0] && x <= state.domain[1]);
+    return x !== null && within && !state.hidden.has(row.run);
+  }
+
+  function extent() {
+    const places = rows.filter((row) => !state.hidden.has(row.run)).map((row) => row[state.axis]).filter((x) => x !== null);
+    return [places.reduce((a, b) => Math.min(a, b), Infinity), places.reduce((a, b) => Math.max(a, b), -Infinity)];
+  }
+
+  function half(run) {
+    const share = NOTCHES[state.smoothing];
+    return share ? Math.max(1, Math.round(share * run.length)) : 0;
+  }
+
+  /** How many rows of the log a point stands for. */
+  function perPoint(run) {
+    return run.reduce((sum, row) => sum + row.rows, 0) / Math.max(1, run.length);
+  }
+
+  function counted() {
+    return page.runs.map((name) => rows.filter((row) => row.run === name && row.counted));
+  }
+
+  function smoothed() {
+    return state.smoothing ? counted().flatMap((run) => rolling(run, half(run))) : [];
+  }
+
+  /** Each row with the means of the `reach` rows on either side, of one start. */
+  function rolling(run, reach) {
+    const made = run.map((row) => ({ run: row.run, segment: row.segment, [state.axis]: row[state.axis] }));
+    for (const column of page.series) {
+      const sums = [0], known = [0];
+      run.forEach((row, i) => {
+        const value = row[column] ?? null;
+        sums.push(sums[i] + (value ?? 0));
+        known.push(known[i] + (value === null ? 0 : 1));
+      });
+      made.forEach((row, i) => {
+        const from = Math.max(0, i - reach), to = Math.min(run.length, i + reach + 1);
+        const n = known[to] - known[from];
+        row[column] = n ? (sums[to] - sums[from]) / n : null;
+      });
+    }
+    return made;
+  }
+
+  /** The data of the page that a chart draws. */
+  function named(chart) {
+    const spec = page.charts[chart.dataset.chart][state.axis];
+    return new Set([spec.data, ...spec.layer.map((layer) => layer.data)].map((data) => data?.name).filter((name) => NAMED.includes(name)));
+  }
+
+  async function refresh() {
+    const data = { rows: rows.filter(inside), smoothed: smoothed().filter(inside), evaluations: evaluations.filter(inside) };
+    const [low, high] = state.domain ?? [null, null];
+    document.getElementById("reset").disabled = !state.domain;
+    const changes = charts.filter(along).filter((chart) => views.has(chart.dataset.chart)).map((chart) => {
+      const view = views.get(chart.dataset.chart).signal("x_min", low).signal("x_max", high);
+      for (const name of named(chart)) view.data(name, data[name]);
+      return view.runAsync();
+    });
+    await Promise.all(changes);
+  }
+
+  function zoom(domain) {
+    const [low, high] = extent();
+    const [from, to] = domain ? [Math.max(low, domain[0]), Math.min(high, domain[1])] : [low, high];
+    state.domain = to > from && (from > low || to < high) ? [from, to] : null;
+    return refresh();
+  }
+
+  // ---- drawing
+
+  async function draw(chart) {
+    const name = chart.dataset.chart, specs = page.charts[name];
+    const look = dark.matches ? "dark" : "light";
+    const result = await vegaEmbed(chart, structuredClone(specs[state.axis] ?? specs.none), {
+      mode: "vega-lite",
+      config: page.looks[look],
+      renderer: rows.length > SVG_UP_TO ? "canvas" : "svg",
+      actions: { export: true, source: false, compiled: false, editor: false },
+      i18n: { PNG_ACTION: page.words.png, SVG_ACTION: page.words.svg, CLICK_TO_VIEW_ACTIONS: page.words.menu },
+      downloadFileName: name,
+      scaleFactor: { png: 2, svg: 1 },
+      tooltip: { theme: look },
+      // Empty data, as while nothing is smoothed, is no reason to warn.
+      logLevel: ERRORS_ONLY,
+    });
+    views.get(name)?.finalize();
+    views.set(name, result.view.background(getComputedStyle(document.body).backgroundColor));
+    document.documentElement.dataset.drawn = look;
+  }
+
+  async function drawAll(which = charts) {
+    for (const chart of which) {
+      await draw(chart);
+      // Between two charts the page takes the reader's clicks.
+      await new Promise((done) => setTimeout(done));
+    }
+    await refresh();
+  }
+
+  // ---- hands
+
+  /** Where a pointer is inside the frame of a chart, in pixels from its left edge. */
+  function place(chart, event) {
+    const view = views.get(chart.dataset.chart);
+    const box = chart.querySelector("canvas, svg.marks").getBoundingClientRect();
+    const left = box.left + view.origin()[0] + view.padding().left;
+    return { x: Math.min(view.width(), Math.max(0, event.clientX - left)), left, top: box.top + view.origin()[1] + view.padding().top, view };
+  }
+
+  function value(view, x) {
+    return view.scale("x").invert(x);
+  }
+
+  function drag(chart) {
+    let begin = null, box = null;
+    const stop = () => { box?.remove(); begin = box = null; };
+    chart.addEventListener("pointerdown", (event) => {
+      if (event.button === 0 && !event.target.closest("details")) begin = place(chart, event).x;
+    });
+    chart.addEventListener("pointermove", (event) => {
+      if (begin === null) return;
+      const at = place(chart, event);
+      if (!box && Math.abs(at.x - begin) > 5) {
+        chart.setPointerCapture(event.pointerId);
+        box = chart.appendChild(Object.assign(document.createElement("div"), { className: "zoom" }));
+      }
+      if (!box) return;
+      const origin = chart.getBoundingClientRect();
+      box.style.left = `${at.left - origin.left + Math.min(begin, at.x)}px`;
+      box.style.width = `${Math.abs(at.x - begin)}px`;
+      box.style.top = `${at.top - origin.top}px`;
+      box.style.height = `${at.view.height()}px`;
+    });
+    chart.addEventListener("pointerup", (event) => {
+      const at = begin !== null && box ? place(chart, event) : null;
+      const ends = at && [begin, at.x].sort((a, b) => a - b).map((x) => value(at.view, x));
+      stop();
+      if (ends) zoom(ends);
+    });
+    chart.addEventListener("pointercancel", stop);
+    chart.addEventListener("dblclick", () => zoom(null));
+  }
+
+  function keys(event) {
+    const [low, high] = state.domain ?? extent();
+    const middle = (low + high) / 2, width = high - low;
+    const moves = {
+      "+": () => [middle - width / 4, middle + width / 4],
+      "=": () => [middle - width / 4, middle + width / 4],
+      "-": () => [middle - width, middle + width],
+      ArrowLeft: () => shifted(low, high, -width / 5),
+      ArrowRight: () => shifted(low, high, width / 5),
+      0: () => null,
+      Escape: () => null,
+    };
+    const move = moves[event.key];
+    if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    zoom(move());
+  }
+
+  function shifted(low, high, by) {
+    const [least, most] = extent();
+    const step = Math.min(most - high, Math.max(least - low, by));
+    return [low + step, high + step];
+  }
+
+  function toggle(button) {
+    const run = page.runs[Number(button.dataset.run)];
+    const shown = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(shown));
+    if (shown) state.hidden.delete(run); else state.hidden.add(run);
+    return zoom(state.domain);
+  }
+
+  function smooth(notch) {
+    state.smoothing = notch;
+    const widest = Math.max(0, ...counted().map((run) => (2 * half(run) + 1) * Math.round(perPoint(run))));
+    document.getElementById("smoothed").textContent = notch ? page.words.mean.replace("{n}", widest.toLocaleString("en")) : page.words.off;
+    return refresh();
+  }
+
+  function switchAxis(axis) {
+    Object.assign(state, { axis, domain: null });
+    return drawAll(charts.filter(along));
+  }
+
+  charts.filter(along).forEach((chart) => {
+    drag(chart);
+    chart.addEventListener("keydown", (event) => event.target === chart && keys(event));
+  });
+  document.getElementsByName("axis").forEach((input) => input.addEventListener("change", () => switchAxis(input.value)));
+  document.getElementById("smoothing").addEventListener("input", (event) => smooth(Number(event.target.value)));
+  document.querySelectorAll("button.run").forEach((button) => button.addEventListener("click", () => toggle(button)));
+  document.getElementById("reset").addEventListener("click", () => zoom(null));
+  document.getElementById("controls").hidden = !charts.some(along);
+  for (const [event, printing] of [["beforeprint", true], ["afterprint", false]]) {
+    addEventListener(event, () => {
+      document.body.classList.toggle("printing", printing);
+      dispatchEvent(new Event("resize"));
+    });
+  }
+  dark.addEventListener("change", () => drawAll());
+
+  window.logparse = { page, rows, state, views, zoom, smooth, ready: drawAll() };
+})();

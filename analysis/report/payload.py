@@ -1,0 +1,128 @@
+"""What the page's script works with: the rows of all charts once, and a specification for each chart and axis."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from analysis.charts import (
+    DARK,
+    LIGHT,
+    Rows,
+    account_chart,
+    axes_of,
+    evaluation_rows,
+    series_charts,
+    time_histogram,
+)
+from analysis.charts.rows import SERIES
+from analysis.charts.series import DIGITS, SEPARATOR
+from analysis.report.run import PageRun
+from logparse.language import tr
+
+if TYPE_CHECKING:
+    import altair as alt
+
+ROWS, SMOOTHED = "rows", "smoothed"
+
+
+def payload(runs: Sequence[PageRun], rows: pl.DataFrame) -> dict[str, Any]:
+    """Everything the script needs, ready for JSON; ``rows`` are those to draw."""
+    steps = pl.concat(run.analysis.steps for run in runs)
+    evaluations = pl.concat(run.records["evaluations"] for run in runs)
+    axes = axes_of(steps)
+    return {
+        "runs": [run.name for run in runs],
+        "axes": axes,
+        "series": list(SERIES),
+        "rows": _columns(rows),
+        "evaluations": _columns(evaluation_rows(steps, evaluations)),
+        "charts": _specs(runs, steps, evaluations, Rows(rows, ROWS), axes),
+        "looks": {"light": _look(LIGHT), "dark": _look(DARK)},
+        "words": _words(),
+    }
+
+
+def as_json(value: Any) -> str:
+    """JSON that may stand in a page's script: no text in it can end the script or begin a comment."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _look(config: dict[str, Any]) -> dict[str, Any]:
+    """Thousands of points need no text of their own for screen readers: the figure has one."""
+    return config | {"background": None, "mark": config["mark"] | {"aria": False}}
+
+
+def _columns(rows: pl.DataFrame) -> dict[str, Any]:
+    """Columns that hold something; words as places in a list of them."""
+    columns: dict[str, Any] = {}
+    for name, dtype in rows.schema.items():
+        values = rows[name]
+        if values.is_null().all():
+            continue
+        if dtype == pl.String:
+            words = values.unique(maintain_order=True)
+            at = {word: number for number, word in enumerate(words)}
+            columns[name] = {"words": words.to_list(), "at": [at[word] for word in values]}
+        elif dtype == pl.Float64:
+            columns[name] = values.round_sig_figs(DIGITS).to_list()
+        else:
+            columns[name] = values.cast(pl.Int64).to_list()
+    return columns
+
+
+def _specs(
+    runs: Sequence[PageRun], steps: pl.DataFrame, evaluations: pl.DataFrame, rows: Rows, axes: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """By chart, then by axis; a chart that is not along the run has the one axis ``none``."""
+    peaks = [run.analysis.computation.peak for run in runs]
+    known = [peak.peak_tflops_per_second for peak in peaks if peak]
+    formula = runs[0].analysis.computation.formula.name
+    specs: dict[str, dict[str, Any]] = {}
+    for axis in axes:
+        for name, chart in series_charts(steps, evaluations, known, formula, axis, rows).items():
+            specs.setdefault(name, {})[axis] = _zoomed(_spec(chart))
+    account = pl.concat(run.analysis.account for run in runs)
+    if steps["counted"].any():
+        specs["time_histogram"] = {"none": _spec(time_histogram(steps))}
+    if (account["share"] > 0).any():
+        specs["account"] = {"none": _spec(account_chart(account))}
+    return specs
+
+
+def _spec(chart: alt.LayerChart) -> dict[str, Any]:
+    """A chart as wide as the page has room; its subtitle stands in the page, where it can wrap."""
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    spec.pop("config", None)
+    subtitle = spec["title"].pop("subtitle", "")
+    said = SEPARATOR.join([subtitle] if isinstance(subtitle, str) else subtitle).split(SEPARATOR)
+    size = {"width": "container", "autosize": {"type": "fit-x", "contains": "padding", "resize": True}, "padding": 4}
+    return spec | size | {"usermeta": {"said": said}}
+
+
+def _zoomed(spec: dict[str, Any]) -> dict[str, Any]:
+    """Let the page set the ends of the x axis, and draw its smoothed line."""
+    line = next(layer for layer in reversed(spec["layer"]) if layer["mark"]["type"] == "line")
+    places = {channel: line["encoding"][channel] for channel in ("x", "y", "color", "detail")}
+    mark = {"type": "line", "strokeWidth": 2.5, "clip": True, "tooltip": False}
+    spec["layer"].append({"data": {"name": SMOOTHED}, "mark": mark, "encoding": places})
+    for layer in spec["layer"]:
+        if "field" in layer["encoding"].get("x", {}):
+            layer["encoding"]["x"]["scale"] |= {"domainMin": {"expr": "x_min"}, "domainMax": {"expr": "x_max"}}
+    spec["params"] = [{"name": "x_min", "value": None}, {"name": "x_max", "value": None}]
+    return spec
+
+
+def _words() -> dict[str, str]:
+    """What the script says."""
+    return {
+        "png": tr("Save as PNG"),
+        "svg": tr("Save as SVG"),
+        "menu": tr("Save this chart"),
+        "off": tr("off"),
+        "mean": tr("mean of {n} rows", n="{n}"),
+    }

@@ -1,0 +1,72 @@
+"""How long `trend` and `gate` take over a history of 20,000 runs, before and after `history compact`.
+
+The runs are made from one recorded log: 400 releases, four jobs, 0.5 % spread, each with its 150 settings.
+
+    python benchmarks/history_scale.py [RUNS]
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from analysis.releases.history import History, _key, _parquet
+from analysis.releases.shelf import Folder
+from logparse.commands._recorded import Marks, Reading, record_logs
+
+LOG = Path(__file__).parent.parent / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
+PROGRAM = str(Path(sys.executable).with_name("logparse"))
+RELEASES, JOBS = 400, 4
+
+
+def fill(history: History, runs: int) -> None:
+    """Write ``runs`` summaries, each with an id and a time of its own."""
+    row = record_logs([str(LOG)], Reading(), Marks("first")).summary
+    rng = np.random.default_rng(0)
+    for number in range(runs):
+        release, job = f"nightly {number * RELEASES // runs:04}", number % JOBS
+        run_id = f"{number:032x}"
+        ms = 5000 * np.exp(rng.normal(0, 0.005)) * (1.05 if number > runs / 2 else 1.0)
+        given = {
+            "run_id": run_id,
+            "begins": run_id,
+            "recorded_at": datetime(2026, 1, 1) + timedelta(minutes=number),
+            "begun_at": datetime(2026, 1, 1) + timedelta(minutes=number),
+            "steady_step_time_ms": ms,
+            "seq_length": 4096 * 2**job,
+        }
+        one = row.with_columns(pl.lit(value).cast(row.schema[name]).alias(name) for name, value in given.items())
+        history.shelf.put(_key("summary", release, run_id), _parquet(one))
+
+
+def timed(*arguments: str) -> None:
+    """Print how long a command takes, the start of the program included."""
+    begin = time.perf_counter()
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)
+    print(f"{time.perf_counter() - begin:6.2f} s  exit {done.returncode}  logparse {' '.join(arguments)}", flush=True)
+    if done.returncode > 1:
+        print(done.stderr)
+
+
+def main() -> None:
+    """Fill, ask, compact, ask again."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    with tempfile.TemporaryDirectory() as place:
+        fill(History(Folder(Path(place))), runs)
+        asked = (
+            ["trend", "--history", place],
+            ["trend", "--history", place, "--select", "seq_length=4096"],
+            ["gate", "--history", place, "--baseline", "release=nightly 0100,seq_length=4096"]
+            + ["--candidate", "release=nightly 0300,seq_length=4096"],
+        )
+        for arguments in (*asked, ["history", "compact", "--history", place], *asked):
+            timed(*arguments)
+
+
+if __name__ == "__main__":
+    main()

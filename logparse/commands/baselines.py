@@ -1,0 +1,140 @@
+"""``logparse baselines``: what others published. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from analysis.baselines import Baseline, check_row, contradicts_itself, find_baseline, published, read_baselines
+from logparse.commands import _options as options
+from logparse.commands._console import make_console
+from logparse.commands._markdown import markdown
+from logparse.commands._screen import Grid, Line, Part
+from logparse.commands._terminal import print_parts
+from logparse.errors import UsageError
+from logparse.language import msg, tr
+
+FILTERS = "Which rows"
+
+Name = Annotated[str | None, typer.Argument(help=msg("One row, with its source; leave out to list all."))]
+OfModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model", help=msg("Rows whose model and size hold this, such as llama2-7b."), rich_help_panel=FILTERS
+    ),
+]
+OfDevices = Annotated[
+    int | None, typer.Option("--devices", min=1, help=msg("Rows on this many devices."), rich_help_panel=FILTERS)
+]
+OfPrecision = Annotated[
+    str | None, typer.Option("--dtype", help=msg("Rows of this number type, such as bf16."), rich_help_panel=FILTERS)
+]
+OfPublisher = Annotated[
+    str | None, typer.Option("--publisher", help=msg("Rows of this publisher."), rich_help_panel=FILTERS)
+]
+Own = Annotated[
+    Path | None,
+    typer.Option("--file", help=msg("CSV file with rows of your own, in the columns of --json; they come first.")),
+]
+
+
+def baselines(
+    name: Name = None,
+    model: OfModel = None,
+    devices: OfDevices = None,
+    dtype: OfPrecision = None,
+    publisher: OfPublisher = None,
+    file: Own = None,
+    as_json: options.Json = False,
+    as_markdown: options.Markdown = False,
+    no_color: options.NoColor = False,
+    lang: options.Language = None,
+) -> None:
+    """List published training rates, filter them, or show one with its source.
+
+    Rates are tokens/s of one device. A row marked ! contradicts itself: its published rate cannot come from its own
+    step time, batch and number of devices.
+
+    Exit code 0 done, also where no row is left, 2 wrong usage or unreadable input.
+    """
+    if as_json and as_markdown:
+        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
+    rows = (() if file is None else read_baselines(file)) + published()
+    chosen: tuple[Baseline, ...] = tuple(row for row in rows if _kept(row, model, devices, dtype, publisher))
+    if name is not None:
+        chosen = (find_baseline(rows, name),)
+    parts = _one(chosen[0]) if name is not None else _table(chosen)
+    if as_json:
+        typer.echo(json.dumps([_document(row) for row in chosen], indent=1, ensure_ascii=False, allow_nan=False))
+    elif as_markdown:
+        typer.echo(markdown(parts))
+    else:
+        print_parts(make_console(no_color=no_color), parts)
+
+
+def _kept(row: Baseline, model: str | None, devices: int | None, dtype: str | None, publisher: str | None) -> bool:
+    return (
+        (model is None or model.lower() in row.title.lower())
+        and devices in (None, row.devices)
+        and (dtype is None or dtype.lower() == row.precision)
+        and (publisher is None or publisher.lower() == row.publisher.lower())
+    )
+
+
+def _table(rows: tuple[Baseline, ...]) -> list[Part]:
+    headings = ("", tr("model"), tr("nodes"), "dtype", "seq", "tokens/s/p", tr("reference"), tr("s/step"), tr("date"))
+    shown = tuple((*_cells(row),) for row in rows)
+    return [
+        Line(tr("{n} published rows; ! contradicts itself", n=len(rows)), "title"),
+        Grid(headings, shown),
+    ]
+
+
+def _cells(row: Baseline) -> tuple[str, ...]:
+    return (
+        ("! " if contradicts_itself(row) else "") + row.name,
+        row.title,
+        row.nodes or "-",
+        row.precision or "-",
+        _number(row.seq_length),
+        _number(row.tokens_per_second_per_device),
+        _number(row.reference_tokens_per_second_per_device),
+        _number(row.step_time_s),
+        row.date or "-",
+    )
+
+
+def _one(row: Baseline) -> list[Part]:
+    told = {name: value for name, value in _document(row).items() if value is not None and name != "checks"}
+    facts = tuple((name, str(value)) for name, value in told.items())
+    return [Line(row.name, "title"), Grid(("", ""), facts, prose=True), *_checks(row)]
+
+
+def _checks(row: Baseline) -> list[Line]:
+    return [
+        Line(
+            tr(
+                "{quantity}: published {published}, from its own figures {recomputed} ({difference})",
+                quantity=check.quantity,
+                published=f"{check.published:,.6g}",
+                recomputed=f"{check.recomputed:,.6g}",
+                difference=f"{check.difference:+.2%}",
+            ),
+            "info" if check.agrees else "warning",
+        )
+        for check in check_row(row)
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.10g}"
+
+
+def _document(row: Baseline) -> dict[str, Any]:
+    found = {name: value for name, value in asdict(row).items() if name != "rounding"}
+    checks = [asdict(check) | {"agrees": check.agrees} for check in check_row(row)]
+    return {**found, "contradicts_itself": contradicts_itself(row), "checks": checks}

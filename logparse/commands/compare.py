@@ -1,0 +1,100 @@
+"""``logparse compare``: two sides beside each other. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from analysis.releases.comparable import Field
+from analysis.releases.comparison import Comparison
+from analysis.releases.comparison import compare as compare_sides
+from analysis.releases.verdict import DEFAULT_METRIC, find_metric
+from logparse.commands import _options as options
+from logparse.commands._comparison_document import comparison_document
+from logparse.commands._comparison_screen import compose_comparison
+from logparse.commands._console import make_console
+from logparse.commands._given import with_quantity_flags
+from logparse.commands._load import gather
+from logparse.commands._markdown import markdown
+from logparse.commands._recorded import Reading
+from logparse.commands._release_options import Allow, HistoryDir, Metrics, Threshold, check_allowed, parse_threshold
+from logparse.commands._sides import find_side, open_history
+from logparse.commands._terminal import print_parts
+from logparse.errors import UsageError
+
+SIDE = "A log, a quoted glob (one run), a folder of logs (each entry is a run), or of a history: key=value, a run id."
+Baseline = Annotated[str, typer.Argument(metavar="A", help=f"The baseline. {SIDE}")]
+Candidate = Annotated[str, typer.Argument(metavar="B", help="What is compared with it, given in the same ways.")]
+
+
+@with_quantity_flags
+def compare(
+    baseline: Baseline,
+    candidate: Candidate,
+    given: dict[str, Any],
+    history: HistoryDir = None,
+    threshold: Threshold = "3%",
+    metric: Metrics = None,
+    allow: Allow = None,
+    hw: options.Hardware = None,
+    peak_tflops: options.PeakTflops = None,
+    peak_basis: options.PeakBasis = None,
+    model: options.Model = None,
+    formula: options.FormulaName = None,
+    config: options.Config = None,
+    log_format: options.LogFormat = None,
+    dialect: options.Dialect = None,
+    warmup: options.Warmup = None,
+    as_json: options.Json = False,
+    as_markdown: options.Markdown = False,
+    no_color: options.NoColor = False,
+    lang: options.Language = None,
+) -> None:
+    """Say whether two runs, or two groups of runs, may be compared, how they differ, and what changed between them.
+
+    The unit of evidence is the run: the steps of one run share its machines and its hour. Three runs a side are the
+    fewest that can prove anything, five are good. Model shape, batch, sequence length, devices, layout, precision and
+    recompute must be equal.
+
+    Exit code 0 done, 2 wrong usage, unreadable input or sides that cannot be compared, 3 no step line found. A
+    regression does not change the exit code here; `logparse gate` is for that.
+    """
+    if as_json and as_markdown:
+        raise UsageError("--json and --markdown exclude each other", remedy="give one of them")
+    reading = Reading(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
+    chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
+    allowed = check_allowed(allow)
+    store = open_history(history) if history else None
+    runs = store.runs() if store else None
+    sides = [find_side(asked, store, runs, reading) for asked in (baseline, candidate)]
+    result = compare_sides(sides[0], sides[1], chosen, parse_threshold(threshold), allowed, runs)
+    show(result, as_json, as_markdown, no_color)
+    refuse_incomparable(result)
+
+
+def show(result: Comparison, as_json: bool, as_markdown: bool, no_color: bool) -> None:
+    """Print a comparison in one of its forms."""
+    if as_json:
+        typer.echo(json.dumps(comparison_document(result), indent=1, ensure_ascii=False, allow_nan=False))
+    elif as_markdown:
+        typer.echo(markdown(compose_comparison(result)))
+    else:
+        print_parts(make_console(no_color=no_color), compose_comparison(result))
+
+
+def refuse_incomparable(result: Comparison) -> None:
+    """Raise UsageError where fields differ that must be equal."""
+    if result.refused:
+        names = [field.name for field in result.refused]
+        raise UsageError(
+            f"the two sides differ in {', '.join(names)}, so a difference in speed says nothing of the release",
+            where="; ".join(_both(field) for field in result.refused[:4]),
+            remedy=f"compare runs of the same job, or accept it: {' '.join(f'--allow {name}' for name in names)}",
+        )
+
+
+def _both(field: Field) -> str:
+    old, new = (", ".join(map(str, side)) for side in (field.baseline, field.candidate))
+    return f"{field.name} {old} and {new}"

@@ -1,0 +1,143 @@
+"""``logparse gate``: stop a release that made training slower. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.outputs import check_folder, prepare_folder, write_whole
+from analysis.releases.comparison import Comparison, compare
+from analysis.releases.exports import benchmark, junit, openmetrics, otava_csv
+from analysis.releases.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric
+from logparse.commands import _options as options
+from logparse.commands._comparison_screen import compose_comparison, sentence
+from logparse.commands._markdown import markdown
+from logparse.commands._recorded import Reading
+from logparse.commands._release_options import (
+    VERDICT,
+    Allow,
+    HistoryDir,
+    Metrics,
+    Threshold,
+    check_allowed,
+    parse_threshold,
+)
+from logparse.commands._sides import find_side, open_history
+from logparse.commands.compare import refuse_incomparable, show
+from logparse.errors import InputError, InsufficientDataError, UsageError
+
+SIDE = "key=value[,key=value ...] such as release=CANN 8.0.RC1, a run id, or a log or folder of logs."
+Baseline = Annotated[
+    str, typer.Option("--baseline", metavar="SEL", help=f"What was good: {SIDE}", rich_help_panel=VERDICT)
+]
+Candidate = Annotated[
+    str, typer.Option("--candidate", metavar="SEL", help="What is to be judged.", rich_help_panel=VERDICT)
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Exit with 4 where the data do not suffice for a verdict; the threshold alone is not enough then.",
+        rich_help_panel=VERDICT,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--out",
+        help="Folder for junit.xml, summary.md, benchmark JSON, otava.csv, openmetrics.txt.",
+        rich_help_panel=options.OUTPUT,
+    ),
+]
+
+
+def gate(
+    baseline: Baseline,
+    candidate: Candidate,
+    history: HistoryDir = None,
+    threshold: Threshold = "3%",
+    metric: Metrics = None,
+    allow: Allow = None,
+    strict: Strict = False,
+    out: Out = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+    as_markdown: options.Markdown = False,
+    no_color: options.NoColor = False,
+    lang: options.Language = None,
+) -> None:
+    """Judge whether a release made training slower, for use in CI.
+
+    regression: worse by more than the threshold, and two sides that are alike would hardly differ so. suspicious:
+    one of the two only, or better by more than the threshold. no regression: a change of the threshold is excluded.
+    insufficient data: the runs are too few or vary too much to tell. With fewer than 3 runs a side nothing can be
+    proven, and the threshold decides alone.
+
+    In a GitHub workflow the summary is added to the page of the job.
+
+    Exit code 0 no regression, 1 regression, 2 wrong usage or sides that cannot be compared, 4 insufficient data (with
+    --strict).
+    """
+    if as_json and as_markdown:
+        raise UsageError("--json and --markdown exclude each other", remedy="give one of them")
+    if out is not None:
+        check_folder(out, force)
+    chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
+    allowed = check_allowed(allow)
+    store = open_history(history) if history else None
+    runs = store.runs() if store else None
+    sides = [find_side(asked, store, runs, Reading()) for asked in (baseline, candidate)]
+    result = compare(sides[0], sides[1], chosen, parse_threshold(threshold), allowed, runs, beside=False)
+    show(result, as_json, as_markdown, no_color)
+    _add_to_job_summary(result)
+    refuse_incomparable(result)
+    if out is not None:
+        _write(result, out)
+    _exit(result, strict)
+
+
+def _write(result: Comparison, out: Path) -> None:
+    prepare_folder(out)
+    summary = markdown(compose_comparison(result))
+    files: dict[str, Callable[[], str]] = {
+        "junit.xml": lambda: junit(result, sentence, summary),
+        "summary.md": lambda: summary,
+        "benchmark-smaller-is-better.json": lambda: benchmark(result, worse=1),
+        "benchmark-bigger-is-better.json": lambda: benchmark(result, worse=-1),
+        "otava.csv": lambda: otava_csv(result),
+        "openmetrics.txt": lambda: openmetrics(result),
+    }
+    for name, make in files.items():
+        text = make()
+        write_whole(out / name, lambda path, text=text: path.write_text(text, encoding="utf-8"))  # type: ignore[misc]
+
+
+def _add_to_job_summary(result: Comparison) -> None:
+    """GitHub shows what is appended to this file; it may hold what other steps wrote."""
+    place = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not place:
+        return
+    try:
+        with Path(place).open("a", encoding="utf-8") as file:
+            file.write(markdown(compose_comparison(result)) + "\n")
+    except OSError as error:
+        problem = f"cannot write {place}: {error.strerror}"
+        raise InputError(problem, remedy="unset GITHUB_STEP_SUMMARY outside of a workflow") from error
+
+
+def _exit(result: Comparison, strict: bool) -> None:
+    """Raises typer.Exit for a regression, InsufficientDataError where ``strict`` asks for more data."""
+    if result.verdict == "regression":
+        raise typer.Exit(1)
+    few = any(min(finding.runs) < FEWEST_RUNS for finding in result.verdicts)
+    if strict and (few or result.verdict == "insufficient data"):
+        raise InsufficientDataError(
+            "the data do not suffice for a verdict",
+            where="; ".join(sentence(finding) for finding in result.verdicts),
+            remedy=f"record more runs, at least {FEWEST_RUNS} a side, or leave out --strict",
+        )

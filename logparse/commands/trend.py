@@ -1,0 +1,155 @@
+"""``logparse trend``: a metric over all recorded runs, and where it changed. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+from analysis.outputs import check_folder, prepare_folder, write_charts
+from analysis.releases.history import History
+from analysis.releases.selection import drop_beginnings, select_runs
+from analysis.releases.trend import ChangePoint, Trend, explain, explaining_runs, follow, split_series
+from analysis.releases.trend_chart import trend_chart
+from analysis.releases.verdict import DEFAULT_METRIC, METRICS, find_metric
+from logparse.commands import _options as options
+from logparse.commands._comparison_screen import SCALES, UNITS, describe_change, titled
+from logparse.commands._console import make_console
+from logparse.commands._markdown import markdown
+from logparse.commands._release_options import HistoryDir
+from logparse.commands._screen import Grid, Line, Part
+from logparse.commands._sides import open_history
+from logparse.commands._terminal import print_parts
+from logparse.errors import InsufficientDataError, UsageError
+from logparse.language import tr
+from logparse.schema import SCHEMA_VERSION
+
+# Series that are shown: a history may hold hundreds of jobs that were run once.
+MOST_SERIES = 5
+# Settings that are named at a change.
+MOST_CHANGES = 8
+By = Annotated[
+    str, typer.Option("--by", metavar="NAME", help="Group by release, day, week, month, a version or a label.")
+]
+Select = Annotated[
+    str | None, typer.Option("--select", metavar="SEL", help="Only these runs: key=value[,key=value ...].")
+]
+MetricName = Annotated[
+    str, typer.Option("--metric", metavar="NAME", help=f"What is followed: one of {', '.join(METRICS)}.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--out", help="Folder for the chart as PNG, SVG, JSON and HTML page.", rich_help_panel=options.OUTPUT
+    ),
+]
+
+
+def trend(
+    history: HistoryDir = None,
+    by: By = "release",
+    select: Select = None,
+    metric: MetricName = DEFAULT_METRIC,
+    out: Out = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+    as_markdown: options.Markdown = False,
+    no_color: options.NoColor = False,
+    lang: options.Language = None,
+) -> None:
+    """Show how a metric went over the recorded runs, and name the runs, releases and versions at which it changed.
+
+    Runs of different jobs (another shape, batch, layout or device) are series of their own. Within a series the runs
+    stand in the order of their releases, and of their clocks within a release.
+    """
+    if as_json and as_markdown:
+        raise UsageError("--json and --markdown exclude each other", remedy="give one of them")
+    if out is not None:
+        check_folder(out, force)
+    store = open_history(history)
+    trends = _trends(store, select, metric, by)
+    if as_json:
+        document = {"schema_version": SCHEMA_VERSION, "series": [_document(t) for t in trends]}
+        typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+    elif as_markdown:
+        typer.echo("\n".join(markdown(list(_compose(t))) for t in trends))
+    else:
+        for one in trends[:MOST_SERIES]:
+            print_parts(make_console(no_color=no_color), list(_compose(one)))
+        if len(trends) > MOST_SERIES:
+            more = tr("{n} smaller series are not shown; choose with --select", n=len(trends) - MOST_SERIES)
+            make_console(stderr=True).print(more)
+    if out is not None:
+        _write(trends[:MOST_SERIES], out)
+
+
+def _trends(store: History, select: str | None, metric: str, by: str) -> list[Trend]:
+    runs = store.runs()
+    chosen = select_runs(runs, select) if select else runs
+    evidence, _ = drop_beginnings(chosen)
+    found = find_metric(metric)
+    trends = [follow(series, found, by) for series in split_series(evidence)]
+    known = [t for t in trends if len(t.runs)]
+    if not known:
+        problem = "no recorded run has this metric" if len(chosen) else "no run is selected"
+        raise InsufficientDataError(problem, remedy="`logparse history list` shows what there is")
+    ids = [run_id for one in known for run_id in explaining_runs(one)]
+    heavy = store.settings(ids)
+    return [explain(one, heavy) for one in known]
+
+
+def _write(trends: list[Trend], out: Path) -> None:
+    prepare_folder(out)
+    charts = {f"trend-{number}" if number > 1 else "trend": trend_chart(t) for number, t in enumerate(trends, 1)}
+    write_charts(charts, out, ("json", "png", "svg", "html"))
+    make_console(stderr=True).print(tr("wrote {path}", path=f"{out}/"))
+
+
+def _compose(one: Trend) -> Iterator[Part]:
+    scale, digits = SCALES[one.metric.unit]
+    unit = UNITS.get(one.metric.unit, one.metric.unit)
+    yield Line(tr("{metric}: {runs} runs", metric=titled(one.metric), runs=len(one.runs)), "title")
+    rows = tuple(
+        (g["group"], *(f"{g[k] * scale:,.{digits}f}" for k in ("median", "p10", "p90")), str(g["runs"]))
+        for g in one.groups.iter_rows(named=True)
+    )
+    yield Grid(("", tr("median"), "p10", "p90", tr("runs")), rows)
+    if not one.changes:
+        yield Line(tr("no change found"))
+    for change in one.changes:
+        yield Line(
+            _sentence(change, scale, digits, unit), "warning" if change.change * one.metric.worse > 0 else "plain"
+        )
+
+
+def _sentence(change: ChangePoint, scale: float, digits: int, unit: str) -> str:
+    old, new = change.groups
+    where = tr("within {group}", group=new) if old == new else tr("from {old} to {new}", old=old, new=new)
+    told = tr(
+        "{change} at run {run} ({where}): {before} to {after} {unit}, p {p}",
+        change=f"{change.change:+.2%}",
+        run=change.run_id[:12],
+        where=where,
+        before=f"{change.before * scale:,.{digits}f}",
+        after=f"{change.after * scale:,.{digits}f}",
+        unit=unit,
+        p=f"{change.p:.1g}",
+    )
+    names = "; ".join(describe_change(c) for c in change.changes[:MOST_CHANGES])
+    return tr("{told}; changed: {names}", told=told, names=names) if names else told
+
+
+def _document(one: Trend) -> dict[str, Any]:
+    runs = one.runs.with_columns(pl.col("when").dt.to_string("iso"))
+    return {
+        "metric": one.metric.column,
+        "unit": one.metric.unit,
+        "runs": runs.to_dicts(),
+        "groups": one.groups.to_dicts(),
+        "changes": [{**asdict(change), "change": change.change} for change in one.changes],
+    }

@@ -1,0 +1,118 @@
+"""Pages of the report in a headless Chromium, watched for errors, requests and dialogs; and runs to make them of."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.flops import find_formula
+from analysis.report import PageRun, render_page
+from logparse.commands import _files as files
+from logparse.commands._load import gather, load
+from logparse.commands._results import Choices, analyze_run
+
+# Of Chromium's own traffic none is left; the sandbox needs rights that a container has not.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def page_run(
+    *logs: Path, name: str | None = None, hw: str | None = "910b3", formula: str = "ascendspeed", **given: Any
+) -> PageRun:
+    """A run as the page is told of it, the whole way from its files."""
+    run = load([str(log) for log in logs], gather(given, None, None), name=name)
+    result = analyze_run(run, Choices(find_formula(formula), hw=hw))
+    return files.page_run(result)
+
+
+def write_page(folder: Path, *runs: PageRun) -> Path:
+    """The page about ``runs`` as a file."""
+    path = folder / "report.html"
+    path.write_text(render_page(runs), encoding="utf-8")
+    return path
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """The browser; the test is skipped, with the reason, where there is none."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    binary = shutil.which("chromium")
+    if binary is None:
+        pytest.skip("no chromium on the path; on Debian: apt-get install chromium")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=binary, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Opened:
+    """A page that is open, and what it did since: requests, errors, dialogs."""
+
+    page: Any
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of some JavaScript; a promise is waited for."""
+        return self.page.evaluate(expression)
+
+    def domain(self, chart: str) -> list[float]:
+        """Both ends of a chart's x axis."""
+        ends: list[float] = self.evaluate(f"[...logparse.views.get('{chart}').scale('x').domain()]")
+        return ends
+
+    def frame(self, chart: str) -> dict[str, float]:
+        """Where the frame of a chart is in the window, scrolled there."""
+        self.page.locator(f"#chart-{chart}").scroll_into_view_if_needed()
+        box: dict[str, float] = self.evaluate(
+            f"""(() => {{
+                const view = logparse.views.get('{chart}'), [x, y] = view.origin(), pad = view.padding();
+                const drawn = document.querySelector('#chart-{chart} canvas, #chart-{chart} svg.marks');
+                const {{left, top}} = drawn.getBoundingClientRect();
+                return {{x: left + x + pad.left, y: top + y + pad.top, width: view.width(), height: view.height()}};
+            }})()"""
+        )
+        return box
+
+    def drag(self, chart: str, begin: float, end: float) -> None:
+        """Drag over a part of a chart, given as shares of its width."""
+        frame, mouse = self.frame(chart), self.page.mouse
+        middle = frame["y"] + frame["height"] / 2
+        mouse.move(frame["x"] + begin * frame["width"], middle)
+        mouse.down()
+        mouse.move(frame["x"] + (begin + end) / 2 * frame["width"], middle)
+        mouse.move(frame["x"] + end * frame["width"], middle)
+        mouse.up()
+
+    def settled(self, condition: str) -> None:
+        """Wait until some JavaScript is true."""
+        self.page.wait_for_function(condition, timeout=5000)
+
+
+@contextmanager
+def opened(browser: Any, path: Path, **context: Any) -> Iterator[Opened]:
+    """Open a page, wait until its charts are drawn, and see at the end that nothing went wrong."""
+    inside = browser.new_context(**({"viewport": {"width": 1180, "height": 900}} | context))
+    found = Opened(inside.new_page())
+    found.page.on("request", lambda request: found.requests.append(request.url))
+    found.page.on("pageerror", lambda error: found.errors.append(str(error)))
+    found.page.on("console", lambda said: found.errors.append(said.text) if said.type in ("error", "warning") else None)
+    found.page.on("dialog", lambda dialog: (found.dialogs.append(dialog.message), dialog.dismiss()))
+    found.page.goto(path.as_uri())
+    found.evaluate("logparse.ready.then(() => true)")
+    yield found
+    inside.close()
+    assert found.errors == []
+    assert found.dialogs == []
+    assert [url for url in found.requests if url != path.as_uri() and not url.startswith(("data:", "blob:"))] == []
