@@ -1,6 +1,13 @@
 """Options of the whole suite."""
 
+import os
+
 import pytest
+
+# Messages are compared in English, whatever the machine speaks.
+for _name in ("LC_ALL", "LC_MESSAGES"):
+    os.environ.pop(_name, None)
+os.environ["LANG"] = "C.UTF-8"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

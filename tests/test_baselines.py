@@ -5,7 +5,8 @@ import json
 import pytest
 from helpers import ROOT, run_logparse
 
-from analysis.baselines import check_row, compare_run, contradicts_itself, find_baseline, published, read_baselines
+from analysis.baselines import check_row, contradicts_itself, find_baseline, published, read_baselines
+from analysis.matches import compare_run
 from analysis.models import all_models, find_model
 from analysis.peak import resolve_peak
 from analysis.shape import ModelShape

@@ -49,7 +49,7 @@ def piped(pp=4, **more):
 
 def test_gap_to_the_peak_by_cause(tmp_path):
     # batch 32, micro batch 1, one data-parallel rank: 32 micro-batches on 4 stages
-    analysis, context, _ = run_of(tmp_path / "run.log", megatron_log(30, **piped()))
+    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30, **piped()))
     assert context.get("num_microbatches") == 32
     assert pipeline_bubble(context) == 3 / 35
     mfu, hfu = analysis.value("mfu"), analysis.value("hfu")
@@ -58,6 +58,9 @@ def test_gap_to_the_peak_by_cause(tmp_path):
     assert sum(shares) == pytest.approx(1)
     # everything is recomputed: 3 of 4 passes are the model's own
     assert mfu_ceiling(analysis, context) == pytest.approx((1 - 3 / 35) * mfu / hfu)
+    told = plan_against(analysis, context, records).sentences
+    assert f"with this pipeline and recomputation MFU could be {(1 - 3 / 35) * mfu / hfu:.1%} at most" in told
+    assert any("pipeline bubble 8.6%" in sentence for sentence in told)
 
 
 def test_interleaving_makes_the_bubble_smaller():
@@ -142,7 +145,8 @@ def test_both_are_expected_where_the_log_does_not_tell_of_zero(tmp_path):
     (row,) = found(plan, "memory")
     assert row.planned < row.planned_to
     assert "with ZeRO-1" in row.sentence
-    assert "zero_stage" in plan.assumed
+    assert plan.assumed == ("sequence_parallel",)  # everything is recomputed, so flash attention does not matter
+    assert plan.sentences[-1].endswith("it is assumed: sequence_parallel False")
 
 
 def test_memory_of_an_unknown_shape_is_not_estimated(tmp_path):

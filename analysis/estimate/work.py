@@ -12,7 +12,7 @@ from analysis.estimate.parameters import ARTICLE, CHEAT_SHEET
 from analysis.estimate.worked import Figure, Number, work_out
 from analysis.flops import Formula, Recompute
 from analysis.shape import ModelShape
-from logparse.language import msg
+from logparse.language import msg, tr
 from logparse.schema import flag_of
 
 # What clusters of over 100 cards reach, as the article says.
@@ -57,7 +57,8 @@ def flops_per_token(shape: ModelShape, formula: Formula, seq_length: int, recomp
         lacks = tuple(flag_of(name) or name for name in formula.missing(shape))
         return Figure("flops_per_token", label, "FLOPs", None, formula.text, "", formula.source, lacks)
     again = {"none": (), "selective": formula.selective, "full": formula.full}[recompute]
-    worked = " + ".join(f"{'4/3 x ' * (name in again)}{value:.6g} ({name})" for name, value in terms.items() if value)
+    times = {name: "4/3 x " if name in again else "" for name in terms}
+    worked = " + ".join(f"{times[name]}{value:.6g} ({tr(name)})" for name, value in terms.items() if value)
     value = formula.hardware_flops_per_token(shape, seq_length, recompute)
     return Figure("flops_per_token", label, "FLOPs", value, formula.text, worked, formula.source)
 

@@ -10,7 +10,7 @@ import io
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,8 @@ import polars as pl
 from logparse.errors import InputError, UsageError
 
 UNFINISHED = "unfinished"
+# Files of one scan: polars holds them all open, and 20,000 at once take more memory than a machine has.
+BATCH = 500
 # What a killed process left there is dead after this long.
 DEAD_SECONDS = 24 * 3600
 SUFFIX = ".parquet"
@@ -86,12 +88,12 @@ class Folder:
         return sorted(_walk(self.root / prefix, prefix))
 
     def read(self, keys: Sequence[str], schema: pl.Schema | None = None) -> pl.DataFrame:
-        """Where all files have one schema, they are one scan."""
+        """Where all files have one schema, a batch of them is one scan."""
         paths = {str(self.root / key): key for key in keys}
         if schema is None:
             frames = (_scan(path, None).with_columns(key=pl.lit(key)).collect() for path, key in paths.items())
             return pl.concat(frames, how="diagonal_relaxed")
-        found = _scan(list(paths), schema, "key").collect()
+        found = pl.concat(_scan(batch, schema, "key").collect() for batch in _batches(list(paths)))
         return found.with_columns(pl.col("key").replace_strict(paths, return_dtype=pl.String))
 
     def put(self, key: str, data: bytes) -> None:
@@ -127,6 +129,10 @@ class Folder:
         for path in dead:
             path.unlink(missing_ok=True)
         return len(dead)
+
+
+def _batches(paths: list[str]) -> Iterator[list[str]]:
+    return (paths[begin : begin + BATCH] for begin in range(0, len(paths), BATCH))
 
 
 def _walk(folder: Path, prefix: str) -> Iterable[str]:

@@ -125,8 +125,8 @@ def describe_peak(peak: DevicePeak) -> str:
         "peak {value} TFLOP/s: {device}, {dtype}, basis {basis}, confidence {confidence}",
         value=f"{peak.peak_tflops_per_second:g}",
         device=tr(peak.name),
-        dtype=peak.dtype,
-        basis=peak.basis,
+        dtype=tr(peak.dtype),
+        basis=tr(peak.basis),
         confidence=tr(peak.confidence),
     )
 

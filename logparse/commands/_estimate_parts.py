@@ -132,7 +132,7 @@ def shown(figure: Figure) -> str:
         "devices": lambda: f"{value:,.0f}",
         "FLOPs": lambda: f"{value:.5g}",
         "ratio": lambda: f"{value:.2%}",
-        "s": lambda: tr("{days} days", days=f"{value / DAY:,.2f}") if value >= DAY else f"{value:,.3g} s",
+        "s": lambda: tr("{n} days", n=f"{value / DAY:,.2f}") if value >= DAY else f"{value:,.3g} s",
     }
     return forms[figure.unit]()
 

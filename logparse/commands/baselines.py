@@ -18,7 +18,7 @@ from logparse.commands._terminal import print_parts
 from logparse.errors import UsageError
 from logparse.language import msg, tr
 
-FILTERS = "Which rows"
+FILTERS = msg("Which rows")
 
 Name = Annotated[str | None, typer.Argument(help=msg("One row, with its source; leave out to list all."))]
 OfModel = Annotated[
