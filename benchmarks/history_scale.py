@@ -22,6 +22,7 @@ from logparse.commands._recorded import Marks, Reading, record_logs
 LOG = Path(__file__).parent.parent / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 PROGRAM = str(Path(sys.executable).with_name("logparse"))
 RELEASES, JOBS = 400, 4
+BASELINE, CANDIDATE = "release=nightly 0100,seq_length=4096", "release=nightly 0300,seq_length=4096"
 
 
 def fill(history: History, runs: int) -> None:
@@ -61,8 +62,7 @@ def main() -> None:
         asked = (
             ["trend", "--history", place],
             ["trend", "--history", place, "--select", "seq_length=4096"],
-            ["gate", "--history", place, "--baseline", "release=nightly 0100,seq_length=4096"]
-            + ["--candidate", "release=nightly 0300,seq_length=4096"],
+            ["gate", "--history", place, "--baseline", BASELINE, "--candidate", CANDIDATE],
         )
         for arguments in (*asked, ["history", "compact", "--history", place], *asked):
             timed(*arguments)

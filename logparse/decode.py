@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 import polars as pl
@@ -22,6 +22,8 @@ from logparse.records import decode_records
 from logparse.settings import read_blocks, settings_frame
 from logparse.sources import TERMINAL, Source, find_sources, printable, read_lines
 from logparse.steps import Malformed
+from logparse.versions import MARKERS as VERSION_MARKERS
+from logparse.versions import Version, versions_of
 
 Watch = Callable[[int, int | None], None]
 
@@ -43,7 +45,7 @@ class ParsedLog:
 
     ``labels`` counts the labels on its step lines. ``starts`` (source, line_number) are the lines on which settings
     were printed, as each process does when it begins. ``records`` are the frames of events, evaluations, memory and
-    timers. ``notes`` tell what was odd in reading.
+    timers. ``versions`` are those of software that the log names. ``notes`` tell what was odd in reading.
     """
 
     name: str
@@ -56,6 +58,7 @@ class ParsedLog:
     starts: pl.DataFrame
     records: dict[str, pl.DataFrame]
     notes: tuple[str, ...] = ()
+    versions: dict[str, Version] = field(default_factory=dict)
 
 
 def read_run(
@@ -102,6 +105,7 @@ def read_run(
         _starts(inside, fmt),
         records,
         tuple(notes),
+        versions_of(lines),
     )
 
 
@@ -129,7 +133,7 @@ class _Scan:
 
 def _scan(source: Source, formats: tuple[LogFormat, ...]) -> _Scan:
     """Keep the lines that any format may want, and the blocks of settings; drop the rest as it is read."""
-    markers = list(dict.fromkeys(m for f in formats for m in f.markers))
+    markers = list(dict.fromkeys((*(m for f in formats for m in f.markers), *VERSION_MARKERS)))
     blocks = tuple(dict.fromkeys(b for f in formats for b in f.blocks))
     kept: list[pl.DataFrame] = [_EMPTY]
     total = 0

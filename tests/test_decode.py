@@ -88,3 +88,13 @@ def test_tabs_and_progress_bars_stay(tmp_path):
     log = read_text(tmp_path, f"50%\r{megatron_line(1)}\n" + arguments_dump({"data_path": "a\tb"}))
     assert log.steps["step"].to_list() == [1]
     assert log.settings["value"].to_list() == ["a\tb"]
+
+
+def test_versions_of_software_come_with_their_line(tmp_path):
+    report = "torch version .................... 2.1.0\nascend_cann version .............. 8.0.RC2\n"
+    (tmp_path / "run.log").write_text(report + megatron_log())
+    found = read_run([str(tmp_path / "run.log")]).versions
+    assert {name: (version.value, version.line_number) for name, version in found.items()} == {
+        "torch": ("2.1.0", 1),
+        "cann": ("8.0.RC2", 2),
+    }

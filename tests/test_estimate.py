@@ -428,3 +428,29 @@ def test_tensor_parallel_traffic_by_hand():
     again = traffic_bytes(shape, layout, Training(4096, recompute="full"), 8)
     assert again.value == plain.value * 6 / 4
     assert traffic_bytes(shape, replace(layout, sequence_parallel=True), Training(4096), 8).value == plain.value * 5 / 4
+
+
+@pytest.mark.parametrize(
+    ("name", "vocabulary", "layout", "printed"),
+    [
+        ("llama3-8b", 128256, Layout(dp=8, zero=1), 57_438.81),
+        ("qwen2.5-7b", 152064, Layout(tp=2, dp=3, zero=1), 36_314.45),
+        ("llama2-7b", 32000, Layout(tp=2, dp=4), 57_838.57),
+        ("llama2-13b", 32256, Layout(tp=4, pp=2, dp=8), 27_935.53),
+        ("llama2-70b", 32768, Layout(tp=8, pp=8, dp=8), 18_938.83),
+    ],
+)
+def test_weights_and_optimizer_as_megatron_prints_them(name, vocabulary, layout, printed):
+    """Theoretical memory footprints of logs, in MiB; Megatron shares norms out among tensor-parallel ranks."""
+    model = find_model(name)
+    counted = count_parameters(model.shape, vocabulary, details=model.details)
+    stages = estimate_stages(model.shape, counted, vocabulary, layout, Training(4096))
+    assert stages[0].state_bytes / 2**20 == pytest.approx(printed, rel=1e-4)
+
+
+def test_memory_of_a_measured_llama3_8b():
+    """Eight devices, ZeRO-1, two samples of 8192 tokens: 136,021 MiB were the most that was allocated."""
+    model = find_model("llama3-8b")
+    counted = count_parameters(model.shape, model.vocab_size)
+    (stage,) = estimate_stages(model.shape, counted, 128256, Layout(dp=8, zero=1), Training(8192, 2))
+    assert stage.total_bytes / 2**20 == pytest.approx(136_021, rel=0.006)

@@ -51,12 +51,19 @@ def test_output_is_the_real_one(command, shown, tmp_path):
     assert printed == shown.rstrip()
 
 
-def test_python_example(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("text", [text for kind, text in BLOCKS if kind == "python"])
+def test_python_example(text, tmp_path, monkeypatch, capsys):
     writing = next(command for command in COMMANDS if "-o out/readme" in command)
     assert run(writing, tmp_path).returncode == 0
     monkeypatch.chdir(tmp_path)
-    exec(next(text for kind, text in BLOCKS if kind == "python"), {})
+    exec(text, {})
     assert float(capsys.readouterr().out) > 0
+
+
+def test_pictures_are_there():
+    shown = regex.findall(r"!\[[^]]+\]\(([^)]+)\)", README)
+    assert shown
+    assert all((ROOT / path).is_file() for path in shown)
 
 
 def test_files_the_readme_links_to_exist():

@@ -47,6 +47,7 @@ def memory_chart(fit: Fit) -> alt.LayerChart:
     layers: list[alt.Chart] = [bars]
     if fit.memory_bytes is not None:
         limit = alt.Chart(alt.InlineData(values=[{"gb": fit.memory_bytes / 1e9}]))
-        layers.append(limit.mark_rule(strokeDash=[6, 4], tooltip=False).encode(y="gb:Q"))
-    title = alt.TitleParams(text=tr("Memory by pipeline stage"), subtitle=str(fit.layout))
+        layers.append(limit.mark_rule(strokeDash=[6, 4], strokeWidth=2, tooltip=False).encode(y="gb:Q"))
+    dashed = [tr("dashed: memory of the device")] if len(layers) > 1 else []
+    title = alt.TitleParams(text=tr("Memory by pipeline stage"), subtitle=[str(fit.layout), *dashed])
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=title)

@@ -79,14 +79,14 @@ class Search:
 
 
 def all_fits(search: Search, fixed: Fixed, devices: int) -> tuple[Fit, ...]:
-    """Every layout on ``devices`` that agrees with ``fixed`` and can be run; least split first, then least tensor."""
+    """Every layout on ``devices`` that agrees with ``fixed`` and can be run; least split first, then fewest stages."""
     found = []
     for layout in _layouts(search, fixed, devices):
         try:
             found.append(search.fit(layout))
         except UsageError:
             continue
-    return tuple(sorted(found, key=lambda f: (f.layout.tp * f.layout.pp * f.layout.ep, f.layout.tp, f.layout.zero)))
+    return tuple(sorted(found, key=lambda f: (f.layout.tp * f.layout.pp * f.layout.ep, f.layout.pp, f.layout.zero)))
 
 
 def smallest_fit(search: Search, fixed: Fixed) -> Fit | None:

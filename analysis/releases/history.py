@@ -164,7 +164,8 @@ class History:
         schema = _no_runs(heavy, release=not releases).schema if version == STORE_VERSION else None
         rows = migrate(self.shelf.read(keys, schema), version)
         if releases:
-            rows = rows.with_columns(release=pl.col("key").replace_strict(releases, return_dtype=pl.String))
+            named = pl.DataFrame({"key": list(releases), "release": list(releases.values())})
+            rows = rows.join(named, on="key", maintain_order="left")
         return conform_runs(rows).select(_no_runs(heavy).columns)
 
     def _again(self, read: Callable[[], T]) -> T:

@@ -27,7 +27,7 @@ def parse_selector(text: str) -> dict[str, str]:
     """The pairs of a selector. Raises UsageError where it is none."""
     pairs: dict[str, str] = {}
     at = 0
-    while at < len(text):
+    while at < len(text) or not pairs:
         found = PAIR.match(text, at)
         if found is None or found.end() == at:
             raise UsageError(f"{text!r} selects nothing", remedy="write key=value, as in release=CANN 8.0.RC2")

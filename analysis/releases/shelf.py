@@ -94,7 +94,7 @@ class Folder:
             frames = (_scan(path, None).with_columns(key=pl.lit(key)).collect() for path, key in paths.items())
             return pl.concat(frames, how="diagonal_relaxed")
         found = pl.concat(_scan(batch, schema, "key").collect() for batch in _batches(list(paths)))
-        return found.with_columns(pl.col("key").replace_strict(paths, return_dtype=pl.String))
+        return found.with_columns(pl.col("key").str.strip_prefix(f"{self.root}/"))
 
     def put(self, key: str, data: bytes) -> None:
         """Raises InputError where the folder cannot be written."""

@@ -23,6 +23,10 @@ def _run(result: RunResult) -> dict[str, Any]:
         "format": result.log.format.name,
         "framework": asdict(result.framework),
         "coverage": asdict(result.log.coverage),
+        "versions": {
+            name: {"value": version.value, "origin": version.origin(len(result.log.sources) > 1)}
+            for name, version in result.log.versions.items()
+        },
         "context": {name: asdict(fact) for name, fact in result.context.facts.items()},
         "device": asdict(how.peak) if how.peak else None,
         "formula": {

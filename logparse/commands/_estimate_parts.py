@@ -54,7 +54,7 @@ def _verdict(result: Estimate) -> Iterator[Line]:
         devices, layout = result.smallest.layout.devices, str(result.smallest.layout)
         yield Line(tr("the smallest that fits: {layout}, {devices} devices", layout=layout, devices=devices))
     elif fit.memory_bytes is not None:
-        yield Line(tr("no layout of what is free fits"), "warning")
+        yield Line(tr("with what is given no layout fits; leave sizes free, or pass --recompute full"), "warning")
 
 
 def _overflow(stage: Stage, memory_bytes: float) -> str:

@@ -84,4 +84,5 @@ def page_run(result: RunResult) -> PageRun:
         records=result.log.records,
         notes=result.notes,
         identified=result.identified.sentence,
+        versions={name: version.value for name, version in result.log.versions.items()},
     )

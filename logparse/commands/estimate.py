@@ -168,7 +168,8 @@ def estimate(
     _print(named or from_log or tr("a model"), told, facts, as_json, as_markdown, no_color)
     if out is not None and result.fit is not None:
         _write(result.fit, out)
-        make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
+        if not as_json:
+            make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
 
 
 def _print(

@@ -1,0 +1,42 @@
+"""Runs for the tests of releases: logs made to measure, and histories that hold them."""
+
+from pathlib import Path
+
+import numpy as np
+from helpers import SETTINGS, arguments_dump, megatron_line
+
+from analysis.releases.history import History
+from analysis.releases.records import RunRecord
+from analysis.releases.shelf import Folder
+from logparse.commands._recorded import Marks, Reading, record_logs
+
+FIGURES = {"lm loss": "{loss:.6E}"}
+
+
+def write_run(
+    path: Path, seed: int, ms: float = 1000.0, steps: int = 20, spread: float = 0.004, **settings: object
+) -> Path:
+    """A log whose steps take ``ms``, give or take 0.3 % by step and ``spread`` by run."""
+    rng = np.random.default_rng(seed)
+    pace = ms * np.exp(rng.normal(0, spread))
+    times = pace * np.exp(rng.normal(0, 0.003, steps))
+    lines = [
+        megatron_line(step, time, f"2026-03-{1 + seed % 27:02} 10:{step:02}:00", {"lm loss": f"{3 + 1 / step:.6E}"})
+        for step, time in enumerate(times, start=1)
+    ]
+    path.write_text(arguments_dump(SETTINGS | settings) + "\n".join(lines) + "\n")
+    return path
+
+
+def record(path: Path, release: str = "r1", **labels: str) -> RunRecord:
+    return record_logs([str(path)], Reading(), Marks(release, labels))
+
+
+def fill(folder: Path, releases: dict[str, tuple[float, int, dict[str, object]]]) -> History:
+    """A history in ``folder``/h; of each release its step time in ms, its number of runs, and its settings."""
+    history = History(Folder(folder / "h"))
+    for place, (release, (ms, runs, settings)) in enumerate(releases.items()):
+        for number in range(runs):
+            log = write_run(folder / f"{release.replace('/', '-')}-{number}.log", 100 * place + number, ms, **settings)
+            history.add(record(log, release))
+    return history
