@@ -90,7 +90,7 @@ def _time_left(analysis: Analysis, utilisation: float | None) -> Iterator[Planne
     tokens = _tokens_of_step(analysis)
     said = tr("{steps} steps are left", steps=f"{left:,}")
     if tokens is not None:
-        said = tr("{steps} steps, {tokens} tokens are left", steps=f"{left:,}", tokens=f"{left * tokens:.4g}")
+        said = tr("{steps} steps, {tokens} tokens are left", steps=f"{left:,}", tokens=f"{left * tokens:,.0f}")
     said += tr("; at the delivered rate {time}", time=_span(seconds))
     ends = finished_at(analysis.steps, seconds)
     if ends is not None:

@@ -60,7 +60,7 @@ def _tigerbeetle(path: Path) -> list[float]:
 
 
 def _columns(path: Path) -> Iterator[Case]:
-    rows = list(csv.DictReader(path.open()))
+    rows = list(csv.DictReader(path.read_text().splitlines()))
     for name in (name for name in rows[0] if name.startswith("metric")):
         values = [float(row[name]) for row in rows]
         yield Case(f"{path.name}, {name}", values)

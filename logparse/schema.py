@@ -235,6 +235,10 @@ QUANTITIES = (
     Quantity("pipeline_model_parallel_size", "int", "pipeline parallel size"),
     Quantity("context_parallel_size", "int", "context parallel size"),
     Quantity("expert_model_parallel_size", "int", "expert parallel size", flag=False),
+    Quantity("virtual_pipeline_model_parallel_size", "int", "chunks of layers in each pipeline stage", flag=False),
+    Quantity("zero_stage", "int", "shared out by data-parallel ranks: 0 nothing to 3 weights too", flag=False),
+    Quantity("sequence_parallel", "bool", "tensor-parallel ranks share norms and dropouts too", flag=False),
+    Quantity("flash_attention", "bool", "attention keeps no matrix of tokens by tokens", flag=False),
     Quantity("num_nodes", "int", "machines", flag=False),
     Quantity("devices_per_node", "int", "devices of one machine", flag=False),
     # batch

@@ -99,7 +99,11 @@ SPELLINGS = (
         "torch cuda version ............... 11.8",
     ),
     Spelling(
-        "nccl", "NCCL version", r"NCCL version (\d[\d.]*(?:\+cuda\d+\.\d+)?)", "NCCL with NCCL_DEBUG=VERSION", "NCCL version 2.25.1+cuda12.8"
+        "nccl",
+        "NCCL version",
+        r"NCCL version (\d[\d.]*(?:\+cuda\d+\.\d+)?)",
+        "NCCL with NCCL_DEBUG=VERSION",
+        "NCCL version 2.25.1+cuda12.8",
     ),
     Spelling(
         "mindspore",

@@ -11,7 +11,17 @@ from analysis.estimate.layout import Layout, Training
 from analysis.models import find_model
 from analysis.parameters import count_parameters
 
-THIRTEEN = ("estimate", "--model", "llama2-13b", "--hw", "a100", "--seq-length", "4096", "--global-batch-size", "64")
+THIRTEEN = (
+    "estimate",
+    "--model",
+    "llama2-13b",
+    "--hw",
+    "a100-80g",
+    "--seq-length",
+    "4096",
+    "--global-batch-size",
+    "64",
+)
 
 
 def estimated(*arguments, cwd=ROOT, **environment):
@@ -64,11 +74,21 @@ def test_shape_from_flags_is_as_good_as_a_name():
         "--vocab-size": 32000,
     }
     words = [str(word) for pair in flags.items() for word in pair]
-    lacking = estimated("estimate", *words, "--gated-linear-unit", "--seq-length", "4096")
+    whole = estimated("estimate", *words, "--gated-linear-unit", "--seq-length", "4096")
+    assert whole["figures"]["parameters_exact"]["value"] == 13_015_864_320
+    assert whole["context"]["untie_embeddings_and_output_weights"] == {"value": True, "origin": "assumed"}
+    lacking = estimated("estimate", *words, "--seq-length", "4096")
     assert lacking["figures"]["parameters_short"]["value"] == 12_582_912_000
     assert lacking["figures"]["parameters_exact"]["value"] is None
     assert lacking["layout"] is None
     assert lacking["notes"]
+
+
+def test_nothing_given_says_what_to_give():
+    done = run_logparse("estimate", "--hw", "a100", cwd=ROOT)
+    assert done.returncode == 2
+    assert "nothing is known of the model" in done.stderr
+    assert "--model" in done.stderr
 
 
 def test_what_is_assumed_is_said():

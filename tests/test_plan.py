@@ -1,5 +1,6 @@
 """Measured against planned: worked by hand on runs made to measure."""
 
+import json
 from dataclasses import replace
 from datetime import datetime
 
@@ -8,11 +9,13 @@ import pytest
 from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, megatron_log
 from runs import stamped_log
 
+from analysis.baselines import published
 from analysis.devices import peak_by_hand
 from analysis.flops import find_formula
 from analysis.parameters import count_parameters
 from analysis.plan import finished_at, mfu_ceiling, pipeline_bubble, plan_against, split_gap, steps_left
 from analysis.run import analyze_steps
+from logparse.commands._yardsticks import measure_against, yardstick_document
 from logparse.decode import read_run
 from logparse.dialects import interpret
 from logparse.run_context import Fact, RunContext, build_context
@@ -182,3 +185,14 @@ def test_no_steps_asked_for_is_no_time_left(tmp_path):
     unasked = replace(analysis, steps=analysis.steps.with_columns(train_steps=pl.lit(None, pl.Int64)))
     assert steps_left(unasked.steps) is None
     assert not found(plan_against(unasked, context, records), "time_left")
+
+
+def test_both_yardsticks_of_a_run_as_sentences_and_as_json(tmp_path):
+    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), num_query_groups=32)
+    found = measure_against(analysis, context, records, published())
+    assert "for LLaMA2-7B, 1x8, BF16; the reference system: 2,884" in found.sentences[-1]
+    told = json.loads(json.dumps(yardstick_document(found), allow_nan=False))
+    assert [match["name"] for match in told["published"]["matches"]] == ["modellink-llama2-7b-1x8"]
+    assert {row["name"] for row in told["planned"]["rows"]} == {"time_left", "utilisation"}
+    chosen = measure_against(analysis, context, records, published(), "modellink-8160b55a-llama2-7b-1x8")
+    assert "published 4,672" in chosen.sentences[-1]

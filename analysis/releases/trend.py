@@ -8,11 +8,10 @@ weakest is dropped until a t test finds every one that is left significant.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+# Logarithms closer than this are equal.
+LEAST = 1e-12
 # Hunter's significance of a change point.
 MOST_P = 0.001
 # One run that is off is an outlier, two may be a change.
@@ -31,10 +32,10 @@ FEWEST_RUNS = 2
 # Penalty of PELT for a change, in units of the noise's variance and log n: that of the modified BIC (Zhang, Siegmund,
 # Biometrics 2007), because the place of a change is chosen as well as its size.
 PENALTY = 3.0
-# A run this many standard deviations from the median of its neighbours, itself among them, is an outlier.
-OUTLIER, NEIGHBOURS = 5.0, 5
-# Median absolute difference to standard deviation, for a normal distribution.
-MAD_TO_SIGMA = 1.4826
+# A run this many standard deviations above, or below, both its neighbours is an outlier.
+OUTLIER = 5.0
+# Of a normal distribution 75 % lie within this many standard deviations.
+WITHIN_SIGMAS = 1.1503
 # Runs on each side of a change whose versions and settings are compared.
 BESIDE = 5
 SPANS = {"day": "1d", "week": "1w", "month": "1mo"}
@@ -165,35 +166,41 @@ def _steps(series: NDArray[np.float64]) -> list[int]:
 
 
 def _without_outliers(series: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A single run that is far off becomes the median of its neighbours (Hampel's filter); steps stay as they are."""
+    """A single run that is far off becomes the mean of its neighbours."""
     import numpy as np
 
-    if len(series) < NEIGHBOURS:
+    if len(series) < 2 * FEWEST_RUNS:
         return series
-    padded = np.pad(series, NEIGHBOURS // 2, mode="reflect")
-    around = np.median(np.lib.stride_tricks.sliding_window_view(padded, NEIGHBOURS), axis=1)
-    return np.where(np.abs(series - around) > OUTLIER * _noise(series), around, series)
+    left, right = series[1:-1] - series[:-2], series[1:-1] - series[2:]
+    alone = (left * right > 0) & (np.minimum(np.abs(left), np.abs(right)) > OUTLIER * _noise(series))
+    cleared = series.copy()
+    cleared[1:-1][alone] = (series[:-2][alone] + series[2:][alone]) / 2
+    return cleared
 
 
 def _noise(series: NDArray[np.float64]) -> float:
-    """Standard deviation between neighbours, robust: a change is one difference among many."""
+    """Standard deviation, from the differences of neighbours: up to a quarter of them may be changes and outliers."""
     import numpy as np
 
     differences = np.abs(np.diff(series)) if len(series) > 1 else np.zeros(1)
-    return float(MAD_TO_SIGMA * np.median(differences) / math.sqrt(2))
+    return float(np.quantile(differences, 0.75) / (WITHIN_SIGMAS * math.sqrt(2)))
 
 
 def _tests(series: NDArray[np.float64], places: Sequence[int]) -> NDArray[np.float64]:
-    """p of Student's t test between the stretches on both sides of each place."""
+    """p of a t test between the stretches on both sides of each place.
+
+    The noise is that within all stretches: two or three runs alone may lie close to each other by chance.
+    """
     import numpy as np
-    from scipy.stats import ttest_ind_from_stats
+    from scipy.stats import t
 
     stretches = np.split(series, places)
-    told: list[tuple[Any, Any, int]] = [(s.mean(), s.std(ddof=1) if len(s) > 1 else 0.0, len(s)) for s in stretches]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = [ttest_ind_from_stats(*old, *new).pvalue for old, new in itertools.pairwise(told)]
-    # Two stretches without any noise differ for certain, or not at all.
-    return np.nan_to_num(np.asarray(found, np.float64), nan=1.0)
+    freedom = len(series) - len(stretches)
+    noise = math.sqrt(sum(float(((s - s.mean()) ** 2).sum()) for s in stretches) / freedom)
+    means, sizes = np.array([s.mean() for s in stretches]), np.array([len(s) for s in stretches])
+    error = noise * np.sqrt(1 / sizes[1:] + 1 / sizes[:-1])
+    found: NDArray[np.float64] = 2 * t.sf(np.abs(np.diff(means)) / np.maximum(error, LEAST), freedom)
+    return found
 
 
 def explain(trend: Trend, heavy: pl.DataFrame) -> Trend:

@@ -19,6 +19,7 @@ class PageRun:
     ``framework`` and ``evidence`` say what printed the log and how that is known, ``identified`` by which formula its
     own TFLOP/s was printed. ``coverage`` holds lines, step_lines, torn_lines, malformed_values, unread_labels.
     ``records`` are the frames events, evaluations, memory, timers; ``versions`` the software the log names.
+    ``against`` are sentences that hold the run against its plan and against published rates.
     """
 
     name: str
@@ -32,3 +33,4 @@ class PageRun:
     notes: Sequence[Note]
     identified: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    against: Sequence[str] = ()

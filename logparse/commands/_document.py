@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from logparse.commands._results import RunResult
+from logparse.commands._yardsticks import yardstick_document
 from logparse.schema import SCHEMA_VERSION
 
 
@@ -42,6 +43,7 @@ def _run(result: RunResult) -> dict[str, Any]:
         "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
         "starts": len(analysis.segments),
         "lost_steps": int(analysis.segments["lost_steps"].sum()),
+        **yardstick_document(result.yardsticks),
         "notes": [asdict(note) for note in result.notes],
     }
 

@@ -35,7 +35,12 @@ SHORT = {
     "ep": "expert_model_parallel_size",
 }
 # Taken where neither the user nor a log says more; shown as such.
-ASSUMED: dict[str, Any] = {"micro_batch_size": 1, "recompute": "none", "precision": "bf16"}
+ASSUMED: dict[str, Any] = {
+    "micro_batch_size": 1,
+    "recompute": "none",
+    "precision": "bf16",
+    "untie_embeddings_and_output_weights": True,
+}
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,10 @@ def merge_facts(short: dict[str, Fact], beside: Given, measured: Mapping[str, Fa
 
 
 def plan_job(facts: Mapping[str, Fact], asked: Asked, machine: Machine, measured: float | None) -> Job:
-    """Put together what is known and what is asked."""
+    """Put together what is known and what is asked. Raises UsageError where nothing is known of the model."""
+    if "num_layers" not in facts and "hidden_size" not in facts:
+        remedy = tr("pass --model (`logparse models` lists them), --from LOG, or the shape: --num-layers and so on")
+        raise UsageError(tr("nothing is known of the model"), remedy=remedy)
     values = {name: fact.value for name, fact in facts.items()}
     return Job(
         shape=ModelShape.from_quantities(values),

@@ -85,4 +85,5 @@ def page_run(result: RunResult) -> PageRun:
         notes=result.notes,
         identified=result.identified.sentence,
         versions={name: version.value for name, version in result.log.versions.items()},
+        against=result.yardsticks.sentences,
     )

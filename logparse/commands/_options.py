@@ -120,6 +120,14 @@ Theme = Annotated[
     typer.Option("--theme", help="Look of the charts: a Vega theme, such as dark or ggplot2.", rich_help_panel=OUTPUT),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files in the folder of -o.", rich_help_panel=OUTPUT)]
+Baseline = Annotated[
+    str | None,
+    typer.Option("--baseline", help="Published row to compare with, by its name in `logparse baselines`."),
+]
+BaselineFile = Annotated[
+    Path | None,
+    typer.Option("--baseline-file", help="CSV file with published rows of your own; see `logparse baselines`."),
+]
 Warmup = Annotated[
     int | None,
     typer.Option("--warmup", min=0, help="Rows of each start to leave out, instead of finding them from the data."),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from analysis.baselines import Baseline, published
 from analysis.devices import DevicePeak
 from analysis.flops import Formula
 from analysis.identify import Identification, identify
@@ -12,6 +13,7 @@ from analysis.peak import resolve_peak
 from analysis.run import Analysis, Note, analyze_steps
 from analysis.window import WindowOptions
 from logparse.commands._load import Loaded
+from logparse.commands._yardsticks import Yardsticks, measure_against
 from logparse.decode import ParsedLog
 from logparse.dialects import Framework
 from logparse.run_context import RunContext
@@ -26,6 +28,8 @@ class Choices:
     peak_tflops: float | None = None
     peak_basis: str | None = None
     warmup: int | None = None
+    published: tuple[Baseline, ...] = field(default_factory=published)
+    baseline: str | None = None
 
     def peak(self, context: RunContext) -> tuple[DevicePeak | None, tuple[str, ...]]:
         """The peak to divide by, and what must be said of it."""
@@ -42,6 +46,7 @@ class RunResult:
     analysis: Analysis
     identified: Identification
     notes: tuple[Note, ...]
+    yardsticks: Yardsticks
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -69,4 +74,5 @@ def analyze_run(run: Loaded, choices: Choices) -> RunResult:
     told = (*meaning.notes, *([found.sentence] if found.logged is not None else []))
     notes = (*analysis.notes, *(Note("warning", t) for t in warnings), *(Note("info", t) for t in told))
     ordered = sorted(notes, key=lambda note: note.level != "warning")
-    return RunResult(log, meaning.framework, context, analysis, found, tuple(ordered))
+    beside = measure_against(analysis, context, log.records, choices.published, choices.baseline)
+    return RunResult(log, meaning.framework, context, analysis, found, tuple(ordered), beside)

@@ -65,6 +65,11 @@ LABELS = {
     "mfu": (msg("MFU, %"), 100.0, 2),
     "hfu": (msg("HFU, %"), 100.0, 2),
 }
+# Rows that say nothing where they equal another one.
+SAME_AS = {
+    "model_tflops_per_second_per_device": "tflops_per_second_per_device",
+    "hardware_tflops_per_second_per_device": "tflops_per_second_per_device",
+}
 # Parts of the account below this share are not shown.
 LEAST_SHARE = 0.0005
 
@@ -92,6 +97,8 @@ def compose(result: RunResult) -> list[Part]:
         Line(_account(result)),
         *_trace(result),
         _metrics(result),
+        Line(tr("against plan and published rates"), "heading"),
+        *(Line(sentence) for sentence in result.yardsticks.sentences),
         Line(tr("computed with"), "heading"),
         _origins(result),
         *(Line(note.text, note.level) for note in result.notes),
@@ -177,15 +184,22 @@ def _trace(result: RunResult) -> Iterator[Trace]:
 
 def _metrics(result: RunResult) -> Grid:
     rows = []
-    for row in result.analysis.summary.iter_rows(named=True):
-        label, scale, digits = LABELS[row["metric"]]
-        numbers = [_number(row[k], scale, digits) for k in ("median", "mean", "p10", "p90")]
-        rows.append((tr(label), *numbers, str(row["n"])))
-    logged = result.analysis.steps.filter("counted")["logged_tflops_per_second_per_device"].drop_nulls()
-    if len(logged):
-        median = _number(statistics.median(logged), 1.0, 2)
-        rows.append((tr("  printed by the log"), median, "", "", "", str(len(logged))))
+    summary = {row["metric"]: row for row in result.analysis.summary.iter_rows(named=True)}
+    for metric, row in summary.items():
+        if metric not in SAME_AS or row["median"] != summary[SAME_AS[metric]]["median"]:
+            label, scale, digits = LABELS[metric]
+            numbers = [_number(row[k], scale, digits) for k in ("median", "mean", "p10", "p90")]
+            rows.append((tr(label), *numbers, str(row["n"])))
+        if metric == "tflops_per_second_per_device":
+            rows += _logged(result)
     return Grid(("", tr("median"), tr("mean"), "p10", "p90", "n"), tuple(rows))
+
+
+def _logged(result: RunResult) -> list[tuple[str, ...]]:
+    """The framework's own TFLOP/s, under ours."""
+    logged = result.analysis.steps.filter("counted")["logged_tflops_per_second_per_device"].drop_nulls()
+    median = _number(statistics.median(logged), 1.0, 2) if len(logged) else ""
+    return [(tr("  printed by the log"), median, "", "", "", str(len(logged)))] if median else []
 
 
 def _number(value: float | None, scale: float, digits: int) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import typer
 
+from analysis.baselines import find_baseline, published, read_baselines
 from analysis.flops import find_formula
 from analysis.outputs import DEFAULT_FORMATS, check_chart_options, check_folder
 from logparse.commands import _options as options
@@ -47,6 +49,8 @@ def analyze(
     theme: options.Theme = None,
     force: options.Force = False,
     warmup: options.Warmup = None,
+    baseline: options.Baseline = None,
+    baseline_file: options.BaselineFile = None,
     each: options.Each = False,
     strict: options.Strict = False,
     lang: options.Language = None,
@@ -62,7 +66,11 @@ def analyze(
     if as_json + as_markdown + quiet > 1:
         raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
     beside = gather(given, model, config)
+    rows = (() if baseline_file is None else read_baselines(baseline_file)) + published()
+    if baseline is not None:
+        find_baseline(rows, baseline)
     choices = _choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
+    choices = replace(choices, published=rows, baseline=baseline)
     formats = _formats(charts, chart_format, theme)
     if out is not None:
         check_folder(out, force)

@@ -92,6 +92,10 @@ MemoryGb = Annotated[
 Network = Annotated[
     Amount, _amount("--network-gbits", msg("Network of one device between nodes, Gbit/s; 200 unless given."), LAYOUT)
 ]
+Out = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", help=msg("Folder for the chart of memory by stage."), rich_help_panel=options.OUTPUT),
+]
 FromLog = Annotated[
     str | None,
     typer.Option(
@@ -128,7 +132,7 @@ def estimate(
     utilisation: Utilisation = None,
     days: Days = None,
     from_log: FromLog = None,
-    out: options.Out = None,
+    out: Out = None,
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
     no_color: options.NoColor = False,

@@ -285,6 +285,9 @@ FORMAT = LogFormat(
             "moe_router_topk", "arguments:topk", when={"arguments:num_experts": r"\[(?!1\]).*\]"}
         ),  # Megatron-DeepSpeed
         Name("rampup_batch_size", "arguments:rampup_batch_size"),
+        Name("virtual_pipeline_model_parallel_size", "arguments:virtual_pipeline_model_parallel_size"),
+        Name("zero_stage", "arguments:zero_stage", when={"arguments:deepspeed": "True"}),  # Megatron-DeepSpeed
+        Name("sequence_parallel", "arguments:sequence_parallel"),
         Name("gated_linear_unit", "arguments:swiglu"),
         Name("qk_head_dim", "arguments:qk_nope_head_dim"),  # MindSpeed-LLM
         Name("qk_pos_emb_head_dim", "arguments:qk_rope_head_dim"),
@@ -314,6 +317,10 @@ FORMAT = LogFormat(
         Choice("precision", "fp16", {"arguments:fp16": "True"}),
         Choice("precision", "fp32", {"arguments:bf16": "False", "arguments:fp16": "False"}),
         Choice("precision", "fp32", {"arguments:fp16": "False"}),
+        # Megatron-LM's distributed optimizer shares out the optimizer state alone: ZeRO-1.
+        Choice("zero_stage", "1", {"arguments:use_distributed_optimizer": "True"}),
+        Choice("zero_stage", "0", {"arguments:use_distributed_optimizer": "False"}),
+        Choice("flash_attention", "True", {"arguments:use_flash_attn": "True"}),
         Choice("recompute", "full", {"arguments:checkpoint_activations": "True"}),
         Choice("recompute", "full", {"arguments:recompute_granularity": "full"}),
         Choice("recompute", "selective", {"arguments:recompute_granularity": "selective"}),

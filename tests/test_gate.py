@@ -1,0 +1,254 @@
+"""Verdicts: what is called a regression, how often wrongly, and what the gate says and writes."""
+
+import csv
+import json
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from helpers import ROOT, run_logparse
+from releases import fill, write_run
+from scipy.stats import mannwhitneyu
+
+from analysis.releases.verdict import (
+    DEFAULT_METRIC,
+    METRICS,
+    REASONS,
+    _cut,
+    _ways,
+    estimate,
+    judge,
+    noise_floor,
+    worst_of,
+)
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from gate_power import verdicts
+
+METRIC = METRICS[DEFAULT_METRIC]
+# Spread 0.4 % or so, in ms.
+BASE = [1000.0, 1003.0, 998.0, 1005.0, 1001.0]
+
+
+def times(factor: float) -> list[float]:
+    return [value * factor + 0.1 * index for index, value in enumerate(BASE)]
+
+
+CASES = {
+    "proven": (BASE, times(1.06), 0.03, "regression"),
+    "excluded": (BASE, times(1.001), 0.03, "no regression"),
+    "faster": (BASE, times(0.90), 0.03, "suspicious"),
+    "not proven": ([1000, 1100, 900], [1090, 1150, 980], 0.03, "suspicious"),
+    "small but there": (BASE, [1029, 1033, 1026, 1035, 1027], 0.03, "suspicious"),
+    "too noisy": ([1000, 1100, 900], [1010, 1110, 890], 0.03, "insufficient data"),
+    "declared, beyond": (BASE[:2], times(1.06), 0.03, "regression"),
+    "declared, within": (BASE[:1], times(1.01)[:1], 0.03, "no regression"),
+    "declared, faster": (BASE, times(0.9)[:2], 0.03, "suspicious"),
+    "no values": (BASE, [], 0.03, "insufficient data"),
+}
+
+
+@pytest.mark.parametrize("reason", CASES)
+def test_each_reason(reason):
+    old, new, threshold, verdict = CASES[reason]
+    found = judge(METRIC, old, new, threshold)
+    assert (found.verdict, found.reason) == (verdict, reason)
+
+
+def test_there_is_a_case_of_every_reason():
+    assert set(CASES) == set(REASONS)
+
+
+def test_less_is_worse_for_rates():
+    tokens = METRICS["tokens_per_second_per_device"]
+    assert judge(tokens, BASE, times(0.9), 0.03).verdict == "regression"
+    assert judge(tokens, BASE, times(1.1), 0.03).reason == "faster"
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 3), (3, 7), (5, 5), (8, 4)])
+def test_the_null_distribution_is_scipys(n, m):
+    ways = _ways(n, m)
+    sides = np.arange(m), np.arange(n) + 0.5
+    u = mannwhitneyu(sides[1], sides[0], alternative="less", method="exact")
+    assert sum(ways[: int(u.statistic) + 1]) / sum(ways) == pytest.approx(u.pvalue)
+
+
+@pytest.mark.parametrize(("n", "confidence"), [(3, 0.90), (4, 0.943), (5, 0.905), (10, 0.911)])
+def test_the_interval_holds_the_truth_as_often_as_it_says(n, confidence):
+    rng = np.random.default_rng(n)
+    inside = 0
+    for _ in range(1000):
+        effect = estimate(np.exp(rng.normal(0, 0.01, n)), np.exp(rng.normal(0.02, 0.01, n)))
+        inside += effect.low <= np.expm1(0.02) <= effect.high
+    assert _cut(n, n)[1] == pytest.approx(confidence, abs=0.001)
+    assert inside / 1000 == pytest.approx(confidence, abs=0.03)
+
+
+def test_interval_and_test_agree():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        effect = estimate(np.exp(rng.normal(0, 0.01, 5)), np.exp(rng.normal(0.01, 0.01, 5)))
+        assert (effect.low > 0) == (effect.p_worse <= 0.05)
+
+
+def test_ties_are_permuted():
+    effect = estimate([1000, 1000, 1000, 1000], [1000, 1000, 1000, 1000])
+    assert (effect.change, effect.p_worse) == (0.0, 1.0)
+
+
+def test_ten_thousand_runs_a_side_are_judged_by_their_quantiles():
+    rng = np.random.default_rng(0)
+    effect = estimate(np.exp(rng.normal(0, 0.01, 10_000)), np.exp(rng.normal(0.02, 0.01, 10_000)))
+    assert effect.change == pytest.approx(0.0202, abs=0.0005)
+    assert effect.low == pytest.approx(0.0195, abs=0.001)
+
+
+def test_noise_is_that_within_releases():
+    rng = np.random.default_rng(0)
+    groups = [np.exp(rng.normal(level, 0.005, 40)) for level in (0, 1, 2)]
+    noise = noise_floor(groups)
+    assert noise.spread == pytest.approx(0.005, rel=0.15)
+    assert (noise.runs, noise.releases) == (120, 3)
+    assert noise_floor([[1.0], [2.0]]) is None
+
+
+def test_the_worst_verdict_wins():
+    assert worst_of(["no regression", "suspicious"]) == "suspicious"
+    assert worst_of(["insufficient data", "no regression"]) == "insufficient data"
+
+
+@pytest.mark.parametrize("runs", [3, 5, 10])
+@pytest.mark.parametrize("threshold", [0.01, 0.03])
+def test_the_same_release_is_seldom_a_regression(runs, threshold):
+    """benchmarks/gate_power.py, short: at most 5 %."""
+    assert verdicts(runs, 0.005, 0.0, threshold, trials=200)["regression"] <= 10
+
+
+@pytest.mark.parametrize(
+    ("spread", "slow", "threshold", "least"), [(0.005, 0.03, 0.01, 80), (0.01, 0.03, 0.01, 80), (0.01, 0.06, 0.03, 90)]
+)
+def test_a_slower_release_is_found(spread, slow, threshold, least):
+    assert verdicts(5, spread, slow, threshold, trials=100)["regression"] >= least
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gate")
+    overlap = {"overlap_grad_reduce": True}
+    fill(
+        folder,
+        {
+            "good": (1000.0, 5, overlap),
+            "slow": (1040.0, 5, {"overlap_grad_reduce": False}),
+            "same": (1000.0, 5, overlap),
+            "single": (1000.0, 1, overlap),
+            "long": (1000.0, 3, {"seq_length": 8192}),
+        },
+    )
+    return folder
+
+
+def gate(place, candidate, *more, **env):
+    return run_logparse(
+        "gate", "--history", "h", "--baseline", "release=good", "--candidate", candidate, *more, cwd=place, **env
+    )
+
+
+EXITS = {
+    "release=slow": (1, "verdict: regression"),
+    "release=same": (0, "verdict: no regression"),
+    "release=single": (0, "only the threshold decides"),
+    "release=long": (2, "not comparable"),
+}
+
+
+@pytest.mark.parametrize("candidate", EXITS)
+def test_exit_codes(place, candidate):
+    code, said = EXITS[candidate]
+    done = gate(place, candidate)
+    assert (done.returncode, said in " ".join(done.stdout.split())) == (code, True)
+
+
+def test_the_changed_setting_is_named(place):
+    assert "setting overlap_grad_reduce True False" in " ".join(gate(place, "release=slow").stdout.split())
+
+
+def test_strict_wants_evidence(place):
+    done = gate(place, "release=single", "--strict")
+    assert (done.returncode, "at least 3 a side" in done.stderr) == (4, True)
+
+
+def test_a_difference_can_be_allowed(place):
+    refused = gate(place, "release=long")
+    assert "--allow seq_length" in refused.stderr
+    assert gate(place, "release=long", "--allow", "seq_length").returncode == 0
+
+
+def test_what_is_written(place, tmp_path):
+    summary = tmp_path / "page.md"
+    summary.write_text("before\n")
+    out = tmp_path / "out"
+    metrics = ("--metric", DEFAULT_METRIC, "--metric", "tokens_per_second_per_device")
+    done = gate(place, "release=slow", "-o", str(out), *metrics, GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == 1
+    assert summary.read_text().startswith("before\n### verdict: regression")
+    suite = ElementTree.parse(out / "junit.xml").getroot().find("testsuite")
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "2")
+    assert len(suite.findall("testcase/failure")) == 2
+    (smaller,) = json.loads((out / "benchmark-smaller-is-better.json").read_text())
+    (bigger,) = json.loads((out / "benchmark-bigger-is-better.json").read_text())
+    assert (smaller["name"], smaller["unit"], bigger["unit"]) == (DEFAULT_METRIC, "ms", "tokens/s/p")
+    rows = list(csv.DictReader((out / "otava.csv").read_text().splitlines()))
+    assert len(rows) == 10
+    assert [row["time"] for row in rows] == sorted(row["time"] for row in rows)
+    lines = (out / "openmetrics.txt").read_text().splitlines()
+    assert lines[-1] == "# EOF"
+    assert f'logparse_verdict{{metric="{DEFAULT_METRIC}",logparse_verdict="regression"}} 1.0' in lines
+
+
+def test_output_is_not_overwritten(place, tmp_path):
+    (tmp_path / "mine").write_text("")
+    assert gate(place, "release=same", "-o", str(tmp_path)).returncode == 2
+
+
+def test_json(place):
+    told = json.loads(gate(place, "release=slow", "--json").stdout)
+    assert told["verdict"] == told["metrics"][DEFAULT_METRIC]["verdict"] == "regression"
+    assert told["changes"][-1]["name"] == "overlap_grad_reduce"
+    assert told["noise"]["releases"] >= 2
+
+
+def test_logs_without_a_history(place):
+    done = run_logparse("gate", "--baseline", "good-0.log", "--candidate", "slow-0.log", cwd=place)
+    assert done.returncode == 1
+
+
+WRONG = [
+    ["--candidate", "release=none"],
+    ["--candidate", "release=good"],
+    ["--candidate", "release=same", "--threshold", "3"],
+    ["--candidate", "release=same", "--threshold", "x%"],
+    ["--candidate", "release=same", "--metric", "speed"],
+    ["--candidate", "release=same", "--allow", "luck"],
+    ["--candidate", "gone.log"],
+]
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=lambda a: " ".join(a[1:]))
+def test_wrong_usage(place, arguments):
+    done = run_logparse("gate", "--history", "h", "--baseline", "release=good", *arguments, cwd=place)
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False)
+    assert "try:" in done.stderr
+
+
+def test_a_log_in_the_history_may_be_damaged_in_name(tmp_path):
+    """Control characters of a release must not reach XML."""
+    for number in range(2):
+        log = write_run(tmp_path / f"{number}.log", number)
+        release = f"bad\x08{number}"
+        assert run_logparse("record", log.name, "--history", "h", "--release", release, cwd=tmp_path).returncode == 0
+    sides = ["--baseline", "release=bad\x080", "--candidate", "release=bad\x081"]
+    done = run_logparse("gate", "--history", "h", *sides, "-o", "out", cwd=tmp_path)
+    assert done.returncode in (0, 1)
+    ElementTree.parse(tmp_path / "out/junit.xml")
