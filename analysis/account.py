@@ -14,7 +14,18 @@ import polars as pl
 from analysis.batches import mean_batch
 from analysis.pauses import Pauses
 from analysis.rates import Tally
-from analysis.window import BATCH_CHANGES, HOLDS_EVALUATION, HOLDS_SAVE, NAN, NO_TIME, REPLAYED, SKIPPED, STALL, WARM_UP
+from analysis.window import (
+    BATCH_CHANGES,
+    HOLDS_EVALUATION,
+    HOLDS_SAVE,
+    NAN,
+    NO_TIME,
+    REPLAYED,
+    SKIPPED,
+    STALL,
+    TIME_DAMAGED,
+    WARM_UP,
+)
 from logparse.language import msg
 from logparse.schema import ACCOUNT_COLUMNS, conform
 
@@ -32,7 +43,8 @@ def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
     if len(stamped) < 2:
         return None
     held = pl.col("step_time_ms") * pl.col("iterations")
-    known = pl.when(pl.col("excluded_reason").eq_missing(NO_TIME)).then(None).otherwise(held).fill_null(0)
+    unknown = pl.col("excluded_reason").is_in([NO_TIME, TIME_DAMAGED]).fill_null(False)
+    known = pl.when(unknown).then(None).otherwise(held).fill_null(0)
     begin = stamped.select(pl.col("timestamp") - pl.duration(milliseconds=known)).to_series().min()
     stamps: list[Any] = [begin, stamped["timestamp"].max(), *events["timestamp"].drop_nulls()]
     seconds: float = (max(stamps) - min(stamps)).total_seconds()
@@ -58,12 +70,15 @@ def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> p
 
 
 def _inside(tally: Tally) -> dict[str, float]:
-    """What the step lines hold. Useful work is priced at the steady pace; what is above it has a reason."""
+    """What the step lines hold. Useful work is priced at the steady pace of its start; what is above it has a reason."""
     rows = tally.rows.with_columns(samples=pl.col("global_batch_size").fill_null(1))
-    pace = rows.filter("counted").select((pl.col("step_time_ms") / pl.col("samples")).median()).item()
-    if pace is None:
+    per_sample = pl.when("counted").then(pl.col("step_time_ms") / pl.col("samples")).median()
+    anywhere = rows.select(per_sample).item()
+    if anywhere is None:
         return {}
-    fair = pl.col("samples") * pace * pl.col("useful")
+    # A start none of whose rows counts takes the pace of all.
+    rows = rows.with_columns(pace=per_sample.over("segment").fill_null(anywhere))
+    fair = pl.col("samples") * pl.col("pace") * pl.col("useful")
     reason = pl.col("excluded_reason")
 
     def above(some: pl.DataFrame) -> float:

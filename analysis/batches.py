@@ -13,10 +13,13 @@ from logparse.language import tr
 
 
 def mean_batch() -> pl.Expr:
-    """Samples per step of the row. While the batch ramps up, a line prints the batch of its last step only."""
-    batch = pl.col("global_batch_size")
-    changes = (batch != _before("global_batch_size")) & (_consumed() > 0)
-    return pl.when(changes).then(_consumed() / pl.col("iterations")).otherwise(batch)
+    """Samples per step of the row. While the batch ramps up, a line prints the batch of its last step only.
+
+    A mean that does not lie between the batches of two rows is none of theirs: the samples consumed are wrong.
+    """
+    batch, before, mean = pl.col("global_batch_size"), _before("global_batch_size"), _consumed() / pl.col("iterations")
+    ramps = (batch != before) & mean.is_between(pl.min_horizontal(batch, before), pl.max_horizontal(batch, before))
+    return pl.when(ramps).then(mean).otherwise(batch)
 
 
 def batch_changes() -> pl.Expr:

@@ -123,8 +123,8 @@ def choose_peak(device: Device, dtype: str, basis: str = "matrix") -> DevicePeak
     return DevicePeak(device.name, dtype, peak.tflops_per_second, basis, peak.source, peak.confidence, spread, notes)
 
 
-def peak_by_hand(tflops: float, dtype: str) -> DevicePeak:
-    """Make the peak given with --peak-tflops, in TFLOP/s of one device.
+def peak_by_hand(tflops: float, dtype: str, origin: str = "--peak-tflops") -> DevicePeak:
+    """Make the peak that the user gave, in TFLOP/s of one device.
 
     Raises UsageError unless it is finite and above 0.
     """
@@ -133,7 +133,7 @@ def peak_by_hand(tflops: float, dtype: str) -> DevicePeak:
             tr("--peak-tflops is {value:g}, expected a finite number above 0", value=tflops),
             remedy=tr("give the dense matrix peak of one device in TFLOP/s, for example --peak-tflops 353.89"),
         )
-    return DevicePeak(msg("given by hand"), dtype, tflops, "--peak-tflops", "--peak-tflops", msg("given"), None, ())
+    return DevicePeak(msg("given by hand"), dtype, tflops, origin, origin, msg("given"), None, ())
 
 
 def _device(rows: list[dict[str, str]]) -> Device:

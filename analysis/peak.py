@@ -11,11 +11,16 @@ BASES = (msg("matrix"), msg("headline"))
 
 
 def resolve_peak(
-    hw: str | None, precision: str | None, peak_tflops: float | None = None, basis: str | None = None
+    hw: str | None,
+    precision: str | None,
+    peak_tflops: float | None = None,
+    basis: str | None = None,
+    origin: str = "--peak-tflops",
 ) -> tuple[DevicePeak | None, tuple[str, ...]]:
     """The peak to divide by, and the sentences that must stand beside it; None with a reason where there is none.
 
-    ``peak_tflops`` wins over ``hw``. Raises UsageError for a name no device has or a peak that is not a number above 0.
+    ``peak_tflops``, which ``origin`` gave, wins over ``hw``.
+    Raises UsageError for a name no device has or a peak that is not a number above 0.
     """
     if basis not in (*BASES, None):
         remedy = tr("use one of {names}", names=", ".join(BASES))
@@ -25,7 +30,7 @@ def resolve_peak(
         raise UsageError(problem, remedy=tr("leave one out"))
     device = find_device(hw) if hw is not None else None
     if peak_tflops is not None:
-        return peak_by_hand(peak_tflops, precision or msg("unknown")), ()
+        return peak_by_hand(peak_tflops, precision or msg("unknown"), origin), ()
     if device is None:
         return None, (tr("mfu and hfu not computed: the device is unknown; pass --hw NAME or --peak-tflops"),)
     dtype = precision or ASSUMED_DTYPE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.intervals import block_interval
-from analysis.window import COPY, NO_TIME, REPLAYED, WARM_UP
+from analysis.window import COPY, NO_TIME, REPLAYED, TIME_DAMAGED, WARM_UP
 from logparse.language import msg
 from logparse.schema import RATE_COLUMNS, conform
 
@@ -46,16 +46,16 @@ class Tally:
 
     @classmethod
     def of(cls, steps: pl.DataFrame) -> Tally:
-        """Tally the rows that have a time and are no copies."""
+        """Tally the rows that have a time that can be and are no copies."""
         lost = pl.col("skipped_iterations").fill_null(0) + pl.col("nan_iterations").fill_null(0)
         kept = (
             pl.col("iterations") - pl.max_horizontal(lost, pl.col("overflow").fill_null(False).cast(pl.Int64))
         ).clip(0)
-        rows = steps.filter(~pl.col("excluded_reason").is_in([COPY, NO_TIME]).fill_null(False))
+        rows = steps.filter(~pl.col("excluded_reason").is_in([COPY, NO_TIME, TIME_DAMAGED]).fill_null(False))
         return cls(
             rows.with_columns(
                 time_ms=pl.col("step_time_ms") * pl.col("iterations"),
-                useful=pl.when("replayed").then(0).otherwise(kept),
+                useful=pl.when(pl.col("replayed") | pl.col("loss").is_nan().fill_null(False)).then(0).otherwise(kept),
             )
         )
 

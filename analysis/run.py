@@ -108,8 +108,19 @@ def analyze_steps(
     found = (Note("info", text) for text in describe_pace(computed, pauses))
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
     warned = (*(Note("warning", text) for text in odd), *_overruled(steps, how, context))
-    told = (*warned, *_missing(result, context), *_surprises(result, context), *found)
+    doubtful = (*_surprises(result, context), *_begun_anew(result.segments))
+    told = (*warned, *_missing(result, context), *doubtful, *found)
     return replace(result, notes=told)
+
+
+def _begun_anew(segments: pl.DataFrame) -> Iterator[Note]:
+    """Files that begin the training again: they may be another run."""
+    heads = segments.unique("lineage", keep="first", maintain_order=True)
+    for source, step in (
+        heads.filter(pl.col("source") != pl.col("source").first()).select("source", "first_step").rows()
+    ):
+        text = tr("{source} begins the training again, at step {step}", source=source, step=step)
+        yield Note("warning", tr("{what}: if it is another run, pass --each", what=text))
 
 
 def _overruled(steps: pl.DataFrame, how: Computation, context: RunContext) -> Iterator[Note]:
@@ -217,12 +228,7 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
             high=high,
         )
         yield Note("warning", text)
-    if how.shape.num_experts and how.formula.name == "ascendspeed":
-        text = tr(
-            "the ascendspeed formula takes the model for dense and ignores its {n} experts; pass --formula megatron",
-            n=how.shape.num_experts,
-        )
-        yield Note("warning", text)
+    yield from _not_in_formula(how)
     yield from _printed_samples(result, context)
     yield from _strangers(result.steps)
     if result.goodput is not None and result.goodput > MOST_GOODPUT:
@@ -238,6 +244,7 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
             "{n} batch sizes among the rows that count: the median time is of mixed steps, rates are per row", n=batches
         )
         yield Note("info", text)
+    yield from _unprinted_ramp(result.steps, context)
     if context.get("lora"):
         text = tr("low-rank adapters are trained: frozen weights take no gradient, so FLOPs and MFU are too high")
         yield Note("warning", text)
@@ -248,6 +255,33 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
         text = tr(
             "only {n} layers per pipeline stage are recomputed (method block), so hfu is an upper bound",
             n=context.get("recompute_num_layers"),
+        )
+        yield Note("warning", text)
+
+
+def _not_in_formula(how: Computation) -> Iterator[Note]:
+    """What the model has and the ascendspeed formula, made for a plain one, does not count."""
+    if how.formula.name != "ascendspeed":
+        return
+    if how.shape.num_experts:
+        text = tr(
+            "the ascendspeed formula takes the model for dense and ignores its {n} experts; pass --formula megatron",
+            n=how.shape.num_experts,
+        )
+        yield Note("warning", text)
+    if how.shape.multi_latent_attention:
+        yield Note("warning", tr("the ascendspeed formula ignores multi-latent attention; pass --formula megatron"))
+    if how.shape.mtp_num_layers:
+        yield Note("warning", tr("the ascendspeed formula ignores multi-token prediction; pass --formula megatron"))
+
+
+def _unprinted_ramp(steps: pl.DataFrame, context: RunContext) -> Iterator[Note]:
+    """Where the settings say that the batch grows and no line tells how far it has come."""
+    ramp = context.get("rampup_batch_size")
+    if ramp and steps["consumed_samples"].is_null().all() and steps["global_batch_size"].drop_nulls().n_unique() == 1:
+        text = tr(
+            "the batch grows (rampup_batch_size {ramp}) and the lines do not print it: rates of the ramp are too high",
+            ramp=ramp,
         )
         yield Note("warning", text)
 

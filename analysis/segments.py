@@ -73,14 +73,21 @@ def trace_starts(steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | 
 
 def _iterations(own: pl.DataFrame, events: pl.DataFrame, log_interval: int | None) -> pl.Expr:
     """Steps since the row before of the same start, or since the checkpoint that the start loaded."""
-    first = pl.col("step").first().over("segment")
-    between = own.select(pl.col("step").diff().over("segment").median()).item()
-    usual = max(1, int(between or 1), log_interval or 1)
+    first, reached = pl.col("step").first().over("segment"), pl.col("reached")
+    anywhere = own.select(pl.col("step").diff().over("segment").median()).item()
+    # A start can log at another interval than the one before.
+    of_start = pl.col("step").diff().median().over("segment")
+    between = of_start.fill_null(anywhere or 1).cast(pl.Int64).clip(1)
+    usual = between.clip(log_interval or 1)
     loaded = _loaded_step(own, events)
-    # Without a word of a checkpoint, only a row near the beginning of training stands for all steps before it.
-    begun = pl.coalesce(pl.when(loaded < first).then(loaded), pl.when(first <= usual).then(0))
-    since = pl.coalesce(pl.col("step").diff().over("segment"), first - begun, pl.lit(max(1, int(between or 1))))
-    return since.clip(1)
+    # Without a word of a checkpoint, only a row near the step that earlier starts had reached, or near the beginning of
+    # training, stands for all steps before it.
+    begun = pl.coalesce(
+        pl.when(loaded < first).then(loaded),
+        pl.when((reached < first) & (first - reached <= usual)).then(reached),
+        pl.when(first <= usual).then(0),
+    )
+    return pl.coalesce(pl.col("step").diff().over("segment"), first - begun, between).clip(1)
 
 
 def _lineages(first: list[int], last: list[int]) -> tuple[pl.Series, pl.Series]:

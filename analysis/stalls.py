@@ -14,18 +14,32 @@ from itertools import pairwise
 import polars as pl
 
 from analysis.pauses import Pauses
-from analysis.window import ROBUST, STALL
-from logparse.language import tr
+from analysis.window import ROBUST, STALL, TIME_DAMAGED
+from logparse.language import msg, tr
 
 # Fewer rows than this tell nothing about a trend.
 ENOUGH_ROWS = 40
 SHIFT_SHARE, SHIFT_ERRORS = 0.02, 8.0
+# Of times that lost digits the first are named.
+SHOWN = 3
+TIME = msg("{value:g} ms cannot be the time of a step here; its row does not count ({source}, line {line})")
+MORE_TIMES = msg("{n} more such lines: the value cannot be the time of a step here")
 
 
 def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[str]:
-    """Sentences about stalls and their period, and about a level that shifts or drifts."""
+    """Sentences about times that lost digits, stalls and their period, and a level that shifts or drifts."""
+    yield from _lost_digits(steps)
     yield from _stalls(steps, pauses)
     yield from _shift(steps.filter("counted"))
+
+
+def _lost_digits(steps: pl.DataFrame) -> Iterator[str]:
+    """Where a time is damaged: each of the first lines, and how many there are beside."""
+    rows = steps.filter(pl.col("excluded_reason") == TIME_DAMAGED)
+    for source, line, value in rows.select("source", "line_number", "step_time_ms").head(SHOWN).iter_rows():
+        yield tr(TIME, value=value, source=source, line=line)
+    if len(rows) > SHOWN:
+        yield tr(MORE_TIMES, n=len(rows) - SHOWN)
 
 
 def _stalls(steps: pl.DataFrame, pauses: Pauses) -> Iterator[str]:

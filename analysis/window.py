@@ -20,6 +20,7 @@ from logparse.language import msg
 COPY = msg("printed by another rank too")
 DAMAGED = msg("step number damaged")
 NO_TIME = msg("no time on the line")
+TIME_DAMAGED = msg("time damaged")
 REPLAYED = msg("step done again after a restart")
 WARM_UP = msg("warm-up")
 HOLDS_EVALUATION = msg("its time holds an evaluation")
@@ -33,6 +34,8 @@ STALL = msg("stall")
 SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
 # A stall is slower than its neighbours by this share and by this many robust standard deviations.
 STALL_SHARE, STALL_SIGMAS, NEIGHBOURS = 0.25, 6.0, 51
+# A time below this share of its neighbours' lost digits, where such rows are lone ones and at most this share of a start.
+DAMAGED_BELOW, DAMAGED_RARE = 0.5, 0.1
 ROBUST = 1.4826  # median absolute deviation to standard deviation of a normal distribution
 
 
@@ -70,7 +73,7 @@ def mark_window(
     rows = _mark(rows, batch_changes(), BATCH_CHANGES)
     rows = _mark(rows, (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False), NAN)
     rows = _mark(rows, (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False), SKIPPED)
-    rows = _mark_stalls(rows)
+    rows = _mark_times_out_of_line(rows)
     return rows.with_columns(counted=pl.col("excluded_reason").is_null())
 
 
@@ -130,13 +133,36 @@ def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
     return (pl.lit(last) >= before).fill_null(False)
 
 
-def _mark_stalls(rows: pl.DataFrame) -> pl.DataFrame:
-    """Isolated slow rows among those that have no other reason."""
+def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
+    """Isolated slow and fast rows among those of a start that have no other reason."""
     clean = rows.with_row_index("at").filter(pl.col("excluded_reason").is_null()).with_columns(pace=_pace())
     if len(clean) < 5:
         return rows
-    local = pl.col("pace").rolling_median(NEIGHBOURS, min_samples=1, center=True)
-    excess = pl.col("pace") - local
-    sigma = ROBUST * excess.abs().rolling_median(NEIGHBOURS, min_samples=1, center=True)
-    slow = clean.filter((excess > STALL_SHARE * local) & (excess > STALL_SIGMAS * sigma))["at"]
-    return _mark(rows, pl.int_range(pl.len(), dtype=pl.UInt32).is_in(slow.implode()), STALL)
+    # The pace can be another one in each start.
+    around = clean.with_columns(local=_around("pace")).with_columns(excess=pl.col("pace") - pl.col("local"))
+    told = around.with_columns(distance=pl.col("excess").abs())
+    known = told.with_columns(sigma=ROBUST * _around("distance"))
+    places = pl.int_range(pl.len(), dtype=pl.UInt32)
+    for where, reason in ((_slow(), STALL), (_lost_digits(), TIME_DAMAGED)):
+        rows = _mark(rows, places.is_in(known.filter(where)["at"].implode()), reason)
+    return rows
+
+
+def _around(name: str) -> pl.Expr:
+    """The median of a column over the neighbours of the same start."""
+    return pl.col(name).rolling_median(NEIGHBOURS, min_samples=1, center=True).over("segment")
+
+
+def _slow() -> pl.Expr:
+    excess = pl.col("excess")
+    return (excess > STALL_SHARE * pl.col("local")) & (excess > STALL_SIGMAS * pl.col("sigma"))
+
+
+def _lost_digits() -> pl.Expr:
+    """Rare fast rows between usual ones. Several in a row are a faster pace; beside a slow one they make up for it."""
+    fast = (pl.col("pace") < DAMAGED_BELOW * pl.col("local")) & (-pl.col("excess") > STALL_SIGMAS * pl.col("sigma"))
+    usual = pl.col("distance") <= STALL_SHARE * pl.col("local")
+    beside = (usual.shift(rows).over("segment").fill_null(True) for rows in (1, -1))
+    lone = pl.all_horizontal(fast, *beside)
+    at_most = pl.max_horizontal(pl.lit(1.0), DAMAGED_RARE * pl.len().over("segment"))
+    return lone & (lone.sum().over("segment") <= at_most)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from analysis.flops import find_formula
 from logparse.commands._given import check_quantities
 from logparse.commands._load import gather, load
-from logparse.commands._results import Choices, RunResult, analyze_run
+from logparse.commands._results import RunResult, analyze_run, choose
 
 
 def analyze(
@@ -34,8 +33,5 @@ def analyze(
     Raises UsageError, InputError or NoStepLineError, each with a remedy.
     """
     beside = gather(check_quantities(quantities), model, Path(config) if config else None)
-    options = beside.options
-    peak = options.get("peak_tflops") if peak_tflops is None else peak_tflops
-    chosen = find_formula(formula or options.get("formula") or "ascendspeed")
-    choices = Choices(chosen, hw or options.get("hw"), peak, peak_basis, warmup)
+    choices = choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
     return analyze_run(load([str(log) for log in logs], beside, log_format, strict, dialect=dialect), choices)

@@ -101,6 +101,13 @@ def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
+def _open_closed_streams() -> None:
+    """A shell may start a command with a stream closed (``>&-``); what goes there goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+
+
 def _print_what_can_be_shown() -> None:
     """Put a question mark for a character that the terminal's encoding lacks, where it is not UTF-8."""
     for stream in (sys.stdout, sys.stderr):
@@ -110,6 +117,7 @@ def _print_what_can_be_shown() -> None:
 
 def main() -> None:
     """Run the command line; the only place that catches LogparseError."""
+    _open_closed_streams()
     _print_what_can_be_shown()
     try:
         use_language(language_of_locale(os.environ))

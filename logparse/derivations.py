@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import regex
 
 from logparse.errors import UsageError
 from logparse.language import msg, tr
@@ -55,17 +54,61 @@ def _cp(q: Mapping[str, Any]) -> int:
 _TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
 
 
+# Characters of a pattern of layers that are read; a thousand layers written out take 3000.
+LONGEST_PATTERN = 4096
+
+
 def _moe_layers(q: Mapping[str, Any]) -> int | None:
     """Count the layers with experts: a list of 0 and 1 by layer (possibly a Python expression), or every n-th."""
-    text = str(q["moe_layer_freq"])
-    if text.isdigit():
-        every, dense = int(text), q.get("first_k_dense_replace") or 0
-        if not every:
-            return None
-        return sum(i >= dense and i % every == 0 for i in range(q["num_layers"]))
-    pattern = regex.sub(r"\(?(\[[01, ]+\])\)?\s*\*\s*(\d+)", lambda m: str(ast.literal_eval(m[1]) * int(m[2])), text)
-    flags = regex.findall(r"[01]", pattern)
-    return flags.count("1") if len(flags) == q["num_layers"] else None
+    text, layers = str(q["moe_layer_freq"]), q["num_layers"]
+    if len(text) > LONGEST_PATTERN:
+        return None
+    try:
+        pattern = _pattern(ast.parse(text.strip(), mode="eval").body, layers)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    if isinstance(pattern, _Flags):
+        return pattern.ones if pattern.length == layers else None
+    return _every(pattern, q.get("first_k_dense_replace") or 0, layers) if pattern > 0 else None
+
+
+def _every(step: int, dense: int, layers: int) -> int:
+    """How many of ``layers`` are a multiple of ``step`` and not among the first ``dense``."""
+    before = min(max(dense, 0), max(layers, 0))
+    return -(-max(layers, 0) // step) - -(-before // step)
+
+
+@dataclass(frozen=True)
+class _Flags:
+    """A list of 0 and 1 by layer, as its length and its ones: however long it is, it takes no room."""
+
+    length: int
+    ones: int
+
+
+def _pattern(node: ast.expr, layers: int) -> _Flags | int:
+    """The value of a whole number, a list of 0 and 1, or sums and products of them; ValueError for all else.
+
+    No list may be longer than ``layers``.
+    """
+    found: _Flags | int | None = None
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        found = node.value
+    elif isinstance(node, ast.List):
+        flags = [str(e.value) if isinstance(e, ast.Constant) else "" for e in node.elts]
+        if set(flags) <= {"0", "1"}:
+            found = _Flags(len(flags), flags.count("1"))
+    elif isinstance(node, ast.BinOp):
+        left, right = _pattern(node.left, layers), _pattern(node.right, layers)
+        if isinstance(node.op, ast.Mult) and isinstance(left, int):
+            left, right = right, left
+        if isinstance(node.op, ast.Add) and isinstance(left, _Flags) and isinstance(right, _Flags):
+            found = _Flags(left.length + right.length, left.ones + right.ones)
+        elif isinstance(node.op, ast.Mult) and isinstance(left, _Flags) and isinstance(right, int):
+            found = _Flags(left.length * max(right, 0), left.ones * max(right, 0))
+    if found is None or (isinstance(found, _Flags) and found.length > layers):
+        raise ValueError("no pattern of layers")
+    return found
 
 
 DERIVATIONS = (
@@ -177,8 +220,59 @@ PRODUCTS = (
 )
 
 
+@dataclass(frozen=True)
+class Limit:
+    """Two sizes of which ``broken`` says that no model has them together. It is not asked where ``unless`` is known."""
+
+    first: str
+    second: str
+    text: str
+    broken: Callable[[int, int], bool]
+    unless: tuple[str, ...] = ()
+
+
+def _does_not_divide(whole: int, part: int) -> bool:
+    return part > 0 and whole % part != 0
+
+
+MORE, NO_MULTIPLE = msg("{first} is more than {second}"), msg("{first} is not a multiple of {second}")
+_LATENT = "multi_latent_attention"
+LIMITS = (
+    Limit("num_moe_layers", "num_layers", MORE, operator.gt),
+    Limit("moe_router_topk", "num_experts", MORE, operator.gt),
+    Limit("num_query_groups", "num_attention_heads", MORE, operator.gt, unless=(_LATENT,)),
+    Limit(
+        "num_attention_heads",
+        "num_query_groups",
+        NO_MULTIPLE,
+        lambda heads, groups: groups < heads and _does_not_divide(heads, groups),
+        unless=(_LATENT,),
+    ),
+    Limit("hidden_size", "num_attention_heads", NO_MULTIPLE, _does_not_divide, unless=("kv_channels", _LATENT)),
+)
+
+
 def broken_identities(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[str]:
-    """Report products that do not come out; refuse where the user's own values break them."""
+    """Report products that do not come out and impossible sizes; refuse where they are all the user's own."""
+    yield from _broken_products(facts, given)
+    yield from _broken_limits(facts, given)
+
+
+def _broken_limits(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[str]:
+    for limit in LIMITS:
+        names = (limit.first, limit.second)
+        if any(n not in facts for n in names) or any(n in facts and facts[n].value for n in limit.unless):
+            continue
+        if not limit.broken(facts[limit.first].value, facts[limit.second].value):
+            continue
+        first, second = (f"{n} {facts[n].value} ({facts[n].origin})" for n in names)
+        text = tr(limit.text, first=first, second=second)
+        if all(n in given for n in names):
+            raise UsageError(text, remedy=tr("no model has such a shape: give other values"))
+        yield text
+
+
+def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[str]:
     for whole, names in PRODUCTS:
         parts = [n for n in names if n in facts]
         if whole not in facts or not parts or (whole == "global_batch_size" and "rampup_batch_size" in facts):

@@ -71,8 +71,12 @@ def _key(row: Row) -> str:
 
 
 def first_printed(printings: list[Printing]) -> dict[str, Row]:
-    """Every setting as it was in force first."""
+    """Every setting as it was in force first. A kind of block that a file printed before is not filled up later."""
     rows: dict[str, Row] = {}
+    kinds: dict[str, set[str]] = {}
     for printing in printings:
-        rows = {**printing.rows, **rows}
+        before = kinds.setdefault(printing.source, set())
+        fresh = {key: row for key, row in printing.rows.items() if row["kind"] not in before}
+        before.update(row["kind"] for row in fresh.values())
+        rows = {**fresh, **rows}
     return rows

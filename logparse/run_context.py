@@ -75,7 +75,9 @@ def build_context(
     Raises UsageError where quantities given by the user contradict each other.
     """
     log = _facts_of_log(first_printed(list_printings(settings, places)), fmt, several)
-    notes = [] if len(places) else _changed(settings)
+    # Where no step line follows in the same file, nothing tells which of two values holds for which steps.
+    aside = settings.filter(~pl.col("source").is_in(places["source"].unique().implode()))
+    notes = _changed(aside, fmt, several)
     facts: dict[str, Fact] = {}
     for layer in (*given, log):
         notes += _overridden(facts, layer)
@@ -91,20 +93,30 @@ def build_changes(
 ) -> list[Change]:
     """The contexts of later starts whose printed settings differ from those in force before; the user's stay."""
     given = {name: base.facts[name] for name in base.given}
+    printings = list_printings(settings, places)
+    told = {(name, fact.value) for name, fact in _facts_of_log(first_printed(printings), fmt, several).items()}
     changes: list[Change] = []
     before: dict[str, RunContext] = {}
-    for printing in list_printings(settings, places):
-        if printing.line_number is None:
-            continue
+    for printing in (p for p in printings if p.line_number is not None):
         was = before.get(printing.source, base)
-        log = _facts_of_log(_steady(printing.rows), fmt, several)
-        facts = {n: f for n, f in was.facts.items() if not is_derived(f)} | log | given
+        rows = _steady(printing.rows)
+        log = _facts_of_log(rows, fmt, several)
+        facts = _without(was.facts, fmt, rows) | log | given
+        fresh = {name: fact for name, fact in log.items() if (name, fact.value) not in told}
+        told |= {(name, fact.value) for name, fact in fresh.items()}
         now = _context(derive(facts), [], base.given)
-        now = RunContext(now.facts, tuple(_differences(was, now)), base.given)
-        if now.notes:
-            changes.append(Change(printing.source, printing.line_number, now))
-            before[printing.source] = now
+        notes = (*_differences(was, now), *_overridden(given, fresh))
+        if notes:
+            before[printing.source] = _context(now.facts, notes, base.given)
+            changes.append(Change(printing.source, printing.line_number or 0, before[printing.source]))
     return changes
+
+
+def _without(facts: Mapping[str, Fact], fmt: LogFormat, rows: Mapping[str, Row]) -> dict[str, Fact]:
+    """``facts`` but the derived ones and those of which ``rows`` tell anew, be it that they are not set."""
+    told = {name.quantity for name in fmt.names if name.setting in rows}
+    told |= {choice.quantity for choice in fmt.choices if next(iter(choice.when)) in rows}
+    return {name: fact for name, fact in facts.items() if not is_derived(fact) and name not in told}
 
 
 def _context(facts: Mapping[str, Fact], notes: Sequence[str], given: frozenset[str]) -> RunContext:
@@ -117,9 +129,10 @@ def _steady(rows: Mapping[str, Row]) -> dict[str, Row]:
 
 
 def _differences(was: RunContext, now: RunContext) -> Iterator[str]:
-    for name, fact in now.facts.items():
-        old = was.facts.get(name)
-        if old and old.value != fact.value:
+    nothing = Fact(None, tr("not set"))
+    for name in QUANTITY:
+        old, fact = was.facts.get(name, nothing), now.facts.get(name, nothing)
+        if old.value != fact.value and not (is_derived(old) or is_derived(fact)):
             yield tr(
                 "{name} is {before} ({origin_before}), then {after} ({origin_after}): each start has its own",
                 name=name,
@@ -173,21 +186,22 @@ def _facts_of_log(printed: Mapping[str, Row], fmt: LogFormat, several: bool) -> 
     return facts
 
 
-def _changed(settings: pl.DataFrame) -> list[str]:
-    """A note for each quantity of which one file has several values and no step line tells which counts."""
+def _changed(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> list[str]:
+    """A note for each setting of the format that has several values, and no step line tells which one counts."""
+    meant = {name.setting for name in fmt.names} | {setting for choice in fmt.choices for setting in choice.when}
     notes: dict[str, str] = {}
-    first: dict[tuple[str, str], Row] = {}
+    first: dict[str, Row] = {}
     for row in settings.iter_rows(named=True):
-        old = first.setdefault((row["kind"], row["name"]), row)
-        if row["value"] != old["value"] and row["name"] in QUANTITY and row["kind"] != "microbatches":
+        key = f"{row['kind']}:{row['name']}"
+        old = first.setdefault(key, row)
+        if row["value"] != old["value"] and key in meant and row["kind"] != "microbatches":
             text = tr(
-                "{name} is {first} on line {first_line} and {other} on line {other_line}; "
-                "the first is used for the whole run",
+                "{name} is {first} ({origin}) and {other} ({place}); the first is used for the whole run",
                 name=row["name"],
                 first=old["value"],
-                first_line=old["line_number"],
+                origin=_where(old, several),
                 other=row["value"],
-                other_line=row["line_number"],
+                place=_where(row, several),
             )
             notes.setdefault(row["name"], text)
     return list(notes.values())

@@ -3,6 +3,9 @@
 Comes in: lines. Goes out: a frame of name, value, kind, source, line number. What a setting means is not decided here.
 Settings are read only inside a block of the format or a sentence of it, because libraries print names like
 ``world_size`` of their own.
+
+So that a line of any length costs little, settings are read from its first 8 KiB, and a value that does not end there
+is cut at its last space; blocks are nested 50 deep at most.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from logparse.formats._base import Block, LogFormat, Sentence
 from logparse.schema import SETTING_COLUMNS
 
 SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
+# Characters of a line in which settings are looked for, and how deep a nested block may go.
+LONGEST, DEEPEST = 8192, 50
 # ``opened`` is the line number on which the block of a line begins.
 INSIDE = {"opened": pl.Int64(), "line_number": pl.Int64(), "text": pl.String()}
 
@@ -64,6 +69,11 @@ def _inside(frame: pl.DataFrame, block: Block, running: int | None) -> tuple[pl.
     return inside.filter("complete").select(INSIDE.keys()), inside["opened"][-1] if still_open else None
 
 
+def _beginning(text: str) -> str:
+    """As much of a line as is read; what is cut off begins at a space, so that no number loses digits."""
+    return text if len(text) <= LONGEST else text[: LONGEST + 1].rpartition(" ")[0]
+
+
 def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) -> Iterator[Setting]:
     """The settings on ``lines`` (source, opened, line number, text), names joined by dots where the block is nested."""
     path: list[tuple[int, str]] = []
@@ -71,12 +81,12 @@ def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) 
     for source, opened, number, text in lines:
         if number == opened:
             path = []
-        for found in entry.finditer(text):
+        for found in entry.finditer(_beginning(text)):
             name, value = found.group(1), found.group(2).replace("\r", " ").strip().rstrip(",").strip()
             if block.nested:
                 column = found.start(1)
                 path = [part for part in path if part[0] < column]
-                if value.startswith("{"):
+                if value.startswith("{") and len(path) < DEEPEST:
                     path.append((column, name))
                 name, value = ".".join((*(part for _, part in path), name)), value.rstrip("}")
             if value and not value.startswith("{"):
@@ -90,7 +100,7 @@ def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[Sentence, ...]) 
     for sentence in sentences:
         search = regex.compile(sentence.pattern).search
         rows = marked[sentence.marker].iter_rows()
-        found = [(source, number, match) for source, number, text in rows if (match := search(text))]
+        found = [(source, number, match) for source, number, text in rows if (match := search(_beginning(text)))]
         for source, number, match in found[-1:] if sentence.last else found:
             for name, value in match.groupdict().items():
                 yield Setting(name, value, sentence.kind, source, number)

@@ -5,7 +5,6 @@ Comes in: lines of the log. Goes out: name, value and place of each version. The
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePath
@@ -189,21 +188,3 @@ def _first(lines: pl.DataFrame, spelling: Spelling) -> Version | None:
 def version_names() -> tuple[str, ...]:
     """The names of versions that a log may print."""
     return tuple(dict.fromkeys(spelling.name for spelling in SPELLINGS))
-
-
-def versions_in_files(arguments: Iterable[str]) -> dict[str, Version]:
-    """The versions printed in the files that ``arguments`` name, read for this alone.
-
-    Raises InputError as ``read_lines`` does.
-    """
-    from logparse.sources import find_sources, read_lines
-
-    kept = [_NO_LINES]
-    for source in find_sources([argument for argument in arguments if argument != "-"]):
-        for frame in read_lines(source):
-            hit = frame.filter(pl.col("text").str.contains_any(list(MARKERS)))
-            kept.append(hit.select("line_number", "text", source=pl.lit(source.name)))
-    return versions_of(pl.concat(kept))
-
-
-_NO_LINES = pl.DataFrame(schema={"line_number": pl.Int64, "text": pl.String, "source": pl.String})

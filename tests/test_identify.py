@@ -383,3 +383,19 @@ def test_command_takes_what_the_log_lacks_from_flags_model_and_file(command, tmp
     given = ("--world-size", "8", "--seq-length", "4096", "--model", "llama2-7b", "--config", str(config))
     document = json.loads(command(str(log), "--json", *given).output)
     assert document["matches"] == ["M8", "N", "6N+6lhs"], document["sentence"]
+
+
+def test_latent_attention_with_a_size_missing_is_no_crash():
+    found = identify(printed("A3", LLAMA2_7B), replace(LLAMA2_7B, multi_latent_attention=True, kv_lora_rank=512))
+    assert "A3" in found.matches
+    latent = next(row for row in found.rows if row.id == "M8")
+    assert (latent.tflops_per_second_per_device, set(latent.missing)) == (
+        None,
+        {"qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim"},
+    )
+
+
+def test_a_number_that_cannot_be_counted_is_left_out(monkeypatch):
+    monkeypatch.setitem(PRINTED_FORMULAS, "A3", replace(PRINTED_FORMULAS["A3"], flops=lambda shape, s: None))
+    row = next(row for row in identify(printed("A4", LLAMA2_7B), LLAMA2_7B).rows if row.id == "A3")
+    assert (row.tflops_per_second_per_device, row.matches) == (None, False)

@@ -148,3 +148,57 @@ def test_what_is_printed_after_the_last_step_line_is_for_none():
     printed = settings(("a", "1", "arguments", "x", 1), ("a", "2", "arguments", "x", 9))
     (only,) = list_printings(printed, places(("x", 5)))
     assert only.rows["arguments:a"]["value"] == "1"
+
+
+def notes_of(run) -> str:
+    return "\n".join(note["text"] for note in run["notes"])
+
+
+MOE = {"num_experts": 8, "moe_router_topk": 2}
+
+
+@pytest.mark.parametrize(("before", "after"), [({}, MOE), (MOE, {"num_experts": None, "moe_router_topk": None})])
+def test_experts_that_a_restart_brings_or_takes_away(tmp_path, before, after):
+    text = start(1, 20, **before) + start(21, 40, **after)
+    run, steps = analyzed(tmp_path, text, "--formula", "megatron", *PEAK)
+    (tmp_path / "alone").mkdir()
+    _, alone = analyzed(tmp_path / "alone", start(1, 20, **after), "--formula", "megatron", *PEAK)
+    assert by_start(steps, "mfu")[1] == pytest.approx(alone["mfu"].last())
+    assert by_start(steps, "mfu")[0] != pytest.approx(alone["mfu"].last())
+    assert "not set" in notes_of(run)
+
+
+def test_a_flag_against_a_later_start_is_told_once(tmp_path):
+    other = {"world_size": 4, "data_parallel_size": 2}
+    text = start(1, 20) + start(21, 40, **other) + start(41, 60, **other)
+    run, _ = analyzed(tmp_path, text, "--world-size", "8")
+    assert notes_of(run).count("world_size 8 (--world-size) is used; log line ") == 1
+
+
+def test_settings_of_files_without_steps_that_differ_are_told(tmp_path):
+    (tmp_path / "r0.log").write_text(arguments_dump(SETTINGS) + "\n")
+    (tmp_path / "s0.log").write_text(arguments_dump(SETTINGS | {"world_size": 16, "data_parallel_size": 8}) + "\n")
+    (tmp_path / "r7.log").write_text("".join(megatron_line(step, 10_000.0) + "\n" for step in range(1, 21)))
+    done = run_logparse("analyze", "r0.log", "s0.log", "r7.log", "--json", cwd=tmp_path)
+    said = notes_of(json.loads(done.stdout)["runs"][0])
+    assert "world_size is 8 (log line 21 of r0.log) and 16 (log line 21 of s0.log); the first is used" in said
+
+
+def test_what_follows_from_changed_settings_is_not_told_again(tmp_path):
+    run, _ = analyzed(tmp_path, start(1, 20) + start(21, 40, data_parallel_size=2, world_size=4))
+    assert "num_microbatches" not in notes_of(run)
+
+
+def test_a_second_file_that_begins_again_may_be_another_run(tmp_path):
+    for day in (1, 2):
+        lines = [megatron_line(step, 10_000.0, f"2026-03-0{day} 08:0{step // 6}:{step % 6}0") for step in range(1, 21)]
+        (tmp_path / f"{day}.log").write_text("\n".join([arguments_dump(SETTINGS | {"seed": day}), *lines, ""]))
+    done = run_logparse("analyze", "1.log", "2.log", "--json", cwd=tmp_path)
+    said = notes_of(json.loads(done.stdout)["runs"][0])
+    assert "2.log begins the training again, at step 1: if it is another run, pass --each" in said
+
+
+def test_without_time_stamps_there_is_no_all_in_and_it_is_said(tmp_path):
+    run, _ = analyzed(tmp_path, start(1, 20))
+    assert run["rates"]["all-in"]["step_time_ms"] is None
+    assert "all-in not computed: fewer than two step lines carry a time stamp" in notes_of(run)

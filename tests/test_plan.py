@@ -90,7 +90,7 @@ def test_time_left_by_the_clock(tmp_path):
     assert finished_at(analysis.steps, 2800.0) == datetime(2026, 3, 1, 8, 58, 20)
     (row,) = found(plan_against(analysis, context, records), "time_left")
     assert row.measured == pytest.approx(400 * 7.0)
-    assert "400 steps, 5.243e+07 tokens are left" in row.sentence  # 400 x 32 x 4096
+    assert "400 steps, 52,428,800 tokens are left" in row.sentence  # 400 x 32 x 4096
     assert "until 2026-03-01 08:58 by the log's clock" in row.sentence
     # 24 x 4 passes of the formula over 8 devices of 400 TFLOP/s at half their peak
     work = analysis.computation.flops_per_sample(4096, "full") * 32 * 400

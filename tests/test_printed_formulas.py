@@ -1,6 +1,6 @@
 """The printed formulas against published and printed numbers, and against each other where a shape makes them one."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -279,3 +279,35 @@ def test_document_lists_every_formula():
     text = DOCUMENT.read_text(encoding="utf-8")
     for formula in PRINTED_FORMULAS.values():
         assert f"| {formula.id} | {formula.printed_by} | `{formula.text}` |" in text
+
+
+LATENT = replace(
+    MIXTRAL,
+    num_moe_layers=31,
+    multi_latent_attention=True,
+    kv_lora_rank=512,
+    qk_head_dim=128,
+    qk_pos_emb_head_dim=64,
+    v_head_dim=128,
+    mtp_num_layers=1,
+)
+
+
+@pytest.mark.parametrize("name", PRINTED_FORMULAS)
+@pytest.mark.parametrize("size", [f.name for f in fields(ModelShape)])
+def test_a_size_that_is_missing_gives_no_number_and_no_crash(name, size):
+    formula = PRINTED_FORMULAS[name]
+    for shape in (GPT_22B, LLAMA2_70B, MIXTRAL, LATENT):
+        flops = formula.flops_per_token(replace(shape, **{size: None}), 4096, 0.5)
+        assert flops is None or flops > 0
+
+
+def test_early_bigscience_knew_no_latent_attention():
+    bare = replace(LLAMA2_7B, multi_latent_attention=True, kv_lora_rank=512)
+    assert PRINTED_FORMULAS["B3"].flops_per_token(bare, 4096) == gflops("B3", LLAMA2_7B) * 1e9
+
+
+def test_parameters_that_cannot_be_counted_give_none():
+    bare = replace(LLAMA2_7B, multi_latent_attention=True)
+    assert PRINTED_FORMULAS["6N-in"].flops(bare, 4096) is None
+    assert PRINTED_FORMULAS["torchtitan"].flops(bare, 4096) is None

@@ -215,3 +215,25 @@ def test_files_at_another_pace_are_told():
     (text,) = said(result, "at another pace")
     assert text.startswith("b.log ")
     assert "--each" in text
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"multi_latent_attention": True}, "ignores multi-latent attention"),
+        ({"mtp_num_layers": 1}, "ignores multi-token prediction"),
+    ],
+)
+def test_what_the_ascendspeed_formula_ignores_is_told(facts, words):
+    assert len(said(run(GOLDEN | facts), words, "pass --formula megatron")) == 1
+    assert said(run(GOLDEN | facts, formula="megatron"), words) == []
+    assert said(run(GOLDEN | dict.fromkeys(facts, 0)), words) == []
+
+
+def test_a_growing_batch_that_no_line_prints_is_told():
+    ramp = {"rampup_batch_size": "['16', '8', '9']"}
+    words = "the batch grows (rampup_batch_size ['16', '8', '9']) and the lines do not print it"
+    assert len(said(run(GOLDEN | ramp), words)) == 1
+    assert said(run(GOLDEN), "the batch grows") == []
+    assert said(run(GOLDEN | ramp, consumed_samples=[256, 512, 768, 1024]), "the batch grows") == []
+    assert said(run(GOLDEN | ramp, global_batch_size=[16, 24, 32, 40]), "the batch grows") == []

@@ -102,7 +102,7 @@ def test_changed_setting_of_a_second_start_is_told():
     known = build_context(twice, MEGATRON)
     assert known.facts["global_batch_size"] == Fact(32, "log line 101")
     assert known.notes == (
-        "global_batch_size is 32 on line 101 and 64 on line 102; the first is used for the whole run",
+        "global_batch_size is 32 (log line 101) and 64 (log line 102); the first is used for the whole run",
     )
 
 
@@ -208,7 +208,18 @@ def test_log_line_beats_derivation():
         ("[0]*2+[1]*4", 4),
         ("([0]*1)+([1]*5)", 5),
         ("([0, 1]*3)", 3),
+        ("([0]*1+[1]*2)*2", 4),
+        ("2*[0, 1, 1]", 4),
         ("[0, 1, 1]", None),
+        ("[0, 2, 1, 1, 1, 1]", None),
+        ("[1]+1", None),
+        ("-1", None),
+        # Neither expanded nor a crash, whatever it would come to.
+        ("([1]*99999999999999999999)", None),
+        ("([1]*9999999999)", None),
+        ("9" * 5000, None),
+        ("(" * 4000, None),
+        ("+".join(["1"] * 2000), None),
         ("often", None),
     ],
 )
@@ -427,3 +438,61 @@ def test_world_size_that_the_given_layout_does_not_divide_is_refused():
 )
 def test_quotient_that_is_not_whole_is_told(settings):
     assert len(context(settings).notes) == 1
+
+
+# Shapes that no model has.
+
+IMPOSSIBLE = {
+    "more layers with experts than layers": (
+        {"num_experts": 8, "num_layers": 4, "num_moe_layers": 5},
+        "num_moe_layers 5 (--flag) is more than num_layers 4 (--flag)",
+    ),
+    "more chosen experts than there are": (
+        {"num_experts": 8, "moe_router_topk": 9},
+        "moe_router_topk 9 (--flag) is more than num_experts 8 (--flag)",
+    ),
+    "more groups than heads": (
+        {"num_attention_heads": 8, "num_query_groups": 16},
+        "num_query_groups 16 (--flag) is more than num_attention_heads 8 (--flag)",
+    ),
+    "uneven groups": (
+        {"num_attention_heads": 8, "num_query_groups": 3},
+        "num_attention_heads 8 (--flag) is not a multiple of num_query_groups 3 (--flag)",
+    ),
+    "uneven heads": (
+        {"hidden_size": 100, "num_attention_heads": 8},
+        "hidden_size 100 (--flag) is not a multiple of num_attention_heads 8 (--flag)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_impossible_shape_is_told_and_refused_where_it_is_all_the_users(case):
+    sizes, text = IMPOSSIBLE[case]
+    with pytest.raises(UsageError) as refused:
+        context({}, sizes)
+    assert refused.value.args[0] == text
+    first = text.partition(" ")[0]
+    printed = {n: v for n, v in sizes.items() if n != first} | {"group_query_attention": True}
+    (note,) = context(arguments(**printed), {first: sizes[first]}).notes
+    assert note.startswith(text.partition(" (--flag) is")[0])
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"num_experts": 8, "moe_router_topk": 8, "num_layers": 4, "moe_layer_freq": 1},
+        {"num_attention_heads": 8, "group_query_attention": True, "num_query_groups": 8},
+        {"hidden_size": 100, "num_attention_heads": 8, "kv_channels": 16},
+        {"hidden_size": 100, "num_attention_heads": 8, "multi_latent_attention": True},
+        {"hidden_size": 0, "num_attention_heads": 0, "group_query_attention": True, "num_query_groups": 0},
+    ],
+    ids=["experts", "groups", "head width", "latent attention", "zeros"],
+)
+def test_possible_shape_is_not_told(sizes):
+    assert context(arguments(**sizes)).notes == ()
+
+
+def test_layers_without_bound_are_counted_at_once():
+    known = context(arguments(num_experts=8, num_layers=10**15, moe_layer_freq=2, first_k_dense_replace=3))
+    assert known.get("num_moe_layers") == (10**15 - 4) // 2

@@ -1,5 +1,6 @@
 """Settings as frameworks print them: argument dumps in every layout, sentences, nested configs."""
 
+import time
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +12,7 @@ from logparse.dialects import interpret
 from logparse.formats import find_format
 from logparse.formats._base import LogFormat
 from logparse.run_context import build_context
-from logparse.settings import read_blocks, settings_frame
+from logparse.settings import LONGEST, read_blocks, settings_frame
 from logparse.sources import Source, read_lines
 
 MEGATRON = find_format("megatron")
@@ -542,3 +543,38 @@ def test_a_command_line_alone_tells_the_shape_and_not_the_age(tmp_path):
     known = build_context(log.settings, log.format)
     assert (known.get("tensor_model_parallel_size"), known.get("gated_linear_unit")) == (2, True)
     assert interpret(log).framework.name == "Megatron-LM family"
+
+
+# Lines made to cost much: each of these took ten seconds and more.
+
+HOSTILE = {
+    "dots": arguments_dump({"junk": "." * 60_000, "a": 1}),
+    "many lines of dots": arguments_dump({"junk" + "x" * n: "." * 8_000 for n in range(100)} | {"a": 1}),
+    "nested": "json = {\n" + '    "a": {' * 60_000 + "\n" + arguments_dump({"a": 1}),
+    "launchers": "torchrun --num-layers 3 --train-iters " + " torchrun" * 60_000 + "\n" + arguments_dump({"a": 1}),
+    "short launchers": ("torchrun --num-layers 3 --train-iters " + " torchrun" * 800 + "\n") * 40
+    + arguments_dump({"a": 1}),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_line_of_any_length_costs_little(read, kind):
+    before = time.process_time()
+    settings = read(HOSTILE[kind])
+    assert time.process_time() - before < 3
+    assert settings["arguments:a"] == "1"
+
+
+def test_a_long_line_is_cut_at_a_space_and_no_value_loses_digits(read):
+    long = "torchrun --num-layers 32 --train-iters 5 " + "--data-path " + "x" * LONGEST
+    assert read(long + " --seq-length 4096\n") == launched(num_layers=32)
+    start = "torchrun --train-iters 5 --num-layers "
+    filler = "torchrun --train-iters 5 ".ljust(LONGEST - 15, "x") + " --num-layers "
+    assert len(filler) == LONGEST - 1
+    assert read(filler + "32\n") == {}
+    assert read(start + "32\n") == launched(num_layers=32)
+
+
+def test_a_block_is_nested_fifty_deep_at_most(read):
+    text = "json = {\n" + "".join(f'{" " * n}"a": {{\n' for n in range(1, 80)) + " " * 80 + '"b": 1\n}\n'
+    assert list(read(text)) == ["deepspeed:" + "a." * 50 + "b"]

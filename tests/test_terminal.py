@@ -1,6 +1,10 @@
 """What people see: one screen, never a number cut, the same in Markdown, one line with --quiet."""
 
+import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from helpers import ROOT, megatron_line, run_logparse
@@ -110,3 +114,61 @@ def test_a_run_of_one_step_has_no_trace(tmp_path):
     (tmp_path / "run.log").write_text(megatron_line(1) + "\n")
     shown = run_logparse("analyze", "run.log", cwd=tmp_path).stdout
     assert "time of each step" not in shown
+
+
+def test_quiet_says_why_there_is_no_answer(tmp_path):
+    (tmp_path / "run.log").write_text(megatron_line(1) + "\n")
+    (line,) = run_logparse("analyze", "run.log", "-q", cwd=tmp_path).stdout.splitlines()
+    assert "time per iteration, ms -" in line
+    assert "no row counts" in line
+
+
+def test_one_bad_log_does_not_cost_the_others(tmp_path):
+    (tmp_path / "bad.log").write_text("hello\n")
+    done = run_logparse("analyze", "--each", LOG, "bad.log", "--quiet", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stdout.startswith("run: time per iteration, ms 5,008.6")
+    assert "where: bad.log" in done.stderr
+
+
+def test_a_folder_without_a_name_is_refused(tmp_path):
+    (tmp_path / "steps.parquet").write_text("mine")
+    done = run_logparse("analyze", LOG, "-o", "", "--force", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the folder of -o has no name" in done.stderr
+    assert (tmp_path / "steps.parquet").read_text() == "mine"
+
+
+def test_json_is_the_same_on_every_machine(tmp_path):
+    plain, chinese = (
+        run_logparse("analyze", LOG, "--json", cwd=tmp_path, LANG=lang) for lang in ("C.UTF-8", "zh_CN.UTF-8")
+    )
+    assert plain.stdout == chinese.stdout
+    assert "日志" in run_logparse("analyze", LOG, "--json", "--lang", "zh", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(("stream", "code"), [(">&-", 0), ("2>&-", 0)])
+def test_closed_streams_are_no_crash(stream, code, tmp_path):
+    program = Path(sys.executable).with_name("logparse")
+    done = subprocess.run(
+        f"{program} analyze {LOG} {stream}", shell=True, cwd=tmp_path, capture_output=True, check=False
+    )
+    assert (done.returncode, b"Traceback" in done.stderr) == (code, False)
+
+
+def test_a_device_beats_the_peak_of_the_file_and_the_file_is_named(tmp_path):
+    (tmp_path / "c.toml").write_text("peak_tflops = 400\n")
+    by_flag, by_file = (
+        json.loads(run_logparse("analyze", LOG, "--config", "c.toml", "--json", *flags, cwd=tmp_path).stdout)
+        for flags in (["--hw", "910b3"], [])
+    )
+    assert by_flag["runs"][0]["device"]["peak_tflops_per_second"] == pytest.approx(294.91)
+    assert by_file["runs"][0]["device"]["source"] == "config file c.toml"
+
+
+def test_number_type_in_the_file(tmp_path):
+    (tmp_path / "c.toml").write_text('dtype = "fp16"\n')
+    done = run_logparse("analyze", LOG, "--config", "c.toml", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["runs"][0]["context"]["precision"]["value"] == "fp16"
+    (tmp_path / "c.toml").write_text('dtype = "fp16"\nprecision = "bf16"\n')
+    assert "are the same" in run_logparse("analyze", LOG, "--config", "c.toml", cwd=tmp_path).stderr

@@ -94,15 +94,15 @@ def _fits(formula: PrintedFormula, shape: ModelShape, logged: pl.DataFrame, roun
 
 
 def flops_per_token(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame) -> pl.Expr | None:
-    """FLOPs per token of each row; None where a size, or the printed attention share, is missing."""
+    """FLOPs per token of each row; None where a size, the printed attention share or the number itself is missing."""
     if missing_inputs(formula, shape, rows):
         return None
     lengths = rows["seq_length"].unique().to_list()
     flops = _by_length(lengths, [formula.flops(shape, s) for s in lengths])
-    if formula.measured_core is None:
+    if formula.measured_core is None or flops is None:
         return flops
     core = _by_length(lengths, [formula.measured_core(shape, s) for s in lengths])
-    return flops + core * pl.col(CORE_ATTENTION_RATIO)
+    return None if core is None else flops + core * pl.col(CORE_ATTENTION_RATIO)
 
 
 def missing_inputs(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame) -> tuple[str, ...]:
@@ -116,8 +116,12 @@ def _ratio_error(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame,
     if formula.measured_core is None:
         return pl.lit(0.0)
     lengths = rows["seq_length"].unique().to_list()
-    return rounding.ratio * _by_length(lengths, [formula.measured_core(shape, s) for s in lengths])
+    core = _by_length(lengths, [formula.measured_core(shape, s) for s in lengths])
+    return pl.lit(0.0) if core is None else rounding.ratio * core
 
 
-def _by_length(lengths: list[int], flops: list[float]) -> pl.Expr:
+def _by_length(lengths: list[int], flops: list[float | None]) -> pl.Expr | None:
+    """The number of each row's length; None where a number of any length is not known."""
+    if None in flops:
+        return None
     return pl.col("seq_length").replace_strict(lengths, flops, default=None, return_dtype=pl.Float64)

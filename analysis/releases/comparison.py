@@ -24,6 +24,7 @@ from analysis.releases.verdict import (
     worst_of,
 )
 from logparse.errors import UsageError
+from logparse.language import msg, tr
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,9 @@ def _refuse_overlap(baseline: Side, candidate: Side) -> None:
     both = baseline.runs.filter(pl.col("run_id").is_in(candidate.runs["run_id"].to_list()))
     if len(both):
         raise UsageError(
-            f"{len(both)} runs are on both sides, such as {both['name'][0]}",
-            where=f"{baseline.asked} and {candidate.asked}",
-            remedy="give two sides that have no run in common",
+            tr("{n} runs are on both sides, such as {name}", n=len(both), name=both["name"][0]),
+            where=tr("{first} and {second}", first=baseline.asked, second=candidate.asked),
+            remedy=tr("give two sides that have no run in common"),
         )
 
 
@@ -139,7 +140,9 @@ def _evidence(side: Side) -> tuple[Side, list[tuple[str, str]]]:
     runs, twice = drop_beginnings(side.runs)
     enough = runs.filter(pl.col("counted_rows") >= FEWEST_ROWS)
     short = runs.filter(pl.col("counted_rows") < FEWEST_ROWS)["name"].to_list()
-    left_out = [(name, "begins as a longer one") for name in twice] + [(name, "too few rows count") for name in short]
+    left_out = [(name, msg("begins as a longer one")) for name in twice] + [
+        (name, msg("too few rows count")) for name in short
+    ]
     return replace(side, runs=enough), left_out
 
 

@@ -19,6 +19,7 @@ import regex
 
 from analysis.releases.comparison import Comparison
 from analysis.releases.verdict import VERDICTS, Finding
+from logparse.language import tr
 
 # What XML 1.0 cannot hold, not even escaped.
 NOT_XML = regex.compile(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
@@ -116,9 +117,9 @@ def openmetrics(comparison: Comparison) -> str:
         for v in VERDICTS
     ]
     lines = [
-        *_family("logparse_median", "gauge", "Median over the runs of a side.", value),
-        *_family("logparse_change_ratio", "gauge", "Candidate over baseline, minus one.", change, "ratio"),
-        *_family("logparse_verdict", "stateset", "The verdict on each metric.", states),
+        *_family("logparse_median", "gauge", tr("Median over the runs of a side."), value),
+        *_family("logparse_change_ratio", "gauge", tr("Candidate over baseline, minus one."), change, "ratio"),
+        *_family("logparse_verdict", "stateset", tr("The verdict on each metric."), states),
         "# EOF",
     ]
     return "\n".join(lines) + "\n"

@@ -24,6 +24,7 @@ from analysis.releases.migrations import migrate
 from analysis.releases.records import HEAVY, RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs
 from analysis.releases.shelf import DEAD_SECONDS, SUFFIX, Shelf
 from logparse.errors import InputError, UsageError, unknown_name
+from logparse.language import msg, tr
 from logparse.schema import STEP_COLUMNS, conform
 
 # A name of a folder may have 255 bytes.
@@ -88,8 +89,8 @@ class History:
         """The steps of one run. Raises InputError where its file is gone."""
         found = [k for k in self._kept("steps") if k.run_id == run_id]
         if not found:
-            problem = f"the history has no steps of run {run_id}"
-            raise InputError(problem, remedy="remove the run and record its log again")
+            problem = tr("the history has no steps of run {id}", id=run_id)
+            raise InputError(problem, remedy=tr("remove the run and record its log again"))
         return conform(self.shelf.read([found[0].key]), STEP_COLUMNS)
 
     def find(self, prefix: str) -> str:
@@ -98,10 +99,11 @@ class History:
         found = sorted({i for i in ids if i.startswith(prefix)})
         if len(found) > 1:
             raise UsageError(
-                f"{len(found)} runs begin with {prefix}", remedy=f"give more of it: {', '.join(found[:4])}"
+                tr("{n} runs begin with {prefix}", n=len(found), prefix=prefix),
+                remedy=tr("give more of it: {names}", names=", ".join(found[:4])),
             )
         if not found:
-            raise unknown_name("run", prefix, ids, "`logparse history list` shows the runs")
+            raise unknown_name(msg("run"), prefix, ids, tr("`logparse history list` shows the runs"))
         return found[0]
 
     def remove(self, run_ids: Iterable[str]) -> int:
@@ -180,9 +182,11 @@ class History:
 def check_release(release: str) -> None:
     """Raise UsageError for a release that cannot name a folder."""
     if not release.strip():
-        raise UsageError("the release is empty", remedy='name what was changed: --release "CANN 8.0.RC2"')
+        remedy = tr('name what was changed: --release "CANN 8.0.RC2"')
+        raise UsageError(tr("the release is empty"), remedy=remedy)
     if len(_quoted(release)) > LONGEST_RELEASE:
-        raise UsageError("the name of the release is too long", remedy="give a shorter one, and the rest as --label")
+        remedy = tr("give a shorter one, and the rest as --label")
+        raise UsageError(tr("the name of the release is too long"), remedy=remedy)
 
 
 def _quoted(release: str) -> str:
@@ -206,7 +210,11 @@ def _no_runs(heavy: bool, release: bool = True) -> pl.DataFrame:
 
 def _recorded_elsewhere(kept: Kept, record: RunRecord) -> UsageError:
     return UsageError(
-        f"this run is recorded already, as a run of {kept.release!r}",
-        where=f"run {kept.run_id}",
-        remedy=f"if {record.release!r} is right, remove it first: logparse history remove {kept.run_id[:12]}",
+        tr("this run is recorded already, as a run of {release!r}", release=kept.release),
+        where=tr("run {id}", id=kept.run_id),
+        remedy=tr(
+            "if {release!r} is right, remove it first: logparse history remove {id}",
+            release=record.release,
+            id=kept.run_id[:12],
+        ),
     )

@@ -12,6 +12,7 @@ import polars as pl
 
 from analysis.releases.records import STORE_VERSION
 from logparse.errors import InputError
+from logparse.language import tr
 
 
 def _from_0(runs: pl.DataFrame) -> pl.DataFrame:
@@ -30,8 +31,12 @@ def migrate(runs: pl.DataFrame, version: int) -> pl.DataFrame:
     """Bring ``runs`` of ``version`` to the present one. Raises InputError for a version of the future."""
     if version > STORE_VERSION:
         raise InputError(
-            f"the history was written by a newer logparse (version {version} of the table, here {STORE_VERSION})",
-            remedy="upgrade logparse",
+            tr(
+                "the history was written by a newer logparse (version {version} of the table, here {known})",
+                version=version,
+                known=STORE_VERSION,
+            ),
+            remedy=tr("upgrade logparse"),
         )
     for number in range(version, STORE_VERSION):
         runs = STEPS[number](runs)

@@ -13,6 +13,7 @@ import polars as pl
 import regex
 
 from logparse.errors import UsageError, unknown_name
+from logparse.language import msg, tr
 
 PAIR = regex.compile(r"\s*(?P<key>[\w.-]+)\s*=\s*(?P<value>.*?)\s*(?:,(?=\s*[\w.-]+\s*=)|,?$)")
 PLAIN = (pl.String, pl.Int64, pl.Float64, pl.Boolean)
@@ -30,7 +31,8 @@ def parse_selector(text: str) -> dict[str, str]:
     while at < len(text) or not pairs:
         found = PAIR.match(text, at)
         if found is None or found.end() == at:
-            raise UsageError(f"{text!r} selects nothing", remedy="write key=value, as in release=CANN 8.0.RC2")
+            remedy = tr("write key=value, as in release=CANN 8.0.RC2")
+            raise UsageError(tr("{text!r} selects nothing", text=text), remedy=remedy)
         pairs[found["key"]] = found["value"]
         at = found.end()
     return pairs
@@ -61,7 +63,8 @@ def _holds(runs: pl.DataFrame, key: str, value: str) -> pl.Expr:
             return pl.col(column).list.eval(pair).list.any()
     if runs.is_empty():
         return pl.lit(False)
-    raise unknown_name("key", key, selectable(runs), "a key is a column, a version or a label: logparse history list")
+    remedy = tr("a key is a column, a version or a label: logparse history list")
+    raise unknown_name(msg("key"), key, selectable(runs), remedy)
 
 
 def _equals(dtype: pl.DataType, key: str, value: str) -> pl.Expr:
@@ -72,7 +75,8 @@ def _equals(dtype: pl.DataType, key: str, value: str) -> pl.Expr:
     try:
         return pl.col(key) == float(value)
     except ValueError as error:
-        raise UsageError(f"{key} is {value!r}", remedy=f"give a number, as in {key}=8") from error
+        problem = tr("{name} is {value!r}", name=key, value=value)
+        raise UsageError(problem, remedy=tr("give a number, as in {name}=8", name=key)) from error
 
 
 def _names(runs: pl.DataFrame, column: str) -> list[str]:

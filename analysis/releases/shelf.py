@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from logparse.errors import InputError, UsageError
+from logparse.errors import InputError, UsageError, reason_of
+from logparse.language import msg, tr
 
 UNFINISHED = "unfinished"
 # Files of one scan: polars holds them all open, and 20,000 at once take more memory than a machine has.
@@ -69,12 +70,13 @@ def open_shelf(place: str) -> Shelf:
     try:
         import obstore.store
     except ImportError as error:
-        problem = f"{place} is on an object store, for which obstore is needed"
-        raise UsageError(problem, remedy="pip install 'logparse[cloud]'") from error
+        problem = tr("{place} is on an object store, for which obstore is needed", place=place)
+        raise UsageError(problem, remedy=tr("pip install 'logparse[cloud]'")) from error
     try:
         return Bucket(obstore.store.from_url(place))
     except Exception as error:
-        raise UsageError(f"cannot use {place}: {error}", remedy="give a URL such as s3://bucket/runs") from error
+        problem = tr("cannot use {place}: {reason}", place=place, reason=error)
+        raise UsageError(problem, remedy=tr("give a URL such as s3://bucket/runs")) from error
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ class Folder:
             temporary.replace(path)
         except OSError as error:
             temporary.unlink(missing_ok=True)
-            problem = f"cannot write {path}: {error.strerror}"
-            raise InputError(problem, remedy="check the folder's permissions and space") from error
+            problem = tr("cannot write {path}: {reason}", path=path, reason=reason_of(error))
+            raise InputError(problem, remedy=tr("check the folder's permissions and space")) from error
 
     def remove(self, key: str) -> None:
         """The release's folder stays, empty: another process may be about to write into it."""
@@ -185,14 +187,14 @@ class Bucket:
         """Raises InputError where the store refuses."""
         import obstore
 
-        self._try(lambda: obstore.put(self.store, key, data), f"cannot write {key}")
+        self._try(lambda: obstore.put(self.store, key, data), msg("cannot write {path}: {reason}"), key)
 
     def remove(self, key: str) -> None:
         """Raises InputError where the store refuses."""
         import obstore
 
         try:
-            self._try(lambda: obstore.delete(self.store, key), f"cannot remove {key}")
+            self._try(lambda: obstore.delete(self.store, key), msg("cannot remove {path}: {reason}"), key)
         except FileNotFoundError:
             return
 
@@ -209,13 +211,14 @@ class Bucket:
     def _frame(self, key: str, schema: pl.Schema | None) -> pl.DataFrame:
         import obstore
 
-        data = self._try(lambda: obstore.get(self.store, key).bytes(), f"cannot read {key}")
+        data = self._try(lambda: obstore.get(self.store, key).bytes(), msg("cannot read {path}: {reason}"), key)
         return _scan(io.BytesIO(bytes(data)), schema).with_columns(key=pl.lit(key)).collect()
 
-    def _try(self, act: Callable[[], Any], problem: str) -> Any:
+    def _try(self, act: Callable[[], Any], problem: str, key: str) -> Any:
         try:
             return act()
         except FileNotFoundError:
             raise
         except Exception as error:
-            raise InputError(f"{problem}: {error}", remedy="check the URL and the credentials") from error
+            told = tr(problem, path=key, reason=error)
+            raise InputError(told, remedy=tr("check the URL and the credentials")) from error

@@ -18,6 +18,7 @@ import polars as pl
 from analysis.releases.comparable import FIELDS, Change, fill_dense, list_changes
 from analysis.releases.verdict import Metric
 from logparse.errors import UsageError
+from logparse.language import tr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,8 +106,10 @@ def _group(runs: pl.DataFrame, by: str) -> pl.Expr:
         values = pl.col(column).list.eval(named).list.first()
         if runs.select(values.is_not_null().any()).item():
             return values.fill_null("-")
-    remedy = f"use release, {', '.join(SPANS)}, a version or a label: `logparse history show RUN` has them"
-    raise UsageError(f"no run has a {by}", remedy=remedy)
+    remedy = tr(
+        "use release, {spans}, a version or a label: `logparse history show RUN` has them", spans=", ".join(SPANS)
+    )
+    raise UsageError(tr("no run has a {name}", name=by), remedy=remedy)
 
 
 def _groups(ordered: pl.DataFrame) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from logparse.errors import unknown_name
-from logparse.language import msg
+from logparse.language import msg, tr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,7 +71,7 @@ DEFAULT_METRIC = "steady_step_time_ms"
 def find_metric(name: str) -> Metric:
     """The metric of that name. Raises UsageError for one that is not known."""
     if name not in METRICS:
-        raise unknown_name("metric", name, METRICS, f"use one of {', '.join(METRICS)}")
+        raise unknown_name(msg("metric"), name, METRICS, tr("use one of {names}", names=", ".join(METRICS)))
     return METRICS[name]
 
 
@@ -106,6 +106,7 @@ class Finding:
     reason: str
 
 
+SMALL_BUT_THERE = "small but there"
 REASONS = {
     "no values": msg("a side has no run with this metric"),
     "declared, beyond": msg(
@@ -116,7 +117,7 @@ REASONS = {
     "proven": msg("worse by more than the threshold, and the runs of the two sides are apart"),
     "faster": msg("better by more than the threshold: does it still do the same work?"),
     "not proven": msg("worse by more than the threshold, but two sides that are alike can differ as much"),
-    "small but there": msg("worse for certain, below the threshold as far as can be told, perhaps above it"),
+    SMALL_BUT_THERE: msg("worse for certain, below the threshold as far as can be told, perhaps above it"),
     "too noisy": msg("not worse as far as can be told, but the runs vary too much to exclude the threshold"),
     "excluded": msg("a change by the threshold is excluded"),
 }
@@ -142,7 +143,7 @@ def _decide(effect: Effect, worse: Literal[1, -1], threshold: float) -> tuple[Ve
         return "suspicious", "faster"
     if worst <= threshold:
         return "no regression", "excluded"
-    return ("suspicious", "small but there") if effect.p_worse <= LEVEL else ("insufficient data", "too noisy")
+    return ("suspicious", SMALL_BUT_THERE) if effect.p_worse <= LEVEL else ("insufficient data", "too noisy")
 
 
 def _declared(harm: float, threshold: float) -> tuple[Verdict, str]:

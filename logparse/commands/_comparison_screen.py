@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from analysis.releases.comparable import Change, Field
 from analysis.releases.comparison import Comparison, Side
-from analysis.releases.verdict import FEWEST_RUNS, REASONS, Finding, Metric
+from analysis.releases.verdict import FEWEST_RUNS, REASONS, Finding, Metric, Verdict
 from logparse.commands._screen import Grid, Line, Part
 from logparse.language import msg, tr
 
@@ -15,6 +15,12 @@ MOST_CHANGES = 30
 # How many figures of a run's number tell it from another's.
 SCALES = {"ms": (1.0, 1), "tokens/s/p": (1.0, 1), "TFLOP/s/p": (1.0, 2), "ratio": (100.0, 2), "bytes": (2**-30, 2)}
 UNITS = {"ratio": "%", "bytes": "GiB"}
+VERDICTS: dict[Verdict, str] = {
+    "regression": msg("regression"),
+    "suspicious": msg("suspicious"),
+    "no regression": msg("no regression"),
+    "insufficient data": msg("insufficient data"),
+}
 KINDS = {"setting": msg("setting"), "version": msg("version")}
 
 
@@ -35,13 +41,13 @@ def compose_comparison(comparison: Comparison) -> list[Part]:
 def sentence(finding: Finding) -> str:
     """The verdict on one metric with its reason."""
     reason = tr(REASONS[finding.reason])
-    return f"{tr(finding.metric.title)}: {tr(finding.verdict)} ({reason})"
+    return f"{tr(finding.metric.title)}: {tr(VERDICTS[finding.verdict])} ({reason})"
 
 
 def _title(comparison: Comparison) -> str:
     if comparison.verdict is None:
         return tr("not comparable, so no verdict")
-    return tr("verdict: {verdict}", verdict=tr(comparison.verdict))
+    return tr("verdict: {verdict}", verdict=tr(VERDICTS[comparison.verdict]))
 
 
 def _sides(comparison: Comparison) -> tuple[tuple[str, Side], ...]:

@@ -117,7 +117,13 @@ def read_config(path: Path | None) -> tuple[dict[str, Fact], dict[str, Any]]:
         problem = tr("not a TOML file: {reason}", reason=error)
         raise InputError(problem, where=str(path), remedy=tr("write lines like: world_size = 8")) from error
     options = {key: _option(key, value, path) for key, value in table.items() if key in FILE_OPTIONS}
-    facts = {key: _file_fact(key, value, path) for key, value in table.items() if key not in FILE_OPTIONS}
+    if {"dtype", "precision"} <= set(table):
+        raise UsageError(tr("dtype and precision are the same"), where=str(path), remedy=tr("leave one out"))
+    facts = {
+        "precision" if key == "dtype" else key: _file_fact(key, value, path)
+        for key, value in table.items()
+        if key not in FILE_OPTIONS
+    }
     return facts, options
 
 

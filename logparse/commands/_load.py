@@ -30,13 +30,14 @@ class Given:
 
     layers: tuple[Mapping[str, Fact], ...]
     options: Mapping[str, Any]
+    file: Path | None = None
 
 
 def gather(given: Mapping[str, Any], model: str | None, config: Path | None) -> Given:
     """Put flags, model and config file in order. A model that the file names is weaker than the file's own values."""
     from_file, options = read_config(config)
     of_file = {} if model else facts_of_model(options.get("model"))
-    return Given((facts_of_flags(given), facts_of_model(model), from_file, of_file), options)
+    return Given((facts_of_flags(given), facts_of_model(model), from_file, of_file), options, config)
 
 
 def load(

@@ -9,6 +9,7 @@ import typer
 
 from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS
 from analysis.peak import BASES
+from logparse.errors import UsageError
 from logparse.language import LANGUAGES, tr, use_language
 
 MODEL = "Model and device"
@@ -83,9 +84,27 @@ Dialect = Annotated[
     str | None,
     typer.Option("--dialect", help="Take the log as printed by this framework and version.", rich_help_panel=MODEL),
 ]
+
+
+def folder_of(text: str) -> Path:
+    """The folder that -o names. Raises UsageError for an empty name, which Path would take for the current folder."""
+    if not text.strip():
+        raise UsageError(
+            tr("the folder of -o has no name"), remedy=tr("give a folder; is a variable of the shell unset?")
+        )
+    return Path(text)
+
+
 Out = Annotated[
     Path | None,
-    typer.Option("-o", "--out", help="Folder for report.html, Parquet tables and charts/.", rich_help_panel=OUTPUT),
+    typer.Option(
+        "-o",
+        "--out",
+        parser=folder_of,
+        metavar="DIR",
+        help="Folder for report.html, Parquet tables and charts/.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of a table.", rich_help_panel=OUTPUT)

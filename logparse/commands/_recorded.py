@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from analysis.flops import find_formula
 from analysis.releases.records import Decoded, RunRecord, Told, make_record
 from logparse.commands._load import Given, load
-from logparse.commands._results import Choices, RunResult, analyze_run
+from logparse.commands._results import Choices, RunResult, analyze_run, choose
 from logparse.errors import UsageError
-from logparse.versions import versions_in_files
+from logparse.language import tr
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,7 @@ class Reading:
 
     def choices(self) -> Choices:
         """What the flags say, then what the config file says."""
-        options = self.given.options
-        peak = options.get("peak_tflops") if self.peak_tflops is None else self.peak_tflops
-        formula = find_formula(self.formula or options.get("formula") or "ascendspeed")
-        return Choices(formula, self.hw or options.get("hw"), peak, self.peak_basis, self.warmup)
+        return choose(self.given, self.formula, self.hw, self.peak_tflops, self.peak_basis, self.warmup)
 
     def analyze(self, logs: Sequence[str], name: str | None = None) -> RunResult:
         """Read ``logs`` as one run and compute what it achieved."""
@@ -58,15 +54,15 @@ def record_logs(logs: Sequence[str], reading: Reading, marks: Marks, name: str |
         framework=result.framework.name,
         framework_version=result.framework.version,
         labels=marks.labels,
-        versions=_versions(result, logs, marks),
+        versions=_versions(result, marks),
     )
     decoded = Decoded(result.log.steps, result.log.settings, result.log.records["memory"])
     return make_record(result.analysis, result.context, decoded, told)
 
 
-def _versions(result: RunResult, logs: Sequence[str], marks: Marks) -> dict[str, tuple[str, str]]:
+def _versions(result: RunResult, marks: Marks) -> dict[str, tuple[str, str]]:
     several = len(result.log.sources) > 1
-    printed = {name: (v.value, v.origin(several)) for name, v in versions_in_files(logs).items()}
+    printed = {name: (v.value, v.origin(several)) for name, v in result.log.versions.items()}
     if result.framework.name and result.framework.version:
         printed.setdefault("framework", (f"{result.framework.name} {result.framework.version}", "how the log looks"))
     return printed | {name: (value, "--version-of") for name, value in marks.versions.items()}
@@ -78,8 +74,10 @@ def parse_pairs(texts: Sequence[str], flag: str) -> dict[str, str]:
     for text in texts:
         key, sign, value = (part.strip() for part in text.partition("="))
         if not key or not sign or not value:
-            raise UsageError(f"{flag} is {text!r}", remedy=f"write {flag} key=value")
+            problem = tr("{name} is {value!r}", name=flag, value=text)
+            raise UsageError(problem, remedy=tr("write {flag} key=value", flag=flag))
         if key in pairs:
-            raise UsageError(f"{flag} {key} is given twice", remedy="give one value for each key")
+            problem = tr("{flag} {key} is given twice", flag=flag, key=key)
+            raise UsageError(problem, remedy=tr("give one value for each key"))
         pairs[key] = value
     return pairs

@@ -9,6 +9,7 @@ import typer
 from analysis.releases.comparable import FIELDS
 from analysis.releases.verdict import DEFAULT_METRIC, METRICS
 from logparse.errors import UsageError, unknown_name
+from logparse.language import msg, tr
 
 STORE = "History"
 VERDICT = "Verdict"
@@ -58,7 +59,8 @@ def parse_threshold(text: str) -> float:
     except ValueError:
         value = -1.0
     if not text.endswith("%") or not 0 <= value < 1:
-        raise UsageError(f"--threshold is {text!r}", remedy="write a percentage, as in --threshold 3%")
+        problem = tr("{name} is {value!r}", name="--threshold", value=text)
+        raise UsageError(problem, remedy=tr("write a percentage, as in --threshold 3%"))
     return value
 
 
@@ -66,5 +68,6 @@ def check_allowed(fields: list[str] | None) -> list[str]:
     """``fields``, each of them one that must be equal. Raises UsageError for any other."""
     for name in fields or ():
         if name not in FIELDS:
-            raise unknown_name("field", name, FIELDS, f"--allow takes one of {', '.join(FIELDS)}")
+            remedy = tr("--allow takes one of {names}", names=", ".join(FIELDS))
+            raise unknown_name(msg("field"), name, FIELDS, remedy)
     return fields or []

@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 
 from analysis.baselines import Baseline, published
 from analysis.devices import DevicePeak
-from analysis.flops import Formula
+from analysis.flops import Formula, find_formula
 from analysis.identify import Identification, identify
 from analysis.metrics import Later, before_changes, plan_computation
 from analysis.peak import resolve_peak
 from analysis.run import Analysis, Note, analyze_steps
 from analysis.window import WindowOptions
-from logparse.commands._load import Loaded
+from logparse.commands._load import Given, Loaded
 from logparse.commands._yardsticks import Yardsticks, measure_against
 from logparse.decode import ParsedLog
 from logparse.dialects import Framework
+from logparse.language import tr
 from logparse.run_context import RunContext
 
 
@@ -28,12 +29,30 @@ class Choices:
     peak_tflops: float | None = None
     peak_basis: str | None = None
     warmup: int | None = None
+    peak_origin: str = "--peak-tflops"
     published: tuple[Baseline, ...] = field(default_factory=published)
     baseline: str | None = None
 
     def peak(self, context: RunContext) -> tuple[DevicePeak | None, tuple[str, ...]]:
         """The peak to divide by, and what must be said of it."""
-        return resolve_peak(self.hw, context.get("precision"), self.peak_tflops, self.peak_basis)
+        return resolve_peak(self.hw, context.get("precision"), self.peak_tflops, self.peak_basis, self.peak_origin)
+
+
+def choose(
+    beside: Given,
+    formula: str | None,
+    hw: str | None,
+    peak_tflops: float | None,
+    peak_basis: str | None,
+    warmup: int | None,
+) -> Choices:
+    """What the flags say, then what the config file says; a device named by a flag beats a peak of the file."""
+    options = beside.options
+    chosen = find_formula(formula or options.get("formula") or "ascendspeed")
+    if peak_tflops is None and hw is None and "peak_tflops" in options:
+        device, peak, basis = options.get("hw"), options["peak_tflops"], peak_basis
+        return Choices(chosen, device, peak, basis, warmup, tr("config file {path}", path=beside.file))
+    return Choices(chosen, hw or options.get("hw"), peak_tflops, peak_basis, warmup)
 
 
 @dataclass(frozen=True)
@@ -71,8 +90,15 @@ def analyze_run(run: Loaded, choices: Choices) -> RunResult:
     found = identify(before_changes(analysis.steps, later), context)
     changed = dict.fromkeys(note for change in run.changes for note in change.context.notes)
     warnings = (*log.notes, *context.notes, *changed, *said)
-    told = (*meaning.notes, *([found.sentence] if found.logged is not None else []))
+    told = (*_unclocked(analysis), *meaning.notes, *([found.sentence] if found.logged is not None else []))
     notes = (*analysis.notes, *(Note("warning", t) for t in warnings), *(Note("info", t) for t in told))
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     beside = measure_against(analysis, context, log.records, choices.published, choices.baseline)
     return RunResult(log, meaning.framework, context, analysis, found, tuple(ordered), beside)
+
+
+def _unclocked(analysis: Analysis) -> tuple[str, ...]:
+    """Say why there is no all-in rate."""
+    if len(analysis.steps.drop_nulls("timestamp")) > 1:
+        return ()
+    return (tr("all-in not computed: fewer than two step lines carry a time stamp"),)

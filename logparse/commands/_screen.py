@@ -110,6 +110,8 @@ def one_line(result: RunResult) -> str:
     analysis = result.analysis
     shown = ("elapsed_time_per_iteration_ms", "tokens_per_second_per_device", "tflops_per_second_per_device", "mfu")
     values = [f"{tr(LABELS[name][0])} {_number(analysis.value(name), *LABELS[name][1:])}" for name in shown]
+    if analysis.value(shown[0]) is None:
+        values += [note.text for note in result.notes if note.level == "warning"][:1]
     return tr("{name}: {values}", name=result.log.name, values=tr("; ").join(values))
 
 

@@ -14,6 +14,7 @@ from analysis.releases.shelf import open_shelf
 from logparse.commands._console import make_console
 from logparse.commands._recorded import Marks, Reading, record_logs
 from logparse.errors import NoStepLineError, UsageError
+from logparse.language import tr
 
 # Runs of a side whose settings, versions and losses are looked at: the newest tell enough.
 MOST_TOLD = 20
@@ -22,11 +23,11 @@ MOST_TOLD = 20
 def open_history(place: str | None, must_exist: bool = True) -> History:
     """The history at ``place``. Raises UsageError where none is given, or nothing is there though it must be."""
     if place is None:
-        raise UsageError("no history is given", remedy="name its folder: --history DIR")
+        raise UsageError(tr("no history is given"), remedy=tr("name its folder: --history DIR"))
     if must_exist and "://" not in place and not Path(place).is_dir():
         raise UsageError(
-            f"there is no history in {place}",
-            remedy="check the path; `logparse record LOG --history DIR --release NAME` begins one",
+            tr("there is no history in {place}", place=place),
+            remedy=tr("check the path; `logparse record LOG --history DIR --release NAME` begins one"),
         )
     return History(open_shelf(place))
 
@@ -39,14 +40,14 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, re
     if Path(asked).exists() or any(sign in asked for sign in "*?"):
         return _of_logs(asked, reading)
     if history is None or runs is None:
-        remedy = "check the path; runs that were recorded need --history DIR"
-        raise UsageError(f"{asked} is no file and no folder", remedy=remedy)
+        remedy = tr("check the path; runs that were recorded need --history DIR")
+        raise UsageError(tr("{asked} is no file and no folder", asked=asked), remedy=remedy)
     is_id = not is_selector(asked)
     found = runs.filter(pl.col("run_id") == history.find(asked)) if is_id else select_runs(runs, asked)
     if found.is_empty():
         kept = ", ".join(f"release={release}" for release in runs["release"].unique().sort().to_list()[:8])
-        remedy = f"there are {kept}" if kept else "the history is empty; record runs first"
-        raise UsageError(f"no run of the history is {asked}", remedy=remedy)
+        remedy = tr("there are {names}", names=kept) if kept else tr("the history is empty; record runs first")
+        raise UsageError(tr("no run of the history is {asked}", asked=asked), remedy=remedy)
     told = history.settings(found.tail(MOST_TOLD)["run_id"].to_list())
     return Side(asked, found, told, history.steps)
 
@@ -57,7 +58,8 @@ def _of_logs(asked: str, reading: Reading) -> Side:
     parts = sorted(p for p in path.iterdir() if not p.name.startswith(".")) if path.is_dir() else [path]
     records = {r.run_id: r for r in (_record(str(part), reading, len(parts) > 1) for part in parts) if r}
     if not records:
-        raise NoStepLineError(f"no log in the folder {asked}", remedy="name the folder that holds the logs")
+        problem = tr("no log in the folder {path}", path=asked)
+        raise NoStepLineError(problem, remedy=tr("name the folder that holds the logs"))
     frame = pl.concat(r.summary.with_columns(release=pl.lit(None, pl.String)) for r in records.values())
     return Side(asked, frame, frame, lambda run_id: records[run_id].steps)
 
@@ -69,5 +71,5 @@ def _record(log: str, reading: Reading, among_others: bool) -> RunRecord | None:
     except NoStepLineError:
         if not among_others:
             raise
-        make_console(stderr=True).print(f"{log} has no step line and is left out")
+        make_console(stderr=True).print(tr("{log} has no step line and is left out", log=log))
         return None

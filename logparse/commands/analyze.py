@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import typer
 
 from analysis.baselines import find_baseline, published, read_baselines
-from analysis.flops import find_formula
 from analysis.outputs import DEFAULT_FORMATS, check_chart_options, check_folder
 from logparse.commands import _options as options
 from logparse.commands._console import make_console
 from logparse.commands._document import document
 from logparse.commands._files import write_results
 from logparse.commands._given import with_quantity_flags
-from logparse.commands._load import Given, gather, load
+from logparse.commands._load import Loaded, gather, load
 from logparse.commands._markdown import markdown
 from logparse.commands._progress import reading_bar
-from logparse.commands._results import Choices, RunResult, analyze_run
+from logparse.commands._results import RunResult, analyze_run, choose
 from logparse.commands._screen import compose, one_line
 from logparse.commands._terminal import print_parts
-from logparse.decode import run_names
-from logparse.errors import UsageError
-from logparse.language import tr
+from logparse.decode import Watch, run_names
+from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError
+from logparse.language import tr, use_language
 
 
 @with_quantity_flags
@@ -63,27 +63,33 @@ def analyze(
 
     Exit code 0 done, 2 wrong usage or unreadable input, 3 no step line found.
     """
+    if as_json and lang is None:
+        # Scripts must find the same words on every machine.
+        use_language("en")
     if as_json + as_markdown + quiet > 1:
         raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
     beside = gather(given, model, config)
     rows = (() if baseline_file is None else read_baselines(baseline_file)) + published()
     if baseline is not None:
         find_baseline(rows, baseline)
-    choices = _choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
+    choices = choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
     choices = replace(choices, published=rows, baseline=baseline)
     formats = _formats(charts, chart_format, theme)
     if out is not None:
         check_folder(out, force)
-    runs = [[log] for log in logs] if each else [logs]
-    names = zip(runs, run_names(runs), strict=True)
-    with reading_bar(quiet) as watch:
-        loaded = [load(run, beside, log_format, strict, name, dialect, watch) for run, name in names]
+    loaded, failed = _load_all(
+        logs, each, quiet, lambda run, name, watch: load(run, beside, log_format, strict, name, dialect, watch)
+    )
     results = [analyze_run(run, choices) for run in loaded]
     if out is not None:
         write_results(results, out, formats, theme)
     _print(results, as_json, as_markdown, quiet, no_color)
     if out is not None and not (quiet or as_json):
         make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
+    for error in failed:
+        typer.echo(f"logparse: {error}", err=True)
+    if failed:
+        raise typer.Exit(failed[0].exit_code)
 
 
 def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[str] | None:
@@ -93,18 +99,22 @@ def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[
     return formats if charts else None
 
 
-def _choose(
-    beside: Given,
-    formula: str | None,
-    hw: str | None,
-    peak_tflops: float | None,
-    peak_basis: str | None,
-    warmup: int | None,
-) -> Choices:
-    """What the flags say, then what the config file says."""
-    chosen = find_formula(formula or beside.options.get("formula") or "ascendspeed")
-    peak = beside.options.get("peak_tflops") if peak_tflops is None else peak_tflops
-    return Choices(chosen, hw or beside.options.get("hw"), peak, peak_basis, warmup)
+def _load_all(
+    logs: list[str], each: bool, quiet: bool, read: Callable[[list[str], str, Watch | None], Loaded]
+) -> tuple[list[Loaded], list[LogparseError]]:
+    """Read every run; with ``each`` a log that cannot be read does not stop the others. Raises where none can."""
+    runs = [[log] for log in logs] if each else [logs]
+    loaded: list[Loaded] = []
+    failed: list[LogparseError] = []
+    with reading_bar(quiet) as watch:
+        for run, name in zip(runs, run_names(runs), strict=True):
+            try:
+                loaded.append(read(run, name, watch))
+            except (InputError, NoStepLineError) as error:
+                failed.append(error)
+    if not loaded:
+        raise failed[0]
+    return loaded, failed
 
 
 def _print(results: list[RunResult], as_json: bool, as_markdown: bool, quiet: bool, no_color: bool) -> None:

@@ -23,9 +23,16 @@ from logparse.commands._release_options import Allow, HistoryDir, Metrics, Thres
 from logparse.commands._sides import find_side, open_history
 from logparse.commands._terminal import print_parts
 from logparse.errors import UsageError
+from logparse.language import tr
 
-SIDE = "A log, a quoted glob (one run), a folder of logs (each entry is a run), or of a history: key=value, a run id."
-Baseline = Annotated[str, typer.Argument(metavar="A", help=f"The baseline. {SIDE}")]
+Baseline = Annotated[
+    str,
+    typer.Argument(
+        metavar="A",
+        help="The baseline. A log, a quoted glob (one run), a folder of logs (each entry is a run), or of a history: "
+        "key=value, a run id.",
+    ),
+]
 Candidate = Annotated[str, typer.Argument(metavar="B", help="What is compared with it, given in the same ways.")]
 
 
@@ -62,7 +69,7 @@ def compare(
     regression does not change the exit code here; `logparse gate` is for that.
     """
     if as_json and as_markdown:
-        raise UsageError("--json and --markdown exclude each other", remedy="give one of them")
+        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     reading = Reading(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed = check_allowed(allow)
@@ -88,13 +95,17 @@ def refuse_incomparable(result: Comparison) -> None:
     """Raise UsageError where fields differ that must be equal."""
     if result.refused:
         names = [field.name for field in result.refused]
+        flags = " ".join(f"--allow {name}" for name in names)
         raise UsageError(
-            f"the two sides differ in {', '.join(names)}, so a difference in speed says nothing of the release",
+            tr(
+                "the two sides differ in {names}, so a difference in speed says nothing of the release",
+                names=", ".join(names),
+            ),
             where="; ".join(_both(field) for field in result.refused[:4]),
-            remedy=f"compare runs of the same job, or accept it: {' '.join(f'--allow {name}' for name in names)}",
+            remedy=tr("compare runs of the same job, or accept it: {flags}", flags=flags),
         )
 
 
 def _both(field: Field) -> str:
     old, new = (", ".join(map(str, side)) for side in (field.baseline, field.candidate))
-    return f"{field.name} {old} and {new}"
+    return tr("{name} {old} and {new}", name=field.name, old=old, new=new)

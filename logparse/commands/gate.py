@@ -28,11 +28,18 @@ from logparse.commands._release_options import (
 )
 from logparse.commands._sides import find_side, open_history
 from logparse.commands.compare import refuse_incomparable, show
-from logparse.errors import InputError, InsufficientDataError, UsageError
+from logparse.errors import InputError, InsufficientDataError, UsageError, reason_of
+from logparse.language import tr
 
-SIDE = "key=value[,key=value ...] such as release=CANN 8.0.RC1, a run id, or a log or folder of logs."
 Baseline = Annotated[
-    str, typer.Option("--baseline", metavar="SEL", help=f"What was good: {SIDE}", rich_help_panel=VERDICT)
+    str,
+    typer.Option(
+        "--baseline",
+        metavar="SEL",
+        help="What was good: key=value[,key=value ...] such as release=CANN 8.0.RC1, a run id, or a log or folder of "
+        "logs.",
+        rich_help_panel=VERDICT,
+    ),
 ]
 Candidate = Annotated[
     str, typer.Option("--candidate", metavar="SEL", help="What is to be judged.", rich_help_panel=VERDICT)
@@ -84,7 +91,7 @@ def gate(
     --strict).
     """
     if as_json and as_markdown:
-        raise UsageError("--json and --markdown exclude each other", remedy="give one of them")
+        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
         check_folder(out, force)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
@@ -126,8 +133,8 @@ def _add_to_job_summary(result: Comparison) -> None:
         with Path(place).open("a", encoding="utf-8") as file:
             file.write(markdown(compose_comparison(result)) + "\n")
     except OSError as error:
-        problem = f"cannot write {place}: {error.strerror}"
-        raise InputError(problem, remedy="unset GITHUB_STEP_SUMMARY outside of a workflow") from error
+        problem = tr("cannot write {path}: {reason}", path=place, reason=reason_of(error))
+        raise InputError(problem, remedy=tr("unset GITHUB_STEP_SUMMARY outside of a workflow")) from error
 
 
 def _exit(result: Comparison, strict: bool) -> None:
@@ -137,7 +144,7 @@ def _exit(result: Comparison, strict: bool) -> None:
     few = any(min(finding.runs) < FEWEST_RUNS for finding in result.verdicts)
     if strict and (few or result.verdict == "insufficient data"):
         raise InsufficientDataError(
-            "the data do not suffice for a verdict",
+            tr("the data do not suffice for a verdict"),
             where="; ".join(sentence(finding) for finding in result.verdicts),
-            remedy=f"record more runs, at least {FEWEST_RUNS} a side, or leave out --strict",
+            remedy=tr("record more runs, at least {n} a side, or leave out --strict", n=FEWEST_RUNS),
         )

@@ -77,7 +77,7 @@ def export(
 ) -> None:
     """Write the recorded runs as one table, a row each. A .csv has no labels, versions and settings."""
     if target.exists() and not force:
-        raise UsageError(f"{target} exists", remedy="give another name, or overwrite with --force")
+        raise UsageError(tr("{path} exists", path=target), remedy=tr("give another name, or overwrite with --force"))
     runs = _chosen(history, select, heavy=target.suffix != ".csv")
     writers: dict[str, Callable[[Path], object]] = {
         ".csv": lambda path: runs.drop(NESTED, strict=False).write_csv(path),
@@ -85,7 +85,8 @@ def export(
         ".json": lambda path: path.write_text(json.dumps(_plain(runs), ensure_ascii=False), encoding="utf-8"),
     }
     if target.suffix not in writers:
-        raise UsageError(f"cannot write {target}", remedy=f"give a name that ends in {', '.join(writers)}")
+        remedy = tr("give a name that ends in {endings}", endings=", ".join(writers))
+        raise UsageError(tr("cannot write {path}", path=target), remedy=remedy)
     write_whole(target, writers[target.suffix])
     make_console(stderr=True).print(tr("wrote {path}", path=target))
 
@@ -99,7 +100,8 @@ def _chosen(history: str | None, select: str | None, heavy: bool = False) -> pl.
     if select is None:
         return runs
     if not is_selector(select):
-        raise UsageError(f"{select!r} selects nothing", remedy="write key=value, as in release=CANN 8.0.RC2")
+        remedy = tr("write key=value, as in release=CANN 8.0.RC2")
+        raise UsageError(tr("{text!r} selects nothing", text=select), remedy=remedy)
     return select_runs(runs, select)
 
 

@@ -68,7 +68,7 @@ def trend(
     stand in the order of their releases, and of their clocks within a release.
     """
     if as_json and as_markdown:
-        raise UsageError("--json and --markdown exclude each other", remedy="give one of them")
+        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
         check_folder(out, force)
     store = open_history(history)
@@ -96,8 +96,8 @@ def _trends(store: History, select: str | None, metric: str, by: str) -> list[Tr
     trends = [follow(series, found, by) for series in split_series(evidence)]
     known = [t for t in trends if len(t.runs)]
     if not known:
-        problem = "no recorded run has this metric" if len(chosen) else "no run is selected"
-        raise InsufficientDataError(problem, remedy="`logparse history list` shows what there is")
+        problem = tr("no recorded run has this metric") if len(chosen) else tr("no run is selected")
+        raise InsufficientDataError(problem, remedy=tr("`logparse history list` shows what there is"))
     ids = [run_id for one in known for run_id in explaining_runs(one)]
     heavy = store.settings(ids)
     return [explain(one, heavy) for one in known]

@@ -30,7 +30,10 @@ ARGUMENTS = (
 ).split()
 
 # A command line that starts training, such as ``set -x`` echoes; commands of other tools have no --train-iters.
-LAUNCHER = r"^.{0,200}?\b(?:torchrun|torch\.distributed\.(?:launch|run))(?=\s)(?=.*\s--train-(?:iters|samples)[= ]\d)"
+# The first launcher on the line is the one: (?>...) keeps a line of many from being read again for each.
+LAUNCHER = (
+    r"^(?>.{0,200}?\b(?:torchrun|torch\.distributed\.(?:launch|run))(?=\s))(?=.*\s--train-(?:iters|samples)[= ]\d)"
+)
 UNTIED = "untie_embeddings_and_output_weights"
 LAUNCHED = (
     "tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size expert_model_parallel_size "
@@ -218,7 +221,8 @@ FORMAT = LogFormat(
             marker="rguments ----------",
             start=r"-{10,} (?:MindSpeed-LLM )?[Aa]rguments -{10,}",
             end=r"-{10,} end of (?:MindSpeed-LLM )?[Aa]rguments -{10,}",
-            entry=r"(?:^|[\]:] ?)\s{2}(\w+) (?:\.+ | )(.*?)(?:\.{5,}(?:updated|default))?$",  # behind a launcher's prefix; 48 letters leave no room for dots
+            # Behind a launcher's prefix; 48 letters leave no room for dots. A run of dots is looked at once.
+            entry=r"(?:^|[\]:] ?)\s{2}(\w+) (?:\.+ | )(.*?)(?:(?<!\.)\.{5,}+(?:updated|default))?$",
         ),
         Block(
             kind="deepspeed",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from analysis.shape import ModelShape
 
 Needs = Callable[[ModelShape], tuple[str, ...]]
-Flops = Callable[[ModelShape, int], float]
+Flops = Callable[[ModelShape, int], float | None]
 
 CORE_ATTENTION_RATIO = "core_attention_ratio"
 
@@ -21,7 +21,8 @@ CORE_ATTENTION_RATIO = "core_attention_ratio"
 class PrintedFormula:
     """``title`` is short, ``printed_by`` says who printed it and when, ``text`` is it in symbols (docs/formulas.md).
 
-    ``flops`` gives FLOPs per token and may only be called when no size of ``needs`` is missing. ``measured_core`` is
+    ``flops`` gives FLOPs per token and may only be called when no size of ``needs`` is missing; None is a number that
+    cannot be counted. ``measured_core`` is
     for a framework that prints which share of the attention matrix it computed: the FLOPs per token of the full
     matrix, not in ``flops``, to be multiplied by that share. ``accuracy`` is how far, relatively, ``flops`` may be off
     because the framework counted something that a shape does not hold.
@@ -46,11 +47,11 @@ class PrintedFormula:
         """FLOPs per token as the framework counts them; None when a size, or the printed ratio, is missing."""
         if self.missing(shape):
             return None
-        if self.measured_core is None:
-            return self.flops(shape, seq_length)
-        if core_attention_ratio is None:
-            return None
-        return self.flops(shape, seq_length) + core_attention_ratio * self.measured_core(shape, seq_length)
+        flops = self.flops(shape, seq_length)
+        if self.measured_core is None or flops is None:
+            return flops
+        core = self.measured_core(shape, seq_length)
+        return None if core_attention_ratio is None or core is None else flops + core_attention_ratio * core
 
 
 def always(*names: str) -> Needs:

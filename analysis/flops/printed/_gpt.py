@@ -6,6 +6,7 @@ under which setting changed with its age; see docs/identification.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from analysis.flops import ascendspeed
@@ -20,7 +21,7 @@ BLOCKS = (*VOCAB, "ffn_hidden_size", "gated_linear_unit", "num_attention_heads",
 PASSES = ((3, "no recompute"), (4, "recompute counted"))
 
 
-def _ascendspeed(passes: int) -> Flops:
+def _ascendspeed(passes: int) -> Callable[[ModelShape, int], float]:
     return lambda shape, s: sum(ascendspeed.terms(shape, s).values()) * passes / ascendspeed.PASSES
 
 
@@ -49,15 +50,16 @@ def _layers_only(shape: ModelShape, seq_length: int) -> float:
 
 
 def _early_bigscience(passes: int) -> Flops:
-    """Two for each parameter of the layers and the last norm. Its models without a gated MLP are GPT-2's."""
+    """Two for each parameter of the layers and the last norm. Its models without a gated MLP are GPT-2's.
 
-    def flops(shape: ModelShape, seq_length: int) -> float:
+    It knew neither experts nor latent attention, so a shape that has them is counted without.
+    """
+
+    def flops(shape: ModelShape, seq_length: int) -> float | None:
         details = Details() if shape.gated_linear_unit else Details(bias="all", norm="layer")
-        tied = replace(shape, num_experts=None, untie_embeddings_and_output_weights=False)
-        parameters = count_parameters(tied, details=details)
-        if parameters is None:
-            raise ValueError(f"the parameters of {shape} cannot be counted")
-        return 2.0 * passes * (parameters.total - parameters.embedding)
+        plain = replace(shape, num_experts=None, multi_latent_attention=None, untie_embeddings_and_output_weights=False)
+        parameters = count_parameters(plain, details=details)
+        return None if parameters is None else 2.0 * passes * (parameters.total - parameters.embedding)
 
     return flops
 

@@ -11,27 +11,27 @@ from analysis.shape import ModelShape
 V_NEEDS = ("num_layers", "hidden_size", "num_attention_heads", "num_query_groups", "padded_vocab_size")
 
 
-def _without_embedding(shape: ModelShape) -> float:
+def _without_embedding(shape: ModelShape) -> float | None:
     """Parameters one token meets, without the input embedding, even where it is the output's too."""
     parameters = count_parameters(shape)
-    if parameters is None:
-        raise ValueError(f"the parameters of {shape} cannot be counted")
-    return float(parameters.active - parameters.embedding)
+    return None if parameters is None else float(parameters.active - parameters.embedding)
 
 
 def _without_embedding_and(core: float) -> Flops:
     """6 N without the input embedding, and ``core`` l h s."""
 
-    def flops(shape: ModelShape, seq_length: int) -> float:
+    def flops(shape: ModelShape, seq_length: int) -> float | None:
         layers, hidden = sizes(shape, "num_layers", "hidden_size")
-        return 6.0 * _without_embedding(shape) + core * layers * hidden * seq_length
+        counted = _without_embedding(shape)
+        return None if counted is None else 6.0 * counted + core * layers * hidden * seq_length
 
     return flops
 
 
-def _torchtitan(shape: ModelShape, seq_length: int) -> float:
+def _torchtitan(shape: ModelShape, seq_length: int) -> float | None:
     layers, heads, width = sizes(shape, "num_layers", "num_attention_heads", "kv_channels")
-    return 6.0 * _without_embedding(shape) + 12.0 * layers * heads * width * seq_length
+    counted = _without_embedding(shape)
+    return None if counted is None else 6.0 * counted + 12.0 * layers * heads * width * seq_length
 
 
 def _neox(shape: ModelShape, seq_length: int) -> float:

@@ -1,0 +1,61 @@
+"""What docs/releases.md shows is what happens."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import regex
+from helpers import ROOT
+
+TEXT = (ROOT / "docs/releases.md").read_text(encoding="utf-8")
+BLOCKS = regex.findall(r"```(sh|text|python)([^\n]*)\n(.*?)```", TEXT, regex.DOTALL)
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of the page in a shell, with the program of this environment and the fixtures at hand."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"}
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """Every command with what it did, in the order of the page."""
+    folder = tmp_path_factory.mktemp("story")
+    (folder / "fixtures").symlink_to(ROOT / "fixtures")
+    done = [
+        (command, regex.search(r"exit=(\d)", said), run(command, folder))
+        for kind, said, text in BLOCKS
+        if kind == "sh"
+        for command in text.splitlines()
+    ]
+    return folder, done
+
+
+def test_every_command_ends_as_the_page_says(told):
+    assert len(told[1]) >= 9
+    for command, code, done in told[1]:
+        assert done.returncode == (int(code[1]) if code else 0), f"{command}: {done.stderr}"
+
+
+def test_output_is_the_real_one(told):
+    shown = [text.rstrip() for kind, _, text in BLOCKS if kind == "text"]
+    outputs = ["\n".join(line.rstrip() for line in done.stdout.rstrip().splitlines()) for _, _, done in told[1]]
+    assert len(shown) == 2
+    assert [text for text in shown if text not in outputs] == []
+
+
+def test_the_gate_names_the_setting(told):
+    (done,) = [done for _, code, done in told[1] if code]
+    assert done.returncode == 1
+    assert "setting overlap_grad_reduce     True     False" in done.stdout
+
+
+def test_python_example(told, monkeypatch, capsys):
+    monkeypatch.chdir(told[0])
+    exec(next(text for kind, _, text in BLOCKS if kind == "python"), {})
+    assert "CANN 8.0.RC2" in capsys.readouterr().out
