@@ -70,7 +70,7 @@ def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> p
 
 
 def _inside(tally: Tally) -> dict[str, float]:
-    """What the step lines hold. Useful work is priced at the steady pace of its start; what is above it has a reason."""
+    """What the step lines hold. Useful work is priced at the steady pace of its start; the rest has a reason."""
     rows = tally.rows.with_columns(samples=pl.col("global_batch_size").fill_null(1))
     per_sample = pl.when("counted").then(pl.col("step_time_ms") / pl.col("samples")).median()
     anywhere = rows.select(per_sample).item()

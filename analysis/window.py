@@ -34,7 +34,7 @@ STALL = msg("stall")
 SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
 # A stall is slower than its neighbours by this share and by this many robust standard deviations.
 STALL_SHARE, STALL_SIGMAS, NEIGHBOURS = 0.25, 6.0, 51
-# A time below this share of its neighbours' lost digits, where such rows are lone ones and at most this share of a start.
+# A time below this share of its neighbours' lost digits, where such rows are lone and at most this share of a start.
 DAMAGED_BELOW, DAMAGED_RARE = 0.5, 0.1
 ROBUST = 1.4826  # median absolute deviation to standard deviation of a normal distribution
 

@@ -191,7 +191,10 @@ def test_what_follows_from_changed_settings_is_not_told_again(tmp_path):
 
 def test_a_second_file_that_begins_again_may_be_another_run(tmp_path):
     for day in (1, 2):
-        lines = [megatron_line(step, 9_500.0 + 500.0 * day, f"2026-03-0{day} 08:0{step // 6}:{step % 6}0") for step in range(1, 21)]
+        lines = [
+            megatron_line(step, 9_500.0 + 500.0 * day, f"2026-03-0{day} 08:0{step // 6}:{step % 6}0")
+            for step in range(1, 21)
+        ]
         (tmp_path / f"{day}.log").write_text("\n".join([arguments_dump(SETTINGS | {"seed": day}), *lines, ""]))
     done = run_logparse("analyze", "1.log", "2.log", "--json", cwd=tmp_path)
     said = notes_of(json.loads(done.stdout)["runs"][0])

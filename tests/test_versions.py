@@ -2,8 +2,10 @@
 
 import polars as pl
 import pytest
+from helpers import megatron_log
 
-from logparse.versions import MARKERS, SPELLINGS, versions_in_files, versions_of
+from logparse.decode import read_run
+from logparse.versions import MARKERS, SPELLINGS, versions_of
 
 EXPECTED = {
     "cann": {"8.0.RC2.alpha002", "8.0.RC2", "8.0.RC2.alpha001"},
@@ -56,10 +58,10 @@ def test_the_first_that_knows_one_counts():
     assert versions_of(lines(unknown, known, known.replace("6", "7")))["megatron_commit"].line_number == 2
 
 
-def test_files_are_read_for_it(tmp_path):
-    (tmp_path / "a.log").write_text("noise\nCANN version: 8.0.RC1\n")
+def test_versions_are_read_with_the_log(tmp_path):
+    (tmp_path / "a.log").write_text("noise\nCANN version: 8.0.RC1\n" + megatron_log())
     (tmp_path / "b.log").write_text("NCCL version 2.7.8+cuda10.2\n")
-    found = versions_in_files([str(tmp_path / "a.log"), str(tmp_path / "b.log"), "-"])
+    found = read_run([str(tmp_path / "a.log"), str(tmp_path / "b.log")]).versions
     assert {name: version.value for name, version in found.items()} == {"cann": "8.0.RC1", "nccl": "2.7.8+cuda10.2"}
     assert found["nccl"].origin(several=True) == "log line 1 of b.log"
     assert len(MARKERS) == len(set(MARKERS))
