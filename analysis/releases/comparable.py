@@ -1,4 +1,4 @@
-"""May two sides be compared? And if so, what changed between them?
+"""May two sides be compared, and what changed between them.
 
 Comes in: the runs of two sides. Goes out: for each field that must be equal whether it is, and the settings and
 versions that differ, as candidates for the cause. Unknown is neither equal nor different.
