@@ -12,6 +12,7 @@ from analysis.account import USEFUL, account_time, wall_clock
 from analysis.pauses import Pauses
 from analysis.rates import name_rates
 from analysis.segments import number_starts, trace_starts
+from analysis.stalls import describe_pace
 from analysis.window import NO_PAUSES, WindowOptions, mark_window
 
 
@@ -210,3 +211,37 @@ def test_goodput_of_a_steady_log_is_at_most_1(count, ms, pause, start_up):
     share = dict(result.select("part", "share").iter_rows())[USEFUL]
     assert share == pytest.approx(count * ms / 1000 / ends[-1], rel=1e-4)
     assert share <= 1 + 1e-4  # stamps hold microseconds
+
+
+def test_each_start_is_priced_at_its_own_pace():
+    """A restart at step 11 with longer samples: 2 s a step instead of 1 s."""
+    steps = pl.concat(
+        [rows(list(range(1, 11)), step_time_ms=SLOW), rows(list(range(9, 21)), step_time_ms=[2000.0] * 12)]
+    )
+    assert parts_of(account(steps)) == {USEFUL: 30.0, "warm-up": 4.0, "replayed steps": 4.0, "not explained": 0.0}
+
+
+def test_a_step_whose_loss_is_no_number_is_not_useful():
+    loss: list[object] = [2.5] * 7 + [float("nan")] * 3
+    steps = rows(list(range(1, 11)), loss=loss, timestamp=stamps(*range(1, 11)))
+    found = {name: rate(steps, name, 10.0)["steps"] for name in ("delivered", "all steps", "all-in")}
+    assert found == {"delivered": 6, "all steps": 7, "all-in": 7}
+    assert parts_of(account(steps))["skipped updates and NaN"] == 3.0
+
+
+def test_a_time_that_lost_digits_is_in_no_rate():
+    times = [5000.0] * 20
+    times[10] = 50.0
+    steps = rows(list(range(1, 21)), step_time_ms=times)
+    for name, count in (("steady", 18), ("delivered", 18), ("all steps", 19)):
+        named = rate(steps, name)
+        assert (named["step_time_ms"], named["steps"]) == (5000.0, count)
+
+
+def test_a_time_that_lost_digits_is_told_with_file_and_line():
+    times = [5000.0] * 60
+    for place in (10, 20, 30, 40):
+        times[place] = 50.0
+    told = list(describe_pace(computed(rows(list(range(1, 61)), step_time_ms=times)), NO_PAUSES))
+    assert told[0].startswith("50 ms cannot be the time of a step here; its row does not count (")
+    assert told[3:] == ["1 more such lines: the value cannot be the time of a step here"]

@@ -92,3 +92,10 @@ def test_a_contradiction_is_a_warning(tmp_path):
     lines = [megatron_line(step, pairs={"consumed samples": str(64 * step)}) for step in range(1, 12)]
     result = analyze_text(tmp_path, "\n".join(lines) + "\n")
     assert [n.level for n in result.notes if "consumed samples" in n.text] == ["warning"]
+
+
+@pytest.mark.parametrize("consumed", [[80, 90, 260], [80, 9_999_999, 10_000_159]])
+def test_a_mean_that_is_between_no_two_batches_is_not_used(consumed):
+    found = marked([10, 20, 30], [8, 16, 16], consumed)
+    assert means(found) == [8, 16, 16]
+    assert found["excluded_reason"].to_list() == [WARM_UP, None, None]

@@ -168,3 +168,25 @@ def test_a_file_that_prints_settings_is_a_start_whatever_its_clock():
 
 def test_no_rows_have_no_starts():
     assert segments(rows([])).is_empty()
+
+
+# A process begins in front of the 21st row.
+BEGUN = pl.DataFrame([("a.log", 1), ("a.log", 201)], schema=no_starts().schema, orient="row")
+
+
+def test_each_start_has_a_log_interval_of_its_own():
+    traced = trace(rows([*range(1, 21), *range(30, 121, 10)]), log_interval=10, begun=BEGUN)
+    assert traced["iterations"].to_list() == [1] * 20 + [10] * 10
+
+
+@pytest.mark.parametrize(("first", "stands_for"), [(25, 5), (30, 10), (31, 10), (90, 10)])
+def test_the_first_row_of_a_later_start_goes_back_to_the_step_reached(first, stands_for):
+    steps = [*range(1, 21), first, first + 10, first + 20]
+    traced = trace(rows(steps), begun=BEGUN)
+    assert traced["iterations"].to_list() == [1] * 20 + [stands_for, 10, 10]
+
+
+def test_a_checkpoint_that_was_loaded_tells_more_than_the_step_reached():
+    loaded = events((205, "checkpoint loaded", 22, None))
+    traced = trace(rows([*range(1, 21), 30, 40]), loaded, begun=BEGUN)
+    assert traced["iterations"].to_list() == [1] * 20 + [8, 10]

@@ -172,3 +172,10 @@ def test_number_type_in_the_file(tmp_path):
     assert json.loads(done.stdout)["runs"][0]["context"]["precision"]["value"] == "fp16"
     (tmp_path / "c.toml").write_text('dtype = "fp16"\nprecision = "bf16"\n')
     assert "are the same" in run_logparse("analyze", LOG, "--config", "c.toml", cwd=tmp_path).stderr
+
+
+def test_warm_up_comes_with_its_evidence(tmp_path):
+    shown = " ".join(run_logparse("analyze", LOG, cwd=tmp_path).stdout.split())
+    assert "- warm-up, start 1: 1 rows of up to 21,873 ms before the median of 5,009 ms" in shown
+    given = run_logparse("analyze", LOG, "--warmup", "3", cwd=tmp_path).stdout
+    assert "- warm-up: 3 rows of each start, as --warmup says" in given

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from analysis import window
 from analysis.segments import number_starts, trace_starts
-from analysis.window import COPY, NAN, NO_TIME, REPLAYED, SKIPPED, WARM_UP
+from analysis.window import COPY, NAN, NO_TIME, REPLAYED, SKIPPED, STALL, TIME_DAMAGED, WARM_UP
 from logparse.schema import COMPUTED_COLUMNS, DECODED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, conform
 
 STARTS = {"source": pl.String, "line_number": pl.Int64}
@@ -187,3 +187,44 @@ def test_a_row_counts_or_has_a_reason_and_only_rows_with_a_time_count(steps, beg
     assert (marked["counted"] == marked["excluded_reason"].is_null()).all()
     assert (marked.filter("counted")["step_time_ms"] > 0).all()
     assert (marked["segment"].diff().drop_nulls().is_in([0, 1])).all()
+
+
+def test_a_start_at_another_pace_holds_no_stalls():
+    times = [5000.0] * 20 + [10_000.0] * 18
+    marked = mark_window(rows(list(range(1, 39)), step_time_ms=times), starts(("a.log", 1), ("a.log", 201)))
+    assert STALL not in marked["excluded_reason"].to_list()
+    assert marked["counted"].sum() == 36
+
+
+def test_a_stall_is_found_at_the_pace_of_its_start():
+    times = [5000.0] * 20 + [1000.0] * 8 + [2000.0] + [1000.0] * 8
+    marked = mark_window(rows(list(range(1, 38)), step_time_ms=times), starts(("a.log", 1), ("a.log", 201)))
+    assert marked.filter(pl.col("excluded_reason") == STALL)["step"].to_list() == [29]
+
+
+def damaged_times(times: list[float]) -> list[int]:
+    marked = mark_window(rows(list(range(1, len(times) + 1)), step_time_ms=times))
+    return marked.filter(pl.col("excluded_reason") == TIME_DAMAGED)["step"].to_list()
+
+
+@pytest.mark.parametrize("step", [2, 11, 20])
+def test_a_time_that_lost_digits_does_not_count(step):
+    times = [5000.0 + 10 * (i % 3) for i in range(20)]
+    times[step - 1] = 50.0
+    assert damaged_times(times) == [step]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [5000.0] * 20 + [2000.0] * 20,
+        [5000.0] * 20 + [2000.0] * 2 + [5000.0] * 20,
+        [5000.0] * 20 + [2490.0, 2510.0] * 5,
+        [5000.0] * 20 + [2600.0] * 20,
+        [5000.0] * 10 + [9500.0, 500.0] + [5000.0] * 10,
+        [5000.0, 5000.0, 5000.0, 2000.0] * 10,
+    ],
+    ids=["level", "two rows", "level at the limit", "above half", "behind a slow row", "every fourth row"],
+)
+def test_a_row_that_was_faster_counts(times):
+    assert damaged_times(times) == []
