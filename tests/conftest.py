@@ -2,7 +2,12 @@
 
 import os
 
+import hypothesis
 import pytest
+
+# No test is timed: a busy machine must not fail one.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 # Messages are compared in English, whatever the machine speaks.
 for _name in ("LC_ALL", "LC_MESSAGES"):
