@@ -7,6 +7,7 @@ or to the step lines where there is no clock.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -26,7 +27,7 @@ from analysis.window import (
     TIME_DAMAGED,
     WARM_UP,
 )
-from logparse.language import msg
+from logparse.language import msg, tr
 from logparse.schema import ACCOUNT_COLUMNS, conform
 
 USEFUL = msg("useful steps at the steady pace")
@@ -49,6 +50,12 @@ def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
     stamps: list[Any] = [begin, stamped["timestamp"].max(), *events["timestamp"].drop_nulls()]
     seconds: float = (max(stamps) - min(stamps)).total_seconds()
     return seconds
+
+
+def describe_clock(steps: pl.DataFrame) -> Iterator[str]:
+    """Say why there is no all-in rate."""
+    if len(steps.drop_nulls("timestamp")) < 2:
+        yield tr("all-in not computed: fewer than two step lines carry a time stamp")
 
 
 def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:

@@ -7,7 +7,7 @@ the steady pace of the run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -15,7 +15,7 @@ import polars as pl
 from analysis.batches import batch_changes
 from analysis.pauses import Pauses
 from analysis.segments import OWN
-from logparse.language import msg
+from logparse.language import msg, tr
 
 COPY = msg("printed by another rank too")
 DAMAGED = msg("step number damaged")
@@ -36,6 +36,8 @@ SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
 STALL_SHARE, STALL_SIGMAS, NEIGHBOURS = 0.25, 6.0, 51
 # A time below this share of its neighbours' lost digits, where such rows are lone and at most this share of a start.
 DAMAGED_BELOW, DAMAGED_RARE = 0.5, 0.1
+# Starts whose warm-up is told one by one.
+STARTS_SHOWN = 3
 ROBUST = 1.4826  # median absolute deviation to standard deviation of a normal distribution
 
 
@@ -166,3 +168,24 @@ def _lost_digits() -> pl.Expr:
     lone = pl.all_horizontal(fast, *beside)
     at_most = pl.max_horizontal(pl.lit(1.0), DAMAGED_RARE * pl.len().over("segment"))
     return lone & (lone.sum().over("segment") <= at_most)
+
+
+def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[str]:
+    """What was taken for warm-up, with its evidence: the first rows of a start against its settled ones."""
+    if asked is not None:
+        yield tr("warm-up: {n} rows of each start, as --warmup says", n=asked)
+        return
+    time, warm = pl.col("step_time_ms"), pl.col("excluded_reason") == WARM_UP
+    starts = (
+        steps.group_by("segment", maintain_order=True)
+        .agg(warm.sum().alias("n"), time.filter(warm).max().alias("slowest"), time.filter("counted").median())
+        .filter(pl.col("n") > 0)
+    )
+    found = [
+        tr("start {start}: {n} rows of up to {slowest} ms", start=start + 1, n=n, slowest=f"{slowest or 0:,.0f}")
+        + (tr(" before the median of {settled} ms", settled=f"{settled:,.0f}") if settled else "")
+        for start, n, slowest, settled in starts.head(STARTS_SHOWN).rows()
+    ]
+    more = [tr("{n} more starts", n=len(starts) - STARTS_SHOWN)] if len(starts) > STARTS_SHOWN else []
+    if found:
+        yield tr("warm-up, {found}", found="; ".join((*found, *more)))

@@ -6,7 +6,6 @@ Comes in: lines of the log. Goes out: name, value and place of each version. The
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import PurePath
 
 import polars as pl
@@ -182,9 +181,3 @@ def _first(lines: pl.DataFrame, spelling: Spelling) -> Version | None:
     value = pl.col("text").str.extract(spelling.pattern)
     rows = lines.select("source", "line_number", value=value).filter(~pl.col("value").is_in(NOTHING)).drop_nulls()
     return Version(rows["value"][0], rows["source"][0], rows["line_number"][0]) if len(rows) else None
-
-
-@cache
-def version_names() -> tuple[str, ...]:
-    """The names of versions that a log may print."""
-    return tuple(dict.fromkeys(spelling.name for spelling in SPELLINGS))

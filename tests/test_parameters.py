@@ -5,22 +5,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shapes import LLAMA2_7B
 
 from analysis.models import Model, all_models, find_model
 from analysis.parameters import Details, Parameters, count_parameters
 from analysis.shape import ModelShape
-
-LLAMA2_7B = ModelShape(
-    num_layers=32,
-    hidden_size=4096,
-    ffn_hidden_size=11008,
-    gated_linear_unit=True,
-    num_attention_heads=32,
-    num_query_groups=32,
-    kv_channels=128,
-    padded_vocab_size=32000,
-    untie_embeddings_and_output_weights=True,
-)
 
 
 def count(model: Model, *, include_mtp: bool = False) -> Parameters:

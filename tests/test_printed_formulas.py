@@ -4,35 +4,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+import shapes
+from shapes import LLAMA2_7B, LLAMA2_70B
 
 from analysis.flops import find_formula
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.shape import ModelShape
 
-LLAMA2_7B = ModelShape(
-    num_layers=32,
-    hidden_size=4096,
-    ffn_hidden_size=11008,
-    gated_linear_unit=True,
-    num_attention_heads=32,
-    num_query_groups=32,
-    kv_channels=128,
-    padded_vocab_size=32000,
-    untie_embeddings_and_output_weights=True,
-)
-LLAMA2_70B = replace(
-    LLAMA2_7B, num_layers=80, hidden_size=8192, ffn_hidden_size=28672, num_attention_heads=64, num_query_groups=8
-)
-MIXTRAL = replace(
-    LLAMA2_7B,
-    ffn_hidden_size=14336,
-    num_query_groups=8,
-    padded_vocab_size=32128,
-    num_experts=8,
-    moe_router_topk=2,
-    num_moe_layers=32,
-    moe_ffn_hidden_size=14336,
-)
+MIXTRAL = replace(shapes.MIXTRAL, moe_ffn_hidden_size=14336)
 GPT_22B = ModelShape(
     num_layers=48,
     hidden_size=6144,

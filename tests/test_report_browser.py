@@ -14,8 +14,8 @@ import pytest
 from browser import chromium, opened, page_run, write_page
 from helpers import ROOT, SETTINGS, arguments_dump, megatron_line
 
+from analysis.notes import Note
 from analysis.report import PageRun
-from analysis.run import Note
 from logparse.language import use_language
 from logparse.run_context import Fact, RunContext
 

@@ -1,9 +1,9 @@
 """A verdict in the forms that other tools read. Comes in: a Comparison. Goes out: text; nothing is written here.
 
-JUnit XML: the subset that Jenkins, GitLab and GitHub agree on, https://github.com/testmoapp/junitxml
-github-action-benchmark: https://github.com/benchmark-action/github-action-benchmark (customSmallerIsBetter)
-Apache Otava CSV: https://github.com/apache/otava/blob/0.8.0/docs/CSV.md (time, attributes, metrics)
-OpenMetrics: https://prometheus.io/docs/specs/om/open_metrics_spec/ (names end in the unit, ``# EOF`` at the end)
+JUnit XML: testsuite and testcase with failure and skipped, as CI servers read it.
+github-action-benchmark: the list of its tool customSmallerIsBetter.
+Apache Otava 0.8.0: CSV with time, attributes, metrics, as its docs/CSV.md says.
+OpenMetrics 1.0: names end in the unit, ``# EOF`` at the end.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Comes in: runs of a history that can be compared with each other. Goes out: a Trend. Candidates for a change are of PELT
 (Killick, Fearnhead, Eckley 2012; ruptures' KernelCPD with the linear kernel, which is the least-squares cost); then, as
-in Hunter (Fleming et al., ICPE 2023, https://doi.org/10.1145/3578244.3583719) and its successor Apache Otava, the
+in Hunter (Fleming et al., ICPE 2023, doi 10.1145/3578244.3583719) and its successor Apache Otava, the
 weakest is dropped until a t test finds every one that is left significant.
 """
 

@@ -29,7 +29,6 @@ Verdict = Literal["regression", "suspicious", "no regression", "insufficient dat
 VERDICTS: tuple[Verdict, ...] = ("regression", "suspicious", "insufficient data", "no regression")
 
 LEVEL = 0.05
-DEFAULT_THRESHOLD = 0.03
 FEWEST_RUNS = 3
 # Rows that count, below which a run's median says little.
 FEWEST_ROWS = 8

@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from analysis.run import Analysis, Note
+from analysis.notes import Note
+from analysis.run import Analysis
 from logparse.run_context import RunContext
 
 

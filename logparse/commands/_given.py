@@ -27,7 +27,6 @@ _CHOICES = {
     "recompute": ("none", "selective", "full"),
     "precision": ("bf16", "fp16", "fp32", "tf32", "fp8", "fp4", "int8"),
 }
-_PANEL = "What the log may lack (flags beat the config file, which beats the log)"
 
 
 def with_quantity_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -55,7 +54,6 @@ def _parameter(quantity: Quantity) -> inspect.Parameter:
     option = typer.Option(
         declaration,
         help=quantity.meaning,
-        rich_help_panel=_PANEL,
         metavar=metavar,
         min=1 if quantity.kind == "int" else None,
     )

@@ -1,4 +1,4 @@
-"""Options that several commands take, each written once: name, help and panel."""
+"""Options that several commands take, each written once: name and help."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS
 from analysis.peak import BASES
 from logparse.errors import UsageError
 from logparse.language import LANGUAGES, tr, use_language
-
-MODEL = "Model and device"
-OUTPUT = "Output"
 
 
 def _speak(language: str | None) -> str | None:
@@ -36,12 +33,11 @@ Hardware = Annotated[
     typer.Option(
         "--hw",
         help="Device, such as 910b3 or h100: what MFU is measured against. See `logparse hardware`.",
-        rich_help_panel=MODEL,
     ),
 ]
 PeakTflops = Annotated[
     float | None,
-    typer.Option("--peak-tflops", help="Peak of one device in TFLOP/s; wins over --hw.", rich_help_panel=MODEL),
+    typer.Option("--peak-tflops", help="Peak of one device in TFLOP/s; wins over --hw."),
 ]
 PeakBasis = Annotated[
     str | None,
@@ -49,7 +45,6 @@ PeakBasis = Annotated[
         "--peak-basis",
         metavar="|".join(BASES),
         help="Peak of --hw: matrix (default; what a matrix product can reach) or headline (the vendor's sheet).",
-        rich_help_panel=MODEL,
     ),
 ]
 Model = Annotated[
@@ -57,7 +52,6 @@ Model = Annotated[
     typer.Option(
         "--model",
         help="Shape of a known model, such as llama2-7b, for logs that do not print it. See `logparse models`.",
-        rich_help_panel=MODEL,
     ),
 ]
 FormulaName = Annotated[
@@ -65,24 +59,22 @@ FormulaName = Annotated[
     typer.Option(
         "--formula",
         help="How FLOPs are counted: ascendspeed (default), megatron (the model as built), 6n, palm.",
-        rich_help_panel=MODEL,
     ),
 ]
 Config = Annotated[
     Path | None,
-    typer.Option("--config", help="TOML file with any of these flags, such as: world_size = 8", rich_help_panel=MODEL),
+    typer.Option("--config", help="TOML file with any of these flags, such as: world_size = 8"),
 ]
 LogFormat = Annotated[
     str | None,
     typer.Option(
         "--format",
         help="Read the log as megatron, mindformers, mindformers-pynative or mindspore.",
-        rich_help_panel=MODEL,
     ),
 ]
 Dialect = Annotated[
     str | None,
-    typer.Option("--dialect", help="Take the log as printed by this framework and version.", rich_help_panel=MODEL),
+    typer.Option("--dialect", help="Take the log as printed by this framework and version."),
 ]
 
 
@@ -103,27 +95,18 @@ Out = Annotated[
         parser=folder_of,
         metavar="DIR",
         help="Folder for report.html, Parquet tables and charts/.",
-        rich_help_panel=OUTPUT,
     ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead of a table.", rich_help_panel=OUTPUT)
-]
-Markdown = Annotated[
-    bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.", rich_help_panel=OUTPUT)
-]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")]
 Quiet = Annotated[
     bool,
-    typer.Option("-q", "--quiet", help="Print one line for each run and say nothing else.", rich_help_panel=OUTPUT),
+    typer.Option("-q", "--quiet", help="Print one line for each run and say nothing else."),
 ]
-NoColor = Annotated[
-    bool, typer.Option("--no-color", help="Print without colours, as with NO_COLOR set.", rich_help_panel=OUTPUT)
-]
+NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colours, as with NO_COLOR set.")]
 Charts = Annotated[
     bool,
-    typer.Option(
-        "--charts/--no-charts", help="Draw charts and report.html into the folder of -o.", rich_help_panel=OUTPUT
-    ),
+    typer.Option("--charts/--no-charts", help="Draw charts and report.html into the folder of -o."),
 ]
 ChartFormats = Annotated[
     str | None,
@@ -131,14 +114,13 @@ ChartFormats = Annotated[
         "--chart-format",
         metavar="FORMAT[,FORMAT...]",
         help=f"Forms of the charts: {', '.join(CHART_FORMATS)}; by default {', '.join(DEFAULT_FORMATS)}.",
-        rich_help_panel=OUTPUT,
     ),
 ]
 Theme = Annotated[
     str | None,
-    typer.Option("--theme", help="Look of the charts: a Vega theme, such as dark or ggplot2.", rich_help_panel=OUTPUT),
+    typer.Option("--theme", help="Look of the charts: a Vega theme, such as dark or ggplot2."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files in the folder of -o.", rich_help_panel=OUTPUT)]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files in the folder of -o.")]
 Baseline = Annotated[
     str | None,
     typer.Option("--baseline", help="Published row to compare with, by its name in `logparse baselines`."),
@@ -161,6 +143,5 @@ Language = Annotated[
         callback=_speak,
         is_eager=True,
         help="Language of the output; by default that of the locale.",
-        rich_help_panel=OUTPUT,
     ),
 ]

@@ -20,7 +20,6 @@ HistoryDir = Annotated[
         "--history",
         metavar="DIR",
         help="Folder of recorded runs, or the URL of one on an object store (s3://bucket/runs).",
-        rich_help_panel=STORE,
     ),
 ]
 Threshold = Annotated[
@@ -29,7 +28,6 @@ Threshold = Annotated[
         "--threshold",
         metavar="PERCENT",
         help="Change that matters, such as 1%. Less is no regression, however certain.",
-        rich_help_panel=VERDICT,
     ),
 ]
 Metrics = Annotated[
@@ -38,7 +36,6 @@ Metrics = Annotated[
         "--metric",
         metavar="NAME",
         help=f"What is judged; repeatable. Default {DEFAULT_METRIC}; one of {', '.join(METRICS)}.",
-        rich_help_panel=VERDICT,
     ),
 ]
 Allow = Annotated[
@@ -47,7 +44,6 @@ Allow = Annotated[
         "--allow",
         metavar="FIELD",
         help="A field that may differ though it should be equal, such as micro_batch_size; repeatable.",
-        rich_help_panel=VERDICT,
     ),
 ]
 

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import polars as pl
-
+from analysis.account import describe_clock
 from analysis.baselines import Baseline, published
 from analysis.devices import DevicePeak
 from analysis.flops import Formula, find_formula
 from analysis.identify import Identification, identify
 from analysis.metrics import Later, before_changes, plan_computation
+from analysis.notes import Note
 from analysis.peak import resolve_peak
-from analysis.run import Analysis, Note, analyze_steps
-from analysis.window import WARM_UP, WindowOptions
+from analysis.run import Analysis, analyze_steps
+from analysis.window import WindowOptions, describe_warm_up
 from logparse.commands._load import Given, Loaded
 from logparse.commands._yardsticks import Yardsticks, measure_against
 from logparse.decode import ParsedLog
 from logparse.dialects import Framework
 from logparse.language import tr
 from logparse.run_context import RunContext
-
-# Starts whose warm-up is told one by one.
-STARTS_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -96,8 +93,8 @@ def analyze_run(run: Loaded, choices: Choices) -> RunResult:
     changed = dict.fromkeys(note for change in run.changes for note in change.context.notes)
     warnings = (*log.notes, *context.notes, *changed, *said)
     told = (
-        *_warm_up(analysis, choices.warmup),
-        *_unclocked(analysis),
+        *describe_warm_up(analysis.steps, choices.warmup),
+        *describe_clock(analysis.steps),
         *meaning.notes,
         *([found.sentence] if found.logged is not None else []),
     )
@@ -105,29 +102,3 @@ def analyze_run(run: Loaded, choices: Choices) -> RunResult:
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     beside = measure_against(analysis, context, log.records, choices.published, choices.baseline)
     return RunResult(log, meaning.framework, context, analysis, found, tuple(ordered), beside)
-
-
-def _unclocked(analysis: Analysis) -> tuple[str, ...]:
-    """Say why there is no all-in rate."""
-    if len(analysis.steps.drop_nulls("timestamp")) > 1:
-        return ()
-    return (tr("all-in not computed: fewer than two step lines carry a time stamp"),)
-
-
-def _warm_up(analysis: Analysis, asked: int | None) -> tuple[str, ...]:
-    """What was taken for warm-up, with its evidence: the first rows of a start against its settled ones."""
-    if asked is not None:
-        return (tr("warm-up: {n} rows of each start, as --warmup says", n=asked),)
-    time, warm = pl.col("step_time_ms"), pl.col("excluded_reason") == WARM_UP
-    starts = (
-        analysis.steps.group_by("segment", maintain_order=True)
-        .agg(warm.sum().alias("n"), time.filter(warm).max().alias("slowest"), time.filter("counted").median())
-        .filter(pl.col("n") > 0)
-    )
-    found = [
-        tr("start {start}: {n} rows of up to {slowest} ms", start=start + 1, n=n, slowest=f"{slowest or 0:,.0f}")
-        + (tr(" before the median of {settled} ms", settled=f"{settled:,.0f}") if settled else "")
-        for start, n, slowest, settled in starts.head(STARTS_SHOWN).rows()
-    ]
-    more = [tr("{n} more starts", n=len(starts) - STARTS_SHOWN)] if len(starts) > STARTS_SHOWN else []
-    return (tr("warm-up, {found}", found="; ".join((*found, *more))),) if found else ()

@@ -23,19 +23,11 @@ FILTERS = msg("Which rows")
 Name = Annotated[str | None, typer.Argument(help=msg("One row, with its source; leave out to list all."))]
 OfModel = Annotated[
     str | None,
-    typer.Option(
-        "--model", help=msg("Rows whose model and size hold this, such as llama2-7b."), rich_help_panel=FILTERS
-    ),
+    typer.Option("--model", help=msg("Rows whose model and size hold this, such as llama2-7b.")),
 ]
-OfDevices = Annotated[
-    int | None, typer.Option("--devices", min=1, help=msg("Rows on this many devices."), rich_help_panel=FILTERS)
-]
-OfPrecision = Annotated[
-    str | None, typer.Option("--dtype", help=msg("Rows of this number type, such as bf16."), rich_help_panel=FILTERS)
-]
-OfPublisher = Annotated[
-    str | None, typer.Option("--publisher", help=msg("Rows of this publisher."), rich_help_panel=FILTERS)
-]
+OfDevices = Annotated[int | None, typer.Option("--devices", min=1, help=msg("Rows on this many devices."))]
+OfPrecision = Annotated[str | None, typer.Option("--dtype", help=msg("Rows of this number type, such as bf16."))]
+OfPublisher = Annotated[str | None, typer.Option("--publisher", help=msg("Rows of this publisher."))]
 Own = Annotated[
     Path | None,
     typer.Option("--file", help=msg("CSV file with rows of your own, in the columns of --json; they come first.")),

@@ -36,20 +36,17 @@ from logparse.errors import UsageError
 from logparse.language import msg, tr
 from logparse.run_context import Fact
 
-LAYOUT = msg("Layout of the job")
-GOAL = msg("What is asked")
-
 
 def _size(flag: str, text: str) -> Any:
-    return typer.Option(flag, min=1, help=text, rich_help_panel=LAYOUT)
+    return typer.Option(flag, min=1, help=text)
 
 
-def _amount(flag: str, text: str, panel: str = GOAL) -> Any:
-    return typer.Option(flag, help=text, rich_help_panel=panel)
+def _amount(flag: str, text: str) -> Any:
+    return typer.Option(flag, help=text)
 
 
 def _switch(name: str, text: str) -> Any:
-    return typer.Option(f"--{name}/--no-{name}", help=text, rich_help_panel=LAYOUT)
+    return typer.Option(f"--{name}/--no-{name}", help=text)
 
 
 Size = int | None
@@ -71,7 +68,6 @@ Zero = Annotated[
         help=msg(
             "ZeRO: data-parallel ranks share nothing (0), optimizer state (1), gradients too (2), weights too (3)."
         ),
-        rich_help_panel=LAYOUT,
     ),
 ]
 SequenceParallel = Annotated[
@@ -86,15 +82,13 @@ Utilisation = Annotated[
     Amount, _amount("--utilisation", msg("Share of the peak that is reached, such as 0.4, recomputation counted."))
 ]
 Days = Annotated[Amount, _amount("--days", msg("Deadline in days: how many devices are needed."))]
-MemoryGb = Annotated[
-    Amount, _amount("--memory-gb", msg("Memory of one device in GB (1e9 bytes); wins over --hw."), options.MODEL)
-]
+MemoryGb = Annotated[Amount, _amount("--memory-gb", msg("Memory of one device in GB (1e9 bytes); wins over --hw."))]
 Network = Annotated[
-    Amount, _amount("--network-gbits", msg("Network of one device between nodes, Gbit/s; 200 unless given."), LAYOUT)
+    Amount, _amount("--network-gbits", msg("Network of one device between nodes, Gbit/s; 200 unless given."))
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("-o", "--out", help=msg("Folder for the chart of memory by stage."), rich_help_panel=options.OUTPUT),
+    typer.Option("-o", "--out", help=msg("Folder for the chart of memory by stage.")),
 ]
 FromLog = Annotated[
     str | None,
@@ -102,7 +96,6 @@ FromLog = Annotated[
         "--from",
         metavar="LOG",
         help=msg("Take shape, layout, batch and the delivered utilisation from the log of a run."),
-        rich_help_panel=GOAL,
     ),
 ]
 

@@ -18,7 +18,6 @@ from logparse.commands._comparison_screen import compose_comparison, sentence
 from logparse.commands._markdown import markdown
 from logparse.commands._recorded import Reading
 from logparse.commands._release_options import (
-    VERDICT,
     Allow,
     HistoryDir,
     Metrics,
@@ -38,18 +37,14 @@ Baseline = Annotated[
         metavar="SEL",
         help="What was good: key=value[,key=value ...] such as release=CANN 8.0.RC1, a run id, or a log or folder of "
         "logs.",
-        rich_help_panel=VERDICT,
     ),
 ]
-Candidate = Annotated[
-    str, typer.Option("--candidate", metavar="SEL", help="What is to be judged.", rich_help_panel=VERDICT)
-]
+Candidate = Annotated[str, typer.Option("--candidate", metavar="SEL", help="What is to be judged.")]
 Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
         help="Exit with 4 where the data do not suffice for a verdict; the threshold alone is not enough then.",
-        rich_help_panel=VERDICT,
     ),
 ]
 Out = Annotated[
@@ -58,7 +53,6 @@ Out = Annotated[
         "-o",
         "--out",
         help="Folder for junit.xml, summary.md, benchmark JSON, otava.csv, openmetrics.txt.",
-        rich_help_panel=options.OUTPUT,
     ),
 ]
 

@@ -13,20 +13,18 @@ from logparse.commands import _options as options
 from logparse.commands._given import with_quantity_flags
 from logparse.commands._load import gather
 from logparse.commands._recorded import Marks, Reading, parse_pairs, record_logs
-from logparse.commands._release_options import STORE, HistoryDir
+from logparse.commands._release_options import HistoryDir
 from logparse.commands._sides import open_history
 from logparse.decode import run_names
 from logparse.language import tr
 
 Release = Annotated[
     str,
-    typer.Option("--release", metavar="NAME", help='What was run, such as "CANN 8.0.RC2".', rich_help_panel=STORE),
+    typer.Option("--release", metavar="NAME", help='What was run, such as "CANN 8.0.RC2".'),
 ]
 Labels = Annotated[
     list[str] | None,
-    typer.Option(
-        "--label", metavar="KEY=VALUE", help="Anything to find the run by later; repeatable.", rich_help_panel=STORE
-    ),
+    typer.Option("--label", metavar="KEY=VALUE", help="Anything to find the run by later; repeatable."),
 ]
 Versions = Annotated[
     list[str] | None,
@@ -34,7 +32,6 @@ Versions = Annotated[
         "--version-of",
         metavar="NAME=VALUE",
         help="A software version that the log does not print, such as cann=8.0.RC2; repeatable, beats the log.",
-        rich_help_panel=STORE,
     ),
 ]
 

@@ -44,9 +44,7 @@ MetricName = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "-o", "--out", help="Folder for the chart as PNG, SVG, JSON and HTML page.", rich_help_panel=options.OUTPUT
-    ),
+    typer.Option("-o", "--out", help="Folder for the chart as PNG, SVG, JSON and HTML page."),
 ]
 
 
