@@ -54,6 +54,11 @@ def test_table_says_which_stage_overflows():
     assert "--tp" in shown
 
 
+def test_of_several_stages_that_overflow_the_fullest_is_measured():
+    shown = run_logparse(*THIRTEEN, "--tp", "1", "--pp", "4", "--zero", "0", "--micro-batch-size", "2", cwd=ROOT).stdout
+    assert "! stages 1, 2, 3 do not fit; the fullest is 1: 114.07 GB of 80.00, 34.07 GB too much" in shown
+
+
 def test_every_figure_has_its_formula_or_says_what_it_lacks():
     figures = estimated(*THIRTEEN, "--devices", "8", "--tp", "2", "--tokens", "1e12")["figures"]
     assert len(figures) > 20

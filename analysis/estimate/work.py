@@ -103,7 +103,7 @@ def deadline_figures(work: Work, seconds: float) -> tuple[Figure, ...]:
 
 
 def _utilisations(work: Work) -> Sequence[tuple[str, Work]]:
-    if work.utilisation is not None:
+    if work.utilisation is not None or work.tokens is None:
         return [("", work)]
     return [(f"_at_{share * 100:.0f}_percent", replace(work, utilisation=share)) for share in USUAL_UTILISATION]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from analysis.estimate import Estimate, Figure, Fit, Stage
+from analysis.estimate import Estimate, Figure, Fit
 from logparse.commands._screen import Grid, Line, Part
 from logparse.language import tr
 from logparse.run_context import Fact
@@ -47,9 +47,7 @@ def _verdict(result: Estimate) -> Iterator[Line]:
         )
         yield Line(fitting)
     else:
-        for stage in fit.stages:
-            if stage.stage in fit.overflows:
-                yield Line(_overflow(stage, fit.memory_bytes), "warning")
+        yield Line(_overflow(fit, fit.memory_bytes), "warning")
     if result.smallest:
         devices, layout = result.smallest.layout.devices, str(result.smallest.layout)
         yield Line(tr("the smallest that fits: {layout}, {devices} devices", layout=layout, devices=devices))
@@ -57,13 +55,20 @@ def _verdict(result: Estimate) -> Iterator[Line]:
         yield Line(tr("with what is given no layout fits; leave sizes free, or pass --recompute full"), "warning")
 
 
-def _overflow(stage: Stage, memory_bytes: float) -> str:
+def _overflow(fit: Fit, memory_bytes: float) -> str:
+    worst = fit.worst
+    fullest = {
+        "stage": worst.stage,
+        "gb": _gb(worst.total_bytes),
+        "memory": _gb(memory_bytes),
+        "over": _gb(worst.total_bytes - memory_bytes),
+    }
+    if len(fit.overflows) == 1:
+        return tr("stage {stage} does not fit: {gb} GB of {memory}, {over} GB too much", **fullest)
     return tr(
-        "stage {stage} does not fit: {gb} GB of {memory}, {over} GB too much",
-        stage=stage.stage,
-        gb=_gb(stage.total_bytes),
-        memory=_gb(memory_bytes),
-        over=_gb(stage.total_bytes - memory_bytes),
+        "stages {names} do not fit; the fullest is {stage}: {gb} GB of {memory}, {over} GB too much",
+        names=", ".join(map(str, fit.overflows)),
+        **fullest,
     )
 
 
