@@ -162,11 +162,17 @@ _EMPTY = pl.DataFrame(schema={"line_number": pl.Int64, "text": pl.String, "compl
 
 
 def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
-    """A name for each run, after its first argument without endings; a number tells apart those that are alike."""
+    """A name for each run: its first argument without endings, or where several are alike the folder that holds it.
+
+    A number tells apart those that are still alike.
+    """
+    first = [arguments[0] for arguments in runs]
+    plain = [_plain_name(argument) for argument in first]
     names: list[str] = []
-    for plain in (_plain_name(arguments[0]) for arguments in runs):
-        numbered = (f"{plain}-{n}" for n in itertools.count(2))
-        names.append(plain if plain not in names else next(name for name in numbered if name not in names))
+    for argument, name in zip(first, plain, strict=True):
+        wanted = name if plain.count(name) == 1 else PurePath(printable(argument)).parent.name.strip(".") or name
+        numbered = (f"{wanted}-{n}" for n in itertools.count(2))
+        names.append(wanted if wanted not in names else next(name for name in numbered if name not in names))
     return names
 
 

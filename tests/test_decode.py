@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from helpers import arguments_dump, megatron_line, megatron_log, run_logparse
 
-from logparse.decode import ParsedLog, read_run
+from logparse.decode import ParsedLog, read_run, run_names
 from logparse.errors import NoStepLineError
 
 PACKED = {
@@ -98,3 +98,18 @@ def test_versions_of_software_come_with_their_line(tmp_path):
         "torch": ("2.1.0", 1),
         "cann": ("8.0.RC2", 2),
     }
+
+
+@pytest.mark.parametrize(
+    ("logs", "names"),
+    [
+        (["a/run.log", "b/train.log.gz"], ["run", "train"]),
+        (["a/run.log", "b/run.log", "c/other.txt"], ["a", "b", "other"]),
+        (["a/run.log", "a/run.log.gz"], ["a", "a-2"]),
+        (["run.log", "../run.log", "a/run.log"], ["run", "run-2", "a"]),
+        (["-"], ["stdin"]),
+        (["runs/a/*.log", "runs/b/*.log"], ["a", "b"]),
+    ],
+)
+def test_runs_are_named_after_their_log_or_the_folder_that_tells_them_apart(logs, names):
+    assert run_names([[log] for log in logs]) == names
