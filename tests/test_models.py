@@ -35,6 +35,11 @@ def test_every_model_has_a_source(model):
     assert "://" not in model.source
 
 
+def test_only_weights_that_were_never_released_have_no_published_count():
+    assert [model.name for model in all_models() if model.parameters is None] == ["internlm-65b"]
+    assert "weights not released" in find_model("internlm-65b").source
+
+
 @MODELS
 def test_quantities_are_in_the_glossary_and_known(model):
     quantities = model.quantities()

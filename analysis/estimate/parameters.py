@@ -49,9 +49,16 @@ def exact_figures(counted: Parameters | None) -> tuple[Figure, ...]:
     figures = [work_out("parameters_exact", msg("parameters, exact"), "parameters", formula, EXACT, **(given | total))]
     if counted.num_moe_layers:
         met = given | {"experts": counted.active_moe}
-        figures.append(
-            work_out("parameters_active", msg("parameters that a token meets"), "parameters", formula, EXACT, **met)
+        label = msg("parameters that a token meets")
+        figures.append(work_out("parameters_active", label, "parameters", formula, EXACT, **met))
+    if counted.num_moe_layers and counted.output:
+        # Publishers differ: Mixtral's count has the input embedding, DeepSeek-V3's has not.
+        label, rest = (
+            msg("the same, without the input embedding"),
+            {"active": counted.active, "embedding": counted.embedding},
         )
+        name = "parameters_active_without_embedding"
+        figures.append(work_out(name, label, "parameters", "active - embedding", EXACT, **rest))
     return tuple(figures)
 
 
