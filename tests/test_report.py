@@ -15,8 +15,8 @@ from analysis.flops import all_formulas
 from analysis.flops._base import FORWARD_SHARE
 from analysis.report import analysis_html, render_page
 from analysis.report.answer import figures, gauge
+from analysis.report.frame import bundle
 from analysis.report.numbers import difference, engineering, number, percent
-from analysis.report.page import _bundle
 from analysis.report.payload import as_json, payload
 from analysis.report.written import SYMBOLS, write_out
 from logparse.language import use_language
@@ -208,9 +208,9 @@ def test_the_policy_lets_only_our_scripts_run(llama):
 
 def test_the_program_that_draws_can_stand_in_a_page():
     """It is not escaped: it must not end its own script, nor hold what the parser of a page would change."""
-    bundle = _bundle()
-    assert not re.search(r"</script|<!--|\r", bundle, flags=re.I)
-    assert "vegaEmbed" in bundle
+    program = bundle()
+    assert not re.search(r"</script|<!--|\r", program, flags=re.I)
+    assert "vegaEmbed" in program
 
 
 def test_two_runs_stand_side_by_side(tmp_path, llama):

@@ -29,6 +29,12 @@ def test_noise_is_no_change(seed):
     assert find_changes(series((1000, 100), seed=seed)) == []
 
 
+def test_few_series_without_a_change_have_one():
+    lengths = np.random.default_rng(0).integers(30, 200, 60)
+    alarms = [bool(find_changes(series((1000, int(runs)), seed=seed))) for seed, runs in enumerate(lengths)]
+    assert sum(alarms) <= 3
+
+
 def test_one_run_that_is_off_is_no_change():
     values = series((1000, 40))
     values[20] = 2000.0
@@ -92,7 +98,7 @@ def test_command(history, tmp_path):
     assert done.returncode == 0
     assert "changed: overlap: True -> False" in " ".join(done.stdout.split())
     names = {path.name for path in out.iterdir()}
-    assert {"trend.png", "trend.html", "trend.json", "trend.svg", "trend-2.png"} <= names
+    assert {"trend.png", "report.html", "trend.json", "trend.svg", "trend-2.png"} <= names
     told = json.loads(run_logparse("trend", "--history", "h", "--json", cwd=folder).stdout)
     assert [len(s["runs"]) for s in told["series"]] == [10, 2]
     assert told["series"][0]["changes"][0]["changes"][0]["name"] == "overlap"

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Any
 
 import polars as pl
 
-from analysis.charts import DARK, LIGHT, chart_rows
+from analysis.charts import chart_rows
 from analysis.charts.plot import AXIS_TITLES
 from analysis.charts.series import SEPARATOR, describe_thinning
 from analysis.report.account import account_table, left_out_table, stalls_table, starts_table
 from analysis.report.answer import figures, gauge, rates_table
 from analysis.report.context import context_tables, coverage_table, versions_table
-from analysis.report.numbers import Cell, Table, engineering, number, percent
-from analysis.report.payload import as_json, payload
+from analysis.report.frame import render
+from analysis.report.numbers import Cell, Table, number, percent
+from analysis.report.payload import payload
 from analysis.report.run import PageRun
 from analysis.report.written import write_out
-from logparse.language import current_language, msg, tr
+from logparse.language import msg, tr
 
 # A chart's column, the decimals and the scale of its numbers.
 COLUMNS = {
@@ -59,26 +56,13 @@ class Figure:
 
 def render_page(runs: Sequence[PageRun], title: str | None = None) -> str:
     """The page about ``runs``, the first of which the others are compared with, in the language in use."""
-    import jinja2
-
     rows = chart_rows(pl.concat(run.analysis.steps for run in runs))
     given = payload(runs, rows)
-    script = _resource("page.js")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.globals.update(tr=tr, number=number, percent=percent, engineering=engineering)
-    return environment.from_string(_resource("page.html.j2")).render(
-        title=title or ", ".join(run.name for run in runs),
-        language=current_language(),
+    return render(
+        "page.html.j2",
+        title or ", ".join(run.name for run in runs),
+        given,
         runs=runs,
-        bundle=_bundle(),
-        script=script,
-        style=_resource("page.css"),
-        palette=_palette(),
-        colors=len(LIGHT["range"]["category"]),
-        hashes=[_hash(_bundle()), _hash(script)],
-        data=as_json(given),
         axes=[(axis, tr(AXIS_TITLES[axis])) for axis in given["axes"]],
         **_sections(runs, given["charts"], rows),
     )
@@ -166,31 +150,3 @@ def _account_words(run: PageRun) -> str:
 def _constant_scales(runs: Sequence[PageRun]) -> list[tuple[str, str]]:
     scales = [(run.name, run.analysis.steps["loss_scale"].drop_nulls()) for run in runs]
     return [(name, f"{values[0]:,g}") for name, values in scales if len(values)]
-
-
-def _palette() -> str:
-    """The colours of the runs in the charts, for the page around them."""
-
-    def variables(look: dict[str, Any]) -> str:
-        colors = "".join(f"--run{at}:{color};" for at, color in enumerate(look["range"]["category"]))
-        return f":root{{{colors}}}"
-
-    return f"{variables(LIGHT)}@media screen and (prefers-color-scheme:dark){{{variables(DARK)}}}"
-
-
-def _resource(name: str) -> str:
-    return (resources.files("analysis.report") / name).read_text(encoding="utf-8")
-
-
-def _hash(script: str) -> str:
-    """What the page's policy knows a script by; a script that a log smuggled in has none."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-@cache
-def _bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
-    import vl_convert
-
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle

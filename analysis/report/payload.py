@@ -34,13 +34,27 @@ def payload(runs: Sequence[PageRun], rows: pl.DataFrame) -> dict[str, Any]:
     steps = pl.concat(run.analysis.steps for run in runs)
     evaluations = pl.concat(run.records["evaluations"] for run in runs)
     axes = axes_of(steps)
+    charts = _specs(runs, steps, evaluations, Rows(rows, ROWS), axes)
+    beside = columns(evaluation_rows(steps, evaluations))
+    return page_data([run.name for run in runs], axes, list(SERIES), columns(rows), charts, beside)
+
+
+def page_data(
+    runs: Sequence[str],
+    axes: Sequence[str],
+    series: Sequence[str],
+    rows: dict[str, Any],
+    charts: dict[str, dict[str, Any]],
+    evaluations: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What the script of every page works with; ``charts`` by name, then by axis."""
     return {
-        "runs": [run.name for run in runs],
+        "runs": runs,
         "axes": axes,
-        "series": list(SERIES),
-        "rows": _columns(rows),
-        "evaluations": _columns(evaluation_rows(steps, evaluations)),
-        "charts": _specs(runs, steps, evaluations, Rows(rows, ROWS), axes),
+        "series": series,
+        "rows": rows,
+        "evaluations": evaluations or {},
+        "charts": charts,
         "looks": {"light": _look(LIGHT), "dark": _look(DARK)},
         "words": _words(),
     }
@@ -57,7 +71,7 @@ def _look(config: dict[str, Any]) -> dict[str, Any]:
     return config | {"background": None, "mark": config["mark"] | {"aria": False}}
 
 
-def _columns(rows: pl.DataFrame) -> dict[str, Any]:
+def columns(rows: pl.DataFrame) -> dict[str, Any]:
     """Columns that hold something; words as places in a list of them."""
     columns: dict[str, Any] = {}
     for name, dtype in rows.schema.items():
@@ -85,23 +99,27 @@ def _specs(
     specs: dict[str, dict[str, Any]] = {}
     for axis in axes:
         for name, chart in series_charts(steps, evaluations, known, formula, axis, rows).items():
-            specs.setdefault(name, {})[axis] = _zoomed(_spec(chart))
+            specs.setdefault(name, {})[axis] = specification(chart, along=True)
     account = pl.concat(run.analysis.account for run in runs)
     if steps["counted"].any():
-        specs["time_histogram"] = {"none": _spec(time_histogram(steps))}
+        specs["time_histogram"] = {"none": specification(time_histogram(steps))}
     if (account["share"] > 0).any():
-        specs["account"] = {"none": _spec(account_chart(account))}
+        specs["account"] = {"none": specification(account_chart(account))}
     return specs
 
 
-def _spec(chart: alt.LayerChart) -> dict[str, Any]:
-    """A chart as wide as the page has room; its subtitle stands in the page, where it can wrap."""
+def specification(chart: alt.LayerChart, along: bool = False) -> dict[str, Any]:
+    """A chart as wide as the page has room; its subtitle stands in the page, where it can wrap.
+
+    One that is ``along`` the run is zoomed by the page.
+    """
     spec: dict[str, Any] = chart.to_dict(validate=False)
     spec.pop("config", None)
     subtitle = spec["title"].pop("subtitle", "")
     said = SEPARATOR.join([subtitle] if isinstance(subtitle, str) else subtitle).split(SEPARATOR)
     size = {"width": "container", "autosize": {"type": "fit-x", "contains": "padding", "resize": True}, "padding": 4}
-    return spec | size | {"usermeta": {"said": said}}
+    sized = spec | size | {"usermeta": {"said": said}}
+    return _zoomed(sized) if along else sized
 
 
 def _zoomed(spec: dict[str, Any]) -> dict[str, Any]:

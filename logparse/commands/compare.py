@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from analysis.outputs import check_folder, prepare_folder, write_page
 from analysis.releases.comparable import Field
 from analysis.releases.comparison import Comparison
 from analysis.releases.comparison import compare as compare_sides
 from analysis.releases.verdict import DEFAULT_METRIC, find_metric
 from logparse.commands import _options as options
 from logparse.commands._comparison_document import comparison_document
-from logparse.commands._comparison_screen import compose_comparison
+from logparse.commands._comparison_screen import (
+    compose_answer,
+    compose_comparison,
+    compose_drawn,
+    compose_notes,
+)
 from logparse.commands._console import make_console
+from logparse.commands._files import PAGE
 from logparse.commands._given import with_quantity_flags
+from logparse.commands._html import html
 from logparse.commands._load import gather
 from logparse.commands._markdown import markdown
 from logparse.commands._recorded import Reading
@@ -34,6 +43,17 @@ Baseline = Annotated[
     ),
 ]
 Candidate = Annotated[str, typer.Argument(metavar="B", help="What is compared with it, given in the same ways.")]
+
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--out",
+        parser=options.folder_of,
+        metavar="DIR",
+        help="Folder for report.html: the comparison, and the runs of both sides in charts.",
+    ),
+]
 
 
 @with_quantity_flags
@@ -54,6 +74,8 @@ def compare(
     log_format: options.LogFormat = None,
     dialect: options.Dialect = None,
     warmup: options.Warmup = None,
+    out: Out = None,
+    force: options.Force = False,
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
     no_color: options.NoColor = False,
@@ -70,6 +92,8 @@ def compare(
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
+    if out is not None:
+        check_folder(out, force)
     reading = Reading(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed = check_allowed(allow)
@@ -78,6 +102,8 @@ def compare(
     sides = [find_side(asked, store, runs, reading) for asked in (baseline, candidate)]
     result = compare_sides(sides[0], sides[1], chosen, parse_threshold(threshold), allowed, runs)
     show(result, as_json, as_markdown, no_color)
+    if out is not None:
+        _write(result, out)
     refuse_incomparable(result)
 
 
@@ -89,6 +115,29 @@ def show(result: Comparison, as_json: bool, as_markdown: bool, no_color: bool) -
         typer.echo(markdown(compose_comparison(result)))
     else:
         print_parts(make_console(no_color=no_color), compose_comparison(result))
+
+
+def comparison_page(result: Comparison) -> str:
+    """The report of a comparison: what the terminal shows, and the runs of both sides in charts."""
+    from analysis.releases.comparison_chart import comparison_charts, overlay_runs
+    from analysis.report import ROWS, Drawing, Text, Tracks, render_document
+
+    drawn = overlay_runs(result)
+    charts = comparison_charts(drawn, ROWS)
+    pieces: list[Text | Drawing] = [
+        Text(html(compose_answer(result), 2)),
+        Text(f'<div id="notes">{html(compose_notes(result))}</div>'),
+        *(Drawing(name, chart, along=True) for name, chart in charts.items()),
+        Text(html(compose_drawn(result, drawn), 2)),
+    ]
+    title = tr("{candidate} compared with {baseline}", candidate=result.candidate.asked, baseline=result.baseline.asked)
+    return render_document(title, pieces, Tracks(drawn.names, drawn.rows, smoothing=drawn.single))
+
+
+def _write(result: Comparison, out: Path) -> None:
+    prepare_folder(out)
+    path = write_page(comparison_page(result), out / PAGE)
+    make_console(stderr=True).print(tr("wrote {path}", path=path))
 
 
 def refuse_incomparable(result: Comparison) -> None:

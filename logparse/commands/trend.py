@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
 
-from analysis.outputs import check_folder, prepare_folder, write_charts
+from analysis.outputs import CHART_FORMATS, check_folder, clear_stale, prepare_folder, write_charts, write_page
 from analysis.releases.history import History
 from analysis.releases.selection import drop_beginnings, select_runs
+from analysis.releases.shown import Shown, shown_as
 from analysis.releases.trend import ChangePoint, Trend, explain, explaining_runs, follow, split_series
 from analysis.releases.trend_chart import trend_chart
 from analysis.releases.verdict import DEFAULT_METRIC, METRICS, find_metric
 from logparse.commands import _options as options
-from logparse.commands._comparison_screen import SCALES, UNITS, describe_change, titled
+from logparse.commands._comparison_screen import describe_change, titled
 from logparse.commands._console import make_console
+from logparse.commands._files import PAGE
+from logparse.commands._html import html
 from logparse.commands._markdown import markdown
 from logparse.commands._release_options import HistoryDir
 from logparse.commands._screen import Grid, Line, Part
@@ -29,10 +32,15 @@ from logparse.errors import InsufficientDataError, UsageError
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
 
+if TYPE_CHECKING:
+    import altair as alt
+
 # Series that are shown: a history may hold hundreds of jobs that were run once.
 MOST_SERIES = 5
 # Settings that are named at a change.
 MOST_CHANGES = 8
+# Forms of the chart beside the page.
+FORMS = ("json", "png", "svg")
 By = Annotated[
     str, typer.Option("--by", metavar="NAME", help="Group by release, day, week, month, a version or a label.")
 ]
@@ -44,7 +52,13 @@ MetricName = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("-o", "--out", help="Folder for the chart as PNG, SVG, JSON and HTML page."),
+    typer.Option(
+        "-o",
+        "--out",
+        parser=options.folder_of,
+        metavar="DIR",
+        help="Folder for report.html and the chart as PNG, SVG and JSON.",
+    ),
 ]
 
 
@@ -79,11 +93,10 @@ def trend(
     else:
         for one in trends[:MOST_SERIES]:
             print_parts(make_console(no_color=no_color), list(_compose(one)))
-        if len(trends) > MOST_SERIES:
-            more = tr("{n} smaller series are not shown; choose with --select", n=len(trends) - MOST_SERIES)
-            make_console(stderr=True).print(more)
+        for left in _not_shown(trends):
+            make_console(stderr=True).print(left)
     if out is not None:
-        _write(trends[:MOST_SERIES], out)
+        _write(trends, out)
 
 
 def _trends(store: History, select: str | None, metric: str, by: str) -> list[Trend]:
@@ -101,31 +114,48 @@ def _trends(store: History, select: str | None, metric: str, by: str) -> list[Tr
     return [explain(one, heavy) for one in known]
 
 
+def _not_shown(trends: list[Trend]) -> Iterator[str]:
+    if len(trends) > MOST_SERIES:
+        yield tr("{n} smaller series are not shown; choose with --select", n=len(trends) - MOST_SERIES)
+
+
 def _write(trends: list[Trend], out: Path) -> None:
     prepare_folder(out)
-    charts = {f"trend-{number}" if number > 1 else "trend": trend_chart(t) for number, t in enumerate(trends, 1)}
-    write_charts(charts, out, ("json", "png", "svg", "html"))
+    names = [f"trend-{number}" if number > 1 else "trend" for number in range(1, MOST_SERIES + 1)]
+    charts = {name: trend_chart(one) for name, one in zip(names, trends, strict=False)}
+    written = write_charts(charts, out, FORMS)
+    written.append(write_page(_page(trends, charts), out / PAGE))
+    # Earlier versions wrote a page of each chart.
+    clear_stale(out, [f"{name}.{form}" for name in names for form in CHART_FORMATS], written)
     make_console(stderr=True).print(tr("wrote {path}", path=f"{out}/"))
 
 
+def _page(trends: list[Trend], charts: Mapping[str, alt.LayerChart]) -> str:
+    from analysis.report import Drawing, Text, render_document
+
+    pieces: list[Drawing | Text] = []
+    for one, (name, chart) in zip(trends, charts.items(), strict=False):
+        title, *told = _compose(one)
+        pieces += [Text(html([title], 2)), Drawing(name, chart), Text(html(told, 2))]
+    left = [Line(text, "info") for text in _not_shown(trends)]
+    return render_document(tr("The course over the recorded runs"), [*pieces, Text(html(left))])
+
+
 def _compose(one: Trend) -> Iterator[Part]:
-    scale, digits = SCALES[one.metric.unit]
-    unit = UNITS.get(one.metric.unit, one.metric.unit)
+    shown = shown_as(one.metric)
     yield Line(tr("{metric}: {runs} runs", metric=titled(one.metric), runs=len(one.runs)), "title")
     rows = tuple(
-        (g["group"], *(f"{g[k] * scale:,.{digits}f}" for k in ("median", "p10", "p90")), str(g["runs"]))
+        (g["group"], *(shown.text(g[k]) for k in ("median", "p10", "p90")), str(g["runs"]))
         for g in one.groups.iter_rows(named=True)
     )
     yield Grid(("", tr("median"), "p10", "p90", tr("runs")), rows)
     if not one.changes:
         yield Line(tr("no change found"))
     for change in one.changes:
-        yield Line(
-            _sentence(change, scale, digits, unit), "warning" if change.change * one.metric.worse > 0 else "plain"
-        )
+        yield Line(_sentence(change, shown), "warning" if change.change * one.metric.worse > 0 else "plain")
 
 
-def _sentence(change: ChangePoint, scale: float, digits: int, unit: str) -> str:
+def _sentence(change: ChangePoint, shown: Shown) -> str:
     old, new = change.groups
     where = tr("within {group}", group=new) if old == new else tr("from {old} to {new}", old=old, new=new)
     told = tr(
@@ -133,9 +163,9 @@ def _sentence(change: ChangePoint, scale: float, digits: int, unit: str) -> str:
         change=f"{change.change:+.2%}",
         run=change.run_id[:12],
         where=where,
-        before=f"{change.before * scale:,.{digits}f}",
-        after=f"{change.after * scale:,.{digits}f}",
-        unit=unit,
+        before=shown.text(change.before),
+        after=shown.text(change.after),
+        unit=shown.unit,
         p=f"{change.p:.1g}",
     )
     names = "; ".join(describe_change(c) for c in change.changes[:MOST_CHANGES])

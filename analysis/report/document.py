@@ -1,0 +1,79 @@
+"""A page of sentences, tables and charts about what is not one run: a comparison, a trend. It looks as the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from analysis.charts.rows import SERIES
+from analysis.charts.series import SEPARATOR
+from analysis.report.frame import render
+from analysis.report.payload import columns, page_data, specification
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+@dataclass(frozen=True)
+class Text:
+    """HTML of which every word is escaped that is not ours."""
+
+    html: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A chart; one that is ``along`` the steps draws the rows of the page, called ROWS, and zooms with the others."""
+
+    name: str
+    chart: alt.LayerChart
+    along: bool = False
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """What the charts along the steps draw: rows in the order of the steps, whose ``run`` is one of ``names``.
+
+    ``smoothing`` lets the reader smooth them, which takes the mean of neighbours of one name.
+    """
+
+    names: Sequence[str]
+    rows: pl.DataFrame
+    smoothing: bool = True
+
+
+def render_document(title: str, pieces: Sequence[Text | Drawing], tracks: Tracks | None = None) -> str:
+    """The page of ``pieces`` in their order, in the language in use; it asks no network."""
+    drawings = [piece for piece in pieces if isinstance(piece, Drawing)]
+    specs = {drawing.name: specification(drawing.chart, drawing.along) for drawing in drawings}
+    return render(
+        "document.html.j2",
+        title,
+        _data(drawings, specs, tracks),
+        pieces=pieces,
+        titles={name: spec["title"]["text"] for name, spec in specs.items()},
+        said=dict(_said(specs)),
+        names=tracks.names if tracks else (),
+        smoothing=tracks is not None and tracks.smoothing,
+    )
+
+
+def _data(drawings: Sequence[Drawing], specs: dict[str, Any], tracks: Tracks | None) -> dict[str, Any]:
+    """A chart that is not along the steps has the one axis ``none``."""
+    charts = {drawing.name: {"step" if drawing.along else "none": specs[drawing.name]} for drawing in drawings}
+    if tracks is None:
+        return page_data([], ["step"], [], {}, charts)
+    series = [name for name in SERIES if name in tracks.rows.columns]
+    return page_data(list(tracks.names), ["step"], series, columns(tracks.rows), charts)
+
+
+def _said(specs: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What each chart leaves out; what one says those below it do not say again."""
+    before: set[str] = set()
+    for name, spec in specs.items():
+        parts = [part for part in spec["usermeta"]["said"] if part not in before]
+        before.update(parts)
+        yield name, SEPARATOR.join(parts)
