@@ -92,16 +92,16 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
     if steps["global_batch_size"].is_null().all():
         lacking.append("global_batch_size")
     if lacking:
-        text = tr("samples/s/p, tokens/s/p and TFLOP/s/p not computed: {unknown}", unknown=_unknown(lacking))
+        text = tr("samples/s/p, tokens/s/p and TFLOP/s/p not computed: {unknown}", unknown=describe_unknown(lacking))
         yield Note("warning", text)
     if steps["seq_length"].is_null().all():
-        text = tr("tokens/s/p and TFLOP/s/p not computed: {unknown}", unknown=_unknown(["seq_length"]))
+        text = tr("tokens/s/p and TFLOP/s/p not computed: {unknown}", unknown=describe_unknown(["seq_length"]))
         yield Note("warning", text)
     if sizes := how.formula.missing(how.shape):
         text = tr(
             "TFLOP/s/p by {formula} not computed: {unknown}, or name the --model",
             formula=how.formula.name,
-            unknown=_unknown(sizes),
+            unknown=describe_unknown(sizes),
         )
         yield Note("warning", text)
     if how.recompute is None:
@@ -109,7 +109,7 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
         yield Note("info", text)
 
 
-def _unknown(names: list[str] | tuple[str, ...]) -> str:
+def describe_unknown(names: list[str] | tuple[str, ...]) -> str:
     """Say that ``names`` are unknown, which flags give them, and which of them only a file can give."""
     flags = " ".join(flag for name in names if (flag := flag_of(name)))
     others = ", ".join(name for name in names if not flag_of(name))

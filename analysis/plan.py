@@ -15,13 +15,16 @@ import polars as pl
 
 from analysis.estimate.step import bubble_share
 from analysis.estimate.work import DAY, USUAL_UTILISATION
-from analysis.parameters import NO_DETAILS, Details
 from analysis.plan_memory import ASSUMED, Planned, assumptions, memory_against, setting
 from analysis.run import Analysis
 from logparse.language import msg, tr
 from logparse.run_context import RunContext
 
 HOUR = 3600
+# For clusters of more devices the usual utilisation is published.
+MANY_DEVICES = 100
+# Shares of the peak are rounded to a tenth of a percent.
+NOTHING = -0.0005
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,15 @@ class GapPart:
 
 
 @dataclass(frozen=True)
+class Left:
+    """What is still to be done: ``tokens`` None where the batch is unknown, ``ends_at`` where no clock is printed."""
+
+    steps: int
+    tokens: int | None
+    ends_at: datetime | None
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that can be said of a run against its plan. ``mfu_ceiling`` is what the bubble leaves of MFU."""
 
@@ -40,6 +52,7 @@ class Plan:
     gap: tuple[GapPart, ...]
     mfu_ceiling: float | None
     assumed: tuple[str, ...]
+    left: Left | None = None
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -48,6 +61,8 @@ class Plan:
         if self.gap:
             parts = ", ".join(f"{tr(part.part)} {part.share:.1%}" for part in self.gap)
             told.append(tr("where the peak went in settled steps: {parts}", parts=parts))
+            if self.gap[-1].share < NOTHING:
+                told.append(tr("nothing is left for the rest, so the peak or a setting of the pipeline is wrong"))
         if self.mfu_ceiling is not None and self.mfu_ceiling < 1:
             most = f"{self.mfu_ceiling:.1%}"
             told.append(tr("with this pipeline and recomputation MFU could be {most} at most", most=most))
@@ -58,43 +73,52 @@ class Plan:
 
 
 def plan_against(
-    analysis: Analysis,
-    context: RunContext,
-    records: Mapping[str, pl.DataFrame],
-    details: Details = NO_DETAILS,
-    utilisation: float | None = None,
+    analysis: Analysis, context: RunContext, records: Mapping[str, pl.DataFrame], utilisation: float | None = None
 ) -> Plan:
     """Put ``analysis`` beside what its own settings let expect.
 
     ``utilisation`` is the planned share of the peak (HFU); without one both ends of the usual range stand for it.
-    ``details`` make the parameter count exact where the model is one of the catalogue.
     """
-    memory = tuple(memory_against(analysis, context, records["memory"], details))
-    rows = (*memory, *_time_left(analysis, utilisation), *_utilisation(analysis, utilisation))
-    assumed = assumptions(context) if memory else ()
-    return Plan(rows, split_gap(analysis, context), mfu_ceiling(analysis, context), assumed)
+    memory = tuple(memory_against(analysis, context, records["memory"]))
+    left = work_left(analysis)
+    time = _time_left(analysis, left, _shares(context, utilisation)) if left else ()
+    rows = (*memory, *time, *_utilisation(analysis, utilisation))
+    assumed = assumptions(context) if any(row.planned is not None for row in memory) else ()
+    return Plan(rows, split_gap(analysis, context), mfu_ceiling(analysis, context), assumed, left)
 
 
 # Time left.
 
 
-def _time_left(analysis: Analysis, utilisation: float | None) -> Iterator[Planned]:
-    """Time for the steps that are still to be done: at the delivered rate, and at the planned share of the peak."""
-    left = steps_left(analysis.steps)
+def work_left(analysis: Analysis) -> Left | None:
+    """What is left of the steps asked for, at the delivered rate; None where nothing is, or either is unknown."""
+    steps, how = steps_left(analysis.steps), analysis.computation
     delivered = _rate(analysis, "delivered", "step_time_ms")
-    if not left or delivered is None:
-        return
-    seconds = left * delivered / 1000
-    shares = (utilisation,) if utilisation is not None else USUAL_UTILISATION
-    planned = [_planned_seconds(analysis, left, share) for share in shares]
-    tokens = _tokens_of_step(analysis)
-    said = tr("{steps} steps are left", steps=f"{left:,}")
-    if tokens is not None:
-        said = tr("{steps} steps, {tokens} tokens are left", steps=f"{left:,}", tokens=f"{left * tokens:,.0f}")
+    if not steps or delivered is None:
+        return None
+    known = how.global_batch_size is not None and how.seq_length is not None
+    tokens = steps * how.global_batch_size * how.seq_length if known else None  # type: ignore[operator]
+    return Left(steps, tokens, finished_at(analysis.steps, steps * delivered / 1000))
+
+
+def _shares(context: RunContext, utilisation: float | None) -> tuple[float, ...]:
+    """The planned share of the peak, or both ends of what is usual, as far as the bubble of the pipeline leaves it."""
+    if utilisation is not None:
+        return (utilisation,)
+    most = 1 - (pipeline_bubble(context) or 0.0)
+    return USUAL_UTILISATION if most >= max(USUAL_UTILISATION) else (most,)
+
+
+def _time_left(analysis: Analysis, left: Left, shares: tuple[float, ...]) -> Iterator[Planned]:
+    """Time for the steps that are still to be done: at the delivered rate, and at the planned share of the peak."""
+    seconds = left.steps * (_rate(analysis, "delivered", "step_time_ms") or 0.0) / 1000
+    planned = [_planned_seconds(analysis, left.steps, share) for share in shares]
+    said = tr("{steps} steps are left", steps=f"{left.steps:,}")
+    if left.tokens is not None:
+        said = tr("{steps} steps, {tokens} tokens are left", steps=f"{left.steps:,}", tokens=f"{left.tokens:,.0f}")
     said += tr("; at the delivered rate {time}", time=_span(seconds))
-    ends = finished_at(analysis.steps, seconds)
-    if ends is not None:
-        said += tr(", until {date} by the log's clock", date=f"{ends:%Y-%m-%d %H:%M}")
+    if left.ends_at is not None:
+        said += tr(", until {date} by the log's clock", date=f"{left.ends_at:%Y-%m-%d %H:%M}")
     low, high = planned[-1], planned[0]
     if low is not None and high is not None:
         said += "; " + _planned_span(low, high, shares)
@@ -108,10 +132,16 @@ def steps_left(steps: pl.DataFrame) -> int | None:
 
 
 def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
-    """When the last step will be done if ``seconds`` pass after the last time stamp; None without time stamps."""
+    """When the last step will be done if ``seconds`` pass after the last time stamp.
+
+    None without time stamps, and beyond the year 9999.
+    """
     stamps = steps["timestamp"].drop_nulls()
     last: Any = stamps[-1] if len(stamps) else None
-    return None if last is None else last + timedelta(seconds=seconds)
+    try:
+        return None if last is None else last + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
 
 
 def _planned_seconds(analysis: Analysis, left: int, share: float) -> float | None:
@@ -123,14 +153,9 @@ def _planned_seconds(analysis: Analysis, left: int, share: float) -> float | Non
     return left * work * how.global_batch_size / (how.world_size * how.peak.peak_tflops_per_second * 1e12 * share)
 
 
-def _tokens_of_step(analysis: Analysis) -> int | None:
-    how = analysis.computation
-    return None if None in (how.global_batch_size, how.seq_length) else how.global_batch_size * how.seq_length  # type: ignore[operator]
-
-
 def _planned_span(low: float, high: float, shares: tuple[float, ...]) -> str:
     if len(shares) == 1:
-        return tr("planned at {share} of the peak: {time}", share=f"{shares[0]:.0%}", time=_span(low))
+        return tr("at {share} of the peak: {time}", share=f"{shares[0]:.1%}", time=_span(low))
     return tr(
         "at {most} to {least} of the peak, which is usual: {low} to {high}",
         most=f"{shares[-1]:.0%}",
@@ -160,14 +185,11 @@ def _utilisation(analysis: Analysis, utilisation: float | None) -> Iterator[Plan
         yield Planned("utilisation", label, "ratio", utilisation, hfu, said)
         return
     low, high = USUAL_UTILISATION
-    where = msg("below it") if hfu < low else msg("above it") if hfu > high else msg("within it")
-    said = tr(
-        "{hfu} of the peak delivered; over 100 devices {low} to {high} is usual: {where}",
-        hfu=f"{hfu:.1%}",
-        low=f"{low:.0%}",
-        high=f"{high:.0%}",
-        where=tr(where),
-    )
+    usual = {"hfu": f"{hfu:.1%}", "low": f"{low:.0%}", "high": f"{high:.0%}"}
+    said = tr("{hfu} of the peak delivered; over 100 devices {low} to {high} is usual", **usual)
+    if (analysis.computation.world_size or 0) > MANY_DEVICES:
+        where = msg("below it") if hfu < low else msg("above it") if hfu > high else msg("within it")
+        said = tr("{said}: {where}", said=said, where=tr(where))
     yield Planned("utilisation", label, "ratio", low, hfu, said, high)
 
 

@@ -235,10 +235,12 @@ QUANTITIES = (
     Quantity("pipeline_model_parallel_size", "int", "pipeline parallel size"),
     Quantity("context_parallel_size", "int", "context parallel size"),
     Quantity("expert_model_parallel_size", "int", "expert parallel size", flag=False),
+    Quantity("expert_tensor_parallel_size", "int", "devices that share each expert", flag=False),
     Quantity("virtual_pipeline_model_parallel_size", "int", "chunks of layers in each pipeline stage", flag=False),
     Quantity("zero_stage", "int", "shared out by data-parallel ranks: 0 nothing to 3 weights too", flag=False),
     Quantity("sequence_parallel", "bool", "tensor-parallel ranks share norms and dropouts too", flag=False),
     Quantity("flash_attention", "bool", "attention keeps no matrix of tokens by tokens", flag=False),
+    Quantity("dropout", "bool", "the model has dropout and keeps its masks", flag=False),
     Quantity("num_nodes", "int", "machines", flag=False),
     Quantity("devices_per_node", "int", "devices of one machine", flag=False),
     # batch
@@ -275,7 +277,7 @@ QUANTITIES = (
     Quantity("qk_head_dim", "int", "MLA: head width without position", flag=False),
     Quantity("qk_pos_emb_head_dim", "int", "MLA: head width with position", flag=False),
     Quantity("v_head_dim", "int", "MLA: head width of the value", flag=False),
-    Quantity("mtp_num_layers", "int", "depths of multi-token prediction", flag=False),
+    Quantity("mtp_num_layers", "int", "depths of multi-token prediction"),
     # how
     Quantity("precision", "text", "number type of the matrix products: bf16, fp16, fp32, fp8"),
     Quantity("recompute", "text", "activations recomputed in the backward pass: none, selective, full"),

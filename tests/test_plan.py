@@ -106,6 +106,19 @@ def test_time_left_at_a_planned_utilisation(tmp_path):
     assert row.planned_to is None
 
 
+def test_what_is_left_is_a_document(tmp_path):
+    lines = stamped_log([(1, 100)], lambda step, place: 7000.0)
+    analysis, context, records = run_of(tmp_path / "run.log", arguments_dump(SETTINGS) + "\n".join(lines) + "\n")
+    told = yardstick_document(measure_against(analysis, context, records, published()))["planned"]["left"]
+    assert told == {"steps": 400, "tokens": 52_428_800, "ends_at": "2026-03-01T08:58:20"}
+
+
+def test_no_date_lies_beyond_the_calendar(tmp_path):
+    lines = stamped_log([(1, 100)], lambda step, place: 7000.0)
+    analysis, _, _ = run_of(tmp_path / "run.log", arguments_dump(SETTINGS) + "\n".join(lines) + "\n")
+    assert finished_at(analysis.steps, 1e13) is None
+
+
 def test_a_finished_run_has_no_time_left(tmp_path):
     lines = [megatron_line(step, 1000.0) for step in range(470, 501)]
     analysis, context, records = run_of(tmp_path / "run.log", arguments_dump(SETTINGS) + "\n".join(lines) + "\n")
@@ -113,12 +126,37 @@ def test_a_finished_run_has_no_time_left(tmp_path):
     assert not found(plan_against(analysis, context, records), "time_left")
 
 
-@pytest.mark.parametrize(("tflops", "where"), [(4000.0, "below it"), (2500.0, "within it"), (1500.0, "above it")])
+@pytest.mark.parametrize(("tflops", "where"), [(250.0, "below it"), (150.0, "within it"), (90.0, "above it")])
 def test_utilisation_beside_what_is_usual(tmp_path, tflops, where):
-    # about 1 s for 32 x 4096 tokens of a LLaMA2-7B on 8 devices, all recomputed, is about 982 TFLOP/s on each
-    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), tflops=tflops)
+    # about 1 s for 32 x 4096 tokens of a LLaMA2-7B on 128 devices, all recomputed, is about 61 TFLOP/s on each
+    text = megatron_log(30, world_size=128, data_parallel_size=64)
+    analysis, context, records = run_of(tmp_path / "run.log", text, tflops=tflops)
     (row,) = found(plan_against(analysis, context, records), "utilisation")
     assert row.sentence.endswith(f"over 100 devices 30% to 50% is usual: {where}")
+
+
+def test_few_devices_are_not_judged_by_what_is_usual_for_many(tmp_path):
+    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), tflops=4000.0)
+    (row,) = found(plan_against(analysis, context, records), "utilisation")
+    assert row.sentence.endswith("over 100 devices 30% to 50% is usual")
+
+
+def test_time_left_is_not_planned_beyond_what_the_bubble_leaves(tmp_path):
+    # batch 4 on one data-parallel rank: 4 micro-batches on 8 stages, of which 4 / 11 of the time is left
+    text = megatron_log(30, world_size=8, pipeline_model_parallel_size=8, data_parallel_size=1)
+    analysis, context, records = run_of(
+        tmp_path / "run.log", text.replace("global batch size:    32", "global batch size:     4"), num_microbatches=4
+    )
+    (row,) = found(plan_against(analysis, context, records), "time_left")
+    assert f"at {4 / 11:.1%} of the peak: " in row.sentence
+    assert row.planned_to is None
+
+
+def test_a_gap_below_nothing_is_said_to_be_impossible(tmp_path):
+    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), tflops=500.0)
+    told = plan_against(analysis, context, records).sentences
+    assert "nothing is left for the rest, so the peak or a setting of the pipeline is wrong" in told
+    assert split_gap(analysis, context)[-1].share < 0
 
 
 def with_memory(*lines, **settings):
@@ -148,7 +186,8 @@ def test_both_are_expected_where_the_log_does_not_tell_of_zero(tmp_path):
     (row,) = found(plan, "memory")
     assert row.planned < row.planned_to
     assert "with ZeRO-1" in row.sentence
-    assert plan.assumed == ("sequence_parallel",)  # everything is recomputed, so flash attention does not matter
+    # everything is recomputed, so flash attention does not matter; a gated MLP is of a model without dropout
+    assert plan.assumed == ("sequence_parallel",)
     assert plan.sentences[-1].endswith("it is assumed: sequence_parallel False")
 
 
@@ -158,7 +197,24 @@ def test_memory_of_an_unknown_shape_is_not_estimated(tmp_path):
     (row,) = found(plan_against(analysis, context, records), "memory")
     assert row.planned is None
     assert row.measured == 10_000 * 2**20
-    assert row.sentence.endswith("not estimated, the shape or the layout is not known")
+    assert row.sentence.endswith("; not estimated: ffn_hidden_size unknown; pass --ffn-hidden-size")
+
+
+@pytest.mark.parametrize("name", ["tensor_model_parallel_size", "pipeline_model_parallel_size"])
+def test_a_layout_is_not_taken_for_granted(tmp_path, name):
+    analysis, context, records = run_of(tmp_path / "run.log", with_memory(MEMORY.format(rank=0, mb=10_000.0)))
+    unknown = RunContext({n: fact for n, fact in context.facts.items() if n != name})
+    (row,) = found(plan_against(analysis, unknown, records), "memory")
+    assert row.planned is None
+    assert f"{name} unknown; pass --{name.replace('_', '-')}" in row.sentence
+
+
+def test_what_is_not_printed_is_taken_for_the_memory_and_said(tmp_path):
+    analysis, context, records = run_of(tmp_path / "run.log", with_memory(MEMORY.format(rank=0, mb=10_000.0)))
+    silent = ("recompute", "precision", "dropout", "flash_attention", "sequence_parallel", "gated_linear_unit")
+    bare = RunContext({n: fact for n, fact in context.facts.items() if n not in silent})
+    assumed = plan_against(analysis, bare, records).sentences[-1].split(": ")[-1]
+    assert assumed == "sequence_parallel False, recompute none, precision bf16, flash_attention True, dropout False"
 
 
 def test_a_log_without_memory_lines_says_nothing_of_it(tmp_path):

@@ -125,6 +125,15 @@ Baseline = Annotated[
     str | None,
     typer.Option("--baseline", help="Published row to compare with, by its name in `logparse baselines`."),
 ]
+PlannedUtilisation = Annotated[
+    float | None,
+    typer.Option(
+        "--utilisation",
+        min=0.01,
+        max=1,
+        help="Planned share of the peak, such as 0.4, recomputation counted; the run is set beside it.",
+    ),
+]
 BaselineFile = Annotated[
     Path | None,
     typer.Option("--baseline-file", help="CSV file with published rows of your own; see `logparse baselines`."),

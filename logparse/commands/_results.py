@@ -24,7 +24,7 @@ from logparse.run_context import RunContext
 
 @dataclass(frozen=True)
 class Choices:
-    """How the user wants a run computed; ``warmup`` None is found from the data."""
+    """How the user wants a run computed; ``warmup`` None is found from the data, ``utilisation`` is the planned one."""
 
     formula: Formula
     hw: str | None = None
@@ -34,6 +34,7 @@ class Choices:
     peak_origin: str = "--peak-tflops"
     published: tuple[Baseline, ...] = field(default_factory=published)
     baseline: str | None = None
+    utilisation: float | None = None
 
     def peak(self, context: RunContext) -> tuple[DevicePeak | None, tuple[str, ...]]:
         """The peak to divide by, and what must be said of it."""
@@ -100,5 +101,5 @@ def analyze_run(run: Loaded, choices: Choices) -> RunResult:
     )
     notes = (*analysis.notes, *(Note("warning", t) for t in warnings), *(Note("info", t) for t in told))
     ordered = sorted(notes, key=lambda note: note.level != "warning")
-    beside = measure_against(analysis, context, log.records, choices.published, choices.baseline)
+    beside = measure_against(analysis, context, log.records, choices.published, choices.baseline, choices.utilisation)
     return RunResult(log, meaning.framework, context, analysis, found, tuple(ordered), beside)

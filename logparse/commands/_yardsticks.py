@@ -12,9 +12,11 @@ from typing import Any
 import polars as pl
 
 from analysis.baselines import Baseline
-from analysis.matches import Comparison, compare_run
+from analysis.devices import DevicePeak, find_device
+from analysis.matches import Comparison, Measured, compare_run
 from analysis.plan import Plan, plan_against
 from analysis.run import Analysis
+from logparse.errors import UsageError
 from logparse.run_context import RunContext
 
 
@@ -37,15 +39,35 @@ def measure_against(
     records: Mapping[str, pl.DataFrame],
     rows: Sequence[Baseline],
     baseline: str | None = None,
+    utilisation: float | None = None,
 ) -> Yardsticks:
     """Compare a run with its plan and with ``rows``, or with the row called ``baseline`` alone.
 
     Raises UsageError where no row goes by that name, or it publishes no tokens/s/p.
     """
-    how = analysis.computation
-    rate = analysis.value("tokens_per_second_per_device")
-    compared = compare_run(rate, how.shape, how.world_size, context.get("precision"), rows, baseline)
+    compared = compare_run(_measured(analysis, context), rows, baseline)
     return Yardsticks(plan_against(analysis, context, records), compared)
+
+
+def _measured(analysis: Analysis, context: RunContext) -> Measured:
+    how = analysis.computation
+    return Measured(
+        rate=analysis.value("tokens_per_second_per_device"),
+        shape=how.shape,
+        devices=how.world_size,
+        precision=context.get("precision"),
+        device=_device(how.peak),
+        seq_length=how.seq_length,
+        lora=bool(context.get("lora")),
+    )
+
+
+def _device(peak: DevicePeak | None) -> str | None:
+    """The device the peak is of; None where it was given by hand, and nothing tells of which device."""
+    try:
+        return None if peak is None else find_device(peak.name).name
+    except UsageError:
+        return None
 
 
 def yardstick_document(found: Yardsticks) -> dict[str, Any]:
@@ -54,6 +76,7 @@ def yardstick_document(found: Yardsticks) -> dict[str, Any]:
     return {
         "planned": {
             "rows": [asdict(row) for row in plan.rows],
+            "left": _left(plan),
             "gap": [asdict(part) for part in plan.gap],
             "mfu_ceiling": plan.mfu_ceiling,
             "assumed": list(plan.assumed),
@@ -67,3 +90,10 @@ def yardstick_document(found: Yardsticks) -> dict[str, Any]:
             "sentences": list(compared.sentences),
         },
     }
+
+
+def _left(plan: Plan) -> dict[str, Any] | None:
+    if plan.left is None:
+        return None
+    ends = plan.left.ends_at
+    return {**asdict(plan.left), "ends_at": None if ends is None else ends.isoformat()}

@@ -49,6 +49,7 @@ def analyze(
     theme: options.Theme = None,
     force: options.Force = False,
     warmup: options.Warmup = None,
+    utilisation: options.PlannedUtilisation = None,
     baseline: options.Baseline = None,
     baseline_file: options.BaselineFile = None,
     each: options.Each = False,
@@ -73,7 +74,7 @@ def analyze(
     if baseline is not None:
         find_baseline(rows, baseline)
     choices = choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
-    choices = replace(choices, published=rows, baseline=baseline)
+    choices = replace(choices, published=rows, baseline=baseline, utilisation=utilisation)
     formats = _formats(charts, chart_format, theme)
     if out is not None:
         check_folder(out, force)

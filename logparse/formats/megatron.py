@@ -22,7 +22,8 @@ def _memory(*columns: str) -> str:
 
 ARGUMENTS = (
     "world_size data_parallel_size tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size "
-    "expert_model_parallel_size global_batch_size micro_batch_size seq_length num_layers hidden_size ffn_hidden_size "
+    "expert_model_parallel_size expert_tensor_parallel_size "
+    "global_batch_size micro_batch_size seq_length num_layers hidden_size ffn_hidden_size "
     "num_attention_heads kv_channels padded_vocab_size vocab_size untie_embeddings_and_output_weights num_experts "
     "moe_router_topk moe_ffn_hidden_size moe_shared_expert_intermediate_size moe_layer_freq first_k_dense_replace "
     "multi_latent_attention q_lora_rank kv_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim mtp_num_layers "
@@ -325,6 +326,15 @@ FORMAT = LogFormat(
         Choice("zero_stage", "1", {"arguments:use_distributed_optimizer": "True"}),
         Choice("zero_stage", "0", {"arguments:use_distributed_optimizer": "False"}),
         Choice("flash_attention", "True", {"arguments:use_flash_attn": "True"}),
+        # Transformer Engine chooses by itself; Megatron's own attention keeps the matrix.
+        Choice(
+            "flash_attention", "False", {"arguments:use_flash_attn": "False", "arguments:transformer_impl": "local"}
+        ),
+        Choice("dropout", "True", {"arguments:hidden_dropout": r"0*\.0*[1-9]\d*"}),
+        Choice("dropout", "True", {"arguments:attention_dropout": r"0*\.0*[1-9]\d*"}),
+        Choice(
+            "dropout", "False", {"arguments:hidden_dropout": r"0(\.0*)?", "arguments:attention_dropout": r"0(\.0*)?"}
+        ),
         Choice("recompute", "full", {"arguments:checkpoint_activations": "True"}),
         Choice("recompute", "full", {"arguments:recompute_granularity": "full"}),
         Choice("recompute", "selective", {"arguments:recompute_granularity": "selective"}),
