@@ -6,6 +6,7 @@ import functools
 import io
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,8 +83,8 @@ def build_app() -> typer.Typer:
 def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
     """Run ``command`` and hand over what it printed.
 
-    A reader that has closed its pipe, such as head, has what it wanted. Raises InputError where output cannot be
-    written, as on a full disk.
+    A reader that has closed its pipe, such as head, has what it wanted; an exit code that was decided stays. Raises
+    InputError where a file cannot be used, or output cannot be written, as on a full disk.
     """
 
     @functools.wraps(command)
@@ -92,13 +93,30 @@ def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
             command(*positional, **named)
             sys.stdout.flush()
         except OSError as error:
-            # What is left in the buffer must not be tried again when the interpreter ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard_output()
             if not isinstance(error, BrokenPipeError):
-                problem = tr("cannot write the output: {reason}", reason=reason_of(error))
-                raise InputError(problem, remedy=tr("free some space, or send the output elsewhere")) from error
+                raise _unusable(error) from error
+        except (typer.Exit, LogparseError):
+            try:
+                sys.stdout.flush()
+            except OSError:
+                _discard_output()
+            raise
 
     return wrapper
+
+
+def _discard_output() -> None:
+    """What is left in the buffer must not be tried again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _unusable(error: OSError) -> InputError:
+    if error.filename is not None:
+        problem = tr("cannot use {path}: {reason}", path=error.filename, reason=reason_of(error))
+        return InputError(problem, remedy=tr("check the path and its permissions"))
+    problem = tr("cannot write the output: {reason}", reason=reason_of(error))
+    return InputError(problem, remedy=tr("free some space, or send the output elsewhere"))
 
 
 def _open_closed_streams() -> None:
@@ -129,3 +147,12 @@ def main() -> None:
     except LogparseError as error:
         print(f"logparse: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(error.exit_code)
+    except Exception:
+        # Python would exit with 1, which means a regression.
+        traceback.print_exc()
+        print(f"logparse: {_defect()}", file=sys.stderr)  # noqa: T201
+        sys.exit(InputError.exit_code)
+
+
+def _defect() -> LogparseError:
+    return LogparseError(tr("a defect of logparse"), remedy=tr("report it with the lines above"))

@@ -439,3 +439,26 @@ def test_full_disk_behind_stdout_is_no_traceback(folder, arguments):
         done = subprocess.run(command, cwd=folder, stdout=full, stderr=subprocess.PIPE, check=False)
     assert b"Traceback" not in done.stderr
     assert done.returncode == 2
+
+
+def run_main(error):
+    """The program where its command raises ``error``."""
+    code = (
+        f"from logparse import cli\ndef command():\n    raise {error}\n"
+        "cli.build_app = lambda: lambda **_: cli._to_the_end(command)()\ncli.main()"
+    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_a_defect_is_no_regression():
+    """Python's own exit code for a traceback is 1, by which the gate stops a release."""
+    done = run_main("ZeroDivisionError('of nothing')")
+    assert done.returncode == 2
+    assert "ZeroDivisionError: of nothing" in done.stderr
+    assert done.stderr.endswith("logparse: a defect of logparse\n  try:   report it with the lines above\n")
+
+
+def test_a_file_that_cannot_be_used_is_named():
+    done = run_main("PermissionError(13, 'Permission denied', 'runs/summary')")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "cannot use runs/summary: Permission denied" in done.stderr

@@ -295,3 +295,13 @@ def test_a_page_may_be_words_alone():
 def test_markdown_and_json_stay_as_they_are_beside_a_page(folder, tmp_path):
     done = run_logparse(*OF_LOGS, "--json", "-o", str(tmp_path / "out"), cwd=folder)
     assert json.loads(done.stdout)["verdict"] == "regression"
+
+
+def test_several_candidates_have_a_page_each(folder, tmp_path):
+    out = tmp_path / "out"
+    command = ("compare", "release=r1", f"release={RELEASE}", "new", "--history", "h")
+    told = json.loads(run_logparse(*command, "--json", "-o", str(out), cwd=folder).stdout)
+    assert [one["candidate"]["asked"] for one in told["comparisons"]] == [f"release={RELEASE}", "new"]
+    assert sorted(path.name for path in out.iterdir()) == ["report-2.html", "report.html"]
+    assert run_logparse(*command[:3], *command[4:], "-o", str(out), "--force", cwd=folder).returncode == 0
+    assert [path.name for path in out.iterdir()] == ["report.html"]

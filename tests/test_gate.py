@@ -2,7 +2,9 @@
 
 import csv
 import json
+import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -187,7 +189,7 @@ def test_a_difference_can_be_allowed(place):
 
 def test_what_is_written(place, tmp_path):
     summary = tmp_path / "page.md"
-    summary.write_text("before\n")
+    summary.write_text("before")
     out = tmp_path / "out"
     metrics = ("--metric", DEFAULT_METRIC, "--metric", "tokens_per_second_per_device")
     done = gate(place, "release=slow", "-o", str(out), *metrics, GITHUB_STEP_SUMMARY=str(summary))
@@ -205,6 +207,60 @@ def test_what_is_written(place, tmp_path):
     lines = (out / "openmetrics.txt").read_text().splitlines()
     assert lines[-1] == "# EOF"
     assert f'logparse_verdict{{metric="{DEFAULT_METRIC}",logparse_verdict="regression"}} 1.0' in lines
+
+
+@pytest.mark.parametrize("reader", ["head -c 1", "true"])
+def test_a_reader_that_goes_away_changes_no_exit_code(place, tmp_path, reader):
+    program = f"{Path(sys.executable).with_name('logparse')} gate --history h --baseline release=good"
+    line = f"set -o pipefail; {program} --candidate release=slow -o {tmp_path}/out | {reader}"
+    assert subprocess.run(["bash", "-c", line], cwd=place, capture_output=True, check=False).returncode == 1
+    assert (tmp_path / "out" / "junit.xml").exists()
+
+
+def test_output_that_cannot_be_written_hides_no_regression(place, tmp_path):
+    program = f"{Path(sys.executable).with_name('logparse')} gate --history h --baseline release=good"
+    line = f"{program} --candidate release=slow -o {tmp_path}/out > /dev/full"
+    assert subprocess.run(["bash", "-c", line], cwd=place, capture_output=True, check=False).returncode == 1
+    assert (tmp_path / "out" / "summary.md").exists()
+
+
+def outcomes(out):
+    suite = ElementTree.parse(out / "junit.xml").getroot().find("testsuite")
+    return {name: int(suite.get(name)) for name in ("failures", "errors", "skipped")}
+
+
+def test_junit_and_exit_code_agree(place, tmp_path):
+    done = gate(place, "release=long", "-o", str(tmp_path / "refused"))
+    assert (done.returncode, outcomes(tmp_path / "refused")) == (2, {"failures": 0, "errors": 1, "skipped": 0})
+    assert sorted(p.name for p in (tmp_path / "refused").iterdir()) == ["junit.xml", "summary.md"]
+    strict = gate(place, "release=single", "--strict", "-o", str(tmp_path / "few"))
+    assert (strict.returncode, outcomes(tmp_path / "few")["errors"]) == (4, 1)
+    assert gate(place, "release=single", "-o", str(tmp_path / "few"), "--force").returncode == 0
+    assert sum(outcomes(tmp_path / "few").values()) == 0
+
+
+def test_what_an_earlier_verdict_left_is_cleared(place, tmp_path):
+    gate(place, "release=same", "-o", str(tmp_path / "out"))
+    assert not (tmp_path / "out" / "benchmark-bigger-is-better.json").exists()
+    gate(place, "release=long", "-o", str(tmp_path / "out"), "--force")
+    assert not (tmp_path / "out" / "otava.csv").exists()
+
+
+def test_a_summary_that_cannot_be_written_hides_no_regression(place):
+    done = gate(place, "release=slow", GITHUB_STEP_SUMMARY="/nonexistent/page.md")
+    assert (done.returncode, "unset GITHUB_STEP_SUMMARY" in done.stderr) == (1, True)
+
+
+def test_a_metric_that_no_log_has_is_no_column_of_otavas(place, tmp_path):
+    metrics = ("--metric", DEFAULT_METRIC, "--metric", "max_memory_allocated_bytes")
+    gate(place, "release=same", "-o", str(tmp_path / "out"), *metrics)
+    head = (tmp_path / "out" / "otava.csv").read_text().splitlines()[0]
+    assert head == f"time,run,release,{DEFAULT_METRIC}"
+
+
+def test_another_metric_does_not_silence_strict(place):
+    metrics = ("--metric", DEFAULT_METRIC, "--metric", "max_memory_allocated_bytes")
+    assert gate(place, "release=same", "--strict", *metrics).returncode == 4
 
 
 def test_output_is_not_overwritten(place, tmp_path):
@@ -232,6 +288,8 @@ WRONG = [
     ["--candidate", "release=same", "--metric", "speed"],
     ["--candidate", "release=same", "--allow", "luck"],
     ["--candidate", "gone.log"],
+    ["--candidate", ""],
+    ["--candidate", "x" * 300],
 ]
 
 

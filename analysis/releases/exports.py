@@ -18,7 +18,7 @@ import polars as pl
 import regex
 
 from analysis.releases.comparison import Comparison
-from analysis.releases.verdict import VERDICTS, Finding
+from analysis.releases.verdict import FEWEST_RUNS, VERDICTS, Finding
 from logparse.language import tr
 
 # What XML 1.0 cannot hold, not even escaped.
@@ -26,14 +26,23 @@ NOT_XML = regex.compile(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFF
 Sentence = Callable[[Finding], str]
 
 
-def junit(comparison: Comparison, sentence: Sentence, details: str) -> str:
-    """One test case per metric: a regression fails it, too little data skips it. ``details`` goes to its output."""
-    cases = [_case(finding, sentence) for finding in comparison.verdicts]
+def insufficient(finding: Finding) -> bool:
+    """Whether the data prove nothing, so that the threshold decides alone or there is no verdict at all."""
+    return min(finding.runs) < FEWEST_RUNS or finding.verdict == "insufficient data"
+
+
+def junit(comparison: Comparison, sentence: Sentence, details: str, strict: bool = False) -> str:
+    """One test case per metric. ``details`` goes to the output of all.
+
+    A regression fails it; sides that cannot be compared are an error, and with ``strict`` too little data is, which
+    else skips it.
+    """
+    cases = [_case(finding, _outcome(comparison, finding, strict), sentence) for finding in comparison.verdicts]
     counts = {
         "tests": len(cases),
-        "failures": sum(f.verdict == "regression" for f in comparison.verdicts),
-        "errors": 0,
-        "skipped": sum(f.verdict == "insufficient data" for f in comparison.verdicts),
+        "failures": sum(case.find("failure") is not None for case in cases),
+        "errors": sum(case.find("error") is not None for case in cases),
+        "skipped": sum(case.find("skipped") is not None for case in cases),
     }
     totals = {name: str(count) for name, count in counts.items()}
     root = ElementTree.Element("testsuites", totals)
@@ -44,21 +53,30 @@ def junit(comparison: Comparison, sentence: Sentence, details: str) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _case(finding: Finding, sentence: Sentence) -> ElementTree.Element:
+def _outcome(comparison: Comparison, finding: Finding, strict: bool) -> str | None:
+    """The element of a test case, as the exit code of the gate has it; None where there is nothing to say."""
+    if comparison.refused or (strict and finding.verdict != "regression" and insufficient(finding)):
+        return "error"
+    return {"regression": "failure", "insufficient data": "skipped", "suspicious": "system-out"}.get(finding.verdict)
+
+
+def _case(finding: Finding, outcome: str | None, sentence: Sentence) -> ElementTree.Element:
     names = {"classname": "logparse.gate", "name": finding.metric.column, "time": "0"}
     case = ElementTree.Element("testcase", names)
     said = NOT_XML.sub("?", sentence(finding))
-    if finding.verdict == "regression":
-        ElementTree.SubElement(case, "failure", {"message": said, "type": "regression"}).text = said
-    elif finding.verdict == "insufficient data":
-        ElementTree.SubElement(case, "skipped", {"message": said})
-    elif finding.verdict == "suspicious":
-        ElementTree.SubElement(case, "system-out").text = said
+    if outcome == "system-out":
+        ElementTree.SubElement(case, outcome).text = said
+    elif outcome:
+        kind = {} if outcome == "skipped" else {"type": finding.verdict}
+        ElementTree.SubElement(case, outcome, {"message": said, **kind}).text = said
     return case
 
 
-def benchmark(comparison: Comparison, worse: int) -> str:
-    """The candidate's medians for github-action-benchmark; with ``worse`` 1 the metrics where smaller is better."""
+def benchmark(comparison: Comparison, worse: int) -> str | None:
+    """The candidate's medians for github-action-benchmark; with ``worse`` 1 the metrics where smaller is better.
+
+    None where there is none, because the action stops at an empty list.
+    """
     rows = [
         {
             "name": finding.metric.column,
@@ -70,7 +88,7 @@ def benchmark(comparison: Comparison, worse: int) -> str:
         for finding in comparison.verdicts
         if finding.effect and finding.metric.worse == worse
     ]
-    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n" if rows else None
 
 
 def _range(comparison: Comparison) -> str:
@@ -78,18 +96,20 @@ def _range(comparison: Comparison) -> str:
 
 
 def otava_csv(comparison: Comparison) -> str:
-    """One row per run in the order of time, for ``otava analyze``: attributes run and release, then the metrics."""
-    metrics = [finding.metric.column for finding in comparison.verdicts]
-    sides = [
-        side.runs.select("run_id", "name", "release", when(), *metrics)
-        for side in (comparison.baseline, comparison.candidate)
-    ]
+    """One row per run in the order of time, for ``otava analyze``: attributes run and release, then the metrics.
+
+    Those that a run lacks are left out, because Otava stops at an empty cell. A clock in a log names no zone; Otava
+    wants one, and it is called UTC.
+    """
+    both = pl.concat(side.runs for side in (comparison.baseline, comparison.candidate))
+    metrics = [f.metric.column for f in comparison.verdicts if not both[f.metric.column].has_nulls()]
+    runs = both.select("run_id", "name", "release", when(), *metrics)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["time", "run", "release", *metrics])
-    for run_id, name, release, clock, *values in pl.concat(sides).sort("when", "run_id").iter_rows():
+    for run_id, name, release, clock, *values in runs.sort("when", "run_id").iter_rows():
         stamp = f"{clock:%Y-%m-%dT%H:%M:%S}+00:00"
-        writer.writerow([stamp, f"{name}-{run_id[:8]}", release or "", *("" if v is None else v for v in values)])
+        writer.writerow([stamp, f"{name}-{run_id[:8]}", release or "", *values])
     return out.getvalue()
 
 

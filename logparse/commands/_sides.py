@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +14,7 @@ from analysis.releases.selection import is_selector, select_runs
 from analysis.releases.shelf import open_shelf
 from logparse.commands._console import make_console
 from logparse.commands._recorded import Marks, Reading, record_logs
+from logparse.commands._release_options import warn
 from logparse.errors import NoStepLineError, UsageError
 from logparse.language import tr
 
@@ -22,14 +24,14 @@ MOST_TOLD = 20
 
 def open_history(place: str | None, must_exist: bool = True) -> History:
     """The history at ``place``. Raises UsageError where none is given, or nothing is there though it must be."""
-    if place is None:
+    if not (place and place.strip()):
         raise UsageError(tr("no history is given"), remedy=tr("name its folder: --history DIR"))
     if must_exist and "://" not in place and not Path(place).is_dir():
         raise UsageError(
             tr("there is no history in {place}", place=place),
             remedy=tr("check the path; `logparse record LOG --history DIR --release NAME` begins one"),
         )
-    return History(open_shelf(place))
+    return History(open_shelf(place), warn=cache(warn))
 
 
 def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, reading: Reading) -> Side:
@@ -37,7 +39,14 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, re
 
     Raises UsageError where it names none, InputError or NoStepLineError where a log cannot be read.
     """
-    if Path(asked).exists() or any(sign in asked for sign in "*?"):
+    if not asked.strip():
+        remedy = tr("give a log, a folder of logs, or a selector such as release=CANN 8.0.RC2")
+        raise UsageError(tr("a side is empty"), remedy=remedy)
+    there = _is_there(asked)
+    if there and history is not None and is_selector(asked):
+        problem = tr("{asked} is a selector and a file or folder as well", asked=asked)
+        raise UsageError(problem, remedy=tr("write ./{asked} for the file, or leave out --history", asked=asked))
+    if there or (not is_selector(asked) and any(sign in asked for sign in "*?")):
         return _of_logs(asked, reading)
     if history is None or runs is None:
         remedy = tr("check the path; runs that were recorded need --history DIR")
@@ -50,6 +59,14 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, re
         raise UsageError(tr("no run of the history is {asked}", asked=asked), remedy=remedy)
     told = history.settings(found.tail(MOST_TOLD)["run_id"].to_list())
     return Side(asked, found, told, history.steps)
+
+
+def _is_there(path: str) -> bool:
+    """Whether a file or folder is called so; text that is too long for a name is none."""
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
 
 
 def _of_logs(asked: str, reading: Reading) -> Side:

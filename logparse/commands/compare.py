@@ -1,14 +1,15 @@
-"""``logparse compare``: two sides beside each other. Reads options, calls, prints."""
+"""``logparse compare``: sides beside the first of them. Reads options, calls, prints."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from analysis.outputs import check_folder, prepare_folder, write_page
+from analysis.outputs import check_folder, clear_stale, prepare_folder, write_page
 from analysis.releases.comparable import Field
 from analysis.releases.comparison import Comparison
 from analysis.releases.comparison import compare as compare_sides
@@ -33,6 +34,7 @@ from logparse.commands._sides import find_side, open_history
 from logparse.commands._terminal import print_parts
 from logparse.errors import UsageError
 from logparse.language import tr
+from logparse.schema import SCHEMA_VERSION
 
 Baseline = Annotated[
     str,
@@ -42,7 +44,9 @@ Baseline = Annotated[
         "key=value, a run id.",
     ),
 ]
-Candidate = Annotated[str, typer.Argument(metavar="B", help="What is compared with it, given in the same ways.")]
+Candidates = Annotated[
+    list[str], typer.Argument(metavar="B...", help="What is compared with it, each by itself, given in the same ways.")
+]
 
 Out = Annotated[
     Path | None,
@@ -59,7 +63,7 @@ Out = Annotated[
 @with_quantity_flags
 def compare(
     baseline: Baseline,
-    candidate: Candidate,
+    candidates: Candidates,
     given: dict[str, Any],
     history: HistoryDir = None,
     threshold: Threshold = "3%",
@@ -99,22 +103,30 @@ def compare(
     allowed = check_allowed(allow)
     store = open_history(history) if history else None
     runs = store.runs() if store else None
-    sides = [find_side(asked, store, runs, reading) for asked in (baseline, candidate)]
-    result = compare_sides(sides[0], sides[1], chosen, parse_threshold(threshold), allowed, runs)
-    show(result, as_json, as_markdown, no_color)
+    first = find_side(baseline, store, runs, reading)
+    others = [find_side(asked, store, runs, reading) for asked in candidates]
+    limit = parse_threshold(threshold)
+    results = [compare_sides(first, other, chosen, limit, allowed, runs) for other in others]
     if out is not None:
-        _write(result, out)
-    refuse_incomparable(result)
+        _write(results, out)
+    show(results, as_json, as_markdown, no_color)
+    for result in results:
+        refuse_incomparable(result)
 
 
-def show(result: Comparison, as_json: bool, as_markdown: bool, no_color: bool) -> None:
-    """Print a comparison in one of its forms."""
+def show(results: Sequence[Comparison], as_json: bool, as_markdown: bool, no_color: bool) -> None:
+    """Print comparisons in one of their forms; several are a list in JSON."""
     if as_json:
-        typer.echo(json.dumps(comparison_document(result), indent=1, ensure_ascii=False, allow_nan=False))
-    elif as_markdown:
-        typer.echo(markdown(compose_comparison(result)))
-    else:
-        print_parts(make_console(no_color=no_color), compose_comparison(result))
+        documents = [comparison_document(result) for result in results]
+        several = {"schema_version": SCHEMA_VERSION, "comparisons": documents}
+        document = documents[0] if len(documents) == 1 else several
+        typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+        return
+    for result in results:
+        if as_markdown:
+            typer.echo(markdown(compose_comparison(result)))
+        else:
+            print_parts(make_console(no_color=no_color), compose_comparison(result))
 
 
 def comparison_page(result: Comparison) -> str:
@@ -134,10 +146,14 @@ def comparison_page(result: Comparison) -> str:
     return render_document(title, pieces, Tracks(drawn.names, drawn.rows, smoothing=drawn.single))
 
 
-def _write(result: Comparison, out: Path) -> None:
+def _write(results: Sequence[Comparison], out: Path) -> None:
+    """A page for each candidate; those that an earlier run left and this one does not write are deleted."""
     prepare_folder(out)
-    path = write_page(comparison_page(result), out / PAGE)
-    make_console(stderr=True).print(tr("wrote {path}", path=path))
+    pages = [out / (f"report-{number}.html" if number > 1 else PAGE) for number in range(1, len(results) + 1)]
+    for path, result in zip(pages, results, strict=True):
+        write_page(comparison_page(result), path)
+        make_console(stderr=True).print(tr("wrote {path}", path=path))
+    clear_stale(out, [PAGE, *(path.name for path in out.glob("report-*.html"))], pages)
 
 
 def refuse_incomparable(result: Comparison) -> None:

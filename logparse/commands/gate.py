@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from analysis.outputs import check_folder, prepare_folder, write_whole
+from analysis.outputs import check_folder, clear_stale, prepare_folder, write_whole
 from analysis.releases.comparison import Comparison, compare
-from analysis.releases.exports import benchmark, junit, openmetrics, otava_csv
+from analysis.releases.exports import benchmark, insufficient, junit, openmetrics, otava_csv
 from analysis.releases.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric
 from logparse.commands import _options as options
 from logparse.commands._comparison_screen import compose_comparison, sentence
+from logparse.commands._console import make_console
 from logparse.commands._markdown import markdown
 from logparse.commands._recorded import Reading
 from logparse.commands._release_options import (
@@ -27,7 +27,7 @@ from logparse.commands._release_options import (
 )
 from logparse.commands._sides import find_side, open_history
 from logparse.commands.compare import refuse_incomparable, show
-from logparse.errors import InputError, InsufficientDataError, UsageError, reason_of
+from logparse.errors import InsufficientDataError, UsageError, reason_of
 from logparse.language import tr
 
 Baseline = Annotated[
@@ -55,6 +55,15 @@ Out = Annotated[
         help="Folder for junit.xml, summary.md, benchmark JSON, otava.csv, openmetrics.txt.",
     ),
 ]
+
+OUTPUTS = (
+    "junit.xml",
+    "summary.md",
+    "benchmark-smaller-is-better.json",
+    "benchmark-bigger-is-better.json",
+    "otava.csv",
+    "openmetrics.txt",
+)
 
 
 def gate(
@@ -94,49 +103,58 @@ def gate(
     runs = store.runs() if store else None
     sides = [find_side(asked, store, runs, Reading()) for asked in (baseline, candidate)]
     result = compare(sides[0], sides[1], chosen, parse_threshold(threshold), allowed, runs, beside=False)
-    show(result, as_json, as_markdown, no_color)
-    _add_to_job_summary(result)
-    refuse_incomparable(result)
+    # Files first: a reader that closes the pipe must not cost CI its report.
     if out is not None:
-        _write(result, out)
-    _exit(result, strict)
+        _write(result, out, strict)
+    _add_to_job_summary(result)
+    try:
+        show([result], as_json, as_markdown, no_color)
+    finally:
+        # Whether or not anybody reads it, the verdict stands.
+        refuse_incomparable(result)
+        _exit(result, strict)
 
 
-def _write(result: Comparison, out: Path) -> None:
+def _write(result: Comparison, out: Path, strict: bool) -> None:
+    """What an earlier run left there and this one does not write is deleted; without a verdict there are no numbers."""
     prepare_folder(out)
     summary = markdown(compose_comparison(result))
-    files: dict[str, Callable[[], str]] = {
-        "junit.xml": lambda: junit(result, sentence, summary),
-        "summary.md": lambda: summary,
-        "benchmark-smaller-is-better.json": lambda: benchmark(result, worse=1),
-        "benchmark-bigger-is-better.json": lambda: benchmark(result, worse=-1),
-        "otava.csv": lambda: otava_csv(result),
-        "openmetrics.txt": lambda: openmetrics(result),
-    }
-    for name, make in files.items():
-        text = make()
-        write_whole(out / name, lambda path, text=text: path.write_text(text, encoding="utf-8"))  # type: ignore[misc]
+    told = (lambda finding: tr("not comparable, so no verdict")) if result.refused else sentence
+    files: dict[str, str | None] = {"junit.xml": junit(result, told, summary, strict), "summary.md": summary}
+    if not result.refused:
+        files |= {
+            "benchmark-smaller-is-better.json": benchmark(result, worse=1),
+            "benchmark-bigger-is-better.json": benchmark(result, worse=-1),
+            "otava.csv": otava_csv(result),
+            "openmetrics.txt": openmetrics(result),
+        }
+    written = [_write_text(out / name, text) for name, text in files.items() if text is not None]
+    clear_stale(out, OUTPUTS, written)
+
+
+def _write_text(path: Path, text: str) -> Path:
+    write_whole(path, lambda place: place.write_text(text, encoding="utf-8"))
+    return path
 
 
 def _add_to_job_summary(result: Comparison) -> None:
-    """GitHub shows what is appended to this file; it may hold what other steps wrote."""
+    """GitHub shows what is appended to this file; it may hold what other steps wrote, without a last newline."""
     place = os.environ.get("GITHUB_STEP_SUMMARY")
     if not place:
         return
     try:
         with Path(place).open("a", encoding="utf-8") as file:
-            file.write(markdown(compose_comparison(result)) + "\n")
+            file.write("\n" + markdown(compose_comparison(result)) + "\n")
     except OSError as error:
-        problem = tr("cannot write {path}: {reason}", path=place, reason=reason_of(error))
-        raise InputError(problem, remedy=tr("unset GITHUB_STEP_SUMMARY outside of a workflow")) from error
+        told = tr("cannot write {path}: {reason}", path=place, reason=reason_of(error))
+        make_console(stderr=True).print(tr("{told}; unset GITHUB_STEP_SUMMARY outside of a workflow", told=told))
 
 
 def _exit(result: Comparison, strict: bool) -> None:
     """Raises typer.Exit for a regression, InsufficientDataError where ``strict`` asks for more data."""
     if result.verdict == "regression":
         raise typer.Exit(1)
-    few = any(min(finding.runs) < FEWEST_RUNS for finding in result.verdicts)
-    if strict and (few or result.verdict == "insufficient data"):
+    if strict and any(insufficient(finding) for finding in result.verdicts):
         raise InsufficientDataError(
             tr("the data do not suffice for a verdict"),
             where="; ".join(sentence(finding) for finding in result.verdicts),

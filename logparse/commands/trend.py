@@ -28,7 +28,7 @@ from logparse.commands._release_options import HistoryDir
 from logparse.commands._screen import Grid, Line, Part
 from logparse.commands._sides import open_history
 from logparse.commands._terminal import print_parts
-from logparse.errors import InsufficientDataError, UsageError
+from logparse.errors import UsageError
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
 
@@ -108,7 +108,7 @@ def _trends(store: History, select: str | None, metric: str, by: str) -> list[Tr
     known = [t for t in trends if len(t.runs)]
     if not known:
         problem = tr("no recorded run has this metric") if len(chosen) else tr("no run is selected")
-        raise InsufficientDataError(problem, remedy=tr("`logparse history list` shows what there is"))
+        raise UsageError(problem, remedy=tr("`logparse history list` shows what there is"))
     ids = [run_id for one in known for run_id in explaining_runs(one)]
     heavy = store.settings(ids)
     return [explain(one, heavy) for one in known]
