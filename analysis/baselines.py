@@ -3,7 +3,9 @@
 Comes in: published.csv, a user's own file with the same columns. Goes out: rows, and where a row contradicts itself.
 ``analysis.matches`` puts a run beside them. A device of ``device`` is named as in devices.csv where it is
 there; "nodes x devices" is as published. Rates are of one device. ``formula`` is the id, as in docs/identification.md,
-by which the row's TFLOP/s or MFU was counted.
+by which the row's TFLOP/s or MFU was counted; ``parameters`` the published count, for formulas that go by it; ``sizes``
+are those of the model that the catalogue lacks or has otherwise; ``mode`` is what tells the run from others of its
+publisher.
 """
 
 from __future__ import annotations
@@ -16,8 +18,11 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from analysis.baseline_cells import NUMBERS, located, read_cell, rounding
 from analysis.flops.printed import PRINTED_FORMULAS
+from analysis.flops.six_n import FLOPS_PER_PARAMETER
 from analysis.models import Model, find_model
+from analysis.parameters import count_parameters
 from analysis.peak import resolve_peak
 from analysis.shape import ModelShape
 from logparse.errors import InputError, UsageError, unknown_name
@@ -38,6 +43,7 @@ class Baseline:
     devices: int | None
     device: str | None
     precision: str | None
+    mode: str | None
     seq_length: int | None
     global_batch_size: int | None
     tokens_per_second_per_device: float | None
@@ -46,9 +52,8 @@ class Baseline:
     tflops_per_second_per_device: float | None
     mfu: float | None
     formula: str | None
-    num_layers: int | None
-    hidden_size: int | None
-    padded_vocab_size: int | None
+    parameters: int | None
+    sizes: Mapping[str, int | bool]
     publisher: str
     document: str
     date: str | None
@@ -58,7 +63,12 @@ class Baseline:
     @property
     def title(self) -> str:
         """Model and size in one word."""
-        return f"{self.model}-{self.size}"
+        return f"{self.model}-{self.size}" if self.size else self.model
+
+    @property
+    def lora(self) -> bool:
+        """Whether low-rank adapters were trained."""
+        return "lora" in (self.mode or "").lower()
 
     @property
     def catalogued(self) -> Model | None:
@@ -71,11 +81,8 @@ class Baseline:
     @property
     def shape(self) -> ModelShape:
         """Sizes of the row itself, else those of the catalogue."""
-        own = {name: getattr(self, name) for name in ("num_layers", "hidden_size", "padded_vocab_size")}
         model = self.catalogued
-        return ModelShape.from_quantities(
-            ({} if model is None else _sizes(model)) | {k: v for k, v in own.items() if v}
-        )
+        return ModelShape.from_quantities({**({} if model is None else _sizes(model)), **self.sizes})
 
 
 def _sizes(model: Model) -> dict[str, object]:
@@ -112,7 +119,8 @@ def published() -> tuple[Baseline, ...]:
 def read_baselines(path: Path) -> tuple[Baseline, ...]:
     """Rows of the user's own file: CSV with the columns of published.csv, of which only name and model are needed.
 
-    Raises InputError for a file that cannot be read, an unknown column or a value of another kind.
+    Raises InputError for a file that cannot be read, a column that is unknown or there twice, a name that is there
+    twice, a line with more cells than columns or a value of another kind.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -124,7 +132,8 @@ def read_baselines(path: Path) -> tuple[Baseline, ...]:
 
 def find_baseline(rows: Sequence[Baseline], name: str) -> Baseline:
     """The row called ``name``. Raises UsageError where there is none."""
-    by_name = {row.name: row for row in rows}
+    # The user's own rows come first, so the first of a name is meant.
+    by_name = {row.name: row for row in reversed(rows)}
     if name.lower() not in by_name:
         raise unknown_name(msg("baseline"), name, by_name, tr("`logparse baselines` lists them all"))
     return by_name[name.lower()]
@@ -153,14 +162,26 @@ def _checks(row: Baseline) -> Iterator[Check]:
     if row.tflops_per_second_per_device is not None:
         counted = measured * flops / 1e12
         yield _check(row, "tflops_per_second_per_device", row.tflops_per_second_per_device, counted, source)
-    peak = resolve_peak(row.device, row.precision)[0] if row.device else None
+    peak = _peak(row)
     if row.mfu is not None and peak is not None:
-        yield _check(row, "mfu", row.mfu, measured * flops / 1e12 / peak.peak_tflops_per_second, source)
+        yield _check(row, "mfu", row.mfu, measured * flops / 1e12 / peak, source)
 
 
 def _check(row: Baseline, quantity: str, value: float, recomputed: float, source: str) -> Check:
-    tolerance = row.rounding[quantity] + row.rounding[source] + AVERAGED_APART
-    return Check(quantity, value, recomputed, tolerance)
+    # TFLOP/s and MFU are the rate times a constant, so the way of averaging makes no difference to them.
+    slack = AVERAGED_APART if source == "step_time_s" else 0.0
+    return Check(quantity, value, recomputed, row.rounding[quantity] + row.rounding[source] + slack)
+
+
+def _peak(row: Baseline) -> float | None:
+    """Peak of the row's device for its number type, TFLOP/s; None where one is not stated or not in the table."""
+    if row.device is None or row.precision is None:
+        return None
+    try:
+        peak = resolve_peak(row.device, row.precision)[0]
+    except UsageError:
+        return None
+    return None if peak is None else peak.peak_tflops_per_second
 
 
 def _tokens_by_time(row: Baseline) -> float | None:
@@ -173,55 +194,57 @@ def _tokens_by_time(row: Baseline) -> float | None:
 def _flops_per_token(row: Baseline) -> float | None:
     if row.formula is None or row.seq_length is None:
         return None
-    return PRINTED_FORMULAS[row.formula].flops_per_token(row.shape, row.seq_length)
+    flops = PRINTED_FORMULAS[row.formula].flops_per_token(row.shape, row.seq_length)
+    counted = count_parameters(row.shape)
+    if flops is None or row.parameters is None or counted is None:
+        return flops
+    # Biases, norms and learned positions are in the published count and not in a shape.
+    return flops + FLOPS_PER_PARAMETER * (row.parameters - counted.total)
 
 
-_NUMBERS = ("tokens_per_second_per_device", "reference_tokens_per_second_per_device", "step_time_s")
-_FLOATS = {*_NUMBERS, "tflops_per_second_per_device", "mfu"}
-_INTS = {"devices", "seq_length", "global_batch_size", "num_layers", "hidden_size", "padded_vocab_size"}
 COLUMNS = tuple(f.name for f in fields(Baseline) if f.name != "rounding")
-_ALWAYS = {"name", "model", "size", "publisher", "document"}
+# Text that is empty where the file leaves it out; all other columns are then None.
+_ALWAYS = ("size", "publisher", "document")
 
 
 def _rows(text: str, where: str) -> tuple[Baseline, ...]:
-    table = csv.DictReader(io.StringIO(text))
-    for column in table.fieldnames or ():
+    # strict, because a quote that is never closed would swallow the rest of the file.
+    table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    rows: dict[str, Baseline] = {}
+    try:
+        _check_columns(table.fieldnames or (), where)
+        for cells in table:
+            row = _row(cells, f"{where}, line {table.line_num}")
+            if row.name in rows:
+                problem = tr("the name {name!r} is there twice", name=row.name)
+                remedy = tr("give each row a name of its own")
+                raise InputError(problem, where=f"{where}, line {table.line_num}", remedy=remedy)
+            rows[row.name] = row
+    except csv.Error as error:
+        remedy = tr("check the quotes of that line, or save the file as CSV again")
+        raise InputError(
+            tr("no CSV: {error}", error=error), where=f"{where}, after line {table.line_num}", remedy=remedy
+        ) from error
+    return tuple(rows.values())
+
+
+def _check_columns(found: Sequence[str], where: str) -> None:
+    for column in found:
         if column not in COLUMNS:
-            error = unknown_name(msg("column"), column, COLUMNS, tr("the columns are those of analysis/published.csv"))
-            raise InputError(error.problem, where=where, remedy=error.remedy)
-    return tuple(_row(row, f"{where}, line {table.line_num}") for row in table)
+            remedy = tr("the columns are those of analysis/published.csv")
+            raise located(unknown_name(msg("column"), column, COLUMNS, remedy), where)
+        if found.count(column) > 1:
+            problem = tr("the column {name!r} is there twice", name=column)
+            raise InputError(problem, where=where, remedy=tr("leave one out"))
 
 
-def _row(texts: Mapping[str, str | None], where: str) -> Baseline:
+def _row(texts: Mapping[str | None, str | None], where: str) -> Baseline:
+    if texts.get(None):
+        remedy = tr("put a cell that holds a comma in quotes")
+        raise InputError(tr("a row with more cells than there are columns"), where=where, remedy=remedy)
     cells = {name: (texts.get(name) or "").strip() for name in COLUMNS}
     if not (cells["name"] and cells["model"]):
         raise InputError(tr("a row without a name or a model"), where=where, remedy=tr("fill in both columns"))
-    cells["name"] = cells["name"].lower()
-    values = {name: _value(name, cell, where) for name, cell in cells.items()}
-    rounding = {name: _rounding(cells[name]) for name in _FLOATS if cells[name]}
-    return Baseline(**values, rounding=rounding)  # type: ignore[arg-type]
-
-
-def _value(name: str, cell: str, where: str) -> str | float | int | None:
-    if not cell:
-        return "" if name in _ALWAYS else None
-    try:
-        if name in _INTS:
-            return int(cell)
-        return _positive(cell) if name in _FLOATS else cell
-    except ValueError as error:
-        problem = tr("{name} is {cell!r}", name=name, cell=cell)
-        raise InputError(problem, where=where, remedy=tr("write a number above 0, or leave it empty")) from error
-
-
-def _positive(cell: str) -> float:
-    value = float(cell)
-    if not 0 < value < float("inf"):
-        raise ValueError(cell)
-    return value
-
-
-def _rounding(cell: str) -> float:
-    """Half a unit of the last digit, relative: 0.005 / 6.81 for "6.81"."""
-    decimals = len(cell.partition(".")[2])
-    return 0.5 * 10.0**-decimals / float(cell)
+    values = {name: read_cell(name, cell, where) for name, cell in cells.items()}
+    values |= {name: cells[name] for name in _ALWAYS}
+    return Baseline(**values, rounding={name: rounding(cells[name]) for name in NUMBERS if cells[name]})  # type: ignore[arg-type]

@@ -246,9 +246,10 @@ def test_no_steps_asked_for_is_no_time_left(tmp_path):
 def test_both_yardsticks_of_a_run_as_sentences_and_as_json(tmp_path):
     analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), num_query_groups=32)
     found = measure_against(analysis, context, records, published())
-    assert "for LLaMA2-7B, 1x8, BF16; the reference system: 2,884" in found.sentences[-1]
+    # the peak was given by hand, so the device of the run is not known
+    assert any("for LLaMA2-7B, 1x8, BF16, on 910B; the reference system: 2,884" in said for said in found.sentences)
     told = json.loads(json.dumps(yardstick_document(found), allow_nan=False))
-    assert [match["name"] for match in told["published"]["matches"]] == ["modellink-llama2-7b-1x8"]
+    assert told["published"]["matches"][0]["name"] == "modellink-llama2-7b-1x8"
     assert {row["name"] for row in told["planned"]["rows"]} == {"time_left", "utilisation"}
     chosen = measure_against(analysis, context, records, published(), "modellink-8160b55a-llama2-7b-1x8")
     assert "published 4,672" in chosen.sentences[-1]

@@ -13,7 +13,7 @@ import polars as pl
 
 from analysis.baselines import Baseline
 from analysis.devices import DevicePeak, find_device
-from analysis.matches import Comparison, Measured, compare_run
+from analysis.matches import Achieved, Comparison, compare_run
 from analysis.plan import Plan, plan_against
 from analysis.run import Analysis
 from logparse.errors import UsageError
@@ -49,9 +49,9 @@ def measure_against(
     return Yardsticks(plan_against(analysis, context, records), compared)
 
 
-def _measured(analysis: Analysis, context: RunContext) -> Measured:
+def _measured(analysis: Analysis, context: RunContext) -> Achieved:
     how = analysis.computation
-    return Measured(
+    return Achieved(
         rate=analysis.value("tokens_per_second_per_device"),
         shape=how.shape,
         devices=how.world_size,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from logparse.commands._console import make_console
 from logparse.commands._markdown import markdown
 from logparse.commands._screen import Grid, Line, Part
 from logparse.commands._terminal import print_parts
-from logparse.errors import UsageError
+from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 
 FILTERS = msg("Which rows")
@@ -56,8 +57,12 @@ def baselines(
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     rows = (() if file is None else read_baselines(file)) + published()
-    chosen: tuple[Baseline, ...] = tuple(row for row in rows if _kept(row, model, devices, dtype, publisher))
-    if name is not None:
+    if name is None:
+        chosen = _filtered(rows, model, devices, dtype, publisher)
+    elif any(given is not None for given in (model, devices, dtype, publisher)):
+        problem = tr("NAME shows one row, and --model, --devices, --dtype and --publisher choose among all")
+        raise UsageError(problem, remedy=tr("leave one out"))
+    else:
         chosen = (find_baseline(rows, name),)
     parts = _one(chosen[0]) if name is not None else _table(chosen)
     if as_json:
@@ -66,6 +71,21 @@ def baselines(
         typer.echo(markdown(parts))
     else:
         print_parts(make_console(no_color=no_color), parts)
+
+
+def _filtered(
+    rows: tuple[Baseline, ...], model: str | None, devices: int | None, dtype: str | None, publisher: str | None
+) -> tuple[Baseline, ...]:
+    """Raises UsageError for a number type or a publisher that no row has."""
+    _check_known(msg("number type"), dtype, {row.precision for row in rows})
+    _check_known(msg("publisher"), publisher, {row.publisher for row in rows})
+    return tuple(row for row in rows if _kept(row, model, devices, dtype, publisher))
+
+
+def _check_known(kind: str, name: str | None, found: Iterable[str | None]) -> None:
+    names = sorted(known for known in found if known)
+    if name is not None and name.lower() not in (known.lower() for known in names):
+        raise unknown_name(kind, name, names, tr("use one of {names}", names=", ".join(names)))
 
 
 def _kept(row: Baseline, model: str | None, devices: int | None, dtype: str | None, publisher: str | None) -> bool:
@@ -101,8 +121,8 @@ def _cells(row: Baseline) -> tuple[str, ...]:
 
 
 def _one(row: Baseline) -> list[Part]:
-    told = {name: value for name, value in _document(row).items() if value is not None and name != "checks"}
-    facts = tuple((name, str(value)) for name, value in told.items())
+    told = _document(row) | {"sizes": " ".join(f"{name}={size}".lower() for name, size in row.sizes.items()) or None}
+    facts = tuple((name, str(value)) for name, value in told.items() if value is not None and name != "checks")
     return [Line(row.name, "title"), Grid(("", ""), facts, prose=True), *_checks(row)]
 
 
