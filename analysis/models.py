@@ -32,7 +32,10 @@ class Model:
     source: str
 
     def quantities(self) -> dict[str, int | bool]:
-        """What the model says of a run, by glossary name; not whether the run trains multi-token prediction."""
+        """What the model says of a run, by glossary name.
+
+        Not whether the run trains multi-token prediction: published counts leave it out, and many train without it.
+        """
         sizes = {f.name: getattr(self.shape, f.name) for f in fields(self.shape) if f.name != "mtp_num_layers"}
         return {name: size for name, size in sizes.items() if size is not None} | {"vocab_size": self.vocab_size}
 

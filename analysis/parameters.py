@@ -40,24 +40,41 @@ NO_DETAILS = Details()
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of a model by part; ``attention``, ``mlp``, ``moe`` and their norms are of one layer.
+    """Parameters of a model by part; ``attention``, ``mlp``, the parts of the experts and the norms are of one layer.
 
     ``embedding`` holds tokens, positions and their norm; ``output`` is 0 where it is tied to the embedding.
-    ``active_moe`` is the part of ``moe`` that one token meets: router, shared experts and the experts it is sent to.
+    ``attention_whole`` is the part of ``attention`` that each tensor-parallel rank holds in full: norms, the bias of
+    the output and the products of MLA that compress (``linear_q_down_proj`` and ``linear_kv_down_proj`` are
+    "duplicated" in Megatron-LM, core/transformer/multi_latent_attention.py).
+    ``active_routed`` is the part of ``routed`` that one token meets: the experts it is sent to.
     """
 
     embedding: int
     output: int
     final_norm: int
     attention: int
+    attention_whole: int
     layer_norms: int
     mlp: int
-    moe: int
-    active_moe: int
+    routed: int
+    active_routed: int
+    shared: int
+    router: int
     num_dense_layers: int
     num_moe_layers: int
     mtp_projection: int
+    mtp_norms: int
     num_mtp_layers: int
+
+    @property
+    def moe(self) -> int:
+        """Everything that stands for the MLP in a layer with experts."""
+        return self.router + self.shared + self.routed
+
+    @property
+    def active_moe(self) -> int:
+        """The part of ``moe`` that one token meets."""
+        return self.router + self.shared + self.active_routed
 
     @property
     def total(self) -> int:
@@ -72,7 +89,7 @@ class Parameters:
     def _sum(self, moe: int) -> int:
         dense_layer = self.attention + self.layer_norms + self.mlp
         moe_layer = self.attention + self.layer_norms + moe
-        mtp_layer = self.mtp_projection + (moe_layer if self.num_moe_layers else dense_layer)
+        mtp_layer = self.mtp_projection + self.mtp_norms + (moe_layer if self.num_moe_layers else dense_layer)
         layers = self.num_dense_layers * dense_layer + self.num_moe_layers * moe_layer
         return self.embedding + layers + self.num_mtp_layers * mtp_layer + self.final_norm + self.output
 
@@ -113,43 +130,55 @@ def _count(shape: ModelShape, vocab_size: int | None, details: Details, include_
     embedding = _known(vocab_size) * hidden
     num_moe_layers = _known(shape.num_moe_layers) if shape.num_experts else 0
     num_dense_layers = _known(shape.num_layers) - num_moe_layers
-    moe, active_moe = _experts(shape, details) if num_moe_layers else (0, 0)
+    expert, shared, router = _experts(shape, details) if num_moe_layers else (0, 0, 0)
+    attention, attention_whole = (
+        _latent_attention(shape) if shape.multi_latent_attention else _attention(shape, details)
+    )
     return Parameters(
         embedding=embedding + details.position_embeddings * hidden + (norm if details.embedding_norm else 0),
         output=embedding if _known(shape.untie_embeddings_and_output_weights) else 0,
         final_norm=norm,
-        attention=_latent_attention(shape) if shape.multi_latent_attention else _attention(shape, details),
+        attention=attention,
+        attention_whole=attention_whole,
         layer_norms=2 * norm,
         mlp=_mlp(shape, shape.ffn_hidden_size, details) if num_dense_layers else 0,
-        moe=moe,
-        active_moe=active_moe,
+        routed=(shape.num_experts or 0) * expert,
+        active_routed=_known(shape.moe_router_topk) * expert if num_moe_layers else 0,
+        shared=shared,
+        router=router,
         num_dense_layers=num_dense_layers,
         num_moe_layers=num_moe_layers,
         # V3 report, section 2.2: two joined states are projected to one; each has a norm, and so has the output.
-        mtp_projection=2 * hidden * hidden + 3 * norm,
+        mtp_projection=2 * hidden * hidden,
+        mtp_norms=3 * norm,
         num_mtp_layers=(shape.mtp_num_layers or 0) if include_mtp else 0,
     )
 
 
-def _attention(shape: ModelShape, details: Details) -> int:
+def _attention(shape: ModelShape, details: Details) -> tuple[int, int]:
+    """All parameters, and those that tensor parallelism does not split."""
     hidden, channels = _known(shape.hidden_size), _known(shape.kv_channels)
     query = _known(shape.num_attention_heads) * channels
     query_key_value = query + 2 * _known(shape.num_query_groups) * channels
     input_bias = query_key_value if details.bias != "none" else 0
     output_bias = hidden if details.bias in ("attention", "all") else 0
     norms = 2 * details.norm_parameters(channels) if details.qk_norm else 0
-    return hidden * query_key_value + input_bias + query * hidden + output_bias + norms
+    whole = output_bias + norms
+    return hidden * query_key_value + input_bias + query * hidden + whole, whole
 
 
-def _latent_attention(shape: ModelShape) -> int:
-    """MLA: each low-rank product has a norm on its inner state; the part with position is one head for all keys."""
+def _latent_attention(shape: ModelShape) -> tuple[int, int]:
+    """MLA: each low-rank product has a norm on its inner state; the part with position is one head for all keys.
+
+    All parameters, and those that tensor parallelism does not split: what compresses, and the norms.
+    """
     hidden, heads, rank = _known(shape.hidden_size), _known(shape.num_attention_heads), _known(shape.kv_lora_rank)
     plain, position, value = _known(shape.qk_head_dim), _known(shape.qk_pos_emb_head_dim), _known(shape.v_head_dim)
     query = heads * (plain + position)
     query_rank = shape.q_lora_rank
-    queries = hidden * query if query_rank is None else query_rank * (hidden + 1 + query)
-    keys_values = hidden * (rank + position) + rank + rank * heads * (plain + value)
-    return queries + keys_values + heads * value * hidden
+    whole = hidden * (rank + position) + rank + (0 if query_rank is None else query_rank * (hidden + 1))
+    queries = query * (hidden if query_rank is None else query_rank)
+    return whole + queries + rank * heads * (plain + value) + heads * value * hidden, whole
 
 
 def _mlp(shape: ModelShape, ffn_hidden_size: int | None, details: Details) -> int:
@@ -159,11 +188,9 @@ def _mlp(shape: ModelShape, ffn_hidden_size: int | None, details: Details) -> in
     return (inputs + 1) * hidden * inner + biases
 
 
-def _experts(shape: ModelShape, details: Details) -> tuple[int, int]:
-    """All parameters of one layer of experts, and those that one token meets."""
-    experts = _known(shape.num_experts)
-    router = experts * (_known(shape.hidden_size) + (1 if details.router_bias else 0))
+def _experts(shape: ModelShape, details: Details) -> tuple[int, int, int]:
+    """Parameters of one routed expert, of all shared experts and of the router of one layer."""
+    router = _known(shape.num_experts) * (_known(shape.hidden_size) + (1 if details.router_bias else 0))
     shared = shape.moe_shared_expert_intermediate_size
-    common = router + (_mlp(shape, shared, details) if shared else 0)
     expert = _mlp(shape, shape.moe_ffn_hidden_size, details)
-    return common + experts * expert, common + _known(shape.moe_router_topk) * expert
+    return expert, _mlp(shape, shared, details) if shared else 0, router

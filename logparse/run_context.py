@@ -220,7 +220,7 @@ def _fact(quantity: Quantity, row: Mapping[str, Any], several: bool) -> Fact | N
     if value is None or (quantity.name == "num_experts" and value <= 1):
         return None
     # A size of 0 is a placeholder of the framework.
-    if quantity.kind == "int" and quantity.flag and value < 1:
+    if quantity.kind == "int" and quantity.flag and value < quantity.least:
         return None
     return Fact(value, _where(row, several))
 

@@ -219,12 +219,16 @@ Kind = Literal["int", "float", "bool", "text"]
 
 @dataclass(frozen=True)
 class Quantity:
-    """One fact of a run: a setting, a shape or a layout. ``flag`` tells whether the command line can give it."""
+    """One fact of a run: a setting, a shape or a layout. ``flag`` tells whether the command line can give it.
+
+    ``least`` is the smallest whole number a flag takes; a log that prints less has not set it.
+    """
 
     name: str
     kind: Kind
     meaning: str
     flag: bool = True
+    least: int = 1
 
 
 QUANTITIES = (
@@ -277,7 +281,7 @@ QUANTITIES = (
     Quantity("qk_head_dim", "int", "MLA: head width without position", flag=False),
     Quantity("qk_pos_emb_head_dim", "int", "MLA: head width with position", flag=False),
     Quantity("v_head_dim", "int", "MLA: head width of the value", flag=False),
-    Quantity("mtp_num_layers", "int", "depths of multi-token prediction"),
+    Quantity("mtp_num_layers", "int", "depths of multi-token prediction", least=0),
     # how
     Quantity("precision", "text", "number type of the matrix products: bf16, fp16, fp32, fp8"),
     Quantity("recompute", "text", "activations recomputed in the backward pass: none, selective, full"),

@@ -13,7 +13,7 @@ from logparse.formats import find_format
 from logparse.run_context import build_context
 from logparse.schema import QUANTITIES, SETTING_COLUMNS
 
-FLAGGED = [q.name for q in QUANTITIES if q.kind == "int" and q.flag]
+FLAGGED = [q.name for q in QUANTITIES if q.kind == "int" and q.flag and q.least == 1]
 PRINTED = {name.quantity: name.setting for name in find_format("megatron").names if not name.when}
 
 

@@ -1,16 +1,18 @@
 """Estimates: every worked number of the source documents, then what follows from the exact count."""
 
+import json
 import math
 import re
 from dataclasses import replace
 
 import pytest
+from helpers import ROOT, run_logparse
 
 from analysis.devices import find_device
 from analysis.estimate import Fixed, Job, estimate
 from analysis.estimate.activations import layer_kept, rule_figures
-from analysis.estimate.fit import Search, all_fits
-from analysis.estimate.layout import Layout, Training, check_layout, layers_of_stages
+from analysis.estimate.fit import Search, all_fits, smallest_fit
+from analysis.estimate.layout import Layout, Training, check_layout, check_model, layers_of_stages, layout_notes
 from analysis.estimate.parameters import exact_figures, parameter_figures, stage_parameters
 from analysis.estimate.stages import estimate_stages, in_flight, rule_of_thumb_stages
 from analysis.estimate.state import MEGATRON, MIXED, replica_figure, state_figures
@@ -18,7 +20,7 @@ from analysis.estimate.step import bubble_share, link_seconds, network_seconds, 
 from analysis.estimate.work import Work, devices_for, total_flops, training_time
 from analysis.flops import find_formula
 from analysis.models import all_models, find_model
-from analysis.parameters import count_parameters
+from analysis.parameters import Details, count_parameters
 from analysis.peak import resolve_peak
 from analysis.shape import ModelShape
 from logparse.errors import UsageError
@@ -234,8 +236,8 @@ def test_layers_without_experts_come_first():
     model = find_model("deepseek-v3")
     counted = count_parameters(model.shape, model.vocab_size, details=model.details)
     first, second = stage_parameters(counted, Layout(pp=2, ep=8, dp=8))
-    assert first.experts == (31 - 3) * counted.moe / 8
-    assert second.experts == 30 * counted.moe / 8
+    assert first.experts == (31 - 3) * counted.routed / 8
+    assert second.experts == 30 * counted.routed / 8
 
 
 def test_a_gpt_layer_keeps_what_korthikanti_counts():
@@ -317,7 +319,15 @@ def test_layers_that_do_not_divide_go_to_the_first_stages():
     ("layout", "training", "problem"),
     [
         (Layout(tp=3), Training(4096), "attention heads (40) cannot be split by --tp 3"),
-        (Layout(cp=3), Training(4096), "the sequence length (4096) cannot be split by --cp 3"),
+        (Layout(tp=16), Training(4096), "attention heads (40) cannot be split by --tp 16"),
+        (Layout(cp=3), Training(4096), "the sequence length (4096) cannot be split by 2 x --cp 3"),
+        (Layout(cp=4096), Training(4096), "the sequence length (4096) cannot be split by 2 x --cp 4096"),
+        (Layout(tp=8), Training(4097), "the tokens of one device (4097) cannot be split by --tp 8"),
+        (Layout(tp=8, cp=2), Training(4100), "the tokens of one device (2050) cannot be split by --tp 8"),
+        (Layout(pp=4, vpp=3), Training(4096), "40 layers do not divide into 4 stages of 3 equal chunks"),
+        (Layout(pp=3, vpp=5), Training(4096), "40 layers do not divide into 3 stages of 5 equal chunks"),
+        (Layout(pp=4, vpp=2), Training(4096, 1, 3), "with --vpp the micro-batches (3) must be a multiple of --pp 4"),
+        (Layout(pp=4, vpp=2), Training(4096, 1, 6), "with --vpp the micro-batches (6) must be a multiple of --pp 4"),
         (Layout(pp=64), Training(4096), "40 layers cannot fill 64 stages of 1 chunks"),
         (Layout(vpp=2), Training(4096), "--vpp needs a pipeline"),
         (Layout(dp=3), Training(4096, 1, 64), "the global batch 64 is not a multiple of micro batch x data"),
@@ -326,6 +336,213 @@ def test_layers_that_do_not_divide_go_to_the_first_stages():
 def test_a_layout_that_cannot_be_run_is_refused(layout, training, problem):
     with pytest.raises(UsageError, match=re.escape(problem)):
         check_layout(find_model("llama2-13b").shape, layout, training)
+
+
+@pytest.mark.parametrize(
+    ("layout", "training"),
+    [
+        (Layout(tp=8, sequence_parallel=False), Training(4097)),
+        (Layout(cp=2), Training(4096)),
+        (Layout(pp=4, vpp=2), Training(4096, 1, 8)),
+        (Layout(pp=4, vpp=3, uneven=True), Training(4096, 1, 3)),
+        (Layout(pp=3), Training(4096)),
+    ],
+)
+def test_a_layout_that_can_be_run_is_not_refused(layout, training):
+    check_layout(find_model("llama2-13b").shape, layout, training)
+
+
+@pytest.mark.parametrize(("groups", "tp", "runs"), [(8, 4, True), (2, 8, True), (3, 2, False), (3, 4, False)])
+def test_key_value_heads_are_shared_out_evenly_or_shared(groups, tp, runs):
+    shape = ModelShape(num_layers=4, num_attention_heads=24, num_query_groups=groups)
+    layout = Layout(tp=tp)
+    if runs:
+        check_layout(shape, layout, Training(4096))
+        assert [note for note in layout_notes(shape, layout) if "core 0.16" in note] == [
+            f"{groups} key/value heads on --tp {tp}: Megatron-LM can do it since core 0.16"
+        ] * (groups < tp)
+    else:
+        with pytest.raises(UsageError, match=f"{groups} key/value heads do not go evenly on --tp {tp} devices"):
+            check_layout(shape, layout, Training(4096))
+
+
+def test_the_search_leaves_out_what_cannot_be_run():
+    shape = replace(find_model("llama2-7b").shape, num_attention_heads=24, num_query_groups=3)
+    search = Search(shape, count_parameters(shape, 32000), 32000, Training(4096), 80e9)
+    assert {fit.layout.tp for fit in all_fits(search, Fixed(), 8)} == {1}
+
+
+def test_the_search_with_interleaving_leaves_whole_groups_of_micro_batches():
+    search = Search(*_searched("llama2-13b"), Training(4096, 1, 64), 64e9)
+    found = smallest_fit(search, Fixed(pp=4, vpp=2))
+    assert found is not None
+    assert found.fits
+    assert 64 // found.layout.dp % 4 == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "problem"),
+    [
+        ("mixtral-8x7b", {"num_moe_layers": 40}, "num_moe_layers 40 is more than num_layers 32"),
+        ("mixtral-8x7b", {"moe_router_topk": 16}, "moe_router_topk 16 is more than num_experts 8"),
+        ("llama2-7b", {"num_query_groups": 5}, "num_attention_heads 32 is not a multiple of num_query_groups 5"),
+        ("llama2-7b", {"padded_vocab_size": 100}, "vocab_size 32000 is more than padded_vocab_size 100"),
+    ],
+)
+def test_a_shape_that_no_model_has_is_refused(name, sizes, problem):
+    shape = replace(find_model(name).shape, **sizes)
+    with pytest.raises(UsageError, match=problem) as refused:
+        check_model(shape, 32000, None)
+    assert "--" + next(iter(sizes)).replace("_", "-") in refused.value.remedy
+
+
+@pytest.mark.parametrize("model", all_models(), ids=lambda m: m.name)
+def test_no_model_of_the_catalogue_is_refused(model):
+    check_model(replace(model.shape, padded_vocab_size=model.vocab_size), model.vocab_size, Training(4096))
+
+
+def test_nothing_is_trained_in_whole_numbers():
+    with pytest.raises(UsageError, match="nothing is trained in --dtype int8"):
+        estimate(job(training=Training(4096, dtype="int8")))
+
+
+# Experts, multi-token prediction and what tensor parallelism does not split.
+
+
+@pytest.mark.parametrize(
+    ("layout", "dense", "experts", "state"),
+    [
+        # 4 layers of 187,107,328 + 14,336 + 44,040,192 + 1,835,264, and 4 x 256 experts of 44,040,192 over 64 ranks
+        (Layout(pp=16, dp=128, ep=64, zero=1), 931_988_480, 704_643_072, 14.14),
+        # 15 layers: (171,966,464 + 44,040,192) / 8 + 15,140,864 + 14,336 + 1,835,264, experts over 4 x 8 devices
+        (Layout(tp=8, pp=4, dp=8, ep=4, zero=1), 659_869_440, 5_284_823_040, 68.37),
+    ],
+)
+def test_shared_experts_router_and_compression_by_hand(layout, dense, experts, state):
+    model = find_model("deepseek-v3")
+    counted = count_parameters(model.shape, model.vocab_size, details=model.details)
+    stage = stage_parameters(counted, layout)[1]
+    assert (stage.dense, stage.experts) == (dense, experts)
+    found = estimate_stages(model.shape, counted, model.vocab_size, layout, Training(4096))[1]
+    assert found.state_bytes / 1e9 == pytest.approx(state, abs=0.005)
+
+
+def test_parameters_of_a_rank_as_megatron_deepspeed_prints_them():
+    # Qwen2.5-7B's sizes without its biases, tp 4: 1,904,025,088 on each rank, as a log prints it
+    model = find_model("qwen2.5-7b")
+    (stage,) = stage_parameters(count_parameters(model.shape, 152064), Layout(tp=4))
+    assert stage.total == 1_904_025_088
+
+
+def test_experts_that_are_not_split_lie_on_tensor_parallel_ranks_too():
+    model = find_model("deepseek-v3")
+    counted = count_parameters(model.shape, model.vocab_size, details=model.details)
+    layout = Layout(tp=8, pp=8, dp=4, ep=32)
+    check_layout(model.shape, layout, Training(4096))
+    assert (layout.expert_tp, layout.expert_ranks, str(layout)) == (1, 32, "tp 8 pp 8 dp 4 ep 32 etp 1 ZeRO-0")
+    # 8 layers, 8 whole experts in each
+    assert stage_parameters(counted, layout)[1].experts == 8 * 8 * 3 * 7168 * 2048
+    assert list(layout_notes(model.shape, layout)) == [
+        "the experts lie on 32 ranks, each expert whole on one device (etp 1)"
+    ]
+    with pytest.raises(UsageError, match=re.escape("the ranks that share the experts (32) cannot be split by --ep 64")):
+        check_layout(model.shape, replace(layout, ep=64), Training(4096))
+
+
+def test_the_log_tells_how_far_experts_are_split():
+    free, whole = Layout(tp=2, dp=8, ep=4), Layout(tp=2, dp=8, ep=4, etp=1)
+    assert (free.expert_tp, free.expert_ranks) == (2, 8)
+    assert (whole.expert_tp, whole.expert_ranks) == (1, 16)
+    shape = find_model("mixtral-8x7b").shape
+    counted = count_parameters(shape, 32000)
+    assert [stage_parameters(counted, x)[0].experts for x in (free, whole)] == [
+        32 * counted.routed / 8,
+        32 * counted.routed / 4,
+    ]
+    # 4 ranks hold the same experts and share out their optimizer state
+    (stage,) = estimate_stages(shape, counted, 32000, replace(whole, zero=1), Training(4096))
+    assert stage.state_worked.endswith("x (6 + 12 / 4)")
+
+
+@pytest.mark.parametrize(("pp", "copy"), [(1, 0), (4, 926_679_040)])
+def test_multi_token_prediction_lies_on_the_last_stage(pp, copy):
+    model = find_model("deepseek-v3")
+    plain, more = (
+        count_parameters(model.shape, model.vocab_size, details=model.details, include_mtp=mtp) for mtp in (False, True)
+    )
+    before, after = (stage_parameters(counted, Layout(pp=pp)) for counted in (plain, more))
+    assert after[:-1] == before[:-1]
+    # one layer of experts, the projection with its norms, and the embedding where it is not there already
+    assert after[-1].total - before[-1].total == 11_507_286_272 + 102_781_952 + copy
+    assert value(exact_figures(more), "parameters_exact") == 671_026_419_200 + 11_507_286_272 + 102_781_952
+
+
+def test_activations_of_multi_token_prediction_by_hand():
+    model = find_model("deepseek-v3")
+    stages = []
+    for mtp in (False, True):
+        counted = count_parameters(model.shape, model.vocab_size, details=model.details, include_mtp=mtp)
+        stages.append(estimate_stages(model.shape, counted, 129280, Layout(pp=4), Training(4096))[-1])
+    kept = layer_kept(model.shape, Training(4096), moe=True)
+    # the layer; both inputs of the projection before and behind their norms; a second output
+    extra = kept.whole + kept.split + 4 * 2 * 7168 + 4 * 7168 + 4 * 129280
+    assert stages[1].activation_bytes - stages[0].activation_bytes == 4096 * extra
+    assert stages[1].layers == stages[0].layers
+
+
+@pytest.mark.parametrize(
+    ("flags", "gigaflops", "parameters", "noted"),
+    [
+        ((), 249.8, 671_026_419_200, True),
+        (("--mtp-num-layers", "0"), 249.8, 671_026_419_200, False),
+        # NVIDIA's 260.0 GFLOPs per token for DeepSeek-V3
+        (("--mtp-num-layers", "1"), 260.0, 671_026_419_200 + 11_610_068_224, False),
+    ],
+)
+def test_multi_token_prediction_is_counted_where_a_flag_says_so(flags, gigaflops, parameters, noted):
+    arguments = ("estimate", "--model", "deepseek-v3", "--seq-length", "4096", *flags, "--json")
+    found = json.loads(run_logparse(*arguments, cwd=ROOT).stdout)
+    assert round(found["figures"]["flops_per_token"]["value"] / 1e9, 1) == gigaflops
+    assert found["figures"]["parameters_exact"]["value"] == parameters
+    assert any("pass --mtp-num-layers 1" in note for note in found["notes"]) is noted
+    assert ("mtp_num_layers" in found["context"]) is bool(flags)
+
+
+def test_norms_of_query_and_key_keep_their_inputs():
+    model = find_model("qwen3-32b")
+    plain, normed = (
+        layer_kept(model.shape, Training(4096), moe=False, details=details) for details in (Details(), model.details)
+    )
+    # 2 x 128 x (64 + 8) on 8 x 5120 + 4 x 128 x (64 + 8) + 6 x 25600
+    assert normed.split - plain.split == 18_432
+    assert plain.whole + plain.split == 231_424
+
+
+def test_fewer_key_value_heads_than_ranks_are_kept_on_each():
+    model = find_model("qwen2.5-3b")
+    counted = count_parameters(model.shape, model.vocab_size, details=model.details)
+    (stage,) = estimate_stages(model.shape, counted, model.vocab_size, Layout(tp=8), Training(4096))
+    # 16 query heads over 8 ranks and one key/value head on each, 128 wide
+    layer = 8 * 2048 / 8 + 4 * 128 * 2 + 4 * 128 + 6 * 11008 / 8
+    output = (4 * 2048 + 4 * model.vocab_size) / 8
+    assert stage.activation_bytes == 4096 * (36 * layer + output)
+
+
+def test_state_of_a_stage_by_both_rules():
+    figures = {f.name: f for section in estimate(job(fixed=Fixed(8, 1, 4, zero=1))).sections for f in section.figures}
+    held = figures["stage_state"].value / (6 + 12 / 2)
+    assert figures["stage_state_20"].value == pytest.approx(held * (8 + 12 / 2))
+    assert "20 bytes" in figures["stage_state_20"].label
+
+
+def test_full_precision_has_one_rule_of_16_bytes():
+    result = estimate(job(fixed=Fixed(8, 1, 4, zero=0), training=Training(4096, 1, 64, dtype="fp32")))
+    names = {f.name: f for section in result.sections for f in section.figures}
+    assert names["weights_on_disk"].value == 4 * 13_015_864_320
+    assert names["training_state_16"].value == 16 * 13_015_864_320
+    assert not {"training_state_18", "training_state_20", "stage_state_20"} & names.keys()
+    assert "16 bytes" in names["stage_state"].label
+    assert names["devices_for_state"].value == math.ceil(16 * 13_015_864_320 / 80e9)
 
 
 # The whole estimate.

@@ -99,6 +99,25 @@ def test_deepseek_v3_attention_by_hand():
     assert counted.attention == 48_760_320 + 20_906_496 + 117_440_512
 
 
+def test_deepseek_v3_weights_that_each_tensor_rank_holds_by_hand():
+    # 7168 x 1536 + 1536 for the query, 7168 x 576 + 512 for key and value
+    assert count(find_model("deepseek-v3")).attention_whole == 11_011_584 + 4_129_280
+
+
+def test_deepseek_v3_experts_by_hand():
+    counted = count(find_model("deepseek-v3"))
+    expert = 3 * 7168 * 2048
+    assert (counted.routed, counted.active_routed, counted.shared) == (256 * expert, 8 * expert, expert)
+    assert counted.router == 256 * (7168 + 1)
+    assert counted.moe == 257 * expert + 256 * 7169
+
+
+def test_norms_of_query_and_key_are_whole_and_projections_are_not():
+    counted = count(find_model("qwen3-32b"))
+    assert counted.attention_whole == 2 * 128
+    assert count(find_model("llama2-7b")).attention_whole == 0
+
+
 def test_multi_token_prediction_counts_only_when_asked():
     model = find_model("deepseek-v3")
     extra = count(model, include_mtp=True).total - count(model).total

@@ -16,6 +16,7 @@ from analysis.estimate.layout import Layout, Training
 from analysis.estimate.parameters import CHEAT_SHEET, NOTE_13B
 from analysis.estimate.worked import Figure, work_out
 from analysis.flops._base import sizes
+from analysis.parameters import NO_DETAILS, Details
 from analysis.shape import ModelShape
 from logparse.language import msg
 
@@ -32,14 +33,20 @@ class Kept:
     def __add__(self, other: Kept) -> Kept:
         return Kept(self.whole + other.whole, self.split + other.split)
 
+    def times(self, count: int) -> Kept:
+        """``count`` times as much."""
+        return Kept(self.whole * count, self.split * count)
+
     def on_device(self, layout: Layout) -> float:
         """Bytes per token on one device."""
         return self.whole / (layout.tp if layout.sequence_parallel else 1) + self.split / layout.tp
 
 
-def layer_kept(shape: ModelShape, training: Training, moe: bool) -> Kept:
+def layer_kept(shape: ModelShape, training: Training, moe: bool, details: Details = NO_DETAILS) -> Kept:
     """What one layer keeps of one token when nothing is recomputed, or only the attention core is (selective)."""
-    attention = _latent_attention(shape, training) if shape.multi_latent_attention else _attention(shape, training)
+    attention = (
+        _latent_attention(shape, training) if shape.multi_latent_attention else _attention(shape, training, details)
+    )
     return attention + _core(shape, training) + (_experts(shape, training) if moe else _mlp(shape, training))
 
 
@@ -47,6 +54,12 @@ def checkpoint_kept(shape: ModelShape, training: Training) -> Kept:
     """What one layer keeps of one token under full recomputation: its input."""
     (hidden,) = sizes(shape, "hidden_size")
     return Kept(whole=training.element_bytes * hidden)
+
+
+def mtp_kept(shape: ModelShape, training: Training) -> Kept:
+    """What a depth of multi-token prediction keeps beside its layer: state and embedding, before and behind norms."""
+    (hidden,) = sizes(shape, "hidden_size")
+    return Kept(whole=4 * training.element_bytes * hidden)
 
 
 def output_kept(shape: ModelShape, vocab_size: int, training: Training) -> Kept:
@@ -60,11 +73,12 @@ def _around(hidden: int, training: Training) -> float:
     return 2 * training.element_bytes * hidden + (hidden if training.dropout else 0)
 
 
-def _attention(shape: ModelShape, training: Training) -> Kept:
-    """Query, key, value, and the input of the output projection."""
+def _attention(shape: ModelShape, training: Training, details: Details) -> Kept:
+    """Query, key, value, and the input of the output projection; query and key once more where norms follow them."""
     names = ("hidden_size", "num_attention_heads", "num_query_groups", "kv_channels")
     hidden, heads, groups, width = sizes(shape, *names)
-    return Kept(_around(hidden, training), training.element_bytes * width * 2 * (heads + groups))
+    times = 3 if details.qk_norm else 2
+    return Kept(_around(hidden, training), training.element_bytes * width * times * (heads + groups))
 
 
 def _latent_attention(shape: ModelShape, training: Training) -> Kept:

@@ -44,6 +44,10 @@ def exact_figures(counted: Parameters | None) -> tuple[Figure, ...]:
     if counted.num_moe_layers:
         formula += " + expert_layers * (attention + norms + experts)"
         layer |= {"expert_layers": counted.num_moe_layers}
+    if counted.num_mtp_layers:
+        block = "experts" if counted.num_moe_layers else "mlp"
+        formula += f" + mtp_layers * (attention + norms + {block} + mtp)"
+        layer |= {"mtp_layers": counted.num_mtp_layers, "mtp": counted.mtp_projection + counted.mtp_norms}
     given = common | layer
     total = {"experts": counted.moe} if counted.num_moe_layers else {}
     figures = [work_out("parameters_exact", msg("parameters, exact"), "parameters", formula, EXACT, **(given | total))]
@@ -64,11 +68,15 @@ def exact_figures(counted: Parameters | None) -> tuple[Figure, ...]:
 
 @dataclass(frozen=True)
 class StageParameters:
-    """Parameters that one device of a stage holds, experts apart because fewer ranks share them under ZeRO."""
+    """Parameters that one device of a stage holds, routed experts apart because fewer ranks share them under ZeRO.
+
+    ``layers`` does not count those of multi-token prediction, ``mtp_layers``, which lie on the last stage.
+    """
 
     layers: int
     dense: float
     experts: float
+    mtp_layers: int = 0
 
     @property
     def total(self) -> float:
@@ -79,9 +87,10 @@ class StageParameters:
 def stage_parameters(counted: Parameters, layout: Layout) -> tuple[StageParameters, ...]:
     """Parameters on one device of each stage, first to last.
 
-    Tensor parallelism splits matrices and leaves norms whole. The first stage has the embedding, the last the output;
-    where the two are tied and lie on different stages, each holds a copy (Megatron-LM). Layers without experts come
-    first, as in DeepSeek.
+    Tensor parallelism splits matrices and leaves norms, routers and the compressing products of MLA whole; expert
+    parallelism splits routed experts alone. The first stage has the embedding, the last the output and multi-token
+    prediction. Where embedding and output are tied and lie on different stages, or multi-token prediction needs the
+    embedding on the last stage, each holds a copy (Megatron-LM). Layers without experts come first, as in DeepSeek.
     """
     begin, stages = 0, []
     for stage, layers in enumerate(layers_of_stages(counted.num_dense_layers + counted.num_moe_layers, layout.pp)):
@@ -92,10 +101,22 @@ def stage_parameters(counted: Parameters, layout: Layout) -> tuple[StageParamete
 
 
 def _stage(counted: Parameters, layout: Layout, stage: int, layers: int, plain: int) -> StageParameters:
-    first, last = stage == 0, stage == layout.pp - 1
-    output = counted.output or (counted.embedding if layout.pp > 1 else 0)
-    matrices = layers * counted.attention + plain * counted.mlp
-    matrices += (counted.embedding if first else 0) + (output if last else 0)
-    whole = layers * counted.layer_norms + (counted.final_norm if last else 0)
-    experts = (layers - plain) * counted.moe / (layout.tp * layout.ep)
-    return StageParameters(layers, matrices / layout.tp + whole, experts)
+    last = stage == layout.pp - 1
+    depths = counted.num_mtp_layers if last else 0
+    # Multi-token prediction is built like the last layer of the model.
+    built = layers + depths
+    plain += 0 if counted.num_moe_layers else depths
+    split = built * (counted.attention - counted.attention_whole) + plain * counted.mlp
+    split += (built - plain) * counted.shared + depths * counted.mtp_projection
+    split += _ends(counted, layout, stage == 0, last)
+    whole = built * (counted.attention_whole + counted.layer_norms) + (built - plain) * counted.router
+    whole += depths * counted.mtp_norms + (counted.final_norm if last else 0)
+    experts = (built - plain) * counted.routed / (layout.expert_tp * layout.ep)
+    return StageParameters(layers, split / layout.tp + whole, experts, depths)
+
+
+def _ends(counted: Parameters, layout: Layout, first: bool, last: bool) -> int:
+    """Embedding and output of a stage, copies included."""
+    copies = layout.pp > 1 and (not counted.output or counted.num_mtp_layers > 0)
+    embedding = counted.embedding if first or (last and copies) else 0
+    return embedding + (counted.output if last else 0)

@@ -6,14 +6,14 @@ communication library and the allocator's gaps take; docs/estimates.md says how 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from analysis.estimate.activations import Kept, checkpoint_kept, layer_kept, output_kept
+from analysis.estimate.activations import Kept, checkpoint_kept, layer_kept, mtp_kept, output_kept
 from analysis.estimate.layout import Layout, Training
 from analysis.estimate.parameters import StageParameters, stage_parameters
-from analysis.estimate.state import MEGATRON, StateBytes, state_bytes
+from analysis.estimate.state import MEGATRON, MIXED, StateBytes, state_bytes
 from analysis.estimate.worked import Number, work_out
-from analysis.parameters import Parameters
+from analysis.parameters import NO_DETAILS, Details, Parameters
 from analysis.shape import ModelShape
 
 
@@ -22,6 +22,8 @@ class Stage:
     """One device of a stage, counted from 1; bytes. ``state_worked`` and ``activation_worked`` show the numbers.
 
     ``in_flight`` micro-batches wait for their backward pass at once; with interleaving chunks count by their share.
+    ``state_20_bytes`` is the state by the cheat sheet's 20 bytes per parameter; None in full precision, which it does
+    not speak of. ``layers`` leaves multi-token prediction out; what that needs is in the bytes of the last stage.
     """
 
     stage: int
@@ -32,6 +34,8 @@ class Stage:
     activation_bytes: float
     state_worked: str
     activation_worked: str
+    state_20_bytes: float | None = None
+    state_20_worked: str = ""
 
     @property
     def total_bytes(self) -> float:
@@ -52,21 +56,41 @@ def in_flight(stage: int, layout: Layout, micro_batches: int | None) -> float:
 
 
 def estimate_stages(
-    shape: ModelShape, counted: Parameters, vocab_size: int, layout: Layout, training: Training
+    shape: ModelShape,
+    counted: Parameters,
+    vocab_size: int,
+    layout: Layout,
+    training: Training,
+    details: Details = NO_DETAILS,
 ) -> tuple[Stage, ...]:
     """Memory of each stage, first to last. Raises ValueError where ``shape`` lacks a size of its kind of model."""
     begin, rows = 0, []
+    seen = _on_one_rank(shape, layout.tp)
     for number, held in enumerate(stage_parameters(counted, layout), start=1):
         end = begin + held.layers
         plain = max(0, min(end, counted.num_dense_layers) - begin)
         begin = end
-        state, state_worked = _state(held, state_bytes(training.dtype), layout)
         flying = in_flight(number, layout, training.micro_batches(layout.dp))
-        output = output_kept(shape, vocab_size, training) if number == layout.pp else Kept()
-        held_layers = _layers(shape, training, plain, held.layers - plain)
-        kept, kept_worked = _activations(held_layers, output, layout, training, flying)
-        rows.append(Stage(number, held.layers, held.total, state, flying, kept, state_worked, kept_worked))
+        output = output_kept(shape, vocab_size, training).times(1 + held.mtp_layers) if number == layout.pp else Kept()
+        kinds = _layers(seen, training, details, (plain, held.layers - plain, held.mtp_layers))
+        kept, kept_worked = _activations(kinds, output, layout, training, flying)
+        state, state_worked = _state(held, state_bytes(training.dtype), layout)
+        stage = Stage(number, held.layers, held.total, state, flying, kept, state_worked, kept_worked)
+        rows.append(_with_20_bytes(stage, held, training, layout))
     return tuple(rows)
+
+
+def _with_20_bytes(stage: Stage, held: StageParameters, training: Training, layout: Layout) -> Stage:
+    if state_bytes(training.dtype) != MEGATRON:
+        return stage
+    state, worked = _state(held, MIXED, layout)
+    return replace(stage, state_20_bytes=state, state_20_worked=worked)
+
+
+def _on_one_rank(shape: ModelShape, tp: int) -> ModelShape:
+    """The shape as ``tp`` ranks share its activations: each keeps at least one key/value head."""
+    groups = shape.num_query_groups
+    return shape if groups is None or groups >= tp else replace(shape, num_query_groups=tp)
 
 
 def rule_of_thumb_stages(
@@ -83,13 +107,13 @@ def rule_of_thumb_stages(
 
 
 def _state(held: StageParameters, per_parameter: StateBytes, layout: Layout) -> tuple[float, str]:
-    """Experts lie on fewer data-parallel ranks, so ZeRO shares them out among those only."""
+    """Routed experts lie on fewer data-parallel ranks, so ZeRO shares them out among those only."""
     formula = per_parameter.formula(layout.zero)
     whole = f"parameters * ({formula})"
     values: dict[str, Number] = {"parameters": round(held.dense), "z": layout.zero_degree}
     if held.experts:
         whole += f" + experts * ({formula.replace('z', 'z_experts')})"
-        values |= {"experts": round(held.experts), "z_experts": layout.zero_degree // layout.ep}
+        values |= {"experts": round(held.experts), "z_experts": layout.expert_ranks // layout.ep}
     return _worked(whole, values)
 
 
@@ -102,11 +126,14 @@ class _Layers:
     again: Kept
 
 
-def _layers(shape: ModelShape, training: Training, plain: int, expert: int) -> tuple[_Layers, ...]:
-    """The layers of a stage by kind."""
+def _layers(
+    shape: ModelShape, training: Training, details: Details, counts: tuple[int, int, int]
+) -> tuple[_Layers, ...]:
+    """The layers of a stage by kind: ``counts`` without experts, with experts, and of multi-token prediction."""
+    around = (Kept(), Kept(), mtp_kept(shape, training))
     rows = []
-    for count, moe in ((plain, False), (expert, True)):
-        whole = layer_kept(shape, training, moe) if count else Kept()
+    for count, moe, beside in zip(counts, (False, True, bool(shape.num_moe_layers)), around, strict=True):
+        whole = layer_kept(shape, training, moe, details) + beside if count else Kept()
         full = training.recompute == "full"
         rows.append(_Layers(count, *((checkpoint_kept(shape, training), whole) if full else (whole, Kept()))))
     return tuple(row for row in rows if row.count)

@@ -11,6 +11,8 @@ from analysis.estimate.parameters import ARTICLE, CHEAT_SHEET, NOTE_13B
 from analysis.estimate.worked import Figure, Number, work_out
 from logparse.language import msg
 
+FULL_PRECISION = msg("Kingma and Ba 2015, Adam: weight, gradient and two moments, each of 4 bytes")
+
 
 @dataclass(frozen=True)
 class StateBytes:
@@ -48,21 +50,37 @@ def state_bytes(dtype: str) -> StateBytes:
     return SINGLE if dtype in ("fp32", "tf32") else MEGATRON
 
 
-def state_figures(parameters: Number | None) -> tuple[Figure, ...]:
-    """Weights on disk, memory for inference, and the whole training state by both rules, all devices together."""
+# One row per rule: name, label, formula in P, source.
+_Rule = tuple[str, str, str, str]
+MIXED_RULES: tuple[_Rule, ...] = (
+    ("training_state_20", msg("training state, 20 bytes"), "((2 + 4) + (2 + 4) + (4 + 4)) * P", CHEAT_SHEET),
+    ("training_state_18", msg("training state, Megatron's 18"), "(2 + 4 + 4 + 4 + 4) * P", NOTE_13B),
+)
+SINGLE_RULES: tuple[_Rule, ...] = (
+    ("training_state_16", msg("training state, 16 bytes in fp32"), "(4 + 4 + 4 + 4) * P", FULL_PRECISION),
+)
+
+
+def state_figures(parameters: Number | None, dtype: str = "bf16") -> tuple[Figure, ...]:
+    """Weights on disk, memory for inference, and the whole training state by each rule, all devices together.
+
+    The rules of the sources are for mixed precision; in fp32 there is one number for each weight, gradient and moment.
+    """
+    single = state_bytes(dtype) == SINGLE
+    disk, weights = (msg("weights on disk, 32 bit"), "4 * P") if single else (msg("weights on disk, 16 bit"), "2 * P")
     rules = (
-        ("weights_on_disk", msg("weights on disk, 16 bit"), "2 * P", CHEAT_SHEET),
+        ("weights_on_disk", disk, weights, CHEAT_SHEET),
         ("inference_memory", msg("memory for inference, 16 bit"), "1.2 * P * 2", ARTICLE),
         ("inference_memory_fp32", msg("memory for inference, 32 bit"), "1.2 * P * 4", ARTICLE),
-        ("training_state_20", msg("training state, 20 bytes"), "((2 + 4) + (2 + 4) + (4 + 4)) * P", CHEAT_SHEET),
-        ("training_state_18", msg("training state, Megatron's 18"), "(2 + 4 + 4 + 4 + 4) * P", NOTE_13B),
+        *(SINGLE_RULES if single else MIXED_RULES),
     )
     return tuple(
         work_out(name, label, "bytes", formula, source, P=parameters) for name, label, formula, source in rules
     )
 
 
-def replica_figure(parameters: Number | None, memory_gb: float | None) -> Figure:
+def replica_figure(parameters: Number | None, memory_gb: float | None, dtype: str = "bf16") -> Figure:
     """Devices that hold the training state of one replica, activations not counted."""
-    label, formula = msg("devices for one replica's state"), "ceil(20 * P / (memory * 1e9))"
+    label, each = msg("devices for one replica's state"), 16 if state_bytes(dtype) == SINGLE else 20
+    formula = f"ceil({each} * P / (memory * 1e9))"
     return work_out("devices_for_state", label, "devices", formula, ARTICLE, P=parameters, memory=memory_gb)

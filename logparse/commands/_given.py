@@ -55,7 +55,7 @@ def _parameter(quantity: Quantity) -> inspect.Parameter:
         declaration,
         help=quantity.meaning,
         metavar=metavar,
-        min=1 if quantity.kind == "int" else None,
+        min=quantity.least if quantity.kind == "int" else None,
     )
     kind: Any = _TYPES[quantity.kind]
     annotation = Annotated[kind | None, option]
@@ -76,7 +76,7 @@ def check_quantities(given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in flags:
             raise unknown_name(msg("quantity"), name, flags, tr("the names are those of the flags, with _ for -"))
         kind: Any = _TYPES[flags[name].kind]
-        if type(value) is not kind or (kind is int and value < 1):
+        if type(value) is not kind or (kind is int and value < flags[name].least):
             raise UsageError(tr("{name} is {value!r}", name=name, value=value), remedy=_way(flags[name]))
     return dict(given)
 
@@ -147,6 +147,6 @@ def _file_fact(key: str, value: Any, path: Path) -> Fact:
         read = read_value(quantity, str(value))
     except (ValueError, KeyError):
         read = None
-    if read is None or (quantity.kind == "int" and (type(value) is not int or value < 1)):
+    if read is None or (quantity.kind == "int" and (type(value) is not int or value < quantity.least)):
         raise UsageError(tr("{name} is {value!r}", name=key, value=value), where=str(path), remedy=_way(quantity))
     return Fact(read, tr("config file {path}", path=path))
