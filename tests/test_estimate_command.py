@@ -10,6 +10,8 @@ from analysis.estimate.fit import Search
 from analysis.estimate.layout import Layout, Training
 from analysis.models import find_model
 from analysis.parameters import count_parameters
+from analysis.plan_memory import ASSUMED as ASSUMED_OF_RUNS
+from logparse.commands._estimate_given import ASSUMED
 
 THIRTEEN = (
     "estimate",
@@ -139,6 +141,133 @@ def test_a_log_without_a_device_says_that_its_utilisation_is_not_known(tmp_path)
     assert any("utilisation of run.log is not known" in note for note in found["notes"])
 
 
+def test_the_rest_of_the_layout_of_a_log_stays(tmp_path):
+    """Two stages of four become eight devices of tp 1: the copies follow, and with them the micro-batches."""
+    layout = {"pipeline_model_parallel_size": 2, "data_parallel_size": 2, "use_distributed_optimizer": True}
+    told = {"num_micro_batches": 16, "vocab_size": 31900, "make_vocab_size_divisible_by": 128}
+    (tmp_path / "run.log").write_text(megatron_log(30, padded_vocab_size=32000, **layout, **told))
+    found = estimated("estimate", "--from", "run.log", "--tp", "1", "--peak-tflops", "2500", cwd=tmp_path)
+    kept = {axis: found["layout"][axis] for axis in ("tp", "pp", "dp", "zero")}
+    assert kept == {"tp": 1, "pp": 2, "dp": 4, "zero": 1}
+    values = {name: fact["value"] for name, fact in found["context"].items()}
+    assert (values["world_size"], values["num_microbatches"], values["padded_vocab_size"]) == (8, 8, 32000)
+    notes = " ".join(found["notes"])
+    assert "of the layout of run.log stays: --devices 8 --pp 2 --cp 1 --zero 1" in notes
+    assert "measured with tensor_model_parallel_size 2, data_parallel_size 2; this job may reach another" in notes
+
+
+def test_copies_given_for_the_job_of_a_log_give_the_devices(tmp_path):
+    (tmp_path / "run.log").write_text(megatron_log(30))
+    found = estimated("estimate", "--from", "run.log", "--dp", "8", cwd=tmp_path)
+    assert (found["layout"]["tp"], found["layout"]["devices"]) == (2, 16)
+
+
+def test_a_model_given_for_a_log_that_does_not_print_its_shape(tmp_path):
+    (tmp_path / "run.log").write_text(megatron_log(30, num_query_groups=None, group_query_attention=None))
+    plain = ("estimate", "--from", "run.log", "--peak-tflops", "2500")
+    assert any("is not known" in note for note in estimated(*plain, cwd=tmp_path)["notes"])
+    named = " ".join(estimated(*plain, "--model", "llama2-7b", cwd=tmp_path)["notes"])
+    assert "HFU delivered by run.log, computed with --model llama2-7b" in named
+    # of another model the run tells nothing
+    other = " ".join(estimated(*plain, "--model", "llama2-13b", cwd=tmp_path)["notes"])
+    assert "the utilisation of run.log is not known" in other
+
+
+def test_a_utilisation_measured_with_another_job_is_said(tmp_path):
+    (tmp_path / "run.log").write_text(megatron_log(30))
+    plain = ("estimate", "--from", "run.log", "--peak-tflops", "2500")
+    same = estimated(*plain, "--recompute", "full", cwd=tmp_path)
+    assert not any("this job may reach another" in note for note in same["notes"])
+    other = estimated(*plain, "--recompute", "none", "--seq-length", "8192", cwd=tmp_path)
+    assert any("measured with seq_length 4096, recompute full;" in note for note in other["notes"])
+    # who gives a utilisation is not told another
+    given = estimated(*plain, "--seq-length", "8192", "--utilisation", "0.4", cwd=tmp_path)
+    assert not any("utilisation" in note for note in given["notes"])
+
+
+def test_a_log_that_tells_of_no_recompute_gives_its_mfu(tmp_path):
+    (tmp_path / "run.log").write_text(megatron_log(30, recompute_granularity="?"))
+    found = estimated("estimate", "--from", "run.log", "--peak-tflops", "2500", cwd=tmp_path)
+    assert any("MFU delivered by run.log, which tells of no recompute" in note for note in found["notes"])
+    assert found["context"]["recompute"] == {"value": "none", "origin": "assumed"}
+
+
+SEVENTY = (
+    *("estimate", "--model", "llama2-70b", "--hw", "h100", "--tp", "8", "--pp", "4", "--dp", "1"),
+    *("--seq-length", "4096", "--micro-batch-size", "2", "--global-batch-size", "64"),
+)
+
+
+@pytest.mark.parametrize(
+    ("switch", "kept", "fits"),
+    [((), 65_536 + 26_112, False), (("--sequence-parallel",), (65_536 + 208_896) / 8, True)],
+)
+def test_sequence_parallelism_is_off_unless_given(switch, kept, fits):
+    """Bytes per token and layer: 8 h whole, or shared too; (4 a d + 4 g d + 6 f) / 8 = 208,896 / 8 either way."""
+    found = estimated(*SEVENTY, *switch)
+    assert found["layout"]["stages"][0]["activation_bytes"] == 2 * 4096 * 4 * 20 * kept
+    assert found["layout"]["fits"] is fits
+    origin = switch[0] if switch else "assumed"
+    assert found["context"]["sequence_parallel"] == {"value": bool(switch), "origin": origin}
+    assert any("sequence parallelism is taken as off" in note for note in found["notes"]) is not bool(switch)
+
+
+def test_switches_and_what_is_taken_for_them_are_shown():
+    context = estimated(*THIRTEEN, "--devices", "8", "--no-flash-attention", "--vpp", "1")["context"]
+    assert context["flash_attention"] == {"value": False, "origin": "--no-flash-attention"}
+    assert context["virtual_pipeline_model_parallel_size"] == {"value": 1, "origin": "--vpp"}
+    assert context["dropout"] == {"value": False, "origin": "assumed"}
+    assert context["network_gbits"] == {"value": 200.0, "origin": "assumed"}
+
+
+def test_both_commands_assume_the_same():
+    assert all(ASSUMED[name] == value for name, value in ASSUMED_OF_RUNS.items() if name != "zero_stage")
+
+
+def test_the_smallest_as_laid_out_and_at_all_are_told_apart():
+    layout = ("--devices", "8", "--tp", "1", "--pp", "4", "--zero", "0")
+    found = estimated(*THIRTEEN, *layout)
+    assert (found["smallest"]["devices"], found["smallest"]["zero"]) == (128, 0)
+    assert found["smallest_at_all"]["devices"] < 128
+    shown = run_logparse(*THIRTEEN, *layout, cwd=ROOT).stdout
+    assert "the smallest that fits as laid out: tp 1 pp 4 dp 32 ZeRO-0, 128 devices" in shown
+    assert "the smallest that fits at all: " in shown
+    assert "no layout fits" not in shown
+
+
+def test_where_nothing_fits_it_is_said_what_would():
+    crowded = ("estimate", "--model", "llama2-7b", "--hw", "a100", "--seq-length", "4096", "--micro-batch-size")
+    shown = run_logparse(*crowded, "16", cwd=ROOT).stdout
+    assert "! with the sizes given no layout fits" in shown
+    assert "the smallest that fits with --recompute full: " in shown
+    shown = run_logparse(*crowded, "512", cwd=ROOT).stdout
+    assert "! no layout fits, also not with --recompute full" in shown
+
+
+def test_no_chart_without_memory_by_stage_is_said(tmp_path):
+    done = run_logparse("estimate", "--model", "llama2-13b", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "nothing is written to out/: the memory by stage is not known" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_names_what_is_taken_by_default():
+    shown = " ".join(run_logparse("estimate", "--help", cwd=ROOT).stdout.split())
+    assert "megatron (default; the model as built)" in shown
+    assert "TOML file with any of the flags of `logparse analyze`" in shown
+
+
+def test_a_config_file_gives_the_peak_too(tmp_path):
+    (tmp_path / "job.toml").write_text('peak_tflops = 100.0\nmodel = "llama2-7b"\nzero_stage = 2\n')
+    common = ("estimate", "--config", "job.toml", "--seq-length", "4096", "--devices", "8", "--utilisation", "0.5")
+    found = estimated(*common, "--tokens", "1e9", cwd=tmp_path)
+    assert found["figures"]["training_time_rule"]["value"] == 6 * 10**9 * 6_738_415_616 / (8 * 100 * 1e12 * 0.5)
+    assert found["layout"]["zero"] == 2
+    # a device named by a flag beats it
+    other = estimated(*common, "--tokens", "1e9", "--hw", "a100", cwd=tmp_path)
+    assert "312" in other["figures"]["training_time_rule"]["worked"]
+
+
 def test_memory_given_by_hand_decides():
     found = estimated(*THIRTEEN, "--devices", "8", "--pp", "4", "--tp", "1", "--zero", "0", "--memory-gb", "96")
     assert found["layout"]["fits"] is True
@@ -194,8 +323,23 @@ def test_markdown():
         (("--dp", "3"), "the global batch 64 is not a multiple of micro batch x data parallel size (1 x 3)"),
         (("--utilisation", "1.5"), "--utilisation is 1.5"),
         (("--tokens", "0"), "--tokens is 0"),
+        (("--tokens", "inf"), "--tokens is inf"),
+        (("--tokens", "1e400"), "--tokens is inf"),
+        (("--tokens", "1e308"), "--tokens is 1e+308"),
         (("--days", "-1"), "--days is -1"),
+        (("--days", "1e-320", "--tokens", "1e12", "--utilisation", "0.4"), "--days is 1e-320"),
         (("--memory-gb", "nan"), "--memory-gb is nan"),
+        (("--memory-gb", "inf"), "--memory-gb is inf"),
+        (("--memory-gb", "1e-320"), "--memory-gb is 1e-320"),
+        (("--peak-tflops", "inf"), "--peak-tflops is inf"),
+        (("--network-gbits", "0"), "--network-gbits is 0"),
+        (("--hidden-size", "9" * 170), "--hidden-size is 999"),
+        (("--seq-length", "9" * 170), "--seq-length is 999"),
+        (("--global-batch-size", "9" * 170), "--global-batch-size is 999"),
+        (("--devices", str(2**53 + 1)), "--devices is 9007199254740993"),
+        (("--num-layers", "1000000000"), "--num-layers is 1000000000"),
+        (("--tp", "2", "--tensor-model-parallel-size", "4"), "--tp 2 and --tensor-model-parallel-size 4 contradict"),
+        (("--devices", "16", "--world-size", "8"), "--devices 16 and --world-size 8 contradict each other"),
         (("--vpp", "2", "--pp", "1"), "--vpp needs a pipeline"),
         (("--json", "--markdown"), "exclude each other"),
         (("--zero", "4"), "--zero is 4"),

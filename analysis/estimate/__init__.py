@@ -7,9 +7,21 @@ Nothing here is measured; ``analysis.plan`` puts it beside what was.
 from __future__ import annotations
 
 from analysis.estimate.fit import Fit, Fixed
-from analysis.estimate.job import Estimate, Job, Section, estimate
+from analysis.estimate.job import Estimate, Job, Section, Smallest, estimate
 from analysis.estimate.layout import Layout, Training
 from analysis.estimate.stages import Stage
 from analysis.estimate.worked import Figure
 
-__all__ = ["Estimate", "Figure", "Fit", "Fixed", "Job", "Layout", "Section", "Stage", "Training", "estimate"]
+__all__ = [
+    "Estimate",
+    "Figure",
+    "Fit",
+    "Fixed",
+    "Job",
+    "Layout",
+    "Section",
+    "Smallest",
+    "Stage",
+    "Training",
+    "estimate",
+]

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from analysis.devices import DevicePeak
 from analysis.estimate.activations import KORTHIKANTI, rule_figures
-from analysis.estimate.fit import Fit, Fixed, Search, all_fits, smallest_fit
-from analysis.estimate.layout import Layout, Training
-from analysis.estimate.parameters import NOTE_13B, parameter_figures
+from analysis.estimate.fit import NODE, Fit, Fixed, Search, all_fits, smallest_fit
+from analysis.estimate.layout import Layout, Training, check_model, layout_notes
+from analysis.estimate.parameters import CHEAT_SHEET, NOTE_13B, parameter_figures
 from analysis.estimate.stages import Stage, rule_of_thumb_stages
-from analysis.estimate.state import replica_figure, state_bytes, state_figures
+from analysis.estimate.state import FULL_PRECISION, replica_figure, state_bytes, state_figures
 from analysis.estimate.step import (
     bubble_figures,
     link_seconds,
@@ -23,8 +23,16 @@ from analysis.estimate.step import (
     step_time,
     traffic_bytes,
 )
-from analysis.estimate.work import DAY, Work, deadline_figures, flops_figures, flops_per_token, time_figures
-from analysis.estimate.worked import Figure
+from analysis.estimate.work import (
+    DAY,
+    USUAL_UTILISATION,
+    Work,
+    deadline_figures,
+    flops_figures,
+    flops_per_token,
+    time_figures,
+)
+from analysis.estimate.worked import Figure, Number
 from analysis.flops import Formula
 from analysis.parameters import NO_DETAILS, Details, Parameters, count_parameters
 from analysis.shape import ModelShape
@@ -63,6 +71,19 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Smallest:
+    """The layouts that need fewest devices; None where none fits.
+
+    ``laid_out`` keeps the sizes the user gave. ``at_all`` has the split of the model free. ``recomputed`` is that with
+    everything recomputed, looked for only where nothing fits without.
+    """
+
+    laid_out: Fit | None = None
+    at_all: Fit | None = None
+    recomputed: Fit | None = None
+
+
+@dataclass(frozen=True)
 class Estimate:
     """What can be said of a job. ``rule`` holds the bytes of each stage of ``fit`` by the note's rule."""
 
@@ -70,10 +91,15 @@ class Estimate:
     fit: Fit | None
     rule: tuple[float, ...] | None
     layouts: tuple[Fit, ...]
-    smallest: Fit | None
+    fewest: Smallest
     notes: tuple[str, ...]
 
-    def value(self, name: str) -> int | float | None:
+    @property
+    def smallest(self) -> Fit | None:
+        """The layout of the sizes given that fits on the fewest devices."""
+        return self.fewest.laid_out
+
+    def value(self, name: str) -> Number | None:
         """One figure by name; None where it could not be computed or is not there."""
         return next((f.value for section in self.sections for f in section.figures if f.name == name), None)
 
@@ -82,17 +108,21 @@ def estimate(job: Job) -> Estimate:
     """Compute all there is to know. Raises UsageError for a layout that no framework can run."""
     if job.shape.padded_vocab_size is None:
         job = replace(job, shape=replace(job.shape, padded_vocab_size=job.vocab_size))
-    counted = count_parameters(job.shape, job.vocab_size, details=job.details)
+    check_model(job.shape, job.vocab_size, job.training)
+    counted = count_parameters(job.shape, job.vocab_size, details=job.details, include_mtp=True)
     search = _search(job, counted)
-    fit = _chosen(search, job.fixed) if search else None
-    layouts = all_fits(search, job.fixed, job.fixed.devices) if search and job.fixed.devices else ()
+    layouts = _tried(search, job.fixed) if search else ()
+    fewest = _smallest(search, job.fixed) if search else Smallest()
+    fit = _chosen(search, job.fixed, layouts, fewest) if search else None
+    sections = tuple(_sections(job, counted, fit))
+    values = {f.name: f.value for section in sections for f in section.figures}
     return Estimate(
-        sections=tuple(_sections(job, counted, fit)),
+        sections=sections,
         fit=fit,
         rule=rule_stages(job, counted, fit.layout) if fit and counted else None,
         layouts=layouts,
-        smallest=smallest_fit(search, job.fixed) if search else None,
-        notes=tuple(_notes(job, counted, fit)),
+        fewest=fewest,
+        notes=(*_notes(job, counted, fit), *_warnings(job, fit, values)),
     )
 
 
@@ -109,19 +139,39 @@ def _search(job: Job, counted: Parameters | None) -> Search | None:
     if counted is None or job.training is None or job.vocab_size is None:
         return None
     memory = None if job.memory_gb is None else job.memory_gb * 1e9
-    return Search(job.shape, counted, job.vocab_size, job.training, memory)
+    return Search(job.shape, counted, job.vocab_size, job.training, memory, job.details)
 
 
-def _chosen(search: Search, fixed: Fixed) -> Fit:
+def _tried(search: Search, fixed: Fixed) -> tuple[Fit, ...]:
+    """Every layout on the devices given; ZeRO-2 and 3, which cost most traffic, only where nothing fits without."""
+    if fixed.devices is None:
+        return ()
+    found = all_fits(search, fixed, fixed.devices)
+    if search.memory_bytes is None or any(f.fits for f in found):
+        return found
+    return all_fits(search, fixed, fixed.devices, (0, 1, 2, 3))
+
+
+def _smallest(search: Search, fixed: Fixed) -> Smallest:
+    laid_out = smallest_fit(search, fixed)
+    bound = replace(fixed, devices=None, dp=None)
+    free = laid_out if bound == fixed.freed else smallest_fit(search, fixed.freed)
+    # Sizes that the free search does not try, such as tp 16, can do with fewer.
+    at_all = min((f for f in (laid_out, free) if f), key=lambda f: f.layout.devices, default=None)
+    if at_all or search.training.recompute == "full" or search.memory_bytes is None:
+        return Smallest(laid_out, at_all)
+    full = replace(search, training=replace(search.training, recompute="full"))
+    return Smallest(recomputed=smallest_fit(full, fixed.freed))
+
+
+def _chosen(search: Search, fixed: Fixed, layouts: tuple[Fit, ...], fewest: Smallest) -> Fit:
     """The layout the user gave; else the least split that fits on the devices; without those the smallest that fits."""
     if fixed.tp is None and fixed.pp is None and fixed.dp is None:
-        fits = all_fits(search, fixed, fixed.devices) if fixed.devices else ()
-        fitting = next((f for f in fits if f.fits), None)
-        if fitting or fits:
-            return fitting or min(fits, key=lambda f: f.worst.total_bytes)
-        smallest = None if fixed.devices else smallest_fit(search, fixed)
-        if smallest:
-            return smallest
+        if layouts:
+            fitting = next((f for f in layouts if f.fits), None)
+            return fitting or min(layouts, key=lambda f: f.worst.total_bytes)
+        if fewest.laid_out and fixed.devices is None:
+            return fewest.laid_out
     return search.fit(_given(fixed))
 
 
@@ -136,17 +186,19 @@ def _given(fixed: Fixed) -> Layout:
             text = tr("{n} devices cannot be laid out as {sizes}", n=fixed.devices, sizes=sizes)
             raise UsageError(text, remedy=tr("change --devices or the sizes"))
         dp = whole
-    return Layout(tp, pp, dp, fixed.cp, fixed.ep or 1, fixed.vpp, fixed.zero or 0, fixed.sequence_parallel)
+    layout = Layout(tp, pp, dp, fixed.cp, fixed.ep or 1, fixed.vpp, fixed.zero or 0, fixed.sequence_parallel)
+    return replace(layout, etp=fixed.etp, uneven=fixed.uneven)
 
 
 def _sections(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator[Section]:
     total = counted.total if counted else None
     yield Section(msg("size"), parameter_figures(job.shape, job.vocab_size, counted))
-    states = (*state_figures(total), replica_figure(total, job.memory_gb))
+    dtype = job.training.dtype if job.training else "bf16"
+    states = (*state_figures(total, dtype), replica_figure(total, job.memory_gb, dtype))
     rules = rule_figures(job.shape, job.training) if job.training else ()
     yield Section(msg("memory of the whole model"), states + rules)
     if fit is not None:
-        yield Section(msg("memory of the fullest stage"), _stage_figures(fit.worst))
+        yield Section(msg("memory of the fullest stage"), tuple(_stage_figures(fit.worst)))
     if job.training is not None:
         work = _work(job, counted, fit)
         yield Section(msg("work and time"), tuple(_work_figures(job, work, job.training)))
@@ -154,19 +206,18 @@ def _sections(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator
             yield Section(msg("inside a step"), tuple(_step_figures(job, fit.layout, job.training)))
 
 
-def _stage_figures(stage: Stage) -> tuple[Figure, ...]:
-    """The working of one row of the table of stages."""
-    state, kept = msg("weights, gradients, optimizer"), msg("activations")
-    how = (
-        msg("parameters x bytes left by ZeRO"),
-        msg("tokens x in flight x layers x bytes kept per token, and what is once"),
-    )
-    return (
-        Figure("stage_state", state, "bytes", stage.state_bytes, how[0], stage.state_worked, NOTE_13B),
-        Figure(
-            "stage_activations", kept, "bytes", stage.activation_bytes, how[1], stage.activation_worked, KORTHIKANTI
-        ),
-    )
+def _stage_figures(stage: Stage) -> Iterator[Figure]:
+    """The working of one row of the table of stages; the state by both rules where there are two."""
+    how, size, worked = msg("parameters x bytes left by ZeRO"), stage.state_bytes, stage.state_worked
+    if stage.state_20_bytes is None:
+        yield Figure("stage_state", msg("state, 16 bytes in fp32"), "bytes", size, how, worked, FULL_PRECISION)
+    else:
+        yield Figure("stage_state", msg("state, Megatron's 18 bytes"), "bytes", size, how, worked, NOTE_13B)
+        size, worked = stage.state_20_bytes, stage.state_20_worked
+        yield Figure("stage_state_20", msg("state, 20 bytes"), "bytes", size, how, worked, CHEAT_SHEET)
+    kept, how = msg("activations"), msg("tokens x in flight x layers x bytes kept per token, and what is once")
+    size, worked = stage.activation_bytes, stage.activation_worked
+    yield Figure("stage_activations", kept, "bytes", size, how, worked, KORTHIKANTI)
 
 
 def _work(job: Job, counted: Parameters | None, fit: Fit | None) -> Work:
@@ -180,7 +231,7 @@ def _work_figures(job: Job, work: Work, training: Training) -> Iterator[Figure]:
     yield from flops_figures(work, job.shape, job.formula, training.seq_length)
     yield from time_figures(work, _per_token(job, training))
     if job.deadline_days is not None:
-        yield from deadline_figures(work, job.deadline_days * DAY)
+        yield from deadline_figures(work, job.deadline_days * DAY, _per_token(job, training))
 
 
 def _step_figures(job: Job, layout: Layout, training: Training) -> Iterator[Figure]:
@@ -210,6 +261,8 @@ def _notes(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator[st
         yield tr("whether it fits is not known: needs {flags}", flags=tr("--hw or --memory-gb"))
     if fit is not None and len({stage.layers for stage in fit.stages}) > 1:
         yield tr("the layers do not divide into {pp} stages: the first ones hold one more", pp=fit.layout.pp)
+    if fit is not None:
+        yield from layout_notes(job.shape, fit.layout)
     if fit is not None and job.fixed.zero is None and not fit.layout.zero and fit.layout.zero_degree > 1:
         yield tr("ZeRO is taken as 0, nothing shared out: pass --zero")
     if job.utilisation is None and job.tokens is not None:
@@ -218,3 +271,28 @@ def _notes(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator[st
         )
     if fit is not None and job.training is not None and job.training.global_batch_size is None:
         yield tr("without --global-batch-size as many micro-batches are taken as the pipeline can hold")
+
+
+def _warnings(job: Job, fit: Fit | None, values: dict[str, Number | None]) -> Iterator[str]:
+    """What cannot be, or holds only under a condition that no size of the job tells."""
+    ceiling = values.get("bubble_ceiling")
+    reached = max(USUAL_UTILISATION) if job.utilisation is None and job.tokens is not None else job.utilisation
+    if ceiling is not None and reached is not None and reached > ceiling:
+        yield tr(
+            "utilisation {share:.2%} cannot be reached, the bubble leaves {ceiling:.2%}: the times are too short",
+            share=reached,
+            ceiling=ceiling,
+        )
+    if fit is not None and fit.layout.tp > NODE:
+        yield tr("the time inside a node holds only if all {tp} tensor-parallel devices are in one", tp=fit.layout.tp)
+    slow = {
+        "link_share": msg(
+            "inside a node the tensor-parallel traffic alone takes longer than the step: {share:.0%} of it"
+        ),
+        "network_share": msg(
+            "between nodes the tensor-parallel traffic alone takes longer than the step: {share:.0%} of it"
+        ),
+    }
+    for name, text in slow.items():
+        if (share := values.get(name)) is not None and share > 1:
+            yield tr(text, share=share)

@@ -18,6 +18,7 @@ from logparse.schema import flag_of
 # What clusters of over 100 cards reach, as the article says.
 USUAL_UTILISATION = (0.30, 0.50)
 DAY = 86400
+SIX = msg("6 P n of the cheat sheet; the article takes 8 P n, as with full recomputation")
 
 
 @dataclass(frozen=True)
@@ -72,34 +73,43 @@ def total_flops(work: Work) -> Figure:
 def training_time(work: Work, name: str = "training_time_rule") -> Figure:
     """Seconds for all tokens at the given utilisation; the article takes 8 P n, as with full recomputation."""
     formula = f"{work.passes} * n * P / (devices * peak * 1e12 * utilisation)"
-    return work_out(name, msg("training time, rule"), "s", formula, ARTICLE, **_given(work), devices=work.devices)
+    label = msg("training time, rule")
+    given = _given(work) | {"P": work.parameters, "devices": work.devices}
+    return work_out(name, label, "s", formula, _rule_of(work), **given)
 
 
 def devices_for(work: Work, seconds: float | None) -> Figure:
-    """Whole devices that finish within ``seconds``."""
+    """Whole devices that finish within ``seconds`` by the rule."""
     formula = f"ceil({work.passes} * n * P / (seconds * peak * 1e12 * utilisation))"
-    label = msg("devices for the deadline")
-    return work_out("devices_for_deadline", label, "devices", formula, ARTICLE, **_given(work), seconds=seconds)
+    label = msg("devices for the deadline, rule")
+    given = _given(work) | {"P": work.parameters, "seconds": seconds}
+    return work_out("devices_for_deadline", label, "devices", formula, _rule_of(work), **given)
+
+
+def _rule_of(work: Work) -> str:
+    return ARTICLE if work.recompute == "full" else SIX
 
 
 def time_figures(work: Work, per_token: Figure) -> tuple[Figure, ...]:
     """Training time by the rule and by the formula; without a utilisation at both ends of what is usual."""
+    label, formula = msg("training time, by formula"), "F * n / (devices * peak * 1e12 * utilisation)"
     figures = []
     for suffix, at in _utilisations(work):
-        name = msg("training time, by formula")
-        exact = "F * n / (devices * peak * 1e12 * utilisation)"
         given = _given(at) | {"devices": at.devices}
-        del given["P"]
         figures.append(training_time(at, f"training_time_rule{suffix}"))
-        figures.append(work_out(f"training_time{suffix}", name, "s", exact, ARTICLE, F=per_token, **given))
+        figures.append(work_out(f"training_time{suffix}", label, "s", formula, per_token.source, F=per_token, **given))
     return tuple(figures)
 
 
-def deadline_figures(work: Work, seconds: float) -> tuple[Figure, ...]:
-    """Devices for a deadline; without a utilisation at both ends of what is usual."""
-    return tuple(
-        replace(devices_for(at, seconds), name=f"devices_for_deadline{suffix}") for suffix, at in _utilisations(work)
-    )
+def deadline_figures(work: Work, seconds: float, per_token: Figure) -> tuple[Figure, ...]:
+    """Devices for a deadline by the rule and by the formula; without a utilisation at both ends of what is usual."""
+    label, formula = msg("devices for the deadline, by formula"), "ceil(F * n / (seconds * peak * 1e12 * utilisation))"
+    figures = []
+    for suffix, at in _utilisations(work):
+        name, given = f"devices_for_deadline_by_formula{suffix}", _given(at) | {"seconds": seconds}
+        figures.append(replace(devices_for(at, seconds), name=f"devices_for_deadline{suffix}"))
+        figures.append(work_out(name, label, "devices", formula, per_token.source, F=per_token, **given))
+    return tuple(figures)
 
 
 def _utilisations(work: Work) -> Sequence[tuple[str, Work]]:
@@ -109,4 +119,4 @@ def _utilisations(work: Work) -> Sequence[tuple[str, Work]]:
 
 
 def _given(work: Work) -> dict[str, Number | None]:
-    return {"n": work.tokens, "P": work.parameters, "peak": work.peak_tflops, "utilisation": work.utilisation}
+    return {"n": work.tokens, "peak": work.peak_tflops, "utilisation": work.utilisation}

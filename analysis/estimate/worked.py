@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 import regex
@@ -35,7 +37,7 @@ SYMBOLS = {
     "link": msg("--hw of a device whose link is known"),
     "memory": msg("--hw or --memory-gb"),
 }
-_NAME = regex.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_NAME = regex.compile(r"((?<![\w.])[A-Za-z_]\w*)")
 _FUNCTIONS = {"min": min, "max": max, "ceil": math.ceil}
 
 
@@ -58,13 +60,13 @@ class Figure:
 
 def work_out(name: str, label: str, unit: str, formula: str, source: str, **inputs: Number | Figure | None) -> Figure:
     """Compute ``formula``, a constant of our code, with ``inputs`` for its names; a Figure stands for its value."""
-    shown = _pretty(formula).replace(" * ", " ")
+    shown = formula.replace("**", "^").replace(" * ", " ")
     values = {symbol: given.value if isinstance(given, Figure) else given for symbol, given in inputs.items()}
     if None in values.values():
         lacks = [lack for symbol, given in inputs.items() for lack in _lacks(symbol, given)]
         return Figure(name, label, unit, None, shown, "", source, tuple(dict.fromkeys(lacks)))
     names: dict[str, Any] = {**_FUNCTIONS, **values}
-    value: Number = eval(formula, {"__builtins__": {}}, names)
+    value: Number = eval(_compiled(formula), {"__builtins__": {}}, names)
     return Figure(name, label, unit, value, shown, _substitute(formula, values), source)
 
 
@@ -74,14 +76,21 @@ def _lacks(symbol: str, given: Number | Figure | None) -> tuple[str, ...]:
     return (SYMBOLS.get(symbol, symbol),) if given is None else ()
 
 
+# A search works the same few formulas out for thousands of layouts.
+@lru_cache(maxsize=256)
+def _compiled(formula: str) -> CodeType:
+    return compile(formula, "<formula>", "eval")
+
+
+@lru_cache(maxsize=256)
+def _pieces(formula: str) -> tuple[str, ...]:
+    """``formula`` as a person writes it, cut at its names: what stands between two names, a name, and so on."""
+    return tuple(_NAME.split(formula.replace("**", "^").replace(" * ", " x ")))
+
+
 def _substitute(formula: str, values: dict[str, Any]) -> str:
-    """``formula`` with numbers for names, as a person writes it."""
-    filled = _NAME.sub(lambda found: _number(values[found[0]]) if found[0] in values else found[0], formula)
-    return _pretty(filled).replace(" * ", " x ")
-
-
-def _pretty(formula: str) -> str:
-    return formula.replace("**", "^")
+    """``formula`` with numbers for names."""
+    return "".join(_number(values[piece]) if piece in values else piece for piece in _pieces(formula))
 
 
 def _number(value: Number) -> str:

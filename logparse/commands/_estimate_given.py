@@ -1,31 +1,30 @@
-"""What ``logparse estimate`` is asked, put together: flags, a model, a config file, a device, a log.
+"""What ``logparse estimate`` is asked, put together: flags, a model, a config file, a device.
 
 Comes in: options as given. Goes out: a Job. Nothing is estimated or printed here.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
-import polars as pl
-
 from analysis.devices import Device, DevicePeak, choose_peak, find_device, peak_by_hand
-from analysis.estimate import Fixed, Job, Training
+from analysis.estimate import Estimate, Fixed, Job, Training
 from analysis.estimate.step import NETWORK_GBITS
 from analysis.flops import Formula, Recompute
+from analysis.models import find_model
 from analysis.parameters import Details
+from analysis.plan_memory import ASSUMED as ASSUMED_OF_RUNS
 from analysis.shape import ModelShape
-from logparse.commands._load import Given, load
-from logparse.commands._results import Choices, analyze_run
-from logparse.derivations import derive, is_derived
+from logparse.commands._load import Given
+from logparse.derivations import derive
 from logparse.errors import UsageError
 from logparse.language import tr
 from logparse.run_context import Fact
+from logparse.schema import QUANTITY
 
-# Short flags of quantities whose own flags are long.
+# Flags of this command for quantities whose own flags are long, or that have none.
 SHORT = {
     "devices": "world_size",
     "tp": "tensor_model_parallel_size",
@@ -33,13 +32,25 @@ SHORT = {
     "dp": "data_parallel_size",
     "cp": "context_parallel_size",
     "ep": "expert_model_parallel_size",
+    "vpp": "virtual_pipeline_model_parallel_size",
+    "zero": "zero_stage",
+    "sequence_parallel": "sequence_parallel",
+    "flash_attention": "flash_attention",
+    "dropout": "dropout",
+    "network_gbits": "network_gbits",
 }
-# Taken where neither the user nor a log says more; shown as such.
-ASSUMED: dict[str, Any] = {
-    "micro_batch_size": 1,
-    "recompute": "none",
-    "precision": "bf16",
+LAYOUT = {*list(SHORT.values())[:8], "expert_tensor_parallel_size"}
+# Taken where neither the user nor a log says more, and shown as such; the same as for a run whose log is silent.
+ASSUMED: dict[str, Any] = {name: value for name, value in ASSUMED_OF_RUNS.items() if name != "zero_stage"} | {
     "untie_embeddings_and_output_weights": True,
+    "network_gbits": NETWORK_GBITS,
+}
+# The least and the most that can be meant; what is not named here is a whole number that a double holds.
+RANGES: dict[str, tuple[float, float]] = {
+    "zero_stage": (0, 3),
+    # The deepest transformer that was published has 1,000.
+    "num_layers": (1, 2000),
+    "network_gbits": (1e-6, 1e20),
 }
 
 
@@ -49,26 +60,15 @@ class Asked:
 
     formula: Formula
     details: Details
-    ep: int | None
-    vpp: int | None
-    zero: int | None
-    sequence_parallel: bool | None
-    flash_attention: bool | None
-    dropout: bool
-    network_gbits: float | None
     tokens: float | None
     utilisation: float | None
     days: float | None
 
     def check(self) -> None:
         """Raises UsageError for a number that means nothing."""
-        if self.zero not in (None, 0, 1, 2, 3):
-            problem = tr("{flag} is {value:g}", flag="--zero", value=self.zero)
-            raise UsageError(problem, remedy=tr("use one of {names}", names="0, 1, 2, 3"))
-        positive("--tokens", self.tokens)
+        positive("--tokens", self.tokens, least=1)
         positive("--days", self.days)
-        positive("--network-gbits", self.network_gbits)
-        positive("--utilisation", self.utilisation, 1.0)
+        positive("--utilisation", self.utilisation, most=1)
 
 
 @dataclass(frozen=True)
@@ -95,59 +95,105 @@ class Machine:
         return (lacks, *self.device.notes)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What the log of --from says."""
-
-    facts: Mapping[str, Fact] = field(default_factory=dict)
-    utilisation: float | None = None
-    notes: tuple[str, ...] = ()
-
-
-def positive(flag: str, value: float | None, most: float = math.inf) -> float | None:
-    """``value`` as given. Raises UsageError unless it is above 0 and not above ``most``."""
-    if value is not None and not 0 < value <= most:
-        limit = tr("a number above 0") if most == math.inf else tr("a share above 0 and up to 1, such as 0.4")
-        raise UsageError(tr("{flag} is {value:g}", flag=flag, value=value), remedy=tr("give {what}", what=limit))
+def positive(flag: str, value: float | None, least: float = 1e-6, most: float = 1e20) -> float | None:
+    """``value`` as given. Raises UsageError unless it is a number from ``least`` to ``most``."""
+    if value is not None:
+        _check_range(flag, value, least, most)
     return value
 
 
-def find_machine(hw: str | None, peak_tflops: float | None, memory_gb: float | None) -> Machine:
-    """Look the device up. Raises UsageError for a device that is not known or a memory that is not above 0."""
-    device = find_device(hw) if hw is not None else None
+def _check_range(name: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        remedy = tr("give a number from {least:g} to {most:g}", least=least, most=most)
+        raise UsageError(tr("{name} is {value!r}", name=name, value=value), remedy=remedy)
+
+
+def find_machine(
+    options: Mapping[str, Any], hw: str | None, peak_tflops: float | None, memory_gb: float | None
+) -> Machine:
+    """Look the device up; a device named by a flag beats a peak among the ``options`` of the config file.
+
+    Raises UsageError for a device that is not known and for a number that means nothing.
+    """
+    if hw is None and peak_tflops is None:
+        peak_tflops = options.get("peak_tflops")
+    named = hw or options.get("hw")
+    device = find_device(named) if named is not None else None
     memory = positive("--memory-gb", memory_gb)
-    return Machine(device, peak_tflops, device.hbm_gb if memory is None and device else memory)
+    memory = device.hbm_gb if memory is None and device else memory
+    return Machine(device, positive("--peak-tflops", peak_tflops), memory)
 
 
-def measure(log: str, formula: Formula, machine: Machine) -> Measured:
-    """Facts that the log itself prints, and its delivered HFU: stalls are in, warm-up and replay are not."""
-    run = load([log], Given((), {}))
-    hw = machine.device.name if machine.device else None
-    result = analyze_run(run, Choices(formula, hw, machine.peak_tflops))
-    hfu = result.analysis.rates.row(by_predicate=pl.col("rate") == "delivered", named=True)["hfu"]
-    printed = {name: fact for name, fact in run.context.facts.items() if not is_derived(fact)}
-    if hfu is None:
-        said = tr("the utilisation of {log} is not known: its shape, its device or its recompute is", log=log)
-    else:
-        said = tr("utilisation {share:.2%}: HFU delivered by {log}", share=hfu, log=log)
-    return Measured(printed, hfu, (said,))
+def short_facts(**sizes: float | bool | None) -> dict[str, Fact]:
+    """Facts from the flags of this command."""
+    return {SHORT[name]: Fact(size, _flag(name, size)) for name, size in sizes.items() if size is not None}
 
 
-def short_facts(**sizes: int | None) -> dict[str, Fact]:
-    """Facts from the short flags."""
-    return {SHORT[name]: Fact(size, f"--{name}") for name, size in sizes.items() if size is not None}
+def _flag(name: str, value: float | bool) -> str:
+    return ("--no-" if value is False else "--") + name.replace("_", "-")
 
 
-def merge_facts(short: dict[str, Fact], beside: Given, measured: Mapping[str, Fact]) -> dict[str, Fact]:
-    """Facts by quantity: flags, model, config, log, what is assumed. A shape or a layout is taken from one whole."""
-    given = {name: fact for layer in reversed(beside.layers) for name, fact in layer.items()} | short
+def all_given(short: dict[str, Fact], beside: Given) -> dict[str, Fact]:
+    """What the user gave, strongest first: flags, model, config file.
+
+    Raises UsageError where two flags for one quantity differ, and for a number that means nothing.
+    """
+    for name, fact in beside.layers[0].items():
+        if name in short and short[name].value != fact.value:
+            first, second = (f"{f.origin} {f.value}" for f in (short[name], fact))
+            problem = tr("{first} and {second} contradict each other", first=first, second=second)
+            raise UsageError(problem, remedy=tr("give one of them"))
+    flags = {**beside.layers[0], **short}
+    given = {name: fact for layer in reversed(beside.layers) for name, fact in layer.items()} | flags
+    for name, fact in given.items():
+        if type(fact.value) in (int, float):
+            least = QUANTITY[name].least if name in QUANTITY else 0
+            _check_range(fact.origin if name in flags else name, fact.value, *RANGES.get(name, (least, 2**53)))
+    return given
+
+
+def merge_facts(given: Mapping[str, Fact], printed: Mapping[str, Fact]) -> dict[str, Fact]:
+    """Facts by quantity: what is ``given``, what the log printed, what is assumed; then what follows.
+
+    A shape is taken from one of them whole. Of a layout each size that is not given stays; the copies of the model
+    follow, or where those are given the number of devices.
+    """
     shape = {f.name for f in fields(ModelShape)} | {"vocab_size", "padded_vocab_size"}
-    layout = {*SHORT.values(), "virtual_pipeline_model_parallel_size", "zero_stage"}
     dropped = shape if "num_layers" in given else set()
-    dropped |= layout if layout & given.keys() else set()
-    printed = {name: fact for name, fact in measured.items() if name not in dropped}
+    if LAYOUT & given.keys():
+        dropped |= {"world_size", "num_nodes"} if "data_parallel_size" in given else {"data_parallel_size"}
+    if "pipeline_model_parallel_size" in given:
+        dropped |= {"virtual_pipeline_model_parallel_size"}
+    if "tensor_model_parallel_size" in given:
+        dropped |= {"expert_tensor_parallel_size"}
+    if {*LAYOUT, "global_batch_size", "micro_batch_size"} & given.keys():
+        dropped |= {"num_microbatches"}
+    if "vocab_size" in printed and {"tensor_model_parallel_size", "vocab_size"} & given.keys():
+        dropped |= {"padded_vocab_size"}
+    kept = {name: fact for name, fact in printed.items() if name not in dropped}
     assumed = {name: Fact(value, tr("assumed")) for name, value in ASSUMED.items()}
-    return derive(assumed | printed | given)
+    return derive(assumed | kept | dict(given))
+
+
+def mtp_notes(model: str | None, facts: Mapping[str, Fact]) -> Iterator[str]:
+    """Multi-token prediction that the named model has and the job does not count."""
+    found = find_model(model) if model else None
+    if found and found.shape.mtp_num_layers and "mtp_num_layers" not in facts:
+        yield tr(
+            "multi-token prediction of {model} is not counted: pass --mtp-num-layers {depths} if the run trains it",
+            model=found.name,
+            depths=found.shape.mtp_num_layers,
+        )
+
+
+def assumption_notes(facts: Mapping[str, Fact], result: Estimate) -> Iterator[str]:
+    """What is assumed and decides whether a layout fits."""
+    fits = (result.fit, result.fewest.laid_out, result.fewest.at_all, result.fewest.recomputed, *result.layouts)
+    if facts["sequence_parallel"].origin == tr("assumed") and any(f and f.layout.tp > 1 for f in fits):
+        yield tr(
+            "sequence parallelism is taken as off, as Megatron-LM has it by default: "
+            "with --sequence-parallel a layout with tp above 1 needs less"
+        )
 
 
 def plan_job(facts: Mapping[str, Fact], asked: Asked, machine: Machine, measured: float | None) -> Job:
@@ -160,41 +206,35 @@ def plan_job(facts: Mapping[str, Fact], asked: Asked, machine: Machine, measured
         shape=ModelShape.from_quantities(values),
         vocab_size=values.get("vocab_size") or values.get("padded_vocab_size"),
         formula=asked.formula,
-        fixed=_fixed(values, asked),
-        training=_training(values, asked),
+        fixed=_fixed(facts),
+        training=_training(values),
         details=asked.details,
         tokens=None if asked.tokens is None else round(asked.tokens),
         peak=machine.peak(values["precision"]),
         memory_gb=machine.memory_gb,
         link_gbps=machine.device.link_gbps if machine.device else None,
-        network_gbits=NETWORK_GBITS if asked.network_gbits is None else asked.network_gbits,
+        network_gbits=values["network_gbits"],
         utilisation=measured if asked.utilisation is None else asked.utilisation,
         deadline_days=asked.days,
     )
 
 
-def _fixed(values: Mapping[str, Any], asked: Asked) -> Fixed:
+def _fixed(facts: Mapping[str, Fact]) -> Fixed:
     """What of the layout is decided, by flags or by the log."""
-    sizes = {name: values.get(quantity) for name, quantity in SHORT.items()}
+    values = {name: fact.value for name, fact in facts.items()}
+    tp, pp, dp, cp, ep = (values.get(SHORT[axis]) for axis in ("tp", "pp", "dp", "cp", "ep"))
     return Fixed(
-        devices=sizes["devices"],
-        tp=sizes["tp"],
-        pp=sizes["pp"],
-        dp=sizes["dp"],
-        cp=sizes["cp"] or 1,
-        ep=asked.ep or sizes["ep"],
-        vpp=asked.vpp or values.get("virtual_pipeline_model_parallel_size") or 1,
-        zero=values.get("zero_stage") if asked.zero is None else asked.zero,
-        sequence_parallel=_switched(asked.sequence_parallel, values.get("sequence_parallel")),
+        *(values.get("world_size"), tp, pp, dp, cp or 1, ep),
+        vpp=values[SHORT["vpp"]],
+        zero=values.get("zero_stage"),
+        sequence_parallel=values["sequence_parallel"],
+        etp=values.get("expert_tensor_parallel_size"),
+        # No flag but --vpp gives it, so without that a framework did run it.
+        uneven=facts[SHORT["vpp"]].origin != "--vpp",
     )
 
 
-def _switched(asked: bool | None, known: bool | None) -> bool:
-    """What the flag says, then the log; both switches are on in current frameworks."""
-    return next((value for value in (asked, known) if value is not None), True)
-
-
-def _training(values: Mapping[str, Any], asked: Asked) -> Training | None:
+def _training(values: Mapping[str, Any]) -> Training | None:
     """How a step is done; None where the sequence length is unknown."""
     if "seq_length" not in values:
         return None
@@ -204,6 +244,6 @@ def _training(values: Mapping[str, Any], asked: Asked) -> Training | None:
         global_batch_size=values.get("global_batch_size"),
         recompute=cast("Recompute", values["recompute"]),
         dtype=values["precision"],
-        flash_attention=_switched(asked.flash_attention, values.get("flash_attention")),
-        dropout=asked.dropout,
+        flash_attention=values["flash_attention"],
+        dropout=values["dropout"],
     )

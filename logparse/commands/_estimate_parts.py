@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from analysis.estimate import Estimate, Figure, Fit
+from analysis.estimate import Estimate, Figure, Fit, Smallest
 from logparse.commands._screen import Grid, Line, Part
-from logparse.language import tr
+from logparse.language import msg, tr
 from logparse.run_context import Fact
 from logparse.schema import SCHEMA_VERSION
 
@@ -48,11 +48,33 @@ def _verdict(result: Estimate) -> Iterator[Line]:
         yield Line(fitting)
     else:
         yield Line(_overflow(fit, fit.memory_bytes), "warning")
-    if result.smallest:
-        devices, layout = result.smallest.layout.devices, str(result.smallest.layout)
-        yield Line(tr("the smallest that fits: {layout}, {devices} devices", layout=layout, devices=devices))
-    elif fit.memory_bytes is not None:
-        yield Line(tr("with what is given no layout fits; leave sizes free, or pass --recompute full"), "warning")
+    yield from _fewest(result.fewest, fit)
+
+
+def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Line]:
+    """The smallest layouts that fit, and what would help where none does."""
+    laid_out, at_all, recomputed = fewest.laid_out, fewest.at_all, fewest.recomputed
+    if laid_out is None and fit.fits is False:
+        given = msg("with the sizes given no layout fits")
+        if at_all is None and recomputed is None:
+            given = msg(
+                "no layout fits, also not with --recompute full: give a smaller --micro-batch-size or --cp above 1"
+            )
+        yield Line(tr(given), "warning")
+    if laid_out and at_all and at_all.layout.devices == laid_out.layout.devices:
+        yield Line(tr("the smallest that fits: {layout}", layout=_sized(laid_out)))
+        return
+    for found, text in (
+        (laid_out, msg("the smallest that fits as laid out: {layout}")),
+        (at_all, msg("the smallest that fits at all: {layout}")),
+        (recomputed, msg("the smallest that fits with --recompute full: {layout}")),
+    ):
+        if found:
+            yield Line(tr(text, layout=_sized(found)))
+
+
+def _sized(fit: Fit) -> str:
+    return tr("{layout}, {devices} devices", layout=str(fit.layout), devices=f"{fit.layout.devices:,}")
 
 
 def _overflow(fit: Fit, memory_bytes: float) -> str:
@@ -160,6 +182,8 @@ def estimate_document(name: str, result: Estimate, facts: Mapping[str, Fact]) ->
         "layout": _fit(result.fit, result.rule),
         "layouts": [_fit(fit) for fit in result.layouts],
         "smallest": _fit(result.smallest),
+        "smallest_at_all": _fit(result.fewest.at_all),
+        "smallest_recomputed": _fit(result.fewest.recomputed),
         "notes": list(result.notes),
     }
 

@@ -20,13 +20,15 @@ from logparse.commands import _options as options
 from logparse.commands._console import make_console
 from logparse.commands._estimate_given import (
     Asked,
-    Measured,
+    all_given,
+    assumption_notes,
     find_machine,
-    measure,
     merge_facts,
+    mtp_notes,
     plan_job,
     short_facts,
 )
+from logparse.commands._estimate_measured import Measured, measure
 from logparse.commands._estimate_parts import estimate_document, estimate_parts
 from logparse.commands._given import with_quantity_flags
 from logparse.commands._load import gather
@@ -75,7 +77,8 @@ SequenceParallel = Annotated[
 ]
 Flash = Annotated[bool | None, _switch("flash-attention", msg("Attention that keeps no matrix of tokens by tokens."))]
 Dropout = Annotated[
-    bool, _switch("dropout", msg("The model has dropout and keeps its masks; LLaMA and what came after have none."))
+    bool | None,
+    _switch("dropout", msg("The model has dropout and keeps its masks; LLaMA and what came after have none.")),
 ]
 Tokens = Annotated[Amount, _amount("--tokens", msg("Tokens to train on, such as 2e12."))]
 Utilisation = Annotated[
@@ -99,6 +102,19 @@ FromLog = Annotated[
     ),
 ]
 
+FormulaName = Annotated[
+    str | None,
+    typer.Option(
+        "--formula", help=msg("How FLOPs are counted: megatron (default; the model as built), ascendspeed, 6n, palm.")
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", help=msg("TOML file with any of the flags of `logparse analyze`, such as: world_size = 8")
+    ),
+]
+
 
 @with_quantity_flags
 def estimate(
@@ -107,8 +123,8 @@ def estimate(
     hw: options.Hardware = None,
     peak_tflops: options.PeakTflops = None,
     memory_gb: MemoryGb = None,
-    formula: options.FormulaName = None,
-    config: options.Config = None,
+    formula: FormulaName = None,
+    config: Config = None,
     devices: Devices = None,
     tp: Tp = None,
     pp: Pp = None,
@@ -119,7 +135,7 @@ def estimate(
     zero: Zero = None,
     sequence_parallel: SequenceParallel = None,
     flash_attention: Flash = None,
-    dropout: Dropout = False,
+    dropout: Dropout = None,
     network_gbits: Network = None,
     tokens: Tokens = None,
     utilisation: Utilisation = None,
@@ -148,25 +164,26 @@ def estimate(
     if out is not None:
         check_folder(out, force)
     beside = gather(given, model, config)
-    named, device = model or beside.options.get("model"), hw or beside.options.get("hw")
+    short = short_facts(devices=devices, tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, vpp=vpp, zero=zero)
+    switches = {"sequence_parallel": sequence_parallel, "flash_attention": flash_attention, "dropout": dropout}
+    told = all_given(short | short_facts(**switches, network_gbits=network_gbits), beside)
+    named = model or beside.options.get("model")
     counted_by = find_formula(formula or beside.options.get("formula") or "megatron")
-    details = find_model(named).details if named else NO_DETAILS
-    switches = (sequence_parallel, flash_attention, dropout)
-    asked = Asked(counted_by, details, ep, vpp, zero, *switches, network_gbits, tokens, utilisation, days)
+    asked = Asked(counted_by, find_model(named).details if named else NO_DETAILS, tokens, utilisation, days)
     asked.check()
-    machine = find_machine(device, peak_tflops, memory_gb)
-    measured = measure(from_log, counted_by, machine) if from_log else Measured()
-    short = short_facts(devices=devices, tp=tp, pp=pp, dp=dp, cp=cp)
-    facts = merge_facts(short, beside, measured.facts)
+    machine = find_machine(beside.options, hw, peak_tflops, memory_gb)
+    measured = measure(from_log, counted_by, machine, told) if from_log else Measured()
+    facts = merge_facts(told, measured.facts)
     job = plan_job(facts, asked, machine, measured.utilisation)
     result = estimate_job(job)
-    notes = (*machine.notes(job.training), *measured.notes, *result.notes)
-    told = replace(result, notes=notes)
-    _print(named or from_log or tr("a model"), told, facts, as_json, as_markdown, no_color)
-    if out is not None and result.fit is not None:
-        _write(result.fit, out)
-        if not as_json:
-            make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
+    of_log = measured.notes(facts, told, utilisation)
+    assumed = (*assumption_notes(facts, result), *mtp_notes(named, facts))
+    result = replace(result, notes=(*machine.notes(job.training), *of_log, *assumed, *result.notes))
+    _print(named or from_log or tr("a model"), result, facts, as_json, as_markdown, no_color)
+    if out is not None:
+        said = _write(result.fit, out)
+        if not as_json or result.fit is None:
+            make_console(stderr=True, no_color=no_color).print(said)
 
 
 def _print(
@@ -180,9 +197,12 @@ def _print(
         print_parts(make_console(no_color=no_color), estimate_parts(name, result, facts))
 
 
-def _write(fit: Fit, out: Path) -> None:
-    """The chart of memory by stage."""
+def _write(fit: Fit | None, out: Path) -> str:
+    """The chart of memory by stage, and what became of it."""
     from analysis.estimate.chart import memory_chart
 
+    if fit is None:
+        return tr("nothing is written to {folder}/: the memory by stage is not known, see above", folder=out)
     prepare_folder(out)
     write_charts({"memory": memory_chart(fit)}, out / "charts")
+    return tr("wrote {folder}/", folder=out)
