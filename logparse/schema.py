@@ -241,7 +241,7 @@ QUANTITIES = (
     Quantity("expert_model_parallel_size", "int", "expert parallel size", flag=False),
     Quantity("expert_tensor_parallel_size", "int", "devices that share each expert", flag=False),
     Quantity("virtual_pipeline_model_parallel_size", "int", "chunks of layers in each pipeline stage", flag=False),
-    Quantity("zero_stage", "int", "shared out by data-parallel ranks: 0 nothing to 3 weights too", flag=False),
+    Quantity("zero_stage", "int", "shared out by data-parallel ranks: 0 nothing to 3 weights too", flag=False, least=0),
     Quantity("sequence_parallel", "bool", "tensor-parallel ranks share norms and dropouts too", flag=False),
     Quantity("flash_attention", "bool", "attention keeps no matrix of tokens by tokens", flag=False),
     Quantity("dropout", "bool", "the model has dropout and keeps its masks", flag=False),
