@@ -1,14 +1,15 @@
 """One run as history keeps it: a summary row and its steps.
 
-Comes in: an Analysis and what is known of the run. Goes out: a RunRecord. The run id is a hash of what the log printed,
+Comes in: an Analysis and what is known of the run. Goes out: a RunRecord. The run id is a hash of the printed steps,
 so the same log is the same run whatever its file is called and however it is compressed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +24,8 @@ from logparse.schema import FLOAT, INT, QUANTITIES, STEP_COLUMNS, TEXT, TIME, Co
 # 1: first released format.
 STORE_VERSION = 1
 
-# What identifies a run: values that every version of logparse reads alike. Columns added later must stay out.
+# What identifies a run: values that every version of logparse reads alike. Columns added later must stay out, and so
+# must the settings, of which every version reads more; times tell runs apart that were set up alike.
 IDENTITY = (
     "timestamp",
     "step",
@@ -36,6 +38,9 @@ IDENTITY = (
 )
 # Rows by which the beginning of a job is known again: of two records that begin alike one is a part of the other.
 BEGINNING = 8
+# Rows by which any other part of it is known again, and the files of its other ranks: the ends, and steps that every
+# record of the job picks alike (Knuth's multiplicative hash of the step is least).
+ENDS, PICKED, KNUTH = 4, 16, 2_654_435_761
 
 RATES = {"steady": "steady", "delivered": "delivered", "all steps": "all_steps", "all-in": "all_in"}
 SUMMARIZED = (
@@ -67,6 +72,9 @@ _STEP_UNITS = {column.name: column for column in STEP_COLUMNS}
 RUN_COLUMNS = (
     Column("run_id", TEXT, "", "hash of what the log printed"),
     Column("begins", TEXT, "", "hash of its first rows: a longer record of the same job begins alike"),
+    Column(
+        "landmarks", _PAIRS, "", "some of its rows: clock, loss and time (ms) by step; other records of the job share"
+    ),
     Column("name", TEXT, "", "name of the run"),
     Column("recorded_at", TIME, "", "when it was recorded, UTC"),
     Column("begun_at", TIME, "", "first clock in the log, zone unknown"),
@@ -86,6 +94,7 @@ RUN_COLUMNS = (
     ),
     Column("goodput", FLOAT, "ratio", "useful steps at the steady pace over the clock"),
     Column("final_loss", FLOAT, "", "last loss that was printed"),
+    Column("loss_lost_at", INT, "", "step from which on no loss is finite"),
     Column("max_memory_allocated_bytes", FLOAT, "bytes", "largest memory allocated on a device"),
     Column("max_memory_reserved_bytes", FLOAT, "bytes", "largest memory reserved on a device"),
     *(Column(q.name, _KINDS[q.kind], "", q.meaning) for q in QUANTITIES),
@@ -98,6 +107,11 @@ RUN_COLUMNS = (
 )
 # Too large to be read where many runs are looked at.
 HEAVY = ("settings", "origins")
+# In these one recording of a run may differ from another although nobody said anything else.
+INCIDENTAL = ("begins", "landmarks", "recorded_at", "name", "origins", "logparse_version", "schema_version")
+PAIRED = ("labels", "versions", "settings")
+# A file's name tells contents apart, not runs: so much of the hash suffices.
+SHORT_HASH = 8
 
 
 @dataclass(frozen=True)
@@ -127,6 +141,19 @@ class RunRecord:
         """The hash it goes by."""
         return str(self.summary["run_id"].item())
 
+    @property
+    def row_hash(self) -> str:
+        """Hash of the summary, 8 hexadecimal digits: alike where only the time of recording differs."""
+        row = self.summary.drop("recorded_at").row(0, named=True)
+        return hashlib.sha256(json.dumps(row, default=str).encode()).hexdigest()[:SHORT_HASH]
+
+    def differences(self, kept: pl.DataFrame) -> list[str]:
+        """Names of what this record says otherwise than ``kept``, another row of the run, or beyond it.
+
+        A name is that of a column, or "label", "version" or "setting" and a name.
+        """
+        return sorted(_differences(kept.row(0, named=True), self.summary.row(0, named=True)))
+
 
 @dataclass(frozen=True)
 class Decoded:
@@ -142,8 +169,9 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told:
     steps, how = analysis.steps, analysis.computation
     printed = decoded.settings.unique("name", keep="first", maintain_order=True)
     row = {
-        "run_id": content_hash(decoded.steps, decoded.settings),
+        "run_id": content_hash(decoded.steps),
         "begins": content_hash(decoded.steps.head(BEGINNING)),
+        "landmarks": _landmarks(steps),
         "name": told.name,
         "recorded_at": told.recorded_at or datetime.now(UTC).replace(tzinfo=None),
         "begun_at": steps["timestamp"].drop_nulls().first(),
@@ -158,6 +186,7 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told:
         "counted_rows": int(steps["counted"].sum()),
         "goodput": analysis.goodput,
         "final_loss": _last_finite(steps["loss"]),
+        "loss_lost_at": _lost_at(steps),
         **_numbers(analysis),
         **_memory(steps, decoded.memory),
         **context.values(),
@@ -177,14 +206,12 @@ def run_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema, strict=False)
 
 
-def content_hash(steps: pl.DataFrame, settings: pl.DataFrame | None = None) -> str:
-    """SHA-256 of the values of IDENTITY and of the settings' names and values, 32 hexadecimal digits of it.
+def content_hash(steps: pl.DataFrame) -> str:
+    """SHA-256 of the values of IDENTITY, 32 hexadecimal digits of it.
 
     Files may be given in any order, so each is hashed by itself; paths and line numbers are left out.
     """
     parts = [_digest(rows.select(IDENTITY)) for rows in steps.partition_by("source", maintain_order=True)]
-    if settings is not None:
-        parts.append(_digest(settings.select("name", "value").unique().sort("name", "value")))
     return hashlib.sha256("".join(sorted(parts)).encode()).hexdigest()[:32]
 
 
@@ -197,6 +224,19 @@ def _digest(frame: pl.DataFrame) -> str:
 
 def _word(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    plain = new.keys() - {*INCIDENTAL, *PAIRED}
+    yield from _unequal(*({name: row[name] for name in plain} for row in (old, new)))
+    for column in PAIRED:
+        pairs = ({pair["name"]: pair["value"] for pair in row[column] or ()} for row in (old, new))
+        yield from (f"{column.removesuffix('s')} {name}" for name in _unequal(*pairs))
+
+
+def _unequal(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Keys that ``after`` knows and has another value for; NaN is equal to NaN."""
+    return [key for key, value in after.items() if value is not None and repr(value) != repr(before.get(key))]
 
 
 def _numbers(analysis: Analysis) -> dict[str, Any]:
@@ -222,6 +262,26 @@ def _last_finite(values: pl.Series) -> float | None:
     known = values.drop_nulls()
     finite = known.filter(known.is_finite())
     return float(finite[-1]) if len(finite) and math.isfinite(finite[-1]) else None
+
+
+def _lost_at(steps: pl.DataFrame) -> int | None:
+    """The first step of those at the end whose loss is not finite; None where the last loss is, or none is printed."""
+    printed = steps.select("step", "loss").drop_nulls("loss")
+    finite = printed["loss"].is_finite().arg_true()
+    lost = printed[int(finite[-1]) + 1 :] if len(finite) else printed
+    return int(lost["step"][0]) if len(lost) else None
+
+
+def _landmarks(steps: pl.DataFrame) -> list[dict[str, str]]:
+    """Few rows, each ``clock loss ms`` by its step, "-" where unknown."""
+    rows = steps.filter(~pl.col("copied").fill_null(False)).unique("step", keep="first", maintain_order=True)
+    picked = rows.sort(pl.col("step") * KNUTH % 2**32).head(PICKED)
+    chosen = pl.concat([rows.head(ENDS), picked, rows.tail(ENDS)]).unique("step").sort("step")
+    clock = pl.col("timestamp").dt.to_string("iso:strict")
+    values = chosen.select("step", clock, "loss", "elapsed_time_per_iteration_ms").iter_rows()
+    return [
+        {"name": str(step), "value": " ".join("-" if v is None else _word(v) for v in row)} for step, *row in values
+    ]
 
 
 def _pairs(values: Mapping[str, str]) -> list[dict[str, str]]:

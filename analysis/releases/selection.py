@@ -1,21 +1,27 @@
 """Which recorded runs are meant: ``release=CANN 8.0.RC2,device=910b3,nightly=yes``.
 
 Comes in: the runs of a history and what the user wrote. Goes out: the runs it names. A key is a column of the run, the
-name of a software version, or a label, looked for in this order; several must all hold. A value ends at the next comma
-that is followed by a key and ``=``.
+name of a software version, or a label, in any case of its letters; several must all hold. A device is known by any of
+its names. A value ends at the next comma that is followed by a key and ``=``, or stands in quotes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 import regex
 
+from analysis.devices import find_device
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 
-PAIR = regex.compile(r"\s*(?P<key>[\w.-]+)\s*=\s*(?P<value>.*?)\s*(?:,(?=\s*[\w.-]+\s*=)|,?$)")
+KEY = regex.compile(r"[\w.-]+")
+PAIR = regex.compile(
+    rf"""\s*(?P<key>{KEY.pattern})\s*=\s*"""
+    r"""(?:"(?P<value>[^"]*)"|'(?P<value>[^']*)'|(?P<value>.*?))"""
+    rf"""\s*(?:,(?=\s*{KEY.pattern}\s*=)|,?$)"""
+)
+# Nobody can type these into a selector, and half a surrogate no file can hold.
+UNTYPED = regex.compile(r"[\p{Cc}\p{Cs}]")
 PLAIN = (pl.String, pl.Int64, pl.Float64, pl.Boolean)
 
 
@@ -25,7 +31,7 @@ def is_selector(text: str) -> bool:
 
 
 def parse_selector(text: str) -> dict[str, str]:
-    """The pairs of a selector. Raises UsageError where it is none."""
+    """The pairs of a selector, keys in lower case. Raises UsageError where it is none, or a key stands in it twice."""
     pairs: dict[str, str] = {}
     at = 0
     while at < len(text) or not pairs:
@@ -33,7 +39,11 @@ def parse_selector(text: str) -> dict[str, str]:
         if found is None or found.end() == at:
             remedy = tr("write key=value, as in release=CANN 8.0.RC2")
             raise UsageError(tr("{text!r} selects nothing", text=text), remedy=remedy)
-        pairs[found["key"]] = found["value"]
+        key = found["key"].lower()
+        if key in pairs:
+            problem = tr("{key} is given twice", key=key)
+            raise UsageError(problem, where=text, remedy=tr("give one value for each key"))
+        pairs[key] = found["value"]
         at = found.end()
     return pairs
 
@@ -43,9 +53,7 @@ def select_runs(runs: pl.DataFrame, text: str) -> pl.DataFrame:
 
     Raises UsageError where it is no selector or has a key that no run knows.
     """
-    for key, value in parse_selector(text).items():
-        runs = runs.filter(_holds(runs, key, value))
-    return runs
+    return runs.filter(*(_holds(runs, key, value) for key, value in parse_selector(text).items()))
 
 
 def selectable(runs: pl.DataFrame) -> list[str]:
@@ -55,19 +63,25 @@ def selectable(runs: pl.DataFrame) -> list[str]:
 
 
 def _holds(runs: pl.DataFrame, key: str, value: str) -> pl.Expr:
-    if key in runs.columns and runs.schema[key] in PLAIN:
-        return _equals(runs.schema[key], key, value)
+    """Whether a column of a run, one of its versions or one of its labels is called ``key`` and is ``value``."""
+    found = [_equals(runs, key, value)] if runs.schema.get(key) in PLAIN else []
     for column in ("versions", "labels"):
-        if key in _names(runs, column):
-            pair = (pl.element().struct.field("name") == key) & (pl.element().struct.field("value") == value)
-            return pl.col(column).list.eval(pair).list.any()
+        if key in map(str.lower, _names(runs, column)):
+            name, said = (pl.element().struct.field(part) for part in ("name", "value"))
+            held = pl.col(column).list.eval((name.str.to_lowercase() == key) & (said == value)).list.any()
+            found.append(held.fill_null(value=False))
+    if found:
+        return pl.any_horizontal(found)
     if runs.is_empty():
         return pl.lit(False)
     remedy = tr("a key is a column, a version or a label: logparse history list")
     raise unknown_name(msg("key"), key, selectable(runs), remedy)
 
 
-def _equals(dtype: pl.DataType, key: str, value: str) -> pl.Expr:
+def _equals(runs: pl.DataFrame, key: str, value: str) -> pl.Expr:
+    dtype = runs.schema[key]
+    if key == "device" and value not in runs[key]:
+        return pl.col(key) == find_device(value).name
     if dtype == pl.String:
         return pl.col(key) == value
     if dtype == pl.Boolean:
@@ -83,18 +97,3 @@ def _names(runs: pl.DataFrame, column: str) -> list[str]:
     """Names that stand in a column of pairs."""
     found = runs.select(pl.col(column).explode(empty_as_null=False).struct.field("name")).to_series()
     return sorted(set(found.drop_nulls()))
-
-
-def drop_beginnings(runs: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Leave out records of a job that a longer record holds too: they are no evidence of their own.
-
-    Returns the runs and a name for each that was left out.
-    """
-    longest = runs.sort("step_lines", descending=True, nulls_last=True).unique("begins", keep="first")
-    left = runs.filter(~pl.col("run_id").is_in(longest["run_id"].to_list()))
-    return runs.filter(pl.col("run_id").is_in(longest["run_id"].to_list())), list(_called(left))
-
-
-def _called(runs: pl.DataFrame) -> Iterator[str]:
-    for name, run_id in runs.select("name", "run_id").iter_rows():
-        yield f"{name} ({run_id[:12]})"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.releases.records import Decoded, RunRecord, Told, make_record
+from analysis.releases.selection import KEY, UNTYPED
 from logparse.commands._load import Given, load
 from logparse.commands._results import Choices, RunResult, analyze_run, choose
 from logparse.errors import UsageError
@@ -46,7 +47,11 @@ class Marks:
 
 def record_logs(logs: Sequence[str], reading: Reading, marks: Marks, name: str | None = None) -> RunRecord:
     """One run of ``logs`` as history keeps it."""
-    result = reading.analyze(logs, name)
+    return keep(reading.analyze(logs, name), marks)
+
+
+def keep(result: RunResult, marks: Marks) -> RunRecord:
+    """What history keeps of ``result``."""
     told = Told(
         release=marks.release,
         name=result.log.name,
@@ -65,18 +70,29 @@ def _versions(result: RunResult, marks: Marks) -> dict[str, tuple[str, str]]:
     printed = {name: (v.value, v.origin(several)) for name, v in result.log.versions.items()}
     if result.framework.name and result.framework.version:
         printed.setdefault("framework", (f"{result.framework.name} {result.framework.version}", "how the log looks"))
-    return printed | {name: (value, "--version-of") for name, value in marks.versions.items()}
+    return printed | {name.lower(): (value, "--version-of") for name, value in marks.versions.items()}
 
 
-def parse_pairs(texts: Sequence[str], flag: str) -> dict[str, str]:
-    """``key=value`` each. Raises UsageError for one that is not, and for a key given twice."""
+def parse_pairs(texts: Sequence[str], flag: str, taken: Collection[str] = ()) -> dict[str, str]:
+    """``key=value`` each. Raises UsageError for one that is not, or that a selector cannot name.
+
+    The latter are keys in ``taken``, keys given twice in whatever case, and text with control characters.
+    """
     pairs: dict[str, str] = {}
     for text in texts:
         key, sign, value = (part.strip() for part in text.partition("="))
+        problem = tr("{name} is {value!r}", name=flag, value=text)
         if not key or not sign or not value:
-            problem = tr("{name} is {value!r}", name=flag, value=text)
             raise UsageError(problem, remedy=tr("write {flag} key=value", flag=flag))
-        if key in pairs:
+        if UNTYPED.search(text):
+            raise UsageError(problem, remedy=tr("give text without control characters, in UTF-8"))
+        if not KEY.fullmatch(key):
+            raise UsageError(
+                problem, remedy=tr("a key has letters, digits, '_', '.' and '-', so that selectors can name it")
+            )
+        if key.lower() in taken:
+            raise UsageError(problem, remedy=tr("take another key: {key} is a column of the history", key=key))
+        if key.lower() in map(str.lower, pairs):
             problem = tr("{flag} {key} is given twice", flag=flag, key=key)
             raise UsageError(problem, remedy=tr("give one value for each key"))
         pairs[key] = value

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.releases.comparable import FIELDS
+from analysis.releases.comparable import FIELDS, UNKNOWN
 from analysis.releases.verdict import DEFAULT_METRIC, METRICS
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
@@ -43,9 +43,15 @@ Allow = Annotated[
     typer.Option(
         "--allow",
         metavar="FIELD",
-        help="A field that may differ though it should be equal, such as micro_batch_size; repeatable.",
+        help="A field that may differ though it should be equal, such as micro_batch_size; repeatable. `unknown` is "
+        "every field that no log tells.",
     ),
 ]
+
+
+def warn(text: str) -> None:
+    """Say on stderr what must be known beside the answer."""
+    typer.echo(f"! {text}", err=True)
 
 
 def parse_threshold(text: str) -> float:
@@ -61,9 +67,9 @@ def parse_threshold(text: str) -> float:
 
 
 def check_allowed(fields: list[str] | None) -> list[str]:
-    """``fields``, each of them one that must be equal. Raises UsageError for any other."""
+    """``fields``, each of them one that must be equal, or UNKNOWN. Raises UsageError for any other."""
     for name in fields or ():
-        if name not in FIELDS:
-            remedy = tr("--allow takes one of {names}", names=", ".join(FIELDS))
+        if name not in (*FIELDS, UNKNOWN):
+            remedy = tr("--allow takes one of {names}", names=", ".join((*FIELDS, UNKNOWN)))
             raise unknown_name(msg("field"), name, FIELDS, remedy)
     return fields or []

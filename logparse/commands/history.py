@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from analysis.outputs import write_whole
-from analysis.releases.selection import is_selector, select_runs
+from analysis.outputs import write_parquet, write_whole
+from analysis.releases.selection import select_runs
 from logparse.commands import _options as options
 from logparse.commands._console import make_console
 from logparse.commands._release_options import HistoryDir
@@ -20,6 +20,7 @@ from logparse.commands._sides import open_history
 from logparse.commands._terminal import print_parts
 from logparse.errors import UsageError
 from logparse.language import tr
+from logparse.schema import SCHEMA_VERSION
 
 Select = Annotated[
     str | None, typer.Argument(metavar="[SEL]", help="Runs: key=value[,key=value ...]; leave out for all.")
@@ -29,7 +30,6 @@ Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="The beginning
 Target = Annotated[Path, typer.Argument(metavar="FILE", help="Table to write: .csv, .parquet or .json.")]
 ToExport = Annotated[str | None, typer.Option("--select", metavar="SEL", help="Only these runs: key=value[,...].")]
 Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
-NESTED = ("labels", "versions", "settings", "origins")
 
 
 def list_runs(
@@ -38,7 +38,8 @@ def list_runs(
     """List the recorded runs: id, release, name, time per step, tokens/s/p, steps."""
     runs = _chosen(history, select)
     if as_json:
-        typer.echo(json.dumps(_plain(runs), indent=1, ensure_ascii=False, allow_nan=False))
+        document = {"schema_version": SCHEMA_VERSION, "runs": _plain(runs)}
+        typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         return
     headings = (tr("run"), tr("release"), tr("name"), tr("recorded, UTC"), tr("ms/step"), "tokens/s/p", tr("rows"))
     rows = tuple(_row(run) for run in runs.iter_rows(named=True))
@@ -79,15 +80,20 @@ def export(
     if target.exists() and not force:
         raise UsageError(tr("{path} exists", path=target), remedy=tr("give another name, or overwrite with --force"))
     runs = _chosen(history, select, heavy=target.suffix != ".csv")
-    writers: dict[str, Callable[[Path], object]] = {
-        ".csv": lambda path: runs.drop(NESTED, strict=False).write_csv(path),
-        ".parquet": lambda path: runs.write_parquet(path, compression="zstd"),
-        ".json": lambda path: path.write_text(json.dumps(_plain(runs), ensure_ascii=False), encoding="utf-8"),
+    flat = [name for name, dtype in runs.schema.items() if not dtype.is_nested()]
+
+    def write_json(path: Path) -> int:
+        return path.write_text(json.dumps(_plain(runs), ensure_ascii=False), encoding="utf-8")
+
+    writers: dict[str, Callable[[], object]] = {
+        ".csv": lambda: write_whole(target, runs.select(flat).write_csv),
+        ".parquet": lambda: write_parquet(runs, target),
+        ".json": lambda: write_whole(target, write_json),
     }
     if target.suffix not in writers:
         remedy = tr("give a name that ends in {endings}", endings=", ".join(writers))
         raise UsageError(tr("cannot write {path}", path=target), remedy=remedy)
-    write_whole(target, writers[target.suffix])
+    writers[target.suffix]()
     make_console(stderr=True).print(tr("wrote {path}", path=target))
 
 
@@ -97,25 +103,24 @@ COMMANDS = (list_runs, show, remove, compact, export)
 
 def _chosen(history: str | None, select: str | None, heavy: bool = False) -> pl.DataFrame:
     runs = open_history(history).runs(heavy)
-    if select is None:
-        return runs
-    if not is_selector(select):
-        remedy = tr("write key=value, as in release=CANN 8.0.RC2")
-        raise UsageError(tr("{text!r} selects nothing", text=select), remedy=remedy)
-    return select_runs(runs, select)
+    return runs if select is None else select_runs(runs, select)
 
 
 def _row(run: dict[str, Any]) -> tuple[str, ...]:
-    time, tokens = run["steady_step_time_ms"], run["tokens_per_second_per_device"]
     return (
         run["run_id"][:12],
         run["release"],
-        run["name"],
-        f"{run['recorded_at']:%Y-%m-%d %H:%M}",
-        "-" if time is None else f"{time:,.1f}",
-        "-" if tokens is None else f"{tokens:,.1f}",
-        f"{run['counted_rows']:,}",
+        _shown(run["name"]),
+        _shown(run["recorded_at"], "%Y-%m-%d %H:%M"),
+        _shown(run["steady_step_time_ms"], ",.1f"),
+        _shown(run["tokens_per_second_per_device"], ",.1f"),
+        _shown(run["counted_rows"], ","),
     )
+
+
+def _shown(value: Any, how: str = "") -> str:
+    """What an old store does not tell is a dash."""
+    return "-" if value is None else format(value, how)
 
 
 def _plain(runs: pl.DataFrame) -> list[dict[str, Any]]:

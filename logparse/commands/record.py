@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
 
-from analysis.releases.history import check_release
-from analysis.releases.records import RunRecord
+from analysis.releases.history import History, RecordedElsewhereError, State, check_release
+from analysis.releases.records import RUN_COLUMNS
 from logparse.commands import _options as options
 from logparse.commands._given import with_quantity_flags
 from logparse.commands._load import gather
-from logparse.commands._recorded import Marks, Reading, parse_pairs, record_logs
-from logparse.commands._release_options import HistoryDir
+from logparse.commands._recorded import Marks, Reading, keep, parse_pairs
+from logparse.commands._release_options import HistoryDir, warn
+from logparse.commands._results import RunResult
 from logparse.commands._sides import open_history
 from logparse.decode import run_names
+from logparse.errors import InputError, LogparseError, NoStepLineError
 from logparse.language import tr
+from logparse.schema import SCHEMA_VERSION
 
 Release = Annotated[
     str,
@@ -34,6 +39,25 @@ Versions = Annotated[
         help="A software version that the log does not print, such as cann=8.0.RC2; repeatable, beats the log.",
     ),
 ]
+# A selector takes these for columns.
+TAKEN = ("release", *(column.name for column in RUN_COLUMNS))
+# With --each the other logs are recorded all the same; whatever else goes wrong would go wrong with them too.
+OF_ONE_LOG = (InputError, NoStepLineError)
+
+# Another logparse may compute much else; --json has all.
+MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What became of one run. ``differs`` names what is kept of it otherwise than said now."""
+
+    run_id: str
+    name: str
+    release: str
+    sources: tuple[str, ...]
+    state: State
+    differs: tuple[str, ...]
 
 
 @with_quantity_flags
@@ -66,32 +90,78 @@ def record(
 
     Exit code 0 done, 2 wrong usage or unreadable input, 3 no step line found.
     """
+    release = release.strip()
     check_release(release)
-    marks = Marks(release, parse_pairs(label or [], "--label"), parse_pairs(version_of or [], "--version-of"))
+    marks = Marks(release, parse_pairs(label or [], "--label", TAKEN), parse_pairs(version_of or [], "--version-of"))
     reading = Reading(
         gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup, strict
     )
     store = open_history(history, must_exist=False)
-    runs = [[log] for log in logs] if each else [logs]
-    done: list[tuple[RunRecord, str]] = []
-    for run, name in zip(runs, run_names(runs), strict=True):
-        kept = record_logs(run, reading, marks, name)
-        done.append((kept, store.add(kept)))
+    done, failed = _record_all([[log] for log in logs] if each else [logs], reading, marks, store)
     _print(done, as_json)
+    for error in failed:
+        typer.echo(f"logparse: {error}", err=True)
+    if failed:
+        raise typer.Exit(failed[0].exit_code)
 
 
-def _print(done: list[tuple[RunRecord, str]], as_json: bool) -> None:
+def _record_all(
+    runs: Sequence[Sequence[str]], reading: Reading, marks: Marks, store: History
+) -> tuple[list[Recorded], list[LogparseError]]:
+    """Record every run, whatever is wrong with another's log. Raises where none can be recorded."""
+    done: list[Recorded] = []
+    failed: list[LogparseError] = []
+    for run, name in zip(runs, run_names(runs), strict=True):
+        try:
+            result = reading.analyze(run, name)
+        except OF_ONE_LOG as error:
+            failed.append(error)
+            continue
+        try:
+            done.append(_record(result, marks, store))
+        except RecordedElsewhereError as error:
+            failed.append(error)
+        except LogparseError as error:
+            # What is wrong with the store is so for every log.
+            failed.append(error)
+            break
+    if not done:
+        raise failed[0]
+    return done, failed
+
+
+def _record(result: RunResult, marks: Marks, store: History) -> Recorded:
+    # The one thing to know before it is kept for good; whatever else is odd is `logparse analyze`'s to say.
+    for note in result.notes:
+        if "--each" in note.text:
+            warn(note.text)
+    kept = keep(result, marks)
+    state = store.add(kept)
+    differs = () if state == "recorded" else tuple(store.differences(kept))
+    return Recorded(kept.run_id, result.log.name, kept.release, result.log.sources, state, differs)
+
+
+def _print(done: list[Recorded], as_json: bool) -> None:
     if as_json:
-        rows = [{"run_id": r.run_id, "name": _name(r), "release": r.release, "state": state} for r, state in done]
-        typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
-        return
-    for kept, state in done:
-        fields = {"name": _name(kept), "id": kept.run_id[:12], "release": kept.release}
-        if state == "known":
-            typer.echo(tr("{name}: run {id} of {release} was recorded before; nothing changed", **fields))
-        else:
-            typer.echo(tr("{name}: recorded as run {id} of {release}", **fields))
+        document = {"schema_version": SCHEMA_VERSION, "runs": [asdict(one) for one in done]}
+        typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
+    for one in done:
+        if not as_json:
+            typer.echo(_sentence(one))
+        if one.differs:
+            more = len(one.differs) - MOST_NAMED
+            names = tr(", ").join(one.differs[:MOST_NAMED]) + (tr(" and {n} more", n=more) if more > 0 else "")
+            text = tr("{name}: differs from what is kept of it in {names}", name=one.name, names=names)
+            remedy = tr("to change it: logparse history remove {id}, then record it again", id=one.run_id[:12])
+            warn(f"{text}\n{remedy}")
 
 
-def _name(record: RunRecord) -> str:
-    return str(record.summary["name"].item())
+def _sentence(one: Recorded) -> str:
+    fields = {"name": one.name, "id": one.run_id[:12], "release": one.release}
+    if one.state == "known":
+        return tr("{name}: run {id} of {release} was recorded before; nothing changed", **fields)
+    if one.state == "completed":
+        return tr("{name}: run {id} of {release} was recorded before; its steps were lost and are kept again", **fields)
+    if len(one.sources) > 1:
+        return tr("{name}: {n} logs, one run, recorded as run {id} of {release}", n=len(one.sources), **fields)
+    return tr("{name}: recorded as run {id} of {release}", **fields)
