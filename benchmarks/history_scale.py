@@ -36,6 +36,7 @@ def fill(history: History, runs: int) -> None:
         given = {
             "run_id": run_id,
             "begins": run_id,
+            "landmarks": [{"name": str(step), "value": f"- {number}.{step} {ms}"} for step in range(24)],
             "recorded_at": datetime(2026, 1, 1) + timedelta(minutes=number),
             "begun_at": datetime(2026, 1, 1) + timedelta(minutes=number),
             "steady_step_time_ms": ms,

@@ -1,5 +1,6 @@
 """Runs for the tests of releases: logs made to measure, and histories that hold them."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,10 @@ def write_run(
     rng = np.random.default_rng(seed)
     pace = ms * np.exp(rng.normal(0, spread))
     times = pace * np.exp(rng.normal(0, 0.003, steps))
+    # A day of its own: runs of one hour with the same losses would be one job.
+    begun = datetime(2026, 2, 2, 10) + timedelta(days=seed)
     lines = [
-        megatron_line(step, time, f"2026-03-{1 + seed % 27:02} 10:{step:02}:00", {"lm loss": f"{3 + 1 / step:.6E}"})
+        megatron_line(step, time, f"{begun + timedelta(minutes=step)}", {"lm loss": f"{3 + 1 / step:.6E}"})
         for step, time in enumerate(times, start=1)
     ]
     path.write_text(arguments_dump(SETTINGS | settings) + "\n".join(lines) + "\n")

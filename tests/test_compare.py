@@ -2,19 +2,21 @@
 
 import json
 
+import polars as pl
 import pytest
 from helpers import SETTINGS, run_logparse
 from releases import fill, record, write_run
 
 from analysis.releases.comparable import FIELDS, check_fields, list_changes
-from analysis.releases.comparison import Side, agree_on_losses, compare
+from analysis.releases.comparison import NO_COMMON_STEP, ZERO_LOSS, Side, agree_on_losses, compare
+from analysis.releases.records import run_frame
 from analysis.releases.verdict import DEFAULT_METRIC, METRICS
+from logparse.commands._comparison_screen import compose_comparison, describe_change
+from logparse.commands._screen import Line
 from logparse.errors import UsageError
 
 
 def side(tmp_path, name, seeds=(1,), **settings):
-    import polars as pl
-
     records = [record(write_run(tmp_path / f"{name}{seed}.log", seed, **settings), name) for seed in seeds]
     runs = pl.concat(r.summary for r in records).with_columns(release=pl.lit(name))
     steps = {r.run_id: r.steps for r in records}
@@ -47,8 +49,8 @@ def test_a_field_that_differs(tmp_path, name):
 
 def test_alike(tmp_path):
     found = states(side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,)))
-    assert {name for name, state in found.items() if state != "equal"} == {"device"}
-    assert found["device"] == "unknown"
+    untold = {"device", "recompute_method", "recompute_num_layers"}
+    assert {name: state for name, state in found.items() if state != "equal"} == dict.fromkeys(untold, "unknown")
     assert set(found) == set(FIELDS)
 
 
@@ -58,14 +60,103 @@ def test_unknown_is_neither_equal_nor_different(tmp_path):
 
 
 def test_what_varies_from_run_to_run_is_no_cause(tmp_path):
-    import polars as pl
-
     def runs(name, overlap, seeds):
         logs = [write_run(tmp_path / f"{name}{s}.log", s, overlap=overlap, save=f"/ckpt/{s}") for s in seeds]
         return pl.concat(record(log).summary for log in logs)
 
     changes = list_changes(runs("a", "on", (1, 2)), runs("b", "off", (3, 4)))
     assert [(c.kind, c.name, c.baseline, c.candidate) for c in changes] == [("setting", "overlap", ("on",), ("off",))]
+
+
+def told(settings=(), versions=(), labels=()):
+    """Runs of these settings, one after another; of these versions by name, value and origin; with these labels."""
+    rows = [
+        {
+            "run_id": str(number),
+            "settings": [{"name": n, "value": v} for n, v in given.items()],
+            "versions": [{"name": n, "value": v, "origin": o} for n, v, o in versions],
+            "labels": [{"name": n, "value": v} for n, v in labels],
+        }
+        for number, given in enumerate(settings or [{}])
+    ]
+    return run_frame(rows)
+
+
+def test_what_most_runs_have_is_named_with_how_many():
+    old = told([{"overlap": "on", "port": str(n)} for n in range(5)])
+    new = told([{"overlap": "on" if n == 2 else "off", "port": str(n + 7)} for n in range(5)])
+    (change,) = list_changes(old, new)
+    assert (change.baseline, change.candidate, change.counts) == (("on",), ("off", "on"), ((5, 5), (4, 5)))
+    assert describe_change(change) == "overlap: on -> off in 4 of 5"
+    half = told([{"overlap": "on" if n < 2 else "off"} for n in range(4)])
+    assert list_changes(old, half) == []
+
+
+def test_what_both_sides_tell_comes_before_what_one_tells():
+    old = told([{"zone": "1", "aged": "x", "same": "s"}])
+    new = told([{"zone": "2", "brand_new": "y", "same": "s"}])
+    found = list_changes(old, new)
+    assert [(c.name, c.one_sided) for c in found] == [("zone", False), ("aged", True), ("brand_new", True)]
+
+
+def test_a_range_of_versions_is_no_version():
+    looks = "how the log looks"
+    old = told(versions=[("framework", "Megatron-LM core 0.5 or later", looks), ("cann", "8.0", "log line 3")])
+    new = told(versions=[("framework", "Megatron-LM later than core 0.12", looks), ("cann", "8.1", "log line 3")])
+    assert [c.name for c in list_changes(old, new)] == ["cann"]
+
+
+def test_labels_that_differ_are_named():
+    found = list_changes(told(labels=[("node", "n1")]), told(labels=[("node", "n2")]))
+    assert [(c.kind, c.name) for c in found] == [("label", "node")]
+
+
+def test_layers_are_compared_where_all_is_recomputed(tmp_path):
+    layers = {"recompute_method": "block", "recompute_num_layers": 1}
+    some = side(tmp_path, "a", **layers)
+    more = side(tmp_path, "b", seeds=(2,), **layers | {"recompute_num_layers": 32})
+    assert states(some, more)["recompute_num_layers"] == "different"
+    none = [
+        side(tmp_path, n, seeds=(s,), recompute_granularity="None", recompute_num_layers=s)
+        for n, s in (("c", 3), ("d", 4))
+    ]
+    assert {states(*none)[name] for name in ("recompute_method", "recompute_num_layers")} == {"equal"}
+
+
+def with_losses(one, losses):
+    return Side(one.asked, one.runs, one.told, lambda run_id: one.steps(run_id).with_columns(pl.Series("loss", losses)))
+
+
+def test_losses_of_0_are_not_dropped_in_silence(tmp_path):
+    one, two = side(tmp_path, "a", steps=4), side(tmp_path, "b", seeds=(2,), steps=4)
+    found = agree_on_losses(with_losses(one, [0.0, 0.0, 2.0, 4.0]), with_losses(two, [0.0, 1.0, 3.0, 5.0]))
+    assert (found.steps, found.undefined, found.largest, found.largest_at, found.final) == (3, 1, 0.5, 3, 0.25)
+    assert agree_on_losses(with_losses(one, [0.0] * 4), with_losses(two, [1.0] * 4)) == ZERO_LOSS
+
+
+def test_without_a_common_step_that_is_said(tmp_path):
+    one, two = side(tmp_path, "a", steps=4), side(tmp_path, "b", seeds=(2,), steps=4)
+    nan = float("nan")
+    apart = with_losses(one, [nan, nan, 1.0, 1.0]), with_losses(two, [1.0, 1.0, nan, nan])
+    assert agree_on_losses(*apart) == NO_COMMON_STEP
+    said = [
+        part.text
+        for part in compose_comparison(compare(*apart, [METRICS[DEFAULT_METRIC]], 0.03))
+        if isinstance(part, Line)
+    ]
+    assert "losses not compared: no step has a finite loss on both sides" in said
+
+
+def test_a_loss_that_is_lost_is_said(tmp_path):
+    write_run(tmp_path / "a.log", 1)
+    log = write_run(tmp_path / "b.log", 2)
+    for step in range(10, 21):
+        log.write_text(log.read_text().replace(f"lm loss: {3 + 1 / step:.6E}", "lm loss: nan"))
+    done = run_logparse("compare", "a.log", "b.log", cwd=tmp_path)
+    assert "! candidate: in 1 of 1 runs the loss is not finite, from step 10 on" in done.stdout
+    gated = run_logparse("gate", "--baseline", "a.log", "--candidate", "b.log", "--json", cwd=tmp_path)
+    document = json.loads(gated.stdout)
+    assert (document["verdict"], document["losses_not_finite"]["candidate"]["step"]) == ("suspicious", 10)
 
 
 def test_losses_at_equal_steps(tmp_path):

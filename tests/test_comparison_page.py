@@ -145,7 +145,7 @@ def many(tmp_path, runs, steps, left_out=0):
         frame = long_steps(ms, steps).with_columns(counted=pl.col("step") > left_out)
         ids = [f"{name}{number}" for number in range(runs)]
         own = pl.concat(pattern.with_columns(run_id=pl.lit(i), begins=pl.lit(i)) for i in ids).with_columns(
-            release=pl.lit(None, pl.String)
+            release=pl.lit(None, pl.String), landmarks=pl.lit(None, pattern.schema["landmarks"])
         )
         sides.append(Side(name, own, own, lambda _, frame=frame: frame))
     return compare(*sides, [METRICS[DEFAULT_METRIC]], 0.03)

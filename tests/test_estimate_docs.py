@@ -1,5 +1,6 @@
 """What docs/estimates.md shows is what happens."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import regex
-from helpers import ROOT
+from helpers import ROOT, run_logparse
 
 from analysis.baselines import check_row, contradicts_itself, find_baseline, published
 
@@ -27,6 +28,16 @@ def test_command_runs(command, tmp_path):
     assert done.stdout
     if "-o" in words:
         assert (tmp_path / "out" / "estimate" / "charts" / "memory.svg").exists()
+
+
+def test_the_example_of_sequence_parallelism_overflows_and_fits_as_told():
+    told = regex.search(r"The first overflows with ([\d.]+) GB, the second fits with ([\d.]+) GB", PAGE)
+    without, parallel = (c for c in COMMANDS if "llama2-70b --hw h100" in c)
+    for command, size, fits in ((without, told[1], False), (parallel, told[2], True)):
+        done = run_logparse(*shlex.split(command)[1:], "--json", cwd=ROOT)
+        layout = json.loads(done.stdout)["layout"]
+        assert f"{max(s['total_bytes'] for s in layout['stages']) / 1e9:.2f}" == size
+        assert layout["fits"] is fits
 
 
 def test_there_are_commands():

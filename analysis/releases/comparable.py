@@ -1,13 +1,14 @@
 """May two sides be compared, and what changed between them.
 
-Comes in: the runs of two sides. Goes out: for each field that must be equal whether it is, and the settings and
-versions that differ, as candidates for the cause. Unknown is neither equal nor different.
+Comes in: the runs of two sides. Goes out: for each field that must be equal whether it is, and the settings, versions
+and labels that differ, as candidates for the cause. Unknown is neither equal nor different; of the fields of REQUIRED
+it forbids a verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import polars as pl
@@ -33,12 +34,27 @@ LAYOUT = (
     "expert_model_parallel_size",
     "data_parallel_size",
 )
-FIELDS = (*SHAPE, *WORK, *LAYOUT, "precision", "recompute", "device")
+FIELDS = (
+    *SHAPE,
+    *WORK,
+    *LAYOUT,
+    "precision",
+    "recompute",
+    "recompute_method",
+    "recompute_num_layers",
+    "device",
+)
+# Who does not know these of both sides does not know that they did the same work: no verdict.
+REQUIRED = ("num_layers", "hidden_size", "global_batch_size", "seq_length", "world_size")
+# Accepted like the name of a field: whatever is unknown.
+UNKNOWN = "unknown"
 # What these are in a dense model. Its log does not print them, and neither does one that prints no shape at all.
 DENSE = {"num_experts": 0, "moe_router_topk": 0, "moe_ffn_hidden_size": 0, "expert_model_parallel_size": 1}
+# What these are unless all activations are recomputed; logs print what they would have been.
+NOT_FULL = {"recompute_method": "none", "recompute_num_layers": 0}
 
-Kind = Literal["version", "setting"]
-KINDS: dict[Kind, str] = {"version": "versions", "setting": "settings"}
+Kind = Literal["version", "setting", "label"]
+KINDS: dict[Kind, str] = {"version": "versions", "setting": "settings", "label": "labels"}
 State = Literal["equal", "different", "unknown"]
 
 
@@ -53,52 +69,74 @@ class Field:
 
     @property
     def state(self) -> State:
-        """Different where any two known values are; unknown where some run does not tell."""
+        """Different where any two known values are; unknown where some run does not tell, or a side has none."""
         values = {*self.baseline, *self.candidate}
         if len(values - {None}) > 1:
             return "different"
-        return "unknown" if None in values else "equal"
+        return "unknown" if None in values or not self.baseline or not self.candidate else "equal"
+
+    @property
+    def refused(self) -> bool:
+        """Whether it forbids a verdict."""
+        forbids = self.state == "different" or (self.state == "unknown" and self.name in REQUIRED)
+        return forbids and not self.allowed
 
 
 @dataclass(frozen=True)
 class Change:
-    """A setting or a version with its values on each side; none where it is not printed."""
+    """A version, setting or label with its values on each side, the most frequent first; none where none is printed.
+
+    ``counts`` are how many runs of each side have its first value, and how many runs it has.
+    """
 
     kind: Kind
     name: str
     baseline: tuple[str, ...]
     candidate: tuple[str, ...]
+    counts: tuple[tuple[int, int], tuple[int, int]]
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether only one side tells: that may be what it prints, not what it is."""
+        return not (self.baseline and self.candidate)
 
 
 def check_fields(baseline: pl.DataFrame, candidate: pl.DataFrame, allowed: Iterable[str] = ()) -> list[Field]:
-    """Every field of FIELDS over the runs of both sides; those in ``allowed`` may differ."""
-    old, new = fill_dense(baseline), fill_dense(candidate)
-    return [Field(n, _values(old, n), _values(new, n), n in set(allowed)) for n in FIELDS]
+    """Every field of FIELDS over the runs of both sides; those in ``allowed`` may differ, or be UNKNOWN."""
+    old, new = fill_implied(baseline), fill_implied(candidate)
+    accepted = set(allowed)
+    fields = [Field(n, _values(old, n), _values(new, n), n in accepted) for n in FIELDS]
+    return [replace(f, allowed=True) if f.state == UNKNOWN and UNKNOWN in accepted else f for f in fields]
 
 
 def refusals(fields: Sequence[Field]) -> list[Field]:
-    """The differences that forbid a verdict."""
-    return [field for field in fields if field.state == "different" and not field.allowed]
+    """The fields that forbid a verdict."""
+    return [field for field in fields if field.refused]
 
 
 def list_changes(baseline: pl.DataFrame, candidate: pl.DataFrame) -> list[Change]:
-    """Versions, then settings, that are the same in all runs of one side and another in all of the other.
+    """Versions, settings and labels of which most runs of one side have one value and most of the other another.
 
-    What varies from run to run of one side, such as a path or a port, cannot be the cause and is left out.
+    What varies from run to run of one side, such as a path or a port, cannot be the cause and is left out. First come
+    those that all runs of both sides have, then those that most have, and at the end those that only one side tells.
     """
-    return [
-        Change(kind, name, tuple(sorted(old)), tuple(sorted(new)))
-        for kind, column in KINDS.items()
-        for name, old, new in _differing(baseline, candidate, column)
-    ]
+    found = [change for kind in KINDS for change in _differing(kind, baseline, candidate)]
+    return sorted(found, key=lambda c: (c.one_sided, any(n < of for n, of in c.counts), list(KINDS).index(c.kind)))
 
 
-def fill_dense(runs: pl.DataFrame) -> pl.DataFrame:
-    """What a log of a dense model leaves out because it goes without saying."""
+def fill_implied(runs: pl.DataFrame) -> pl.DataFrame:
+    """``runs`` with what goes without saying: the experts of a dense model, the layers where not all is recomputed."""
     dense = pl.col("hidden_size").is_not_null() & pl.col("num_experts").is_null()
+    not_full = pl.col("recompute") != "full"
     return runs.with_columns(
-        pl.when(dense & pl.col(name).is_null()).then(value).otherwise(pl.col(name)).alias(name)
-        for name, value in DENSE.items()
+        *(
+            pl.when(dense & pl.col(name).is_null()).then(value).otherwise(pl.col(name)).alias(name)
+            for name, value in DENSE.items()
+        ),
+        *(
+            pl.when(not_full).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
+            for name, value in NOT_FULL.items()
+        ),
     )
 
 
@@ -106,19 +144,37 @@ def _values(runs: pl.DataFrame, name: str) -> tuple[Any, ...]:
     return tuple(runs[name].unique().sort().to_list())
 
 
-def _differing(baseline: pl.DataFrame, candidate: pl.DataFrame, column: str) -> list[tuple[str, set[str], set[str]]]:
-    """Name, values of the baseline, values of the candidate; a side where no run tells has none."""
-    old, new = _by_name(baseline, column), _by_name(candidate, column)
+def _differing(kind: Kind, baseline: pl.DataFrame, candidate: pl.DataFrame) -> list[Change]:
+    """Changes of one kind, by name. Nothing is known to differ where no run of a side tells anything of the kind."""
+    old, new = _by_name(baseline, KINDS[kind]), _by_name(candidate, KINDS[kind])
     if not old or not new:
         return []
-    names = sorted({*old, *new})
-    pairs = ((name, old.get(name, set()), new.get(name, set())) for name in names)
-    return [(name, a, b) for name, a, b in pairs if a != b and len(a) <= 1 and len(b) <= 1]
+    sizes = (len(baseline), len(candidate))
+    pairs = ((name, old.get(name, {}), new.get(name, {})) for name in sorted({*old, *new}))
+    return [
+        Change(kind, name, tuple(a), tuple(b), (_first(a, sizes[0]), _first(b, sizes[1])))
+        for name, a, b in pairs
+        if _settled(a, sizes[0]) and _settled(b, sizes[1]) and next(iter(a), None) != next(iter(b), None)
+    ]
 
 
-def _by_name(runs: pl.DataFrame, column: str) -> dict[str, set[str]]:
-    pairs = runs.select(pl.col(column).explode(empty_as_null=False)).unnest(column).select("name", "value")
-    values: dict[str, set[str]] = {}
-    for name, value in pairs.drop_nulls("name").unique().iter_rows():
-        values.setdefault(name, set()).add(value)
+def _first(values: Mapping[str, int], runs: int) -> tuple[int, int]:
+    return max(values.values(), default=0), runs
+
+
+def _settled(values: Mapping[str, int], runs: int) -> bool:
+    """Whether most runs have one value, or none has any."""
+    return not values or 2 * max(values.values()) > runs
+
+
+def _by_name(runs: pl.DataFrame, column: str) -> dict[str, dict[str, int]]:
+    """How many runs have each value, the most frequent first, by name."""
+    pairs = runs.select("run_id", pl.col(column)).explode(column).drop_nulls().unnest(column)
+    if column == "versions":
+        # A range of versions that print such a log is no version.
+        pairs = pairs.filter(pl.col("origin") != "how the log looks")
+    counted = pairs.group_by("name", "value").agg(pl.col("run_id").n_unique().alias("runs"))
+    values: dict[str, dict[str, int]] = {}
+    for name, value, count in counted.sort("runs", "value", descending=[True, False]).iter_rows():
+        values.setdefault(name, {})[value] = count
     return values

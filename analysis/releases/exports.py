@@ -18,7 +18,7 @@ import polars as pl
 import regex
 
 from analysis.releases.comparison import Comparison
-from analysis.releases.verdict import FEWEST_RUNS, VERDICTS, Finding
+from analysis.releases.verdict import FEWEST_RUNS, VERDICTS, Finding, Noise
 from logparse.language import tr
 
 # What XML 1.0 cannot hold, not even escaped.
@@ -82,7 +82,7 @@ def benchmark(comparison: Comparison, worse: int) -> str | None:
             "name": finding.metric.column,
             "unit": finding.metric.unit,
             "value": finding.effect.candidate,
-            "range": _range(comparison),
+            "range": _range(comparison.noises[finding.metric.column]),
             "extra": f"{comparison.candidate.asked}: {finding.verdict}, {finding.effect.change:+.2%}",
         }
         for finding in comparison.verdicts
@@ -91,8 +91,8 @@ def benchmark(comparison: Comparison, worse: int) -> str | None:
     return json.dumps(rows, indent=1, ensure_ascii=False) + "\n" if rows else None
 
 
-def _range(comparison: Comparison) -> str:
-    return f"± {comparison.noise.spread:.2%}" if comparison.noise else ""
+def _range(noise: Noise | None) -> str:
+    return f"± {noise.spread:.2%}" if noise else ""
 
 
 def otava_csv(comparison: Comparison) -> str:

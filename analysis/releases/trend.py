@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from analysis.releases.comparable import FIELDS, Change, fill_dense, list_changes
+from analysis.releases.comparable import FIELDS, REQUIRED, Change, fill_implied, list_changes
 from analysis.releases.verdict import Metric
 from logparse.errors import UsageError
 from logparse.language import tr
@@ -65,18 +65,51 @@ class ChangePoint:
 
 @dataclass(frozen=True)
 class Trend:
-    """One series: ``runs`` (at, run_id, name, release, group, when, value), ``groups`` with their medians and bands."""
+    """One series: ``runs`` (at, run_id, name, release, group, when, value), ``groups`` with their medians and bands.
+
+    ``unknown`` are fields by which some of its runs may be of another job, because they do not tell.
+    """
 
     metric: Metric
     runs: pl.DataFrame
     groups: pl.DataFrame
     changes: tuple[ChangePoint, ...]
+    unknown: tuple[str, ...] = ()
 
 
 def split_series(runs: pl.DataFrame) -> list[pl.DataFrame]:
-    """Runs that can be compared with each other, the largest series first: those alike in all of FIELDS."""
-    parts = fill_dense(runs).partition_by(FIELDS, maintain_order=True) if len(runs) else []
-    return sorted(parts, key=len, reverse=True)
+    """Runs that can be compared with each other, the largest series first: those alike in all of FIELDS.
+
+    Runs that do not tell a field belong with those that are alike in the rest, where these are one series and no
+    field of REQUIRED is unknown; else they are a series of their own.
+    """
+    parts = fill_implied(runs).partition_by(FIELDS, maintain_order=True, as_dict=True) if len(runs) else {}
+    series: dict[tuple[Any, ...], list[pl.DataFrame]] = {}
+    for key, home in _homes(list(parts)).items():
+        series.setdefault(home, []).append(parts[key])
+    return sorted((pl.concat(one) for one in series.values()), key=len, reverse=True)
+
+
+def _homes(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Of values of FIELDS each, whose series they are in: their own, or that of the one they fit."""
+    told = {key: tuple(i for i, value in enumerate(key) if value is not None) for key in keys}
+    required = {FIELDS.index(name) for name in REQUIRED}
+    homes: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    # By the fields that are told, their values: to which series those belong that tell more.
+    fitting: dict[tuple[int, ...], dict[tuple[Any, ...], set[tuple[Any, ...]]]] = {t: {} for t in told.values()}
+    for key in sorted(keys, key=lambda k: len(told[k]), reverse=True):
+        fits = fitting[told[key]].get(tuple(key[i] for i in told[key]), set())
+        homes[key] = next(iter(fits)) if len(fits) == 1 and required <= set(told[key]) else key
+        for fields, series in fitting.items():
+            if set(fields) < set(told[key]):
+                series.setdefault(tuple(key[i] for i in fields), set()).add(homes[key])
+    return homes
+
+
+def unknown_fields(runs: pl.DataFrame) -> tuple[str, ...]:
+    """Fields that some of the runs do not tell though others do, and those of REQUIRED that none does."""
+    lacking = fill_implied(runs).select(FIELDS).null_count().row(0, named=True)
+    return tuple(n for n, nulls in lacking.items() if 0 < nulls < len(runs) or (nulls and n in REQUIRED))
 
 
 def follow(runs: pl.DataFrame, metric: Metric, by: str = "release") -> Trend:
@@ -211,7 +244,7 @@ def explain(trend: Trend, heavy: pl.DataFrame) -> Trend:
 
     def told(index: int) -> ChangePoint:
         sides = [heavy.filter(pl.col("run_id").is_in(ids)) for ids in _beside(trend, index)]
-        return replace(trend.changes[index], changes=tuple(list_changes(*sides)))
+        return replace(trend.changes[index], changes=tuple(c for c in list_changes(*sides) if not c.one_sided))
 
     return replace(trend, changes=tuple(told(index) for index in range(len(trend.changes))))
 

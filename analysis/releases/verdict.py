@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Verdict = Literal["regression", "suspicious", "no regression", "insufficient data"]
+Method = Literal["exact", "permutation", "normal"]
 # From the worst to the best: several metrics have the verdict of the first that any of them has.
 VERDICTS: tuple[Verdict, ...] = ("regression", "suspicious", "insufficient data", "no regression")
 
@@ -34,6 +35,10 @@ FEWEST_RUNS = 3
 FEWEST_ROWS = 8
 # Pairs of runs above which the sides are thinned to their quantiles, and exact counting gives way to the normal limit.
 MOST_PAIRS, MOST_EXACT = 1_000_000, 2_500
+# Orders of tied values that are tried: all of them where there are no more.
+RESAMPLES = 9_999
+# Runs of the candidate that are off, each beyond all of the baseline: one may be an accident.
+MOST_ODD = 1
 # Quantiles of the normal distribution: one-sided 5 %, and 80 % power. A rank test needs 5 % more runs than a t test
 # (asymptotic relative efficiency 3/pi, Hodges and Lehmann 1956).
 Z_LEVEL, Z_POWER, EFFICIENCY = 1.6449, 0.8416, 3 / math.pi
@@ -79,7 +84,7 @@ class Effect:
     """How much the candidate differs: ``change`` is candidate / baseline - 1, with its interval where runs allow one.
 
     ``p_worse`` and ``p_better`` are the chances of such a difference, in either direction, between two sides that are
-    alike. Of numbers below FEWEST_RUNS a side there is neither.
+    alike, and ``method`` how they were found. Of numbers below FEWEST_RUNS a side there is none of these.
     """
 
     baseline: float
@@ -90,11 +95,15 @@ class Effect:
     confidence: float | None
     p_worse: float | None
     p_better: float | None
+    method: Method | None = None
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict on one metric; ``reason`` is a key of REASONS. ``harm`` is the change in the worse direction."""
+    """The verdict on one metric; ``reason`` is a key of REASONS. ``harm`` is the change in the worse direction.
+
+    ``odd`` are the places of the candidate's runs that are worse than all of the baseline by more than the threshold.
+    """
 
     metric: Metric
     runs: tuple[int, int]
@@ -103,10 +112,12 @@ class Finding:
     threshold: float
     verdict: Verdict
     reason: str
+    odd: tuple[int, ...] = ()
 
 
 SMALL_BUT_THERE = "small but there"
 REASONS = {
+    "no rows": msg("a side has no run of which enough rows count"),
     "no values": msg("a side has no run with this metric"),
     "declared, beyond": msg(
         "worse by more than the threshold; with fewer than 3 runs a side only the threshold decides"
@@ -119,6 +130,12 @@ REASONS = {
     SMALL_BUT_THERE: msg("worse for certain, below the threshold as far as can be told, perhaps above it"),
     "too noisy": msg("not worse as far as can be told, but the runs vary too much to exclude the threshold"),
     "excluded": msg("a change by the threshold is excluded"),
+    "some worse": msg(
+        "not worse as a whole, but some runs are worse than all of the baseline by more than the threshold"
+    ),
+    "loss lost": msg(
+        "the loss of the candidate is not finite at the end, that of the baseline is: does it still train?"
+    ),
 }
 
 
@@ -129,7 +146,26 @@ def judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float],
         return Finding(metric, runs, None, None, threshold, "insufficient data", "no values")
     effect = estimate(baseline, candidate, metric.worse)
     verdict, reason = _decide(effect, metric.worse, threshold)
-    return Finding(metric, runs, effect, metric.worse * effect.change, threshold, verdict, reason)
+    odd = _odd(baseline, candidate, metric.worse, threshold) if verdict != "regression" else ()
+    if verdict == "no regression" and len(odd) > MOST_ODD:
+        verdict, reason = "suspicious", "some worse"
+    return Finding(metric, runs, effect, metric.worse * effect.change, threshold, verdict, reason, odd)
+
+
+def doubt(finding: Finding, reason: Literal["no rows", "loss lost"]) -> Finding:
+    """``finding`` with what is known beside its numbers: a side without rows, or a candidate that no longer trains."""
+    if reason == "no rows":
+        return replace(finding, reason=reason) if finding.reason == "no values" else finding
+    if finding.verdict in ("regression", "suspicious"):
+        return finding
+    return replace(finding, verdict="suspicious", reason=reason)
+
+
+def _odd(
+    baseline: Sequence[float], candidate: Sequence[float], worse: Literal[1, -1], threshold: float
+) -> tuple[int, ...]:
+    worst = max(baseline) if worse == 1 else min(baseline)
+    return tuple(i for i, value in enumerate(candidate) if worse * (value / worst - 1) > threshold)
 
 
 def _decide(effect: Effect, worse: Literal[1, -1], threshold: float) -> tuple[Verdict, str]:
@@ -169,23 +205,24 @@ def estimate(baseline: Sequence[float], candidate: Sequence[float], worse: Liter
         return Effect(middle[0], middle[1], change, None, None, None, None, None)
     cut, confidence = _cut(len(old), len(new))
     low, high = (math.expm1(float(differences[i])) for i in (cut, -1 - cut))
-    slower, faster = mann_whitney(old, new)
+    slower, faster, method = mann_whitney(old, new)
     p_worse, p_better = (slower, faster) if worse == 1 else (faster, slower)
-    return Effect(middle[0], middle[1], change, low, high, confidence, p_worse, p_better)
+    return Effect(middle[0], middle[1], change, low, high, confidence, p_worse, p_better, method)
 
 
-def mann_whitney(old: NDArray[np.float64], new: NDArray[np.float64]) -> tuple[float, float]:
-    """p of ``new`` being greater, and of its being less; exact for few runs, by permutation where values are tied."""
+def mann_whitney(old: NDArray[np.float64], new: NDArray[np.float64]) -> tuple[float, float, Method]:
+    """p of ``new`` being greater, of its being less, and how: by all orders, some of them, or the normal limit."""
     import numpy as np
     from scipy.stats import PermutationMethod, mannwhitneyu
 
     both = np.concatenate([old, new])
-    few = len(old) * len(new) <= MOST_EXACT
-    method: Any = "exact" if few else "asymptotic"
-    if few and len(np.unique(both)) < len(both):
-        method = PermutationMethod(n_resamples=9999, rng=np.random.default_rng(0))
+    told: Method = "exact" if len(old) * len(new) <= MOST_EXACT else "normal"
+    method: Any = "exact" if told == "exact" else "asymptotic"
+    if told == "exact" and len(np.unique(both)) < len(both):
+        method = PermutationMethod(n_resamples=RESAMPLES, rng=np.random.default_rng(0))
+        told = "exact" if math.comb(len(both), len(old)) <= RESAMPLES else "permutation"
     greater, less = (mannwhitneyu(new, old, alternative=a, method=method).pvalue for a in ("greater", "less"))
-    return float(greater), float(less)
+    return float(greater), float(less), told
 
 
 @cache

@@ -12,6 +12,7 @@ from analysis.releases.history import History
 from analysis.releases.records import RunRecord
 from analysis.releases.selection import is_selector, select_runs
 from analysis.releases.shelf import open_shelf
+from analysis.releases.verdict import FEWEST_ROWS
 from logparse.commands._console import make_console
 from logparse.commands._recorded import Marks, Reading, record_logs
 from logparse.commands._release_options import warn
@@ -57,7 +58,8 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, re
         kept = ", ".join(f"release={release}" for release in runs["release"].unique().sort().to_list()[:8])
         remedy = tr("there are {names}", names=kept) if kept else tr("the history is empty; record runs first")
         raise UsageError(tr("no run of the history is {asked}", asked=asked), remedy=remedy)
-    told = history.settings(found.tail(MOST_TOLD)["run_id"].to_list())
+    enough = found.filter(pl.col("counted_rows").fill_null(FEWEST_ROWS) >= FEWEST_ROWS)
+    told = history.settings((enough if len(enough) else found).tail(MOST_TOLD)["run_id"].to_list())
     return Side(asked, found, told, history.steps)
 
 

@@ -101,7 +101,7 @@ def compare(
     reading = Reading(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed = check_allowed(allow)
-    store = open_history(history) if history else None
+    store = open_history(history) if history is not None else None
     runs = store.runs() if store else None
     first = find_side(baseline, store, runs, reading)
     others = [find_side(asked, store, runs, reading) for asked in candidates]
@@ -157,16 +157,24 @@ def _write(results: Sequence[Comparison], out: Path) -> None:
 
 
 def refuse_incomparable(result: Comparison) -> None:
-    """Raise UsageError where fields differ that must be equal."""
-    if result.refused:
-        names = [field.name for field in result.refused]
-        flags = " ".join(f"--allow {name}" for name in names)
+    """Raise UsageError where fields differ that must be equal, or are unknown that must be known."""
+    different = [field for field in result.refused if field.state == "different"]
+    if result.refused and not different:
+        raise UsageError(
+            tr(
+                "{names} are not known of both sides, so nobody knows whether they did the same work",
+                names=", ".join(field.name for field in result.refused),
+            ),
+            remedy=tr("give what the log lacks (--model, --seq-length ...), or accept it: --allow unknown"),
+        )
+    if different:
+        flags = " ".join(f"--allow {field.name}" for field in result.refused)
         raise UsageError(
             tr(
                 "the two sides differ in {names}, so a difference in speed says nothing of the release",
-                names=", ".join(names),
+                names=", ".join(field.name for field in different),
             ),
-            where="; ".join(_both(field) for field in result.refused[:4]),
+            where="; ".join(_both(field) for field in different[:4]),
             remedy=tr("compare runs of the same job, or accept it: {flags}", flags=flags),
         )
 

@@ -99,7 +99,7 @@ def gate(
         check_folder(out, force)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed = check_allowed(allow)
-    store = open_history(history) if history else None
+    store = open_history(history) if history is not None else None
     runs = store.runs() if store else None
     sides = [find_side(asked, store, runs, Reading()) for asked in (baseline, candidate)]
     result = compare(sides[0], sides[1], chosen, parse_threshold(threshold), allowed, runs, beside=False)

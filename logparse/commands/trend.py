@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +12,11 @@ import polars as pl
 import typer
 
 from analysis.outputs import CHART_FORMATS, check_folder, clear_stale, prepare_folder, write_charts, write_page
+from analysis.releases.evidence import find_jobs, weigh
 from analysis.releases.history import History
-from analysis.releases.selection import drop_beginnings, select_runs
+from analysis.releases.selection import select_runs
 from analysis.releases.shown import Shown, shown_as
-from analysis.releases.trend import ChangePoint, Trend, explain, explaining_runs, follow, split_series
+from analysis.releases.trend import ChangePoint, Trend, explain, explaining_runs, follow, split_series, unknown_fields
 from analysis.releases.trend_chart import trend_chart
 from analysis.releases.verdict import DEFAULT_METRIC, METRICS, find_metric
 from logparse.commands import _options as options
@@ -102,9 +103,10 @@ def trend(
 def _trends(store: History, select: str | None, metric: str, by: str) -> list[Trend]:
     runs = store.runs()
     chosen = select_runs(runs, select) if select else runs
-    evidence, _ = drop_beginnings(chosen)
+    evidence = weigh(chosen, find_jobs(chosen)).runs
     found = find_metric(metric)
-    trends = [follow(series, found, by) for series in split_series(evidence)]
+    series = split_series(evidence)
+    trends = [replace(follow(runs, found, by), unknown=unknown_fields(runs)) for runs in series]
     known = [t for t in trends if len(t.runs)]
     if not known:
         problem = tr("no recorded run has this metric") if len(chosen) else tr("no run is selected")
@@ -149,6 +151,9 @@ def _compose(one: Trend) -> Iterator[Part]:
         for g in one.groups.iter_rows(named=True)
     )
     yield Grid(("", tr("median"), "p10", "p90", tr("runs")), rows)
+    if one.unknown:
+        names = ", ".join(one.unknown)
+        yield Line(tr("not known of all its runs, so some may be of another job: {names}", names=names), "warning")
     if not one.changes:
         yield Line(tr("no change found"))
     for change in one.changes:
@@ -176,6 +181,7 @@ def _document(one: Trend) -> dict[str, Any]:
     runs = one.runs.with_columns(pl.col("when").dt.to_string("iso"))
     return {
         "metric": one.metric.column,
+        "unknown_fields": list(one.unknown),
         "unit": one.metric.unit,
         "runs": runs.to_dicts(),
         "groups": one.groups.to_dicts(),
