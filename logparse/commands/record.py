@@ -121,7 +121,7 @@ def _record_all(
             done.append(_record(result, marks, store))
         except RecordedElsewhereError as error:
             failed.append(error)
-        except LogparseError as error:
+        except InputError as error:
             # What is wrong with the store is so for every log.
             failed.append(error)
             break
