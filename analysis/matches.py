@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 
 import regex
 
-from analysis.baselines import Baseline, contradicts_itself, find_baseline
+from analysis.baselines import Baseline, contradicts_itself, find_baseline, published
 from analysis.devices import find_device
 from analysis.parameters import count_parameters
 from analysis.shape import ModelShape
@@ -102,11 +102,14 @@ def _chosen(rows: Sequence[Baseline], name: str) -> Baseline:
 
 
 def _matching(rows: Sequence[Baseline], run: Achieved) -> tuple[Baseline, ...]:
-    """Rows that match, the most alike first; else in the order of the table."""
-    found = [row for row in rows if _matches(row, run)]
-    return tuple(
-        sorted(found, key=lambda r: (r.precision is None, r.seq_length != run.seq_length, contradicts_itself(r)))
-    )
+    """Rows that match, the user's own first, then the most alike; else in the order of the table."""
+    found, theirs = [row for row in rows if _matches(row, run)], {row.name: row for row in published()}
+
+    def unlike(row: Baseline) -> tuple[bool, ...]:
+        own = theirs.get(row.name) is not row
+        return (not own, row.precision is None, row.seq_length != run.seq_length, contradicts_itself(row))
+
+    return tuple(sorted(found, key=unlike))
 
 
 def _matches(row: Baseline, run: Achieved) -> bool:
@@ -151,7 +154,7 @@ def _against(row: Baseline, run: Achieved, rate: float, rows: Sequence[Baseline]
         "{rate} tokens/s/p = {share} of {publisher}'s published {published} for {row}",
         rate=f"{rate:,.0f}",
         share=f"{share:.0%}",
-        publisher=row.publisher,
+        publisher=row.publisher or row.name,
         published=f"{published_rate:,.0f}",
         row=", ".join(_told(row, run, rows)),
     )

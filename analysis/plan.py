@@ -179,14 +179,18 @@ def _utilisation(analysis: Analysis, utilisation: float | None) -> Iterator[Plan
     hfu = _rate(analysis, "delivered", "hfu")
     if hfu is None:
         return
-    label = msg("utilisation (HFU)")
+    label, reached = msg("utilisation (HFU)"), {"hfu": f"{hfu:.1%}", "formula": analysis.computation.formula.name}
     if utilisation is not None:
-        said = tr("{hfu} of the peak delivered, {plan} planned", hfu=f"{hfu:.1%}", plan=f"{utilisation:.1%}")
+        said = tr(
+            "{hfu} of the peak delivered (HFU by {formula}), {plan} planned", plan=f"{utilisation:.1%}", **reached
+        )
         yield Planned("utilisation", label, "ratio", utilisation, hfu, said)
         return
     low, high = USUAL_UTILISATION
-    usual = {"hfu": f"{hfu:.1%}", "low": f"{low:.0%}", "high": f"{high:.0%}"}
-    said = tr("{hfu} of the peak delivered; over 100 devices {low} to {high} is usual", **usual)
+    usual = {"low": f"{low:.0%}", "high": f"{high:.0%}"}
+    said = tr(
+        "{hfu} of the peak delivered (HFU by {formula}); over 100 devices {low} to {high} is usual", **reached, **usual
+    )
     if (analysis.computation.world_size or 0) > MANY_DEVICES:
         where = msg("below it") if hfu < low else msg("above it") if hfu > high else msg("within it")
         said = tr("{said}: {where}", said=said, where=tr(where))

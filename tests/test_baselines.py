@@ -385,6 +385,12 @@ def test_own_rows(tmp_path):
     assert found.matches[0].share == 0.5
 
 
+def test_an_own_row_is_said_first_and_by_its_name(tmp_path):
+    text = "name,model,size,devices,tokens_per_second_per_device\nours-7b,LLaMA2,7B,8,3000\n"
+    found = compare("llama2-7b", 1500.0, rows=(*own(tmp_path, text), *published()))
+    assert found.sentences[0].startswith("1,500 tokens/s/p = 50% of ours-7b's published 3,000 for LLaMA2-7B")
+
+
 def test_an_own_row_with_the_name_of_a_published_one_is_meant_by_it(tmp_path):
     text = "name,model,size,tokens_per_second_per_device\nmodellink-llama2-7b-1x8,LLaMA2,7B,3000\n"
     assert find_baseline((*own(tmp_path, text), *published()), "ModelLink-LLaMA2-7B-1x8").publisher == ""

@@ -168,7 +168,7 @@ def test_a_page_of_many_long_runs_is_thinned_and_says_so(browser, tmp_path):
     path.write_text(text, encoding="utf-8")
     with opened(browser, path) as page:
         said = words(page)
-        assert "Candidate: only the last 20 of 23 runs are drawn" in said
+        assert "Candidate: only 20 of 23 runs are drawn, the last that can be read" in said
         assert "A point is the mean of up to 40 neighbouring rows" in said
         assert page.page.locator("#smoothing").is_hidden()
 
@@ -192,6 +192,25 @@ def test_colours_are_those_of_the_sides_that_are_drawn(tmp_path):
     old = Side("a", result.baseline.runs, result.baseline.told, lambda _: nothing)
     drawn = overlay_runs(compare(old, result.candidate, [METRICS[DEFAULT_METRIC]], 0.03))
     assert drawn.names == ["candidate"] == drawn.steps["run"].unique().to_list()
+
+
+@pytest.mark.parametrize("spoilt", [1, 2], ids=["one", "all"])
+def test_runs_whose_steps_are_damaged_are_left_out(tmp_path, spoilt):
+    """Losses and charts are of the others; each file is named once on stderr."""
+    runs = fill(tmp_path, {"r1": (1000.0, 2, {}), "r2": (1000.0, 2, {})}).runs()
+    files = sorted((tmp_path / "h/steps/release=r1").iterdir())[:spoilt]
+    for path in files:
+        path.write_bytes(b"PAR1")
+    done = run_logparse("compare", "release=r1", "release=r2", "--history", "h", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 0
+    losses = "the same at all 20 steps" if spoilt == 1 else "no step has a finite loss on both sides"
+    assert losses in " ".join(done.stdout.split())
+    assert [done.stderr.count(path.name) for path in files] == [1] * spoilt
+    page = (tmp_path / "out/report.html").read_text()
+    heads = [f"{name} ({run_id[:12]})" for run_id, name in runs.select("run_id", "name").iter_rows()]
+    assert [head for head in heads if f'<th scope="row">{head}</th>' not in page] == [
+        head for head in heads if any(path.name[:12] in head for path in files)
+    ]
 
 
 def test_where_nothing_can_be_drawn_there_is_no_script(browser, tmp_path):

@@ -167,7 +167,7 @@ def test_a_model_given_for_a_log_that_does_not_print_its_shape(tmp_path):
     plain = ("estimate", "--from", "run.log", "--peak-tflops", "2500")
     assert any("is not known" in note for note in estimated(*plain, cwd=tmp_path)["notes"])
     named = " ".join(estimated(*plain, "--model", "llama2-7b", cwd=tmp_path)["notes"])
-    assert "HFU delivered by run.log, computed with --model llama2-7b" in named
+    assert "HFU by megatron, delivered by run.log, computed with --model llama2-7b" in named
     # of another model the run tells nothing
     other = " ".join(estimated(*plain, "--model", "llama2-13b", cwd=tmp_path)["notes"])
     assert "the utilisation of run.log is not known" in other
@@ -185,10 +185,25 @@ def test_a_utilisation_measured_with_another_job_is_said(tmp_path):
     assert not any("utilisation" in note for note in given["notes"])
 
 
+def test_one_size_changes_the_shape_of_the_log_and_says_what_stays(tmp_path):
+    (tmp_path / "run.log").write_text(megatron_log(30, num_query_groups=32, group_query_attention=True))
+    found = estimated("estimate", "--from", "run.log", "--num-layers", "16", "--peak-tflops", "2500", cwd=tmp_path)
+    assert (found["context"]["num_layers"]["value"], found["context"]["hidden_size"]["value"]) == (16, 4096)
+    (note,) = [note for note in found["notes"] if note.startswith("of the shape of run.log stays: ")]
+    assert ("hidden_size 4096" in note, "num_layers" in note) == (True, False)
+
+
+def test_devices_hold_the_padded_vocabulary():
+    def held(*more):
+        return estimated(*THIRTEEN, "--devices", "1", *more)["layout"]["stages"][0]["parameters"]
+
+    assert held("--padded-vocab-size", "32256") - held() == 2 * 256 * 5120
+
+
 def test_a_log_that_tells_of_no_recompute_gives_its_mfu(tmp_path):
     (tmp_path / "run.log").write_text(megatron_log(30, recompute_granularity="?"))
     found = estimated("estimate", "--from", "run.log", "--peak-tflops", "2500", cwd=tmp_path)
-    assert any("MFU delivered by run.log, which tells of no recompute" in note for note in found["notes"])
+    assert any("MFU by megatron, delivered by run.log, which tells of no recompute" in note for note in found["notes"])
     assert found["context"]["recompute"] == {"value": "none", "origin": "assumed"}
 
 

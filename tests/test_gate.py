@@ -324,6 +324,40 @@ def test_logs_without_a_history(place):
     assert done.returncode == 1
 
 
+def without_shape(path, seed):
+    """A log that does not print how many layers the model has."""
+    lines = write_run(path, seed).read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "num_layers " not in line))
+
+
+def test_what_a_log_lacks_is_given_by_a_flag(tmp_path):
+    for name, seed in (("a.log", 1), ("b.log", 2)):
+        without_shape(tmp_path / name, seed)
+    sides = ("--baseline", "a.log", "--candidate", "b.log")
+    refused = run_logparse("gate", *sides, cwd=tmp_path)
+    assert (refused.returncode, "num_layers are not known of both sides" in refused.stderr) == (2, True)
+    assert "give what the log lacks (--model, --seq-length ...); or accept it: --allow unknown" in refused.stderr
+    told = json.loads(run_logparse("gate", *sides, "--num-layers", "32", "--json", cwd=tmp_path).stdout)
+    field = told["fields"]["num_layers"]
+    assert (field["state"], field["baseline"]) == ("equal", [32])
+
+
+def test_what_differs_and_what_is_unknown_have_remedies_of_their_own(tmp_path):
+    """A recorded run cannot be given what its log lacks."""
+    write_run(tmp_path / "a.log", 1, seq_length=8192)
+    without_shape(tmp_path / "b.log", 2)
+    recorded = run_logparse("record", "b.log", "--history", "h", "--release", "r1", cwd=tmp_path)
+    assert recorded.returncode == 0
+    refused = run_logparse(
+        "gate", "--history", "h", "--baseline", "a.log", "--candidate", "release=r1", cwd=tmp_path
+    ).stderr
+    assert "the two sides differ in seq_length, so" in refused
+    assert "num_layers are not known" in refused
+    assert "remove the recorded runs and record them again" in refused
+    assert "give what the log lacks" not in refused
+    assert refused.rstrip().endswith("or accept it: --allow seq_length --allow unknown")
+
+
 WRONG = [
     ["--candidate", "release=none"],
     ["--candidate", "release=good"],

@@ -142,13 +142,29 @@ def test_what_differs_from_the_kept_run_is_named(store, tmp_path):
     assert store.differences(record(log)) == []
 
 
-def test_lost_steps_are_kept_again(store, tmp_path):
+@pytest.mark.parametrize("damaged", [False, True], ids=["lost", "damaged"])
+def test_lost_steps_are_kept_again(store, tmp_path, damaged):
     kept = record(write_run(tmp_path / "a.log", 1))
     store.add(kept)
-    for key in store.shelf.keys("steps"):
-        store.shelf.remove(key)
+    (key,) = store.shelf.keys("steps")
+    store.shelf.put(key, b"PAR1") if damaged else store.shelf.remove(key)
     assert [store.add(kept), store.add(kept)] == ["completed", "known"]
     assert len(store.steps(kept.run_id)) == 20
+
+
+@pytest.mark.filterwarnings("ignore:.*is damaged and is left out")
+@pytest.mark.parametrize("team", ["x", "y"])
+def test_a_damaged_summary_is_written_again(store, tmp_path, team):
+    """Under its own name it takes the place of the damaged one; other labels give another name."""
+    log = write_run(tmp_path / "a.log", 1)
+    store.add(record(log, team="x"))
+    (key,) = store.shelf.keys("summary")
+    store.shelf.put(key, b"PAR1")
+    assert store.runs().is_empty()
+    again = record(log, team=team)
+    assert [store.add(again), store.add(again)] == ["recorded", "known"]
+    assert select_runs(store.runs(), f"team={team}")["run_id"].to_list() == [again.run_id]
+    assert len(store.shelf.keys("summary")) == (1 if team == "x" else 2)
 
 
 @pytest.mark.parametrize("release", ["", "  ", "x" * 300, "a\nb", "r\udcff"])

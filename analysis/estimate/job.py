@@ -110,7 +110,9 @@ def estimate(job: Job) -> Estimate:
         job = replace(job, shape=replace(job.shape, padded_vocab_size=job.vocab_size))
     check_model(job.shape, job.vocab_size, job.training)
     counted = count_parameters(job.shape, job.vocab_size, details=job.details, include_mtp=True)
-    search = _search(job, counted)
+    # The model has its vocabulary, the devices hold the padded one.
+    held = count_parameters(job.shape, job.shape.padded_vocab_size, details=job.details, include_mtp=True)
+    search = _search(job, held)
     layouts = _tried(search, job.fixed) if search else ()
     fewest = _smallest(search, job.fixed) if search else Smallest()
     fit = _chosen(search, job.fixed, layouts, fewest) if search else None
@@ -139,7 +141,7 @@ def _search(job: Job, counted: Parameters | None) -> Search | None:
     if counted is None or job.training is None or job.vocab_size is None:
         return None
     memory = None if job.memory_gb is None else job.memory_gb * 1e9
-    return Search(job.shape, counted, job.vocab_size, job.training, memory, job.details)
+    return Search(job.shape, counted, job.shape.padded_vocab_size or job.vocab_size, job.training, memory, job.details)
 
 
 def _tried(search: Search, fixed: Fixed) -> tuple[Fit, ...]:

@@ -5,15 +5,16 @@ Comes in: the runs of two sides. Goes out: a Comparison. Nothing is printed or w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from analysis.releases.comparable import FIELDS, Change, Field, check_fields, fill_implied, list_changes, refusals
-from analysis.releases.evidence import KEYS, Jobs, find_jobs, weigh
+from analysis.releases.evidence import KEYS, Jobs, fill_from_job, find_jobs, weigh
 from analysis.releases.verdict import METRICS, Finding, Metric, Noise, Verdict, doubt, judge, noise_floor, worst_of
-from logparse.errors import UsageError
+from logparse.errors import InputError, UsageError
 from logparse.language import msg, tr
 
 
@@ -21,13 +22,24 @@ from logparse.language import msg, tr
 class Side:
     """The runs of one side, and how they were asked for.
 
-    ``told`` are rows of some of them with all columns; ``steps`` gives the steps of a run by its id.
+    ``told`` are rows of some of them with all columns; ``steps`` gives the steps of a run by its id. ``warn`` is told
+    of every run whose steps cannot be read, and so are left out.
     """
 
     asked: str
     runs: pl.DataFrame
     told: pl.DataFrame
     steps: Callable[[str], pl.DataFrame]
+    warn: Callable[[str], object] = field(default=warnings.warn, compare=False)
+
+    def readable_steps(self, run_ids: Iterable[str]) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Each of ``run_ids`` with its steps, without those that cannot be read."""
+        for run_id in run_ids:
+            try:
+                yield run_id, self.steps(run_id)
+            except InputError as error:
+                said = msg("{problem}; the run is left out of losses and charts: {remedy}")
+                self.warn(tr(said, problem=error.problem, remedy=error.remedy))
 
     @property
     def releases(self) -> list[str]:
@@ -135,7 +147,7 @@ def compare(
     return Comparison(
         baseline=old,
         candidate=new,
-        fields=tuple(check_fields(*asked, allowed)),
+        fields=tuple(check_fields(fill_from_job(asked[0], jobs), fill_from_job(asked[1], jobs), allowed)),
         findings=tuple(_find(metric, old, new, threshold, lost) for metric in shown),
         judged=tuple(metric.column for metric in metrics),
         losses=agree_on_losses(old, new) if beside else None,
@@ -224,11 +236,10 @@ def agree_on_losses(baseline: Side, candidate: Side) -> LossAgreement | str:
 def _losses(side: Side) -> pl.DataFrame:
     """Step and median loss over the runs; of a step that was done again the last loss."""
     frames = [
-        side.steps(run_id)
-        .filter(~pl.col("copied").fill_null(False) & pl.col("loss").is_finite())
+        steps.filter(~pl.col("copied").fill_null(False) & pl.col("loss").is_finite())
         .select("step", "loss")
         .unique("step", keep="last")
-        for run_id in side.told["run_id"]
+        for _, steps in side.readable_steps(side.told["run_id"])
     ]
     none = pl.DataFrame(schema={"step": pl.Int64, "loss": pl.Float64})
     return pl.concat([none, *frames]).drop_nulls().group_by("step").agg(pl.col("loss").median())

@@ -14,7 +14,7 @@ from analysis.charts.rows import SERIES
 from analysis.charts.series import draw_series
 from analysis.releases.comparison import Comparison, Side
 from logparse.language import tr
-from logparse.schema import UNITS
+from logparse.schema import STEP_COLUMNS, UNITS
 
 if TYPE_CHECKING:
     import altair as alt
@@ -72,9 +72,11 @@ def overlay_runs(comparison: Comparison) -> Overlay:
     Rows that do not count are left out: a slow first step would hide a difference of a few percent.
     """
     sides = {tr("baseline"): comparison.baseline, tr("candidate"): comparison.candidate}
-    runs = {name: _drawn(side) for name, side in sides.items()}
-    side_of = {run_id: name for name, drawn in runs.items() for run_id in drawn["run_id"]}
-    steps = pl.concat(_steps(sides[name], run_id) for run_id, name in side_of.items())
+    steps_of = {name: dict(side.readable_steps(_drawn(side)["run_id"])) for name, side in sides.items()}
+    runs = {name: _drawn(side).filter(pl.col("run_id").is_in(list(steps_of[name]))) for name, side in sides.items()}
+    side_of = {run_id: name for name, found in steps_of.items() for run_id in found}
+    none = pl.DataFrame(schema={column.name: column.dtype for column in STEP_COLUMNS})
+    steps = pl.concat([_counted("", none), *(_counted(i, s) for found in steps_of.values() for i, s in found.items())])
     side = pl.col("run").replace_strict(side_of, return_dtype=pl.String)
     # A line is drawn for each start of each run.
     start = pl.concat_str("run", "segment", separator=" ")
@@ -119,5 +121,5 @@ def _drawn(side: Side) -> pl.DataFrame:
     return (evidence if len(evidence) else side.told).sort("recorded_at", maintain_order=True).tail(MOST_DRAWN)
 
 
-def _steps(side: Side, run_id: str) -> pl.DataFrame:
-    return side.steps(run_id).filter("counted").select(pl.lit(run_id).alias("run"), *NEEDED)
+def _counted(run_id: str, steps: pl.DataFrame) -> pl.DataFrame:
+    return steps.filter("counted").select(pl.lit(run_id).alias("run"), *NEEDED)

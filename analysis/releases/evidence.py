@@ -12,13 +12,19 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from analysis.releases.verdict import FEWEST_ROWS
+from analysis.releases.comparable import FIELDS
+from analysis.releases.verdict import FEWEST_ROWS, METRICS
 from logparse.language import msg
 
 # Clocks of ranks that did the same step are no farther apart: logs may print whole seconds, and clocks differ a little.
 SAME_CLOCK_S = 2.0
+# Ranks wait for each other in every step, so once settled they print one time: four ranks of a MindFormers job 3,774 ms
+# give or take 1. Two jobs of one seed that began in the same second do not.
+SAME_TIME, SAME_TIME_MS = 0.002, 1.0
 # Of the landmarks that two records of one job have in common, so many at least are alike: a value may be damaged.
 MOST_ALIKE = 0.5
+# A record that has so much of the rows of the longest of its job is about as good.
+ABOUT_AS_LONG = 0.9
 # What stands in a landmark for a value that the log does not print.
 UNKNOWN = "-"
 KEYS = ("run_id", "name", "begins", "landmarks")
@@ -58,7 +64,7 @@ def find_jobs(runs: pl.DataFrame) -> Jobs:
     marks = _marks(runs)
     clockless = marks.filter(pl.col("clock") == UNKNOWN)
     begun = _stars(runs.drop_nulls("begins"), ["begins"])
-    copied, alike = (_stars(clockless, keys) for keys in (["step", "loss", "ms"], ["step", "loss"]))
+    copied, alike = _stars(marks, ["step", "loss", "ms"]), _stars(clockless, ["step", "loss"])
     met = _compared(marks, pl.concat([begun, _meeting(marks), copied, alike]).unique())
     same = met.filter("same").select("first", "other")
     jobs = _joined(pl.concat([same, begun.join(met, on=("first", "other"), how="anti")]).iter_rows())
@@ -67,15 +73,28 @@ def find_jobs(runs: pl.DataFrame) -> Jobs:
 
 
 def weigh(runs: pl.DataFrame, jobs: Jobs) -> Evidence:
-    """The longest record of each job, where it has FEWEST_ROWS that count."""
-    longest = runs.with_columns(job=jobs.named()).sort(
-        "step_lines", "run_id", descending=[True, False], nulls_last=True
+    """One record of each job, where it has FEWEST_ROWS that count.
+
+    Of those that are about as long as the longest it is the one that tells most, because the arguments may stand in one
+    rank's file only.
+    """
+    told = pl.sum_horizontal(pl.col(name).is_not_null() for name in (*FIELDS, *METRICS))
+    length = pl.col("step_lines").fill_null(0)
+    long = runs.with_columns(job=jobs.named()).with_columns(long=length >= ABOUT_AS_LONG * length.max().over("job"))
+    ranked = long.with_columns(told=told).sort(
+        "long", "told", "step_lines", "run_id", descending=[True, True, True, False], nulls_last=True
     )
-    one_each = pl.col("run_id").is_in(longest.unique("job", keep="first")["run_id"].to_list())
+    one_each = pl.col("run_id").is_in(ranked.unique("job", keep="first", maintain_order=True)["run_id"].to_list())
     enough = pl.col("counted_rows").fill_null(FEWEST_ROWS) >= FEWEST_ROWS
     left_out = [(name, msg("another record of the same job counts")) for name in _called(runs.filter(~one_each))]
     left_out += [(name, msg("too few rows count")) for name in runs.filter(one_each & ~enough)["name"]]
-    return Evidence(runs.filter(one_each & enough), tuple(left_out))
+    return Evidence(fill_from_job(runs, jobs).filter(one_each & enough), tuple(left_out))
+
+
+def fill_from_job(runs: pl.DataFrame, jobs: Jobs) -> pl.DataFrame:
+    """``runs`` with what another record of the same job tells of FIELDS, where their own does not."""
+    others = ((name, pl.col(name).drop_nulls().first().over(jobs.named())) for name in FIELDS)
+    return runs.with_columns(pl.col(name).fill_null(other) for name, other in others)
 
 
 def _marks(runs: pl.DataFrame) -> pl.DataFrame:
@@ -114,15 +133,22 @@ def _compared(marks: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     both = pairs.join(marks, left_on="first", right_on="run_id").join(
         marks, left_on=("other", "step"), right_on=("run_id", "step"), suffix="_other"
     )
-    losses, times = (pl.col(n) == pl.col(f"{n}_other") for n in ("loss", "ms"))
+    losses, copied = (pl.col(n) == pl.col(f"{n}_other") for n in ("loss", "ms"))
     untold = pl.any_horizontal(pl.col("loss", "loss_other") == UNKNOWN)
-    clockless = pl.all_horizontal(pl.col("clock", "clock_other") == UNKNOWN)
+    clockless = pl.any_horizontal(pl.col("clock", "clock_other") == UNKNOWN)
     apart = _second(pl.col("clock")) - _second(pl.col("clock_other"))
-    alike = pl.when(untold).then(times).otherwise(losses)
-    same = alike & pl.when(clockless).then(times).otherwise((apart.abs() <= SAME_CLOCK_S).fill_null(False))
+    together = (apart.abs() <= SAME_CLOCK_S).fill_null(False) & _one_time()
+    alike = pl.when(untold).then(copied).otherwise(losses)
+    same = alike & pl.when(clockless).then(copied).otherwise(together)
     return both.group_by("first", "other", maintain_order=True).agg(
-        same=same.mean() > MOST_ALIKE, unclear=(losses & ~untold & clockless).mean() > MOST_ALIKE
+        same=same.mean() > MOST_ALIKE, unclear=(losses & ~untold & clockless & _one_time()).mean() > MOST_ALIKE
     )
+
+
+def _one_time() -> pl.Expr:
+    """Whether both print one time for the step, or one of them none."""
+    ms, other = (pl.col(name).cast(pl.Float64, strict=False) for name in ("ms", "ms_other"))
+    return ((ms - other).abs() <= pl.max_horizontal(SAME_TIME * ms, pl.lit(SAME_TIME_MS))).fill_null(True)
 
 
 def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

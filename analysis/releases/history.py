@@ -17,7 +17,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeVar
 from urllib.parse import quote, unquote
@@ -49,7 +49,7 @@ DAMAGE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 FILE = "summary_file"
 
 T = TypeVar("T")
-# "completed": the run was known, and its steps, which were lost, are kept again.
+# "completed": the run was known, and its steps, which were lost or damaged, are kept again.
 State = Literal["recorded", "known", "completed"]
 
 
@@ -83,23 +83,36 @@ class History:
     warn: Callable[[str], object] = field(default=warnings.warn, compare=False)
 
     def add(self, record: RunRecord) -> State:
-        """Keep ``record``, unless the run is there already.
+        """Keep ``record``, unless the run is there already, whole: what of it cannot be read is written again.
 
         Raises RecordedElsewhereError where the run is kept under another release, UsageError where the release cannot
         be a folder's name.
         """
         check_release(record.release)
-        known = [kept for kept in self._kept("summary") if kept.run_id == record.run_id]
-        for kept in known:
-            if kept.release != record.release:
-                raise _recorded_elsewhere(kept, record)
-        if known and any(kept.run_id == record.run_id for kept in self._kept("steps")):
+        known = self._again(lambda: self._is_known(record))
+        if known and self._has_steps(record.run_id):
             return "known"
         self.shelf.put(_key("steps", record.release, record.run_id), _parquet(record.steps))
         if known:
             return "completed"
         self.shelf.put(_key("summary", record.release, f"{record.run_id}.{record.row_hash}"), _parquet(record.summary))
         return "recorded"
+
+    def _is_known(self, record: RunRecord) -> bool:
+        """Whether a summary of the run is there and can be read. Its name alone is no proof that the run is kept."""
+        found = [kept for kept in self._kept("summary") if kept.run_id == record.run_id]
+        for kept in found:
+            if kept.release != record.release:
+                raise _recorded_elsewhere(kept, record)
+        # A damaged one stays unless the new one has its name: another process may have put it anew meanwhile.
+        return not replace(self, warn=lambda _: None)._read(found).is_empty()
+
+    def _has_steps(self, run_id: str) -> bool:
+        try:
+            self.steps(run_id)
+        except InputError:
+            return False
+        return True
 
     def differences(self, record: RunRecord) -> list[str]:
         """In what ``record`` differs from what is kept of its run; empty where nothing is."""
@@ -121,7 +134,7 @@ class History:
 
     def _steps(self, run_id: str) -> pl.DataFrame:
         found = [k.key for k in self._kept("steps") if k.run_id == run_id]
-        remedy = tr("remove the run and record its log again")
+        remedy = tr("record its log again")
         if not found:
             raise InputError(tr("the history has no steps of run {id}", id=run_id), remedy=remedy)
         try:

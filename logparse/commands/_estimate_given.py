@@ -39,6 +39,8 @@ SHORT = {
     "dropout": "dropout",
     "network_gbits": "network_gbits",
 }
+# Who gives these gives another model; one of them alone changes that of the log.
+WHOLE = {"num_layers", "hidden_size"}
 LAYOUT = {*list(SHORT.values())[:8], "expert_tensor_parallel_size"}
 # Taken where neither the user nor a log says more, and shown as such; the same as for a run whose log is silent.
 ASSUMED: dict[str, Any] = {name: value for name, value in ASSUMED_OF_RUNS.items() if name != "zero_stage"} | {
@@ -155,11 +157,11 @@ def all_given(short: dict[str, Fact], beside: Given) -> dict[str, Fact]:
 def merge_facts(given: Mapping[str, Fact], printed: Mapping[str, Fact]) -> dict[str, Fact]:
     """Facts by quantity: what is ``given``, what the log printed, what is assumed; then what follows.
 
-    A shape is taken from one of them whole. Of a layout each size that is not given stays; the copies of the model
-    follow, or where those are given the number of devices.
+    A shape whose layers and width are given is taken whole. Of any other shape, and of a layout, each size that is not
+    given stays; the copies of the model follow, or where those are given the number of devices.
     """
     shape = {f.name for f in fields(ModelShape)} | {"vocab_size", "padded_vocab_size"}
-    dropped = shape if "num_layers" in given else set()
+    dropped = shape if given.keys() >= WHOLE else set()
     if LAYOUT & given.keys():
         dropped |= {"world_size", "num_nodes"} if "data_parallel_size" in given else {"data_parallel_size"}
     if "pipeline_model_parallel_size" in given:
@@ -188,8 +190,10 @@ def mtp_notes(model: str | None, facts: Mapping[str, Fact]) -> Iterator[str]:
 
 def assumption_notes(facts: Mapping[str, Fact], result: Estimate) -> Iterator[str]:
     """What is assumed and decides whether a layout fits."""
-    fits = (result.fit, result.fewest.laid_out, result.fewest.at_all, result.fewest.recomputed, *result.layouts)
-    if facts["sequence_parallel"].origin == tr("assumed") and any(f and f.layout.tp > 1 for f in fits):
+    fewest = result.fewest
+    fits = [f for f in (result.fit, fewest.laid_out, fewest.at_all, fewest.recomputed, *result.layouts) if f]
+    matters = any(f.layout.tp > 1 for f in fits) or not any(f.fits for f in fits)
+    if facts["sequence_parallel"].origin == tr("assumed") and fits and matters:
         yield tr(
             "sequence parallelism is taken as off, as Megatron-LM has it by default: "
             "with --sequence-parallel a layout with tp above 1 needs less"

@@ -13,11 +13,11 @@ import polars as pl
 
 from analysis.flops import Formula
 from analysis.shape import ModelShape
-from logparse.commands._estimate_given import LAYOUT, SHORT, Machine
+from logparse.commands._estimate_given import LAYOUT, SHORT, WHOLE, Machine
 from logparse.commands._load import Given, Loaded, load
 from logparse.commands._results import Choices, analyze_run
 from logparse.derivations import is_derived
-from logparse.language import tr
+from logparse.language import msg, tr
 from logparse.run_context import Fact
 
 SHAPE = {f.name for f in fields(ModelShape)} - {"padded_vocab_size"}
@@ -47,6 +47,10 @@ class Measured:
             flags = {name: flag for flag, name in SHORT.items()}
             sizes = " ".join(f"--{flags[name]} {facts[name].value}" for name in kept)
             yield tr("of the layout of {log} stays: {flags}", log=self.log, flags=sizes)
+        shape = [n for n in facts if n in SHAPE and n in self.facts and facts[n] == self.facts[n]]
+        if shape and SHAPE & given.keys() and not given.keys() >= WHOLE:
+            sizes = ", ".join(f"{name} {facts[name].value}" for name in shape)
+            yield tr("of the shape of {log} stays: {sizes}", log=self.log, sizes=sizes)
         if not self.said or asked is not None:
             return
         yield self.said
@@ -69,9 +73,12 @@ def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fa
     rate = result.analysis.rates.row(by_predicate=pl.col("rate") == "delivered", named=True)
     hfu, mfu = rate["hfu"], rate["mfu"]
     if hfu is not None:
-        said = tr("utilisation {share:.2%}: HFU delivered by {log}", share=hfu, log=log)
+        said = tr(
+            "utilisation {share:.2%}: HFU by {formula}, delivered by {log}", share=hfu, formula=formula.name, log=log
+        )
     elif mfu is not None:
-        said = tr("utilisation {share:.2%}: MFU delivered by {log}, which tells of no recompute", share=mfu, log=log)
+        text = msg("utilisation {share:.2%}: MFU by {formula}, delivered by {log}, which tells of no recompute")
+        said = tr(text, share=mfu, formula=formula.name, log=log)
     else:
         said = tr("the utilisation of {log} is not known: its shape, its device or its recompute is", log=log)
     if beside and mfu is not None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from analysis.outputs import check_folder, clear_stale, prepare_folder, write_page
-from analysis.releases.comparable import Field
+from analysis.releases.comparable import UNKNOWN, Field
 from analysis.releases.comparison import Comparison
 from analysis.releases.comparison import compare as compare_sides
 from analysis.releases.verdict import DEFAULT_METRIC, find_metric
@@ -29,11 +31,19 @@ from logparse.commands._html import html
 from logparse.commands._load import gather
 from logparse.commands._markdown import markdown
 from logparse.commands._recorded import Reading
-from logparse.commands._release_options import Allow, HistoryDir, Metrics, Threshold, check_allowed, parse_threshold
+from logparse.commands._release_options import (
+    Allow,
+    HistoryDir,
+    Metrics,
+    Threshold,
+    check_allowed,
+    parse_threshold,
+    warn,
+)
 from logparse.commands._sides import find_side, open_history
 from logparse.commands._terminal import print_parts
 from logparse.errors import UsageError
-from logparse.language import tr
+from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION
 
 Baseline = Annotated[
@@ -103,8 +113,9 @@ def compare(
     allowed = check_allowed(allow)
     store = open_history(history) if history is not None else None
     runs = store.runs() if store else None
-    first = find_side(baseline, store, runs, reading)
-    others = [find_side(asked, store, runs, reading) for asked in candidates]
+    found = (find_side(asked, store, runs, reading) for asked in (baseline, *candidates))
+    # Losses and charts read the same steps: one warning is enough.
+    first, *others = (replace(side, warn=cache(warn)) for side in found)
     limit = parse_threshold(threshold)
     results = [compare_sides(first, other, chosen, limit, allowed, runs) for other in others]
     if out is not None:
@@ -158,25 +169,40 @@ def _write(results: Sequence[Comparison], out: Path) -> None:
 
 def refuse_incomparable(result: Comparison) -> None:
     """Raise UsageError where fields differ that must be equal, or are unknown that must be known."""
+    if not result.refused:
+        return
     different = [field for field in result.refused if field.state == "different"]
-    if result.refused and not different:
-        raise UsageError(
-            tr(
-                "{names} are not known of both sides, so nobody knows whether they did the same work",
-                names=", ".join(field.name for field in result.refused),
-            ),
-            remedy=tr("give what the log lacks (--model, --seq-length ...), or accept it: --allow unknown"),
-        )
+    unknown = [field for field in result.refused if field.state == UNKNOWN]
+    problems = []
     if different:
-        flags = " ".join(f"--allow {field.name}" for field in result.refused)
-        raise UsageError(
-            tr(
-                "the two sides differ in {names}, so a difference in speed says nothing of the release",
-                names=", ".join(field.name for field in different),
-            ),
-            where="; ".join(_both(field) for field in different[:4]),
-            remedy=tr("compare runs of the same job, or accept it: {flags}", flags=flags),
-        )
+        told = msg("the two sides differ in {names}, so a difference in speed says nothing of the release")
+        problems.append(tr(told, names=_names(different)))
+    if unknown:
+        told = msg("{names} are not known of both sides, so nobody knows whether they did the same work")
+        problems.append(tr(told, names=_names(unknown)))
+    raise UsageError(
+        tr("; ").join(problems),
+        where="; ".join(_both(field) for field in different[:4]) or None,
+        remedy=tr("; ").join(_remedies(result, different, unknown)),
+    )
+
+
+def _remedies(result: Comparison, different: Sequence[Field], unknown: Sequence[Field]) -> Iterator[str]:
+    if different:
+        yield tr("compare runs of the same job")
+    sides = (result.baseline, [field.baseline for field in unknown]), (result.candidate, [f.candidate for f in unknown])
+    lacking = [side for side, fields in sides if any(not values or None in values for values in fields)]
+    recorded = [side.told["release"].is_not_null().any() for side in lacking]
+    if not all(recorded):
+        yield tr("give what the log lacks (--model, --seq-length ...)")
+    if any(recorded):
+        yield tr("remove the recorded runs and record them again with what their logs lack (--model, --seq-length ...)")
+    names = [*(field.name for field in different), *([UNKNOWN] if unknown else [])]
+    yield tr("or accept it: {flags}", flags=" ".join(f"--allow {name}" for name in names))
+
+
+def _names(fields: Sequence[Field]) -> str:
+    return ", ".join(field.name for field in fields)
 
 
 def _both(field: Field) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +15,8 @@ from analysis.releases.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric
 from logparse.commands import _options as options
 from logparse.commands._comparison_screen import compose_comparison, sentence
 from logparse.commands._console import make_console
+from logparse.commands._given import with_quantity_flags
+from logparse.commands._load import gather
 from logparse.commands._markdown import markdown
 from logparse.commands._recorded import Reading
 from logparse.commands._release_options import (
@@ -66,13 +68,24 @@ OUTPUTS = (
 )
 
 
+@with_quantity_flags
 def gate(
     baseline: Baseline,
     candidate: Candidate,
+    given: dict[str, Any],
     history: HistoryDir = None,
     threshold: Threshold = "3%",
     metric: Metrics = None,
     allow: Allow = None,
+    hw: options.Hardware = None,
+    peak_tflops: options.PeakTflops = None,
+    peak_basis: options.PeakBasis = None,
+    model: options.Model = None,
+    formula: options.FormulaName = None,
+    config: options.Config = None,
+    log_format: options.LogFormat = None,
+    dialect: options.Dialect = None,
+    warmup: options.Warmup = None,
     strict: Strict = False,
     out: Out = None,
     force: options.Force = False,
@@ -88,6 +101,8 @@ def gate(
     insufficient data: the runs are too few or vary too much to tell. With fewer than 3 runs a side nothing can be
     proven, and the threshold decides alone.
 
+    Flags that say what a log lacks are for sides that are logs; a recorded run keeps what was said of it then.
+
     In a GitHub workflow the summary is added to the page of the job.
 
     Exit code 0 no regression, 1 regression, 2 wrong usage or sides that cannot be compared, 4 insufficient data (with
@@ -97,11 +112,12 @@ def gate(
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
         check_folder(out, force)
+    reading = Reading(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed = check_allowed(allow)
     store = open_history(history) if history is not None else None
     runs = store.runs() if store else None
-    sides = [find_side(asked, store, runs, Reading()) for asked in (baseline, candidate)]
+    sides = [find_side(asked, store, runs, reading) for asked in (baseline, candidate)]
     result = compare(sides[0], sides[1], chosen, parse_threshold(threshold), allowed, runs, beside=False)
     # Files first: a reader that closes the pipe must not cost CI its report.
     if out is not None:

@@ -161,7 +161,10 @@ def _sentence(one: Recorded) -> str:
     if one.state == "known":
         return tr("{name}: run {id} of {release} was recorded before; nothing changed", **fields)
     if one.state == "completed":
-        return tr("{name}: run {id} of {release} was recorded before; its steps were lost and are kept again", **fields)
+        return tr(
+            "{name}: run {id} of {release} was recorded before; its steps were lost or damaged and are kept again",
+            **fields,
+        )
     if len(one.sources) > 1:
         return tr("{name}: {n} logs, one run, recorded as run {id} of {release}", n=len(one.sources), **fields)
     return tr("{name}: recorded as run {id} of {release}", **fields)
