@@ -73,7 +73,12 @@ def _limits(comparison: Comparison, drawn: Overlay) -> Iterator[str]:
     for name, side in _sides(comparison):
         shown, runs = len(drawn.runs[name]), len(side.runs)
         if shown < runs:
-            yield tr("{side}: only {drawn} of {runs} runs are drawn, the last that can be read", side=name, drawn=shown, runs=runs)
+            yield tr(
+                "{side}: only {drawn} of {runs} runs are drawn, the last that can be read",
+                side=name,
+                drawn=shown,
+                runs=runs,
+            )
 
 
 def _drawn(run: Mapping[str, Any], side: str, metrics: Sequence[Metric]) -> tuple[str, ...]:
