@@ -34,8 +34,8 @@ KEYS = ("run_id", "name", "begins", "landmarks")
 class Jobs:
     """``of`` is the job of each run by its id, by the id of one of its records; a run of a job of its own is not there.
 
-    ``unclear`` are the ids of two records with the same losses at the same steps and no clocks: one job, or two with
-    one seed.
+    ``unclear`` are the ids of two records that print the same losses and nearly the same times for the same steps, and
+    not both a clock: one job, or two with one seed.
     """
 
     of: Mapping[str, str]
@@ -57,9 +57,9 @@ class Evidence:
 def find_jobs(runs: pl.DataFrame) -> Jobs:
     """Which of ``runs``, rows with KEYS, are records of one job.
 
-    They are where most of the landmarks of both have one loss and one clock; without clocks the printed times must be
-    equal too. Where they have no landmark in common, such as runs recorded before there were any, they are where they
-    begin alike.
+    They are where most of the landmarks of both have one loss, one clock and nearly one time; where a clock is lacking
+    the times must be equal. Where they have no landmark in common, such as runs recorded before there were any, they
+    are where they begin alike.
     """
     marks = _marks(runs)
     clockless = marks.filter(pl.col("clock") == UNKNOWN)

@@ -11,9 +11,6 @@ from analysis.releases.verdict import DEFAULT_METRIC, METRICS
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 
-STORE = "History"
-VERDICT = "Verdict"
-
 HistoryDir = Annotated[
     str | None,
     typer.Option(

@@ -19,8 +19,6 @@ from logparse.commands._terminal import print_parts
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 
-FILTERS = msg("Which rows")
-
 Name = Annotated[str | None, typer.Argument(help=msg("One row, with its source; leave out to list all."))]
 OfModel = Annotated[
     str | None,

@@ -43,8 +43,7 @@ Versions = Annotated[
 TAKEN = ("release", *(column.name for column in RUN_COLUMNS))
 # With --each the other logs are recorded all the same; whatever else goes wrong would go wrong with them too.
 OF_ONE_LOG = (InputError, NoStepLineError)
-
-# Another logparse may compute much else; --json has all.
+# What differs may be much, where another logparse recorded it; --json has all.
 MOST_NAMED = 8
 
 
