@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.releases.verdict import DEFAULT_METRIC, METRICS, VERDICTS, judge
+from analysis.compare.verdict import DEFAULT_METRIC, METRICS, VERDICTS, judge
 
 STEPS, STEP_SPREAD, RESEMBLANCE = 200, 0.01, 0.7
 TRIALS = 2000

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from analysis.releases.history import History, _key, _parquet
-from analysis.releases.shelf import Folder
-from logparse.commands._recorded import Marks, Reading, record_logs
+from analysis.history.storage import Folder
+from analysis.history.store import History, _key, _parquet
+from analysis.pipeline.record import Marks, Reading, record_logs
 
 LOG = Path(__file__).parent.parent / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 PROGRAM = str(Path(sys.executable).with_name("logparse"))

@@ -28,9 +28,9 @@ from pathlib import Path
 
 from history_scale import fill
 
-from analysis.releases.history import History
-from analysis.releases.shelf import open_shelf
-from logparse.commands._recorded import Marks, Reading, record_logs
+from analysis.history.storage import open_shelf
+from analysis.history.store import History
+from analysis.pipeline.record import Marks, Reading, record_logs
 
 MOTO = ("moto[iam,s3]==5.2.5", "flask", "flask-cors")
 PREPARE = """

@@ -32,10 +32,10 @@ from threading import Barrier
 
 import polars as pl
 
-from analysis.releases.history import History, _key
-from analysis.releases.records import RunRecord
-from analysis.releases.shelf import UNFINISHED, Folder
-from logparse.commands._recorded import Marks, Reading, record_logs
+from analysis.history.records import RunRecord
+from analysis.history.storage import UNFINISHED, Folder
+from analysis.history.store import History, _key
+from analysis.pipeline.record import Marks, Reading, record_logs
 
 LOG = Path(__file__).parent.parent / "fixtures/releases/8.0.RC1-1.log"
 PRINTED, STEPS = "iteration (ms): 20095.1 ", 20

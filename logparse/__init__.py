@@ -9,15 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from logparse.api import analyze
+    from analysis.api import analyze
 
-__all__ = ["analyze"]
+__all__ = ["__version__", "analyze"]
 
 
 def __getattr__(name: str) -> Any:
     """Import on demand, so that the command line's help need not wait for polars."""
-    if name != "analyze":
-        raise AttributeError(f"module 'logparse' has no attribute {name!r}")
-    from logparse.api import analyze
+    if name == "analyze":
+        from analysis.api import analyze
 
-    return analyze
+        return analyze
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("logparse")
+    raise AttributeError(f"module 'logparse' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names too, which are not there until they are asked for."""
+    return sorted({*globals(), *__all__})

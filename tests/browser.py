@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from analysis.commands import _output_folder as files
 from analysis.flops import find_formula
+from analysis.pipeline.analyze import Choices, analyze_run
+from analysis.pipeline.load import gather, load
 from analysis.report import PageRun, render_page
-from logparse.commands import _files as files
-from logparse.commands._load import gather, load
-from logparse.commands._results import Choices, analyze_run
 
 # Of Chromium's own traffic none is left; the sandbox needs rights that a container has not.
 FLAGS = [

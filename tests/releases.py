@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from helpers import SETTINGS, arguments_dump, megatron_line
 
-from analysis.releases.history import History
-from analysis.releases.records import RunRecord
-from analysis.releases.shelf import Folder
-from logparse.commands._recorded import Marks, Reading, record_logs
+from analysis.history.records import RunRecord
+from analysis.history.storage import Folder
+from analysis.history.store import History
+from analysis.pipeline.record import Marks, Reading, record_logs
 
 FIGURES = {"lm loss": "{loss:.6E}"}
 

@@ -8,11 +8,11 @@ import polars as pl
 from helpers import megatron_line
 
 from analysis.flops import find_formula
-from analysis.run import Analysis, analyze_steps
-from analysis.window import WindowOptions
-from logparse.decode import read_run
-from logparse.dialects import interpret
-from logparse.run_context import build_context
+from analysis.run.analyze import Analysis, analyze_steps
+from analysis.run.window import WindowOptions
+from logparse.context.dialects import interpret
+from logparse.context.run_context import build_context
+from logparse.read.parse import read_run
 from logparse.schema import COMPUTED_COLUMNS, DECODED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, conform
 
 BEGIN = datetime(2026, 3, 1, 8)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from analysis.shape import ModelShape
+from analysis.model.shape import ModelShape
 
 LLAMA2_7B = ModelShape(
     num_layers=32,

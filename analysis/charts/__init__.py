@@ -7,7 +7,6 @@ those of the config a chart is drawn with: Altair's own, or ``chart.configure(**
 
 from __future__ import annotations
 
-from analysis.charts.account import account_chart
 from analysis.charts.histogram import time_histogram
 from analysis.charts.look import DARK, LIGHT
 from analysis.charts.rows import AXES, Rows, axes_of, chart_rows, evaluation_rows
@@ -21,6 +20,7 @@ from analysis.charts.series import (
     time_chart,
     tokens_chart,
 )
+from analysis.charts.time_breakdown import account_chart
 
 __all__ = [
     "AXES",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from analysis.charts.account import account_chart
 from analysis.charts.histogram import time_histogram
 from analysis.charts.rows import Rows, chart_rows
 from analysis.charts.series import (
@@ -19,6 +18,7 @@ from analysis.charts.series import (
     time_chart,
     tokens_chart,
 )
+from analysis.charts.time_breakdown import account_chart
 
 if TYPE_CHECKING:
     import altair as alt

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.estimate.layout import Layout, Training
-from analysis.estimate.parameters import CHEAT_SHEET, NOTE_13B
-from analysis.estimate.worked import Figure, work_out
+from analysis.estimate.parameter_figures import CHEAT_SHEET, NOTE_13B
+from analysis.estimate.worked_figure import Figure, work_out
 from analysis.flops._base import sizes
-from analysis.parameters import NO_DETAILS, Details
-from analysis.shape import ModelShape
+from analysis.model.parameters import NO_DETAILS, Details
+from analysis.model.shape import ModelShape
 from logparse.language import msg
 
 KORTHIKANTI = msg("Korthikanti et al. 2022, section 4 and table 2, by tensor")

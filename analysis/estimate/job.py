@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from analysis.devices import DevicePeak
 from analysis.estimate.activations import KORTHIKANTI, rule_figures
-from analysis.estimate.fit import NODE, Fit, Fixed, Search, all_fits, smallest_fit
 from analysis.estimate.layout import Layout, Training, check_model, layout_notes
-from analysis.estimate.parameters import CHEAT_SHEET, NOTE_13B, parameter_figures
+from analysis.estimate.layout_search import NODE, Fit, Fixed, Search, all_fits, smallest_fit
+from analysis.estimate.parameter_figures import CHEAT_SHEET, NOTE_13B, parameter_figures
 from analysis.estimate.stages import Stage, rule_of_thumb_stages
 from analysis.estimate.state import FULL_PRECISION, replica_figure, state_bytes, state_figures
 from analysis.estimate.step import (
@@ -32,10 +31,11 @@ from analysis.estimate.work import (
     flops_per_token,
     time_figures,
 )
-from analysis.estimate.worked import Figure, Number
+from analysis.estimate.worked_figure import Figure, Number
 from analysis.flops import Formula
-from analysis.parameters import NO_DETAILS, Details, Parameters, count_parameters
-from analysis.shape import ModelShape
+from analysis.hardware.devices import DevicePeak
+from analysis.model.parameters import NO_DETAILS, Details, Parameters, count_parameters
+from analysis.model.shape import ModelShape
 from logparse.errors import UsageError
 from logparse.language import msg, tr
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis.flops import Recompute
-from analysis.shape import ModelShape
-from logparse.derivations import LIMITS, MORE, Limit
+from analysis.model.shape import ModelShape
+from logparse.context.derivations import LIMITS, MORE, Limit
 from logparse.errors import UsageError
 from logparse.language import msg, tr
 from logparse.schema import flag_of

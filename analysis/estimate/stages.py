@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from analysis.estimate.activations import Kept, checkpoint_kept, layer_kept, mtp_kept, output_kept
 from analysis.estimate.layout import Layout, Training
-from analysis.estimate.parameters import StageParameters, stage_parameters
+from analysis.estimate.parameter_figures import StageParameters, stage_parameters
 from analysis.estimate.state import MEGATRON, MIXED, StateBytes, state_bytes
-from analysis.estimate.worked import Number, work_out
-from analysis.parameters import NO_DETAILS, Details, Parameters
-from analysis.shape import ModelShape
+from analysis.estimate.worked_figure import Number, work_out
+from analysis.model.parameters import NO_DETAILS, Details, Parameters
+from analysis.model.shape import ModelShape
 
 
 @dataclass(frozen=True)

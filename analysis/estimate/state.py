@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.estimate.parameters import ARTICLE, CHEAT_SHEET, NOTE_13B
-from analysis.estimate.worked import Figure, Number, work_out
+from analysis.estimate.parameter_figures import ARTICLE, CHEAT_SHEET, NOTE_13B
+from analysis.estimate.worked_figure import Figure, Number, work_out
 from logparse.language import msg
 
 FULL_PRECISION = msg("Kingma and Ba 2015, Adam: weight, gradient and two moments, each of 4 bytes")

@@ -6,9 +6,9 @@ Comes in: a layout and how a step is done. Goes out: figures.
 from __future__ import annotations
 
 from analysis.estimate.layout import Layout, Training
-from analysis.estimate.parameters import NOTE_13B
-from analysis.estimate.worked import Figure, Number, work_out
-from analysis.shape import ModelShape
+from analysis.estimate.parameter_figures import NOTE_13B
+from analysis.estimate.worked_figure import Figure, Number, work_out
+from analysis.model.shape import ModelShape
 from logparse.language import msg
 
 NARAYANAN = msg("Narayanan et al. 2021, Efficient Large-Scale Language Model Training, section 2.2")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from analysis.estimate.parameters import ARTICLE, CHEAT_SHEET
-from analysis.estimate.worked import Figure, Number, work_out
+from analysis.estimate.parameter_figures import ARTICLE, CHEAT_SHEET
+from analysis.estimate.worked_figure import Figure, Number, work_out
 from analysis.flops import Formula, Recompute
-from analysis.shape import ModelShape
+from analysis.model.shape import ModelShape
 from logparse.language import msg, tr
 from logparse.schema import flag_of
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from analysis.shape import ModelShape
+from analysis.model.shape import ModelShape
 
 Recompute = Literal["none", "selective", "full"]
 

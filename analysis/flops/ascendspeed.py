@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.flops._base import Formula, sizes
-from analysis.shape import ModelShape
+from analysis.model.shape import ModelShape
 from logparse.language import msg
 
 NEEDS = ("num_layers", "hidden_size", "padded_vocab_size")

@@ -9,7 +9,7 @@ output are not counted here.
 from __future__ import annotations
 
 from analysis.flops._base import Formula, sizes
-from analysis.shape import ModelShape
+from analysis.model.shape import ModelShape
 from logparse.language import msg
 
 # A multiply and an add; once forward and twice backward.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.flops import six_n
 from analysis.flops._base import Formula, sizes
-from analysis.shape import ModelShape
+from analysis.model.shape import ModelShape
 from logparse.language import msg
 
 

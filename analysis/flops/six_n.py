@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from analysis.flops import megatron
 from analysis.flops._base import Formula
-from analysis.parameters import count_parameters
-from analysis.shape import ModelShape
+from analysis.model.parameters import count_parameters
+from analysis.model.shape import ModelShape
 from logparse.language import msg
 
 # A multiply and an add per parameter, once forward and twice backward.

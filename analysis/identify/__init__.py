@@ -11,11 +11,11 @@ from typing import cast
 import polars as pl
 
 from analysis.flops import Recompute
-from analysis.identify._fit import LOGGED, TIME, Rounding, measure_rounding
-from analysis.identify._formula import Candidate, Identification, identify_formula
-from analysis.identify._peak import ImpliedPeak, implied_peak
-from analysis.shape import ModelShape
-from logparse.run_context import RunContext
+from analysis.identify.formula import Candidate, Identification, identify_formula
+from analysis.identify.implied_peak import ImpliedPeak, implied_peak
+from analysis.identify.matching import LOGGED, TIME, Rounding, measure_rounding
+from analysis.model.shape import ModelShape
+from logparse.context.run_context import RunContext
 
 __all__ = [
     "LOGGED",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from analysis.flops import Recompute
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS
-from analysis.identify._fit import EXACT, Rounding
+from analysis.identify.matching import EXACT, Rounding
 from logparse.language import msg, tr
 from logparse.schema import QUANTITY
 
 if TYPE_CHECKING:
-    from analysis.identify._formula import Candidate, Identification
+    from analysis.identify.formula import Candidate, Identification
 
 # Rounding that is more than this part of a value lets formulas fit by chance.
 COARSE = 0.005

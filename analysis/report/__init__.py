@@ -9,7 +9,7 @@ from __future__ import annotations
 from analysis.report.document import Drawing, Text, Tracks, render_document
 from analysis.report.notebook import analysis_html
 from analysis.report.page import render_page
+from analysis.report.page_run import PageRun
 from analysis.report.payload import ROWS
-from analysis.report.run import PageRun
 
 __all__ = ["ROWS", "Drawing", "PageRun", "Text", "Tracks", "analysis_html", "render_document", "render_page"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from analysis.devices import DevicePeak
-from analysis.report.numbers import NONE, Cell, Table, difference, interval, number, percent
-from analysis.report.run import PageRun
+from analysis.hardware.devices import DevicePeak
+from analysis.report.cells import NONE, Cell, Table, difference, interval, number, percent
+from analysis.report.page_run import PageRun
 from logparse.language import msg, tr
 
 # Column of the rates, what it is called, its unit, decimals and scale on the page.

@@ -10,7 +10,7 @@ import polars as pl
 
 from analysis.charts.rows import SERIES
 from analysis.charts.series import SEPARATOR
-from analysis.report.frame import render
+from analysis.report.page_frame import render
 from analysis.report.payload import columns, page_data, specification
 
 if TYPE_CHECKING:

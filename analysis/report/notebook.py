@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 
 from analysis.report.answer import QUANTITIES
-from analysis.report.numbers import number
-from analysis.run import Analysis
+from analysis.report.cells import number
+from analysis.run.analyze import Analysis
 from logparse.language import tr
 
 

@@ -11,14 +11,14 @@ import polars as pl
 from analysis.charts import chart_rows
 from analysis.charts.plot import AXIS_TITLES
 from analysis.charts.series import SEPARATOR, describe_thinning
-from analysis.report.account import account_table, left_out_table, stalls_table, starts_table
 from analysis.report.answer import figures, gauge, rates_table
-from analysis.report.context import context_tables, coverage_table, versions_table
-from analysis.report.frame import render
-from analysis.report.numbers import Cell, Table, number, percent
+from analysis.report.cells import Cell, Table, number, percent
+from analysis.report.page_frame import render
+from analysis.report.page_run import PageRun
 from analysis.report.payload import payload
-from analysis.report.run import PageRun
-from analysis.report.written import write_out
+from analysis.report.settings import context_tables, coverage_table, versions_table
+from analysis.report.time_breakdown import account_table, left_out_table, stalls_table, starts_table
+from analysis.report.worked_formula import write_out
 from logparse.language import msg, tr
 
 # A chart's column, the decimals and the scale of its numbers.

@@ -20,7 +20,7 @@ from analysis.charts import (
 )
 from analysis.charts.rows import SERIES
 from analysis.charts.series import DIGITS, SEPARATOR
-from analysis.report.run import PageRun
+from analysis.report.page_run import PageRun
 from logparse.language import tr
 
 if TYPE_CHECKING:

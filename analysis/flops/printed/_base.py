@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from analysis.shape import ModelShape
+from analysis.model.shape import ModelShape
 
 Needs = Callable[[ModelShape], tuple[str, ...]]
 Flops = Callable[[ModelShape, int], float | None]

@@ -12,8 +12,8 @@ from dataclasses import replace
 from analysis.flops import ascendspeed
 from analysis.flops._base import sizes
 from analysis.flops.printed._base import Flops, PrintedFormula, always
-from analysis.parameters import Details, count_parameters
-from analysis.shape import ModelShape
+from analysis.model.parameters import Details, count_parameters
+from analysis.model.shape import ModelShape
 
 PLAIN = ("num_layers", "hidden_size")
 VOCAB = (*PLAIN, "padded_vocab_size")

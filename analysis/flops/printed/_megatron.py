@@ -5,7 +5,7 @@ from __future__ import annotations
 from analysis.flops import megatron
 from analysis.flops._base import sizes
 from analysis.flops.printed._base import Flops, Needs, PrintedFormula, always
-from analysis.shape import ModelShape
+from analysis.model.shape import ModelShape
 
 BLOCK = ("num_layers", "hidden_size", "num_attention_heads", "num_query_groups", "padded_vocab_size")
 

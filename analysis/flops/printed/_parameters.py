@@ -5,8 +5,8 @@ from __future__ import annotations
 from analysis.flops import palm, six_n
 from analysis.flops._base import sizes
 from analysis.flops.printed._base import Flops, PrintedFormula
-from analysis.parameters import count_parameters
-from analysis.shape import ModelShape
+from analysis.model.parameters import count_parameters
+from analysis.model.shape import ModelShape
 
 V_NEEDS = ("num_layers", "hidden_size", "num_attention_heads", "num_query_groups", "padded_vocab_size")
 

@@ -1,0 +1,37 @@
+"""The same as the command line, for notebooks and scripts: ``logparse.analyze("train.log", hw="910b3")``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from analysis.pipeline.analyze import RunResult, analyze_run, choose
+from analysis.pipeline.inputs import check_quantities
+from analysis.pipeline.load import gather, load
+
+
+def analyze(
+    *logs: str | Path,
+    hw: str | None = None,
+    peak_tflops: float | None = None,
+    peak_basis: str | None = None,
+    model: str | None = None,
+    formula: str | None = None,
+    config: str | Path | None = None,
+    log_format: str | None = None,
+    dialect: str | None = None,
+    warmup: int | None = None,
+    strict: bool = False,
+    **quantities: Any,
+) -> RunResult:
+    """Read ``logs`` as one run and compute what it achieved.
+
+    The arguments are the options of ``logparse analyze``; ``quantities`` are what the log may lack, such as
+    ``world_size=8``, by the names of ``logparse.schema.QUANTITIES``. The frames are ``.analysis.steps``, ``.summary``,
+    ``.rates``, ``.account`` and ``.segments``; the rates are per device and second.
+
+    Raises UsageError, InputError or NoStepLineError, each with a remedy.
+    """
+    beside = gather(check_quantities(quantities), model, Path(config) if config else None)
+    choices = choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
+    return analyze_run(load([str(log) for log in logs], beside, log_format, strict, dialect=dialect), choices)

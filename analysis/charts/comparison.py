@@ -1,0 +1,125 @@
+"""The charts of a comparison: runs of both sides over their steps, coloured by side. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from analysis.charts import Rows, chart_rows
+from analysis.charts.plot import Rule, Series
+from analysis.charts.rows import SERIES
+from analysis.charts.series import draw_series
+from analysis.compare.comparison import Comparison, Side
+from logparse.language import tr
+from logparse.schema import STEP_COLUMNS, UNITS
+
+if TYPE_CHECKING:
+    import altair as alt
+
+# Runs of a side that are drawn: more lines cannot be told apart.
+MOST_DRAWN = 20
+# What is drawn, by the name of its chart.
+CHARTS = {
+    "time_per_iteration": "step_time_ms",
+    "loss": "loss",
+    "tflops_per_second_per_device": "tflops_per_second_per_device",
+}
+# What the place of a row on a chart is made of.
+NEEDED = (
+    "segment",
+    "counted",
+    "excluded_reason",
+    "step",
+    "seq_length",
+    "timestamp",
+    "consumed_samples",
+    "consumed_tokens",
+    *SERIES,
+)
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """Runs of both sides on one axis.
+
+    ``runs`` holds by the name of a side the rows (of RUN_COLUMNS) of its runs that are drawn. ``steps`` are their rows
+    that count, ``rows`` those to draw in the order of the steps; in both ``run`` is the name of the side. ``merged`` is
+    how many neighbours a point is the mean of, at most, where there are so many runs that it must not show their span.
+    """
+
+    runs: dict[str, pl.DataFrame]
+    steps: pl.DataFrame
+    rows: pl.DataFrame
+    merged: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        """The sides of which something is drawn, in the order of their colours."""
+        return [name for name in self.runs if (self.rows["run"] == name).any()]
+
+    @property
+    def single(self) -> bool:
+        """Whether a side is one run, so that the neighbours of a row are of the same run."""
+        return all(len(runs) == 1 for runs in self.runs.values())
+
+
+def overlay_runs(comparison: Comparison) -> Overlay:
+    """Put the last MOST_DRAWN runs of each side on one axis, thinned as in every chart.
+
+    Rows that do not count are left out: a slow first step would hide a difference of a few percent.
+    """
+    sides = {tr("baseline"): comparison.baseline, tr("candidate"): comparison.candidate}
+    steps_of = {name: dict(side.readable_steps(_drawn(side)["run_id"])) for name, side in sides.items()}
+    runs = {name: _drawn(side).filter(pl.col("run_id").is_in(list(steps_of[name]))) for name, side in sides.items()}
+    side_of = {run_id: name for name, found in steps_of.items() for run_id in found}
+    none = pl.DataFrame(schema={column.name: column.dtype for column in STEP_COLUMNS})
+    steps = pl.concat([_counted("", none), *(_counted(i, s) for found in steps_of.values() for i, s in found.items())])
+    side = pl.col("run").replace_strict(side_of, return_dtype=pl.String)
+    # A line is drawn for each start of each run.
+    start = pl.concat_str("run", "segment", separator=" ")
+    rows = chart_rows(steps).with_columns(side, segment=start).sort("step", maintain_order=True)
+    spans = [f"{column}{end}" for column in CHARTS.values() for end in ("_low", "_high")]
+    shown = rows.select("run", "segment", "step", "counted", "why", "rows", *CHARTS.values(), *spans)
+    overlay = Overlay(runs, steps.with_columns(side), shown)
+    return overlay if overlay.single else _without_spans(overlay, spans)
+
+
+def _without_spans(overlay: Overlay, spans: Sequence[str]) -> Overlay:
+    """Spans of many runs stand upon each other and hide the lines."""
+    merged = pl.lit(1, pl.Int64).alias("rows"), *(pl.lit(None, pl.Float64).alias(name) for name in spans)
+    most = overlay.rows.select(pl.col("rows").max().fill_null(1)).item()
+    return replace(overlay, rows=overlay.rows.with_columns(merged), merged=most)
+
+
+def comparison_charts(drawn: Overlay, name: str | None = None) -> dict[str, alt.LayerChart]:
+    """The charts that have data; ``name`` is that of the rows on a page that holds them once for all its charts."""
+    rows = Rows(drawn.rows, name)
+    medians = drawn.steps.group_by("run", maintain_order=True).agg(pl.col("step_time_ms").median()).drop_nulls()
+    rules = {"step_time_ms": [Rule(ms, "", side) for side, ms in medians.iter_rows()]}
+    return {
+        chart: draw_series(_series(column), drawn.steps, "step", rows, rules.get(column, ()))
+        for chart, column in CHARTS.items()
+        if drawn.rows[column].is_not_null().any()
+    }
+
+
+def _series(column: str) -> Series:
+    title, unit, style = {
+        "step_time_ms": (tr("Time per iteration, dashed: median"), "ms", ",.1~f"),
+        "loss": (tr("Loss"), tr("loss"), ".5~g"),
+        "tflops_per_second_per_device": (tr("TFLOP/s per device"), UNITS[column], ",.2~f"),
+    }[column]
+    return Series(column, title, unit, style, from_zero=False)
+
+
+def _drawn(side: Side) -> pl.DataFrame:
+    """Runs that are evidence; where there is none, those that are too short for it."""
+    evidence = side.told.filter(pl.col("run_id").is_in(side.runs["run_id"].to_list()))
+    return (evidence if len(evidence) else side.told).sort("recorded_at", maintain_order=True).tail(MOST_DRAWN)
+
+
+def _counted(run_id: str, steps: pl.DataFrame) -> pl.DataFrame:
+    return steps.filter("counted").select(pl.lit(run_id).alias("run"), *NEEDED)

@@ -1,0 +1,57 @@
+"""Where the time went, as one stacked bar for each run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from analysis.charts.plot import legend_columns
+from analysis.run.time_breakdown import USEFUL
+from logparse.language import tr
+
+if TYPE_CHECKING:
+    import altair as alt
+
+WIDTH, BAR = 720, 44
+
+
+def parts_in_order(account: pl.DataFrame) -> list[str]:
+    """Useful work first, then the rest, the most costly over all runs first."""
+    total = account.group_by("part", maintain_order=True).agg(pl.col("seconds").sum())
+    others = total.filter(pl.col("part") != USEFUL).sort("seconds", descending=True, maintain_order=True)
+    return [*([USEFUL] if len(others) < len(total) else []), *others["part"]]
+
+
+def account_chart(account: pl.DataFrame) -> alt.LayerChart:
+    """Shares of the clock; parts below zero, such as stamps that overlap, cannot be drawn and are left out."""
+    import altair as alt
+
+    order = parts_in_order(account)
+    ranked = {part: rank for rank, part in enumerate(order)}
+    positive = account.filter(pl.col("share") > 0).with_columns(
+        rank=pl.col("part").replace_strict(ranked, return_dtype=pl.Int64),
+        part=pl.col("part").replace({p: tr(p) for p in order}),
+    )
+    runs = account["run"].unique(maintain_order=True).to_list()
+    drawn = positive.sort("rank").with_columns(end=pl.col("share").cum_sum().over("run"))
+    values = drawn.with_columns(begin=pl.col("end") - pl.col("share")).to_dicts()
+    parts = drawn["part"].unique(maintain_order=True).to_list()
+    base = alt.Chart(alt.InlineData(values=values)).encode(
+        y=alt.Y("run:N", title=None, sort=runs, axis=alt.Axis(labels=len(runs) > 1, ticks=False, domain=False)),
+    )
+    legend = alt.Legend(title=None, orient="bottom", columns=legend_columns(parts), symbolType="square")
+    bars = base.mark_bar(height=BAR - 12, stroke="white", strokeWidth=1).encode(
+        x=alt.X("begin:Q", title=None, scale=alt.Scale(nice=False), axis=alt.Axis(format=".0%", tickCount=5)),
+        x2="end:Q",
+        color=alt.Color("part:O", sort=parts, scale=alt.Scale(domain=parts, range="ordinal"), legend=legend),
+        tooltip=[
+            *([alt.Tooltip("run:N", title=tr("run"))] if len(runs) > 1 else []),
+            alt.Tooltip("part:N", title=tr("part")),
+            alt.Tooltip("share:Q", title=tr("share"), format=".2~%"),
+            alt.Tooltip("seconds:Q", title=tr("seconds"), format=",.1f"),
+        ],
+    )
+    return alt.LayerChart(
+        layer=[bars], width=WIDTH, height=BAR * len(runs), title=alt.TitleParams(text=tr("Where the time went"))
+    )

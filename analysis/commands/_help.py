@@ -1,0 +1,167 @@
+"""Help and refusals of the command line in the language in use. Typer's own words are English only.
+
+Comes in: commands with English help, a refused command line. Goes out: what is shown of them. In English that is what
+Typer shows, to the letter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import regex
+import typer
+import typer.core
+
+from analysis.screens.console import wrap
+from logparse.language import current_language, msg, tr
+
+# What Typer raises where a command line cannot be used; it knows its ``exit_code`` and how to ``show`` itself.
+Refusal: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+# Typer's words, narrower ones above wider ones. A field may hold another of them.
+TEMPLATES = (
+    msg("Try '{command}' for help."),
+    msg("Error: {problem}"),
+    msg("Invalid value for {name}: {problem}"),
+    msg("No such option: {option} (Possible options: {names})"),
+    msg("No such option: {option}"),
+    msg("No such command '{name}'. Did you mean {names}?"),
+    msg("No such command '{name}'."),
+    msg("Missing argument '{name}'."),
+    msg("Missing command."),
+    msg("Option '{option}' requires an argument."),
+    msg("Option '{option}' does not take a value."),
+    msg("Got unexpected extra argument(s) ({names})"),
+    msg("Input should be a valid integer, unable to parse string as an integer"),
+    msg("Input should be a valid number, unable to parse string as a number"),
+    msg("Input should be greater than or equal to {least}"),
+)
+HEADINGS = (msg("Arguments"), msg("Options"), msg("Commands"))
+REMARKS = (msg("[required]"), msg("[default: "))
+TYPERS_HELP = msg("Show this message and exit.")
+
+_TypersFormatter: Any = typer.Context.formatter_class
+
+
+class Formatter(_TypersFormatter):  # type: ignore[misc]
+    """Lays help out as Typer does, by columns of the terminal where characters are wide."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """The first line."""
+        super().write_usage(prog, args, prefix or tr("Usage: "))
+
+    def write_heading(self, heading: str) -> None:
+        """The name of a section."""
+        if current_language() == "en":
+            super().write_heading(heading)
+        else:
+            self.write("".join(self._indented([f"{tr(heading)}：\n"])))
+
+    def write_text(self, text: str) -> None:
+        """Paragraphs."""
+        if current_language() == "en":
+            super().write_text(text)
+            return
+        room = self.width - self.current_indent
+        paragraphs = ("\n".join(self._indented(wrap(part, room))) for part in text.split("\n\n"))
+        self.write("\n\n".join(paragraphs) + "\n")
+
+    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Names and what they mean."""
+        if current_language() == "en":
+            super().write_dl(rows, col_max, col_spacing)
+            return
+        column = min(max(len(name) for name, _ in rows), col_max) + col_spacing
+        for name, meaning in rows:
+            first, *others = wrap(_remarks(meaning), max(self.width - column - 2, 10))
+            head = name.ljust(column) if len(name) <= column - col_spacing else f"{name}\n{' ' * column}"
+            lines = (head + first, *(" " * column + line for line in others))
+            self.write("\n".join(self._indented("\n".join(lines).split("\n"))) + "\n")
+
+    def _indented(self, lines: Iterable[str]) -> Iterator[str]:
+        return (" " * self.current_indent + line for line in lines)
+
+
+def _remarks(meaning: str) -> str:
+    for remark in REMARKS:
+        meaning = meaning.replace(remark, tr(remark))
+    return meaning
+
+
+class Context(typer.Context):
+    """A context whose help is laid out by ``Formatter``."""
+
+    formatter_class = Formatter
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose help is in the language in use."""
+
+    context_class = Context
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Translate what is known only now, when the options have been read."""
+        _translate(self, ctx)
+        super().format_help(ctx, formatter)
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The first sentence, as far as there is room."""
+        return super().get_short_help_str(limit) if current_language() == "en" else _first_sentence(self, limit)
+
+
+class Group(typer.core.TyperGroup):
+    """The command above the commands."""
+
+    context_class = Context
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Translate what is known only now, when the options have been read."""
+        _translate(self, ctx)
+        super().format_help(ctx, formatter)
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The first sentence, as far as there is room."""
+        return super().get_short_help_str(limit) if current_language() == "en" else _first_sentence(self, limit)
+
+
+def shown_help(command: Any) -> str:
+    """The help of a command as far as it is shown, in English."""
+    return str(command.help).partition("\f")[0].rstrip()
+
+
+def _translate(command: Any, context: Any) -> None:
+    command.help = tr(shown_help(command))
+    for parameter in command.get_params(context):
+        if parameter.help:
+            parameter.help = tr(parameter.help)
+
+
+def _first_sentence(command: Any, limit: int) -> str:
+    sentence = tr(shown_help(command)).split("\n")[0].split("。")[0]
+    lines = wrap(sentence, limit - 1)
+    return lines[0] + ("…" if len(lines) > 1 else "")
+
+
+def show_refusal(error: Any) -> None:
+    """Say on stderr why a command line cannot be used."""
+    if current_language() == "en":
+        error.show()
+        return
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        error.show()
+    sys.stderr.write("".join(f"{translate_refusal(line)}\n" for line in said.getvalue().splitlines()))
+
+
+def translate_refusal(text: str) -> str:
+    """``text`` in the language in use where it is one of TEMPLATES."""
+    for template in TEMPLATES:
+        pattern = regex.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.*)", regex.escape(template))
+        if found := regex.fullmatch(pattern, text):
+            values = {name: translate_refusal(value) for name, value in found.groupdict().items()}
+            return tr(template, **values)
+    return text

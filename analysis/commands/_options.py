@@ -1,0 +1,156 @@
+"""Options that several commands take, each written once: name and help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.hardware.peak import BASES
+from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS
+from logparse.errors import UsageError
+from logparse.language import LANGUAGES, tr, use_language
+
+
+def _speak(language: str | None) -> str | None:
+    if language is not None:
+        if language not in LANGUAGES:
+            raise typer.BadParameter(tr("{name!r} is not one of {names}", name=language, names=", ".join(LANGUAGES)))
+        use_language(language)
+    return language
+
+
+Logs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="LOG...",
+        help="Files of one run: logs, folders, quoted globs, or - for standard input; compressed or not.",
+    ),
+]
+Hardware = Annotated[
+    str | None,
+    typer.Option(
+        "--hw",
+        help="Device, such as 910b3 or h100: what MFU is measured against. See `logparse hardware`.",
+    ),
+]
+PeakTflops = Annotated[
+    float | None,
+    typer.Option("--peak-tflops", help="Peak of one device in TFLOP/s; wins over --hw."),
+]
+PeakBasis = Annotated[
+    str | None,
+    typer.Option(
+        "--peak-basis",
+        metavar="|".join(BASES),
+        help="Peak of --hw: matrix (default; what a matrix product can reach) or headline (the vendor's sheet).",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="Shape of a known model, such as llama2-7b, for logs that do not print it. See `logparse models`.",
+    ),
+]
+FormulaName = Annotated[
+    str | None,
+    typer.Option(
+        "--formula",
+        help="How FLOPs are counted: ascendspeed (default), megatron (the model as built), 6n, palm.",
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", help="TOML file with any of these flags, such as: world_size = 8"),
+]
+LogFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="Read the log as megatron, mindformers, mindformers-pynative or mindspore.",
+    ),
+]
+Dialect = Annotated[
+    str | None,
+    typer.Option("--dialect", help="Take the log as printed by this framework and version."),
+]
+
+
+def folder_of(text: str) -> Path:
+    """The folder that -o names. Raises UsageError for an empty name, which Path would take for the current folder."""
+    if not text.strip():
+        raise UsageError(
+            tr("the folder of -o has no name"), remedy=tr("give a folder; is a variable of the shell unset?")
+        )
+    return Path(text)
+
+
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--out",
+        parser=folder_of,
+        metavar="DIR",
+        help="Folder for report.html, Parquet tables and charts/.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("-q", "--quiet", help="Print one line for each run and say nothing else."),
+]
+NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colours, as with NO_COLOR set.")]
+Charts = Annotated[
+    bool,
+    typer.Option("--charts/--no-charts", help="Draw charts and report.html into the folder of -o."),
+]
+ChartFormats = Annotated[
+    str | None,
+    typer.Option(
+        "--chart-format",
+        metavar="FORMAT[,FORMAT...]",
+        help=f"Forms of the charts: {', '.join(CHART_FORMATS)}; by default {', '.join(DEFAULT_FORMATS)}.",
+    ),
+]
+Theme = Annotated[
+    str | None,
+    typer.Option("--theme", help="Look of the charts: a Vega theme, such as dark or ggplot2."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files in the folder of -o.")]
+Baseline = Annotated[
+    str | None,
+    typer.Option("--baseline", help="Published row to compare with, by its name in `logparse baselines`."),
+]
+PlannedUtilisation = Annotated[
+    float | None,
+    typer.Option(
+        "--utilisation",
+        min=0.01,
+        max=1,
+        help="Planned share of the peak, such as 0.4, recomputation counted; the run is set beside it.",
+    ),
+]
+BaselineFile = Annotated[
+    Path | None,
+    typer.Option("--baseline-file", help="CSV file with published rows of your own; see `logparse baselines`."),
+]
+Warmup = Annotated[
+    int | None,
+    typer.Option("--warmup", min=0, help="Rows of each start to leave out, instead of finding them from the data."),
+]
+Each = Annotated[bool, typer.Option("--each", help="Every LOG is a run of its own, not a part of one run.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at a torn step line or a value that cannot be read.")]
+Language = Annotated[
+    str | None,
+    typer.Option(
+        "--lang",
+        metavar="|".join(LANGUAGES),
+        callback=_speak,
+        is_eager=True,
+        help="Language of the output; by default that of the locale.",
+    ),
+]

@@ -1,0 +1,89 @@
+"""What ``analyze`` leaves in the folder of ``-o``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis.outputs import clear_stale, prepare_folder, write_charts, write_page, write_parquet
+from analysis.pipeline.analyze import RunResult
+from logparse.language import tr
+from logparse.schema import RECORD_COLUMNS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from analysis.report import PageRun
+
+PAGE = "report.html"
+# What a run writes into its folder; --force clears these, and nothing else, of an earlier run.
+TABLES = ("steps", "summary", "segments", "rates", "account", *RECORD_COLUMNS)
+OUTPUTS = (*(f"{name}.parquet" for name in TABLES), "charts", PAGE)
+
+
+def write_results(
+    results: Sequence[RunResult], out: Path, formats: Sequence[str] | None, theme: str | None = None
+) -> None:
+    """Write the tables of all runs and, unless ``formats`` is None, the page and the charts in those forms.
+
+    What an earlier run left there and this one does not write is deleted.
+    """
+    prepare_folder(out)
+    written = [write_parquet(frame, out / f"{name}.parquet") for name, frame in _frames(results).items()]
+    if formats is not None:
+        written += _write_pictures(results, out, formats, theme)
+    clear_stale(out, OUTPUTS, written)
+
+
+def _frames(results: Sequence[RunResult]) -> dict[str, pl.DataFrame]:
+    import polars as pl
+
+    tables = {
+        name: pl.concat(getattr(r.analysis, name) for r in results)
+        for name in ("steps", "summary", "segments", "rates", "account")
+    }
+    records = {name: pl.concat(r.log.records[name] for r in results) for name in RECORD_COLUMNS}
+    return tables | {name: frame for name, frame in records.items() if len(frame)}
+
+
+def _write_pictures(results: Sequence[RunResult], out: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
+    from analysis.report import render_page
+
+    written = [write_page(render_page([page_run(result) for result in results]), out / PAGE)]
+    for result in results:
+        folder = out / "charts" / result.log.name if len(results) > 1 else out / "charts"
+        written += _write_charts(result, folder, formats, theme)
+    return written
+
+
+def _write_charts(result: RunResult, folder: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
+    from analysis.charts import run_charts
+
+    analysis, how = result.analysis, result.analysis.computation
+    peaks = [how.peak.peak_tflops_per_second] if how.peak else []
+    evaluations = result.log.records["evaluations"]
+    charts = run_charts(analysis.steps, analysis.account, evaluations, peaks, how.formula.name)
+    return write_charts(charts, folder, formats, theme)
+
+
+def page_run(result: RunResult) -> PageRun:
+    """What the report's page is told of a run."""
+    from analysis.report import PageRun
+
+    framework = result.framework
+    known = " ".join(part for part in (framework.name, framework.version) if part)
+    return PageRun(
+        name=result.log.name,
+        sources=result.log.sources,
+        framework=known or tr("unknown framework"),
+        evidence=framework.evidence,
+        coverage=vars(result.log.coverage),
+        context=result.context,
+        analysis=result.analysis,
+        records=result.log.records,
+        notes=result.notes,
+        identified=result.identified.sentence,
+        versions={name: version.value for name, version in result.log.versions.items()},
+        against=result.yardsticks.sentences,
+    )

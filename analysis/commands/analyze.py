@@ -1,0 +1,132 @@
+"""``logparse analyze``: what a run achieved, from its log. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import typer
+
+from analysis.commands import _options as options
+from analysis.commands._output_folder import write_results
+from analysis.commands._progress import reading_bar
+from analysis.outputs import DEFAULT_FORMATS, check_chart_options, check_folder
+from analysis.pipeline.analyze import RunResult, analyze_run, choose
+from analysis.pipeline.inputs import with_quantity_flags
+from analysis.pipeline.load import Loaded, gather, load
+from analysis.published.rows import find_baseline, published, read_baselines
+from analysis.screens.analyze import compose, one_line
+from analysis.screens.analyze_json import document
+from analysis.screens.console import make_console
+from analysis.screens.markdown import markdown
+from analysis.screens.terminal import print_parts
+from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError
+from logparse.language import tr, use_language
+from logparse.read.parse import Watch, run_names
+
+
+@with_quantity_flags
+def analyze(
+    logs: options.Logs,
+    given: dict[str, Any],
+    hw: options.Hardware = None,
+    peak_tflops: options.PeakTflops = None,
+    peak_basis: options.PeakBasis = None,
+    model: options.Model = None,
+    formula: options.FormulaName = None,
+    config: options.Config = None,
+    log_format: options.LogFormat = None,
+    dialect: options.Dialect = None,
+    out: options.Out = None,
+    as_json: options.Json = False,
+    as_markdown: options.Markdown = False,
+    quiet: options.Quiet = False,
+    no_color: options.NoColor = False,
+    charts: options.Charts = True,
+    chart_format: options.ChartFormats = None,
+    theme: options.Theme = None,
+    force: options.Force = False,
+    warmup: options.Warmup = None,
+    utilisation: options.PlannedUtilisation = None,
+    baseline: options.Baseline = None,
+    baseline_file: options.BaselineFile = None,
+    each: options.Each = False,
+    strict: options.Strict = False,
+    lang: options.Language = None,
+) -> None:
+    """Say what a training run achieved: time per iteration, samples/s/p, tokens/s/p, TFLOP/s per device, MFU and HFU.
+
+    Several LOGs are one run (in a multi-node job the arguments are in the first rank's file and the step lines in the
+    last one's). Every number comes with the origin of its inputs; what cannot be computed is named, with the flag that
+    would give it.
+
+    Exit code 0 done, 2 wrong usage or unreadable input, 3 no step line found.
+    """
+    if as_json and lang is None:
+        # Scripts must find the same words on every machine.
+        use_language("en")
+    if as_json + as_markdown + quiet > 1:
+        raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
+    beside = gather(given, model, config)
+    rows = (() if baseline_file is None else read_baselines(baseline_file)) + published()
+    if baseline is not None:
+        find_baseline(rows, baseline)
+    choices = choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
+    choices = replace(choices, published=rows, baseline=baseline, utilisation=utilisation)
+    formats = _formats(charts, chart_format, theme)
+    if out is not None:
+        check_folder(out, force)
+    loaded, failed = _load_all(
+        logs, each, quiet, lambda run, name, watch: load(run, beside, log_format, strict, name, dialect, watch)
+    )
+    results = [analyze_run(run, choices) for run in loaded]
+    if out is not None:
+        write_results(results, out, formats, theme)
+    _print(results, as_json, as_markdown, quiet, no_color)
+    if out is not None and not (quiet or as_json):
+        make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
+    for error in failed:
+        typer.echo(f"logparse: {error}", err=True)
+    if failed:
+        raise typer.Exit(failed[0].exit_code)
+
+
+def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[str] | None:
+    """The forms of the charts; None where none are to be drawn. Raises UsageError for one that does not exist."""
+    formats = list(DEFAULT_FORMATS) if chart_format is None else chart_format.split(",")
+    check_chart_options(formats, theme)
+    return formats if charts else None
+
+
+def _load_all(
+    logs: list[str], each: bool, quiet: bool, read: Callable[[list[str], str, Watch | None], Loaded]
+) -> tuple[list[Loaded], list[LogparseError]]:
+    """Read every run; with ``each`` a log that cannot be read does not stop the others. Raises where none can."""
+    runs = [[log] for log in logs] if each else [logs]
+    loaded: list[Loaded] = []
+    failed: list[LogparseError] = []
+    with reading_bar(quiet) as watch:
+        for run, name in zip(runs, run_names(runs), strict=True):
+            try:
+                loaded.append(read(run, name, watch))
+            except (InputError, NoStepLineError) as error:
+                failed.append(error)
+    if not loaded:
+        raise failed[0]
+    return loaded, failed
+
+
+def _print(results: list[RunResult], as_json: bool, as_markdown: bool, quiet: bool, no_color: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(document(results), indent=1, ensure_ascii=False, allow_nan=False))
+    elif as_markdown:
+        typer.echo("\n".join(markdown(compose(result)) for result in results))
+    elif quiet:
+        for result in results:
+            typer.echo(one_line(result))
+    else:
+        console = make_console(no_color=no_color)
+        for result in results:
+            print_parts(console, compose(result))

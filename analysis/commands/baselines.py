@@ -1,0 +1,150 @@
+"""``logparse baselines``: what others published. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from analysis.commands import _options as options
+from analysis.published.rows import Baseline, check_row, contradicts_itself, find_baseline, published, read_baselines
+from analysis.screens.analyze import Grid, Line, Part
+from analysis.screens.console import make_console
+from analysis.screens.markdown import markdown
+from analysis.screens.terminal import print_parts
+from logparse.errors import UsageError, unknown_name
+from logparse.language import msg, tr
+
+Name = Annotated[str | None, typer.Argument(help=msg("One row, with its source; leave out to list all."))]
+OfModel = Annotated[
+    str | None,
+    typer.Option("--model", help=msg("Rows whose model and size hold this, such as llama2-7b.")),
+]
+OfDevices = Annotated[int | None, typer.Option("--devices", min=1, help=msg("Rows on this many devices."))]
+OfPrecision = Annotated[str | None, typer.Option("--dtype", help=msg("Rows of this number type, such as bf16."))]
+OfPublisher = Annotated[str | None, typer.Option("--publisher", help=msg("Rows of this publisher."))]
+Own = Annotated[
+    Path | None,
+    typer.Option("--file", help=msg("CSV file with rows of your own, in the columns of --json; they come first.")),
+]
+
+
+def baselines(
+    name: Name = None,
+    model: OfModel = None,
+    devices: OfDevices = None,
+    dtype: OfPrecision = None,
+    publisher: OfPublisher = None,
+    file: Own = None,
+    as_json: options.Json = False,
+    as_markdown: options.Markdown = False,
+    no_color: options.NoColor = False,
+    lang: options.Language = None,
+) -> None:
+    """List published training rates, filter them, or show one with its source.
+
+    Rates are tokens/s of one device. A row marked ! contradicts itself: its published rate cannot come from its own
+    step time, batch and number of devices.
+
+    Exit code 0 done, also where no row is left, 2 wrong usage or unreadable input.
+    """
+    if as_json and as_markdown:
+        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
+    rows = (() if file is None else read_baselines(file)) + published()
+    if name is None:
+        chosen = _filtered(rows, model, devices, dtype, publisher)
+    elif any(given is not None for given in (model, devices, dtype, publisher)):
+        problem = tr("NAME shows one row, and --model, --devices, --dtype and --publisher choose among all")
+        raise UsageError(problem, remedy=tr("leave one out"))
+    else:
+        chosen = (find_baseline(rows, name),)
+    parts = _one(chosen[0]) if name is not None else _table(chosen)
+    if as_json:
+        typer.echo(json.dumps([_document(row) for row in chosen], indent=1, ensure_ascii=False, allow_nan=False))
+    elif as_markdown:
+        typer.echo(markdown(parts))
+    else:
+        print_parts(make_console(no_color=no_color), parts)
+
+
+def _filtered(
+    rows: tuple[Baseline, ...], model: str | None, devices: int | None, dtype: str | None, publisher: str | None
+) -> tuple[Baseline, ...]:
+    """Raises UsageError for a number type or a publisher that no row has."""
+    _check_known(msg("number type"), dtype, {row.precision for row in rows})
+    _check_known(msg("publisher"), publisher, {row.publisher for row in rows})
+    return tuple(row for row in rows if _kept(row, model, devices, dtype, publisher))
+
+
+def _check_known(kind: str, name: str | None, found: Iterable[str | None]) -> None:
+    names = sorted(known for known in found if known)
+    if name is not None and name.lower() not in (known.lower() for known in names):
+        raise unknown_name(kind, name, names, tr("use one of {names}", names=", ".join(names)))
+
+
+def _kept(row: Baseline, model: str | None, devices: int | None, dtype: str | None, publisher: str | None) -> bool:
+    return (
+        (model is None or model.lower() in row.title.lower())
+        and devices in (None, row.devices)
+        and (dtype is None or dtype.lower() == row.precision)
+        and (publisher is None or publisher.lower() == row.publisher.lower())
+    )
+
+
+def _table(rows: tuple[Baseline, ...]) -> list[Part]:
+    headings = ("", tr("model"), tr("nodes"), "dtype", "seq", "tokens/s/p", tr("reference"), tr("s/step"), tr("date"))
+    shown = tuple((*_cells(row),) for row in rows)
+    return [
+        Line(tr("{n} published rows; ! contradicts itself", n=len(rows)), "title"),
+        Grid(headings, shown),
+    ]
+
+
+def _cells(row: Baseline) -> tuple[str, ...]:
+    return (
+        ("! " if contradicts_itself(row) else "") + row.name,
+        row.title,
+        row.nodes or "-",
+        row.precision or "-",
+        _number(row.seq_length),
+        _number(row.tokens_per_second_per_device),
+        _number(row.reference_tokens_per_second_per_device),
+        _number(row.step_time_s),
+        row.date or "-",
+    )
+
+
+def _one(row: Baseline) -> list[Part]:
+    told = _document(row) | {"sizes": " ".join(f"{name}={size}".lower() for name, size in row.sizes.items()) or None}
+    facts = tuple((name, str(value)) for name, value in told.items() if value is not None and name != "checks")
+    return [Line(row.name, "title"), Grid(("", ""), facts, prose=True), *_checks(row)]
+
+
+def _checks(row: Baseline) -> list[Line]:
+    return [
+        Line(
+            tr(
+                "{quantity}: published {published}, from its own figures {recomputed} ({difference})",
+                quantity=check.quantity,
+                published=f"{check.published:,.6g}",
+                recomputed=f"{check.recomputed:,.6g}",
+                difference=f"{check.difference:+.2%}",
+            ),
+            "info" if check.agrees else "warning",
+        )
+        for check in check_row(row)
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.10g}"
+
+
+def _document(row: Baseline) -> dict[str, Any]:
+    found = {name: value for name, value in asdict(row).items() if name != "rounding"}
+    checks = [asdict(check) | {"agrees": check.agrees} for check in check_row(row)]
+    return {**found, "contradicts_itself": contradicts_itself(row), "checks": checks}

@@ -1,0 +1,208 @@
+"""``logparse estimate``: what a training job should need and give, before it runs. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from analysis.commands import _options as options
+from analysis.estimate import Estimate, Fit
+from analysis.estimate import estimate as estimate_job
+from analysis.flops import find_formula
+from analysis.model.catalogue import find_model
+from analysis.model.parameters import NO_DETAILS
+from analysis.outputs import check_folder, prepare_folder, write_charts
+from analysis.pipeline.inputs import with_quantity_flags
+from analysis.pipeline.job_inputs import (
+    Asked,
+    all_given,
+    assumption_notes,
+    find_machine,
+    merge_facts,
+    mtp_notes,
+    plan_job,
+    short_facts,
+)
+from analysis.pipeline.load import gather
+from analysis.pipeline.measured_job import Measured, measure
+from analysis.screens.console import make_console
+from analysis.screens.estimate import estimate_document, estimate_parts
+from analysis.screens.markdown import markdown
+from analysis.screens.terminal import print_parts
+from logparse.context.run_context import Fact
+from logparse.errors import UsageError
+from logparse.language import msg, tr
+
+
+def _size(flag: str, text: str) -> Any:
+    return typer.Option(flag, min=1, help=text)
+
+
+def _amount(flag: str, text: str) -> Any:
+    return typer.Option(flag, help=text)
+
+
+def _switch(name: str, text: str) -> Any:
+    return typer.Option(f"--{name}/--no-{name}", help=text)
+
+
+Size = int | None
+Amount = float | None
+Devices = Annotated[
+    Size, _size("--devices", msg("Devices of the job (dp x tp x pp x cp). Alone: every layout of that many is tried."))
+]
+Tp = Annotated[Size, _size("--tp", msg("Tensor parallel size: devices that share each matrix."))]
+Pp = Annotated[Size, _size("--pp", msg("Pipeline parallel size: stages the layers are cut into."))]
+Dp = Annotated[Size, _size("--dp", msg("Data parallel size: copies of the model, each with its part of the batch."))]
+Cp = Annotated[Size, _size("--cp", msg("Context parallel size: devices that share each sequence."))]
+Ep = Annotated[Size, _size("--ep", msg("Expert parallel size: data-parallel devices that share the experts."))]
+Vpp = Annotated[Size, _size("--vpp", msg("Interleaving: chunks of layers in each pipeline stage; 1 is none."))]
+Zero = Annotated[
+    int | None,
+    typer.Option(
+        "--zero",
+        metavar="0|1|2|3",
+        help=msg(
+            "ZeRO: data-parallel ranks share nothing (0), optimizer state (1), gradients too (2), weights too (3)."
+        ),
+    ),
+]
+SequenceParallel = Annotated[
+    bool | None, _switch("sequence-parallel", msg("Tensor-parallel ranks share norms and dropouts too."))
+]
+Flash = Annotated[bool | None, _switch("flash-attention", msg("Attention that keeps no matrix of tokens by tokens."))]
+Dropout = Annotated[
+    bool | None,
+    _switch("dropout", msg("The model has dropout and keeps its masks; LLaMA and what came after have none.")),
+]
+Tokens = Annotated[Amount, _amount("--tokens", msg("Tokens to train on, such as 2e12."))]
+Utilisation = Annotated[
+    Amount, _amount("--utilisation", msg("Share of the peak that is reached, such as 0.4, recomputation counted."))
+]
+Days = Annotated[Amount, _amount("--days", msg("Deadline in days: how many devices are needed."))]
+MemoryGb = Annotated[Amount, _amount("--memory-gb", msg("Memory of one device in GB (1e9 bytes); wins over --hw."))]
+Network = Annotated[
+    Amount, _amount("--network-gbits", msg("Network of one device between nodes, Gbit/s; 200 unless given."))
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", help=msg("Folder for the chart of memory by stage.")),
+]
+FromLog = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="LOG",
+        help=msg("Take shape, layout, batch and the delivered utilisation from the log of a run."),
+    ),
+]
+
+FormulaName = Annotated[
+    str | None,
+    typer.Option(
+        "--formula", help=msg("How FLOPs are counted: megatron (default; the model as built), ascendspeed, 6n, palm.")
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", help=msg("TOML file with any of the flags of `logparse analyze`, such as: world_size = 8")
+    ),
+]
+
+
+@with_quantity_flags
+def estimate(
+    given: dict[str, Any],
+    model: options.Model = None,
+    hw: options.Hardware = None,
+    peak_tflops: options.PeakTflops = None,
+    memory_gb: MemoryGb = None,
+    formula: FormulaName = None,
+    config: Config = None,
+    devices: Devices = None,
+    tp: Tp = None,
+    pp: Pp = None,
+    dp: Dp = None,
+    cp: Cp = None,
+    ep: Ep = None,
+    vpp: Vpp = None,
+    zero: Zero = None,
+    sequence_parallel: SequenceParallel = None,
+    flash_attention: Flash = None,
+    dropout: Dropout = None,
+    network_gbits: Network = None,
+    tokens: Tokens = None,
+    utilisation: Utilisation = None,
+    days: Days = None,
+    from_log: FromLog = None,
+    out: Out = None,
+    as_json: options.Json = False,
+    as_markdown: options.Markdown = False,
+    no_color: options.NoColor = False,
+    force: options.Force = False,
+    lang: options.Language = None,
+) -> None:
+    """Say what a training job should need before it runs: size, memory of each pipeline stage, time, devices.
+
+    Give a model and a device, for example: logparse estimate --model llama2-13b --hw a100 --devices 8
+    --seq-length 4096. Every figure stands beside its formula with the numbers filled in. Where a rule of thumb and the
+    exact count differ, both are shown. What cannot be computed names the flag that would give it.
+
+    GB are 1e9 bytes. Memory is what the model needs; the driver, the communication library and gaps in the allocator
+    take some more.
+
+    Exit code 0 done, also where nothing fits, 2 wrong usage or unreadable input.
+    """
+    if as_json and as_markdown:
+        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
+    if out is not None:
+        check_folder(out, force)
+    beside = gather(given, model, config)
+    short = short_facts(devices=devices, tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, vpp=vpp, zero=zero)
+    switches = {"sequence_parallel": sequence_parallel, "flash_attention": flash_attention, "dropout": dropout}
+    told = all_given(short | short_facts(**switches, network_gbits=network_gbits), beside)
+    named = model or beside.options.get("model")
+    counted_by = find_formula(formula or beside.options.get("formula") or "megatron")
+    asked = Asked(counted_by, find_model(named).details if named else NO_DETAILS, tokens, utilisation, days)
+    asked.check()
+    machine = find_machine(beside.options, hw, peak_tflops, memory_gb)
+    measured = measure(from_log, counted_by, machine, told) if from_log else Measured()
+    facts = merge_facts(told, measured.facts)
+    job = plan_job(facts, asked, machine, measured.utilisation)
+    result = estimate_job(job)
+    of_log = measured.notes(facts, told, utilisation)
+    assumed = (*assumption_notes(facts, result), *mtp_notes(named, facts))
+    result = replace(result, notes=(*machine.notes(job.training), *of_log, *assumed, *result.notes))
+    _print(named or from_log or tr("a model"), result, facts, as_json, as_markdown, no_color)
+    if out is not None:
+        said = _write(result.fit, out)
+        if not as_json or result.fit is None:
+            make_console(stderr=True, no_color=no_color).print(said)
+
+
+def _print(
+    name: str, result: Estimate, facts: Mapping[str, Fact], as_json: bool, as_markdown: bool, no_color: bool
+) -> None:
+    if as_json:
+        typer.echo(json.dumps(estimate_document(name, result, facts), indent=1, ensure_ascii=False, allow_nan=False))
+    elif as_markdown:
+        typer.echo(markdown(estimate_parts(name, result, facts)))
+    else:
+        print_parts(make_console(no_color=no_color), estimate_parts(name, result, facts))
+
+
+def _write(fit: Fit | None, out: Path) -> str:
+    """The chart of memory by stage, and what became of it."""
+    from analysis.charts.memory import memory_chart
+
+    if fit is None:
+        return tr("nothing is written to {folder}/: the memory by stage is not known, see above", folder=out)
+    prepare_folder(out)
+    write_charts({"memory": memory_chart(fit)}, out / "charts")
+    return tr("wrote {folder}/", folder=out)

@@ -1,0 +1,178 @@
+"""``logparse gate``: stop a release that made training slower. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from analysis.commands import _options as options
+from analysis.commands._release_options import (
+    Allow,
+    HistoryDir,
+    Metrics,
+    Threshold,
+    check_allowed,
+    parse_threshold,
+)
+from analysis.commands.compare import refuse_incomparable, show
+from analysis.compare.comparison import Comparison, compare
+from analysis.compare.exports import benchmark, insufficient, junit, openmetrics, otava_csv
+from analysis.compare.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric
+from analysis.outputs import check_folder, clear_stale, prepare_folder, write_whole
+from analysis.pipeline.inputs import with_quantity_flags
+from analysis.pipeline.load import gather
+from analysis.pipeline.record import Reading
+from analysis.pipeline.sides import find_side, open_history
+from analysis.screens.compare import compose_comparison, sentence
+from analysis.screens.console import make_console
+from analysis.screens.markdown import markdown
+from logparse.errors import InsufficientDataError, UsageError, reason_of
+from logparse.language import tr
+
+Baseline = Annotated[
+    str,
+    typer.Option(
+        "--baseline",
+        metavar="SEL",
+        help="What was good: key=value[,key=value ...] such as release=CANN 8.0.RC1, a run id, or a log or folder of "
+        "logs.",
+    ),
+]
+Candidate = Annotated[str, typer.Option("--candidate", metavar="SEL", help="What is to be judged.")]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Exit with 4 where the data do not suffice for a verdict; the threshold alone is not enough then.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--out",
+        help="Folder for junit.xml, summary.md, benchmark JSON, otava.csv, openmetrics.txt.",
+    ),
+]
+
+OUTPUTS = (
+    "junit.xml",
+    "summary.md",
+    "benchmark-smaller-is-better.json",
+    "benchmark-bigger-is-better.json",
+    "otava.csv",
+    "openmetrics.txt",
+)
+
+
+@with_quantity_flags
+def gate(
+    baseline: Baseline,
+    candidate: Candidate,
+    given: dict[str, Any],
+    history: HistoryDir = None,
+    threshold: Threshold = "3%",
+    metric: Metrics = None,
+    allow: Allow = None,
+    hw: options.Hardware = None,
+    peak_tflops: options.PeakTflops = None,
+    peak_basis: options.PeakBasis = None,
+    model: options.Model = None,
+    formula: options.FormulaName = None,
+    config: options.Config = None,
+    log_format: options.LogFormat = None,
+    dialect: options.Dialect = None,
+    warmup: options.Warmup = None,
+    strict: Strict = False,
+    out: Out = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+    as_markdown: options.Markdown = False,
+    no_color: options.NoColor = False,
+    lang: options.Language = None,
+) -> None:
+    """Judge whether a release made training slower, for use in CI.
+
+    regression: worse by more than the threshold, and two sides that are alike would hardly differ so. suspicious:
+    one of the two only, or better by more than the threshold. no regression: a change of the threshold is excluded.
+    insufficient data: the runs are too few or vary too much to tell. With fewer than 3 runs a side nothing can be
+    proven, and the threshold decides alone.
+
+    Flags that say what a log lacks are for sides that are logs; a recorded run keeps what was said of it then.
+
+    In a GitHub workflow the summary is added to the page of the job.
+
+    Exit code 0 no regression, 1 regression, 2 wrong usage or sides that cannot be compared, 4 insufficient data (with
+    --strict).
+    """
+    if as_json and as_markdown:
+        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
+    if out is not None:
+        check_folder(out, force)
+    reading = Reading(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
+    chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
+    allowed = check_allowed(allow)
+    store = open_history(history) if history is not None else None
+    runs = store.runs() if store else None
+    sides = [find_side(asked, store, runs, reading) for asked in (baseline, candidate)]
+    result = compare(sides[0], sides[1], chosen, parse_threshold(threshold), allowed, runs, beside=False)
+    # Files first: a reader that closes the pipe must not cost CI its report.
+    if out is not None:
+        _write(result, out, strict)
+    _add_to_job_summary(result)
+    try:
+        show([result], as_json, as_markdown, no_color)
+    finally:
+        # Whether or not anybody reads it, the verdict stands.
+        refuse_incomparable(result)
+        _exit(result, strict)
+
+
+def _write(result: Comparison, out: Path, strict: bool) -> None:
+    """What an earlier run left there and this one does not write is deleted; without a verdict there are no numbers."""
+    prepare_folder(out)
+    summary = markdown(compose_comparison(result))
+    told = (lambda finding: tr("not comparable, so no verdict")) if result.refused else sentence
+    files: dict[str, str | None] = {"junit.xml": junit(result, told, summary, strict), "summary.md": summary}
+    if not result.refused:
+        files |= {
+            "benchmark-smaller-is-better.json": benchmark(result, worse=1),
+            "benchmark-bigger-is-better.json": benchmark(result, worse=-1),
+            "otava.csv": otava_csv(result),
+            "openmetrics.txt": openmetrics(result),
+        }
+    written = [_write_text(out / name, text) for name, text in files.items() if text is not None]
+    clear_stale(out, OUTPUTS, written)
+
+
+def _write_text(path: Path, text: str) -> Path:
+    write_whole(path, lambda place: place.write_text(text, encoding="utf-8"))
+    return path
+
+
+def _add_to_job_summary(result: Comparison) -> None:
+    """GitHub shows what is appended to this file; it may hold what other steps wrote, without a last newline."""
+    place = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not place:
+        return
+    try:
+        with Path(place).open("a", encoding="utf-8") as file:
+            file.write("\n" + markdown(compose_comparison(result)) + "\n")
+    except OSError as error:
+        told = tr("cannot write {path}: {reason}", path=place, reason=reason_of(error))
+        make_console(stderr=True).print(tr("{told}; unset GITHUB_STEP_SUMMARY outside of a workflow", told=told))
+
+
+def _exit(result: Comparison, strict: bool) -> None:
+    """Raises typer.Exit for a regression, InsufficientDataError where ``strict`` asks for more data."""
+    if result.verdict == "regression":
+        raise typer.Exit(1)
+    if strict and any(insufficient(finding) for finding in result.verdicts):
+        raise InsufficientDataError(
+            tr("the data do not suffice for a verdict"),
+            where="; ".join(sentence(finding) for finding in result.verdicts),
+            remedy=tr("record more runs, at least {n} a side, or leave out --strict", n=FEWEST_RUNS),
+        )

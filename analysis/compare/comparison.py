@@ -1,0 +1,245 @@
+"""Two sides beside each other: comparable or not, the effect on each metric, the losses, and what changed.
+
+Comes in: the runs of two sides. Goes out: a Comparison. Nothing is printed or written here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from analysis.compare.comparable import FIELDS, Change, Field, check_fields, fill_implied, list_changes, refusals
+from analysis.compare.same_job import KEYS, Jobs, fill_from_job, find_jobs, weigh
+from analysis.compare.verdict import METRICS, Finding, Metric, Noise, Verdict, doubt, judge, noise_floor, worst_of
+from logparse.errors import InputError, UsageError
+from logparse.language import msg, tr
+
+
+@dataclass(frozen=True)
+class Side:
+    """The runs of one side, and how they were asked for.
+
+    ``told`` are rows of some of them with all columns; ``steps`` gives the steps of a run by its id. ``warn`` is told
+    of every run whose steps cannot be read, and so are left out.
+    """
+
+    asked: str
+    runs: pl.DataFrame
+    told: pl.DataFrame
+    steps: Callable[[str], pl.DataFrame]
+    warn: Callable[[str], object] = field(default=warnings.warn, compare=False)
+
+    def readable_steps(self, run_ids: Iterable[str]) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Each of ``run_ids`` with its steps, without those that cannot be read."""
+        for run_id in run_ids:
+            try:
+                yield run_id, self.steps(run_id)
+            except InputError as error:
+                said = msg("{problem}; the run is left out of losses and charts: {remedy}")
+                self.warn(tr(said, problem=error.problem, remedy=error.remedy))
+
+    @property
+    def releases(self) -> list[str]:
+        """The releases its runs are of, where they are recorded."""
+        return sorted(set(self.runs["release"].drop_nulls()))
+
+
+@dataclass(frozen=True)
+class LossAgreement:
+    """Relative difference of the losses, median over the runs of a side, at the steps that both sides did.
+
+    At ``undefined`` further steps only the baseline's loss is 0, so that nothing can be relative to it.
+    """
+
+    steps: int
+    largest: float
+    largest_at: int
+    final: float
+    final_at: int
+    undefined: int = 0
+
+
+@dataclass(frozen=True)
+class LostLoss:
+    """So many of a side's runs, evidence or not, end with losses that are not finite, the earliest from ``step`` on."""
+
+    lost: int
+    runs: int
+    step: int
+
+
+NO_COMMON_STEP = msg("no step has a finite loss on both sides")
+ZERO_LOSS = msg("the losses of the baseline are 0")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that is to be said of two sides.
+
+    ``judged`` are the columns of the metrics that the verdict is on; the other findings stand beside them. ``losses``
+    is a reason where the losses cannot be compared, and None where nobody asked. ``lost`` is of both sides. ``noises``
+    are by the column of the metric. ``left_out`` names runs that are no evidence, with the reason; ``unclear`` pairs of
+    which nothing tells whether they are one job.
+    """
+
+    baseline: Side
+    candidate: Side
+    fields: tuple[Field, ...]
+    findings: tuple[Finding, ...]
+    judged: tuple[str, ...]
+    losses: LossAgreement | str | None
+    lost: tuple[LostLoss | None, LostLoss | None]
+    changes: tuple[Change, ...]
+    noises: Mapping[str, Noise | None]
+    threshold: float
+    left_out: tuple[tuple[str, str], ...]
+    unclear: tuple[tuple[str, str], ...]
+
+    @property
+    def refused(self) -> list[Field]:
+        """The fields that forbid a verdict."""
+        return refusals(self.fields)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """On all metrics that are judged; None where it is refused."""
+        return None if self.refused else worst_of(f.verdict for f in self.verdicts)
+
+    @property
+    def verdicts(self) -> list[Finding]:
+        """The findings on the metrics that are judged."""
+        return [finding for finding in self.findings if finding.metric.column in self.judged]
+
+    def odd(self, finding: Finding) -> list[str]:
+        """Names of the candidate's runs that the finding calls odd."""
+        return measured(self.candidate.runs, finding.metric)["name"].gather(list(finding.odd)).to_list()
+
+
+def compare(
+    baseline: Side,
+    candidate: Side,
+    metrics: Sequence[Metric],
+    threshold: float,
+    allowed: Sequence[str] = (),
+    others: pl.DataFrame | None = None,
+    beside: bool = True,
+) -> Comparison:
+    """Compare two sides, each of at least one run, and judge ``metrics``.
+
+    ``others`` are further runs from which the noise is learnt; with ``beside`` all METRICS are shown and the losses.
+    Whether the sides may be compared is asked of all their runs, also of those that are no evidence.
+
+    Raises UsageError where a run or a job is on both sides.
+    """
+    asked = (baseline.runs, candidate.runs)
+    everything = _everything(asked, others)
+    jobs = find_jobs(everything)
+    _refuse_overlap(baseline, candidate, jobs)
+    found = [weigh(runs, jobs) for runs in asked]
+    old, new = (_of_evidence(side, e.runs) for side, e in zip((baseline, candidate), found, strict=True))
+    lost = _lost(baseline.runs), _lost(candidate.runs)
+    shown = list(dict.fromkeys((*metrics, *(METRICS.values() if beside else ()))))
+    evidence = weigh(everything, jobs).runs
+    names = {run_id: name for runs in asked for run_id, name in runs.select("run_id", "name").iter_rows()}
+    return Comparison(
+        baseline=old,
+        candidate=new,
+        fields=tuple(check_fields(fill_from_job(asked[0], jobs), fill_from_job(asked[1], jobs), allowed)),
+        findings=tuple(_find(metric, old, new, threshold, lost) for metric in shown),
+        judged=tuple(metric.column for metric in metrics),
+        losses=agree_on_losses(old, new) if beside else None,
+        lost=lost,
+        changes=tuple(list_changes(old.told, new.told)),
+        noises={metric.column: _noise(evidence, baseline.runs, metric) for metric in metrics},
+        threshold=threshold,
+        left_out=tuple(pair for e in found for pair in e.left_out),
+        unclear=tuple((names[a], names[b]) for a, b in jobs.unclear if a in names and b in names),
+    )
+
+
+def _everything(asked: Sequence[pl.DataFrame], others: pl.DataFrame | None) -> pl.DataFrame:
+    """The runs of both sides and further ones, each once; ``side`` is 0, 1 or null."""
+    columns = dict.fromkeys((*KEYS, "release", "step_lines", "counted_rows", *FIELDS, *METRICS))
+    frames = [*asked, *([others] if others is not None else [])]
+    sides = (pl.lit(i if i < len(asked) else None, pl.Int64).alias("side") for i in range(len(frames)))
+    placed = [runs.select(*columns, side) for runs, side in zip(frames, sides, strict=True)]
+    return pl.concat(placed).unique("run_id", keep="first", maintain_order=True)
+
+
+def _refuse_overlap(baseline: Side, candidate: Side, jobs: Jobs) -> None:
+    theirs = candidate.runs.select(jobs.named()).to_series().to_list()
+    both = baseline.runs.filter(jobs.named().is_in(theirs))
+    if len(both):
+        raise UsageError(
+            tr("{n} runs are on both sides, whole or in part, such as {name}", n=len(both), name=both["name"][0]),
+            where=tr("{first} and {second}", first=baseline.asked, second=candidate.asked),
+            remedy=tr("give two sides that have no run in common"),
+        )
+
+
+def _of_evidence(side: Side, runs: pl.DataFrame) -> Side:
+    """The side with the runs that count; what they say is told by them too, unless none of them is there."""
+    told = side.told.filter(pl.col("run_id").is_in(runs["run_id"].to_list()))
+    return replace(side, runs=runs, told=told if len(told) else side.told)
+
+
+def _find(
+    metric: Metric, old: Side, new: Side, threshold: float, lost: tuple[LostLoss | None, LostLoss | None]
+) -> Finding:
+    values = [measured(side.runs, metric)[metric.column].to_list() for side in (old, new)]
+    finding = judge(metric, values[0], values[1], threshold)
+    if old.runs.is_empty() or new.runs.is_empty():
+        finding = doubt(finding, "no rows")
+    shares = [side.lost / side.runs if side else 0 for side in lost]
+    return doubt(finding, "loss lost") if shares[1] > shares[0] else finding
+
+
+def measured(runs: pl.DataFrame, metric: Metric) -> pl.DataFrame:
+    """Those that have a positive number of ``metric``."""
+    value = pl.col(metric.column)
+    return runs.filter(value.is_finite() & (value > 0))
+
+
+def _lost(runs: pl.DataFrame) -> LostLoss | None:
+    lost = runs["loss_lost_at"].drop_nulls()
+    return LostLoss(len(lost), len(runs), int(lost.min())) if len(lost) else None  # type: ignore[arg-type]
+
+
+def _noise(evidence: pl.DataFrame, asked: pl.DataFrame, metric: Metric) -> Noise | None:
+    """Within each release of a side, and of all other runs that could be compared with the baseline's."""
+    known, baseline = fill_implied(measured(evidence, metric)), fill_implied(asked)
+    alike = pl.all_horizontal(pl.col(n).is_in(baseline[n].unique().to_list(), nulls_equal=True) for n in FIELDS)
+    usable = known.filter(alike | pl.col("side").is_not_null())
+    return noise_floor(group[metric.column].to_list() for group in usable.partition_by("side", "release"))
+
+
+def agree_on_losses(baseline: Side, candidate: Side) -> LossAgreement | str:
+    """How far the losses of the two sides are apart at equal steps, or why that cannot be said."""
+    old, new = (_losses(side) for side in (baseline, candidate))
+    both = old.join(new, on="step", suffix="_new").sort("step")
+    if both.is_empty():
+        return NO_COMMON_STEP
+    zero = (pl.col("loss") == 0) & (pl.col("loss_new") != 0)
+    ratio = pl.when(pl.col("loss") == 0).then(0.0).otherwise((pl.col("loss_new") / pl.col("loss") - 1).abs())
+    apart = both.filter(~zero).with_columns(apart=ratio)
+    if apart.is_empty():
+        return ZERO_LOSS
+    at = apart.row(int(apart["apart"].arg_max() or 0), named=True)
+    last = apart.row(-1, named=True)
+    undefined = len(both) - len(apart)
+    return LossAgreement(len(apart), at["apart"], at["step"], last["apart"], last["step"], undefined)
+
+
+def _losses(side: Side) -> pl.DataFrame:
+    """Step and median loss over the runs; of a step that was done again the last loss."""
+    frames = [
+        steps.filter(~pl.col("copied").fill_null(False) & pl.col("loss").is_finite())
+        .select("step", "loss")
+        .unique("step", keep="last")
+        for _, steps in side.readable_steps(side.told["run_id"])
+    ]
+    none = pl.DataFrame(schema={"step": pl.Int64, "loss": pl.Float64})
+    return pl.concat([none, *frames]).drop_nulls().group_by("step").agg(pl.col("loss").median())

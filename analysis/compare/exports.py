@@ -1,0 +1,159 @@
+"""A verdict in the forms that other tools read. Comes in: a Comparison. Goes out: text; nothing is written here.
+
+JUnit XML: testsuite and testcase with failure and skipped, as CI servers read it.
+github-action-benchmark: the list of its tool customSmallerIsBetter.
+Apache Otava 0.8.0: CSV with time, attributes, metrics, as its docs/CSV.md says.
+OpenMetrics 1.0: names end in the unit, ``# EOF`` at the end.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from xml.etree import ElementTree
+
+import polars as pl
+import regex
+
+from analysis.compare.comparison import Comparison
+from analysis.compare.verdict import FEWEST_RUNS, VERDICTS, Finding, Noise
+from logparse.language import tr
+
+# What XML 1.0 cannot hold, not even escaped.
+NOT_XML = regex.compile(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
+Sentence = Callable[[Finding], str]
+
+
+def insufficient(finding: Finding) -> bool:
+    """Whether the data prove nothing, so that the threshold decides alone or there is no verdict at all."""
+    return min(finding.runs) < FEWEST_RUNS or finding.verdict == "insufficient data"
+
+
+def junit(comparison: Comparison, sentence: Sentence, details: str, strict: bool = False) -> str:
+    """One test case per metric. ``details`` goes to the output of all.
+
+    A regression fails it; sides that cannot be compared are an error, and with ``strict`` too little data is, which
+    else skips it.
+    """
+    cases = [_case(finding, _outcome(comparison, finding, strict), sentence) for finding in comparison.verdicts]
+    counts = {
+        "tests": len(cases),
+        "failures": sum(case.find("failure") is not None for case in cases),
+        "errors": sum(case.find("error") is not None for case in cases),
+        "skipped": sum(case.find("skipped") is not None for case in cases),
+    }
+    totals = {name: str(count) for name, count in counts.items()}
+    root = ElementTree.Element("testsuites", totals)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "logparse gate", **totals, "time": "0"})
+    suite.extend(cases)
+    ElementTree.SubElement(suite, "system-out").text = NOT_XML.sub("?", details)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _outcome(comparison: Comparison, finding: Finding, strict: bool) -> str | None:
+    """The element of a test case, as the exit code of the gate has it; None where there is nothing to say."""
+    if comparison.refused or (strict and finding.verdict != "regression" and insufficient(finding)):
+        return "error"
+    return {"regression": "failure", "insufficient data": "skipped", "suspicious": "system-out"}.get(finding.verdict)
+
+
+def _case(finding: Finding, outcome: str | None, sentence: Sentence) -> ElementTree.Element:
+    names = {"classname": "logparse.gate", "name": finding.metric.column, "time": "0"}
+    case = ElementTree.Element("testcase", names)
+    said = NOT_XML.sub("?", sentence(finding))
+    if outcome == "system-out":
+        ElementTree.SubElement(case, outcome).text = said
+    elif outcome:
+        kind = {} if outcome == "skipped" else {"type": finding.verdict}
+        ElementTree.SubElement(case, outcome, {"message": said, **kind}).text = said
+    return case
+
+
+def benchmark(comparison: Comparison, worse: int) -> str | None:
+    """The candidate's medians for github-action-benchmark; with ``worse`` 1 the metrics where smaller is better.
+
+    None where there is none, because the action stops at an empty list.
+    """
+    rows = [
+        {
+            "name": finding.metric.column,
+            "unit": finding.metric.unit,
+            "value": finding.effect.candidate,
+            "range": _range(comparison.noises[finding.metric.column]),
+            "extra": f"{comparison.candidate.asked}: {finding.verdict}, {finding.effect.change:+.2%}",
+        }
+        for finding in comparison.verdicts
+        if finding.effect and finding.metric.worse == worse
+    ]
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n" if rows else None
+
+
+def _range(noise: Noise | None) -> str:
+    return f"± {noise.spread:.2%}" if noise else ""
+
+
+def otava_csv(comparison: Comparison) -> str:
+    """One row per run in the order of time, for ``otava analyze``: attributes run and release, then the metrics.
+
+    Those that a run lacks are left out, because Otava stops at an empty cell. A clock in a log names no zone; Otava
+    wants one, and it is called UTC.
+    """
+    both = pl.concat(side.runs for side in (comparison.baseline, comparison.candidate))
+    metrics = [f.metric.column for f in comparison.verdicts if not both[f.metric.column].has_nulls()]
+    runs = both.select("run_id", "name", "release", when(), *metrics)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["time", "run", "release", *metrics])
+    for run_id, name, release, clock, *values in runs.sort("when", "run_id").iter_rows():
+        stamp = f"{clock:%Y-%m-%dT%H:%M:%S}+00:00"
+        writer.writerow([stamp, f"{name}-{run_id[:8]}", release or "", *values])
+    return out.getvalue()
+
+
+def when() -> pl.Expr:
+    """When a run was: by its own clock, else when it was recorded."""
+    return pl.coalesce("begun_at", "recorded_at").alias("when")
+
+
+def openmetrics(comparison: Comparison) -> str:
+    """Gauges of the change and of both sides, and the verdict as a state set."""
+    value = [
+        _sample("logparse_median", {"metric": f.metric.column, "unit": f.metric.unit, "side": side}, number)
+        for f in comparison.verdicts
+        if f.effect
+        for side, number in (("baseline", f.effect.baseline), ("candidate", f.effect.candidate))
+    ]
+    change = [
+        _sample("logparse_change_ratio", {"metric": f.metric.column}, f.effect.change)
+        for f in comparison.verdicts
+        if f.effect
+    ]
+    states = [
+        _sample("logparse_verdict", {"metric": f.metric.column, "logparse_verdict": v}, float(f.verdict == v))
+        for f in comparison.verdicts
+        for v in VERDICTS
+    ]
+    lines = [
+        *_family("logparse_median", "gauge", tr("Median over the runs of a side."), value),
+        *_family("logparse_change_ratio", "gauge", tr("Candidate over baseline, minus one."), change, "ratio"),
+        *_family("logparse_verdict", "stateset", tr("The verdict on each metric."), states),
+        "# EOF",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _family(name: str, kind: str, meaning: str, samples: Sequence[str], unit: str | None = None) -> list[str]:
+    head = [f"# TYPE {name} {kind}", *([f"# UNIT {name} {unit}"] if unit else []), f"# HELP {name} {meaning}"]
+    return [*head, *samples] if samples else []
+
+
+def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
+    written = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+    return f"{name}{{{written}}} {value!r}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,171 @@
+"""Which records are evidence: one of each job, and only those with enough rows.
+
+Comes in: rows of RUN_COLUMNS. Goes out: which of them are of one job, and those that count. The parts of one log, the
+log of a job while it grew, and the files of its ranks are one job: they share its machines and its hour, so that more
+of them prove nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from analysis.compare.comparable import FIELDS
+from analysis.compare.verdict import FEWEST_ROWS, METRICS
+from logparse.language import msg
+
+# Clocks of ranks that did the same step are no farther apart: logs may print whole seconds, and clocks differ a little.
+SAME_CLOCK_S = 2.0
+# Ranks wait for each other in every step, so once settled they print one time: four ranks of a MindFormers job 3,774 ms
+# give or take 1. Two jobs of one seed that began in the same second do not.
+SAME_TIME, SAME_TIME_MS = 0.002, 1.0
+# Of the landmarks that two records of one job have in common, so many at least are alike: a value may be damaged.
+MOST_ALIKE = 0.5
+# A record that has so much of the rows of the longest of its job is about as good.
+ABOUT_AS_LONG = 0.9
+# What stands in a landmark for a value that the log does not print.
+UNKNOWN = "-"
+KEYS = ("run_id", "name", "begins", "landmarks")
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """``of`` is the job of each run by its id, by the id of one of its records; a run of a job of its own is not there.
+
+    ``unclear`` are the ids of two records that print the same losses and nearly the same times for the same steps, and
+    not both a clock: one job, or two with one seed.
+    """
+
+    of: Mapping[str, str]
+    unclear: tuple[tuple[str, str], ...]
+
+    def named(self) -> pl.Expr:
+        """The job of each run, for frames that have ``run_id``."""
+        return pl.col("run_id").replace(dict(self.of))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The runs that count, and the names of those that do not with the reason."""
+
+    runs: pl.DataFrame
+    left_out: tuple[tuple[str, str], ...]
+
+
+def find_jobs(runs: pl.DataFrame) -> Jobs:
+    """Which of ``runs``, rows with KEYS, are records of one job.
+
+    They are where most of the landmarks of both have one loss, one clock and nearly one time; where a clock is lacking
+    the times must be equal. Where they have no landmark in common, such as runs recorded before there were any, they
+    are where they begin alike.
+    """
+    marks = _marks(runs)
+    clockless = marks.filter(pl.col("clock") == UNKNOWN)
+    begun = _stars(runs.drop_nulls("begins"), ["begins"])
+    copied, alike = _stars(marks, ["step", "loss", "ms"]), _stars(clockless, ["step", "loss"])
+    met = _compared(marks, pl.concat([begun, _meeting(marks), copied, alike]).unique())
+    same = met.filter("same").select("first", "other")
+    jobs = _joined(pl.concat([same, begun.join(met, on=("first", "other"), how="anti")]).iter_rows())
+    doubted = met.filter(pl.col("unclear") & ~pl.col("same")).select("first", "other").iter_rows()
+    return Jobs(jobs, tuple((a, b) for a, b in doubted if jobs.get(a, a) != jobs.get(b, b)))
+
+
+def weigh(runs: pl.DataFrame, jobs: Jobs) -> Evidence:
+    """One record of each job, where it has FEWEST_ROWS that count.
+
+    Of those that are about as long as the longest it is the one that tells most, because the arguments may stand in one
+    rank's file only.
+    """
+    told = pl.sum_horizontal(pl.col(name).is_not_null() for name in (*FIELDS, *METRICS))
+    length = pl.col("step_lines").fill_null(0)
+    long = runs.with_columns(job=jobs.named()).with_columns(long=length >= ABOUT_AS_LONG * length.max().over("job"))
+    ranked = long.with_columns(told=told).sort(
+        "long", "told", "step_lines", "run_id", descending=[True, True, True, False], nulls_last=True
+    )
+    one_each = pl.col("run_id").is_in(ranked.unique("job", keep="first", maintain_order=True)["run_id"].to_list())
+    enough = pl.col("counted_rows").fill_null(FEWEST_ROWS) >= FEWEST_ROWS
+    left_out = [(name, msg("another record of the same job counts")) for name in _called(runs.filter(~one_each))]
+    left_out += [(name, msg("too few rows count")) for name in runs.filter(one_each & ~enough)["name"]]
+    return Evidence(fill_from_job(runs, jobs).filter(one_each & enough), tuple(left_out))
+
+
+def fill_from_job(runs: pl.DataFrame, jobs: Jobs) -> pl.DataFrame:
+    """``runs`` with what another record of the same job tells of FIELDS, where their own does not."""
+    others = ((name, pl.col(name).drop_nulls().first().over(jobs.named())) for name in FIELDS)
+    return runs.with_columns(pl.col(name).fill_null(other) for name, other in others)
+
+
+def _marks(runs: pl.DataFrame) -> pl.DataFrame:
+    """The landmarks, one row each: run_id, step, clock, loss and ms, all as text."""
+    one = runs.select("run_id", "landmarks").explode("landmarks").drop_nulls().unnest("landmarks")
+    parts = pl.col("value").str.splitn(" ", 3).struct.rename_fields(["clock", "loss", "ms"])
+    return one.select("run_id", pl.col("name").alias("step"), parts).unnest("value")
+
+
+def _second(clock: pl.Expr) -> pl.Expr:
+    """Seconds since 1970; null where there is no clock."""
+    return clock.str.to_datetime(strict=False, time_unit="us").dt.epoch("us") / 1e6
+
+
+def _meeting(marks: pl.DataFrame) -> pl.DataFrame:
+    """Pairs that did a step with one loss at about one time; clocks in neighbouring stretches meet in the second."""
+    timed = _shared(marks, ["step", "loss"]).with_columns(second=_second(pl.col("clock"))).drop_nulls("second")
+    stretch = pl.col("second") / (2 * SAME_CLOCK_S)
+    ways = (timed.with_columns(stretch=(stretch + shift).floor()) for shift in (0.0, 0.5))
+    return pl.concat(_stars(way, ["step", "loss", "stretch"]) for way in ways)
+
+
+def _shared(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Those whose keys another row has too, nearly all others are gone: a hash is quicker than the keys."""
+    return rows.filter(pl.struct(keys).hash().is_duplicated())
+
+
+def _stars(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Each run with the first one that shares the keys: as many pairs as runs, not as many as there are pairs."""
+    paired = _shared(rows, keys).with_columns(first=pl.col("run_id").min().over(keys))
+    return paired.filter(pl.col("first") != pl.col("run_id")).select("first", other="run_id").unique()
+
+
+def _compared(marks: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """The pairs, whether they are one job (``same``) and whether nothing tells that they are two (``unclear``)."""
+    both = pairs.join(marks, left_on="first", right_on="run_id").join(
+        marks, left_on=("other", "step"), right_on=("run_id", "step"), suffix="_other"
+    )
+    losses, copied = (pl.col(n) == pl.col(f"{n}_other") for n in ("loss", "ms"))
+    untold = pl.any_horizontal(pl.col("loss", "loss_other") == UNKNOWN)
+    clockless = pl.any_horizontal(pl.col("clock", "clock_other") == UNKNOWN)
+    apart = _second(pl.col("clock")) - _second(pl.col("clock_other"))
+    together = (apart.abs() <= SAME_CLOCK_S).fill_null(False) & _one_time()
+    alike = pl.when(untold).then(copied).otherwise(losses)
+    same = alike & pl.when(clockless).then(copied).otherwise(together)
+    return both.group_by("first", "other", maintain_order=True).agg(
+        same=same.mean() > MOST_ALIKE, unclear=(losses & ~untold & clockless & _one_time()).mean() > MOST_ALIKE
+    )
+
+
+def _one_time() -> pl.Expr:
+    """Whether both print one time for the step, or one of them none."""
+    ms, other = (pl.col(name).cast(pl.Float64, strict=False) for name in ("ms", "ms_other"))
+    return ((ms - other).abs() <= pl.max_horizontal(SAME_TIME * ms, pl.lit(SAME_TIME_MS))).fill_null(True)
+
+
+def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The least id of all that pairs link, by the id of each."""
+    above: dict[str, str] = {}
+
+    def top(run_id: str) -> str:
+        while (higher := above.get(run_id, run_id)) != run_id:
+            run_id = higher
+        return run_id
+
+    for pair in pairs:
+        low, high = sorted(map(top, pair))
+        if low != high:
+            above[high] = low
+    return {run_id: top(run_id) for run_id in above}
+
+
+def _called(runs: pl.DataFrame) -> Iterable[str]:
+    return (f"{name} ({run_id[:12]})" for name, run_id in runs.select("name", "run_id").iter_rows())

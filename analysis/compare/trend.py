@@ -1,0 +1,262 @@
+"""The course of a metric over the recorded runs: medians per release, and where it changed.
+
+Comes in: runs of a history that can be compared with each other. Goes out: a Trend. Candidates for a change are of PELT
+(Killick, Fearnhead, Eckley 2012; ruptures' KernelCPD with the linear kernel, which is the least-squares cost); then, as
+in Hunter (Fleming et al., ICPE 2023, doi 10.1145/3578244.3583719) and its successor Apache Otava, the
+weakest is dropped until a t test finds every one that is left significant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from analysis.compare.comparable import FIELDS, REQUIRED, Change, fill_implied, list_changes
+from analysis.compare.verdict import Metric
+from logparse.errors import UsageError
+from logparse.language import tr
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Logarithms closer than this are equal.
+LEAST = 1e-12
+# Hunter's significance of a change point.
+MOST_P = 0.001
+# One run that is off is an outlier, two may be a change.
+FEWEST_RUNS = 2
+# Penalty of PELT for a change, in units of the noise's variance and log n: that of the modified BIC (Zhang, Siegmund,
+# Biometrics 2007), because the place of a change is chosen as well as its size.
+PENALTY = 3.0
+# A run this many standard deviations above, or below, both its neighbours is an outlier.
+OUTLIER = 5.0
+# Of a normal distribution 75 % lie within this many standard deviations.
+WITHIN_SIGMAS = 1.1503
+# Runs on each side of a change whose versions and settings are compared.
+BESIDE = 5
+SPANS = {"day": "1d", "week": "1w", "month": "1mo"}
+
+
+@dataclass(frozen=True)
+class ChangePoint:
+    """Between two neighbouring runs of the series the metric changed. ``at`` counts the runs before it.
+
+    ``before`` and ``after`` are medians of the two stretches; ``changes`` the versions and settings that differ.
+    """
+
+    at: int
+    run_id: str
+    groups: tuple[str, str]
+    before: float
+    after: float
+    p: float
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def change(self) -> float:
+        """Relative change."""
+        return self.after / self.before - 1
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One series: ``runs`` (at, run_id, name, release, group, when, value), ``groups`` with their medians and bands.
+
+    ``unknown`` are fields by which some of its runs may be of another job, because they do not tell.
+    """
+
+    metric: Metric
+    runs: pl.DataFrame
+    groups: pl.DataFrame
+    changes: tuple[ChangePoint, ...]
+    unknown: tuple[str, ...] = ()
+
+
+def split_series(runs: pl.DataFrame) -> list[pl.DataFrame]:
+    """Runs that can be compared with each other, the largest series first: those alike in all of FIELDS.
+
+    Runs that do not tell a field belong with those that are alike in the rest, where these are one series and no
+    field of REQUIRED is unknown; else they are a series of their own.
+    """
+    parts = fill_implied(runs).partition_by(FIELDS, maintain_order=True, as_dict=True) if len(runs) else {}
+    series: dict[tuple[Any, ...], list[pl.DataFrame]] = {}
+    for key, home in _homes(list(parts)).items():
+        series.setdefault(home, []).append(parts[key])
+    return sorted((pl.concat(one) for one in series.values()), key=len, reverse=True)
+
+
+def _homes(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Of values of FIELDS each, whose series they are in: their own, or that of the one they fit."""
+    told = {key: tuple(i for i, value in enumerate(key) if value is not None) for key in keys}
+    required = {FIELDS.index(name) for name in REQUIRED}
+    homes: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    # By the fields that are told, their values: to which series those belong that tell more.
+    fitting: dict[tuple[int, ...], dict[tuple[Any, ...], set[tuple[Any, ...]]]] = {t: {} for t in told.values()}
+    for key in sorted(keys, key=lambda k: len(told[k]), reverse=True):
+        fits = fitting[told[key]].get(tuple(key[i] for i in told[key]), set())
+        homes[key] = next(iter(fits)) if len(fits) == 1 and required <= set(told[key]) else key
+        for fields, series in fitting.items():
+            if set(fields) < set(told[key]):
+                series.setdefault(tuple(key[i] for i in fields), set()).add(homes[key])
+    return homes
+
+
+def unknown_fields(runs: pl.DataFrame) -> tuple[str, ...]:
+    """Fields that some of the runs do not tell though others do, and those of REQUIRED that none does."""
+    lacking = fill_implied(runs).select(FIELDS).null_count().row(0, named=True)
+    return tuple(n for n, nulls in lacking.items() if 0 < nulls < len(runs) or (nulls and n in REQUIRED))
+
+
+def follow(runs: pl.DataFrame, metric: Metric, by: str = "release") -> Trend:
+    """The trend of ``metric`` over ``runs``, which must be of one series.
+
+    Raises UsageError for a ``by`` that no run has.
+    """
+    value = pl.col(metric.column)
+    known = runs.filter(value.is_finite() & (value > 0))
+    when = pl.coalesce("begun_at", "recorded_at")
+    placed = known.select(
+        "run_id", "name", "release", when.alias("when"), _group(known, by).alias("group"), value=value
+    )
+    ordered = placed.sort(pl.col("when").min().over("group"), "group", "when", "run_id").with_row_index("at")
+    found = find_changes(ordered["value"].to_list())
+    return Trend(metric, ordered, _groups(ordered), tuple(_change(ordered, found, i) for i in range(len(found))))
+
+
+def _group(runs: pl.DataFrame, by: str) -> pl.Expr:
+    """The release, a stretch of time, a version or a label of each run."""
+    if by == "release":
+        return pl.col("release")
+    if by in SPANS:
+        return pl.coalesce("begun_at", "recorded_at").dt.truncate(SPANS[by]).dt.date().cast(pl.String)
+    for column in ("versions", "labels"):
+        named = pl.element().filter(pl.element().struct.field("name") == by).struct.field("value").first()
+        values = pl.col(column).list.eval(named).list.first()
+        if runs.select(values.is_not_null().any()).item():
+            return values.fill_null("-")
+    remedy = tr(
+        "use release, {spans}, a version or a label: `logparse history show RUN` has them", spans=", ".join(SPANS)
+    )
+    raise UsageError(tr("no run has a {name}", name=by), remedy=remedy)
+
+
+def _groups(ordered: pl.DataFrame) -> pl.DataFrame:
+    """Per group: runs, median, 10th and 90th percentile, first and last place."""
+    value = pl.col("value")
+    return ordered.group_by("group", maintain_order=True).agg(
+        pl.len().alias("runs"),
+        value.median().alias("median"),
+        value.quantile(0.1, "linear").alias("p10"),
+        value.quantile(0.9, "linear").alias("p90"),
+        pl.col("at").min().alias("first"),
+        pl.col("at").max().alias("last"),
+    )
+
+
+def _change(ordered: pl.DataFrame, found: Sequence[tuple[int, float]], index: int) -> ChangePoint:
+    at, p = found[index]
+    begin = found[index - 1][0] if index else 0
+    end = found[index + 1][0] if index + 1 < len(found) else len(ordered)
+    before, after = ordered[begin:at]["value"].median(), ordered[at:end]["value"].median()
+    groups = (ordered["group"][at - 1], ordered["group"][at])
+    return ChangePoint(at, ordered["run_id"][at], groups, float(before), float(after), p)  # type: ignore[arg-type]
+
+
+def find_changes(values: Sequence[float]) -> list[tuple[int, float]]:
+    """Places in a series of positive numbers before which it changed, and the p of each."""
+    import numpy as np
+
+    series = _without_outliers(np.log(np.asarray(values, np.float64)))
+    places = _candidates(series)
+    while places:
+        tests = _tests(series, places)
+        worst = int(np.argmax(tests))
+        if tests[worst] < MOST_P:
+            return list(zip(places, map(float, tests), strict=True))
+        del places[worst]
+    return []
+
+
+def _candidates(series: NDArray[np.float64]) -> list[int]:
+    """Candidates, by PELT over the series in units of its noise."""
+    import ruptures
+
+    n = len(series)
+    noise = _noise(series)
+    if n < 2 * FEWEST_RUNS or noise == 0:
+        return _steps(series) if n >= 2 * FEWEST_RUNS else []
+    algorithm = ruptures.KernelCPD(kernel="linear", min_size=FEWEST_RUNS).fit((series - series.mean()) / noise)
+    return [int(at) for at in algorithm.predict(pen=PENALTY * math.log(n))[:-1]]
+
+
+def _steps(series: NDArray[np.float64]) -> list[int]:
+    """Where a series without noise changes."""
+    import numpy as np
+
+    return [int(at) for at in np.flatnonzero(np.diff(series)) + 1]
+
+
+def _without_outliers(series: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A single run that is far off becomes the mean of its neighbours."""
+    import numpy as np
+
+    if len(series) < 2 * FEWEST_RUNS:
+        return series
+    left, right = series[1:-1] - series[:-2], series[1:-1] - series[2:]
+    alone = (left * right > 0) & (np.minimum(np.abs(left), np.abs(right)) > OUTLIER * _noise(series))
+    cleared = series.copy()
+    cleared[1:-1][alone] = (series[:-2][alone] + series[2:][alone]) / 2
+    return cleared
+
+
+def _noise(series: NDArray[np.float64]) -> float:
+    """Standard deviation, from the differences of neighbours: up to a quarter of them may be changes and outliers."""
+    import numpy as np
+
+    differences = np.abs(np.diff(series)) if len(series) > 1 else np.zeros(1)
+    return float(np.quantile(differences, 0.75) / (WITHIN_SIGMAS * math.sqrt(2)))
+
+
+def _tests(series: NDArray[np.float64], places: Sequence[int]) -> NDArray[np.float64]:
+    """p of a t test between the stretches on both sides of each place.
+
+    The noise is that within all stretches: two or three runs alone may lie close to each other by chance.
+    """
+    import numpy as np
+    from scipy.stats import t
+
+    stretches = np.split(series, places)
+    freedom = len(series) - len(stretches)
+    noise = math.sqrt(sum(float(((s - s.mean()) ** 2).sum()) for s in stretches) / freedom)
+    means, sizes = np.array([s.mean() for s in stretches]), np.array([len(s) for s in stretches])
+    error = noise * np.sqrt(1 / sizes[1:] + 1 / sizes[:-1])
+    found: NDArray[np.float64] = 2 * t.sf(np.abs(np.diff(means)) / np.maximum(error, LEAST), freedom)
+    return found
+
+
+def explain(trend: Trend, heavy: pl.DataFrame) -> Trend:
+    """``trend`` with what differs at each change; ``heavy`` holds all columns of ``explaining_runs``."""
+
+    def told(index: int) -> ChangePoint:
+        sides = [heavy.filter(pl.col("run_id").is_in(ids)) for ids in _beside(trend, index)]
+        return replace(trend.changes[index], changes=tuple(c for c in list_changes(*sides) if not c.one_sided))
+
+    return replace(trend, changes=tuple(told(index) for index in range(len(trend.changes))))
+
+
+def explaining_runs(trend: Trend) -> list[str]:
+    """The ids of the runs on both sides of each change."""
+    return [run_id for index in range(len(trend.changes)) for ids in _beside(trend, index) for run_id in ids]
+
+
+def _beside(trend: Trend, index: int) -> tuple[list[str], list[str]]:
+    """Ids of the last runs before a change and of the first ones after it, none beyond another change."""
+    places = [0, *(change.at for change in trend.changes), len(trend.runs)]
+    before, at, after = places[index : index + 3]
+    ids = trend.runs["run_id"]
+    return ids[max(before, at - BESIDE) : at].to_list(), ids[at : min(after, at + BESIDE)].to_list()

@@ -1,0 +1,185 @@
+"""Memory that a run should have needed beside what its log says it did.
+
+Comes in: an analysed run, its context, its memory lines. Goes out: one Planned row for each stage that was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from analysis.estimate.layout import Layout, Training
+from analysis.estimate.stages import Stage, estimate_stages
+from analysis.model.parameters import count_parameters
+from analysis.run.analyze import Analysis
+from analysis.run.findings import describe_unknown
+from logparse.context.run_context import RunContext
+from logparse.errors import UsageError
+from logparse.language import msg, tr
+
+# Settings of the memory estimate that a log need not tell, with what is taken then.
+ASSUMED: dict[str, Any] = {
+    "micro_batch_size": 1,
+    "zero_stage": 0,
+    "virtual_pipeline_model_parallel_size": 1,
+    "sequence_parallel": False,
+    "recompute": "none",
+    "precision": "bf16",
+    "flash_attention": True,
+    "dropout": False,
+}
+# Sizes without which no stage can be counted.
+SIZES = (
+    "num_layers",
+    "hidden_size",
+    "ffn_hidden_size",
+    "gated_linear_unit",
+    "num_attention_heads",
+    "num_query_groups",
+    "padded_vocab_size",
+    "untie_embeddings_and_output_weights",
+)
+TP, PP, DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
+CP, EP = "context_parallel_size", "expert_model_parallel_size"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One quantity as planned and as measured, in ``unit``; None is unknown, and ``sentence`` says what is lacking.
+
+    A plan that is a range has ``planned_to`` as its other end.
+    """
+
+    name: str
+    label: str
+    unit: str
+    planned: float | None
+    measured: float | None
+    sentence: str
+    planned_to: float | None = None
+
+
+def expected_stages(analysis: Analysis, context: RunContext, zero: int) -> tuple[Stage, ...] | None:
+    """Memory of each stage as the settings of the run let expect; None where a size is unknown or they cannot be."""
+    shape, seq_length = analysis.computation.shape, analysis.computation.seq_length
+    counted = count_parameters(shape, include_mtp=True)
+    if counted is None or seq_length is None or shape.padded_vocab_size is None or unknown_layout(analysis, context):
+        return None
+    try:
+        return estimate_stages(
+            shape, counted, shape.padded_vocab_size, _layout(context, zero), _training(context, seq_length)
+        )
+    except (UsageError, ValueError):
+        return None
+
+
+def unknown_layout(analysis: Analysis, context: RunContext) -> tuple[str, ...]:
+    """Parallel sizes that are not known and not 1 for certain: one device has no layout."""
+    if analysis.computation.world_size == 1:
+        return ()
+    known = [context.get(name) for name in (TP, PP, DP)]
+    whole = None not in known and math.prod(known) == analysis.computation.world_size
+    needed = [TP, PP, DP, *([] if whole else [CP]), *([EP] if analysis.computation.shape.num_experts else [])]
+    return tuple(name for name in needed if context.get(name) is None)
+
+
+def _layout(context: RunContext, zero: int) -> Layout:
+    tp, pp, dp, cp, ep = (context.get(name) or 1 for name in (TP, PP, DP, CP, EP))
+    chunks = setting(context, "virtual_pipeline_model_parallel_size")
+    etp = context.get("expert_tensor_parallel_size")
+    return Layout(tp, pp, dp, cp, ep, chunks, zero, setting(context, "sequence_parallel"), etp)
+
+
+def _training(context: RunContext, seq_length: int) -> Training:
+    return Training(
+        seq_length=seq_length,
+        micro_batch_size=setting(context, "micro_batch_size"),
+        global_batch_size=context.get("global_batch_size"),
+        recompute=setting(context, "recompute"),
+        dtype=setting(context, "precision"),
+        flash_attention=setting(context, "flash_attention"),
+        dropout=setting(context, "dropout"),
+    )
+
+
+def assumptions(context: RunContext) -> tuple[str, ...]:
+    """Settings that matter for this run and that its log does not tell; of ZeRO the sentence gives both cases."""
+    matters = {
+        "micro_batch_size": True,
+        "virtual_pipeline_model_parallel_size": context.get(PP) not in (None, 1),
+        "sequence_parallel": context.get(TP) not in (None, 1),
+        "recompute": True,
+        "precision": True,
+        "flash_attention": context.get("recompute") in (None, "none"),
+        # LLaMA and what came after have none.
+        "dropout": not context.get("gated_linear_unit"),
+    }
+    return tuple(name for name, does in matters.items() if does and context.get(name) is None)
+
+
+def setting(context: RunContext, name: str) -> Any:
+    """The value of a setting, or what is assumed where the log does not tell it."""
+    value = context.get(name)
+    return ASSUMED[name] if value is None else value
+
+
+def memory_against(analysis: Analysis, context: RunContext, memory: pl.DataFrame) -> Iterator[Planned]:
+    """One row for each stage that was measured; where the rank is not known, the fullest stage."""
+    measured = _measured_by_stage(analysis, context, memory)
+    known = context.get("zero_stage")
+    # Where the log does not tell whether the optimizer state is shared out, both are expected.
+    zeros = (1, 0) if known is None else (known,)
+    expected = [expected_stages(analysis, context, zero) for zero in zeros] if measured else []
+    for number, size in measured.items():
+        planned = sorted({_planned_bytes(stages, number) for stages in expected if stages is not None})
+        low, high = (planned[0], planned[-1]) if planned else (None, None)
+        said = _memory_sentence(number, planned, size) + ("" if planned else _why_not(analysis, context))
+        yield Planned("memory", msg("memory of a device"), "bytes", low, size, said, high if len(planned) > 1 else None)
+
+
+def _why_not(analysis: Analysis, context: RunContext) -> str:
+    """Say what the estimate lacks."""
+    how = analysis.computation
+    lacks = (
+        *how.shape.missing(SIZES),
+        *(() if how.seq_length else ("seq_length",)),
+        *unknown_layout(analysis, context),
+    )
+    if not lacks:
+        return tr("; not estimated, the settings do not fit together")
+    return tr("; not estimated: {unknown}", unknown=describe_unknown(lacks))
+
+
+def _planned_bytes(stages: tuple[Stage, ...], number: int | None) -> float:
+    return max(s.total_bytes for s in stages) if number is None else stages[number - 1].total_bytes
+
+
+def _memory_sentence(number: int | None, planned: list[float], size: float) -> str:
+    stage = tr("on the ranks that print it") if number is None else tr("stage {number}", number=number)
+    said = tr("{stage}: {measured} GB at most were allocated", stage=stage, measured=f"{size / 1e9:,.2f}")
+    if not planned:
+        return said
+    sizes = [f"{p / 1e9:,.2f}" for p in planned]
+    if len(sizes) > 1:
+        low, high = sizes[0], sizes[-1]
+        return said + tr("; {low} GB were to be expected with ZeRO-1, {high} without", low=low, high=high)
+    return said + tr(
+        "; {planned} GB were to be expected, {share} of it", planned=sizes[0], share=f"{size / planned[0]:.0%}"
+    )
+
+
+def _measured_by_stage(analysis: Analysis, context: RunContext, memory: pl.DataFrame) -> dict[int | None, float]:
+    """Most bytes allocated by stage, from 1; Megatron numbers ranks stage by stage, the last axis of its layout."""
+    lines = memory.filter(pl.col("kind") == "measured").drop_nulls("max_allocated_bytes")
+    world, pp = analysis.computation.world_size, context.get("pipeline_model_parallel_size")
+    if len(lines) and world and pp and lines["rank"].null_count() == 0 and world % pp == 0:
+        stage = (pl.col("rank") // (world // pp) + 1).alias("stage")
+        inside = lines.filter(pl.col("rank") < world)
+        found = inside.group_by(stage).agg(pl.col("max_allocated_bytes").max()).sort("stage")
+        return dict(found.iter_rows())
+    sizes = [*lines["max_allocated_bytes"], *analysis.steps["max_memory_allocated_bytes"].drop_nulls()]
+    return {None: max(sizes)} if sizes else {}

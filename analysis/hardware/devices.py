@@ -1,0 +1,199 @@
+"""Peak rates of training devices: what MFU and HFU are divided by.
+
+Comes in: a name as a person, a driver or a log writes it. Goes out: one device of ``devices.csv`` and one of its peaks,
+with basis, source and confidence. No peak is guessed, no name is matched by a part of it: unknown is an error or None.
+
+A device is what one rank sees: a die of a 910C, a GCD of an MI250X. Packages have their own rows. Basis ``matrix`` is
+the dense matrix peak, the one to compare across vendors; ``headline`` is the figure of Ascend's data sheets, which adds
+the vector units to it (910B2: 353.89 + 22.12 = 376); ``unverified`` has one source that does not say what it counts.
+Units: TFLOP/s, for int8 10^12 operations/s; memory in GB and GB/s, links in GB/s per direction, ``tdp_w`` in watts.
+
+Names compare without case, spaces, hyphens and underscores. A brand in front, as a word of its own, may be left out or
+added but must be right: ``NVIDIA L40S`` is ``L40S``, ``NVIDIA A2`` is not Huawei's ``a2``. Three Ascend names:
+
+``910B``, ``ascend 910b``, ``Ascend-910B``: people who write this mean the A2 family, four SKUs, so there is a range.
+``Ascend910B``, glued, in any case: drivers and torch_npu spell a SoC like this, and there every A2 part has a digit
+(Ascend910B3). Without one it is a first-generation part of 221 fp16 TFLOP/s and no bf16. Build tools write SoC strings
+in lower case, so case cannot tell the two apart; the glue can. The part carries a note and gives a bf16 run no peak, so
+nobody gets it in silence.
+``Ascend910``, ``ascend 910``, ``910``: printed by ``npu-smi info`` on A3, and the 2019 part's name too. Refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from logparse.errors import UsageError, unknown_name
+from logparse.language import msg, tr
+
+
+@dataclass(frozen=True)
+class Peak:
+    """One row of the table: the peak of one device for one number type, on one basis, in TFLOP/s."""
+
+    dtype: str
+    basis: str
+    tflops_per_second: float
+    source: str
+    confidence: str
+
+
+@dataclass(frozen=True)
+class Device:
+    """What one rank sees; unknown is None. ``members`` are a family's SKUs, ``notes`` are said whenever it is used."""
+
+    name: str
+    aliases: tuple[str, ...]
+    vendor: str
+    dies: int | None
+    peaks: tuple[Peak, ...]
+    hbm_gb: float | None
+    hbm_gbps: float | None
+    link_gbps: float | None
+    tdp_w: float | None
+    year: int | None
+    members: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DevicePeak:
+    """The peak a run is measured against and what must be said beside it; ``range`` spans the SKUs of a family."""
+
+    name: str
+    dtype: str
+    peak_tflops_per_second: float
+    basis: str
+    source: str
+    confidence: str
+    range: tuple[float, float] | None
+    notes: tuple[str, ...]
+
+
+_BRANDS = {"huawei": "Huawei", "ascend": "Huawei", "nvidia": "NVIDIA", "tesla": "NVIDIA", "geforce": "NVIDIA"}
+_BRANDS |= {"amd": "AMD", "instinct": "AMD", "google": "Google", "intel": "Intel"}
+_BRAND = re.compile(rf"(?:({'|'.join(_BRANDS)})[\s_-]+)+")
+_SEPARATORS = re.compile(r"[\s_-]+")
+_AMBIGUOUS = msg(
+    "{name!r} names more than one device: `npu-smi info` prints Ascend910 on A3 (910C), and the 2019 part is a 910 too"
+)
+_AMBIGUOUS_REMEDY = msg(
+    "pass 910c (A3, SKU unknown), 910_9392 or its like (A3; the NPU Name in `npu-smi info -t board -i 0 -c 0`), "
+    "910a (2019), or give the peak with --peak-tflops"
+)
+
+
+@cache
+def all_devices() -> tuple[Device, ...]:
+    """Every device of the table, in its order."""
+    by_name: dict[str, list[dict[str, str]]] = {}
+    table = resources.files("analysis.hardware").joinpath("devices.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(table.splitlines()):
+        by_name.setdefault(row["name"], []).append(row)
+    return tuple(_device(rows) for rows in by_name.values())
+
+
+def find_device(name: str) -> Device:
+    """Give the device called ``name``; see the module's text for what counts as the same name.
+
+    Raises UsageError when no device, or more than one, goes by that name.
+    """
+    vendor, key = _split(name)
+    if key in ("ascend910", "910"):
+        raise UsageError(tr(_AMBIGUOUS, name=name), remedy=tr(_AMBIGUOUS_REMEDY))
+    device = _index().get((vendor, key))
+    if device is None:
+        known = [spelling for d in all_devices() for spelling in (d.name, *d.aliases)]
+        raise unknown_name(msg("device"), name, known, tr("`logparse hardware` lists them all; or give --peak-tflops"))
+    return device
+
+
+def choose_peak(device: Device, dtype: str, basis: str = "matrix") -> DevicePeak | None:
+    """Give the peak for ``dtype`` (bf16, fp16, fp8 ...) on ``basis``, TFLOP/s; None if the table has none."""
+    peak = _peak(device, dtype, basis)
+    if peak is None:
+        return None
+    spread = _range(device, dtype, basis)
+    notes = device.notes + (_other_figures(device, dtype) if basis == "matrix" else ())
+    return DevicePeak(device.name, dtype, peak.tflops_per_second, basis, peak.source, peak.confidence, spread, notes)
+
+
+def peak_by_hand(tflops: float, dtype: str, origin: str = "--peak-tflops") -> DevicePeak:
+    """Make the peak that the user gave, in TFLOP/s of one device.
+
+    Raises UsageError unless it is finite and above 0.
+    """
+    if not (math.isfinite(tflops) and tflops > 0):
+        raise UsageError(
+            tr("--peak-tflops is {value:g}, expected a finite number above 0", value=tflops),
+            remedy=tr("give the dense matrix peak of one device in TFLOP/s, for example --peak-tflops 353.89"),
+        )
+    return DevicePeak(msg("given by hand"), dtype, tflops, origin, origin, msg("given"), None, ())
+
+
+def _device(rows: list[dict[str, str]]) -> Device:
+    first = rows[0]
+    return Device(
+        name=first["name"],
+        aliases=_list(first["aliases"]),
+        vendor=first["vendor"],
+        dies=int(first["dies"]) if first["dies"] else None,
+        peaks=tuple(
+            Peak(r["dtype"], r["basis"], float(r["peak_tflops_per_second"]), r["source"], r["confidence"]) for r in rows
+        ),
+        hbm_gb=_number(first["hbm_gb"]),
+        hbm_gbps=_number(first["hbm_gbps"]),
+        link_gbps=_number(first["link_gbps"]),
+        tdp_w=_number(first["tdp_w"]),
+        year=int(first["year"]) if first["year"] else None,
+        members=_list(first["members"]),
+        notes=_list(first["notes"]),
+    )
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(text.split("|")) if text else ()
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Split a name into the vendor its brand stands for, "" without one, and the rest in the form that compares."""
+    text = name.strip().lower()
+    brand = _BRAND.match(text)
+    vendor = _BRANDS[brand[1]] if brand else ""
+    return vendor, _SEPARATORS.sub("", text[brand.end() :] if brand else text)
+
+
+@cache
+def _index() -> dict[tuple[str, str], Device]:
+    return {
+        (vendor, _split(spelling)[1]): device
+        for device in all_devices()
+        for spelling in (device.name, *device.aliases)
+        for vendor in ("", device.vendor)
+    }
+
+
+def _peak(device: Device, dtype: str, basis: str) -> Peak | None:
+    return next((p for p in device.peaks if (p.dtype, p.basis) == (dtype, basis)), None)
+
+
+def _range(device: Device, dtype: str, basis: str) -> tuple[float, float] | None:
+    peaks = (_peak(find_device(member), dtype, basis) for member in device.members)
+    values = [p.tflops_per_second for p in peaks if p is not None]
+    return (min(values), max(values)) if values else None
+
+
+def _other_figures(device: Device, dtype: str) -> tuple[str, ...]:
+    """Tell the figures that disagree with the matrix peak, so that nobody takes it for settled."""
+    others = [p for p in device.peaks if p.dtype == dtype and p.basis.startswith(("alternative", "whitepaper"))]
+    figures = ", ".join(f"{p.tflops_per_second:g} ({p.source})" for p in others)
+    return (tr("other figures for {dtype} in TFLOP/s: {figures}", dtype=dtype, figures=figures),) if others else ()

@@ -1,0 +1,300 @@
+"""One run as history keeps it: a summary row and its steps.
+
+Comes in: an Analysis and what is known of the run. Goes out: a RunRecord. The run id is a hash of the printed steps,
+so the same log is the same run whatever its file is called and however it is compressed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from analysis.run.analyze import Analysis
+from logparse.context.run_context import RunContext
+from logparse.schema import FLOAT, INT, QUANTITIES, STEP_COLUMNS, TEXT, TIME, Column, conform
+
+# History of the store's format. A version is raised where a column changes its name or meaning, not where one is added.
+# 1: first released format.
+STORE_VERSION = 1
+
+# What identifies a run: values that every version of logparse reads alike. Columns added later must stay out, and so
+# must the settings, of which every version reads more; times tell runs apart that were set up alike.
+IDENTITY = (
+    "timestamp",
+    "step",
+    "elapsed_time_per_iteration_ms",
+    "global_batch_size",
+    "consumed_samples",
+    "loss",
+    "learning_rate",
+    "grad_norm",
+)
+# Rows by which the beginning of a job is known again: of two records that begin alike one is a part of the other.
+BEGINNING = 8
+# Rows by which any other part of it is known again, and the files of its other ranks: the ends, and steps that every
+# record of the job picks alike (Knuth's multiplicative hash of the step is least).
+ENDS, PICKED, KNUTH = 4, 16, 2_654_435_761
+
+RATES = {"steady": "steady", "delivered": "delivered", "all steps": "all_steps", "all-in": "all_in"}
+SUMMARIZED = (
+    "elapsed_time_per_iteration_ms",
+    "samples_per_second_per_device",
+    "tokens_per_second_per_device",
+    "tflops_per_second_per_device",
+    "model_tflops_per_second_per_device",
+    "mfu",
+    "hfu",
+)
+_KINDS = {"int": INT, "float": FLOAT, "bool": pl.Boolean(), "text": TEXT}
+_PAIRS = pl.List(pl.Struct({"name": pl.String, "value": pl.String}))
+_TRACED = pl.List(pl.Struct({"name": pl.String, "value": pl.String, "origin": pl.String}))
+
+
+def _rate_columns(name: str) -> tuple[Column, ...]:
+    return (
+        Column(f"{name}_step_time_ms", FLOAT, "ms", "time per useful step"),
+        Column(f"{name}_step_time_low_ms", FLOAT, "ms", "lower end of its 95 % interval within the run"),
+        Column(f"{name}_step_time_high_ms", FLOAT, "ms", "upper end of its 95 % interval within the run"),
+        Column(f"{name}_steps", INT, "steps", "useful steps it covers"),
+    )
+
+
+_STEP_UNITS = {column.name: column for column in STEP_COLUMNS}
+
+# One row per recorded run. ``release`` stands in the path, as Hive partitions do, and is added when a row is read.
+RUN_COLUMNS = (
+    Column("run_id", TEXT, "", "hash of what the log printed"),
+    Column("begins", TEXT, "", "hash of its first rows: a longer record of the same job begins alike"),
+    Column(
+        "landmarks", _PAIRS, "", "some of its rows: clock, loss and time (ms) by step; other records of the job share"
+    ),
+    Column("name", TEXT, "", "name of the run"),
+    Column("recorded_at", TIME, "", "when it was recorded, UTC"),
+    Column("begun_at", TIME, "", "first clock in the log, zone unknown"),
+    Column("format", TEXT, "", "format of the log"),
+    Column("framework", TEXT, "", "framework that printed it"),
+    Column("framework_version", TEXT, "", "its version, as far as the log tells"),
+    Column("device", TEXT, "", "device that MFU was measured against"),
+    Column("peak_tflops_per_second", FLOAT, "TFLOP/s", "its peak"),
+    Column("formula", TEXT, "", "how FLOPs were counted"),
+    Column("flops_per_iteration", FLOAT, "FLOP", "FLOPs of one step"),
+    Column("step_lines", INT, "rows", "step lines that were read"),
+    Column("counted_rows", INT, "rows", "rows that count"),
+    *(column for name in RATES.values() for column in _rate_columns(name)),
+    *(
+        Column(n, FLOAT, _STEP_UNITS[n].unit, f"median of the rows that count: {_STEP_UNITS[n].meaning}")
+        for n in SUMMARIZED
+    ),
+    Column("goodput", FLOAT, "ratio", "useful steps at the steady pace over the clock"),
+    Column("final_loss", FLOAT, "", "last loss that was printed"),
+    Column("loss_lost_at", INT, "", "step from which on no loss is finite"),
+    Column("max_memory_allocated_bytes", FLOAT, "bytes", "largest memory allocated on a device"),
+    Column("max_memory_reserved_bytes", FLOAT, "bytes", "largest memory reserved on a device"),
+    *(Column(q.name, _KINDS[q.kind], "", q.meaning) for q in QUANTITIES),
+    Column("labels", _PAIRS, "", "what the user said of the run"),
+    Column("versions", _TRACED, "", "software versions, and where each is from"),
+    Column("settings", _PAIRS, "", "every setting the log printed, the first value of each"),
+    Column("origins", _PAIRS, "", "where the value of each quantity is from"),
+    Column("logparse_version", TEXT, "", "version of logparse that recorded it"),
+    Column("schema_version", INT, "", "version of this table"),
+)
+# Too large to be read where many runs are looked at.
+HEAVY = ("settings", "origins")
+# In these one recording of a run may differ from another although nobody said anything else.
+INCIDENTAL = ("begins", "landmarks", "recorded_at", "name", "origins", "logparse_version", "schema_version")
+PAIRED = ("labels", "versions", "settings")
+# A file's name tells contents apart, not runs: so much of the hash suffices.
+SHORT_HASH = 8
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the record says beside the numbers. ``versions`` maps a name to value and origin."""
+
+    release: str
+    name: str
+    format: str
+    framework: str | None = None
+    framework_version: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    recorded_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run: ``summary`` has one row of RUN_COLUMNS, ``steps`` those of the schema."""
+
+    release: str
+    summary: pl.DataFrame
+    steps: pl.DataFrame
+
+    @property
+    def run_id(self) -> str:
+        """The hash it goes by."""
+        return str(self.summary["run_id"].item())
+
+    @property
+    def row_hash(self) -> str:
+        """Hash of the summary, 8 hexadecimal digits: alike where only the time of recording differs."""
+        row = self.summary.drop("recorded_at").row(0, named=True)
+        return hashlib.sha256(json.dumps(row, default=str).encode()).hexdigest()[:SHORT_HASH]
+
+    def differences(self, kept: pl.DataFrame) -> list[str]:
+        """Names of what this record says otherwise than ``kept``, another row of the run, or beyond it.
+
+        A name is that of a column, or "label", "version" or "setting" and a name.
+        """
+        return sorted(_differences(kept.row(0, named=True), self.summary.row(0, named=True)))
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What the log printed, before anything was made of it: frames of the schema."""
+
+    steps: pl.DataFrame
+    settings: pl.DataFrame
+    memory: pl.DataFrame
+
+
+def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told: Told) -> RunRecord:
+    """Put together what history keeps of a run."""
+    steps, how = analysis.steps, analysis.computation
+    printed = decoded.settings.unique("name", keep="first", maintain_order=True)
+    row = {
+        "run_id": content_hash(decoded.steps),
+        "begins": content_hash(decoded.steps.head(BEGINNING)),
+        "landmarks": _landmarks(steps),
+        "name": told.name,
+        "recorded_at": told.recorded_at or datetime.now(UTC).replace(tzinfo=None),
+        "begun_at": steps["timestamp"].drop_nulls().first(),
+        "format": told.format,
+        "framework": told.framework,
+        "framework_version": told.framework_version,
+        "device": how.peak.name if how.peak else None,
+        "peak_tflops_per_second": how.peak.peak_tflops_per_second if how.peak else None,
+        "formula": how.formula.name,
+        "flops_per_iteration": analysis.flops_per_iteration,
+        "step_lines": len(steps),
+        "counted_rows": int(steps["counted"].sum()),
+        "goodput": analysis.goodput,
+        "final_loss": _last_finite(steps["loss"]),
+        "loss_lost_at": _lost_at(steps),
+        **_numbers(analysis),
+        **_memory(steps, decoded.memory),
+        **context.values(),
+        "labels": _pairs(told.labels),
+        "versions": [{"name": n, "value": v, "origin": o} for n, (v, o) in sorted(told.versions.items())],
+        "settings": _pairs(dict(printed.select("name", "value").iter_rows())),
+        "origins": _pairs({name: fact.origin for name, fact in context.facts.items()}),
+        "logparse_version": _own_version(),
+        "schema_version": STORE_VERSION,
+    }
+    return RunRecord(told.release, run_frame([row]), steps)
+
+
+def run_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Rows of history as a frame of RUN_COLUMNS; what a row lacks is null."""
+    schema = {column.name: column.dtype for column in RUN_COLUMNS}
+    return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema, strict=False)
+
+
+def content_hash(steps: pl.DataFrame) -> str:
+    """SHA-256 of the values of IDENTITY, 32 hexadecimal digits of it.
+
+    Files may be given in any order, so each is hashed by itself; paths and line numbers are left out.
+    """
+    parts = [_digest(rows.select(IDENTITY)) for rows in steps.partition_by("source", maintain_order=True)]
+    return hashlib.sha256("".join(sorted(parts)).encode()).hexdigest()[:32]
+
+
+def _digest(frame: pl.DataFrame) -> str:
+    """Hash of the values, column by column; one that is null throughout tells nothing and is left out."""
+    known = [column for column in frame if column.null_count() < len(column)]
+    text = "\x1d".join(f"{column.name}\x1e" + "\x1f".join(map(_word, column.to_list())) for column in known)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _word(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    plain = new.keys() - {*INCIDENTAL, *PAIRED}
+    yield from _unequal(*({name: row[name] for name in plain} for row in (old, new)))
+    for column in PAIRED:
+        pairs = ({pair["name"]: pair["value"] for pair in row[column] or ()} for row in (old, new))
+        yield from (f"{column.removesuffix('s')} {name}" for name in _unequal(*pairs))
+
+
+def _unequal(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Keys that ``after`` knows and has another value for; NaN is equal to NaN."""
+    return [key for key, value in after.items() if value is not None and repr(value) != repr(before.get(key))]
+
+
+def _numbers(analysis: Analysis) -> dict[str, Any]:
+    found: dict[str, Any] = {name: analysis.value(name) for name in SUMMARIZED}
+    for row in analysis.rates.iter_rows(named=True):
+        name = RATES[row["rate"]]
+        found |= {f"{name}_{end}": row[end] for end in ("step_time_ms", "step_time_low_ms", "step_time_high_ms")}
+        found[f"{name}_steps"] = row["steps"]
+    return found
+
+
+def _memory(steps: pl.DataFrame, memory: pl.DataFrame) -> dict[str, Any]:
+    """The largest figures of the step lines and of the lines about memory."""
+    measured = memory.filter(pl.col("kind") == "measured")
+    both = {
+        "max_memory_allocated_bytes": "max_allocated_bytes",
+        "max_memory_reserved_bytes": "max_reserved_bytes",
+    }
+    return {name: pl.concat([steps[name], measured[beside].alias(name)]).max() for name, beside in both.items()}
+
+
+def _last_finite(values: pl.Series) -> float | None:
+    known = values.drop_nulls()
+    finite = known.filter(known.is_finite())
+    return float(finite[-1]) if len(finite) and math.isfinite(finite[-1]) else None
+
+
+def _lost_at(steps: pl.DataFrame) -> int | None:
+    """The first step of those at the end whose loss is not finite; None where the last loss is, or none is printed."""
+    printed = steps.select("step", "loss").drop_nulls("loss")
+    finite = printed["loss"].is_finite().arg_true()
+    lost = printed[int(finite[-1]) + 1 :] if len(finite) else printed
+    return int(lost["step"][0]) if len(lost) else None
+
+
+def _landmarks(steps: pl.DataFrame) -> list[dict[str, str]]:
+    """Few rows, each ``clock loss ms`` by its step, "-" where unknown."""
+    rows = steps.filter(~pl.col("copied").fill_null(False)).unique("step", keep="first", maintain_order=True)
+    picked = rows.sort(pl.col("step") * KNUTH % 2**32).head(PICKED)
+    chosen = pl.concat([rows.head(ENDS), picked, rows.tail(ENDS)]).unique("step").sort("step")
+    clock = pl.col("timestamp").dt.to_string("iso:strict")
+    values = chosen.select("step", clock, "loss", "elapsed_time_per_iteration_ms").iter_rows()
+    return [
+        {"name": str(step), "value": " ".join("-" if v is None else _word(v) for v in row)} for step, *row in values
+    ]
+
+
+def _pairs(values: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in sorted(values.items())]
+
+
+def _own_version() -> str:
+    from importlib.metadata import version
+
+    return version("logparse")
+
+
+def conform_runs(frame: pl.DataFrame) -> pl.DataFrame:
+    """Exactly RUN_COLUMNS, and ``release`` where it is known."""
+    known = [frame["release"]] if "release" in frame.columns else []
+    return conform(frame, RUN_COLUMNS).with_columns(known)

@@ -1,0 +1,320 @@
+"""The history: every recorded run, in plain Parquet that any reader understands.
+
+    DIR/summary/release=CANN%208.0.RC2/<run id>.<hash>.v1.parquet    one row: what the run is and what it achieved
+    DIR/steps/release=CANN%208.0.RC2/<run id>.v1.parquet             its step lines
+    DIR/compacted/<hash>.<columns>.v1.parquet                        copies of summary rows, for speed; may be deleted
+
+A run is recorded when its summary is there; the steps are written before it. Files are never changed, so nothing is
+locked, and recording a run again changes nothing. A row of ``compacted`` counts only while its summary file is there.
+The name of that file holds the row's hash: a run that was removed and recorded with other labels has another, so that
+no copy of the old row can pass for the new one, whoever compacts meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal, TypeVar
+from urllib.parse import quote, unquote
+
+import polars as pl
+import regex
+
+from analysis.history.migrations import migrate
+from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs
+from analysis.history.selection import UNTYPED
+from analysis.history.storage import DEAD_SECONDS, SUFFIX, Shelf
+from logparse.errors import InputError, UsageError, unknown_name
+from logparse.language import msg, tr
+from logparse.schema import SCHEMA_VERSION, STEP_COLUMNS, conform
+
+# A name of a folder may have 255 bytes.
+LONGEST_RELEASE = 240
+KEY = regex.compile(
+    r"(?:summary|steps)/release=(?P<release>[^/]*)/(?P<run>[0-9a-f]+)(?:\.[0-9a-f]+)?\.v(?P<version>\d+)\.parquet"
+)
+COMPACTED = regex.compile(r"compacted/[0-9a-f]+(?:\.(?P<columns>[0-9a-f]+))?\.v(?P<version>\d+)\.parquet")
+# A copy by a logparse that knows other columns hides those that it did not know.
+COLUMNS = hashlib.sha256(" ".join(column.name for column in RUN_COLUMNS).encode()).hexdigest()[:8]
+# Files that vanish between listing and reading were compacted or removed meanwhile; then it is listed anew.
+ATTEMPTS = 5
+# What polars makes of a damaged file; of some it panics.
+DAMAGE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+# The column that tells which summary file a row is from.
+FILE = "summary_file"
+
+T = TypeVar("T")
+# "completed": the run was known, and its steps, which were lost or damaged, are kept again.
+State = Literal["recorded", "known", "completed"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file of the history."""
+
+    key: str
+    release: str
+    run_id: str
+    version: int
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What ``compact`` did."""
+
+    runs: int
+    removed: int
+
+
+class RecordedElsewhereError(UsageError):
+    """The run is kept as one of another release."""
+
+
+@dataclass(frozen=True)
+class History:
+    """The runs on a shelf. ``warn`` is told of every file that is damaged, and so left out."""
+
+    shelf: Shelf
+    warn: Callable[[str], object] = field(default=warnings.warn, compare=False)
+
+    def add(self, record: RunRecord) -> State:
+        """Keep ``record``, unless the run is there already, whole: what of it cannot be read is written again.
+
+        Raises RecordedElsewhereError where the run is kept under another release, UsageError where the release cannot
+        be a folder's name.
+        """
+        check_release(record.release)
+        known = self._again(lambda: self._is_known(record))
+        if known and self._has_steps(record.run_id):
+            return "known"
+        self.shelf.put(_key("steps", record.release, record.run_id), _parquet(record.steps))
+        if known:
+            return "completed"
+        self.shelf.put(_key("summary", record.release, f"{record.run_id}.{record.row_hash}"), _parquet(record.summary))
+        return "recorded"
+
+    def _is_known(self, record: RunRecord) -> bool:
+        """Whether a summary of the run is there and can be read. Its name alone is no proof that the run is kept."""
+        found = [kept for kept in self._kept("summary") if kept.run_id == record.run_id]
+        for kept in found:
+            if kept.release != record.release:
+                raise _recorded_elsewhere(kept, record)
+        # A damaged one stays unless the new one has its name: another process may have put it anew meanwhile.
+        return not replace(self, warn=lambda _: None)._read(found).is_empty()
+
+    def _has_steps(self, run_id: str) -> bool:
+        try:
+            self.steps(run_id)
+        except InputError:
+            return False
+        return True
+
+    def differences(self, record: RunRecord) -> list[str]:
+        """In what ``record`` differs from what is kept of its run; empty where nothing is."""
+        kept = self.settings([record.run_id])
+        return [] if kept.is_empty() else record.differences(kept)
+
+    def runs(self, heavy: bool = False) -> pl.DataFrame:
+        """All runs, RUN_COLUMNS and ``release``, in the order of ``recorded_at``; without HEAVY unless asked for."""
+        return _one_each(self._again(lambda: self._rows(heavy))).sort("recorded_at", "run_id")
+
+    def settings(self, run_ids: Sequence[str]) -> pl.DataFrame:
+        """The whole rows of ``run_ids``, HEAVY columns too."""
+        asked = set(run_ids)
+        return _one_each(self._again(lambda: self._read([k for k in self._kept("summary") if k.run_id in asked])))
+
+    def steps(self, run_id: str) -> pl.DataFrame:
+        """The steps of one run. Raises InputError where its file is gone or damaged."""
+        return self._again(lambda: self._steps(run_id))
+
+    def _steps(self, run_id: str) -> pl.DataFrame:
+        found = [k.key for k in self._kept("steps") if k.run_id == run_id]
+        remedy = tr("record its log again")
+        if not found:
+            raise InputError(tr("the history has no steps of run {id}", id=run_id), remedy=remedy)
+        try:
+            return conform(self.shelf.read(found[:1]), STEP_COLUMNS)
+        except DAMAGE as error:
+            problem = tr("{path} is damaged: {reason}", path=found[0], reason=_first_line(error))
+            raise InputError(problem, remedy=remedy) from error
+
+    def find(self, prefix: str) -> str:
+        """The id of the run that begins with ``prefix``. Raises UsageError for none or several, or an empty one."""
+        if not prefix.strip():
+            raise UsageError(tr("the run's id is empty"), remedy=tr("`logparse history list` shows the runs"))
+        ids = [k.run_id for k in self._kept("summary")]
+        found = sorted({i for i in ids if i.startswith(prefix)})
+        if len(found) > 1:
+            raise UsageError(
+                tr("{n} runs begin with {prefix}", n=len(found), prefix=prefix),
+                remedy=tr("give more of it: {names}", names=", ".join(found[:4])),
+            )
+        if not found:
+            raise unknown_name(msg("run"), prefix, ids, tr("`logparse history list` shows the runs"))
+        return found[0]
+
+    def remove(self, run_ids: Iterable[str]) -> int:
+        """Remove runs, the summary first: without it a run is not there. Returns how many were."""
+        asked = set(run_ids)
+        gone = {k.run_id for k in self._kept("summary") if k.run_id in asked}
+        for table in ("summary", "steps"):
+            for kept in self._kept(table):
+                if kept.run_id in asked:
+                    self.shelf.remove(kept.key)
+        return len(gone)
+
+    def compact(self) -> Swept:
+        """Copy all summary rows into one file, so that reading them is one access, and clear what the dead left.
+
+        Copies that a newer logparse made are left alone.
+        """
+        rows = self._again(lambda: self._rows(heavy=True)).sort(FILE)
+        data = _parquet(rows)
+        key = f"compacted/{hashlib.sha256(data).hexdigest()[:32]}.{COLUMNS}.v{STORE_VERSION}{SUFFIX}"
+        older = [copy[0] for copy in self._copies() if int(copy["version"]) <= STORE_VERSION and copy[0] != key]
+        self.shelf.put(key, data)
+        for old in older:
+            self.shelf.remove(old)
+        return Swept(rows["run_id"].n_unique(), self._sweep())
+
+    def _sweep(self) -> int:
+        """Steps whose summary was never written belong to a run whose recording was killed."""
+        known = {k.run_id for k in self._kept("summary")}
+        orphans = [k.key for k in self._kept("steps") if k.run_id not in known]
+        dead = [key for key in orphans if self._is_dead(key)]
+        for key in dead:
+            self.shelf.remove(key)
+        return len(dead) + self.shelf.sweep()
+
+    def _is_dead(self, key: str) -> bool:
+        with suppress(FileNotFoundError):
+            return self.shelf.age_seconds(key) > DEAD_SECONDS
+        return False
+
+    def _kept(self, table: str) -> list[Kept]:
+        found = (KEY.fullmatch(key) for key in self.shelf.keys(table))
+        return [Kept(m[0], unquote(m["release"]), m["run"], int(m["version"])) for m in found if m]
+
+    def _copies(self) -> list[regex.Match[str]]:
+        found = (COMPACTED.fullmatch(key) for key in self.shelf.keys("compacted"))
+        return [match for match in found if match]
+
+    def _rows(self, heavy: bool) -> pl.DataFrame:
+        """Every summary row, with FILE: copied where a copy is there, else read."""
+        kept = self._kept("summary")
+        copied = self._copied(heavy).filter(pl.col(FILE).is_in([k.key for k in kept]))
+        known = set(copied[FILE])
+        return pl.concat([copied, self._read([k for k in kept if k.key not in known], heavy)])
+
+    def _copied(self, heavy: bool) -> pl.DataFrame:
+        """The rows of all copies that have the present columns."""
+        schema = _no_rows(heavy).schema
+        present = (str(STORE_VERSION), COLUMNS)
+        files = [copy[0] for copy in self._copies() if (copy["version"], copy["columns"]) == present]
+        frames = self._whole(files, lambda keys: self.shelf.read(keys, schema).select(schema.names()))
+        return pl.concat([_no_rows(heavy), *frames]).unique(FILE, keep="last", maintain_order=True)
+
+    def _read(self, kept: Sequence[Kept], heavy: bool = True) -> pl.DataFrame:
+        """The summary rows of some files, whatever version each is of, with FILE."""
+        schema = dict.fromkeys((FILE, "release", "run_id"), pl.String)
+        named = pl.DataFrame([(k.key, k.release, k.run_id) for k in kept], schema=schema, orient="row")
+        frames = [_no_rows(heavy)]
+        for version in sorted({k.version for k in kept}):
+            keys = [k.key for k in kept if k.version == version]
+            frames += self._whole(keys, partial(self._present, version=version, heavy=heavy, named=named))
+        return pl.concat(frames)
+
+    def _present(self, keys: Sequence[str], version: int, heavy: bool, named: pl.DataFrame) -> pl.DataFrame:
+        """Rows in the present version, release and run id as the files are ``named``.
+
+        A file by itself is read as it is, whatever types its columns have. Raises PolarsError for one that holds
+        anything but one row that can be understood.
+        """
+        schema = _no_rows(heavy).drop(*named.columns).schema if version == STORE_VERSION and len(keys) > 1 else None
+        rows = migrate(self.shelf.read(keys, schema), version).drop(named.columns, strict=False)
+        if rows["key"].to_list() != list(keys):
+            raise pl.exceptions.ShapeError(tr("it has {n} rows, not one", n=len(rows)))
+        rows = rows.rename({"key": FILE}).join(named, on=FILE, maintain_order="left")
+        return conform_runs(rows).with_columns(rows[FILE]).select(_no_rows(heavy).columns)
+
+    def _whole(self, keys: Sequence[str], read: Callable[[Sequence[str]], pl.DataFrame]) -> list[pl.DataFrame]:
+        """What ``read`` makes of ``keys``; where it fails they are halved until a damaged file stands alone."""
+        if not keys:
+            return []
+        try:
+            return [read(keys)]
+        except DAMAGE as error:
+            if len(keys) == 1:
+                said = msg("{path} is damaged and is left out; it may be removed: {reason}")
+                self.warn(tr(said, path=keys[0], reason=_first_line(error)))
+                return []
+        middle = len(keys) // 2
+        return [*self._whole(keys[:middle], read), *self._whole(keys[middle:], read)]
+
+    def _again(self, read: Callable[[], T]) -> T:
+        for _ in range(ATTEMPTS):
+            try:
+                return read()
+            except FileNotFoundError as error:
+                gone = error
+        problem = tr("the history lists a file that is not there: {reason}", reason=gone)
+        raise InputError(problem, remedy=tr("remove the link, or bring back what it leads to")) from gone
+
+
+def check_release(release: str) -> None:
+    """Raise UsageError for a release that cannot name a folder, or that no selector can name."""
+    if not release.strip():
+        remedy = tr('name what was changed: --release "CANN 8.0.RC2"')
+        raise UsageError(tr("the release is empty"), remedy=remedy)
+    if UNTYPED.search(release):
+        problem = tr("{name} is {value!r}", name="--release", value=release)
+        raise UsageError(problem, remedy=tr("give text without control characters, in UTF-8"))
+    if len(_quoted(release)) > LONGEST_RELEASE:
+        remedy = tr("give a shorter one, and the rest as --label")
+        raise UsageError(tr("the name of the release is too long"), remedy=remedy)
+
+
+def _quoted(release: str) -> str:
+    return quote(release, safe="")
+
+
+def _key(table: str, release: str, run_id: str) -> str:
+    return f"{table}/release={_quoted(release)}/{run_id}.v{STORE_VERSION}{SUFFIX}"
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    metadata = {"logparse.schema_version": str(SCHEMA_VERSION), "logparse.store_version": str(STORE_VERSION)}
+    frame.write_parquet(buffer, compression="zstd", metadata=metadata)
+    return buffer.getvalue()
+
+
+def _no_rows(heavy: bool) -> pl.DataFrame:
+    schema = {c.name: c.dtype for c in RUN_COLUMNS if heavy or c.name not in HEAVY}
+    return pl.DataFrame(schema={**schema, "release": pl.String(), FILE: pl.String()})
+
+
+def _one_each(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row of each run: two may have recorded it at once, each with labels of its own."""
+    return rows.sort(FILE).unique("run_id", keep="first", maintain_order=True).drop(FILE)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _recorded_elsewhere(kept: Kept, record: RunRecord) -> RecordedElsewhereError:
+    return RecordedElsewhereError(
+        tr("this run is recorded already, as a run of {release!r}", release=kept.release),
+        where=tr("run {id}", id=kept.run_id),
+        remedy=tr(
+            "if {release!r} is right, remove it first: logparse history remove {id}",
+            release=record.release,
+            id=kept.run_id[:12],
+        ),
+    )

@@ -1,0 +1,1 @@
+"""The model: its shape, its parameters, and the catalogue of named ones."""

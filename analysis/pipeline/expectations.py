@@ -1,0 +1,99 @@
+"""A run beside what it should have been: its own plan, and what others published.
+
+Comes in: an analysed run and what was read with it. Goes out: both comparisons. Nothing is computed or printed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from analysis.estimate.against_run import Plan, plan_against
+from analysis.hardware.devices import DevicePeak, find_device
+from analysis.published.match import Achieved, Comparison, compare_run
+from analysis.published.rows import Baseline
+from analysis.run.analyze import Analysis
+from logparse.context.run_context import RunContext
+from logparse.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Yardsticks:
+    """A run against its plan and against published rates."""
+
+    plan: Plan
+    published: Comparison
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Both in words."""
+        return (*self.plan.sentences, *self.published.sentences)
+
+
+def measure_against(
+    analysis: Analysis,
+    context: RunContext,
+    records: Mapping[str, pl.DataFrame],
+    rows: Sequence[Baseline],
+    baseline: str | None = None,
+    utilisation: float | None = None,
+) -> Yardsticks:
+    """Compare a run with its plan and with ``rows``, or with the row called ``baseline`` alone.
+
+    Raises UsageError where no row goes by that name, or it publishes no tokens/s/p.
+    """
+    compared = compare_run(_measured(analysis, context), rows, baseline)
+    return Yardsticks(plan_against(analysis, context, records), compared)
+
+
+def _measured(analysis: Analysis, context: RunContext) -> Achieved:
+    how = analysis.computation
+    return Achieved(
+        rate=analysis.value("tokens_per_second_per_device"),
+        shape=how.shape,
+        devices=how.world_size,
+        precision=context.get("precision"),
+        device=_device(how.peak),
+        seq_length=how.seq_length,
+        lora=bool(context.get("lora")),
+    )
+
+
+def _device(peak: DevicePeak | None) -> str | None:
+    """The device the peak is of; None where it was given by hand, and nothing tells of which device."""
+    try:
+        return None if peak is None else find_device(peak.name).name
+    except UsageError:
+        return None
+
+
+def yardstick_document(found: Yardsticks) -> dict[str, Any]:
+    """``planned`` and ``published`` of a run's document; rows of published rates go by their names."""
+    plan, compared = found.plan, found.published
+    return {
+        "planned": {
+            "rows": [asdict(row) for row in plan.rows],
+            "left": _left(plan),
+            "gap": [asdict(part) for part in plan.gap],
+            "mfu_ceiling": plan.mfu_ceiling,
+            "assumed": list(plan.assumed),
+            "sentences": list(plan.sentences),
+        },
+        "published": {
+            "matches": [
+                {"name": match.row.name, "share": match.share, "sentence": match.sentence} for match in compared.matches
+            ],
+            "nearest": [row.name for row in compared.nearest],
+            "sentences": list(compared.sentences),
+        },
+    }
+
+
+def _left(plan: Plan) -> dict[str, Any] | None:
+    if plan.left is None:
+        return None
+    ends = plan.left.ends_at
+    return {**asdict(plan.left), "ends_at": None if ends is None else ends.isoformat()}

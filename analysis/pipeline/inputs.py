@@ -1,0 +1,152 @@
+"""What the user gives beside the log: one flag per quantity, a model's name, a config file.
+
+Goes out: layers of facts, strongest first, each fact with the flag or file it is from.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from analysis.model.catalogue import find_model
+from logparse.context.run_context import Fact, read_value
+from logparse.errors import InputError, UsageError, reason_of, unknown_name
+from logparse.language import msg, tr
+from logparse.schema import QUANTITIES, QUANTITY, Quantity, flag_of
+
+# Options of analyze that a config file may set too.
+FILE_OPTIONS = {"hw": str, "model": str, "formula": str, "peak_tflops": float}
+_TYPES = {"int": int, "float": float, "bool": bool, "text": str}
+_CHOICES = {
+    "recompute": ("none", "selective", "full"),
+    "precision": ("bf16", "fp16", "fp32", "tf32", "fp8", "fp4", "int8"),
+}
+
+
+def with_quantity_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Give ``command`` a flag for every quantity the schema allows; they reach it as the dict ``given``."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [p for p in signature.parameters.values() if p.name != "given"]
+    flags = [_parameter(q) for q in QUANTITIES if q.flag]
+
+    @functools.wraps(command)
+    def wrapper(**values: Any) -> None:
+        given = {flag.name: values.pop(flag.name) for flag in flags}
+        command(**values, given={name: value for name, value in given.items() if value is not None})
+
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *flags)]
+    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapper
+
+
+def _parameter(quantity: Quantity) -> inspect.Parameter:
+    flag = str(flag_of(quantity.name))
+    declaration = f"{flag}/--no-{flag[2:]}" if quantity.kind == "bool" else flag
+    choices = _CHOICES.get(quantity.name)
+    metavar = "|".join(choices) if choices else None
+    option = typer.Option(
+        declaration,
+        help=quantity.meaning,
+        metavar=metavar,
+        min=quantity.least if quantity.kind == "int" else None,
+    )
+    kind: Any = _TYPES[quantity.kind]
+    annotation = Annotated[kind | None, option]
+    return inspect.Parameter(quantity.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def facts_of_flags(given: Mapping[str, Any]) -> dict[str, Fact]:
+    """Facts from the command line. Raises UsageError for a value that is none of a quantity's choices."""
+    for name, value in given.items():
+        _check_choice(name, value, str(flag_of(name)))
+    return {name: Fact(value, str(flag_of(name))) for name, value in given.items()}
+
+
+def check_quantities(given: Mapping[str, Any]) -> dict[str, Any]:
+    """``given`` as the flags would take it. Raises UsageError for a name that is no flag or a value of another kind."""
+    flags = {q.name: q for q in QUANTITIES if q.flag}
+    for name, value in given.items():
+        if name not in flags:
+            raise unknown_name(msg("quantity"), name, flags, tr("the names are those of the flags, with _ for -"))
+        kind: Any = _TYPES[flags[name].kind]
+        if type(value) is not kind or (kind is int and value < flags[name].least):
+            raise UsageError(tr("{name} is {value!r}", name=name, value=value), remedy=_way(flags[name]))
+    return dict(given)
+
+
+def _way(quantity: Quantity) -> str:
+    return tr("give a {kind}: {meaning}", kind=quantity.kind, meaning=tr(quantity.meaning))
+
+
+def _check_choice(name: str, value: Any, label: str, where: str | None = None) -> None:
+    if name in _CHOICES and value not in _CHOICES[name]:
+        remedy = tr("use one of {names}", names=", ".join(_CHOICES[name]))
+        raise UsageError(tr("{name} is {value!r}", name=label, value=value), where=where, remedy=remedy)
+
+
+def facts_of_model(name: str | None) -> dict[str, Fact]:
+    """Facts from the catalogue. Raises UsageError for a model it does not hold."""
+    if name is None:
+        return {}
+    model = find_model(name)
+    return {quantity: Fact(value, f"--model {model.name}") for quantity, value in model.quantities().items()}
+
+
+def read_config(path: Path | None) -> tuple[dict[str, Fact], dict[str, Any]]:
+    """Facts and options of a TOML file.
+
+    Raises InputError for a file that cannot be read as TOML, UsageError for a key nobody knows or a wrong value.
+    """
+    if path is None:
+        return {}, {}
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        problem = tr("cannot read {path}: {reason}", path=path, reason=reason_of(error))
+        raise InputError(problem, remedy=tr("check the path given with --config")) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problem = tr("not a TOML file: {reason}", reason=error)
+        raise InputError(problem, where=str(path), remedy=tr("write lines like: world_size = 8")) from error
+    options = {key: _option(key, value, path) for key, value in table.items() if key in FILE_OPTIONS}
+    if {"dtype", "precision"} <= set(table):
+        raise UsageError(tr("dtype and precision are the same"), where=str(path), remedy=tr("leave one out"))
+    facts = {
+        "precision" if key == "dtype" else key: _file_fact(key, value, path)
+        for key, value in table.items()
+        if key not in FILE_OPTIONS
+    }
+    return facts, options
+
+
+def _option(key: str, value: Any, path: Path) -> Any:
+    expected = FILE_OPTIONS[key]
+    if expected is float and type(value) in (int, float):
+        return float(value)
+    if type(value) is not expected:
+        problem = tr("{name} is {value!r}", name=key, value=value)
+        raise UsageError(problem, where=str(path), remedy=tr("give a {kind}", kind=expected.__name__))
+    return value
+
+
+def _file_fact(key: str, value: Any, path: Path) -> Fact:
+    key = "precision" if key == "dtype" else key
+    if key not in QUANTITY:
+        known = [*QUANTITY, *FILE_OPTIONS, "dtype"]
+        remedy = tr("{path} may hold the flags of `logparse analyze`, with _ for -", path=path)
+        raise unknown_name(msg("key"), key, known, remedy)
+    quantity = QUANTITY[key]
+    _check_choice(key, value, key, str(path))
+    try:
+        read = read_value(quantity, str(value))
+    except (ValueError, KeyError):
+        read = None
+    if read is None or (quantity.kind == "int" and (type(value) is not int or value < quantity.least)):
+        raise UsageError(tr("{name} is {value!r}", name=key, value=value), where=str(path), remedy=_way(quantity))
+    return Fact(read, tr("config file {path}", path=path))

@@ -1,0 +1,104 @@
+"""What ``logparse estimate --from LOG`` takes from the log of a run.
+
+Comes in: the log and what the user gave beside it. Goes out: facts, the delivered utilisation, and what must be said of
+both. Nothing is printed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+
+import polars as pl
+
+from analysis.flops import Formula
+from analysis.model.shape import ModelShape
+from analysis.pipeline.analyze import Choices, analyze_run
+from analysis.pipeline.job_inputs import LAYOUT, SHORT, WHOLE, Machine
+from analysis.pipeline.load import Given, Loaded, load
+from logparse.context.derivations import is_derived
+from logparse.context.run_context import Fact
+from logparse.language import msg, tr
+
+SHAPE = {f.name for f in fields(ModelShape)} - {"padded_vocab_size"}
+# By these a log and --model are known to mean one model; AscendSpeed prints some others wrong, such as the gated MLP.
+TELLING = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_experts")
+# Where the job differs from the run in one of these, it may reach another utilisation.
+MATTERS = (
+    *("num_layers", "hidden_size", "ffn_hidden_size", "num_experts", "seq_length", "recompute", "precision"),
+    *("micro_batch_size", "global_batch_size", *(name for name in SHORT.values() if name in LAYOUT)),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the log of --from says: ``facts`` that it prints, ``known`` of the run, the utilisation and its sentence."""
+
+    log: str = ""
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    known: Mapping[str, Fact] = field(default_factory=dict)
+    utilisation: float | None = None
+    said: str = ""
+
+    def notes(self, facts: Mapping[str, Fact], given: Mapping[str, Fact], asked: float | None) -> Iterator[str]:
+        """What stays of the log's layout, and how a job of ``facts`` differs from what was measured."""
+        kept = [n for n in SHORT.values() if n in LAYOUT and facts.get(n) == self.facts.get(n, Fact(None, ""))]
+        if kept and LAYOUT & given.keys():
+            flags = {name: flag for flag, name in SHORT.items()}
+            sizes = " ".join(f"--{flags[name]} {facts[name].value}" for name in kept)
+            yield tr("of the layout of {log} stays: {flags}", log=self.log, flags=sizes)
+        shape = [n for n in facts if n in SHAPE and n in self.facts and facts[n] == self.facts[n]]
+        if shape and SHAPE & given.keys() and not given.keys() >= WHOLE:
+            sizes = ", ".join(f"{name} {facts[name].value}" for name in shape)
+            yield tr("of the shape of {log} stays: {sizes}", log=self.log, sizes=sizes)
+        if not self.said or asked is not None:
+            return
+        yield self.said
+        other = [n for n in MATTERS if n in self.known and n in facts and facts[n].value != self.known[n].value]
+        if other and self.utilisation is not None:
+            settings = ", ".join(f"{name} {self.known[name].value}" for name in other)
+            yield tr("the utilisation was measured with {settings}; this job may reach another", settings=settings)
+
+
+def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fact]) -> Measured:
+    """Facts that the log prints, and its delivered HFU: stalls are in, warm-up and replay are not.
+
+    What the log does not print is as ``given``, and so is its shape where that is of the same model.
+    """
+    run = load([log], Given((), {}))
+    beside = _beside(run, given)
+    if beside:
+        run = load([log], Given((beside,), {}))
+    result = analyze_run(run, Choices(formula, machine.device.name if machine.device else None, machine.peak_tflops))
+    rate = result.analysis.rates.row(by_predicate=pl.col("rate") == "delivered", named=True)
+    hfu, mfu = rate["hfu"], rate["mfu"]
+    if hfu is not None:
+        said = tr(
+            "utilisation {share:.2%}: HFU by {formula}, delivered by {log}", share=hfu, formula=formula.name, log=log
+        )
+    elif mfu is not None:
+        text = msg("utilisation {share:.2%}: MFU by {formula}, delivered by {log}, which tells of no recompute")
+        said = tr(text, share=mfu, formula=formula.name, log=log)
+    else:
+        said = tr("the utilisation of {log} is not known: its shape, its device or its recompute is", log=log)
+    if beside and mfu is not None:
+        said += tr(", computed with {origins}", origins=", ".join(dict.fromkeys(f.origin for f in beside.values())))
+    known = run.context.facts
+    # Without its micro-batches another layout would lose the batch, without its own sizes the number of devices.
+    whole = {"world_size", "global_batch_size"}
+    printed = {name: fact for name, fact in known.items() if name in whole or not is_derived(fact)}
+    return Measured(log, printed, known, mfu if hfu is None else hfu, said)
+
+
+def _beside(run: Loaded, given: Mapping[str, Fact]) -> dict[str, Fact]:
+    """What of ``given`` holds for the run too: what its log does not tell, and the shape of the model that it is."""
+    known, steps = run.context.facts, run.log.steps
+    told = {name for name, fact in known.items() if name not in SHAPE or not is_derived(fact)}
+    told |= {name for name in given if name in steps.columns and steps[name].is_not_null().any()}
+    # Of how the run was laid out, what is planned says nothing; without a number of devices there is no rate.
+    told |= LAYOUT - {"world_size"}
+    if "num_layers" in given:
+        nothing = Fact(None, "")
+        same = all(known[n].value == given.get(n, nothing).value for n in TELLING if n in known)
+        told = told - SHAPE if same else told | SHAPE | {"vocab_size"}
+    return {name: fact for name, fact in given.items() if name not in told}

@@ -1,0 +1,99 @@
+"""From logs to records of history: what ``record``, ``compare`` and ``gate`` do first with a log."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from analysis.history.records import Decoded, RunRecord, Told, make_record
+from analysis.history.selection import KEY, UNTYPED
+from analysis.pipeline.analyze import Choices, RunResult, analyze_run, choose
+from analysis.pipeline.load import Given, load
+from logparse.errors import UsageError
+from logparse.language import tr
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How logs are read and computed, as the flags say; the fields are those of ``load`` and Choices."""
+
+    given: Given = field(default_factory=lambda: Given((), {}))
+    hw: str | None = None
+    peak_tflops: float | None = None
+    peak_basis: str | None = None
+    formula: str | None = None
+    log_format: str | None = None
+    dialect: str | None = None
+    warmup: int | None = None
+    strict: bool = False
+
+    def choices(self) -> Choices:
+        """What the flags say, then what the config file says."""
+        return choose(self.given, self.formula, self.hw, self.peak_tflops, self.peak_basis, self.warmup)
+
+    def analyze(self, logs: Sequence[str], name: str | None = None) -> RunResult:
+        """Read ``logs`` as one run and compute what it achieved."""
+        return analyze_run(load(logs, self.given, self.log_format, self.strict, name, self.dialect), self.choices())
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What the user says of a run. ``versions`` beat what the log prints."""
+
+    release: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def record_logs(logs: Sequence[str], reading: Reading, marks: Marks, name: str | None = None) -> RunRecord:
+    """One run of ``logs`` as history keeps it."""
+    return keep(reading.analyze(logs, name), marks)
+
+
+def keep(result: RunResult, marks: Marks) -> RunRecord:
+    """What history keeps of ``result``."""
+    told = Told(
+        release=marks.release,
+        name=result.log.name,
+        format=result.log.format.name,
+        framework=result.framework.name,
+        framework_version=result.framework.version,
+        labels=marks.labels,
+        versions=_versions(result, marks),
+    )
+    decoded = Decoded(result.log.steps, result.log.settings, result.log.records["memory"])
+    return make_record(result.analysis, result.context, decoded, told)
+
+
+def _versions(result: RunResult, marks: Marks) -> dict[str, tuple[str, str]]:
+    several = len(result.log.sources) > 1
+    printed = {name: (v.value, v.origin(several)) for name, v in result.log.versions.items()}
+    if result.framework.name and result.framework.version:
+        printed.setdefault("framework", (f"{result.framework.name} {result.framework.version}", "how the log looks"))
+    return printed | {name.lower(): (value, "--version-of") for name, value in marks.versions.items()}
+
+
+def parse_pairs(texts: Sequence[str], flag: str, taken: Collection[str] = ()) -> dict[str, str]:
+    """``key=value`` each. Raises UsageError for one that is not, or that a selector cannot name.
+
+    The latter are keys in ``taken``, keys given twice in whatever case, and text with control characters.
+    """
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, sign, value = (part.strip() for part in text.partition("="))
+        problem = tr("{name} is {value!r}", name=flag, value=text)
+        if not key or not sign or not value:
+            raise UsageError(problem, remedy=tr("write {flag} key=value", flag=flag))
+        if UNTYPED.search(text):
+            raise UsageError(problem, remedy=tr("give text without control characters, in UTF-8"))
+        if not KEY.fullmatch(key):
+            raise UsageError(
+                problem, remedy=tr("a key has letters, digits, '_', '.' and '-', so that selectors can name it")
+            )
+        if key.lower() in taken:
+            raise UsageError(problem, remedy=tr("take another key: {key} is a column of the history", key=key))
+        if key.lower() in map(str.lower, pairs):
+            problem = tr("{flag} {key} is given twice", flag=flag, key=key)
+            raise UsageError(problem, remedy=tr("give one value for each key"))
+        pairs[key] = value
+    return pairs

@@ -1,0 +1,94 @@
+"""Which runs are meant on the command line: a log, a folder of logs, a selector, or a run of the history."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+
+from analysis.commands._release_options import warn
+from analysis.compare.comparison import Side
+from analysis.compare.verdict import FEWEST_ROWS
+from analysis.history.records import RunRecord
+from analysis.history.selection import is_selector, select_runs
+from analysis.history.storage import open_shelf
+from analysis.history.store import History
+from analysis.pipeline.record import Marks, Reading, record_logs
+from analysis.screens.console import make_console
+from logparse.errors import NoStepLineError, UsageError
+from logparse.language import tr
+
+# Runs of a side whose settings, versions and losses are looked at: the newest tell enough.
+MOST_TOLD = 20
+
+
+def open_history(place: str | None, must_exist: bool = True) -> History:
+    """The history at ``place``. Raises UsageError where none is given, or nothing is there though it must be."""
+    if not (place and place.strip()):
+        raise UsageError(tr("no history is given"), remedy=tr("name its folder: --history DIR"))
+    if must_exist and "://" not in place and not Path(place).is_dir():
+        raise UsageError(
+            tr("there is no history in {place}", place=place),
+            remedy=tr("check the path; `logparse record LOG --history DIR --release NAME` begins one"),
+        )
+    return History(open_shelf(place), warn=cache(warn))
+
+
+def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, reading: Reading) -> Side:
+    """The runs that ``asked`` names; ``runs`` are those of ``history``.
+
+    Raises UsageError where it names none, InputError or NoStepLineError where a log cannot be read.
+    """
+    if not asked.strip():
+        remedy = tr("give a log, a folder of logs, or a selector such as release=CANN 8.0.RC2")
+        raise UsageError(tr("a side is empty"), remedy=remedy)
+    there = _is_there(asked)
+    if there and history is not None and is_selector(asked):
+        problem = tr("{asked} is a selector and a file or folder as well", asked=asked)
+        raise UsageError(problem, remedy=tr("write ./{asked} for the file, or leave out --history", asked=asked))
+    if there or (not is_selector(asked) and any(sign in asked for sign in "*?")):
+        return _of_logs(asked, reading)
+    if history is None or runs is None:
+        remedy = tr("check the path; runs that were recorded need --history DIR")
+        raise UsageError(tr("{asked} is no file and no folder", asked=asked), remedy=remedy)
+    is_id = not is_selector(asked)
+    found = runs.filter(pl.col("run_id") == history.find(asked)) if is_id else select_runs(runs, asked)
+    if found.is_empty():
+        kept = ", ".join(f"release={release}" for release in runs["release"].unique().sort().to_list()[:8])
+        remedy = tr("there are {names}", names=kept) if kept else tr("the history is empty; record runs first")
+        raise UsageError(tr("no run of the history is {asked}", asked=asked), remedy=remedy)
+    enough = found.filter(pl.col("counted_rows").fill_null(FEWEST_ROWS) >= FEWEST_ROWS)
+    told = history.settings((enough if len(enough) else found).tail(MOST_TOLD)["run_id"].to_list())
+    return Side(asked, found, told, history.steps)
+
+
+def _is_there(path: str) -> bool:
+    """Whether a file or folder is called so; text that is too long for a name is none."""
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
+
+
+def _of_logs(asked: str, reading: Reading) -> Side:
+    """Each file or folder within a folder is a run; a file is one, and so are the files of a pattern together."""
+    path = Path(asked)
+    parts = sorted(p for p in path.iterdir() if not p.name.startswith(".")) if path.is_dir() else [path]
+    records = {r.run_id: r for r in (_record(str(part), reading, len(parts) > 1) for part in parts) if r}
+    if not records:
+        problem = tr("no log in the folder {path}", path=asked)
+        raise NoStepLineError(problem, remedy=tr("name the folder that holds the logs"))
+    frame = pl.concat(r.summary.with_columns(release=pl.lit(None, pl.String)) for r in records.values())
+    return Side(asked, frame, frame, lambda run_id: records[run_id].steps)
+
+
+def _record(log: str, reading: Reading, among_others: bool) -> RunRecord | None:
+    """The run of ``log``; None where it lies among others and is no log."""
+    try:
+        return record_logs([log], reading, Marks())
+    except NoStepLineError:
+        if not among_others:
+            raise
+        make_console(stderr=True).print(tr("{log} has no step line and is left out", log=log))
+        return None

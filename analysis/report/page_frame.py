@@ -1,0 +1,72 @@
+"""What every page is framed by: its policy, style and scripts, so that it is complete in itself and asks no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from analysis.charts import DARK, LIGHT
+from analysis.report.cells import engineering, number, percent
+from analysis.report.payload import as_json
+from logparse.language import current_language, tr
+
+
+def render(template: str, title: str, data: dict[str, Any], **values: Any) -> str:
+    """The page of ``template``, a file of this folder, in the language in use.
+
+    ``data`` is what its script works with.
+    """
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_resource),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(tr=tr, number=number, percent=percent, engineering=engineering)
+    script = _resource("page.js")
+    return environment.get_template(template).render(
+        title=title,
+        language=current_language(),
+        bundle=bundle(),
+        script=script,
+        style=_resource("page.css"),
+        palette=_palette(),
+        colors=len(LIGHT["range"]["category"]),
+        hashes=[_hash(bundle()), _hash(script)],
+        data=as_json(data),
+        **values,
+    )
+
+
+def _palette() -> str:
+    """The colours of the runs in the charts, for the page around them."""
+
+    def variables(look: dict[str, Any]) -> str:
+        colors = "".join(f"--run{at}:{color};" for at, color in enumerate(look["range"]["category"]))
+        return f":root{{{colors}}}"
+
+    return f"{variables(LIGHT)}@media screen and (prefers-color-scheme:dark){{{variables(DARK)}}}"
+
+
+def _resource(name: str) -> str:
+    return (resources.files("analysis.report") / name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    """What the page's policy knows a script by; a script that a log smuggled in has none."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+@cache
+def bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle

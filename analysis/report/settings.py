@@ -1,0 +1,83 @@
+"""What the run was: every known quantity with its origin, those that change efficiency first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.report.cells import NONE, Cell, Table
+from analysis.report.page_run import PageRun
+from logparse.language import tr
+from logparse.schema import QUANTITIES, QUANTITY, flag_of
+
+EFFICIENCY = (
+    "world_size",
+    "tensor_model_parallel_size",
+    "pipeline_model_parallel_size",
+    "context_parallel_size",
+    "expert_model_parallel_size",
+    "data_parallel_size",
+    "global_batch_size",
+    "micro_batch_size",
+    "num_microbatches",
+    "seq_length",
+    "precision",
+    "recompute",
+    "recompute_method",
+    "recompute_num_layers",
+)
+# What is named even where it is unknown, with the flag that gives it.
+WANTED = ("world_size", "global_batch_size", "seq_length", "precision", "recompute", "num_layers", "hidden_size")
+
+
+def context_tables(runs: Sequence[PageRun]) -> list[Table]:
+    """Two tables: what changes efficiency, then the model and the rest."""
+    others = [q.name for q in QUANTITIES if q.name not in EFFICIENCY]
+    tables = ((tr("Settings that change efficiency"), EFFICIENCY), (tr("The model and the rest"), others))
+    made = (_table(runs, caption, names) for caption, names in tables)
+    return [table for table in made if table.rows]
+
+
+def _table(runs: Sequence[PageRun], caption: str, names: Sequence[str]) -> Table:
+    shown = [name for name in names if name in WANTED or any(name in run.context.facts for run in runs)]
+    rows = [[Cell(name, tr(QUANTITY[name].meaning)), *_values(runs, name)] for name in shown]
+    heads = [run.name for run in runs] if len(runs) > 1 else [tr("value and origin")]
+    return Table(caption, [tr("quantity"), *heads], rows, words=range(1, 1 + len(runs)))
+
+
+def _values(runs: Sequence[PageRun], name: str) -> list[Cell]:
+    facts = [run.context.facts.get(name) for run in runs]
+    differ = len({str(fact.value) for fact in facts if fact}) > 1
+    mark = "differs" if differ else ""
+    return [Cell(str(fact.value), fact.origin, mark) if fact else Cell(NONE, _way(name), "unknown") for fact in facts]
+
+
+def _way(name: str) -> str:
+    flag = flag_of(name)
+    return tr("not found; pass {flag}", flag=flag) if flag and name in WANTED else ""
+
+
+def versions_table(runs: Sequence[PageRun]) -> Table | None:
+    """The software the logs name; None where they name none."""
+    names = dict.fromkeys(name for run in runs for name in run.versions)
+    if not names:
+        return None
+    rows = [[Cell(name), *(Cell(run.versions.get(name, NONE)) for run in runs)] for name in names]
+    heads = [run.name for run in runs] if len(runs) > 1 else [tr("version")]
+    return Table(tr("Software"), [tr("software"), *heads], rows, words=range(1, 1 + len(runs)))
+
+
+def coverage_table(runs: Sequence[PageRun]) -> Table:
+    """What was read of the logs and what could not be."""
+    labels = {
+        "lines": tr("lines"),
+        "step_lines": tr("step lines"),
+        "torn_lines": tr("torn step lines"),
+        "malformed_values": tr("values not readable"),
+    }
+    rows = [[Cell(text), *(Cell(f"{run.coverage.get(key, 0):,}") for run in runs)] for key, text in labels.items()]
+    unread = dict.fromkeys(label for run in runs for label in run.coverage.get("unread_labels", {}))
+    for label in unread:
+        found = (run.coverage.get("unread_labels", {}).get(label, 0) for run in runs)
+        rows.append([Cell(tr("label not read: {label}", label=label)), *(Cell(f"{n:,}") for n in found)])
+    heads = [run.name for run in runs] if len(runs) > 1 else [tr("count")]
+    return Table(tr("What was read"), ["", *heads], rows)

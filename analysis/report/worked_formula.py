@@ -1,0 +1,131 @@
+"""The formula written out with a run's own numbers: from FLOPs per token to the TFLOP/s of one step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from analysis.flops import Recompute
+from analysis.run.analyze import Analysis
+from analysis.run.throughput import Computation
+
+# The terms in symbols, as the texts of the formulas write them; a term whose symbols depend on the model has none here.
+SYMBOLS = {
+    ("ascendspeed", "layers"): "24 · 3 · l · h²",
+    ("ascendspeed", "attention core"): "4 · 3 · s · l · h",
+    ("ascendspeed", "logits"): "1.5 · 3 · V · h",
+    ("megatron", "attention projections"): "6 · (l + m) · 2 h d (a + g)",
+    ("megatron", "attention core"): "6 · (l + m) · a d s",
+    ("megatron", "mlp"): "6 · h u (f · l_dense + (k f_e + f_s) · l_moe)",
+    ("megatron", "multi-token prediction"): "6 · m (3 h + 2 h²)",
+    ("megatron", "logits"): "6 · h V (m + 1)",
+    ("6n", "parameters"): "6 · N",
+    ("palm", "parameters"): "6 · N",
+    ("palm", "attention core"): "12 · l · h · s",
+}
+LETTERS = {
+    "num_layers": "l",
+    "hidden_size": "h",
+    "seq_length": "s",
+    "padded_vocab_size": "V",
+    "num_attention_heads": "a",
+    "num_query_groups": "g",
+    "kv_channels": "d",
+    "ffn_hidden_size": "f",
+    "moe_router_topk": "k",
+    "moe_ffn_hidden_size": "f_e",
+    "moe_shared_expert_intermediate_size": "f_s",
+    "num_moe_layers": "l_moe",
+    "mtp_num_layers": "m",
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term: FLOPs per token, forward and backward, and how often it counts (4/3 where it is recomputed)."""
+
+    name: str
+    symbols: str
+    flops_per_token: float
+    times: float
+
+
+@dataclass(frozen=True)
+class Written:
+    """A step worked through: the sum of the terms, times batch and length, over time and devices."""
+
+    text: str
+    sizes: tuple[tuple[str, str, int], ...]
+    terms: tuple[Term, ...]
+    step: int
+    global_batch_size: int
+    seq_length: int
+    step_time_ms: float
+    world_size: int
+
+    @property
+    def flops_per_token(self) -> float:
+        """The sum of the terms."""
+        return sum(term.flops_per_token * term.times for term in self.terms)
+
+    @property
+    def flops_per_step(self) -> float:
+        """FLOPs of the step over all devices."""
+        return self.flops_per_token * self.global_batch_size * self.seq_length
+
+    @property
+    def tflops_per_second_per_device(self) -> float:
+        """The product, as the charts and tables show it."""
+        return self.flops_per_step / (self.step_time_ms / 1000) / self.world_size / 1e12
+
+
+def write_out(analysis: Analysis) -> Written | None:
+    """Work through the step whose time is the median; None where there is no TFLOP/s."""
+    how = analysis.computation
+    rows = analysis.steps.filter(pl.col("counted") & pl.col("tflops_per_second_per_device").is_not_null())
+    for candidates in (rows, rows.filter(pl.col("segment") == pl.col("segment").min())):
+        written = _of_row(how, _median(candidates)) if len(candidates) else None
+        # A later start may have other settings; then a step of the first start stands for the run.
+        if written and abs(written[0].tflops_per_second_per_device / written[1] - 1) < 1e-6:
+            return written[0]
+    return None
+
+
+def _median(rows: pl.DataFrame) -> dict[str, Any]:
+    return rows.sort("step_time_ms", "step").row((len(rows) - 1) // 2, named=True)
+
+
+def _of_row(how: Computation, row: dict[str, Any]) -> tuple[Written, float] | None:
+    formula, length = how.formula, row["seq_length"]
+    terms = formula.terms_per_token(how.shape, length)
+    if terms is None or how.world_size is None:
+        return None
+    again = _repeated(how, how.quoted)
+    written = Written(
+        text=formula.text,
+        sizes=_sizes(how, length),
+        terms=tuple(
+            Term(name, SYMBOLS.get((formula.name, name), ""), flops, 4 / 3 if name in again else 1.0)
+            for name, flops in terms.items()
+            if flops
+        ),
+        step=row["step"],
+        global_batch_size=row["global_batch_size"],
+        seq_length=length,
+        step_time_ms=row["step_time_ms"],
+        world_size=how.world_size,
+    )
+    return written, row["tflops_per_second_per_device"]
+
+
+def _repeated(how: Computation, recompute: Recompute) -> tuple[str, ...]:
+    return {"none": (), "selective": how.formula.selective, "full": how.formula.full}[recompute]
+
+
+def _sizes(how: Computation, seq_length: int) -> tuple[tuple[str, str, int], ...]:
+    """Letter, name and value of every size the formula was given."""
+    known = {name: getattr(how.shape, name, None) for name in LETTERS} | {"seq_length": seq_length}
+    needed = {*how.formula.needs(how.shape), "seq_length", "mtp_num_layers", "moe_shared_expert_intermediate_size"}
+    return tuple((letter, name, value) for name, letter in LETTERS.items() if name in needed and (value := known[name]))

@@ -1,0 +1,1 @@
+"""Rows of one run to its answers: restarts, duplicates, window, throughput, rates, time breakdown, findings."""

@@ -1,0 +1,107 @@
+"""One run from frames to numbers: window, rates, summary, and a sentence for everything that could not be computed.
+
+Comes in: decoded steps and the run's context. Goes out: an Analysis. Nothing is printed or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from analysis.flops import Formula
+from analysis.hardware.devices import DevicePeak
+from analysis.run.batches import describe_batches, mean_batch
+from analysis.run.duplicates import describe_copies, of_one_clock
+from analysis.run.findings import Note, describe_run
+from analysis.run.interruptions import find_pauses
+from analysis.run.outliers import describe_damage
+from analysis.run.pace import describe_pace
+from analysis.run.rates import name_rates
+from analysis.run.restarts import list_segments, number_starts, trace_starts
+from analysis.run.summary import summarize
+from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
+from analysis.run.time_breakdown import USEFUL, account_time, wall_clock
+from analysis.run.window import DEFAULT_WINDOW, WindowOptions, mark_window
+from logparse.context.run_context import RunContext
+from logparse.schema import STEP_COLUMNS, conform
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What one run achieved: all rows with their rates, one row per metric, what it was computed with, what to know."""
+
+    steps: pl.DataFrame
+    summary: pl.DataFrame
+    segments: pl.DataFrame
+    rates: pl.DataFrame
+    account: pl.DataFrame
+    goodput: float | None
+    computation: Computation
+    flops_per_iteration: float | None
+    notes: tuple[Note, ...]
+
+    def value(self, metric: str, statistic: str = "median") -> float | None:
+        """One number of the summary; None where it could not be computed."""
+        found: float | None = self.summary.filter(pl.col("metric") == metric)[statistic].item()
+        return found
+
+    def _repr_html_(self) -> str:
+        from analysis.report.notebook import analysis_html
+
+        return analysis_html(self)
+
+
+def analyze_steps(
+    steps: pl.DataFrame,
+    starts: pl.DataFrame,
+    records: Mapping[str, pl.DataFrame],
+    context: RunContext,
+    formula: Formula,
+    peak: DevicePeak | None,
+    window: WindowOptions = DEFAULT_WINDOW,
+    later: Sequence[Later] = (),
+) -> Analysis:
+    """Compute everything that follows from ``steps``, the lines beside them and ``context``.
+
+    ``later`` holds for the rows of starts that printed other settings.
+    """
+    how = plan_computation(context, formula, peak)
+    numbered = number_starts(steps, starts)
+    events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
+    traced = trace_starts(numbered, events, context.get("log_interval"))
+    filled = by_settings(traced, how, later, fill_batch)
+    marked = mark_window(filled, pauses, window)
+    # The rates of a row follow the mean batch; the column says what was printed.
+    rated = by_settings(marked.with_columns(global_batch_size=mean_batch()), how, later, compute_metrics)
+    computed = conform(rated.with_columns(marked["global_batch_size"]), STEP_COLUMNS)
+    account = account_time(computed, events, pauses)
+    result = Analysis(
+        steps=computed,
+        summary=summarize(computed),
+        segments=list_segments(computed),
+        rates=name_rates(computed, wall_clock(computed, events)),
+        account=account,
+        goodput=_share(account, USEFUL),
+        computation=how,
+        flops_per_iteration=_last_flops(computed, how),
+        notes=(),
+    )
+    odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
+    return replace(result, notes=describe_run(result, steps, context, odd, describe_pace(computed, pauses)))
+
+
+def _share(account: pl.DataFrame, part: str) -> float | None:
+    rows = account.filter(pl.col("part") == part)
+    return rows.item(0, "share") if len(rows) else None
+
+
+def _last_flops(steps: pl.DataFrame, how: Computation) -> float | None:
+    """FLOPs of the last step whose batch and sequence length are known."""
+    known = steps.select("global_batch_size", "seq_length").drop_nulls()
+    if known.is_empty():
+        return None
+    batch, length = known.row(-1)
+    per_sample = how.flops_per_sample(length, how.quoted)
+    return None if per_sample is None else per_sample * batch

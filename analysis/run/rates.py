@@ -1,0 +1,144 @@
+"""The named rates: steady, delivered, all steps, all-in.
+
+Comes in: rows marked by ``window``. Goes out: the frame ``rates``. A step is useful when its update was made and kept:
+not skipped, not NaN, not done again after a restart, not another rank's copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from analysis.run.bootstrap import block_interval
+from analysis.run.window import COPY, NO_TIME, REPLAYED, TIME_DAMAGED, WARM_UP
+from logparse.language import msg
+from logparse.schema import RATE_COLUMNS, conform
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+COVERS = {
+    msg("steady"): msg("median over the rows that count"),
+    msg("delivered"): msg(
+        "useful steps over the time of their rows and of skipped ones; warm-up and replay left out, stalls in"
+    ),
+    msg("all steps"): msg("useful steps over the time of all step lines, warm-up and replay in"),
+    msg("all-in"): msg("useful steps over the clock, from the first line with a time stamp to the last"),
+}
+# Work per step by which the per-device rates scale; each column is a rate, so work is rate times time.
+SCALED = (
+    "tokens_per_second_per_device",
+    "tflops_per_second_per_device",
+    "logged_tflops_per_second_per_device",
+    "mfu",
+    "hfu",
+)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Rows with their time and useful steps. ``time_ms`` and ``useful`` are totals of a row over its iterations."""
+
+    rows: pl.DataFrame
+
+    @classmethod
+    def of(cls, steps: pl.DataFrame) -> Tally:
+        """Tally the rows that have a time that can be and are no copies."""
+        lost = pl.col("skipped_iterations").fill_null(0) + pl.col("nan_iterations").fill_null(0)
+        kept = (
+            pl.col("iterations") - pl.max_horizontal(lost, pl.col("overflow").fill_null(False).cast(pl.Int64))
+        ).clip(0)
+        rows = steps.filter(~pl.col("excluded_reason").is_in([COPY, NO_TIME, TIME_DAMAGED]).fill_null(False))
+        return cls(
+            rows.with_columns(
+                time_ms=pl.col("step_time_ms") * pl.col("iterations"),
+                useful=pl.when(pl.col("replayed") | pl.col("loss").is_nan().fill_null(False)).then(0).otherwise(kept),
+            )
+        )
+
+    def without(self, *reasons: str) -> pl.DataFrame:
+        """The rows with none of these reasons."""
+        return self.rows.filter(~pl.col("excluded_reason").is_in(reasons).fill_null(False))
+
+
+def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
+    """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow."""
+    tally = Tally.of(steps)
+    counted = steps.filter("counted")
+    delivered, everything = tally.without(WARM_UP, REPLAYED), tally.rows
+    steady = {
+        "step_time_ms": counted.select(pl.col("step_time_ms").median()).item(),
+        "interval": block_interval(_matrix(counted, "step_time_ms"), _median),
+        "steps": counted["iterations"].sum(),
+        **{name: counted.select(pl.col(name).median()).item() for name in SCALED},
+    }
+    useful = int(everything["useful"].sum())
+    wall_ms = wall_seconds * 1000 if wall_seconds else None
+    rows = [
+        _row("steady", steady),
+        _row("delivered", _over(delivered, float(delivered["time_ms"].sum()), int(delivered["useful"].sum()))),
+        _row("all steps", _over(everything, float(everything["time_ms"].sum()), useful)),
+        _row("all-in", _all_in(everything, wall_ms, useful)),
+    ]
+    frame = pl.DataFrame(
+        rows, schema_overrides={c.name: c.dtype for c in RATE_COLUMNS if c.name != "run"}, infer_schema_length=None
+    )
+    return conform(frame.with_columns(run=pl.lit(steps["run"].first())), RATE_COLUMNS)
+
+
+def _over(rows: pl.DataFrame, time_ms: float | None, useful: int, interval: bool = True) -> dict[str, Any]:
+    """Rates of the useful work of ``rows`` over ``time_ms``."""
+    if not time_ms or not useful:
+        return {"steps": useful}
+    share = pl.when(pl.col("iterations") > 0).then(pl.col("useful") / pl.col("iterations")).otherwise(0)
+    work = {name: rows.select((pl.col(name) * pl.col("time_ms") * share).sum()).item() for name in SCALED}
+    known = {name: value / time_ms for name, value in work.items() if rows[name].is_not_null().any()}
+    bounds = block_interval(_matrix(rows, "time_ms", "useful"), _ratio) if interval else None
+    return {"step_time_ms": time_ms / useful, "interval": bounds, "steps": useful, **known}
+
+
+def _all_in(rows: pl.DataFrame, wall_ms: float | None, useful: int) -> dict[str, Any]:
+    """Rates over the clock. Its interval is that of the step lines, with what lies outside them taken as it was."""
+    in_lines = float(rows["time_ms"].sum())
+    figures = _over(rows, wall_ms, useful, interval=False)
+    bounds = _over(rows, in_lines, useful).get("interval")
+    if wall_ms and bounds:
+        outside = (wall_ms - in_lines) / useful
+        figures["interval"] = (bounds[0] + outside, bounds[1] + outside)
+    return figures
+
+
+def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
+    low, high = figures.pop("interval", None) or (None, None)
+    empty = dict.fromkeys(("step_time_ms", *SCALED))
+    return {
+        "rate": name,
+        **empty,
+        **figures,
+        "step_time_low_ms": low,
+        "step_time_high_ms": high,
+        "covers": COVERS[name],
+    }
+
+
+def _matrix(rows: pl.DataFrame, *columns: str) -> NDArray[np.float64]:
+    import numpy as np
+
+    table = np.array(rows.select(columns).drop_nulls().rows(), np.float64)
+    matrix: NDArray[np.float64] = np.reshape(table, (-1, len(columns)))
+    return matrix
+
+
+def _median(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.asarray(np.median(drawn[:, :, 0], axis=1))
+
+
+def _ratio(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+    time, useful = drawn[:, :, 0].sum(axis=1), drawn[:, :, 1].sum(axis=1)
+    ratio: NDArray[np.float64] = time[useful > 0] / useful[useful > 0]
+    return ratio

@@ -1,0 +1,143 @@
+"""Starts of a run: where a process began, which steps it did again, what each row stands for.
+
+Comes in: step rows, the lines on which processes began, events. Goes out: the rows with ``segment``, ``lineage``,
+``iterations`` and ``replayed``, and one row per start. Which rows count is decided in ``window``.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from analysis.run.duplicates import mark_copies
+from analysis.run.outliers import mark_damage
+from logparse.schema import SEGMENT_COLUMNS, conform
+
+# A stamp is cut to a second, and reading data and logging take a little beside the steps.
+STAMP_MS, SPLIT_SHARE = 1000, 0.1
+# Rows that tell of a step for the first time, and rightly.
+OWN = ~pl.col("copied") & ~pl.col("damaged")
+
+
+def number_starts(steps: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
+    """Add ``segment`` (number of the start, over all files), ``copied`` and ``damaged``; clocks that cannot be go.
+
+    A start is a step number that does not grow, a line of ``starts`` (source, line_number) between two rows, or a file
+    that does not go on where the one before ended. Rows that are copied or damaged are of the start before them.
+    """
+    lines = starts.select("source", begun=pl.col("line_number")).sort("begun")
+    known = steps.join_asof(
+        lines, left_on="line_number", right_on="begun", by="source", strategy="backward", check_sortedness=False
+    )
+    seen = mark_damage(mark_copies(known)).with_row_index("at")
+    begins = seen.filter(OWN).select("at", segment=_begins().cum_sum().cast(pl.Int64))
+    numbered = seen.join(begins, on="at", how="left", maintain_order="left").drop("at", "begun")
+    return numbered.with_columns(pl.col("segment").forward_fill().fill_null(0))
+
+
+def _begins() -> pl.Expr:
+    """A row before which a process began, the first one apart."""
+    back = pl.col("step") <= pl.col("step").shift(1)
+    other = pl.col("source") != pl.col("source").shift(1)
+    again = pl.col("begun").is_not_null() & (other | pl.col("begun").ne_missing(pl.col("begun").shift(1)))
+    return (back | again | (other & ~_goes_on())).fill_null(False) & (pl.int_range(pl.len()) > 0)
+
+
+def _goes_on() -> pl.Expr:
+    """A row whose stamp lies its own time behind the row before: no process began between them, which takes longer."""
+    stamp = pl.col("timestamp")
+    stamped = pl.when(stamp.is_not_null()).then("step")
+    gap = (stamp.backward_fill() - stamp.forward_fill().shift(1)).dt.total_microseconds() / 1000
+    time = pl.col("step_time_ms") * (stamped.backward_fill() - stamped.forward_fill().shift(1))
+    return ((gap - time).abs() <= STAMP_MS + SPLIT_SHARE * time).fill_null(False)
+
+
+def trace_starts(steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | None) -> pl.DataFrame:
+    """Add ``lineage``, ``iterations`` and ``replayed`` to rows that ``number_starts`` has numbered.
+
+    A start that goes on from a later step than its lineage's first continues it; one that begins at the beginning
+    again is a run of its own in the same file. ``iterations`` is how many steps the row's time is the mean of, null
+    where the row is a copy or its step is damaged. ``replayed`` rows end at a step that an earlier start of the lineage
+    had reached.
+    """
+    known = steps.with_row_index("at")
+    own = known.filter(OWN)
+    heads = own.group_by("segment", maintain_order=True).agg(pl.col("step").first(), last=pl.col("step").max())
+    lineages = heads.select("segment", *_lineages(heads["step"].to_list(), heads["last"].to_list()))
+    traced = own.join(lineages, on="segment", how="left", maintain_order="left")
+    iterations = _iterations(traced, events, log_interval)
+    told = traced.select("at", iterations=iterations, replayed=pl.col("step") <= pl.col("reached"))
+    joined = known.join(lineages.drop("reached"), on="segment", how="left", maintain_order="left")
+    every = joined.join(told, on="at", how="left", maintain_order="left").drop("at")
+    return every.with_columns(pl.col("replayed").fill_null(False))
+
+
+def _iterations(own: pl.DataFrame, events: pl.DataFrame, log_interval: int | None) -> pl.Expr:
+    """Steps since the row before of the same start, or since the checkpoint that the start loaded."""
+    first, reached = pl.col("step").first().over("segment"), pl.col("reached")
+    anywhere = own.select(pl.col("step").diff().over("segment").median()).item()
+    # A start can log at another interval than the one before.
+    of_start = pl.col("step").diff().median().over("segment")
+    between = of_start.fill_null(anywhere or 1).cast(pl.Int64).clip(1)
+    usual = between.clip(log_interval or 1)
+    loaded = _loaded_step(own, events)
+    # Without a word of a checkpoint, only a row near the step that earlier starts had reached, or near the beginning of
+    # training, stands for all steps before it.
+    begun = pl.coalesce(
+        pl.when(loaded < first).then(loaded),
+        pl.when((reached < first) & (first - reached <= usual)).then(reached),
+        pl.when(first <= usual).then(0),
+    )
+    return pl.coalesce(pl.col("step").diff().over("segment"), first - begun, between).clip(1)
+
+
+def _lineages(first: list[int], last: list[int]) -> tuple[pl.Series, pl.Series]:
+    """For each start its lineage and the step that earlier starts of the lineage had reached."""
+    lineages: list[int] = []
+    reached: list[int | None] = []
+    lineage, begin, furthest = -1, 0, 0
+    for head, tail in zip(first, last, strict=True):
+        fresh = lineage < 0 or head <= begin
+        if fresh:
+            lineage, begin, furthest = lineage + 1, head, 0
+        lineages.append(lineage)
+        reached.append(None if fresh else furthest)
+        furthest = max(furthest, tail)
+    return pl.Series("lineage", lineages, pl.Int64), pl.Series("reached", reached, pl.Int64)
+
+
+def _loaded_step(steps: pl.DataFrame, events: pl.DataFrame) -> pl.Expr:
+    """The step of the checkpoint that the row's start loaded; null where no line tells."""
+    loads = (
+        events.filter(pl.col("kind") == "checkpoint loaded").select("source", "line_number", loaded="step").drop_nulls()
+    )
+    if loads.is_empty():
+        return pl.lit(None, pl.Int64)
+    heads = (
+        steps.group_by("segment", maintain_order=True).agg(pl.col("source", "line_number").first()).sort("line_number")
+    )
+    found = heads.join_asof(
+        loads.sort("line_number"), on="line_number", by="source", strategy="backward", check_sortedness=False
+    )
+    known = found.drop_nulls("loaded")
+    return pl.col("segment").replace_strict(known["segment"], known["loaded"], default=None, return_dtype=pl.Int64)
+
+
+def list_segments(steps: pl.DataFrame) -> pl.DataFrame:
+    """One row per start: where it is, the steps it covers, how many it did again and how many its end lost."""
+    rows = (
+        steps.filter(pl.col("iterations").is_not_null())
+        .group_by("segment", maintain_order=True)
+        .agg(
+            pl.col("run", "source", "line_number", "lineage").first(),
+            pl.col("timestamp").min().alias("first_timestamp"),
+            pl.col("timestamp").max().alias("last_timestamp"),
+            pl.col("step").first().alias("first_step"),
+            pl.col("step").last().alias("last_step"),
+            pl.len().alias("rows"),
+            pl.col("iterations").filter("replayed").sum().alias("replayed_steps"),
+            (pl.col("excluded_reason") == "warm-up").sum().alias("warm_up_rows"),
+            (pl.col("step_time_ms") * pl.col("iterations")).sum().alias("step_time_sum_ms"),
+        )
+    )
+    following = pl.col("replayed_steps").shift(-1).over("lineage").fill_null(0)
+    return conform(rows.with_columns(lost_steps=following), SEGMENT_COLUMNS)

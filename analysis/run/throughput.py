@@ -1,0 +1,147 @@
+"""Rates per step: columns added to the steps frame.
+
+Comes in: steps with ``step_time_ms``, the run's context, a formula, a peak. Goes out: samples/s/p, tokens/s/p,
+TFLOP/s/p, MFU and HFU on every row, null where an input is unknown, with one sentence that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import polars as pl
+
+from analysis.flops import Formula, Recompute
+from analysis.hardware.devices import DevicePeak
+from analysis.model.shape import ModelShape
+from logparse.context.run_context import RunContext
+
+
+@dataclass(frozen=True)
+class Computation:
+    """What the rates are computed with. ``recompute`` None is unknown; ``recompute_factor`` is AscendSpeed's c.
+
+    ``overrules`` names what the user gave of the batch and the sequence length: it stands against the rows' own.
+    """
+
+    formula: Formula
+    shape: ModelShape
+    seq_length: int | None
+    world_size: int | None
+    recompute: Recompute | None
+    peak: DevicePeak | None
+    global_batch_size: int | None = None
+    overrules: frozenset[str] = frozenset()
+
+    @property
+    def recompute_factor(self) -> Literal[3, 4]:
+        """Forward and backward passes in the step: 4 where all activations are recomputed."""
+        return 4 if self.recompute == "full" else 3
+
+    @property
+    def quoted(self) -> Recompute:
+        """The recompute the formula's own figure counts: AscendSpeed's counts full recomputation, the others none."""
+        return "full" if self.formula.name == "ascendspeed" and self.recompute == "full" else "none"
+
+    def flops_per_sample(self, seq_length: int, recompute: Recompute | None) -> float | None:
+        """FLOPs of one sample of ``seq_length`` tokens; None where a size or the recompute is unknown."""
+        if recompute is None:
+            return None
+        per_token = self.formula.hardware_flops_per_token(self.shape, seq_length, recompute)
+        return None if per_token is None else per_token * seq_length
+
+
+def plan_computation(context: RunContext, formula: Formula, peak: DevicePeak | None) -> Computation:
+    """Take from ``context`` what the rates need."""
+    return Computation(
+        formula=formula,
+        shape=ModelShape.from_quantities(context.values()),
+        seq_length=context.get("seq_length"),
+        world_size=context.get("world_size"),
+        recompute=cast("Recompute | None", context.get("recompute")),
+        peak=peak,
+        global_batch_size=context.get("global_batch_size"),
+        overrules=context.given & {"global_batch_size", "seq_length"},
+    )
+
+
+@dataclass(frozen=True)
+class Later:
+    """The computation from ``line_number`` of ``source`` on, where a later start printed other settings."""
+
+    source: str
+    line_number: int
+    how: Computation
+
+
+def by_settings(
+    steps: pl.DataFrame,
+    how: Computation,
+    later: Sequence[Later],
+    compute: Callable[[pl.DataFrame, Computation], pl.DataFrame],
+) -> pl.DataFrame:
+    """Apply ``compute`` to the rows of each computation; the order of the rows stays."""
+    if not later:
+        return compute(steps, how)
+    at = _numbered(steps.with_row_index("at"), later)
+    groups = at.partition_by("which", as_dict=True)
+    hows = [how, *(x.how for x in later)]
+    parts = [compute(rows.drop("which"), hows[int(key[0])]) for key, rows in groups.items()]
+    return pl.concat(parts).sort("at").drop("at")
+
+
+def before_changes(steps: pl.DataFrame, later: Sequence[Later]) -> pl.DataFrame:
+    """The rows for which the settings of the first start hold."""
+    return _numbered(steps, later).filter(pl.col("which") == 0).drop("which") if later else steps
+
+
+def _numbered(steps: pl.DataFrame, later: Sequence[Later]) -> pl.DataFrame:
+    """Add ``which``: the number of the row's computation in ``later``, counted from 1; 0 is the first start's."""
+    schema = {"source": pl.String, "begin": pl.Int64, "which": pl.Int64}
+    begins = pl.DataFrame([(x.source, x.line_number, i + 1) for i, x in enumerate(later)], schema, orient="row")
+    joined = steps.join_asof(
+        begins.sort("begin"), left_on="line_number", right_on="begin", by="source", check_sortedness=False
+    )
+    return joined.drop("begin").with_columns(pl.col("which").fill_null(0))
+
+
+def fill_batch(steps: pl.DataFrame, how: Computation) -> pl.DataFrame:
+    """Fill batch and sequence length of rows whose line does not print them.
+
+    A row's own win over settings, because they change while the batch ramps up or under a curriculum; what the user
+    gave wins over both.
+    """
+    known = {"global_batch_size": how.global_batch_size, "seq_length": how.seq_length}
+    return steps.with_columns(
+        pl.lit(value, pl.Int64).alias(name)
+        if name in how.overrules
+        else pl.col(name).fill_null(pl.lit(value, pl.Int64))
+        for name, value in known.items()
+    )
+
+
+def compute_metrics(filled: pl.DataFrame, how: Computation) -> pl.DataFrame:
+    """Add the rate columns to rows that ``fill_batch`` has filled."""
+    device_seconds = pl.col("step_time_ms") / 1000 * pl.lit(how.world_size, pl.Float64)
+    samples = pl.when(pl.col("step_time_ms") > 0).then(pl.col("global_batch_size") / device_seconds)
+    lengths = filled["seq_length"].drop_nulls().unique().to_list()
+    peak = pl.lit(how.peak.peak_tflops_per_second if how.peak else None, pl.Float64)
+    return filled.with_columns(
+        samples_per_second_per_device=samples,
+        tokens_per_second_per_device=samples * pl.col("seq_length"),
+        model_tflops_per_second_per_device=samples * _by_length(lengths, how, "none") / 1e12,
+        tflops_per_second_per_device=samples * _by_length(lengths, how, how.quoted) / 1e12,
+        hardware_tflops_per_second_per_device=samples * _by_length(lengths, how, how.recompute) / 1e12,
+    ).with_columns(
+        mfu=pl.col("model_tflops_per_second_per_device") / peak,
+        hfu=pl.col("hardware_tflops_per_second_per_device") / peak,
+    )
+
+
+def _by_length(lengths: list[int], how: Computation, recompute: Recompute | None) -> pl.Expr:
+    """FLOPs of one sample by the row's sequence length."""
+    flops = [how.flops_per_sample(s, recompute) for s in lengths]
+    if not flops or None in flops:
+        return pl.lit(None, pl.Float64)
+    return pl.col("seq_length").replace_strict(lengths, flops, default=None, return_dtype=pl.Float64)

@@ -1,0 +1,191 @@
+"""Which rows count: each rule marks rows with a reason; nothing is deleted, and the first reason stays.
+
+Comes in: rows that ``segments`` has traced, pauses, and what the dialect says of the time on a line. Goes
+out: ``excluded_reason`` and ``counted``, and the sentences that tell what was found. What counts is the settled window:
+the steady pace of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from analysis.run.batches import batch_changes
+from analysis.run.interruptions import Pauses
+from analysis.run.restarts import OWN
+from logparse.language import msg, tr
+
+COPY = msg("printed by another rank too")
+DAMAGED = msg("step number damaged")
+NO_TIME = msg("no time on the line")
+TIME_DAMAGED = msg("time damaged")
+REPLAYED = msg("step done again after a restart")
+WARM_UP = msg("warm-up")
+HOLDS_EVALUATION = msg("its time holds an evaluation")
+HOLDS_SAVE = msg("its time holds a checkpoint save")
+BATCH_CHANGES = msg("batch changes inside the interval")
+NAN = msg("NaN")
+SKIPPED = msg("an update was skipped")
+STALL = msg("stall")
+
+# A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
+SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
+# A stall is slower than its neighbours by this share and by this many robust standard deviations.
+STALL_SHARE, STALL_SIGMAS, NEIGHBOURS = 0.25, 6.0, 51
+# A time below this share of its neighbours' lost digits, where such rows are lone and at most this share of a start.
+DAMAGED_BELOW, DAMAGED_RARE = 0.5, 0.1
+# Starts whose warm-up is told one by one.
+STARTS_SHOWN = 3
+ROBUST = 1.4826  # median absolute deviation to standard deviation of a normal distribution
+
+
+@dataclass(frozen=True)
+class WindowOptions:
+    """``warm_up`` rows of each start given by the user (None: found from the data). ``profiling_steps`` are slow by
+    design at the beginning of each start. ``time_holds_pauses``: the time on a line includes evaluation and saving.
+    ``times_are_shared``: rows with one time print the mean of them all, so that the first row's warm-up is in each.
+    """
+
+    warm_up: int | None = None
+    profiling_steps: int = 0
+    time_holds_pauses: bool = False
+    times_are_shared: bool = False
+
+
+DEFAULT_WINDOW, NO_PAUSES = WindowOptions(), Pauses()
+
+
+def mark_window(
+    steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, options: WindowOptions = DEFAULT_WINDOW
+) -> pl.DataFrame:
+    """Add ``counted`` and ``excluded_reason`` to rows that ``segments`` has traced."""
+    rows = steps.with_columns(excluded_reason=pl.lit(None, pl.String))
+    rows = _mark(rows, pl.col("copied"), COPY)
+    rows = _mark(rows, pl.col("damaged"), DAMAGED)
+    timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
+    rows = _mark(rows, ~timed.fill_null(False), NO_TIME)
+    rows = _mark(rows, pl.col("replayed"), REPLAYED)
+    place = OWN.cum_sum().over("segment")
+    rows = _mark(rows, place <= _warm_up_rows(rows, options), WARM_UP)
+    if options.time_holds_pauses:
+        rows = _mark(rows, _first_row_after(rows, pauses.evaluated), HOLDS_EVALUATION)
+        rows = _mark(rows, _first_row_after(rows, pauses.saved), HOLDS_SAVE)
+    rows = _mark(rows, batch_changes(), BATCH_CHANGES)
+    rows = _mark(rows, (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False), NAN)
+    rows = _mark(rows, (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False), SKIPPED)
+    rows = _mark_times_out_of_line(rows)
+    return rows.with_columns(counted=pl.col("excluded_reason").is_null())
+
+
+def _mark(rows: pl.DataFrame, where: pl.Expr, reason: str) -> pl.DataFrame:
+    first = pl.col("excluded_reason").is_null() & where.fill_null(False)
+    return rows.with_columns(excluded_reason=pl.when(first).then(pl.lit(reason)).otherwise("excluded_reason"))
+
+
+def _pace() -> pl.Expr:
+    """Time of a row relative to its batch, so that a batch that grows looks no slower."""
+    return pl.col("step_time_ms") / pl.col("global_batch_size").fill_null(1)
+
+
+def _warm_up_rows(rows: pl.DataFrame, options: WindowOptions) -> pl.Expr:
+    """How many rows at the beginning of the row's start are warm-up."""
+    if options.warm_up is not None:
+        return pl.lit(options.warm_up)
+    found = [
+        (segment[0], _warm_up_of(start.select(_pace()).to_series().to_list(), options.times_are_shared))
+        for segment, start in rows.filter(OWN).group_by("segment", maintain_order=True)
+    ]
+    numbers = [segment for segment, _ in found]
+    by_profiling = _rows_within(rows, options.profiling_steps)
+    counts = [max(n, by_profiling.get(segment, 0)) for segment, n in found]
+    return pl.col("segment").replace_strict(numbers, counts, default=1, return_dtype=pl.Int64)
+
+
+def _rows_within(rows: pl.DataFrame, profiling_steps: int) -> dict[int, int]:
+    done = pl.col("step") - pl.col("step").first() < profiling_steps
+    return dict(rows.filter(OWN).group_by("segment").agg(done.sum()).iter_rows())
+
+
+def _warm_up_of(pace: Sequence[float | None], shared: bool) -> int:
+    """Rows before the first settled one; at least one, and all whose time is one mean with the first's."""
+    alike = next((i for i, p in enumerate(pace) if p != pace[0]), len(pace)) if shared else 1
+    for index in range(alike, len(pace)):
+        behind = sorted(p for p in pace[index : index + ROWS_BEHIND] if p is not None)
+        here = pace[index]
+        if here is not None and here <= SETTLED_WITHIN * behind[(len(behind) - 1) // 2]:
+            return index
+    return len(pace)
+
+
+def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
+    """Rows whose interval holds a pause: one lies at or behind the step of the row before, and before their own."""
+    if not pauses:
+        return pl.lit(False)
+    marks = pl.DataFrame({"step": pauses, "pause": pauses}, schema={"step": pl.Int64, "pause": pl.Int64})
+    last = (
+        rows.select("step")
+        .with_row_index()
+        .sort("step")
+        .join_asof(marks, on="step", strategy="backward", allow_exact_matches=False)
+        .sort("index")["pause"]
+    )
+    before = pl.when(OWN).then("step").forward_fill().shift(1).over("segment")
+    return (pl.lit(last) >= before).fill_null(False)
+
+
+def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
+    """Isolated slow and fast rows among those of a start that have no other reason."""
+    clean = rows.with_row_index("at").filter(pl.col("excluded_reason").is_null()).with_columns(pace=_pace())
+    if len(clean) < 5:
+        return rows
+    # The pace can be another one in each start.
+    around = clean.with_columns(local=_around("pace")).with_columns(excess=pl.col("pace") - pl.col("local"))
+    told = around.with_columns(distance=pl.col("excess").abs())
+    known = told.with_columns(sigma=ROBUST * _around("distance"))
+    places = pl.int_range(pl.len(), dtype=pl.UInt32)
+    for where, reason in ((_slow(), STALL), (_lost_digits(), TIME_DAMAGED)):
+        rows = _mark(rows, places.is_in(known.filter(where)["at"].implode()), reason)
+    return rows
+
+
+def _around(name: str) -> pl.Expr:
+    """The median of a column over the neighbours of the same start."""
+    return pl.col(name).rolling_median(NEIGHBOURS, min_samples=1, center=True).over("segment")
+
+
+def _slow() -> pl.Expr:
+    excess = pl.col("excess")
+    return (excess > STALL_SHARE * pl.col("local")) & (excess > STALL_SIGMAS * pl.col("sigma"))
+
+
+def _lost_digits() -> pl.Expr:
+    """Rare fast rows between usual ones. Several in a row are a faster pace; beside a slow one they make up for it."""
+    fast = (pl.col("pace") < DAMAGED_BELOW * pl.col("local")) & (-pl.col("excess") > STALL_SIGMAS * pl.col("sigma"))
+    usual = pl.col("distance") <= STALL_SHARE * pl.col("local")
+    beside = (usual.shift(rows).over("segment").fill_null(True) for rows in (1, -1))
+    lone = pl.all_horizontal(fast, *beside)
+    at_most = pl.max_horizontal(pl.lit(1.0), DAMAGED_RARE * pl.len().over("segment"))
+    return lone & (lone.sum().over("segment") <= at_most)
+
+
+def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[str]:
+    """What was taken for warm-up, with its evidence: the first rows of a start against its settled ones."""
+    if asked is not None:
+        yield tr("warm-up: {n} rows of each start, as --warmup says", n=asked)
+        return
+    time, warm = pl.col("step_time_ms"), pl.col("excluded_reason") == WARM_UP
+    starts = (
+        steps.group_by("segment", maintain_order=True)
+        .agg(warm.sum().alias("n"), time.filter(warm).max().alias("slowest"), time.filter("counted").median())
+        .filter(pl.col("n") > 0)
+    )
+    found = [
+        tr("start {start}: {n} rows of up to {slowest} ms", start=start + 1, n=n, slowest=f"{slowest or 0:,.0f}")
+        + (tr(" before the median of {settled} ms", settled=f"{settled:,.0f}") if settled else "")
+        for start, n, slowest, settled in starts.head(STARTS_SHOWN).rows()
+    ]
+    more = [tr("{n} more starts", n=len(starts) - STARTS_SHOWN)] if len(starts) > STARTS_SHOWN else []
+    if found:
+        yield tr("warm-up, {found}", found="; ".join((*found, *more)))

@@ -1,0 +1,302 @@
+"""What people are shown of a comparison: the verdict, what it rests on, what changed. Parts, as of ``_screen``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from analysis.compare.comparable import Change, Field
+from analysis.compare.comparison import Comparison, LossAgreement, Side
+from analysis.compare.shown import shown_as
+from analysis.compare.verdict import FEWEST_RUNS, REASONS, RESAMPLES, Effect, Finding, Method, Metric, Noise, Verdict
+from analysis.screens.analyze import Grid, Line, Part
+from logparse.language import msg, tr
+
+if TYPE_CHECKING:
+    from analysis.charts.comparison import Overlay
+
+# Settings that are listed; a log of another framework version may differ in hundreds.
+MOST_CHANGES = 30
+# Names that a sentence lists.
+MOST_NAMES = 8
+VERDICTS: dict[Verdict, str] = {
+    "regression": msg("regression"),
+    "suspicious": msg("suspicious"),
+    "no regression": msg("no regression"),
+    "insufficient data": msg("insufficient data"),
+}
+KINDS = {"setting": msg("setting"), "version": msg("version"), "label": msg("label")}
+METHODS: dict[Method, str] = {
+    "exact": msg("all orders"),
+    "permutation": msg("{n} random orders"),
+    "normal": msg("normal approximation"),
+}
+
+
+def compose_comparison(comparison: Comparison) -> list[Part]:
+    """All parts, the answer first."""
+    return [*compose_answer(comparison), *compose_notes(comparison)]
+
+
+def compose_answer(comparison: Comparison) -> list[Part]:
+    """The verdict, whether the sides may be compared, how they differ, what changed."""
+    return [
+        Line(_title(comparison), "title"),
+        *(Line(_side(name, side)) for name, side in _sides(comparison)),
+        *_fields(comparison),
+        _effects(comparison),
+        *(Line(sentence(finding)) for finding in comparison.verdicts if not comparison.refused),
+        *(Line(text, "warning") for text in _warnings(comparison)),
+        *_losses(comparison),
+        *_changes(comparison),
+    ]
+
+
+def compose_notes(comparison: Comparison) -> list[Part]:
+    """What the numbers rest on."""
+    return [Line(text, "info") for text in _notes(comparison)]
+
+
+def compose_drawn(comparison: Comparison, drawn: Overlay) -> list[Part]:
+    """The runs of each side that a page draws, each with what it is judged by."""
+    metrics = [finding.metric for finding in comparison.verdicts]
+    headings = (tr("run"), tr("side"), tr("release"), *map(titled, metrics), tr("rows that count"))
+    rows = [_drawn(run, name, metrics) for name, runs in drawn.runs.items() for run in runs.iter_rows(named=True)]
+    limits = [Line(text, "info") for text in _limits(comparison, drawn)]
+    return [Line(tr("runs in the charts"), "title"), *limits, Grid(headings, tuple(rows))]
+
+
+def _limits(comparison: Comparison, drawn: Overlay) -> Iterator[str]:
+    yield tr("drawn are the rows that count: no warm-up, no stall, nothing done twice")
+    if drawn.merged > 1:
+        yield tr("a point is the mean of up to {n} neighbouring rows", n=drawn.merged)
+    for name, side in _sides(comparison):
+        shown, runs = len(drawn.runs[name]), len(side.runs)
+        if shown < runs:
+            yield tr(
+                "{side}: only {drawn} of {runs} runs are drawn, the last that can be read",
+                side=name,
+                drawn=shown,
+                runs=runs,
+            )
+
+
+def _drawn(run: Mapping[str, Any], side: str, metrics: Sequence[Metric]) -> tuple[str, ...]:
+    values = ((metric, run[metric.column]) for metric in metrics)
+    numbers = ("-" if value is None else shown_as(metric).text(value) for metric, value in values)
+    return (f"{run['name']} ({run['run_id'][:12]})", side, run["release"] or "-", *numbers, f"{run['counted_rows']:,}")
+
+
+def sentence(finding: Finding) -> str:
+    """The verdict on one metric with its reason."""
+    title, verdict, reason = (
+        tr(word) for word in (finding.metric.title, VERDICTS[finding.verdict], REASONS[finding.reason])
+    )
+    return tr("{metric}: {verdict} ({reason})", metric=title, verdict=verdict, reason=reason)
+
+
+def _title(comparison: Comparison) -> str:
+    if comparison.verdict is None:
+        return tr("not comparable, so no verdict")
+    return tr("verdict: {verdict}", verdict=tr(VERDICTS[comparison.verdict]))
+
+
+def _sides(comparison: Comparison) -> tuple[tuple[str, Side], ...]:
+    return ((tr("baseline"), comparison.baseline), (tr("candidate"), comparison.candidate))
+
+
+def _side(name: str, side: Side) -> str:
+    return tr("{side}: {asked}, runs: {runs}", side=name, asked=side.asked, runs=len(side.runs))
+
+
+def _fields(comparison: Comparison) -> Iterator[Part]:
+    different = [f for f in comparison.fields if f.state == "different"]
+    decisive = [f.name for f in comparison.refused if f.state == "unknown"]
+    unknown = [f.name for f in comparison.fields if f.state == "unknown" and f.name not in decisive]
+    equal = sum(f.state == "equal" for f in comparison.fields)
+    yield Line(tr("comparable? {equal} of {all} fields are equal", equal=equal, all=len(comparison.fields)))
+    if different:
+        yield Grid((tr("field"), tr("baseline"), tr("candidate")), tuple(_field(f) for f in different))
+    if decisive:
+        yield Line(tr("not known, and no verdict without them: {names}", names=", ".join(decisive)), "warning")
+    if unknown:
+        yield Line(tr("not known, so neither equal nor different: {names}", names=", ".join(unknown)), "warning")
+
+
+def _field(field: Field) -> tuple[str, str, str]:
+    name = tr("{name} (allowed)", name=field.name) if field.allowed else field.name
+    return name, _values(field.baseline), _values(field.candidate)
+
+
+def _values(values: tuple[object, ...]) -> str:
+    return ", ".join("-" if value is None else str(value) for value in values) or "-"
+
+
+def _effects(comparison: Comparison) -> Grid:
+    headings = ("", tr("baseline"), tr("candidate"), tr("change"), tr("interval"), "p", tr("runs"))
+    told = (f for f in comparison.findings if f.effect or f in comparison.verdicts)
+    return Grid(headings, tuple(_effect(finding) for finding in told))
+
+
+def _effect(finding: Finding) -> tuple[str, ...]:
+    metric, effect = finding.metric, finding.effect
+    title = titled(metric)
+    runs = f"{finding.runs[0]} + {finding.runs[1]}"
+    if effect is None:
+        return (title, "-", "-", "-", "-", "-", runs)
+    sides = (shown_as(metric).text(value) for value in (effect.baseline, effect.candidate))
+    return (title, *sides, f"{effect.change:+.2%}", _interval(finding), _p(effect), runs)
+
+
+def _p(effect: Effect) -> str:
+    """The smaller p, and of which direction it is."""
+    if effect.p_worse is None or effect.p_better is None:
+        return "-"
+    if effect.p_worse <= effect.p_better:
+        return tr("{p} worse", p=f"{effect.p_worse:.2g}")
+    return tr("{p} better", p=f"{effect.p_better:.2g}")
+
+
+def titled(metric: Metric) -> str:
+    """A metric with its unit, which some are called by."""
+    unit = shown_as(metric).unit
+    return tr(metric.title) if metric.title == unit else tr(", ").join((tr(metric.title), unit))
+
+
+def _interval(finding: Finding) -> str:
+    effect = finding.effect
+    if effect is None or effect.low is None or effect.high is None:
+        return "-"
+    return tr("{low} to {high}", low=f"{effect.low:+.2%}", high=f"{effect.high:+.2%}")
+
+
+def _losses(comparison: Comparison) -> Iterator[Part]:
+    losses = comparison.losses
+    if losses is None:
+        return
+    if not isinstance(losses, LossAgreement):
+        yield Line(tr("losses not compared: {reason}", reason=tr(losses)), "warning")
+        return
+    if losses.undefined:
+        yield Line(tr("at {n} more steps only the baseline's loss is 0", n=losses.undefined), "warning")
+    if losses.largest == 0:
+        yield Line(tr("losses: the same at all {steps} steps that both did", steps=losses.steps))
+        return
+    yield Line(
+        tr(
+            "losses at {steps} equal steps: {largest} apart at most (step {at}), {final} at the last (step {last})",
+            steps=losses.steps,
+            largest=f"{losses.largest:.3%}",
+            at=losses.largest_at,
+            final=f"{losses.final:.3%}",
+            last=losses.final_at,
+        )
+    )
+
+
+def _warnings(comparison: Comparison) -> Iterator[str]:
+    for (name, _), lost in zip(_sides(comparison), comparison.lost, strict=True):
+        if lost:
+            yield tr(
+                "{side}: in {lost} of {runs} runs the loss is not finite, from step {step} on",
+                side=name,
+                lost=lost.lost,
+                runs=lost.runs,
+                step=lost.step,
+            )
+    for finding in comparison.verdicts:
+        if finding.odd:
+            yield tr(
+                "{metric}: {n} of {runs} runs of the candidate are worse than all of the baseline by more than the "
+                "threshold: {names}",
+                metric=tr(finding.metric.title),
+                n=len(finding.odd),
+                runs=finding.runs[1],
+                names=_some(comparison.odd(finding)),
+            )
+    if comparison.unclear:
+        pairs = [tr("{first} and {second}", first=first, second=second) for first, second in comparison.unclear]
+        yield tr("the same losses and no clocks, so perhaps one job that is counted twice: {names}", names=_some(pairs))
+
+
+def _some(names: Sequence[str]) -> str:
+    told = ", ".join(names[:MOST_NAMES])
+    return tr("{names} and {n} more", names=told, n=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else told
+
+
+def _changes(comparison: Comparison) -> Iterator[Part]:
+    changes = [change for change in comparison.changes if not change.one_sided]
+    one_sided = [change.name for change in comparison.changes if change.one_sided]
+    if changes:
+        yield Line(tr("changed between the sides, so candidates for the cause"), "heading")
+        yield Grid(("", tr("baseline"), tr("candidate")), tuple(_change(c) for c in changes[:MOST_CHANGES]))
+    else:
+        yield Line(tr("no setting, version or label is one in most runs of one side and another in most of the other"))
+    if len(changes) > MOST_CHANGES:
+        yield Line(tr("{n} more; --json has all", n=len(changes) - MOST_CHANGES), "info")
+    if one_sided:
+        yield Line(tr("only one side tells, so perhaps unchanged: {names}", names=_some(one_sided)), "info")
+
+
+def _change(change: Change) -> tuple[str, str, str]:
+    return f"{tr(KINDS[change.kind])} {change.name}", *_both(change)
+
+
+def _both(change: Change) -> tuple[str, str]:
+    """The value of each side; where only most of its runs have it, of how many."""
+    return _most(change.baseline, *change.counts[0]), _most(change.candidate, *change.counts[1])
+
+
+def _most(values: Sequence[str], n: int, runs: int) -> str:
+    if not values:
+        return "-"
+    return values[0] if n == runs else tr("{value} in {n} of {runs}", value=values[0], n=n, runs=runs)
+
+
+def describe_change(change: Change) -> str:
+    """A change in one line."""
+    return f"{change.name}: {' -> '.join(_both(change))}"
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    yield from (tr("left out: {name}: {why}", name=n, why=tr(why)) for n, why in comparison.left_out)
+    effects = [f.effect for f in comparison.findings if f.effect]
+    for confidence, method in sorted({(e.confidence, e.method) for e in effects if e.confidence and e.method}):
+        yield tr(
+            "interval: {percent} of Hodges-Lehmann; p: one-sided Mann-Whitney in the direction named, {method}",
+            percent=f"{confidence:.1%}",
+            method=tr(METHODS[method], n=f"{RESAMPLES:,}"),
+        )
+    if any(0 < min(f.runs) < FEWEST_RUNS for f in comparison.verdicts):
+        yield tr(
+            "fewer than 3 runs a side: noise between runs cannot be told from a change; the threshold decides alone"
+        )
+    several = len(comparison.verdicts) > 1
+    if several:
+        yield tr("{n} metrics are {n} tests; each may be wrong in 5 of 100 cases", n=len(comparison.verdicts))
+    for finding in comparison.verdicts:
+        told = _noise(comparison.noises[finding.metric.column], finding)
+        yield tr("{metric}: {told}", metric=tr(finding.metric.title), told=told) if several else told
+
+
+def _noise(noise: Noise | None, finding: Finding) -> str:
+    runs = finding.runs
+    if noise is None:
+        return tr("noise between runs of one release: unknown, no release has two runs that tell it")
+    told = tr(
+        "noise between runs of one release: {spread} (standard deviation, {runs} runs of {groups} groups)",
+        spread=f"{noise.spread:.2%}",
+        runs=noise.runs,
+        groups=noise.releases,
+    )
+    if min(runs) < FEWEST_RUNS or noise.spread == 0:
+        return told
+    visible = tr(
+        "{n} + {m} runs show a change of {visible} in 80 of 100 cases; {threshold} takes {needed} runs a side",
+        n=runs[0],
+        m=runs[1],
+        visible=f"{noise.visible(*runs):.2%}",
+        threshold=f"{finding.threshold:.2%}",
+        needed=noise.needed(finding.threshold) if finding.threshold else "-",
+    )
+    return tr("; ").join((told, visible))

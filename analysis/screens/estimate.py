@@ -1,0 +1,202 @@
+"""An estimate as parts for people and as a document for programs. Comes in: an Estimate. Nothing is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from analysis.estimate import Estimate, Figure, Fit, Smallest
+from analysis.screens.analyze import Grid, Line, Part
+from logparse.context.run_context import Fact
+from logparse.language import msg, tr
+from logparse.schema import SCHEMA_VERSION
+
+GB = 1e9
+DAY = 86400
+
+
+def estimate_parts(name: str, result: Estimate, facts: Mapping[str, Fact]) -> list[Part]:
+    """All parts, whether it fits first."""
+    return [
+        Line(tr("estimate: {name}", name=name), "title"),
+        *_verdict(result),
+        *([_stages(result, result.fit)] if result.fit else []),
+        *([_layouts(result)] if result.layouts else []),
+        *(part for section in result.sections for part in _section(section.title, section.figures)),
+        Line(tr("computed with"), "heading"),
+        Grid(
+            (tr("quantity"), tr("value"), tr("origin")),
+            tuple((n, str(fact.value), fact.origin) for n, fact in facts.items()),
+            prose=True,
+        ),
+        *(Line(note, "info") for note in result.notes),
+    ]
+
+
+def _verdict(result: Estimate) -> Iterator[Line]:
+    fit = result.fit
+    if fit is None:
+        return
+    said = {"layout": str(fit.layout), "devices": fit.layout.devices, "gb": _gb(fit.worst.total_bytes)}
+    if fit.memory_bytes is None:
+        yield Line(tr("{layout} on {devices} devices needs up to {gb} GB on one", **said))
+    elif fit.fits:
+        fitting = tr(
+            "{layout} on {devices} devices fits: up to {gb} GB of {memory}", **said, memory=_gb(fit.memory_bytes)
+        )
+        yield Line(fitting)
+    else:
+        yield Line(_overflow(fit, fit.memory_bytes), "warning")
+    yield from _fewest(result.fewest, fit)
+
+
+def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Line]:
+    """The smallest layouts that fit, and what would help where none does."""
+    laid_out, at_all, recomputed = fewest.laid_out, fewest.at_all, fewest.recomputed
+    if laid_out is None and fit.fits is False:
+        given = msg("with the sizes given no layout fits")
+        if at_all is None and recomputed is None:
+            given = msg(
+                "no layout fits, also not with --recompute full: give a smaller --micro-batch-size or --cp above 1"
+            )
+        yield Line(tr(given), "warning")
+    if laid_out and at_all and at_all.layout.devices == laid_out.layout.devices:
+        yield Line(tr("the smallest that fits: {layout}", layout=_sized(laid_out)))
+        return
+    for found, text in (
+        (laid_out, msg("the smallest that fits as laid out: {layout}")),
+        (at_all, msg("the smallest that fits at all: {layout}")),
+        (recomputed, msg("the smallest that fits with --recompute full: {layout}")),
+    ):
+        if found:
+            yield Line(tr(text, layout=_sized(found)))
+
+
+def _sized(fit: Fit) -> str:
+    return tr("{layout}, {devices} devices", layout=str(fit.layout), devices=f"{fit.layout.devices:,}")
+
+
+def _overflow(fit: Fit, memory_bytes: float) -> str:
+    worst = fit.worst
+    fullest = {
+        "stage": worst.stage,
+        "gb": _gb(worst.total_bytes),
+        "memory": _gb(memory_bytes),
+        "over": _gb(worst.total_bytes - memory_bytes),
+    }
+    if len(fit.overflows) == 1:
+        return tr("stage {stage} does not fit: {gb} GB of {memory}, {over} GB too much", **fullest)
+    return tr(
+        "stages {names} do not fit; the fullest is {stage}: {gb} GB of {memory}, {over} GB too much",
+        names=", ".join(map(str, fit.overflows)),
+        **fullest,
+    )
+
+
+def _stages(result: Estimate, fit: Fit) -> Grid:
+    headings = (
+        tr("stage"),
+        tr("layers"),
+        tr("parameters"),
+        tr("state GB"),
+        tr("in flight"),
+        tr("activations GB"),
+        "GB",
+        tr("by rule GB"),
+        tr("fits"),
+    )
+    rule = result.rule or (None,) * len(fit.stages)
+    rows = (
+        (
+            str(stage.stage),
+            str(stage.layers),
+            f"{stage.parameters:,.0f}",
+            _gb(stage.state_bytes),
+            f"{stage.in_flight:g}",
+            _gb(stage.activation_bytes),
+            _gb(stage.total_bytes),
+            "-" if by_rule is None else _gb(by_rule),
+            _yes(None if fit.memory_bytes is None else stage.stage not in fit.overflows),
+        )
+        for stage, by_rule in zip(fit.stages, rule, strict=True)
+    )
+    return Grid(headings, tuple(rows))
+
+
+def _layouts(result: Estimate) -> Grid:
+    headings = (tr("layout"), tr("devices"), tr("fullest stage"), "GB", tr("too full"), tr("fits"))
+    rows = (
+        (
+            str(fit.layout),
+            str(fit.layout.devices),
+            str(fit.worst.stage),
+            _gb(fit.worst.total_bytes),
+            ", ".join(map(str, fit.overflows)) or "-",
+            _yes(fit.fits),
+        )
+        for fit in result.layouts
+    )
+    return Grid(headings, tuple(rows))
+
+
+def _section(title: str, figures: tuple[Figure, ...]) -> Iterator[Part]:
+    rows = (
+        (tr(f.label), shown(f), f.worked or tr("needs {flags}", flags=", ".join(map(tr, f.lacks)))) for f in figures
+    )
+    yield Line(tr(title), "heading")
+    yield Grid((tr("quantity"), tr("value"), tr("worked out")), tuple(rows), prose=True)
+
+
+def shown(figure: Figure) -> str:
+    """A figure's value with its unit, as a person reads it."""
+    value = figure.value
+    if value is None:
+        return "-"
+    forms = {
+        "bytes": lambda: f"{_gb(value)} GB",
+        "parameters": lambda: f"{value:,.0f}",
+        "devices": lambda: f"{value:,.0f}",
+        "FLOPs": lambda: f"{value:.5g}",
+        "ratio": lambda: f"{value:.2%}",
+        "s": lambda: tr("{n} days", n=f"{value / DAY:,.2f}") if value >= DAY else f"{value:,.3g} s",
+    }
+    return forms[figure.unit]()
+
+
+def _gb(size: float) -> str:
+    return f"{size / GB:,.2f}"
+
+
+def _yes(answer: bool | None) -> str:
+    return "-" if answer is None else tr("yes") if answer else tr("NO")
+
+
+def estimate_document(name: str, result: Estimate, facts: Mapping[str, Fact]) -> dict[str, Any]:
+    """The JSON document: figures by name, stages, layouts, what it was computed with."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": name,
+        "context": {quantity: asdict(fact) for quantity, fact in facts.items()},
+        "figures": {f.name: _figure(f) for section in result.sections for f in section.figures},
+        "layout": _fit(result.fit, result.rule),
+        "layouts": [_fit(fit) for fit in result.layouts],
+        "smallest": _fit(result.smallest),
+        "smallest_at_all": _fit(result.fewest.at_all),
+        "smallest_recomputed": _fit(result.fewest.recomputed),
+        "notes": list(result.notes),
+    }
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {name: value for name, value in asdict(figure).items() if name not in ("name", "label")}
+
+
+def _fit(fit: Fit | None, rule: tuple[float, ...] | None = None) -> dict[str, Any] | None:
+    if fit is None:
+        return None
+    stages = [asdict(stage) | {"total_bytes": stage.total_bytes} for stage in fit.stages]
+    for stage, by_rule in zip(stages, rule or (), strict=False):
+        stage["rule_bytes"] = by_rule
+    found = {"devices": fit.layout.devices, **asdict(fit.layout), "memory_bytes": fit.memory_bytes, "fits": fit.fits}
+    return found | {"overflows": list(fit.overflows), "stages": stages}

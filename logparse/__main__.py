@@ -1,0 +1,64 @@
+"""The door of the command line: sees to the streams and to the right ``analysis``, then opens ``analysis.cli``.
+
+One of the two places of this package that name ``analysis``; the other is ``logparse.analyze``.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from logparse.errors import InputError
+from logparse.language import language_of_locale, tr, use_language
+
+
+def main() -> None:
+    """Run the command line. Exits with 2 where another ``analysis`` stands in front of ours."""
+    _open_closed_streams()
+    _print_what_can_be_shown()
+    use_language(language_of_locale(os.environ))
+    try:
+        _check_packages()
+    except InputError as error:
+        print(f"logparse: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(error.exit_code)
+    from analysis.cli import run
+
+    run()
+
+
+def _open_closed_streams() -> None:
+    """A shell may start a command with a stream closed (``>&-``); what goes there goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+
+
+def _print_what_can_be_shown() -> None:
+    """Put a question mark for a character that the terminal's encoding lacks, where it is not UTF-8."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="replace")
+
+
+def _check_packages() -> None:
+    """Stop where another ``analysis`` folder shadows ours, as happens beside Megatron with PYTHONPATH set.
+
+    Raises InputError with the two places.
+    """
+    spec = find_spec("analysis")
+    ours = Path(__file__).resolve().parent.parent
+    theirs = Path(spec.origin).resolve() if spec and spec.origin else None
+    if theirs != ours / "analysis" / "__init__.py":
+        raise InputError(
+            tr("another package called 'analysis' is imported in place of logparse's"),
+            where=str(theirs or tr("a folder without __init__.py on the path")),
+            remedy=tr("unset PYTHONPATH, or start logparse from another folder"),
+        )
+
+
+if __name__ == "__main__":
+    main()

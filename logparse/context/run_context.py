@@ -1,0 +1,245 @@
+"""What is known about a run: every quantity with its value and where the value is from.
+
+Comes in: the settings frame and what the user gave. Goes out: a RunContext. Flags beat --model, which beats the
+config file, which beats the log. What follows from known quantities is derived by a named rule; what does
+not stays unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+import polars as pl
+import regex
+
+from logparse.context.derivations import Fact, broken_identities, derive, is_derived
+from logparse.context.restarted_settings import Row, first_printed, list_printings
+from logparse.formats._base import LogFormat
+from logparse.language import tr
+from logparse.schema import QUANTITY, Quantity
+
+__all__ = ["Change", "Fact", "RunContext", "build_changes", "build_context", "read_value"]
+
+NOTHING = ("None", "null", "")
+NO_PLACES = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """Facts by quantity name, the notes on what contradicts what, and the names of what the user gave."""
+
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    given: frozenset[str] = frozenset()
+
+    def get(self, name: str) -> Any:
+        """The value of a quantity; None where it is unknown."""
+        fact = self.facts.get(name)
+        return fact.value if fact else None
+
+    def origin(self, name: str) -> str | None:
+        """Where the value of a quantity is from."""
+        fact = self.facts.get(name)
+        return fact.origin if fact else None
+
+    def values(self) -> dict[str, Any]:
+        """Quantity to value, known ones only."""
+        return {name: fact.value for name, fact in self.facts.items()}
+
+
+@dataclass(frozen=True)
+class Change:
+    """From ``line_number`` of ``source`` on, where a later start printed other settings, ``context`` holds."""
+
+    source: str
+    line_number: int
+    context: RunContext
+
+
+def build_context(
+    settings: pl.DataFrame,
+    fmt: LogFormat,
+    given: Sequence[Mapping[str, Fact]] = (),
+    several: bool = False,
+    lines: Mapping[str, Fact] | None = None,
+    places: pl.DataFrame = NO_PLACES,
+) -> RunContext:
+    """Put together what ``given`` (strongest first) and the log's ``settings`` say, and derive the rest.
+
+    ``several``: the run has several files, so an origin names its file. ``lines`` are facts that the step lines print;
+    they stand in where no setting does. ``places`` (source, line_number) are the step lines: the settings of the first
+    start count, see ``build_changes`` for the others.
+    Raises UsageError where quantities given by the user contradict each other.
+    """
+    log = _facts_of_log(first_printed(list_printings(settings, places)), fmt, several)
+    # Where no step line follows in the same file, nothing tells which of two values holds for which steps.
+    aside = settings.filter(~pl.col("source").is_in(places["source"].unique().implode()))
+    notes = _changed(aside, fmt, several)
+    facts: dict[str, Fact] = {}
+    for layer in (*given, log):
+        notes += _overridden(facts, layer)
+        facts = {**layer, **facts}
+    derived = derive({**(lines or {}), **facts})
+    names = frozenset(name for layer in given for name in layer)
+    notes += broken_identities(derived, sorted(names))
+    return _context(derived, notes, names)
+
+
+def build_changes(
+    base: RunContext, settings: pl.DataFrame, fmt: LogFormat, several: bool, places: pl.DataFrame
+) -> list[Change]:
+    """The contexts of later starts whose printed settings differ from those in force before; the user's stay."""
+    given = {name: base.facts[name] for name in base.given}
+    printings = list_printings(settings, places)
+    told = {(name, fact.value) for name, fact in _facts_of_log(first_printed(printings), fmt, several).items()}
+    changes: list[Change] = []
+    before: dict[str, RunContext] = {}
+    for printing in (p for p in printings if p.line_number is not None):
+        was = before.get(printing.source, base)
+        rows = _steady(printing.rows)
+        log = _facts_of_log(rows, fmt, several)
+        facts = _without(was.facts, fmt, rows) | log | given
+        fresh = {name: fact for name, fact in log.items() if (name, fact.value) not in told}
+        told |= {(name, fact.value) for name, fact in fresh.items()}
+        now = _context(derive(facts), [], base.given)
+        notes = (*_differences(was, now), *_overridden(given, fresh))
+        if notes:
+            before[printing.source] = _context(now.facts, notes, base.given)
+            changes.append(Change(printing.source, printing.line_number or 0, before[printing.source]))
+    return changes
+
+
+def _without(facts: Mapping[str, Fact], fmt: LogFormat, rows: Mapping[str, Row]) -> dict[str, Fact]:
+    """``facts`` but the derived ones and those of which ``rows`` tell anew, be it that they are not set."""
+    told = {name.quantity for name in fmt.names if name.setting in rows}
+    told |= {choice.quantity for choice in fmt.choices if next(iter(choice.when)) in rows}
+    return {name: fact for name, fact in facts.items() if not is_derived(fact) and name not in told}
+
+
+def _context(facts: Mapping[str, Fact], notes: Sequence[str], given: frozenset[str]) -> RunContext:
+    return RunContext({n: facts[n] for n in QUANTITY if n in facts}, tuple(notes), given)
+
+
+def _steady(rows: Mapping[str, Row]) -> dict[str, Row]:
+    """Without the count of micro-batches, which is printed at every step of a growing batch."""
+    return {key: row for key, row in rows.items() if row["kind"] != "microbatches"}
+
+
+def _differences(was: RunContext, now: RunContext) -> Iterator[str]:
+    nothing = Fact(None, tr("not set"))
+    for name in QUANTITY:
+        old, fact = was.facts.get(name, nothing), now.facts.get(name, nothing)
+        if old.value != fact.value and not (is_derived(old) or is_derived(fact)):
+            yield tr(
+                "{name} is {before} ({origin_before}), then {after} ({origin_after}): each start has its own",
+                name=name,
+                before=old.value,
+                origin_before=old.origin,
+                after=fact.value,
+                origin_after=fact.origin,
+            )
+
+
+def read_value(quantity: Quantity, text: str) -> Any:
+    """The value of ``quantity`` as written in ``text``; None where the text gives none.
+
+    Raises ValueError where the text is not of the quantity's kind.
+    """
+    if text in NOTHING:
+        return None
+    if quantity.kind == "text":
+        return text
+    if quantity.kind == "bool":
+        return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+    number = regex.fullmatch(r"\[?\s*(-?\d+(?:\.\d+)?)\s*\]?", text)
+    if number is None:
+        raise ValueError(text)
+    value = float(number.group(1))
+    if quantity.kind == "float":
+        return value
+    if not value.is_integer() or abs(value) >= 2**53:
+        raise ValueError(text)
+    return int(value)
+
+
+def _facts_of_log(printed: Mapping[str, Row], fmt: LogFormat, several: bool) -> dict[str, Fact]:
+    """For each quantity the first name or choice of the format that applies."""
+    facts: dict[str, Fact] = {}
+    for name in fmt.names:
+        if name.quantity not in facts and name.setting in printed and _holds(name.when, printed):
+            fact = _fact(QUANTITY[name.quantity], printed[name.setting], several)
+            if fact is not None:
+                facts[name.quantity] = fact
+    for choice in fmt.choices:
+        if choice.quantity not in facts and _holds(choice.when, printed):
+            setting = next(iter(choice.when))
+            origin = tr(
+                "{place}: {name} {value}",
+                place=_where(printed[setting], several),
+                name=setting.split(":")[1],
+                value=printed[setting]["value"],
+            )
+            facts[choice.quantity] = Fact(read_value(QUANTITY[choice.quantity], choice.value), origin)
+    return facts
+
+
+def _changed(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> list[str]:
+    """A note for each setting of the format that has several values, and no step line tells which one counts."""
+    meant = {name.setting for name in fmt.names} | {setting for choice in fmt.choices for setting in choice.when}
+    notes: dict[str, str] = {}
+    first: dict[str, Row] = {}
+    for row in settings.iter_rows(named=True):
+        key = f"{row['kind']}:{row['name']}"
+        old = first.setdefault(key, row)
+        if row["value"] != old["value"] and key in meant and row["kind"] != "microbatches":
+            text = tr(
+                "{name} is {first} ({origin}) and {other} ({place}); the first is used for the whole run",
+                name=row["name"],
+                first=old["value"],
+                origin=_where(old, several),
+                other=row["value"],
+                place=_where(row, several),
+            )
+            notes.setdefault(row["name"], text)
+    return list(notes.values())
+
+
+def _holds(when: Mapping[str, str], printed: Mapping[str, Mapping[str, Any]]) -> bool:
+    return all(key in printed and regex.fullmatch(pattern, printed[key]["value"]) for key, pattern in when.items())
+
+
+def _fact(quantity: Quantity, row: Mapping[str, Any], several: bool) -> Fact | None:
+    try:
+        value = read_value(quantity, row["value"])
+    except (ValueError, KeyError):
+        return None
+    # A mixture of one expert is a dense model; Megatron-DeepSpeed prints [1] for it.
+    if value is None or (quantity.name == "num_experts" and value <= 1):
+        return None
+    # A size of 0 is a placeholder of the framework.
+    if quantity.kind == "int" and quantity.flag and value < quantity.least:
+        return None
+    return Fact(value, _where(row, several))
+
+
+def _where(row: Mapping[str, Any], several: bool) -> str:
+    if several:
+        return tr("log line {line} of {file}", line=row["line_number"], file=PurePath(row["source"]).name)
+    return tr("log line {line}", line=row["line_number"])
+
+
+def _overridden(stronger: Mapping[str, Fact], weaker: Mapping[str, Fact]) -> Iterator[str]:
+    for name, fact in weaker.items():
+        if name in stronger and stronger[name].value != fact.value:
+            first = stronger[name]
+            yield tr(
+                "{name} {value} ({origin}) is used; {other_origin} says {other}",
+                name=name,
+                value=first.value,
+                origin=first.origin,
+                other_origin=fact.origin,
+                other=fact.value,
+            )

@@ -1,0 +1,1 @@
+"""Files, folders, streams to columns: which bytes matter, which format they are, what each line says."""

@@ -1,0 +1,209 @@
+"""Files of one run to a ParsedLog: the last stage that sees text.
+
+Comes in: what the user named. Goes out: frames (steps, settings) and the coverage, which accounts for every line that
+looked like a step line. What the numbers mean is decided in ``dialects`` and ``run_context``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+import polars as pl
+
+from logparse.errors import InputError, NoStepLineError
+from logparse.formats import all_formats, find_format
+from logparse.formats._base import Block, LogFormat
+from logparse.language import tr
+from logparse.read.recognize import recognize
+from logparse.read.records import decode_records
+from logparse.read.settings import read_blocks, settings_frame
+from logparse.read.sources import TERMINAL, Source, find_sources, printable, read_lines
+from logparse.read.steps import Malformed
+from logparse.read.versions import MARKERS as VERSION_MARKERS
+from logparse.read.versions import Version, versions_of
+
+Watch = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The account of what was read; ``torn_lines`` look like a step line but lack a required field."""
+
+    lines: int
+    step_lines: int
+    torn_lines: int
+    malformed_values: int
+    unread_labels: dict[str, int]
+
+
+@dataclass(frozen=True)
+class ParsedLog:
+    """One run as frames.
+
+    ``labels`` counts the labels on its step lines. ``starts`` (source, line_number) are the lines on which settings
+    were printed, as each process does when it begins. ``records`` are the frames of events, evaluations, memory and
+    timers. ``versions`` are those of software that the log names. ``notes`` tell what was odd in reading.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    format: LogFormat
+    steps: pl.DataFrame
+    settings: pl.DataFrame
+    coverage: Coverage
+    labels: dict[str, int]
+    starts: pl.DataFrame
+    records: dict[str, pl.DataFrame]
+    notes: tuple[str, ...] = ()
+    versions: dict[str, Version] = field(default_factory=dict)
+
+
+def read_run(
+    arguments: Sequence[str],
+    format_name: str | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    watch: Watch | None = None,
+) -> ParsedLog:
+    """Read the files that ``arguments`` name as one run, called ``name`` or after its first argument.
+
+    ``watch`` is told, again and again, how many bytes have been read, and of how many (None: unknown).
+    Raises InputError for files that cannot be read (and, with ``strict``, for torn lines and malformed values),
+    NoStepLineError where no format finds a step line.
+    """
+    sources = find_sources(arguments)
+    if watch is not None:
+        _watch(sources, watch)
+    formats = (find_format(format_name),) if format_name else all_formats()
+    scans = [_scan(source, formats) for source in sources]
+    if not any(scan.total for scan in scans):
+        problem = tr("; ").join((tr("the log is empty"), *(note for source in sources for note in source.notes)))
+        raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
+    lines = pl.concat(scan.lines for scan in scans)
+    fmt, found, notes = recognize(lines, formats, sources)
+    notes += [note for source in sources for note in source.notes]
+    coverage = Coverage(sum(s.total for s in scans), len(found.steps), found.torn, len(found.malformed), found.unread)
+    if strict:
+        _refuse_damage(coverage, found.malformed)
+    inside = {block: pl.concat(scan.inside[block] for scan in scans) for block in scans[0].inside}
+    settings = settings_frame(lines, inside, fmt)
+    name = name or run_names([arguments])[0]
+    steps = _by_clock(found.steps).with_columns(run=pl.lit(name))
+    records = {n: f.with_columns(run=pl.lit(name)) for n, f in decode_records(lines, steps, fmt).items()}
+    notes += [_malformed_note(m) for m in found.malformed[:3]]
+    return ParsedLog(
+        name,
+        tuple(s.name for s in sources),
+        fmt,
+        steps,
+        settings,
+        coverage,
+        found.labels,
+        _starts(inside, fmt),
+        records,
+        tuple(notes),
+        versions_of(lines),
+    )
+
+
+def _watch(sources: Sequence[Source], watch: Watch) -> None:
+    sizes = [source.size for source in sources]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    for source in sources:
+        source.watch = lambda: watch(sum(s.bytes_read for s in sources), total)
+
+
+def _by_clock(steps: pl.DataFrame) -> pl.DataFrame:
+    """Put the files in the order in which their first step lines are stamped, whatever order they were named in."""
+    first = pl.col("timestamp").drop_nulls().first().over("source")
+    if steps.is_empty() or steps.select(first.is_null().any()).item():
+        return steps
+    return steps.sort(first, maintain_order=True)
+
+
+@dataclass(frozen=True)
+class _Scan:
+    total: int
+    lines: pl.DataFrame
+    inside: dict[Block, pl.DataFrame]
+
+
+def _scan(source: Source, formats: tuple[LogFormat, ...]) -> _Scan:
+    """Keep the lines that any format may want, and the blocks of settings; drop the rest as it is read."""
+    markers = list(dict.fromkeys((*(m for f in formats for m in f.markers), *VERSION_MARKERS)))
+    blocks = tuple(dict.fromkeys(b for f in formats for b in f.blocks))
+    kept: list[pl.DataFrame] = [_EMPTY]
+    total = 0
+
+    def frames() -> Iterator[pl.DataFrame]:
+        nonlocal total
+        for frame in read_lines(source):
+            clean = frame.with_columns(pl.col("text").str.replace_all(TERMINAL, ""))
+            total += len(frame)
+            kept.append(clean.filter(pl.col("text").str.contains_any(markers)))
+            yield clean
+
+    named = pl.lit(source.name).alias("source")
+    inside = {block: found.with_columns(named) for block, found in read_blocks(frames(), blocks).items()}
+    return _Scan(total, pl.concat(kept).with_columns(named), inside)
+
+
+def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
+    """Where the blocks begin that are of the kind of the format's first block."""
+    found = [inside[b] for b in fmt.blocks if b.kind == fmt.blocks[0].kind] or [_NO_START]
+    return pl.concat(found, how="diagonal").select("source", line_number="opened").unique(maintain_order=True)
+
+
+_NO_START = pl.DataFrame(schema={"source": pl.String, "opened": pl.Int64})
+_EMPTY = pl.DataFrame(schema={"line_number": pl.Int64, "text": pl.String, "complete": pl.Boolean})
+
+
+def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
+    """A name for each run: its first argument without endings, or where several are alike the folder that holds it.
+
+    A number tells apart those that are still alike.
+    """
+    first = [arguments[0] for arguments in runs]
+    plain = [_plain_name(argument) for argument in first]
+    names: list[str] = []
+    for argument, name in zip(first, plain, strict=True):
+        wanted = name if plain.count(name) == 1 else PurePath(printable(argument)).parent.name.strip(".") or name
+        numbered = (f"{wanted}-{n}" for n in itertools.count(2))
+        names.append(wanted if wanted not in names else next(name for name in numbered if name not in names))
+    return names
+
+
+def _plain_name(argument: str) -> str:
+    if argument == "-":
+        return "stdin"
+    if any(sign in argument for sign in "*?["):
+        argument = str(PurePath(argument).parent)
+    name = (
+        PurePath(printable(argument).rstrip("/") or "/").name.split(".log")[0].removesuffix(".txt").removesuffix(".out")
+    )
+    return name.strip(".") or "run"
+
+
+def _malformed_note(bad: Malformed) -> str:
+    return tr(
+        "{label!r} is {text!r}, not a number of the kind expected ({source}, line {line})",
+        label=bad.label,
+        text=bad.text,
+        source=bad.source,
+        line=bad.line_number,
+    )
+
+
+def _refuse_damage(coverage: Coverage, malformed: tuple[Malformed, ...]) -> None:
+    if malformed:
+        where = tr("{source}, line {line}", source=malformed[0].source, line=malformed[0].line_number)
+        remedy = tr("leave out --strict to count it and go on")
+        raise InputError(_malformed_note(malformed[0]), where=where, remedy=remedy)
+    if coverage.torn_lines:
+        raise InputError(
+            tr("{n} step lines are torn", n=coverage.torn_lines),
+            remedy=tr("leave out --strict to count them and go on"),
+        )

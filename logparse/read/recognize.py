@@ -1,0 +1,58 @@
+"""Which words are these? Exactly one format, or an explained failure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from logparse.errors import NoStepLineError
+from logparse.formats._base import LogFormat
+from logparse.language import tr
+from logparse.read.sources import Source
+from logparse.read.steps import StepLines, decode_steps
+
+
+def recognize(
+    lines: pl.DataFrame, formats: Sequence[LogFormat], sources: Sequence[Source]
+) -> tuple[LogFormat, StepLines, list[str]]:
+    """The format with the most step lines, what it decoded, and notes on formats that found fewer.
+
+    Raises NoStepLineError where none finds a step line.
+    """
+    decoded = [(fmt, decode_steps(lines, fmt)) for fmt in formats]
+    found = sorted((d for d in decoded if len(d[1].steps)), key=lambda d: -len(d[1].steps))
+    if not found:
+        raise _nothing_found(decoded, sources)
+    (fmt, best), others = found[0], found[1:]
+    notes = [
+        tr(
+            "{n} lines of the format {name!r} are in the log too and were left out; --format {name} reads them instead",
+            n=len(other.steps),
+            name=f.name,
+        )
+        for f, other in others
+    ]
+    return fmt, best, notes
+
+
+def _nothing_found(decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source]) -> NoStepLineError:
+    looked = "\n".join(
+        tr("    {name}: a line with {marker!r}", name=fmt.name, marker=fmt.marker[0]) for fmt, _ in decoded
+    )
+    torn = sum(result.torn for _, result in decoded)
+    reasons = [tr("{n} lines start like one but are torn", n=torn)] if torn else []
+    reasons += [note for source in sources for note in source.notes]
+    names = [source.name for source in sources]
+    return NoStepLineError(
+        tr(
+            "{reasons}. Looked for:\n{formats}",
+            reasons=tr("; ").join((tr("no step line found"), *reasons)),
+            formats=looked,
+        ),
+        where=", ".join(names[:3]) + (tr(" and {n} more", n=len(names) - 3) if len(names) > 3 else ""),
+        remedy=tr(
+            "give the log of the rank that prints the steps (often the last); "
+            "a framework that is not listed takes one file of data: logparse/formats/README.md"
+        ),
+    )

@@ -1,0 +1,464 @@
+"""The command line as a user runs it: what stands on stdout, how it ends, what its errors say, what it writes."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from helpers import GOLDENS, SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
+
+from logparse.formats import all_formats
+from logparse.schema import SCHEMA_VERSION, STEP_COLUMNS, SUMMARY_COLUMNS
+
+TORN = " iteration        9/     500 | consumed samples:          288 | elapsed time per\n"
+STEPS_ONLY = "".join(megatron_line(step, ms=1000.0 + step) + "\n" for step in range(1, 5))
+FORMATS_LOOKED_FOR = "".join(f"    {f.name}: a line with {f.marker[0]!r}\n" for f in all_formats())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Logs of every kind, good and bad; the commands run in this folder."""
+    files: dict[str, str | bytes] = {
+        "run.log": megatron_log(),
+        "steps.log": STEPS_ONLY,
+        "arguments.log": arguments_dump(SETTINGS),
+        "words.log": "all is well\nand nothing happens\n",
+        "torn.log": megatron_log() + TORN,
+        "malformed.log": megatron_log() + megatron_line(7, pairs={"lm loss": "2.3O1"}) + "\n",
+        "nan.log": megatron_log() + megatron_line(7, pairs={"lm loss": "nan", "grad norm": "inf"}) + "\n",
+        "packed.log.gz": gzip.compress(megatron_log().encode()),
+        "broken.gz": gzip.compress(b"text\n" * 100)[:20],
+        "empty.log": "",
+        "newline.log": "\n",
+        "nul.log": b"\0" * 1000,
+        "model.bin": bytes(range(1, 32)) * 100,
+        "unknown-key.toml": "wrld_size = 8\n",
+        "wrong-value.toml": 'world_size = "eight"\n',
+        "wrong-choice.toml": 'dtype = "bf17"\n',
+        "not-toml.toml": "world_size: 8\n",
+        "good.toml": 'hw = "h100"\nseq_length = 2048\nnum_layers = 30\n',
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    (tmp_path / "no-logs").mkdir()
+    (tmp_path / "no-logs" / "model.bin").write_bytes(bytes(range(1, 32)) * 100)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious.txt").write_text("mine\n")
+    return tmp_path
+
+
+def refuse_constant(word: str) -> None:
+    pytest.fail(f"{word} is not JSON")
+
+
+def analyze_json(folder: Path, *arguments: str, **more) -> dict:
+    done = run_logparse("analyze", *arguments, "--json", cwd=folder, **more)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout, parse_constant=refuse_constant)
+
+
+# Errors: the whole message is in tests/goldens/errors.
+
+REFUSED = {
+    "missing-file": (2, ["gone.log"]),
+    "missing-glob": (2, ["gone*.log"]),
+    "glob-that-finds-folders-only": (2, ["no-*"]),
+    "folder-without-logs": (2, ["no-logs"]),
+    "binary-file": (2, ["model.bin"]),
+    "unknown-hw": (2, ["run.log", "--hw", "910b9"]),
+    "unknown-model": (2, ["run.log", "--model", "lama2-7b"]),
+    "unknown-formula": (2, ["run.log", "--formula", "palm2"]),
+    "unknown-format": (2, ["run.log", "--format", "megatronn"]),
+    "unknown-dtype": (2, ["run.log", "--dtype", "bf17"]),
+    "unknown-recompute": (2, ["run.log", "--recompute", "some"]),
+    "config-missing": (2, ["run.log", "--config", "gone.toml"]),
+    "config-unknown-key": (2, ["run.log", "--config", "unknown-key.toml"]),
+    "config-wrong-value": (2, ["run.log", "--config", "wrong-value.toml"]),
+    "config-wrong-choice": (2, ["run.log", "--config", "wrong-choice.toml"]),
+    "config-not-toml": (2, ["run.log", "--config", "not-toml.toml"]),
+    "contradictory-flags": (
+        2,
+        [
+            "steps.log",
+            "--world-size",
+            "16",
+            "--data-parallel-size",
+            "3",
+            "--tensor-model-parallel-size",
+            "2",
+            "--pipeline-model-parallel-size",
+            "4",
+        ],
+    ),
+    "folder-not-empty": (2, ["run.log", "-o", "full"]),
+    "folder-is-a-file": (2, ["run.log", "-o", "words.log"]),
+    "no-step-line": (3, ["words.log"]),
+    "strict-torn": (2, ["torn.log", "--strict"]),
+    "strict-malformed": (2, ["malformed.log", "--strict"]),
+}
+
+
+# Cases whose message is not yet what its golden says.
+@pytest.mark.parametrize("case", REFUSED)
+def test_error_message(folder, case, update_goldens):
+    code, arguments = REFUSED[case]
+    done = run_logparse("analyze", *arguments, cwd=folder)
+    # The list of formats grows; a golden that held it would change with every new one.
+    said = done.stderr.replace(FORMATS_LOOKED_FOR, "    <one line for each format>\n")
+    golden = GOLDENS / "errors" / f"{case}.txt"
+    if update_goldens:
+        golden.write_text(said)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said == golden.read_text()
+    # These hold while goldens are rewritten too.
+    assert said.startswith("logparse: ")
+    assert "\n  try:   " in said
+    assert str(folder) not in said
+
+
+def test_every_golden_message_has_its_case():
+    assert {f.name for f in (GOLDENS / "errors").iterdir()} == {f"{case}.txt" for case in REFUSED}
+
+
+def test_refused_folder_keeps_its_files(folder):
+    run_logparse("analyze", "run.log", "-o", "full", cwd=folder)
+    assert [f.name for f in (folder / "full").iterdir()] == ["precious.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["empty.log"], 3),
+        (["newline.log"], 3),
+        (["nul.log"], 3),
+        (["broken.gz"], 3),
+        (["/dev/null"], 3),
+        (["arguments.log"], 3),
+        (["-"], 3),
+        (["no-*", "*.toml"], 2),
+        (["."], 0),
+        (["*.log"], 0),
+        (["run.log", "run.log"], 0),
+        (["torn.log"], 0),
+        (["malformed.log"], 0),
+        (["nan.log"], 0),
+        (["steps.log"], 0),
+        ([], 2),
+        (["run.log", "--world-size", "0"], 2),
+        (["run.log", "--world-size", "many"], 2),
+        (["run.log", "--peak-tflops", "nan"], 2),
+        (["run.log", "--no-such-flag"], 2),
+        (["run.log", "--peak-tflops", "0"], 2),
+        (["run.log", "--hw", "h100", "--peak-basis", "mattrix"], 2),
+        (["a" * 300], 2),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
+)
+def test_any_input_ends_with_its_exit_code_and_no_traceback(folder, arguments, code):
+    done = run_logparse("analyze", *arguments, cwd=folder, stdin=b"")
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code
+    assert (done.stdout == "") == (code != 0)
+
+
+@pytest.mark.parametrize("line", ["global batch size", "consumed samples"])
+def test_nan_for_a_whole_number_is_no_traceback(folder, line):
+    (folder / "odd.log").write_text(megatron_log() + megatron_line(7, pairs={line: "nan"}) + "\n")
+    assert run_logparse("analyze", "odd.log", cwd=folder).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "setting", ["num_layers", "hidden_size", "num_attention_heads", "world_size", "seq_length", "padded_vocab_size"]
+)
+def test_zero_in_the_arguments_is_no_traceback(folder, setting):
+    (folder / "odd.log").write_text(megatron_log(**{setting: 0}))
+    analyze_json(folder, "odd.log", "--hw", "h100", "--formula", "megatron")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="file names are bytes on Linux only")
+def test_file_name_that_is_not_utf8(folder):
+    name = os.fsdecode(b"caf\xe9.log")
+    (folder / name).write_text(megatron_log())
+    done = run_logparse("analyze", name, "--json", cwd=folder)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0
+
+
+# JSON.
+
+
+def test_json_is_one_document_and_nothing_else(folder):
+    done = run_logparse("analyze", "nan.log", "--json", "--hw", "910b", "-o", "out", "--no-charts", cwd=folder)
+    document = json.loads(done.stdout, parse_constant=refuse_constant)
+    assert done.stdout.startswith("{")
+    assert done.stdout.endswith("}\n")
+    assert (document["schema_version"], len(document["runs"])) == (SCHEMA_VERSION, 1)
+    assert done.stderr == ""
+
+
+RUN_KEYS = ["name", "sources", "format", "framework", "coverage", "context", "device", "formula", "metrics", "notes"]
+METRICS = [
+    "elapsed_time_per_iteration_ms",
+    "samples_per_second_per_device",
+    "tokens_per_second_per_device",
+    "tflops_per_second_per_device",
+    "model_tflops_per_second_per_device",
+    "mfu",
+    "hfu",
+]
+
+
+def test_json_keeps_its_names(folder):
+    (run,) = analyze_json(folder, "run.log", "--hw", "h100")["runs"]
+    assert set(RUN_KEYS) <= set(run)
+    assert set(METRICS) <= set(run["metrics"])
+    assert set(run["framework"]) >= {"name", "version", "evidence"}
+    assert set(run["coverage"]) >= {"lines", "step_lines", "torn_lines", "malformed_values", "unread_labels"}
+    names = {"name", "dtype", "peak_tflops_per_second", "basis", "source", "confidence", "range"}
+    assert set(run["device"]) >= names
+    assert set(run["formula"]) >= {"name", "recompute_factor", "flops_per_iteration"}
+    for metric in run["metrics"].values():
+        assert set(metric) >= {"unit", "median", "mean", "p10", "p90", "n"}
+
+
+def test_json_says_what_was_read(folder):
+    (run,) = analyze_json(folder, "torn.log")["runs"]
+    assert (run["name"], run["sources"], run["format"]) == ("torn", ["torn.log"], "megatron")
+    assert run["coverage"] == {
+        "lines": len(SETTINGS) + 2 + 6 + 1,
+        "step_lines": 6,
+        "torn_lines": 1,
+        "malformed_values": 0,
+        "unread_labels": {},
+    }
+    assert run["context"]["world_size"] == {"value": 8, "origin": f"log line {1 + len(SETTINGS)}"}
+    # Rows 2 to 6 count: 1002 to 1006 ms; 32 samples on 8 devices.
+    assert run["metrics"]["elapsed_time_per_iteration_ms"]["median"] == 1004.0
+    assert run["metrics"]["samples_per_second_per_device"]["median"] == pytest.approx(32 / 8 / 1.004)
+    assert run["metrics"]["mfu"]["median"] is None
+    assert run["device"] is None
+
+
+def test_malformed_value_is_counted_and_named(folder):
+    (run,) = analyze_json(folder, "malformed.log")["runs"]
+    assert run["coverage"]["malformed_values"] == 1
+    line = run["coverage"]["lines"]
+    text = f"'lm loss' is '2.3O1', not a number of the kind expected (malformed.log, line {line})"
+    assert {"level": "warning", "text": text} in run["notes"]
+
+
+@pytest.mark.parametrize("arguments", [["-"], ["packed.log.gz"]], ids=["standard input", "gzip"])
+def test_same_numbers_however_the_log_comes(folder, arguments):
+    (plain,) = analyze_json(folder, "run.log")["runs"]
+    (other,) = analyze_json(folder, *arguments, stdin=gzip.compress(megatron_log().encode()))["runs"]
+    assert other["metrics"] == plain["metrics"]
+
+
+# Several files.
+
+
+def test_several_files_are_one_run(folder):
+    (run,) = analyze_json(folder, "arguments.log", "steps.log")["runs"]
+    assert run["sources"] == ["arguments.log", "steps.log"]
+    assert run["context"]["world_size"]["origin"] == f"log line {1 + len(SETTINGS)} of arguments.log"
+    assert run["coverage"]["step_lines"] == 4
+    assert run["metrics"]["tokens_per_second_per_device"]["n"] == 3
+
+
+def test_each_file_is_a_run_of_its_own(folder):
+    runs = analyze_json(folder, "--each", "run.log", "steps.log")["runs"]
+    assert [(r["name"], r["sources"], r["coverage"]["step_lines"]) for r in runs] == [
+        ("run", ["run.log"], 6),
+        ("steps", ["steps.log"], 4),
+    ]
+
+
+def test_each_run_has_its_own_charts(folder):
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "train.log").write_text(megatron_log())
+    assert run_logparse("analyze", "--each", "a/train.log", "b/train.log", "-o", "out", cwd=folder).returncode == 0
+    assert len(list((folder / "out" / "charts").iterdir())) == 2
+    assert pl.read_parquet(folder / "out" / "steps.parquet")["run"].n_unique() == 2
+
+
+def test_run_of_the_current_folder_has_a_name(folder):
+    assert analyze_json(folder, ".")["runs"][0]["name"] != ""
+
+
+def test_flags_beat_the_config_file_which_beats_the_log(folder):
+    (run,) = analyze_json(folder, "run.log", "--config", "good.toml", "--num-layers", "31")["runs"]
+    facts = run["context"]
+    assert facts["num_layers"] == {"value": 31, "origin": "--num-layers"}
+    assert facts["seq_length"] == {"value": 2048, "origin": "config file good.toml"}
+    assert facts["hidden_size"]["value"] == 4096
+    assert facts["hidden_size"]["origin"].startswith("log line ")
+    assert "H100" in run["device"]["name"].upper()
+    assert any("is used" in note["text"] and "seq_length" in note["text"] for note in run["notes"])
+
+
+# Files.
+
+
+def test_out_folder_holds_the_schema(folder):
+    done = run_logparse("analyze", "run.log", "-o", "out", "--no-charts", cwd=folder)
+    assert done.returncode == 0
+    assert done.stderr == "wrote out/\n"
+    for name, columns in (("steps", STEP_COLUMNS), ("summary", SUMMARY_COLUMNS)):
+        path = folder / "out" / f"{name}.parquet"
+        assert pl.read_parquet_schema(path) == {c.name: c.dtype for c in columns}
+        schema = pq.read_schema(path)
+        assert schema.names == [c.name for c in columns]
+        assert schema.metadata[b"logparse.schema_version"] == str(SCHEMA_VERSION).encode()
+
+
+def test_out_folder_holds_the_rows_in_order(folder):
+    run_logparse("analyze", "run.log", "-o", "out", "--no-charts", cwd=folder)
+    steps = pl.read_parquet(folder / "out" / "steps.parquet")
+    assert steps["step"].to_list() == [1, 2, 3, 4, 5, 6]
+    assert steps["line_number"].to_list() == [len(SETTINGS) + 2 + step for step in range(1, 7)]
+    assert steps["counted"].to_list() == [False, True, True, True, True, True]
+    assert steps["run"].unique().to_list() == ["run"]
+
+
+def test_force_overwrites(folder):
+    for log in ("run.log", "steps.log"):
+        done = run_logparse("analyze", log, "-o", "full", "--no-charts", "--force", cwd=folder)
+        assert done.returncode == 0
+    assert pl.read_parquet(folder / "full" / "steps.parquet").height == 4
+    assert (folder / "full" / "precious.txt").read_text() == "mine\n"
+
+
+def test_killed_while_writing_leaves_the_old_file_whole(folder):
+    """The process dies with the file written and not yet renamed."""
+    run_logparse("analyze", "run.log", "-o", "out", "--no-charts", cwd=folder)
+    before = (folder / "out" / "steps.parquet").read_bytes()
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "sys.argv = 'logparse analyze steps.log -o out --no-charts --force'.split()\n"
+        "from logparse.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (folder / "out" / "steps.parquet").read_bytes() == before
+    assert run_logparse("analyze", "steps.log", "-o", "out", "--no-charts", "--force", cwd=folder).returncode == 0
+
+
+# The process.
+
+
+def test_version(tmp_path):
+    done = run_logparse("--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, "logparse", "")
+
+
+def test_table_is_for_people(folder):
+    done = run_logparse("analyze", "run.log", "--hw", "h100", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    for text in (
+        "time per iteration, ms",
+        "1,004.0",
+        "samples/s/p",
+        "MFU, %",
+        "6 step lines for 6 steps, 5 lines count",
+    ):
+        assert text in done.stdout
+
+
+@pytest.mark.parametrize("shape", ["package", "module"])
+def test_another_package_called_analysis_is_told(folder, shape):
+    """Usual beside Megatron, where PYTHONPATH holds folders of that name."""
+    stranger = folder / "stranger" / ("analysis/__init__.py" if shape == "package" else "analysis.py")
+    stranger.parent.mkdir(parents=True)
+    stranger.write_text("raise RuntimeError('imported')\n")
+    done = run_logparse("analyze", "run.log", cwd=folder, PYTHONPATH=str(folder / "stranger"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "another package called 'analysis' is imported in place of logparse's" in done.stderr
+    assert "try:   unset PYTHONPATH" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "analysis/__init__.py",
+        "analysis.py",
+    ],
+)
+def test_place_of_the_other_package_is_told(folder, shape):
+    stranger = folder / "stranger" / shape
+    stranger.parent.mkdir(parents=True)
+    stranger.write_text("")
+    done = run_logparse("--version", cwd=folder, PYTHONPATH=str(folder / "stranger"))
+    (where,) = [line.partition("where: ")[2] for line in done.stderr.splitlines() if "where: " in line]
+    assert Path(where).is_relative_to(folder / "stranger")
+
+
+def test_folder_called_analysis_without_a_package_is_harmless(folder):
+    (folder / "stranger" / "analysis").mkdir(parents=True)
+    assert run_logparse("--version", cwd=folder, PYTHONPATH=str(folder / "stranger")).returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["analyze", "--help"], ["--version"]], ids=" ".join)
+def test_help_imports_nothing_heavy(tmp_path, arguments):
+    program = (
+        f"import sys; sys.argv = ['logparse', *{arguments!r}]\n"
+        "from logparse.__main__ import main\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    print('loaded', *sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert "logparse" in loaded
+    assert loaded & {"altair", "jinja2", "numpy", "pandas", "pyarrow", "ray", "rich", "scipy", "vl_convert"} == set()
+
+
+@pytest.mark.parametrize("arguments", [["run.log"], ["run.log", "--json"]], ids=["table", "json"])
+def test_reader_that_closes_the_pipe_is_no_failure(folder, arguments):
+    command = [str(Path(sys.executable).with_name("logparse")), "analyze", *arguments]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        said = process.stderr.read().decode()
+    assert said == ""
+    assert process.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["run.log"], ["run.log", "--json"]], ids=["table", "json"])
+def test_full_disk_behind_stdout_is_no_traceback(folder, arguments):
+    command = [str(Path(sys.executable).with_name("logparse")), "analyze", *arguments]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, cwd=folder, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert b"Traceback" not in done.stderr
+    assert done.returncode == 2
+
+
+def run_main(error):
+    """The program where its command raises ``error``."""
+    code = (
+        f"from analysis import cli\ndef command():\n    raise {error}\n"
+        "cli.build_app = lambda: lambda **_: cli._to_the_end(command)()\ncli.run()"
+    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_a_defect_is_no_regression():
+    """Python's own exit code for a traceback is 1, by which the gate stops a release."""
+    done = run_main("ZeroDivisionError('of nothing')")
+    assert done.returncode == 2
+    assert "ZeroDivisionError: of nothing" in done.stderr
+    assert done.stderr.endswith("logparse: a defect of logparse\n  try:   report it with the lines above\n")
+
+
+def test_a_file_that_cannot_be_used_is_named():
+    done = run_main("PermissionError(13, 'Permission denied', 'runs/summary')")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "cannot use runs/summary: Permission denied" in done.stderr

@@ -1,0 +1,242 @@
+"""Comparing: what must be equal, what changed, how the losses agree."""
+
+import json
+
+import polars as pl
+import pytest
+from helpers import SETTINGS, run_logparse
+from releases import fill, record, write_run
+
+from analysis.compare.comparable import FIELDS, check_fields, list_changes
+from analysis.compare.comparison import NO_COMMON_STEP, ZERO_LOSS, Side, agree_on_losses, compare
+from analysis.compare.verdict import DEFAULT_METRIC, METRICS
+from analysis.history.records import run_frame
+from analysis.screens.analyze import Line
+from analysis.screens.compare import compose_comparison, describe_change
+from logparse.errors import UsageError
+
+
+def side(tmp_path, name, seeds=(1,), **settings):
+    records = [record(write_run(tmp_path / f"{name}{seed}.log", seed, **settings), name) for seed in seeds]
+    runs = pl.concat(r.summary for r in records).with_columns(release=pl.lit(name))
+    steps = {r.run_id: r.steps for r in records}
+    return Side(name, runs, runs, steps.__getitem__)
+
+
+def states(old, new):
+    return {field.name: field.state for field in check_fields(old.runs, new.runs)}
+
+
+CHANGES = {
+    "num_layers": 40,
+    "global_batch_size": 64,
+    "micro_batch_size": 2,
+    "seq_length": 8192,
+    "tensor_model_parallel_size": 1,
+    "recompute": None,
+    "precision": None,
+    "num_experts": 8,
+}
+PRINTED = {"recompute": {"recompute_granularity": "None"}, "precision": {"bf16": "False", "fp16": "True"}}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_field_that_differs(tmp_path, name):
+    given = PRINTED.get(name, {name: CHANGES[name]})
+    found = states(side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,), **given))
+    assert found[name] == "different"
+
+
+def test_alike(tmp_path):
+    found = states(side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,)))
+    untold = {"device", "recompute_method", "recompute_num_layers"}
+    assert {name: state for name, state in found.items() if state != "equal"} == dict.fromkeys(untold, "unknown")
+    assert set(found) == set(FIELDS)
+
+
+def test_unknown_is_neither_equal_nor_different(tmp_path):
+    found = states(side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,), seq_length="None"))
+    assert found["seq_length"] == "unknown"
+
+
+def test_what_varies_from_run_to_run_is_no_cause(tmp_path):
+    def runs(name, overlap, seeds):
+        logs = [write_run(tmp_path / f"{name}{s}.log", s, overlap=overlap, save=f"/ckpt/{s}") for s in seeds]
+        return pl.concat(record(log).summary for log in logs)
+
+    changes = list_changes(runs("a", "on", (1, 2)), runs("b", "off", (3, 4)))
+    assert [(c.kind, c.name, c.baseline, c.candidate) for c in changes] == [("setting", "overlap", ("on",), ("off",))]
+
+
+def told(settings=(), versions=(), labels=()):
+    """Runs of these settings, one after another; of these versions by name, value and origin; with these labels."""
+    rows = [
+        {
+            "run_id": str(number),
+            "settings": [{"name": n, "value": v} for n, v in given.items()],
+            "versions": [{"name": n, "value": v, "origin": o} for n, v, o in versions],
+            "labels": [{"name": n, "value": v} for n, v in labels],
+        }
+        for number, given in enumerate(settings or [{}])
+    ]
+    return run_frame(rows)
+
+
+def test_what_most_runs_have_is_named_with_how_many():
+    old = told([{"overlap": "on", "port": str(n)} for n in range(5)])
+    new = told([{"overlap": "on" if n == 2 else "off", "port": str(n + 7)} for n in range(5)])
+    (change,) = list_changes(old, new)
+    assert (change.baseline, change.candidate, change.counts) == (("on",), ("off", "on"), ((5, 5), (4, 5)))
+    assert describe_change(change) == "overlap: on -> off in 4 of 5"
+    half = told([{"overlap": "on" if n < 2 else "off"} for n in range(4)])
+    assert list_changes(old, half) == []
+
+
+def test_what_both_sides_tell_comes_before_what_one_tells():
+    old = told([{"zone": "1", "aged": "x", "same": "s"}])
+    new = told([{"zone": "2", "brand_new": "y", "same": "s"}])
+    found = list_changes(old, new)
+    assert [(c.name, c.one_sided) for c in found] == [("zone", False), ("aged", True), ("brand_new", True)]
+
+
+def test_a_range_of_versions_is_no_version():
+    looks = "how the log looks"
+    old = told(versions=[("framework", "Megatron-LM core 0.5 or later", looks), ("cann", "8.0", "log line 3")])
+    new = told(versions=[("framework", "Megatron-LM later than core 0.12", looks), ("cann", "8.1", "log line 3")])
+    assert [c.name for c in list_changes(old, new)] == ["cann"]
+
+
+def test_labels_that_differ_are_named():
+    found = list_changes(told(labels=[("node", "n1")]), told(labels=[("node", "n2")]))
+    assert [(c.kind, c.name) for c in found] == [("label", "node")]
+
+
+def test_layers_are_compared_where_all_is_recomputed(tmp_path):
+    layers = {"recompute_method": "block", "recompute_num_layers": 1}
+    some = side(tmp_path, "a", **layers)
+    more = side(tmp_path, "b", seeds=(2,), **layers | {"recompute_num_layers": 32})
+    assert states(some, more)["recompute_num_layers"] == "different"
+    none = [
+        side(tmp_path, n, seeds=(s,), recompute_granularity="None", recompute_num_layers=s)
+        for n, s in (("c", 3), ("d", 4))
+    ]
+    assert {states(*none)[name] for name in ("recompute_method", "recompute_num_layers")} == {"equal"}
+
+
+def with_losses(one, losses):
+    return Side(one.asked, one.runs, one.told, lambda run_id: one.steps(run_id).with_columns(pl.Series("loss", losses)))
+
+
+def test_losses_of_0_are_not_dropped_in_silence(tmp_path):
+    one, two = side(tmp_path, "a", steps=4), side(tmp_path, "b", seeds=(2,), steps=4)
+    found = agree_on_losses(with_losses(one, [0.0, 0.0, 2.0, 4.0]), with_losses(two, [0.0, 1.0, 3.0, 5.0]))
+    assert (found.steps, found.undefined, found.largest, found.largest_at, found.final) == (3, 1, 0.5, 3, 0.25)
+    assert agree_on_losses(with_losses(one, [0.0] * 4), with_losses(two, [1.0] * 4)) == ZERO_LOSS
+
+
+def test_without_a_common_step_that_is_said(tmp_path):
+    one, two = side(tmp_path, "a", steps=4), side(tmp_path, "b", seeds=(2,), steps=4)
+    nan = float("nan")
+    apart = with_losses(one, [nan, nan, 1.0, 1.0]), with_losses(two, [1.0, 1.0, nan, nan])
+    assert agree_on_losses(*apart) == NO_COMMON_STEP
+    said = [
+        part.text
+        for part in compose_comparison(compare(*apart, [METRICS[DEFAULT_METRIC]], 0.03))
+        if isinstance(part, Line)
+    ]
+    assert "losses not compared: no step has a finite loss on both sides" in said
+
+
+def test_a_loss_that_is_lost_is_said(tmp_path):
+    write_run(tmp_path / "a.log", 1)
+    log = write_run(tmp_path / "b.log", 2)
+    for step in range(10, 21):
+        log.write_text(log.read_text().replace(f"lm loss: {3 + 1 / step:.6E}", "lm loss: nan"))
+    done = run_logparse("compare", "a.log", "b.log", cwd=tmp_path)
+    assert "! candidate: in 1 of 1 runs the loss is not finite, from step 10 on" in done.stdout
+    gated = run_logparse("gate", "--baseline", "a.log", "--candidate", "b.log", "--json", cwd=tmp_path)
+    document = json.loads(gated.stdout)
+    assert (document["verdict"], document["losses_not_finite"]["candidate"]["step"]) == ("suspicious", 10)
+
+
+def test_losses_at_equal_steps(tmp_path):
+    old, new = side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,), steps=12)
+    assert agree_on_losses(old, new).steps == 12
+    assert agree_on_losses(old, new).largest == 0
+
+    def shifted(run_id):
+        steps = new.steps(run_id)
+        return steps.with_columns(loss=steps["loss"] * (1 + 0.001 * steps["step"]))
+
+    found = agree_on_losses(old, Side("b", new.runs, new.told, shifted))
+    assert (found.largest_at, found.final_at) == (12, 12)
+    assert found.final == pytest.approx(0.012)
+
+
+def test_a_run_cannot_be_on_both_sides(tmp_path):
+    one = side(tmp_path, "a")
+    with pytest.raises(UsageError, match="both sides"):
+        compare(one, one, [METRICS[DEFAULT_METRIC]], 0.03)
+
+
+def test_short_runs_are_no_evidence(tmp_path):
+    found = compare(side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,), steps=5), [METRICS[DEFAULT_METRIC]], 0.03)
+    assert found.verdict == "insufficient data"
+    assert found.left_out == (("b2", "too few rows count"),)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, factor in (("old", 1.0), ("new", 1.05)):
+        (tmp_path / name).mkdir()
+        for seed in range(3):
+            write_run(tmp_path / name / f"{seed}.log", seed + (10 if factor > 1 else 0), 1000 * factor)
+    (tmp_path / "old/notes.txt").write_text("not a log\n")
+    return tmp_path
+
+
+def test_folders_of_logs(folder):
+    done = run_logparse("compare", "old", "new", cwd=folder)
+    assert done.returncode == 0
+    assert "verdict: regression" in done.stdout
+    assert "notes.txt has no step line" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["--json", "--markdown"])
+def test_forms(folder, form):
+    done = run_logparse("compare", "old/0.log", "new/0.log", form, cwd=folder)
+    assert done.returncode == 0
+    if form == "--json":
+        told = json.loads(done.stdout)
+        assert told["comparable"]
+        assert told["losses"]["largest"] == 0
+        assert set(told["metrics"]) == set(METRICS)
+        assert told["fields"]["world_size"]["baseline"] == [SETTINGS["world_size"]]
+    else:
+        assert done.stdout.startswith("### verdict: regression")
+
+
+def test_history_and_a_log(tmp_path):
+    fill(tmp_path, {"r1": (1000.0, 3, {})})
+    write_run(tmp_path / "now.log", 77)
+    done = run_logparse("compare", "release=r1", "now.log", "--history", "h", cwd=tmp_path)
+    assert (done.returncode, "runs: 3" in done.stdout) == (0, True)
+
+
+def test_incomparable(tmp_path):
+    write_run(tmp_path / "a.log", 1)
+    write_run(tmp_path / "b.log", 2, seq_length=8192)
+    done = run_logparse("compare", "a.log", "b.log", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "not comparable, so no verdict" in done.stdout
+    assert "--allow seq_length" in done.stderr
+    told = run_logparse("compare", "a.log", "b.log", "--allow", "seq_length", cwd=tmp_path)
+    assert (told.returncode, "seq_length (allowed)" in told.stdout) == (0, True)
+
+
+def test_exit_codes_of_wrong_sides(tmp_path):
+    (tmp_path / "empty.log").write_text("no step here\n")
+    write_run(tmp_path / "a.log", 1)
+    assert run_logparse("compare", "a.log", "empty.log", cwd=tmp_path).returncode == 3
+    assert run_logparse("compare", "a.log", "gone.log", cwd=tmp_path).returncode == 2
+    assert run_logparse("compare", "a.log", "release=x", cwd=tmp_path).returncode == 2

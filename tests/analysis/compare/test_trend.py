@@ -1,0 +1,112 @@
+"""The course over the runs: groups, series, and where it changed."""
+
+import json
+
+import numpy as np
+import pytest
+from helpers import run_logparse
+from releases import fill
+
+from analysis.charts.trend import trend_chart
+from analysis.compare.trend import find_changes, follow, split_series
+from analysis.compare.verdict import DEFAULT_METRIC, METRICS
+from logparse.errors import UsageError
+
+
+def series(*levels: tuple[float, int], seed: int = 0, noise: float = 0.005) -> list[float]:
+    rng = np.random.default_rng(seed)
+    return [level * float(np.exp(rng.normal(0, noise))) for level, runs in levels for _ in range(runs)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_changes_are_found_where_they_are(seed):
+    found = find_changes(series((1000, 20), (1040, 15), (1010, 25), seed=seed))
+    assert [at for at, _ in found] == [20, 35]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_noise_is_no_change(seed):
+    assert find_changes(series((1000, 100), seed=seed)) == []
+
+
+def test_few_series_without_a_change_have_one():
+    lengths = np.random.default_rng(0).integers(30, 200, 60)
+    alarms = [bool(find_changes(series((1000, int(runs)), seed=seed))) for seed, runs in enumerate(lengths)]
+    assert sum(alarms) <= 3
+
+
+def test_one_run_that_is_off_is_no_change():
+    values = series((1000, 40))
+    values[20] = 2000.0
+    assert find_changes(values) == []
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0] * 3, [1.0] * 50])
+def test_series_without_a_change(values):
+    assert find_changes(values) == []
+
+
+def test_a_series_without_noise():
+    assert [at for at, _ in find_changes([1000.0] * 5 + [1040.0] * 5)] == [5]
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trend")
+    releases = {
+        "r1": (1000.0, 5, {"overlap": True}),
+        "r2": (1040.0, 5, {"overlap": False}),
+        "other job": (500.0, 2, {"seq_length": 8192}),
+    }
+    return folder, fill(folder, releases)
+
+
+def test_jobs_that_differ_are_series_of_their_own(history):
+    assert [len(runs) for runs in split_series(history[1].runs())] == [10, 2]
+
+
+def test_groups_have_medians_and_bands(history):
+    trend = follow(split_series(history[1].runs())[0], METRICS[DEFAULT_METRIC])
+    assert trend.groups["group"].to_list() == ["r1", "r2"]
+    assert trend.groups["median"].to_list() == pytest.approx([1000, 1040], rel=0.01)
+    assert (trend.groups["p10"] < trend.groups["p90"]).all()
+    assert [(c.at, c.groups) for c in trend.changes] == [(5, ("r1", "r2"))]
+
+
+@pytest.mark.parametrize("by", ["day", "week", "month"])
+def test_groups_of_time(history, by):
+    trend = follow(split_series(history[1].runs())[0], METRICS[DEFAULT_METRIC], by)
+    assert trend.groups["group"][0].startswith("2026-0")
+
+
+def test_unknown_groups(history):
+    with pytest.raises(UsageError, match="no run has a colour"):
+        follow(history[1].runs(), METRICS[DEFAULT_METRIC], "colour")
+
+
+def test_the_chart_draws_every_run(history):
+    trend = follow(split_series(history[1].runs())[0], METRICS[DEFAULT_METRIC])
+    spec = trend_chart(trend).to_dict()
+    points = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "point")
+    assert len(spec["datasets"][points["data"]["name"]]) == 10
+
+
+def test_command(history, tmp_path):
+    folder, _ = history
+    out = tmp_path / "out"
+    done = run_logparse("trend", "--history", "h", "-o", str(out), cwd=folder)
+    assert done.returncode == 0
+    assert "changed: overlap: True -> False" in " ".join(done.stdout.split())
+    names = {path.name for path in out.iterdir()}
+    assert {"trend.png", "report.html", "trend.json", "trend.svg", "trend-2.png"} <= names
+    told = json.loads(run_logparse("trend", "--history", "h", "--json", cwd=folder).stdout)
+    assert [len(s["runs"]) for s in told["series"]] == [10, 2]
+    assert told["series"][0]["changes"][0]["changes"][0]["name"] == "overlap"
+
+
+def test_nothing_to_follow(history):
+    folder, _ = history
+    done = run_logparse("trend", "--history", "h", "--select", "release=none", cwd=folder)
+    assert (done.returncode, "try:" in done.stderr) == (2, True)
+    lacking = run_logparse("trend", "--history", "h", "--metric", "max_memory_allocated_bytes", cwd=folder)
+    assert lacking.returncode == 2

@@ -1,0 +1,582 @@
+"""The history keeps every run once, whole, and readable by any reader of Parquet."""
+
+import gzip
+import json
+import multiprocessing
+import os
+import signal
+import time
+
+import polars as pl
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from helpers import run_logparse
+from releases import fill, record, write_run
+
+from analysis.history.migrations import migrate
+from analysis.history.records import IDENTITY, RUN_COLUMNS, STORE_VERSION, content_hash
+from analysis.history.selection import parse_selector, select_runs
+from analysis.history.storage import DEAD_SECONDS, UNFINISHED, Folder, open_shelf
+from analysis.history.store import History, _key, _parquet
+from analysis.pipeline.record import Marks, Reading, parse_pairs, record_logs
+from logparse.errors import InputError, UsageError
+from logparse.schema import SCHEMA_VERSION
+
+FILLED = {"CANN 8.0/RC1": (1000.0, 2, {}), "8": (1040.0, 1, {})}
+PINNED = "93c0f79d448ea654291c49f3478c0b06"
+
+
+@pytest.fixture
+def history(tmp_path):
+    return fill(tmp_path, FILLED)
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def store(request, tmp_path):
+    if request.param == "folder":
+        return History(open_shelf(str(tmp_path / "store")))
+    pytest.importorskip("obstore")
+    (tmp_path / "bucket").mkdir()
+    return History(open_shelf(f"file://{tmp_path}/bucket"))
+
+
+def test_a_run_is_its_content_whatever_its_file_is_called(tmp_path):
+    log = write_run(tmp_path / "a.log", 1)
+    (tmp_path / "other.log.gz").write_bytes(gzip.compress(log.read_bytes()))
+    again = record(tmp_path / "other.log.gz")
+    assert again.run_id == record(log).run_id
+    assert again.run_id != record(write_run(tmp_path / "b.log", 2)).run_id
+
+
+def test_a_logparse_that_reads_more_settings_gives_the_same_run(tmp_path):
+    """Half of the settings, as from the file of another node."""
+    whole = write_run(tmp_path / "a.log", 1)
+    fewer = tmp_path / "fewer.log"
+    fewer.write_text("".join(line for line in whole.read_text().splitlines(keepends=True) if "_size " not in line))
+    assert record(fewer).run_id == record(whole).run_id
+    assert len(record(fewer).summary["settings"][0]) < len(record(whole).summary["settings"][0])
+
+
+def test_the_run_id_is_pinned():
+    """Another id for the same log is a second run in every history there is: this may only change on purpose."""
+    known = {
+        "source": ["a", "a"],
+        "step": [1, 2],
+        "elapsed_time_per_iteration_ms": [900.5, 1000.0],
+        "loss": [2.5, None],
+    }
+    unknown = {name: [None, None] for name in IDENTITY if name not in known}
+    assert content_hash(pl.DataFrame(known | unknown)) == PINNED
+
+
+def test_recording_twice_is_one_run(store, tmp_path):
+    kept = record(write_run(tmp_path / "a.log", 1))
+    assert [store.add(kept), store.add(kept)] == ["recorded", "known"]
+    assert store.runs()["run_id"].to_list() == [kept.run_id]
+    assert store.steps(kept.run_id)["step"].to_list() == list(range(1, 21))
+
+
+def test_a_run_has_one_release(store, tmp_path):
+    log = write_run(tmp_path / "a.log", 1)
+    store.add(record(log, "r1"))
+    with pytest.raises(UsageError, match="recorded already, as a run of 'r1'"):
+        store.add(record(log, "r2"))
+
+
+def test_a_run_recorded_again_is_what_was_said_last(store, tmp_path):
+    """Neither the copy of the old row counts, nor one that another process makes of it meanwhile."""
+    log = write_run(tmp_path / "a.log", 1)
+    wrong, right = record(log, "r1", team="wrong"), record(log, "r1", team="right")
+    store.add(wrong)
+    store.add(record(write_run(tmp_path / "b.log", 2)))
+    store.compact()
+    (copy,) = store.shelf.keys("compacted")
+    stale = store.shelf.read([copy]).drop("key")
+    store.remove([wrong.run_id])
+    store.add(right)
+    assert select_runs(store.runs(), "team=right")["run_id"].to_list() == [wrong.run_id]
+    store.compact()
+    store.shelf.put("compacted/" + "f" * 8 + copy[copy.index(".") :], _parquet(stale))
+    assert select_runs(store.runs(heavy=True), "team=right")["run_id"].to_list() == [wrong.run_id]
+    assert len(store.runs()) == 2
+
+
+def test_a_compacted_run_is_read_from_the_copy(history, tmp_path):
+    """Else the copy would be of no use: a summary that is spoilt in place is not looked at."""
+    history.compact()
+    for path in (tmp_path / "h/summary").rglob("*.parquet"):
+        path.write_bytes(b"")
+    assert len(history.runs()) == 3
+
+
+def test_two_that_record_a_run_at_once_under_other_labels_are_one_run(store, tmp_path):
+    log = write_run(tmp_path / "a.log", 1)
+    kept = [record(log, "r1", team=team) for team in ("x", "y")]
+    for one in kept:
+        store.shelf.put(_key("summary", "r1", f"{one.run_id}.{one.row_hash}"), _parquet(one.summary))
+    before = store.runs()
+    assert len(before) == 1
+    store.compact()
+    assert store.runs().equals(before)
+    assert store.remove([kept[0].run_id]) == 1
+    assert store.shelf.keys("summary") == []
+
+
+def test_the_name_of_a_file_says_nothing_of_when(tmp_path):
+    """Two processes that record one log with one command write one file."""
+    log = write_run(tmp_path / "a.log", 1)
+    assert record(log).row_hash == record(log).row_hash
+    assert record(log).row_hash != record(log, team="x").row_hash
+
+
+def test_what_differs_from_the_kept_run_is_named(store, tmp_path):
+    log = write_run(tmp_path / "a.log", 1)
+    store.add(record(log, team="x"))
+    told = Marks("r1", {"team": "z"}, {"CANN": "9"})
+    other = record_logs([str(log)], Reading(hw="910b3"), told, "another name")
+    said = store.differences(other)
+    assert {"label team", "version cann", "device", "peak_tflops_per_second"} <= set(said)
+    assert not {"name", "recorded_at", "steady_step_time_ms"} & set(said)
+    assert store.differences(record(log, team="x")) == []
+    assert store.differences(record(log)) == []
+
+
+@pytest.mark.parametrize("damaged", [False, True], ids=["lost", "damaged"])
+def test_lost_steps_are_kept_again(store, tmp_path, damaged):
+    kept = record(write_run(tmp_path / "a.log", 1))
+    store.add(kept)
+    (key,) = store.shelf.keys("steps")
+    store.shelf.put(key, b"PAR1") if damaged else store.shelf.remove(key)
+    assert [store.add(kept), store.add(kept)] == ["completed", "known"]
+    assert len(store.steps(kept.run_id)) == 20
+
+
+@pytest.mark.filterwarnings("ignore:.*is damaged and is left out")
+@pytest.mark.parametrize("team", ["x", "y"])
+def test_a_damaged_summary_is_written_again(store, tmp_path, team):
+    """Under its own name it takes the place of the damaged one; other labels give another name."""
+    log = write_run(tmp_path / "a.log", 1)
+    store.add(record(log, team="x"))
+    (key,) = store.shelf.keys("summary")
+    store.shelf.put(key, b"PAR1")
+    assert store.runs().is_empty()
+    again = record(log, team=team)
+    assert [store.add(again), store.add(again)] == ["recorded", "known"]
+    assert select_runs(store.runs(), f"team={team}")["run_id"].to_list() == [again.run_id]
+    assert len(store.shelf.keys("summary")) == (1 if team == "x" else 2)
+
+
+@pytest.mark.parametrize("release", ["", "  ", "x" * 300, "a\nb", "r\udcff"])
+def test_a_release_must_name_a_folder(tmp_path, release):
+    with pytest.raises(UsageError, match="release"):
+        History(Folder(tmp_path / "h")).add(record(write_run(tmp_path / "a.log", 1), release))
+
+
+def test_other_readers_see_the_release(history, tmp_path):
+    table = ds.dataset(tmp_path / "h/summary", partitioning="hive").to_table(columns=["run_id", "release"])
+    assert sorted(str(r) for r in table["release"].to_pylist()) == ["8", "CANN 8.0/RC1", "CANN 8.0/RC1"]
+    scanned = pl.scan_parquet(tmp_path / "h/summary", hive_schema={"release": pl.String}).collect()
+    assert sorted(scanned["release"]) == ["8", "CANN 8.0/RC1", "CANN 8.0/RC1"]
+    steps = pl.scan_parquet(tmp_path / "h/steps", hive_schema={"release": pl.String}).collect()
+    assert len(steps) == 60
+
+
+def test_every_file_tells_the_versions_it_is_of(history, tmp_path):
+    history.compact()
+    files = list((tmp_path / "h").rglob("*.parquet"))
+    assert len(files) == 7
+    for path in files:
+        metadata = pq.read_metadata(path).metadata
+        assert metadata[b"logparse.schema_version"] == str(SCHEMA_VERSION).encode()
+        assert metadata[b"logparse.store_version"] == str(STORE_VERSION).encode()
+
+
+def test_nothing_unfinished_lies_where_readers_look(history, tmp_path):
+    (tmp_path / "h" / UNFINISHED / "torn").write_bytes(b"PAR1")
+    assert pl.scan_parquet(tmp_path / "h/summary").collect().height == 3
+    assert len(history.runs()) == 3
+
+
+def test_compacted_runs_are_the_same(store, tmp_path):
+    for seed in range(3):
+        store.add(record(write_run(tmp_path / f"{seed}.log", seed)))
+    before = store.runs(heavy=True)
+    assert store.compact().runs == 3
+    assert store.runs(heavy=True).equals(before)
+    store.add(record(write_run(tmp_path / "later.log", 9)))
+    assert len(store.runs()) == 4
+    store.remove([before["run_id"][0]])
+    assert len(store.runs()) == 3
+    store.compact()
+    assert len(store.shelf.keys("compacted")) == 1
+
+
+def test_compacting_clears_what_the_dead_left(history, tmp_path):
+    orphan = tmp_path / "h/steps/release=8/00.v1.parquet"
+    orphan.write_bytes(b"")
+    (tmp_path / "h" / UNFINISHED / "torn").write_bytes(b"")
+    assert history.compact().removed == 0
+    for path in (orphan, tmp_path / "h" / UNFINISHED / "torn"):
+        os.utime(path, (time.time() - 2 * DEAD_SECONDS,) * 2)
+    assert history.compact().removed == 2
+    assert len(history.runs()) == 3
+
+
+DAMAGE = {
+    "empty": b"",
+    "short": b"garbage",
+    "no Parquet": b"PAR1" + b"x" * 100 + b"PAR1",
+}
+
+
+def _warned(tmp_path):
+    told = []
+    return History(Folder(tmp_path / "h"), warn=told.append), told
+
+
+@pytest.mark.parametrize("data", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_summary_is_left_out_and_named(history, tmp_path, data):
+    before = history.runs()
+    (tmp_path / "h/summary/release=8/bbbb.v1.parquet").write_bytes(data)
+    careful, told = _warned(tmp_path)
+    assert careful.runs().equals(before)
+    assert len(told) == 1
+    assert "summary/release=8/bbbb.v1.parquet" in told[0]
+    with pytest.warns(UserWarning, match="bbbb"):
+        history.runs()
+
+
+def test_a_summary_that_is_not_one_row_is_damaged(history, tmp_path):
+    before = history.runs()
+    path = next((tmp_path / "h/summary/release=8").glob("*.parquet"))
+    row = pl.read_parquet(path)
+    for name, rows in {"aa": row.clear(), "bb": pl.concat([row, row])}.items():
+        rows.write_parquet(path.with_name(f"{name}.v1.parquet"))
+    (path.parent / "cc.v1.parquet").mkdir()
+    careful, told = _warned(tmp_path)
+    assert careful.runs().equals(before)
+    assert [text.partition(".v1")[0][-2:] for text in told] == ["aa", "bb", "cc"]
+
+
+def test_a_damaged_copy_is_left_out_until_the_next(history, tmp_path):
+    before = history.runs(heavy=True)
+    history.compact()
+    (copy,) = (tmp_path / "h/compacted").glob("*")
+    copy.write_bytes(b"")
+    careful, told = _warned(tmp_path)
+    assert careful.runs(heavy=True).equals(before)
+    assert copy.name in told[0]
+    careful.compact()
+    told.clear()
+    assert (len(careful.runs()), told) == (3, [])
+
+
+def test_damaged_steps_are_an_error(store, tmp_path):
+    kept = record(write_run(tmp_path / "a.log", 1))
+    store.add(kept)
+    (key,) = store.shelf.keys("steps")
+    store.shelf.put(key, b"")
+    with pytest.raises(InputError, match=key):
+        store.steps(kept.run_id)
+
+
+def test_a_summary_of_other_types_is_read(history, tmp_path):
+    path = next((tmp_path / "h/summary/release=8").glob("*.parquet"))
+    row = pl.read_parquet(path)
+    before = history.runs()
+    row.with_columns(pl.col("world_size").cast(pl.Int32), pl.col("mfu").cast(pl.Float32)).write_parquet(path)
+    assert history.runs().equals(before)
+
+
+def test_a_copy_of_another_logparse_is_not_read(history, tmp_path):
+    """A newer one may know columns that this one does not, an older one hides those that it did not know."""
+    before = history.runs(heavy=True)
+    folder = tmp_path / "h/compacted"
+    folder.mkdir()
+    for name in ("aa.00000000.v2.parquet", "bb.00000000.v1.parquet", "cc.v1.parquet"):
+        before.with_columns(name=pl.lit("old")).write_parquet(folder / name)
+    assert history.runs(heavy=True).equals(before)
+    history.compact()
+    assert (folder / "aa.00000000.v2.parquet").exists()
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_what_is_no_folder_is_an_error_with_its_path(history, tmp_path):
+    (tmp_path / "h/summary/release=9").symlink_to("release=9")
+    with pytest.raises(InputError, match=r"cannot read .*release=9: Too many levels"):
+        history.runs()
+    (tmp_path / "h/summary/release=9").unlink()
+    loop = tmp_path / "h/summary/release=8/aa.v1.parquet"
+    loop.symlink_to(loop.name)
+    with pytest.raises(InputError, match=r"cannot read .*aa.v1.parquet: Too many levels"):
+        history.runs()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot (read|write) .*/file"):
+        History(Folder(tmp_path / "file")).add(record(write_run(tmp_path / "a.log", 1)))
+    loop.unlink()
+    loop.symlink_to("nowhere")
+    with pytest.raises(InputError, match=r"aa.v1.parquet"):
+        history.runs()
+
+
+@pytest.mark.parametrize("refused", ["os.scandir", "pathlib.Path.unlink"])
+def test_what_the_system_refuses_is_an_error_with_its_path(history, tmp_path, monkeypatch, refused):
+    def refuse(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    ids = history.runs()["run_id"].to_list()
+    monkeypatch.setattr(refused, refuse)
+    with pytest.raises(InputError, match=r"/h/summary.*: Permission denied"):
+        history.remove(ids)
+
+
+def test_an_old_store_stays_readable(history, tmp_path):
+    """Version 0 as it was: another name, labels as text, no versions."""
+    folder = tmp_path / "h/summary/release=old"
+    folder.mkdir()
+    row = {"run_id": "abc", "name": "first", "step_time_ms": 900.0, "labels": "a=1;b=x", "schema_version": 0}
+    pl.DataFrame([row]).write_parquet(folder / "abc.v0.parquet")
+    runs = history.runs()
+    old = runs.row(by_predicate=pl.col("run_id") == "abc", named=True)
+    assert (old["steady_step_time_ms"], old["release"], old["device"]) == (900.0, "old", None)
+    assert old["labels"] == [{"name": "a", "value": "1"}, {"name": "b", "value": "x"}]
+    assert [old[name] for name in ("begins", "counted_rows", "recorded_at")] == [None] * 3
+    history.compact()
+    assert history.runs().equals(runs)
+
+
+def test_a_store_of_the_future_is_refused():
+    with pytest.raises(InputError, match="newer logparse"):
+        migrate(pl.DataFrame(), STORE_VERSION + 1)
+
+
+def test_columns_that_a_file_lacks_are_null(history, tmp_path):
+    """As in a store to which an older logparse of the same version recorded."""
+    path = next((tmp_path / "h/summary/release=8").glob("*.parquet"))
+    pl.read_parquet(path).drop("goodput").with_columns(extra=1).write_parquet(path)
+    assert history.runs().filter(pl.col("release") == "8")["goodput"].to_list() == [None]
+
+
+def test_the_summary_is_what_analyze_says(tmp_path):
+    summary = record(write_run(tmp_path / "a.log", 1), nightly="yes").summary
+    assert summary.columns == [column.name for column in RUN_COLUMNS]
+    row = summary.row(0, named=True)
+    assert row["world_size"] == 8
+    assert row["counted_rows"] == 19
+    assert row["final_loss"] == pytest.approx(3.05)
+    assert {"name": "nightly", "value": "yes"} in row["labels"]
+    assert {"name": "swiglu", "value": "True"} in row["settings"]
+
+
+SELECTORS = {
+    "release=CANN 8.0/RC1": 2,
+    "release=CANN 8.0/RC1,world_size=8": 2,
+    "world_size=16": 0,
+    "name=8-0": 1,
+    "gated_linear_unit=true": 3,
+    "release=nothing": 0,
+    'release="CANN 8.0/RC1"': 2,
+    "Release='CANN 8.0/RC1',World_Size=8": 2,
+    "CANN=8.0": 1,
+    "release=CANN 8.0/RC1,cann=8.0": 0,
+    "device=910b3": 1,
+    "device=910B3": 1,
+    "device=Ascend 910B3": 1,
+    "device=H100": 0,
+    "team=x=1, y": 1,
+    'team="p, q=2",cann=8.0': 1,
+}
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory):
+    """As ``history``, and two runs of release r, the second on a device that is known."""
+    folder = tmp_path_factory.mktemp("marked")
+    history = fill(folder, FILLED)
+    told = Marks("r", {"team": "x=1, y"}), Marks("r", {"Team": "p, q=2"}, {"cann": "8.0"})
+    for number, (marks, hw) in enumerate(zip(told, (None, "910b3"), strict=True)):
+        log = write_run(folder / f"{number}.log", 50 + number, swiglu=False)
+        history.add(record_logs([str(log)], Reading(hw=hw), marks))
+    return history.runs()
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_selectors(marked, selector):
+    assert len(select_runs(marked, selector)) == SELECTORS[selector]
+
+
+def test_a_value_may_hold_commas():
+    assert parse_selector("release=a, b,device=910b3") == {"release": "a, b", "device": "910b3"}
+    assert parse_selector("release='CANN 8, torch=2',k=\"v\"") == {"release": "CANN 8, torch=2", "k": "v"}
+    assert parse_selector('release="a" b, c') == {"release": '"a" b, c'}
+
+
+@pytest.mark.parametrize(
+    "selector",
+    ["", "release", "=x", "nobody=knows", "world_size=many", "release=8,Release=9", "device=910", "device=none"],
+)
+def test_wrong_selectors(marked, selector):
+    with pytest.raises(UsageError):
+        select_runs(marked, selector)
+
+
+def test_labels_and_versions_select(tmp_path):
+    history = History(Folder(tmp_path / "h"))
+    history.add(record(write_run(tmp_path / "a.log", 1), nightly="yes"))
+    history.add(record(write_run(tmp_path / "b.log", 2)))
+    assert select_runs(history.runs(), "nightly=yes")["name"].to_list() == ["a"]
+
+
+def test_a_label_that_only_other_runs_have_is_no_unknown_key(tmp_path):
+    history = History(Folder(tmp_path / "h"))
+    history.add(record(write_run(tmp_path / "a.log", 1), "r1", nightly="yes"))
+    history.add(record(write_run(tmp_path / "b.log", 2), "r2"))
+    assert len(select_runs(history.runs(), "release=r2,nightly=yes")) == 0
+
+
+@pytest.mark.parametrize("text", ["device=x", "Release=y", "a b=c", "k=\udcff", "k=a\nb", "k", "=v", "k="])
+def test_labels_that_no_selector_can_name_are_refused(text):
+    with pytest.raises(UsageError):
+        parse_pairs([text], "--label", ("device", "release"))
+
+
+def test_keys_are_given_once_in_any_case():
+    assert parse_pairs(["a.b-c=1", "d=x=y"], "--label") == {"a.b-c": "1", "d": "x=y"}
+    with pytest.raises(UsageError, match="given twice"):
+        parse_pairs(["k=1", "K=2"], "--label")
+
+
+def _record_all(folder, worker):
+    history = History(Folder(folder / "h"))
+    base = record(folder / "base.log")
+    for number in range(25):
+        run_id = f"{worker:016x}{number:016x}"
+        one = type(base)(f"r{worker % 3}", base.summary.with_columns(run_id=pl.lit(run_id)), base.steps)
+        history.add(one)
+        with (folder / f"acknowledged-{worker}").open("a") as file:
+            file.write(run_id + "\n")
+
+
+def test_killed_recorders_leave_nothing_torn(tmp_path):
+    """Eight at once, two of them killed at random moments, and a reader all the while."""
+    write_run(tmp_path / "base.log", 1)
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_record_all, args=(tmp_path, number)) for number in range(8)]
+    for worker in workers:
+        worker.start()
+    history, killed = History(Folder(tmp_path / "h")), 0
+    while any(worker.is_alive() for worker in workers):
+        known = len(history.runs())
+        if known > 20 * (killed + 1) and killed < 2:
+            os.kill(workers[killed].pid, signal.SIGKILL)
+            killed += 1
+    for worker in workers:
+        worker.join()
+    found = history.runs()["run_id"].to_list()
+    told = [line for path in tmp_path.glob("acknowledged-*") for line in path.read_text().split()]
+    assert killed == 2
+    assert len(found) == len(set(found))
+    assert set(told) <= set(found)
+    assert len(found) - len(told) <= killed
+    assert all(len(history.steps(run_id)) == 20 for run_id in found[::20])
+
+
+class TestCommands:
+    def test_record_list_show_remove(self, tmp_path):
+        write_run(tmp_path / "a.log", 1)
+        told = ["--history", "h"]
+        arguments = ["record", "a.log", *told, "--release", "CANN 8", "--label", "k=v", "--version-of", "cann=8.0"]
+        done = run_logparse(*arguments, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "a: recorded as run" in done.stdout
+        assert "was recorded before" in run_logparse(*arguments, cwd=tmp_path).stdout
+        assert "CANN 8" in run_logparse("history", "list", *told, cwd=tmp_path).stdout
+        shown = run_logparse("history", "show", record(tmp_path / "a.log").run_id[:6], *told, cwd=tmp_path).stdout
+        assert '"cann": {\n   "value": "8.0",\n   "origin": "--version-of"' in shown
+        run_logparse("history", "remove", record(tmp_path / "a.log").run_id[:6], *told, cwd=tmp_path)
+        assert "0 runs" in run_logparse("history", "list", *told, cwd=tmp_path).stdout
+
+    def test_several_logs_without_each_are_one_run_and_that_is_said(self, tmp_path):
+        for number in range(2):
+            write_run(tmp_path / f"{number}.log", number)
+        told = ["--history", "h", "--release", " r "]
+        done = run_logparse("record", "0.log", "1.log", *told, cwd=tmp_path)
+        assert "2 logs, one run" in done.stdout
+        assert done.stdout.endswith("of r\n")
+        assert done.stderr == "! 1.log begins the training again, at step 1: if it is another run, pass --each\n"
+        each = run_logparse("record", "--each", "0.log", "1.log", *told, cwd=tmp_path)
+        assert (each.stdout.count("recorded as run"), "--each" in each.stderr) == (2, False)
+
+    def test_a_log_that_cannot_be_recorded_does_not_stop_the_others(self, tmp_path):
+        for number in range(2):
+            write_run(tmp_path / f"{number}.log", number)
+        (tmp_path / "none.log").write_text("nothing\n")
+        run_logparse("record", "1.log", "--history", "h", "--release", "other", cwd=tmp_path)
+        arguments = ["record", "--each", "none.log", "1.log", "0.log", "--history", "h", "--release", "r", "--json"]
+        done = run_logparse(*arguments, cwd=tmp_path)
+        document = json.loads(done.stdout)
+        assert document["schema_version"] == SCHEMA_VERSION
+        assert [(run["name"], run["state"], run["differs"]) for run in document["runs"]] == [("0", "recorded", [])]
+        assert done.returncode == 3
+        assert "none.log" in done.stderr
+        assert "as a run of 'other'" in done.stderr
+
+    def test_what_differs_is_said_and_how_to_change_it(self, tmp_path):
+        write_run(tmp_path / "a.log", 1)
+        told = ["record", "a.log", "--history", "h", "--release", "r"]
+        run_logparse(*told, cwd=tmp_path)
+        done = run_logparse(*told, "--label", "team=z", cwd=tmp_path)
+        assert done.returncode == 0
+        assert "nothing changed" in done.stdout
+        assert "differs from what is kept of it in label team\n" in done.stderr
+        assert f"logparse history remove {record(tmp_path / 'a.log').run_id[:12]}" in done.stderr
+
+    def test_a_damaged_file_is_told_once(self, history, tmp_path):
+        (tmp_path / "h/summary/release=8/bbbb.v1.parquet").write_bytes(b"garbage")
+        done = run_logparse("history", "list", "--json", "--history", "h", cwd=tmp_path)
+        document = json.loads(done.stdout)
+        assert (done.returncode, document["schema_version"], len(document["runs"])) == (0, SCHEMA_VERSION, 3)
+        assert done.stderr.count("bbbb.v1.parquet") == 1
+        shown = run_logparse(
+            "gate", "--baseline", "release=CANN 8.0/RC1", "--candidate", "release=8", "--history", "h", cwd=tmp_path
+        )
+        assert (shown.returncode, shown.stderr.count("bbbb.v1.parquet")) == (1, 1)
+
+    def test_an_old_run_is_listed_with_dashes(self, tmp_path):
+        folder = tmp_path / "h/summary/release=old"
+        folder.mkdir(parents=True)
+        pl.DataFrame([{"run_id": "abc", "step_time_ms": 900.0, "labels": ""}]).write_parquet(folder / "abc.v0.parquet")
+        done = run_logparse("history", "list", "--history", "h", cwd=tmp_path)
+        assert (done.returncode, done.stdout.split()[-7:]) == (0, ["abc", "old", "-", "-", "900.0", "-", "-"])
+
+    @pytest.mark.parametrize("name", ["runs.csv", "runs.parquet", "runs.json"])
+    def test_export(self, history, tmp_path, name):
+        assert run_logparse("history", "export", name, "--history", "h", cwd=tmp_path).returncode == 0
+        assert (tmp_path / name).stat().st_size > 100
+        if name.endswith("parquet"):
+            assert pq.read_schema(tmp_path / name).metadata[b"logparse.schema_version"] == str(SCHEMA_VERSION).encode()
+        again = run_logparse("history", "export", name, "--history", "h", cwd=tmp_path)
+        assert (again.returncode, "--force" in again.stderr) == (2, True)
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["record", "a.log", "--release", "x"],
+            ["record", "a.log", "--release", " ", "--history", "h"],
+            ["record", "a.log", "--release", "x", "--history", "h", "--label", "novalue"],
+            ["record", "a.log", "--release", "x", "--history", ""],
+            ["record", "a.log", "--release", "x", "--history", "h", "--label", "device=x"],
+            ["record", "a.log", "--release", "x", "--history", "a.log"],
+            ["history", "remove", "", "--history", "h"],
+            ["history", "list", "--history", "a.log"],
+            ["history", "list", "--history", "gone"],
+            ["history", "show", "zz", "--history", "h"],
+            ["history", "export", "a.txt", "--history", "h"],
+        ],
+    )
+    def test_wrong_usage(self, history, tmp_path, arguments):
+        write_run(tmp_path / "a.log", 1)
+        done = run_logparse(*arguments, cwd=tmp_path)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+        assert "try:" in done.stderr

@@ -1,0 +1,389 @@
+"""The page in a real browser: it draws, moves together, speaks Chinese, asks no network and runs nothing of a log."""
+
+import math
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import chromium, opened, page_run, write_page
+from helpers import ROOT, SETTINGS, arguments_dump, megatron_line
+
+from analysis.report import PageRun
+from analysis.run.findings import Note
+from logparse.context.run_context import Fact, RunContext
+from logparse.language import use_language
+
+LLAMA = ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
+TIME = "time_per_iteration"
+PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True}
+
+
+def log_of(folder: Path, name: str, ms: float, count: int = 40, stall: int = 20, **pairs: str) -> Path:
+    """A run of ``count`` steps near ``ms``, one of them stalled."""
+    lines, clock = [arguments_dump(SETTINGS)], datetime(2026, 3, 1, 8)
+    for step in range(1, count + 1):
+        time_ms = ms * (4 if step == stall else 1) + step % 7
+        clock += timedelta(milliseconds=time_ms)
+        given = {"lm loss": f"{2 + 8 * math.exp(-step / count):.6E}", **pairs}
+        lines.append(megatron_line(step, time_ms, f"{clock:%Y-%m-%d %H:%M:%S}", given) + "\n")
+    path = folder / f"{name}.log"
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def llama(folder: Path) -> Path:
+    return write_page(folder, page_run(LLAMA, hw="910b"))
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("two")
+    runs = [page_run(log_of(place, name, ms), name=name) for name, ms in (("before", 1000.0), ("after", 800.0))]
+    return write_page(place, *runs)
+
+
+def test_every_chart_is_drawn_without_an_error_or_a_request(browser, llama):
+    with opened(browser, llama) as page:
+        drawn = page.evaluate("[...logparse.views.keys()]")
+        assert drawn == page.evaluate("[...document.querySelectorAll('.chart')].map(c => c.dataset.chart)")
+        assert len(drawn) == 8
+        assert page.evaluate("[...document.querySelectorAll('.chart svg.marks')].every(s => s.clientWidth > 200)")
+
+
+@pytest.mark.parametrize("width", [375, 1180])
+def test_no_word_of_a_chart_is_cut_off(browser, llama, width):
+    with opened(browser, llama, viewport={"width": width, "height": 900}) as page:
+        cut = page.evaluate(
+            """[...document.querySelectorAll('svg.marks')].flatMap((svg) => {
+                const frame = svg.getBoundingClientRect();
+                const texts = [...svg.querySelectorAll("text")].filter((text) => text.getBoundingClientRect().width);
+                return texts.filter((text) => {
+                    const box = text.getBoundingClientRect();
+                    return box.top < frame.top - 2 || box.bottom > frame.bottom + 2 || box.left < frame.left - 2;
+                }).map((text) => text.textContent);
+            })"""
+        )
+        assert cut == []
+
+
+def test_a_drag_on_one_chart_moves_those_that_share_the_axis(browser, llama):
+    with opened(browser, llama) as page:
+        before = page.domain("loss")
+        page.drag(TIME, 0.25, 0.5)
+        page.settled("logparse.state.domain !== null")
+        low, high = page.evaluate("logparse.state.domain")
+        assert low == pytest.approx(15, abs=1.5)
+        assert high == pytest.approx(30, abs=1.5)
+        for chart in ("loss", "mfu", "tokens_per_second_per_device", "grad_norm"):
+            signals = page.evaluate(f"['x_min', 'x_max'].map(s => logparse.views.get('{chart}').signal(s))")
+            assert signals == [low, high]
+            # The frame leaves a few pixels beside the first and the last point.
+            assert page.domain(chart) == pytest.approx([low, high], abs=0.5)
+            assert page.domain(chart)[0] > before[0]
+
+
+def test_a_double_click_shows_the_whole_run_again(browser, llama):
+    with opened(browser, llama) as page:
+        whole = page.domain("loss")
+        page.evaluate("logparse.zoom([10, 20])")
+        frame = page.frame("mfu")
+        page.page.mouse.dblclick(frame["x"] + 100, frame["y"] + 100)
+        page.settled("logparse.state.domain === null")
+        assert page.domain("loss") == whole
+        assert page.page.locator("#reset").is_disabled()
+
+
+def test_keys_zoom_move_and_reset(browser, llama):
+    with opened(browser, llama) as page:
+        page.page.locator("#chart-loss").focus()
+        page.page.keyboard.press("+")
+        low, high = page.evaluate("logparse.state.domain")
+        assert high - low == pytest.approx(59 / 2)
+        page.page.keyboard.press("ArrowRight")
+        assert page.evaluate("logparse.state.domain")[0] == pytest.approx(low + (high - low) / 5)
+        page.page.keyboard.press("-")
+        page.page.keyboard.press("-")
+        assert page.evaluate("logparse.state.domain") is None
+        page.page.keyboard.press("+")
+        page.page.keyboard.press("0")
+        assert page.evaluate("logparse.state.domain") is None
+
+
+def test_the_axis_switches_for_all_charts(browser, llama):
+    with opened(browser, llama) as page:
+        page.page.locator("input[name=axis][value=hours]").check(force=True)
+        page.settled("logparse.state.axis === 'hours' && logparse.views.get('loss').scale('x').domain()[1] < 1")
+        page.page.locator("input[name=axis][value=consumed_tokens]").check(force=True)
+        page.settled("logparse.views.get('grad_norm').scale('x').domain()[1] > 1e6")
+
+
+def test_smoothing_draws_a_line_and_leaves_the_points(browser, llama):
+    with opened(browser, llama) as page:
+        count = "document.querySelectorAll('#chart-loss path[aria-label], #chart-loss .mark-symbol path').length"
+        points = page.evaluate(count)
+        assert page.evaluate("logparse.views.get('loss').data('smoothed').length") == 0
+        page.page.locator("#smoothing").fill("8")
+        page.settled("logparse.views.get('loss').data('smoothed').length > 50")
+        assert "mean of" in page.page.locator("#smoothed").inner_text()
+        assert page.evaluate(count) == points
+
+
+def test_a_smoothed_value_is_the_mean_of_its_neighbours(browser, llama):
+    with opened(browser, llama) as page:
+        page.evaluate("logparse.smooth(8)")
+        rows = page.evaluate("logparse.rows.filter(r => r.counted).map(r => r.loss)")
+        smooth = page.evaluate("logparse.views.get('loss').data('smoothed').map(r => r.loss)")
+        reach = (int(re.sub(r"\D", "", page.page.locator("#smoothed").inner_text())) - 1) // 2
+        assert reach >= 2
+        assert smooth[20] == pytest.approx(sum(rows[20 - reach : 21 + reach]) / (2 * reach + 1))
+
+
+def test_hovering_shows_the_value_and_the_reason(browser, llama):
+    with opened(browser, llama) as page:
+        frame = page.frame("mfu")
+        place = page.evaluate(
+            """(() => { const view = logparse.views.get('mfu'), row = logparse.rows.find(r => r.why === 'stall');
+            return [view.scale('x')(row.step), view.scale('y')(row.mfu), row.mfu]; })()"""
+        )
+        page.page.mouse.move(frame["x"] + place[0] - 30, frame["y"] + place[1])
+        page.page.mouse.move(frame["x"] + place[0], frame["y"] + place[1])
+        page.settled("document.querySelector('#vg-tooltip-element.visible')")
+        said = page.page.locator("#vg-tooltip-element").inner_text()
+        assert "stall" in said
+        assert f"{place[2] * 100:.2f}".rstrip("0") in said
+        widths = page.evaluate("[...document.querySelectorAll('#vg-tooltip-element td.key')].map(td => td.clientWidth)")
+        assert min(widths) > 20, "the names of the values must be seen"
+
+
+def test_the_menu_saves_pictures_and_leads_nowhere_else(browser, llama):
+    with opened(browser, llama) as page:
+        page.page.locator("#chart-loss summary").click()
+        links = page.page.locator("#chart-loss .vega-actions a")
+        assert links.all_inner_texts() == ["Save as SVG", "Save as PNG"]
+        for at, ending in enumerate((b"<svg", b"\x89PNG")):
+            with page.page.expect_download() as download:
+                links.nth(at).click()
+            assert Path(download.value.path()).read_bytes().startswith(ending)
+        assert (
+            page.evaluate('[...document.querySelectorAll(\'a[href^="http"], link[href^="http"], [src]\')].length') == 0
+        )
+
+
+def test_the_legend_toggles_a_run_in_all_charts(browser, two):
+    with opened(browser, two) as page:
+        shown = "[...new Set(logparse.views.get('loss').data('rows').map(r => r.run))]"
+        assert page.evaluate(shown) == ["before", "after"]
+        page.page.locator("button.run", has_text="after").click()
+        page.settled(f"{shown}.length === 1")
+        assert page.page.locator("button.run", has_text="after").get_attribute("aria-pressed") == "false"
+        page.page.locator("button.run", has_text="after").click()
+        page.settled(f"{shown}.length === 2")
+
+
+def test_the_second_run_is_compared_with_the_first(browser, two):
+    with opened(browser, two) as page:
+        cards = page.page.locator(".card").all_inner_texts()
+        assert len(cards) == 8
+        assert any("-19.9 %" in text for text in cards[4:])
+        assert any("+24.9 %" in text for text in cards[4:])
+        heads = page.page.locator("#answer thead th").all_inner_texts()
+        assert [text for text in heads if text] == ["before", "after"]
+
+
+def test_chinese(browser, tmp_path):
+    use_language("zh")
+    try:
+        path = write_page(tmp_path, page_run(LLAMA))
+    finally:
+        use_language("en")
+    with opened(browser, path) as page:
+        assert page.evaluate("document.documentElement.lang") == "zh-CN"
+        assert page.page.locator("h2").first.inner_text() == "这次训练的结果"
+        titles = page.evaluate("[...document.querySelectorAll('#chart-loss svg text')].map(t => t.textContent)")
+        assert "训练步" in titles
+        assert "损失" in "".join(titles)
+
+
+def test_dark_paper_and_back(browser, llama):
+    with opened(browser, llama, color_scheme="dark") as page:
+        assert page.evaluate("document.documentElement.dataset.drawn") == "dark"
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 25, 30)"
+        page.page.emulate_media(color_scheme="light")
+        page.settled("document.documentElement.dataset.drawn === 'light'")
+
+
+@pytest.mark.parametrize("pages", ["llama", "two"])
+def test_a_phone_scrolls_down_only(browser, pages, request):
+    with opened(browser, request.getfixturevalue(pages), **PHONE) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == 375
+        assert page.evaluate("[...document.querySelectorAll('svg.marks')].every(s => s.clientWidth <= 375)")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_and_marks_have_contrast(browser, two, scheme):
+    with opened(browser, two, color_scheme=scheme) as page:
+        weak = page.evaluate(CONTRAST)
+        assert weak["texts"] > 100
+        assert weak["weak"] == []
+
+
+# Contrast by WCAG 2: text against the nearest opaque background, 4.5; marks of runs against the page, 3.
+CONTRAST = """(() => {
+  const channel = (c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  const parse = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
+  const light = (rgb) => 0.2126 * channel(rgb[0]) + 0.7152 * channel(rgb[1]) + 0.0722 * channel(rgb[2]);
+  const ratio = (a, b) => {
+    const [x, y] = [light(a), light(b)].sort((p, q) => q - p);
+    return (x + 0.05) / (y + 0.05);
+  };
+  const paint = document.createElement("canvas").getContext("2d");
+  const rgb = (color) => { paint.fillStyle = color; const hex = paint.fillStyle;
+    return hex[0] === "#" ? [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)) : parse(hex); };
+  const paper = (element) => { for (let e = element; e; e = e.parentElement) {
+    const found = parse(getComputedStyle(e).backgroundColor); if (found.length === 3 || found[3] === 1) return found; }
+    return [255, 255, 255]; };
+  const weak = []; let texts = 0;
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const element = walk.currentNode.parentElement;
+    const seen = walk.currentNode.data.trim() && element.checkVisibility();
+    if (!seen || element.closest("script, :disabled, .skip")) continue;
+    const chart = element.closest("svg.marks"), style = getComputedStyle(element);
+    const found = ratio(chart ? rgb(style.fill) : parse(style.color), paper(element));
+    texts += 1;
+    if (found < 4.5) weak.push([walk.currentNode.data, found]);
+  }
+  const page = parse(getComputedStyle(document.body).backgroundColor);
+  for (const color of Object.values(logparse.page.looks[document.documentElement.dataset.drawn].range.category)) {
+    if (ratio(rgb(color), page) < 3) weak.push([color, ratio(rgb(color), page)]);
+  }
+  return { texts, weak };
+})()"""
+
+
+def test_print_has_no_controls_and_cuts_no_chart(browser, llama):
+    with opened(browser, llama, color_scheme="dark") as page:
+        page.page.emulate_media(media="print")
+        assert not page.page.locator("#controls").is_visible()
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        inside = "[...document.querySelectorAll('figure')].map(f => getComputedStyle(f).breakInside)"
+        assert set(page.evaluate(inside)) == {"avoid"}
+        assert page.page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_every_chart_has_a_text_and_headings_are_in_order(browser, llama):
+    with opened(browser, llama) as page:
+        labels = page.evaluate("[...document.querySelectorAll('.chart')].map(c => c.getAttribute('aria-label'))")
+        assert all(len(label) > 10 for label in labels)
+        assert any("median 5,008.6 ms" in label for label in labels)
+        levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => Number(h.tagName[1]))")
+        assert levels[0] == 1
+        assert all(b - a <= 1 for a, b in pairwise(levels))
+        page.page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+
+
+HOSTILE = [
+    "<script>window.pwned = 1</script>",
+    "</script><script>window.pwned = 2</script>",
+    '"><img src=x onerror="window.pwned = 3">',
+    "javascript:window.pwned=4",
+    "'-window.pwned-'",
+    "{{ 7 * 7 }}",
+    "<!--",
+    "\\u003c/script>",
+]
+
+
+def test_the_page_of_a_hostile_log_runs_nothing(browser, tmp_path):
+    labels = {f"x{at}{text.replace('|', '').replace(':', '')}": "1.0" for at, text in enumerate(HOSTILE)}
+    settings = {f"model_type{at}": text for at, text in enumerate(HOSTILE)} | {"model_name": HOSTILE[1]}
+    log = log_of(tmp_path, "hostile", 1000.0, **labels)
+    log.write_text(arguments_dump(SETTINGS | settings) + log.read_text())
+    runs = [hostile_run(log, text) for text in HOSTILE]
+    with opened(browser, write_page(tmp_path, *runs)) as page:
+        page.evaluate("logparse.smooth(3)")
+        page.page.locator("button.run").first.click()
+        page.drag("loss", 0.2, 0.6)
+        assert page.evaluate("window.pwned === undefined")
+        said = page.page.locator("header").inner_text()
+        assert all(text in said for text in HOSTILE)
+        assert page.page.locator("img").count() == 0
+
+
+def hostile_run(log: Path, text: str) -> PageRun:
+    """A run of which every word that a log can choose is ``text``."""
+    base = page_run(log, name=text)
+    return replace(
+        base,
+        framework=text,
+        evidence=text,
+        identified=text,
+        sources=[text],
+        versions={text: text},
+        context=RunContext(base.context.facts | {"model_name": Fact(text, text)}),
+        notes=[Note("warning", text), Note("info", text)],
+    )
+
+
+def test_a_run_of_100_000_steps_is_small_and_quick(browser, tmp_path):
+    run = page_run(long_log(tmp_path, 100_000))
+    began = time.perf_counter()
+    path = write_page(tmp_path, run)
+    built = time.perf_counter() - began
+    assert path.stat().st_size <= 1_600_000
+    began = time.perf_counter()
+    with opened(browser, path) as page:
+        ready = time.perf_counter() - began
+        assert page.evaluate("logparse.rows.length") <= 4000
+        assert "100,000 rows in" in page.page.locator(".thinned").inner_text()
+        slowest = page.evaluate("Math.max(...logparse.rows.map(r => r.step_time_ms_high ?? r.step_time_ms))")
+        assert slowest == run.analysis.steps["step_time_ms"].max()
+    # On an idle machine of two cores 2.0 s and 0.9 s; others may share this one.
+    assert built < 12
+    assert ready < 8
+
+
+def long_log(folder: Path, count: int) -> Path:
+    """A log of ``count`` steps, some of them stalled."""
+    clock, lines = datetime(2026, 1, 1), [arguments_dump(SETTINGS)]
+    for step in range(1, count + 1):
+        ms = 5000.0 + (step * 7919) % 101 + (4000 if step % 997 == 0 else 0)
+        clock += timedelta(milliseconds=ms)
+        given = {"lm loss": f"{2 + (step * 31 % 17) / 100:.6E}", "grad norm": f"{1 + (step % 13) / 10:.3f}"}
+        lines.append(megatron_line(step, ms, f"{clock:%Y-%m-%d %H:%M:%S}", given) + "\n")
+    path = folder / "long.log"
+    path.write_text("".join(lines))
+    return path
+
+
+def test_a_run_of_which_almost_nothing_is_known(browser, tmp_path):
+    log = tmp_path / "bare.log"
+    pairs = {"consumed samples": None, "global batch size": None, "grad norm": None, "loss scale": None}
+    log.write_text("".join(megatron_line(step, 1000.0, pairs=pairs) + "\n" for step in (1, 2, 3)))
+    with opened(browser, write_page(tmp_path, page_run(log, hw=None))) as page:
+        said = page.page.locator("body").inner_text()
+        for flag in ("--world-size", "--global-batch-size", "--seq-length", "--hw"):
+            assert flag in said
+        assert page.evaluate("[...logparse.views.keys()]") == [TIME, "time_histogram", "loss", "account"]
+        assert "Without values" in said
+        assert "NaN" not in said
+        assert "None" not in said

@@ -1,0 +1,247 @@
+"""Where the time went: by hand, and that its parts are the whole."""
+
+from datetime import timedelta
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runs import BEGIN, as_computed, events, no_starts, parts_of, rows
+
+from analysis.run.interruptions import Pauses
+from analysis.run.pace import describe_pace
+from analysis.run.rates import name_rates
+from analysis.run.restarts import number_starts, trace_starts
+from analysis.run.time_breakdown import USEFUL, account_time, wall_clock
+from analysis.run.window import NO_PAUSES, WindowOptions, mark_window
+
+
+def computed(steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pauses = NO_PAUSES, holds: bool = False):
+    traced = trace_starts(number_starts(steps, no_starts()), events() if found is None else found, None)
+    return as_computed(mark_window(traced, pauses, WindowOptions(time_holds_pauses=holds)))
+
+
+def account(steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pauses = NO_PAUSES, holds: bool = False):
+    happened = events() if found is None else found
+    return account_time(computed(steps, happened, pauses, holds), happened, pauses)
+
+
+def rate(steps: pl.DataFrame, name: str, wall: float | None = None) -> dict[str, object]:
+    return name_rates(computed(steps), wall).row(by_predicate=pl.col("rate") == name, named=True)
+
+
+def stamps(*seconds: float) -> list[object]:
+    return [BEGIN + timedelta(seconds=s) for s in seconds]
+
+
+SLOW = [5000.0, *[1000.0] * 9]  # ten steps of which the first takes 5 s
+
+
+def test_without_a_clock_the_step_lines_are_all_there_is():
+    result = account(rows(list(range(1, 11)), step_time_ms=SLOW), pauses=Pauses(saved=(5,)))
+    assert parts_of(result) == {USEFUL: 10.0, "warm-up": 4.0, "not explained": 0.0}
+    assert result["share"].to_list() == pytest.approx([10 / 14, 4 / 14, 0.0])
+
+
+def test_a_save_between_the_lines_is_the_gap_beyond_the_step():
+    """Begun at 0 s, stepping from 20 s on; 7 s saved behind step 4, 2 s evaluated behind 6, 0.5 s behind 8 unknown."""
+    ends = [25, 26, 27, 28, 36, 37, 40, 41, 42.5, 43.5]
+    found = events((1, "training starts", None, BEGIN))
+    steps = rows(list(range(1, 11)), step_time_ms=SLOW, timestamp=stamps(*ends))
+    result = account(steps, found, Pauses(saved=(4, 10), evaluated=(6,)))
+    assert parts_of(result) == pytest.approx(
+        {
+            USEFUL: 10.0,
+            "warm-up": 4.0,
+            "start-up": 20.0,
+            "checkpoint saves (between lines)": 7.0,
+            "evaluation (between lines)": 2.0,
+            "not explained": 0.5,
+        }
+    )
+
+
+def test_a_restart_is_a_gap_then_a_start_up_then_steps_done_again():
+    """Steps 1 to 4 end at 14 s; the next process begins at 44 s, steps from 50 s and does step 4 again."""
+    first, second = [11.0, 12, 13, 14], [55.0, 56, 57, 58]
+    found = events((1, "process starts", None, BEGIN), (45, "process starts", None, BEGIN + timedelta(seconds=44)))
+    times = [5000.0, 1000, 1000, 1000] * 2
+    steps = rows([1, 2, 3, 4, 4, 5, 6, 7], step_time_ms=times, timestamp=stamps(*first, *second))
+    assert parts_of(account(steps, found)) == pytest.approx(
+        {
+            USEFUL: 7.0,
+            "warm-up": 4.0,
+            "replayed steps": 5.0,
+            "start-up": 6.0 + 6.0,
+            "restart gaps": 30.0,
+            "not explained": 0.0,
+        },
+        abs=1e-9,
+    )
+
+
+def test_a_save_inside_a_row_is_what_the_row_took_above_the_pace():
+    times = [5000.0, *[1000.0] * 4, 4000.0, *[1000.0] * 4]
+    result = account(rows(list(range(1, 11)), step_time_ms=times), pauses=Pauses(saved=(5,)), holds=True)
+    assert parts_of(result) == {USEFUL: 10.0, "warm-up": 4.0, "checkpoint saves": 3.0, "not explained": 0.0}
+
+
+def test_a_skipped_update_is_time_without_a_useful_step():
+    skipped = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
+    result = account(rows(list(range(1, 11)), step_time_ms=SLOW, skipped_iterations=skipped))
+    assert parts_of(result) == {USEFUL: 9.0, "warm-up": 4.0, "skipped updates and NaN": 1.0, "not explained": 0.0}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"skipped_iterations": [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]},
+        {"nan_iterations": [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]},
+        {"overflow": [False, False, False, True, *[False] * 6]},
+    ],
+)
+def test_delivered_pays_for_a_step_that_was_not_kept(columns):
+    steps = rows(list(range(1, 11)), step_time_ms=SLOW, **columns)
+    delivered, everything = rate(steps, "delivered"), rate(steps, "all steps")
+    assert (delivered["step_time_ms"], delivered["steps"]) == (pytest.approx(9000 / 8), 8)
+    assert (everything["step_time_ms"], everything["steps"]) == (pytest.approx(14_000 / 9), 9)
+    assert rate(steps, "steady")["step_time_ms"] == 1000.0
+
+
+def test_of_a_row_of_ten_steps_those_that_were_skipped_are_not_useful():
+    steps = rows([10, 20, 30, 40], skipped_iterations=[0, 3, 0, 0])
+    assert rate(steps, "all steps")["steps"] == 37
+    assert rate(steps, "all steps")["step_time_ms"] == pytest.approx(40_000 / 37)
+    assert rate(steps, "steady")["steps"] == 20
+
+
+def test_all_in_is_the_clock_over_the_useful_steps():
+    steps = rows(list(range(1, 11)), step_time_ms=SLOW)
+    assert rate(steps, "all-in", 40.0)["step_time_ms"] == 4000.0
+    assert rate(steps, "all-in", None)["step_time_ms"] is None
+
+
+def test_work_of_a_rate_is_its_steps_work_over_its_time():
+    """Each step is 8000 tokens per device; 9 of them in 10 s behind the first."""
+    times = [5000.0, *[1000.0] * 8, 2000.0]
+    tokens = [8000 / t * 1000 for t in times]
+    frame = computed(rows(list(range(1, 11)), step_time_ms=times)).with_columns(
+        tokens_per_second_per_device=pl.Series(tokens)
+    )
+    named = {row["rate"]: row for row in name_rates(frame, 20.0).iter_rows(named=True)}
+    found = {name: row["tokens_per_second_per_device"] for name, row in named.items()}
+    assert found == pytest.approx({"steady": 8000, "delivered": 7200, "all steps": 80_000 / 15, "all-in": 4000})
+
+
+def test_the_clock_begins_with_the_first_step_of_the_first_row():
+    """The row of step 10 stands for ten steps of 1 s, so the run is 30 s long."""
+    steps = rows([10, 20, 30], timestamp=stamps(10, 20, 30))
+    assert wall_clock(computed(steps), events()) == 30.0
+    assert parts_of(account(steps))["not explained"] == pytest.approx(0.0)
+
+
+def test_the_clock_goes_on_to_the_last_stamped_event():
+    steps = rows([1, 2, 3], timestamp=stamps(1, 2, 3))
+    found = events((40, "training ends", None, BEGIN + timedelta(seconds=50)))
+    assert wall_clock(computed(steps), found) == 50.0
+
+
+def test_a_step_without_a_time_begins_at_its_stamp():
+    steps = rows([1, 2, 3], timestamp=stamps(1, 2, 3), step_time_ms=[float("inf"), 1000.0, 1000.0])
+    assert wall_clock(computed(steps), events()) == 2.0
+
+
+def test_one_stamp_is_no_clock():
+    assert wall_clock(computed(rows([1, 2], timestamp=[BEGIN, None])), events()) is None
+
+
+def test_a_start_printed_in_the_second_after_the_step_began_is_no_start_up_below_0():
+    found = events((1, "training starts", None, BEGIN + timedelta(seconds=1)))
+    parts = parts_of(account(rows([1, 2, 3, 4], timestamp=stamps(1.4, 2.4, 3.4, 4.4)), found))
+    assert "start-up" not in parts
+
+
+def test_copies_take_no_time():
+    ranks = pl.concat([rows([1, 2, 3, 4], "a.log"), rows([1, 2, 3], "b.log")])
+    assert parts_of(account(ranks)) == {USEFUL: 4.0, "not explained": 0.0}
+
+
+def test_where_no_row_counts_nothing_is_explained():
+    assert parts_of(account(rows([1]))) == {"not explained": 1.0}
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[pl.DataFrame, pl.DataFrame, Pauses]:
+    """Rows of one run with restarts, a clock or none, skipped steps and pauses."""
+    jumps = draw(st.lists(st.sampled_from([1, 1, 1, 1, 2, -3]), min_size=2, max_size=40))
+    steps = [10]
+    for jump in jumps:
+        steps.append(max(1, steps[-1] + jump))
+    count = len(steps)
+    times = draw(st.lists(st.sampled_from([0.0, 900.0, 1000.0, 1100.0, 9000.0]), min_size=count, max_size=count))
+    gaps = draw(st.lists(st.integers(0, 30), min_size=count, max_size=count))
+    clock = [sum(gaps[: i + 1]) + sum(times[: i + 1]) / 1000 for i in range(count)]
+    shown: list[object] = stamps(*clock) if draw(st.booleans()) else [None] * count
+    skipped = draw(st.lists(st.sampled_from([0, 0, 0, 1, None]), min_size=count, max_size=count))
+    found = events((5, "process starts", None, BEGIN)) if draw(st.booleans()) else events()
+    pauses = Pauses(*(tuple(sorted(draw(st.sets(st.integers(1, 40), max_size=5)))) for _ in range(2)))
+    return rows(steps, step_time_ms=times, timestamp=shown, skipped_iterations=skipped), found, pauses
+
+
+@settings(max_examples=40, deadline=None)
+@given(logs(), st.booleans())
+def test_the_parts_are_the_whole_and_the_shares_are_one(log, holds):
+    steps, found, pauses = log
+    result, marked = account(steps, found, pauses, holds), computed(steps, found, pauses, holds)
+    lines = marked.filter(pl.col("step_time_ms") > 0).select((pl.col("step_time_ms") * pl.col("iterations")).sum())
+    wall = wall_clock(marked, found)
+    total = lines.item() / 1000 if wall is None else wall
+    assert result["seconds"].sum() == pytest.approx(total, abs=1e-6)
+    if total:
+        assert result["share"].sum() == pytest.approx(1.0)
+    assert not result["seconds"].is_nan().any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 60), st.sampled_from([100.0, 1000.0, 7000.5]), st.integers(0, 5), st.floats(0, 100))
+def test_goodput_of_a_steady_log_is_at_most_1(count, ms, pause, start_up):
+    ends = [start_up + (i + 1) * ms / 1000 + i * pause for i in range(count)]
+    steps = rows(list(range(1, count + 1)), step_time_ms=[ms] * count, timestamp=stamps(*ends))
+    result = account(steps, events((1, "training starts", None, BEGIN)))
+    share = dict(result.select("part", "share").iter_rows())[USEFUL]
+    assert share == pytest.approx(count * ms / 1000 / ends[-1], rel=1e-4)
+    assert share <= 1 + 1e-4  # stamps hold microseconds
+
+
+def test_each_start_is_priced_at_its_own_pace():
+    """A restart at step 11 with longer samples: 2 s a step instead of 1 s."""
+    steps = pl.concat(
+        [rows(list(range(1, 11)), step_time_ms=SLOW), rows(list(range(9, 21)), step_time_ms=[2000.0] * 12)]
+    )
+    assert parts_of(account(steps)) == {USEFUL: 30.0, "warm-up": 4.0, "replayed steps": 4.0, "not explained": 0.0}
+
+
+def test_a_step_whose_loss_is_no_number_is_not_useful():
+    loss: list[object] = [2.5] * 7 + [float("nan")] * 3
+    steps = rows(list(range(1, 11)), loss=loss, timestamp=stamps(*range(1, 11)))
+    found = {name: rate(steps, name, 10.0)["steps"] for name in ("delivered", "all steps", "all-in")}
+    assert found == {"delivered": 6, "all steps": 7, "all-in": 7}
+    assert parts_of(account(steps))["skipped updates and NaN"] == 3.0
+
+
+def test_a_time_that_lost_digits_is_in_no_rate():
+    times = [5000.0] * 20
+    times[10] = 50.0
+    steps = rows(list(range(1, 21)), step_time_ms=times)
+    for name, count in (("steady", 18), ("delivered", 18), ("all steps", 19)):
+        named = rate(steps, name)
+        assert (named["step_time_ms"], named["steps"]) == (5000.0, count)
+
+
+def test_a_time_that_lost_digits_is_told_with_file_and_line():
+    times = [5000.0] * 60
+    for place in (10, 20, 30, 40):
+        times[place] = 50.0
+    told = list(describe_pace(computed(rows(list(range(1, 61)), step_time_ms=times)), NO_PAUSES))
+    assert told[0].startswith("50 ms cannot be the time of a step here; its row does not count (")
+    assert told[3:] == ["1 more such lines: the value cannot be the time of a step here"]

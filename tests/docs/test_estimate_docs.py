@@ -1,0 +1,52 @@
+"""What docs/estimates.md shows is what happens."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import regex
+from helpers import ROOT, run_logparse
+
+from analysis.published.rows import check_row, contradicts_itself, find_baseline, published
+
+PAGE = (ROOT / "docs" / "estimates.md").read_text(encoding="utf-8")
+COMMANDS = [line for text in regex.findall(r"```sh\n(.*?)```", PAGE, regex.DOTALL) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_runs(command, tmp_path):
+    (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
+    program = str(Path(sys.executable).with_name("logparse"))
+    words = [word.replace(".venv/bin/logparse", program) for word in shlex.split(command)]
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    if "-o" in words:
+        assert (tmp_path / "out" / "estimate" / "charts" / "memory.svg").exists()
+
+
+def test_the_example_of_sequence_parallelism_overflows_and_fits_as_told():
+    told = regex.search(r"The first overflows with ([\d.]+) GB, the second fits with ([\d.]+) GB", PAGE)
+    without, parallel = (c for c in COMMANDS if "llama2-70b --hw h100" in c)
+    for command, size, fits in ((without, told[1], False), (parallel, told[2], True)):
+        done = run_logparse(*shlex.split(command)[1:], "--json", cwd=ROOT)
+        layout = json.loads(done.stdout)["layout"]
+        assert f"{max(s['total_bytes'] for s in layout['stages']) / 1e9:.2f}" == size
+        assert layout["fits"] is fits
+
+
+def test_there_are_commands():
+    assert len(COMMANDS) >= 6
+
+
+def test_the_table_of_contradictions_is_whole_and_right():
+    told = dict(regex.findall(r"^\| ([a-z][\w.-]*-\d+x8[\w-]*) \| ([\d,.]+)", PAGE, regex.MULTILINE))
+    assert set(told) == {row.name for row in published() if contradicts_itself(row)}
+    for name, figure in told.items():
+        wrong = [check for check in check_row(find_baseline(published(), name)) if not check.agrees]
+        assert float(figure.replace(",", "")) == wrong[0].published

@@ -1,0 +1,241 @@
+"""What the numbers mean: who printed the log, and which printed times are not the time of their row."""
+
+import pytest
+from helpers import arguments_dump, megatron_line
+
+from logparse.context.dialects import DIALECTS, interpret
+from logparse.read.parse import ParsedLog, read_run
+
+CORE = {"pipeline_model_parallel_size": 1, "context_parallel_size": 1}
+
+
+@pytest.fixture
+def parse(tmp_path):
+    def read(text: str) -> ParsedLog:
+        path = tmp_path / "run.log"
+        path.write_text(text)
+        return read_run([str(path)])
+
+    return read
+
+
+def log(settings: dict[str, object] | None = None, **pairs: str | None) -> str:
+    """Two step lines behind a dump of ``settings``; pairs are named with _ for a blank."""
+    shown = {name.replace("_", " "): text for name, text in pairs.items()}
+    dump = arguments_dump(settings) if settings is not None else ""
+    return dump + "".join(megatron_line(step, pairs=shown) + "\n" for step in (1, 2))
+
+
+SECONDS = {"elapsed time per iteration (ms)": None, "elapsed time per iteration (s)": "1.5"}
+MINDFORMERS = "2026-05-01 10:00:00,123 - {{ Epoch:[  1/  2], step:[    2/ 6500], loss: 11.905, {} }}\n"
+PYNATIVE = "{{ step:[   10/ 1000], {}loss:   9.876543, per_step_time:   1234ms, lr: 1.0e-05 }}\n"
+
+
+def line(pairs: dict[str, str | None]) -> str:
+    return megatron_line(1, pairs=pairs) + "\n"
+
+
+FRAMEWORKS = {
+    "AMD Primus": (log({"use_rocm_mem_info": True, **CORE}), "AMD Primus", None),
+    "GPT-NeoX": (
+        " samples/sec: 84.2 | iteration     1024/    2048 | elapsed time per iteration (ms): 380.0 | learning rate: "
+        "6.0E-04 | approx flops per GPU: 101.5TFLOPS | lm_loss: 5.1E+00 | number of skipped iterations:   0 |\n",
+        "GPT-NeoX",
+        None,
+    ),
+    "BigScience": (line(SECONDS), "Megatron-DeepSpeed (BigScience)", "since 2022-01"),
+    "AscendSpeed": (log({"auto_recompute_profiling_step": 10}), "AscendSpeed", "2023"),
+    "Megatron-DeepSpeed, 2023": (
+        line({"tokens per gpu per second (tgs)": "900.0", "TFLOPs": "1.0", "actual seqlen": "2048"}),
+        "Megatron-DeepSpeed",
+        "since 2023-11",
+    ),
+    "either": (line({"TFLOPs": "1.0", "actual seqlen": "2048"}), "Megatron-DeepSpeed or AscendSpeed", None),
+    "Megatron-DeepSpeed": (line({"consumed tokens": "1", "actual seqlen": "2048"}), "Megatron-DeepSpeed", None),
+    "FSDP2": (
+        line({"max_memory_allocated(GB)": "31.5"}),
+        "MindSpeed-LLM, FSDP2 backend",
+        "26.0 or later",
+    ),
+    "MindSpeed-LLM, new": (
+        line({"throughput per GPU (TFLOP/s/GPU)": "180.5", "core attn ratio (%)": "50.0"}),
+        "MindSpeed-LLM",
+        "2.3 or later",
+    ),
+    "MindSpeed-LLM": (log({"noop_layers": None, "prompt_type": None, **CORE}), "MindSpeed-LLM", None),
+    "ModelLink": (log({"use_fused_rmsnorm": True, "lora_register_forward_hook": [], **CORE}), "ModelLink", None),
+    "MindSpeed": (line({"theoretical throughput per NPU (TFLOP/s/NPU)": "180.5"}), "MindSpeed", None),
+    "core 0.13": (line({"energy per GPU (J/iter/GPU)": "8000.0"}), "Megatron-LM", "core 0.13 or later"),
+    "core 0.16": (log({"inprocess_active_world_size": 8, **CORE}), "Megatron-LM", "later than core 0.12"),
+    "core 0.5": (line({"throughput per GPU (TFLOP/s/GPU)": "180.5"}), "Megatron-LM", "core 0.5 or later"),
+    "core 0.4": (log(CORE), "Megatron-LM", "core 0.4 or later"),
+    "v2": (log({"pipeline_model_parallel_size": 1}), "Megatron-LM", "2.0 to 23.06"),
+    "v1": (log({"model_parallel_size": 1}), "Megatron-LM", "1.x"),
+    "no settings": (log(), "Megatron-LM family", None),
+    "MindFormers 0.6": (
+        "Epoch:[  1/  1], step:[  116/  125], loss:[2.220/2.240], time:1951.612 ms, lr:[2.4e-06]\n",
+        "MindFormers",
+        "0.2 to 0.6",
+    ),
+    "MindFormers 0.7": (MINDFORMERS.format("per_step_time: 2775ms, lr: 2.5e-08"), "MindFormers", "0.7 or later"),
+    "MindFormers 1.3": (
+        MINDFORMERS.format("per_step_time: 2775ms, lr: 2.5e-08, global_norm: [45.7]"),
+        "MindFormers",
+        "1.3 or later",
+    ),
+    "MindFormers 1.5": (
+        MINDFORMERS.format("per_step_time: 2775ms, global_norm: [45.7], train_throughput_per_npu: 171.176T"),
+        "MindFormers",
+        "1.4 or later",
+    ),
+    "PyNative 1.9": (PYNATIVE.format(""), "MindFormers", "1.9 or later"),
+    "PyNative 2.1": (PYNATIVE.format("consumed_samples: 20, global_batch_size: 2, "), "MindFormers", "2.1 or later"),
+    "MindSpore": ("epoch: 1 step: 3, loss is 2.3012\n", "MindSpore", None),
+}
+
+
+@pytest.mark.parametrize("case", FRAMEWORKS)
+def test_framework(parse, case):
+    text, name, version = FRAMEWORKS[case]
+    framework = interpret(parse(text)).framework
+    assert (framework.name, framework.version) == (name, version)
+    assert framework.evidence
+
+
+def test_evidence_says_what_was_seen(parse):
+    text = arguments_dump({"noop_layers": None, "prompt_type": None}) + line({})
+    assert interpret(parse(text)).framework.evidence == "setting 'noop_layers' and setting 'prompt_type'"
+    assert interpret(parse(log())).framework.evidence == "format 'megatron'"
+
+
+def test_no_dialect_is_hidden_by_a_wider_one_above_it():
+    for index, narrow in enumerate(DIALECTS):
+        for wide in DIALECTS[:index]:
+            same_format = set(narrow.formats) <= set(wide.formats)
+            assert not (
+                same_format and {*wide.labels} <= {*narrow.labels} and {*wide.settings} <= {*narrow.settings}
+            ), f"{wide} hides {narrow}"
+
+
+def times(parsed: ParsedLog) -> list[float]:
+    return [round(t, 6) for t in interpret(parsed).steps["step_time_ms"]]
+
+
+# MindFormers 0.2 to 0.6 print the time of a whole sink.
+
+
+def sink_log(size: int | None, label: str = "time:{} ms") -> str:
+    runner = f"[INFO] 2023-07-11 10:48:00,000 runner_config epochs:1, sink_size:{size}\n" if size else ""
+    lines = (
+        f"Epoch:[  1/  1], step:[{step:5d}/  125], loss:[2.2/2.2], {label.format(f'{1900.0 + step:.1f}')}, lr:[2e-06]\n"
+        for step in (4, 8)
+    )
+    return runner + "".join(lines)
+
+
+def test_sink_time_is_divided_by_the_sink_size(parse):
+    meaning = interpret(parse(sink_log(4)))
+    assert meaning.steps["step_time_ms"].to_list() == [476.0, 477.0]
+    assert meaning.steps["elapsed_time_per_iteration_ms"].to_list() == [1904.0, 1908.0]
+    assert meaning.notes == ("'time' is that of a sink of 4 steps in this MindFormers; it was divided by 4",)
+
+
+@pytest.mark.parametrize("size", [1, None])
+def test_time_of_one_step_is_not_divided(parse, size):
+    meaning = interpret(parse(sink_log(size)))
+    assert meaning.steps["step_time_ms"].to_list() == [1904.0, 1908.0]
+    assert meaning.notes == ()
+
+
+def test_per_step_time_of_later_versions_is_not_divided(parse):
+    assert times(parse(sink_log(4, "per_step_time: {}ms"))) == [1904.0, 1908.0]
+
+
+# Megatron core 0.16 to 0.19: the second row holds the first iteration again.
+
+
+def rows(*printed: tuple[int, float], fraction: str = ".918469") -> str:
+    clocks = (f"2026-02-06 20:55:{i:02}{fraction}" for i in range(60))
+    return "".join(megatron_line(s, ms, clock) + "\n" for (s, ms), clock in zip(printed, clocks, strict=False))
+
+
+def test_second_row_of_every_step(parse):
+    # 2 x 70745.5 - 121407.0
+    meaning = interpret(parse(rows((501, 121407.0), (502, 70745.5), (503, 20100.0), (504, 20050.0))))
+    assert meaning.steps["step_time_ms"].to_list() == [121407.0, 20084.0, 20100.0, 20050.0]
+    assert meaning.steps["elapsed_time_per_iteration_ms"].to_list() == [121407.0, 70745.5, 20100.0, 20050.0]
+    assert meaning.notes == (
+        "Megatron core 0.16 to 0.19 counts the first iteration again in the second row; taken out of line 2",
+    )
+
+
+def test_second_row_of_every_tenth_step(parse):
+    # Row 10 is the mean of iterations 1 to 10: (10 x 30140.7 - 121407.0) / 9
+    text = rows((1, 121407.0), (10, 30140.7), (20, 20010.0), (30, 19990.0))
+    assert times(parse(text)) == [121407.0, 20000.0, 20010.0, 19990.0]
+
+
+def test_each_start_has_its_second_row(parse):
+    text = rows((1, 121407.0), (2, 70745.5), (3, 20100.0), (2, 90000.0), (3, 55000.0), (4, 20100.0))
+    assert times(parse(text)) == [121407.0, 20084.0, 20100.0, 90000.0, 20000.0, 20100.0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rows((501, 121407.0), (502, 70745.5), (503, 20100.0), fraction=""),
+        rows((501, 121407.0), (502, 20050.0), (503, 20100.0)),
+        rows((501, 121407.0), (502, 70745.5), (503, 70000.0)),
+        rows((501, 121407.0), (502, 60000.0), (503, 20100.0)),
+        rows((501, 121407.0), (502, 70745.5)),
+        rows((501, 121407.0)),
+        rows((10, 20000.0), (20, 20100.0), (30, 20050.0)),
+    ],
+    ids=["before 0.16", "mended", "third row is slow too", "would be negative", "two rows", "one row", "steady"],
+)
+def test_second_row_is_left_where_the_correction_does_not_fit(parse, text):
+    parsed = parse(text)
+    assert times(parsed) == parsed.steps["elapsed_time_per_iteration_ms"].to_list()
+    assert interpret(parsed).notes == ()
+
+
+def stamped(*rows: tuple[str, str]) -> str:
+    """A line that training starts at 08:00:00, and step lines with the stamps and losses given."""
+    lines = ["[before the start of training step] datetime: 2026-03-01 08:00:00 "]
+    for step, (clock, loss) in enumerate(rows, 1):
+        text = megatron_line(step, pairs={"lm loss": loss, "elapsed time per iteration (ms)": "5000.0"})
+        lines.append(f" [2026-03-01 {clock}]{text}")
+    return "\n".join(lines) + "\n"
+
+
+def test_stamps_in_utc_are_brought_to_local_time(parse):
+    """Eight hours behind the lines around them, as on a machine in Shanghai."""
+    found = interpret(parse(stamped(("00:00:05", "2.0"), ("00:00:10", "2.0"))))
+    assert [t.hour for t in found.steps["timestamp"]] == [8, 8]
+    assert any("-8 h" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("clock", ["08:00:05", "08:40:05"], ids=["local", "a long first step"])
+def test_stamps_in_local_time_are_left_alone(parse, clock):
+    found = interpret(parse(stamped((clock, "2.0"), ("08:50:00", "2.0"))))
+    assert found.steps["timestamp"][0].strftime("%H:%M:%S") == clock
+    assert not any("UTC" in note for note in found.notes)
+
+
+def test_a_loss_that_vanishes_is_told(parse):
+    found = interpret(parse(stamped(("08:00:05", "2.0"), ("08:00:10", None), ("08:00:15", "2.0"))))
+    assert any(note.startswith("1 rows print no loss though no update was skipped (line 3)") for note in found.notes)
+
+
+def test_a_log_that_prints_every_loss_says_nothing_of_it(parse):
+    assert interpret(parse(stamped(("08:00:05", "2.0"), ("08:00:10", "2.0")))).notes == ()
+
+
+def test_dialect_given_by_hand_wins(parse):
+    found = interpret(parse(log()), "megatron-lm-2.0-to-23.06")
+    assert (found.framework.name, found.framework.evidence) == ("Megatron-LM", "--dialect")
+    assert found.time_holds_pauses
+
+
+def test_every_dialect_has_a_key_of_its_own():
+    assert len({dialect.key for dialect in DIALECTS}) == len(DIALECTS)

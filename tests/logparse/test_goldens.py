@@ -1,0 +1,298 @@
+"""Every folder fixtures/<format>/<case> is a test: its logs must become its steps.csv, context.json and coverage.json.
+
+The numbers in the logs are made up, so the last tests check the goldens themselves by arithmetic written out.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from analysis.flops import find_formula
+from analysis.hardware.peak import resolve_peak
+from analysis.run.analyze import analyze_steps
+from analysis.run.window import WindowOptions
+from logparse.context.dialects import interpret
+from logparse.context.run_context import build_context
+from logparse.formats import all_formats
+from logparse.read.parse import read_run
+from logparse.schema import COMPUTED_COLUMNS
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CASES = sorted(p for p in FIXTURES.glob("*/*") if p.is_dir())
+HARDWARE, FORMULA = "910b2", "ascendspeed"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda p: p.relative_to(FIXTURES).as_posix())
+def test_fixture(case: Path, update_goldens: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_known_format(case.parent.name)
+    # Sources are named as given, so the goldens hold file names only.
+    monkeypatch.chdir(case)
+    goldens, steps = make_goldens(case)
+    check_invariants(steps, goldens["coverage.json"])
+    for name, text in goldens.items():
+        if update_goldens:
+            (case / name).write_text(text, encoding="utf-8", newline="\n")
+        compare(case / name, text)
+
+
+def require_known_format(name: str) -> None:
+    known = [f.name for f in all_formats()]
+    if name not in known:
+        pytest.fail(
+            f"fixtures/{name} is named after no format (known: {', '.join(known)}); "
+            f"add a file to logparse/formats whose FORMAT has name={name!r}, or rename the folder"
+        )
+
+
+def make_goldens(case: Path) -> tuple[dict[str, str], pl.DataFrame]:
+    """The text of each golden file as the code makes it now, and the steps frame behind it."""
+    logs = sorted(p.name for p in case.glob("*.log"))
+    assert logs, f"{case} holds no *.log; add the log that this case is about"
+    log = read_run(logs)
+    assert log.format.name == case.parent.name, f"{case} is read as {log.format.name!r}; move it there"
+    meaning = interpret(log)
+    context = build_context(log.settings, log.format, several=len(log.sources) > 1)
+    peak, _ = resolve_peak(HARDWARE, context.get("precision"))
+    window = WindowOptions(None, meaning.profiling_steps, meaning.time_holds_pauses, meaning.times_are_shared)
+    steps = analyze_steps(meaning.steps, log.starts, log.records, context, find_formula(FORMULA), peak, window).steps
+    coverage = {"format": log.format.name, "framework": asdict(meaning.framework), **asdict(log.coverage)}
+    goldens = {
+        "steps.csv": as_csv(steps),
+        "context.json": as_json({name: asdict(fact) for name, fact in context.facts.items()}),
+        "coverage.json": as_json(coverage),
+    }
+    return goldens, steps
+
+
+def check_invariants(steps: pl.DataFrame, coverage: str) -> None:
+    """What holds for every golden, also for a new one that nobody has read yet."""
+    said = json.loads(coverage)
+    assert said["step_lines"] > 0, "no step line was found; a fixture without one tests nothing"
+    assert said["step_lines"] == len(steps), "every whole step line is one row"
+    assert said["framework"]["name"] is not None, (
+        "nobody knows who printed this; add it to logparse/context/dialects.py"
+    )
+    floats = [c for c in steps.columns if steps.schema[c] == pl.Float64]
+    infinite = [c for c in floats if steps[c].is_infinite().any()]
+    assert not infinite, f"infinity in {infinite}: a division by zero"
+    computed = [c.name for c in COMPUTED_COLUMNS if c.name in floats and steps[c.name].is_nan().any()]
+    assert not computed, f"NaN in {computed}: what cannot be computed is null; only the log may say NaN"
+
+
+def compare(golden: Path, text: str) -> None:
+    hint = "run pytest --update-goldens tests/test_goldens.py and read the difference like code"
+    assert golden.exists(), f"{golden} is missing; {hint}"
+    expected = golden.read_text(encoding="utf-8")
+    if expected == text:
+        return
+    if golden.suffix == ".csv":
+        difference = "\n".join(cell_differences(expected, text)) or "the columns differ in order or number"
+        pytest.fail(f"{golden}:\n{difference}\n{hint}")
+    assert json.loads(text) == json.loads(expected), f"{golden}; {hint}"
+    pytest.fail(f"{golden} differs in layout only; {hint}")
+
+
+def cell_differences(expected: str, text: str) -> Iterable[str]:
+    """Cells that differ, the first twenty of them, and columns and rows that are new or gone."""
+    before, now = list(csv.DictReader(io.StringIO(expected))), list(csv.DictReader(io.StringIO(text)))
+    if len(before) != len(now):
+        yield f"  {len(before)} rows in the golden, {len(now)} now"
+    found = [
+        f"  row {number}, {column}: {old.get(column)!r} in the golden, {new.get(column)!r} now"
+        for number, (old, new) in enumerate(zip(before, now, strict=False), start=1)
+        for column in dict.fromkeys([*old, *new])
+        if old.get(column) != new.get(column)
+    ]
+    yield from found[:20]
+
+
+def as_csv(frame: pl.DataFrame) -> str:
+    """Columns with a value, in schema order; an empty cell is null, NaN is what the log printed as such."""
+    columns = [c for c in frame.columns if frame[c].null_count() < len(frame)]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([cell(value) for value in row] for row in frame.select(columns).iter_rows())
+    return out.getvalue()
+
+
+def cell(value: Any) -> str:
+    """A value so that no digit is lost."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else repr(value)
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def as_json(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def test_a_folder_of_an_unknown_format_is_told_what_to_add() -> None:
+    with pytest.raises(pytest.fail.Exception, match=r"fixtures/megatrom .*\(known: .*megatron.*name='megatrom'"):
+        require_known_format("megatrom")
+
+
+@pytest.mark.parametrize(
+    ("row", "coverage", "reason"),
+    [
+        ({"mfu": math.inf}, {}, "infinity"),
+        ({"mfu": math.nan}, {}, "NaN in"),
+        ({"loss": math.inf}, {}, "infinity"),
+        ({}, {"step_lines": 0}, "no step line"),
+        ({}, {"step_lines": 2}, "one row"),
+        ({}, {"framework": {"name": None}}, "Dialect"),
+    ],
+)
+def test_invariants_refuse_a_broken_golden(row: dict[str, float], coverage: dict[str, Any], reason: str) -> None:
+    steps = pl.DataFrame({"loss": [2.5], "mfu": [0.4], **{name: [value] for name, value in row.items()}})
+    said = {"step_lines": 1, "framework": {"name": "Megatron-LM"}, **coverage}
+    with pytest.raises(AssertionError, match=reason):
+        check_invariants(steps, json.dumps(said))
+
+
+def test_a_printed_nan_is_no_broken_golden() -> None:
+    steps = pl.DataFrame({"loss": [math.nan], "mfu": [0.4]})
+    check_invariants(steps, json.dumps({"step_lines": 1, "framework": {"name": "Megatron-LM"}}))
+
+
+def test_a_changed_digit_is_found_and_named(tmp_path: Path) -> None:
+    golden = tmp_path / "steps.csv"
+    golden.write_text("step,mfu\n1,0.4\n2,0.41\n")
+    compare(golden, "step,mfu\n1,0.4\n2,0.41\n")
+    with pytest.raises(pytest.fail.Exception, match=r"row 2, mfu: '0.41' in the golden, '0.41000000000000003' now"):
+        compare(golden, "step,mfu\n1,0.4\n2,0.41000000000000003\n")
+
+
+def test_update_goldens_writes_what_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = tmp_path / "megatron" / "copy"
+    case.mkdir(parents=True)
+    (case / "run.log").write_bytes((FIXTURES / "megatron/core-v0.12-llama2-7b/run.log").read_bytes())
+    with pytest.raises(AssertionError, match="is missing; run pytest --update-goldens"):
+        test_fixture(case, False, monkeypatch)
+    test_fixture(case, True, monkeypatch)
+    test_fixture(case, False, monkeypatch)
+    assert sorted(p.name for p in case.iterdir()) == ["context.json", "coverage.json", "run.log", "steps.csv"]
+    (case / "context.json").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match=r"context.json; run pytest --update-goldens"):
+        test_fixture(case, False, monkeypatch)
+    test_fixture(case, True, monkeypatch)
+    test_fixture(case, False, monkeypatch)
+
+
+def golden_row(case: str, step: int) -> dict[str, str]:
+    text = (FIXTURES / case / "steps.csv").read_text(encoding="utf-8")
+    (row,) = (r for r in csv.DictReader(io.StringIO(text)) if r["step"] == str(step))
+    return row
+
+
+def golden_context(case: str) -> dict[str, Any]:
+    facts = json.loads((FIXTURES / case / "context.json").read_text(encoding="utf-8"))
+    return {name: fact["value"] for name, fact in facts.items()}
+
+
+def test_by_hand_llama2_7b_without_recompute() -> None:
+    """Step 2 took 5302.6 ms for 32 samples of 4096 tokens on 8 devices; nothing is recomputed."""
+    row = golden_row("megatron/core-v0.12-llama2-7b", 2)
+    assert row["elapsed_time_per_iteration_ms"] == row["step_time_ms"] == "5302.6"
+    # 32 / 5.3026 / 8 = 4 / 5.3026
+    assert float(row["samples_per_second_per_device"]) == pytest.approx(0.754347, abs=5e-7)
+    # 4 x 4096 / 5.3026 = 16384 / 5.3026
+    assert float(row["tokens_per_second_per_device"]) == pytest.approx(3089.8050, abs=5e-5)
+    # 24 x 3 x 32 x 4096^2 = 38 654 705 664 per token, times 1 + 1/6 + 32000/(16 x 32 x 4096) = 1.181925455729:
+    # 45 686 980 608; times 3089.8050 tokens/s = 141.16386e12
+    assert float(row["tflops_per_second_per_device"]) == pytest.approx(141.1639, abs=5e-4)
+    assert row["model_tflops_per_second_per_device"] == row["hardware_tflops_per_second_per_device"]
+    # the bf16 peak of the 910B2 is 24 cores x 8192 x 1.8e9 = 353.8944e12: 141.1639 / 353.8944
+    assert float(row["mfu"]) == float(row["hfu"]) == pytest.approx(0.39889, abs=5e-6)
+    # 8 devices = 4 data x 2 tensor; 32 samples = 4 data x 1 each x 8 micro-batches
+    context = golden_context("megatron/core-v0.12-llama2-7b")
+    assert (context["world_size"], context["data_parallel_size"], context["tensor_model_parallel_size"]) == (8, 4, 2)
+    assert context["num_microbatches"] == 8
+
+
+def test_by_hand_bigscience_seconds_and_full_recompute() -> None:
+    """Step 18201 took 58.21 s for 512 samples of 2048 tokens on 64 devices; everything is recomputed."""
+    row = golden_row("megatron/bigscience-seconds", 18201)
+    assert float(row["elapsed_time_per_iteration_ms"]) == pytest.approx(58210.0)
+    # 18201 x 512 samples, and times 2048 tokens
+    assert (row["consumed_samples"], row["consumed_tokens"]) == ("9318912", "19085131776")
+    # 512 / 58.21 / 64 = 8 / 58.21, times 2048
+    assert float(row["samples_per_second_per_device"]) == pytest.approx(0.1374334, abs=5e-8)
+    assert float(row["tokens_per_second_per_device"]) == pytest.approx(281.4637, abs=5e-5)
+    # 24 x 4 x 40 x 5120^2 = 100 663 296 000 per token, times 1 + 2048/30720 + 250880/(16 x 40 x 5120) = 1.143229167:
+    # 115 081 216 000; times 281.4637 tokens/s = 32.3912e12, and the log itself prints 32.39
+    assert float(row["tflops_per_second_per_device"]) == pytest.approx(32.3912, abs=5e-5)
+    assert float(row["logged_tflops_per_second_per_device"]) == 32.39
+    # three passes of four are the model's
+    assert float(row["model_tflops_per_second_per_device"]) == pytest.approx(32.3912 * 3 / 4, abs=5e-5)
+
+
+def test_by_hand_second_row_of_core_016() -> None:
+    """The first step took 61862.4 ms, the second 17952.8 ms; row 2 prints their mean, 39907.6 ms."""
+    row = golden_row("megatron/core-v0.16-row2", 2)
+    assert row["elapsed_time_per_iteration_ms"] == "39907.6"
+    # 2 x 39907.6 - 61862.4
+    assert float(row["step_time_ms"]) == pytest.approx(17952.8)
+    # 64 / 17.9528 / 8 samples, times 8192
+    assert float(row["tokens_per_second_per_device"]) == pytest.approx(3650.4612, abs=5e-5)
+    first, third = golden_row("megatron/core-v0.16-row2", 1), golden_row("megatron/core-v0.16-row2", 3)
+    assert first["step_time_ms"] == first["elapsed_time_per_iteration_ms"] == "61862.4"
+    assert third["step_time_ms"] == third["elapsed_time_per_iteration_ms"]
+
+
+def test_by_hand_sink_of_four_steps() -> None:
+    """The first line prints 318844.205 ms for a sink of 4 steps of 32 samples of 2048 tokens on 8 devices."""
+    row = golden_row("mindformers/family-a-sink", 4)
+    assert row["elapsed_time_per_iteration_ms"] == "318844.205"
+    # 318844.205 / 4
+    assert float(row["step_time_ms"]) == pytest.approx(79711.05125)
+    # 32 / 79.71105125 / 8 samples, times 2048
+    assert float(row["tokens_per_second_per_device"]) == pytest.approx(102.7712, abs=5e-5)
+
+
+def test_by_hand_mindformers_rate_is_the_printed_one() -> None:
+    """Step 19 prints 14902 ms, cut from 14902.4, for 64 samples on 8 devices."""
+    row = golden_row("mindformers/family-b-llama2-7b", 19)
+    assert row["elapsed_time_per_iteration_ms"] == "14902.0"
+    # 64 / 8 / 14.902, and the log from the uncut time: 64 / 8 / 14.9024
+    assert float(row["samples_per_second_per_device"]) == pytest.approx(0.5368407, abs=5e-8)
+    assert row["logged_samples_per_second_per_device"] == "0.53683"
+
+
+def test_by_hand_steps_go_on_in_the_second_epoch() -> None:
+    """An epoch has 20 steps, so step 3 of epoch 2 is step 23; its update overflowed."""
+    row = golden_row("mindformers/family-b-1.5", 23)
+    assert (row["epoch"], row["step_in_epoch"], row["steps_per_epoch"]) == ("2", "3", "20")
+    assert (row["overflow"], row["grad_norm"], row["counted"]) == ("true", "NaN", "false")
+
+
+def test_by_hand_mindspore_time_is_that_of_the_epoch() -> None:
+    """Each epoch prints one time per step, which stands for its 12 steps."""
+    rows = [golden_row("mindspore/lossmonitor", step) for step in (13, 24)]
+    assert rows[0]["step_time_ms"] == rows[1]["step_time_ms"] != golden_row("mindspore/lossmonitor", 25)["step_time_ms"]
+
+
+def test_messy_log_is_accounted_for() -> None:
+    """18 step lines were printed: one is torn, one has a malformed loss, one is cut off behind the loss' label."""
+    said = json.loads((FIXTURES / "megatron/messy/coverage.json").read_text(encoding="utf-8"))
+    assert said["step_lines"] == 17
+    assert said["torn_lines"] == 1
+    assert said["malformed_values"] == 1
+    assert said["unread_labels"] == {"router temperature": 2}
+    assert golden_row("megatron/messy", 9)["loss"] == golden_row("megatron/messy", 18)["loss"] == ""
+    assert golden_context("megatron/messy")["world_size"] == 8
