@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.resources import files
 
@@ -31,6 +32,16 @@ def msg(message: str) -> str:
 def use_language(language: str) -> None:
     """Speak ``language``, one of LANGUAGES, from here on."""
     _language.set(language)
+
+
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """Speak ``language`` for a while, as documents for programs do."""
+    token = _language.set(language)
+    try:
+        yield
+    finally:
+        _language.reset(token)
 
 
 def current_language() -> str:

@@ -83,7 +83,7 @@ COMPUTED_COLUMNS = (
     Column("copied", BOOL, "", "another rank printed the same step"),
     Column("replayed", BOOL, "", "an earlier start had done the step"),
     Column("counted", BOOL, "", "the row enters the metrics"),
-    Column("excluded_reason", TEXT, "", "why the row does not count"),
+    Column("excluded_reason", TEXT, "", "code of why the row does not count"),
     Column("samples_per_second_per_device", FLOAT, "samples/s/p", "global_batch_size / step time / devices"),
     Column("tokens_per_second_per_device", FLOAT, "tokens/s/p", "samples/s/p times sequence length"),
     Column("tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "by the chosen formula"),
@@ -108,12 +108,11 @@ RATE_COLUMNS = (
     Column("logged_tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "by the log's own count of work"),
     Column("mfu", FLOAT, "ratio", "model TFLOP/s/p over the device's peak"),
     Column("hfu", FLOAT, "ratio", "hardware TFLOP/s/p over the device's peak"),
-    Column("covers", TEXT, "", "which steps and which time"),
 )
 
 ACCOUNT_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
-    Column("part", TEXT, "", "what the time was spent on"),
+    Column("part", TEXT, "", "code of what the time was spent on"),
     Column("seconds", FLOAT, "s", "time"),
     Column("share", FLOAT, "ratio", "of the clock, or of all step lines where there is no clock"),
 )

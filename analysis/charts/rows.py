@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from analysis.run.window import COPY
+from analysis.run.reasons import COPY
 from logparse.language import msg, tr
 
 AXES = ("step", "consumed_tokens", "hours")

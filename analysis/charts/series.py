@@ -9,7 +9,7 @@ import polars as pl
 
 from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Plot, Rule, Series
 from analysis.charts.rows import EVALUATIONS, Rows, chart_rows, evaluation_rows
-from analysis.run.window import COPY
+from analysis.run.reasons import COPY
 from logparse.language import msg, tr
 from logparse.schema import UNITS
 

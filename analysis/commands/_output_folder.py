@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from analysis.outputs import clear_stale, prepare_folder, write_charts, write_page, write_parquet
 from analysis.pipeline.analyze import RunResult
+from analysis.screens.words import say_evidence
 from logparse.language import tr
 from logparse.schema import RECORD_COLUMNS
 
@@ -77,7 +78,7 @@ def page_run(result: RunResult) -> PageRun:
         name=result.log.name,
         sources=result.log.sources,
         framework=known or tr("unknown framework"),
-        evidence=framework.evidence,
+        evidence=say_evidence(framework),
         coverage=vars(result.log.coverage),
         context=result.context,
         analysis=result.analysis,

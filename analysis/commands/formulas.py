@@ -13,6 +13,9 @@ from analysis.identify import Identification, ImpliedPeak, identify, implied_pea
 from analysis.pipeline.inputs import with_quantity_flags
 from analysis.pipeline.load import gather, load
 from analysis.screens.console import fold, make_console
+from analysis.screens.findings_json import note_document
+from analysis.screens.words import say
+from logparse.findings import Note
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
 
@@ -50,7 +53,7 @@ def formulas(
         _print(log.name, found, peak, notes, no_color)
 
 
-def _document(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[str, ...]) -> dict[str, Any]:
+def _document(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[Note, ...]) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "name": name,
@@ -60,11 +63,11 @@ def _document(name: str, found: Identification, peak: ImpliedPeak | None, notes:
         "sentence": found.sentence,
         "formulas": [asdict(row) for row in found.rows],
         "implied_peak": asdict(peak) if peak else None,
-        "notes": list(notes),
+        "notes": [note_document(note) for note in notes],
     }
 
 
-def _print(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[str, ...], no_color: bool) -> None:
+def _print(name: str, found: Identification, peak: ImpliedPeak | None, notes: tuple[Note, ...], no_color: bool) -> None:
     console = make_console(no_color=no_color)
     printed = tr("no TFLOP/s") if found.logged is None else f"{found.logged:g}"
     heading = tr(
@@ -79,7 +82,7 @@ def _print(name: str, found: Identification, peak: ImpliedPeak | None, notes: tu
     if peak:
         console.print(fold(peak.sentence, console.width))
     for note in notes:
-        console.print(fold(f"! {note}", console.width), style="yellow")
+        console.print(fold(f"! {say(note)}", console.width), style="yellow")
 
 
 def _table(found: Identification) -> Table:

@@ -18,6 +18,7 @@ from analysis.pipeline.inputs import with_quantity_flags
 from analysis.pipeline.load import gather
 from analysis.pipeline.record import Marks, Reading, keep, parse_pairs
 from analysis.pipeline.sides import open_history
+from analysis.screens.words import say
 from logparse.errors import InputError, LogparseError, NoStepLineError
 from logparse.language import tr
 from logparse.read.parse import run_names
@@ -43,6 +44,8 @@ Versions = Annotated[
 TAKEN = ("release", *(column.name for column in RUN_COLUMNS))
 # With --each the other logs are recorded all the same; whatever else goes wrong would go wrong with them too.
 OF_ONE_LOG = (InputError, NoStepLineError)
+# Notes that say that files given as one run may be several.
+PERHAPS_ANOTHER_RUN = ("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind")
 # What differs may be much, where another logparse recorded it; --json has all.
 MOST_NAMED = 8
 
@@ -132,8 +135,8 @@ def _record_all(
 def _record(result: RunResult, marks: Marks, store: History) -> Recorded:
     # The one thing to know before it is kept for good; whatever else is odd is `logparse analyze`'s to say.
     for note in result.notes:
-        if "--each" in note.text:
-            warn(note.text)
+        if note.code in PERHAPS_ANOTHER_RUN:
+            warn(say(note))
     kept = keep(result, marks)
     state = store.add(kept)
     differs = () if state == "recorded" else tuple(store.differences(kept))

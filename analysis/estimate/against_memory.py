@@ -16,7 +16,7 @@ from analysis.estimate.layout import Layout, Training
 from analysis.estimate.stages import Stage, estimate_stages
 from analysis.model.parameters import count_parameters
 from analysis.run.analyze import Analysis
-from analysis.run.findings import describe_unknown
+from analysis.run.findings import unknown
 from logparse.context.run_context import RunContext
 from logparse.errors import UsageError
 from logparse.language import msg, tr
@@ -151,7 +151,7 @@ def _why_not(analysis: Analysis, context: RunContext) -> str:
     )
     if not lacks:
         return tr("; not estimated, the settings do not fit together")
-    return tr("; not estimated: {unknown}", unknown=describe_unknown(lacks))
+    return tr("; not estimated: {unknown}", unknown=unknown(lacks))
 
 
 def _planned_bytes(stages: tuple[Stage, ...], number: int | None) -> float:

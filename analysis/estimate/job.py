@@ -37,6 +37,7 @@ from analysis.hardware.devices import DevicePeak
 from analysis.model.parameters import NO_DETAILS, Details, Parameters, count_parameters
 from analysis.model.shape import ModelShape
 from logparse.errors import UsageError
+from logparse.findings import Note
 from logparse.language import msg, tr
 
 
@@ -92,7 +93,7 @@ class Estimate:
     rule: tuple[float, ...] | None
     layouts: tuple[Fit, ...]
     fewest: Smallest
-    notes: tuple[str, ...]
+    notes: tuple[Note | str, ...]
 
     @property
     def smallest(self) -> Fit | None:

@@ -23,7 +23,7 @@ ELEMENT_BYTES = {"fp32": 4, "tf32": 4}
 # Number types of matrix products that training is done in.
 TRAINED = ("bf16", "fp16", "fp32", "tf32", "fp8", "fp4")
 # What no model has; the vocabulary is only known beside the shape.
-IMPOSSIBLE = (*LIMITS, Limit("vocab_size", "padded_vocab_size", MORE, operator.gt))
+IMPOSSIBLE = (*LIMITS, Limit("vocab_size", "padded_vocab_size", *MORE, operator.gt))
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def check_model(shape: ModelShape, vocab_size: int | None, training: Training | 
         first, second = known[limit.first], known[limit.second]
         if None in (first, second) or any(known[n] for n in limit.unless) or not limit.broken(first, second):
             continue
-        text = tr(limit.text, first=f"{limit.first} {first}", second=f"{limit.second} {second}")
+        text = tr(limit.problem, first=f"{limit.first} {first}", second=f"{limit.second} {second}")
         flags = f"{flag_of(limit.first)}, {flag_of(limit.second)}"
         raise UsageError(text, remedy=tr("change one of {flags}", flags=flags))
     if training is not None and training.dtype not in TRAINED:

@@ -29,6 +29,7 @@ from functools import cache
 from importlib import resources
 
 from logparse.errors import UsageError, unknown_name
+from logparse.findings import Note, info, warning
 from logparse.language import msg, tr
 
 
@@ -72,7 +73,7 @@ class DevicePeak:
     source: str
     confidence: str
     range: tuple[float, float] | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 _BRANDS = {"huawei": "Huawei", "ascend": "Huawei", "nvidia": "NVIDIA", "tesla": "NVIDIA", "geforce": "NVIDIA"}
@@ -119,7 +120,7 @@ def choose_peak(device: Device, dtype: str, basis: str = "matrix") -> DevicePeak
     if peak is None:
         return None
     spread = _range(device, dtype, basis)
-    notes = device.notes + (_other_figures(device, dtype) if basis == "matrix" else ())
+    notes = device_notes(device) + (_other_figures(device, dtype) if basis == "matrix" else ())
     return DevicePeak(device.name, dtype, peak.tflops_per_second, basis, peak.source, peak.confidence, spread, notes)
 
 
@@ -192,8 +193,13 @@ def _range(device: Device, dtype: str, basis: str) -> tuple[float, float] | None
     return (min(values), max(values)) if values else None
 
 
-def _other_figures(device: Device, dtype: str) -> tuple[str, ...]:
+def device_notes(device: Device) -> tuple[Note, ...]:
+    """What the table says must be said whenever the device is used."""
+    return tuple(warning("device_note", text=text) for text in device.notes)
+
+
+def _other_figures(device: Device, dtype: str) -> tuple[Note, ...]:
     """Tell the figures that disagree with the matrix peak, so that nobody takes it for settled."""
     others = [p for p in device.peaks if p.dtype == dtype and p.basis.startswith(("alternative", "whitepaper"))]
-    figures = ", ".join(f"{p.tflops_per_second:g} ({p.source})" for p in others)
-    return (tr("other figures for {dtype} in TFLOP/s: {figures}", dtype=dtype, figures=figures),) if others else ()
+    figures = [info("peak_figure", tflops_per_second=p.tflops_per_second, source=p.source) for p in others]
+    return (warning("other_peak_figures", dtype=dtype, figures=figures),) if others else ()

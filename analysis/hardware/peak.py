@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.hardware.devices import DevicePeak, choose_peak, find_device, peak_by_hand
+from analysis.hardware.devices import DevicePeak, choose_peak, device_notes, find_device, peak_by_hand
 from logparse.errors import UsageError
+from logparse.findings import Note, warning
 from logparse.language import msg, tr
 
 ASSUMED_DTYPE = "bf16"
@@ -16,8 +17,8 @@ def resolve_peak(
     peak_tflops: float | None = None,
     basis: str | None = None,
     origin: str = "--peak-tflops",
-) -> tuple[DevicePeak | None, tuple[str, ...]]:
-    """The peak to divide by, and the sentences that must stand beside it; None with a reason where there is none.
+) -> tuple[DevicePeak | None, tuple[Note, ...]]:
+    """The peak to divide by, and the notes that must stand beside it; None with a reason where there is none.
 
     ``peak_tflops``, which ``origin`` gave, wins over ``hw``.
     Raises UsageError for a name no device has or a peak that is not a number above 0.
@@ -32,18 +33,11 @@ def resolve_peak(
     if peak_tflops is not None:
         return peak_by_hand(peak_tflops, precision or msg("unknown"), origin), ()
     if device is None:
-        return None, (tr("mfu and hfu not computed: the device is unknown; pass --hw NAME or --peak-tflops"),)
+        return None, (warning("device_unknown"),)
     dtype = precision or ASSUMED_DTYPE
     peak = choose_peak(device, dtype, basis or BASES[0])
-    assumed = tr("the log does not tell the number type; the {dtype} peak is used; pass --dtype", dtype=dtype)
-    said = () if precision else (assumed,)
-    notes = tuple(tr(note) for note in (peak or device).notes)
     if peak is None:
-        reason = tr(
-            "mfu and hfu not computed: no {dtype} {basis} peak for {device}; pass --peak-tflops or --dtype",
-            dtype=dtype,
-            basis=tr(basis or BASES[0]),
-            device=device.name,
-        )
-        return None, (reason, *notes)
-    return peak, (*said, *notes)
+        reason = warning("no_peak_of_type", dtype=dtype, basis=basis or BASES[0], device=device.name)
+        return None, (reason, *device_notes(device))
+    said = () if precision else (warning("number_type_assumed", dtype=dtype),)
+    return peak, (*said, *peak.notes)

@@ -193,7 +193,7 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told:
         "labels": _pairs(told.labels),
         "versions": [{"name": n, "value": v, "origin": o} for n, (v, o) in sorted(told.versions.items())],
         "settings": _pairs(dict(printed.select("name", "value").iter_rows())),
-        "origins": _pairs({name: fact.origin for name, fact in context.facts.items()}),
+        "origins": _pairs({name: str(fact.origin) for name, fact in context.facts.items()}),
         "logparse_version": _own_version(),
         "schema_version": STORE_VERSION,
     }

@@ -12,13 +12,12 @@ from analysis.pipeline.expectations import Yardsticks, measure_against
 from analysis.pipeline.load import Given, Loaded
 from analysis.published.rows import Baseline, published
 from analysis.run.analyze import Analysis, analyze_steps
-from analysis.run.findings import Note
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
 from analysis.run.window import WindowOptions, describe_warm_up
 from logparse.context.dialects import Framework
 from logparse.context.run_context import RunContext
-from logparse.language import tr
+from logparse.findings import Note, info
 from logparse.read.parse import ParsedLog
 
 
@@ -36,7 +35,7 @@ class Choices:
     baseline: str | None = None
     utilisation: float | None = None
 
-    def peak(self, context: RunContext) -> tuple[DevicePeak | None, tuple[str, ...]]:
+    def peak(self, context: RunContext) -> tuple[DevicePeak | None, tuple[Note, ...]]:
         """The peak to divide by, and what must be said of it."""
         return resolve_peak(self.hw, context.get("precision"), self.peak_tflops, self.peak_basis, self.peak_origin)
 
@@ -54,7 +53,7 @@ def choose(
     chosen = find_formula(formula or options.get("formula") or "ascendspeed")
     if peak_tflops is None and hw is None and "peak_tflops" in options:
         device, peak, basis = options.get("hw"), options["peak_tflops"], peak_basis
-        return Choices(chosen, device, peak, basis, warmup, tr("config file {path}", path=beside.file))
+        return Choices(chosen, device, peak, basis, warmup, f"config file {beside.file}")
     return Choices(chosen, hw or options.get("hw"), peak_tflops, peak_basis, warmup)
 
 
@@ -91,15 +90,16 @@ def analyze_run(run: Loaded, choices: Choices) -> RunResult:
         meaning.steps, log.starts, log.records, context, choices.formula, peak, window=window, later=later
     )
     found = identify(before_changes(analysis.steps, later), context)
-    changed = dict.fromkeys(note for change in run.changes for note in change.context.notes)
-    warnings = (*log.notes, *context.notes, *changed, *said)
+    changed = [note for change in run.changes for note in change.context.notes]
+    first_time = [note for at, note in enumerate(changed) if note not in changed[:at]]
+    warnings = (*log.notes, *context.notes, *first_time, *said)
     told = (
         *describe_warm_up(analysis.steps, choices.warmup),
         *describe_clock(analysis.steps),
         *meaning.notes,
-        *([found.sentence] if found.logged is not None else []),
+        *([info("said", text=found.sentence)] if found.logged is not None else []),
     )
-    notes = (*analysis.notes, *(Note("warning", t) for t in warnings), *(Note("info", t) for t in told))
+    notes = (*analysis.notes, *warnings, *told)
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     beside = measure_against(analysis, context, log.records, choices.published, choices.baseline, choices.utilisation)
     return RunResult(log, meaning.framework, context, analysis, found, tuple(ordered), beside)

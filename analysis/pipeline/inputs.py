@@ -17,6 +17,7 @@ import typer
 from analysis.model.catalogue import find_model
 from logparse.context.run_context import Fact, read_value
 from logparse.errors import InputError, UsageError, reason_of, unknown_name
+from logparse.findings import Origin, flag
 from logparse.language import msg, tr
 from logparse.schema import QUANTITIES, QUANTITY, Quantity, flag_of
 
@@ -47,8 +48,8 @@ def with_quantity_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _parameter(quantity: Quantity) -> inspect.Parameter:
-    flag = str(flag_of(quantity.name))
-    declaration = f"{flag}/--no-{flag[2:]}" if quantity.kind == "bool" else flag
+    named = str(flag_of(quantity.name))
+    declaration = f"{named}/--no-{named[2:]}" if quantity.kind == "bool" else named
     choices = _CHOICES.get(quantity.name)
     metavar = "|".join(choices) if choices else None
     option = typer.Option(
@@ -66,7 +67,7 @@ def facts_of_flags(given: Mapping[str, Any]) -> dict[str, Fact]:
     """Facts from the command line. Raises UsageError for a value that is none of a quantity's choices."""
     for name, value in given.items():
         _check_choice(name, value, str(flag_of(name)))
-    return {name: Fact(value, str(flag_of(name))) for name, value in given.items()}
+    return {name: Fact(value, flag(str(flag_of(name)))) for name, value in given.items()}
 
 
 def check_quantities(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def facts_of_model(name: str | None) -> dict[str, Fact]:
     if name is None:
         return {}
     model = find_model(name)
-    return {quantity: Fact(value, f"--model {model.name}") for quantity, value in model.quantities().items()}
+    return {quantity: Fact(value, Origin("model", rule=model.name)) for quantity, value in model.quantities().items()}
 
 
 def read_config(path: Path | None) -> tuple[dict[str, Fact], dict[str, Any]]:
@@ -149,4 +150,4 @@ def _file_fact(key: str, value: Any, path: Path) -> Fact:
         read = None
     if read is None or (quantity.kind == "int" and (type(value) is not int or value < quantity.least)):
         raise UsageError(tr("{name} is {value!r}", name=key, value=value), where=str(path), remedy=_way(quantity))
-    return Fact(read, tr("config file {path}", path=path))
+    return Fact(read, Origin("config", str(path)))

@@ -13,7 +13,7 @@ from analysis.estimate import Estimate, Fixed, Job, Training
 from analysis.estimate.against_memory import ASSUMED as ASSUMED_OF_RUNS
 from analysis.estimate.step import NETWORK_GBITS
 from analysis.flops import Formula, Recompute
-from analysis.hardware.devices import Device, DevicePeak, choose_peak, find_device, peak_by_hand
+from analysis.hardware.devices import Device, DevicePeak, choose_peak, device_notes, find_device, peak_by_hand
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import Details
 from analysis.model.shape import ModelShape
@@ -21,6 +21,7 @@ from analysis.pipeline.load import Given
 from logparse.context.derivations import derive
 from logparse.context.run_context import Fact
 from logparse.errors import UsageError
+from logparse.findings import Note, Origin, flag, info, warning
 from logparse.language import tr
 from logparse.schema import QUANTITY
 
@@ -87,14 +88,13 @@ class Machine:
             return peak_by_hand(self.peak_tflops, dtype)
         return choose_peak(self.device, dtype) if self.device else None
 
-    def notes(self, training: Training | None) -> tuple[str, ...]:
+    def notes(self, training: Training | None) -> tuple[Note, ...]:
         """What must be said of the device."""
         dtype = training.dtype if training else ASSUMED["precision"]
         peak = self.peak(dtype)
         if self.device is None or peak is not None:
             return peak.notes if peak else ()
-        lacks = tr("no {dtype} peak is known for {device}: pass --peak-tflops", dtype=dtype, device=self.device.name)
-        return (lacks, *self.device.notes)
+        return (warning("no_peak_known", dtype=dtype, device=self.device.name), *device_notes(self.device))
 
 
 def positive(flag: str, value: float | None, least: float = 1e-6, most: float = 1e20) -> float | None:
@@ -128,7 +128,7 @@ def find_machine(
 
 def short_facts(**sizes: float | bool | None) -> dict[str, Fact]:
     """Facts from the flags of this command."""
-    return {SHORT[name]: Fact(size, _flag(name, size)) for name, size in sizes.items() if size is not None}
+    return {SHORT[name]: Fact(size, flag(_flag(name, size))) for name, size in sizes.items() if size is not None}
 
 
 def _flag(name: str, value: float | bool) -> str:
@@ -150,7 +150,7 @@ def all_given(short: dict[str, Fact], beside: Given) -> dict[str, Fact]:
     for name, fact in given.items():
         if type(fact.value) in (int, float):
             least = QUANTITY[name].least if name in QUANTITY else 0
-            _check_range(fact.origin if name in flags else name, fact.value, *RANGES.get(name, (least, 2**53)))
+            _check_range(str(fact.origin) if name in flags else name, fact.value, *RANGES.get(name, (least, 2**53)))
     return given
 
 
@@ -173,31 +173,24 @@ def merge_facts(given: Mapping[str, Fact], printed: Mapping[str, Fact]) -> dict[
     if "vocab_size" in printed and {"tensor_model_parallel_size", "vocab_size"} & given.keys():
         dropped |= {"padded_vocab_size"}
     kept = {name: fact for name, fact in printed.items() if name not in dropped}
-    assumed = {name: Fact(value, tr("assumed")) for name, value in ASSUMED.items()}
+    assumed = {name: Fact(value, Origin("assumed")) for name, value in ASSUMED.items()}
     return derive(assumed | kept | dict(given))
 
 
-def mtp_notes(model: str | None, facts: Mapping[str, Fact]) -> Iterator[str]:
+def mtp_notes(model: str | None, facts: Mapping[str, Fact]) -> Iterator[Note]:
     """Multi-token prediction that the named model has and the job does not count."""
     found = find_model(model) if model else None
     if found and found.shape.mtp_num_layers and "mtp_num_layers" not in facts:
-        yield tr(
-            "multi-token prediction of {model} is not counted: pass --mtp-num-layers {depths} if the run trains it",
-            model=found.name,
-            depths=found.shape.mtp_num_layers,
-        )
+        yield info("mtp_not_counted", model=found.name, depths=found.shape.mtp_num_layers)
 
 
-def assumption_notes(facts: Mapping[str, Fact], result: Estimate) -> Iterator[str]:
+def assumption_notes(facts: Mapping[str, Fact], result: Estimate) -> Iterator[Note]:
     """What is assumed and decides whether a layout fits."""
     fewest = result.fewest
     fits = [f for f in (result.fit, fewest.laid_out, fewest.at_all, fewest.recomputed, *result.layouts) if f]
     matters = any(f.layout.tp > 1 for f in fits) or not any(f.fits for f in fits)
-    if facts["sequence_parallel"].origin == tr("assumed") and fits and matters:
-        yield tr(
-            "sequence parallelism is taken as off, as Megatron-LM has it by default: "
-            "with --sequence-parallel a layout with tp above 1 needs less"
-        )
+    if facts["sequence_parallel"].origin.kind == "assumed" and fits and matters:
+        yield info("sequence_parallel_assumed_off")
 
 
 def plan_job(facts: Mapping[str, Fact], asked: Asked, machine: Machine, measured: float | None) -> Job:
@@ -234,7 +227,7 @@ def _fixed(facts: Mapping[str, Fact]) -> Fixed:
         sequence_parallel=values["sequence_parallel"],
         etp=values.get("expert_tensor_parallel_size"),
         # No flag but --vpp gives it, so without that a framework did run it.
-        uneven=facts[SHORT["vpp"]].origin != "--vpp",
+        uneven=facts[SHORT["vpp"]].origin != flag("--vpp"),
     )
 
 

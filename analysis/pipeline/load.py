@@ -10,7 +10,7 @@ from typing import Any
 from analysis.pipeline.inputs import facts_of_flags, facts_of_model, read_config
 from logparse.context.dialects import Interpretation, interpret
 from logparse.context.run_context import Change, Fact, RunContext, build_changes, build_context
-from logparse.language import tr
+from logparse.findings import Origin
 from logparse.read.parse import ParsedLog, Watch, read_run
 
 
@@ -63,5 +63,5 @@ def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
     for name in ("global_batch_size", "seq_length"):
         printed = log.steps[name].unique()
         if len(printed) == 1 and printed[0] is not None:
-            facts[name] = Fact(printed[0], tr("every step line"))
+            facts[name] = Fact(printed[0], Origin("step lines"))
     return facts

@@ -6,7 +6,7 @@ both. Nothing is printed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 import polars as pl
@@ -18,7 +18,7 @@ from analysis.pipeline.job_inputs import LAYOUT, SHORT, WHOLE, Machine
 from analysis.pipeline.load import Given, Loaded, load
 from logparse.context.derivations import is_derived
 from logparse.context.run_context import Fact
-from logparse.language import msg, tr
+from logparse.findings import Note, Origin, info
 
 SHAPE = {f.name for f in fields(ModelShape)} - {"padded_vocab_size"}
 # By these a log and --model are known to mean one model; AscendSpeed prints some others wrong, such as the gated MLP.
@@ -30,34 +30,38 @@ MATTERS = (
 )
 
 
+NOTHING = Fact(None, Origin("not set"))
+
+
 @dataclass(frozen=True)
 class Measured:
-    """What the log of --from says: ``facts`` that it prints, ``known`` of the run, the utilisation and its sentence."""
+    """What the log of --from says: ``facts`` that it prints, ``known`` of the run, the utilisation and its note."""
 
     log: str = ""
     facts: Mapping[str, Fact] = field(default_factory=dict)
     known: Mapping[str, Fact] = field(default_factory=dict)
     utilisation: float | None = None
-    said: str = ""
+    said: Note | None = None
 
-    def notes(self, facts: Mapping[str, Fact], given: Mapping[str, Fact], asked: float | None) -> Iterator[str]:
+    def notes(self, facts: Mapping[str, Fact], given: Mapping[str, Fact], asked: float | None) -> Iterator[Note]:
         """What stays of the log's layout, and how a job of ``facts`` differs from what was measured."""
-        kept = [n for n in SHORT.values() if n in LAYOUT and facts.get(n) == self.facts.get(n, Fact(None, ""))]
+        kept = [n for n in SHORT.values() if n in LAYOUT and facts.get(n) == self.facts.get(n, NOTHING)]
         if kept and LAYOUT & given.keys():
             flags = {name: flag for flag, name in SHORT.items()}
-            sizes = " ".join(f"--{flags[name]} {facts[name].value}" for name in kept)
-            yield tr("of the layout of {log} stays: {flags}", log=self.log, flags=sizes)
+            yield info("layout_kept", log=self.log, flags=[f"--{flags[name]} {facts[name].value}" for name in kept])
         shape = [n for n in facts if n in SHAPE and n in self.facts and facts[n] == self.facts[n]]
         if shape and SHAPE & given.keys() and not given.keys() >= WHOLE:
-            sizes = ", ".join(f"{name} {facts[name].value}" for name in shape)
-            yield tr("of the shape of {log} stays: {sizes}", log=self.log, sizes=sizes)
-        if not self.said or asked is not None:
+            yield info("shape_kept", log=self.log, sizes=_values(shape, facts))
+        if self.said is None or asked is not None:
             return
         yield self.said
         other = [n for n in MATTERS if n in self.known and n in facts and facts[n].value != self.known[n].value]
         if other and self.utilisation is not None:
-            settings = ", ".join(f"{name} {self.known[name].value}" for name in other)
-            yield tr("the utilisation was measured with {settings}; this job may reach another", settings=settings)
+            yield info("other_settings_measured", settings=_values(other, self.known))
+
+
+def _values(names: Sequence[str], facts: Mapping[str, Fact]) -> list[Note]:
+    return [info("named_value", name=name, value=facts[name].value) for name in names]
 
 
 def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fact]) -> Measured:
@@ -73,16 +77,13 @@ def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fa
     rate = result.analysis.rates.row(by_predicate=pl.col("rate") == "delivered", named=True)
     hfu, mfu = rate["hfu"], rate["mfu"]
     if hfu is not None:
-        said = tr(
-            "utilisation {share:.2%}: HFU by {formula}, delivered by {log}", share=hfu, formula=formula.name, log=log
-        )
+        said = info("hfu_delivered", share=hfu, formula=formula.name, log=log)
     elif mfu is not None:
-        text = msg("utilisation {share:.2%}: MFU by {formula}, delivered by {log}, which tells of no recompute")
-        said = tr(text, share=mfu, formula=formula.name, log=log)
+        said = info("mfu_delivered", share=mfu, formula=formula.name, log=log)
     else:
-        said = tr("the utilisation of {log} is not known: its shape, its device or its recompute is", log=log)
+        said = info("utilisation_unknown", log=log)
     if beside and mfu is not None:
-        said += tr(", computed with {origins}", origins=", ".join(dict.fromkeys(f.origin for f in beside.values())))
+        said = info("computed_with", said=said, origins=list(dict.fromkeys(fact.origin for fact in beside.values())))
     known = run.context.facts
     # Without its micro-batches another layout would lose the batch, without its own sizes the number of devices.
     whole = {"world_size", "global_batch_size"}
@@ -98,7 +99,6 @@ def _beside(run: Loaded, given: Mapping[str, Fact]) -> dict[str, Fact]:
     # Of how the run was laid out, what is planned says nothing; without a number of devices there is no rate.
     told |= LAYOUT - {"world_size"}
     if "num_layers" in given:
-        nothing = Fact(None, "")
-        same = all(known[n].value == given.get(n, nothing).value for n in TELLING if n in known)
+        same = all(known[n].value == given.get(n, NOTHING).value for n in TELLING if n in known)
         told = told - SHAPE if same else told | SHAPE | {"vocab_size"}
     return {name: fact for name, fact in given.items() if name not in told}

@@ -67,7 +67,7 @@ def keep(result: RunResult, marks: Marks) -> RunRecord:
 
 def _versions(result: RunResult, marks: Marks) -> dict[str, tuple[str, str]]:
     several = len(result.log.sources) > 1
-    printed = {name: (v.value, v.origin(several)) for name, v in result.log.versions.items()}
+    printed = {name: (v.value, str(v.origin(several))) for name, v in result.log.versions.items()}
     if result.framework.name and result.framework.version:
         printed.setdefault("framework", (f"{result.framework.name} {result.framework.version}", "how the log looks"))
     return printed | {name.lower(): (value, "--version-of") for name, value in marks.versions.items()}

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from analysis.run.analyze import Analysis
-from analysis.run.findings import Note
 from logparse.context.run_context import RunContext
+from logparse.findings import Note
 
 
 @dataclass(frozen=True)

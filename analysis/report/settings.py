@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from analysis.report.cells import NONE, Cell, Table
 from analysis.report.page_run import PageRun
+from analysis.screens.words import say_origin
 from logparse.language import tr
 from logparse.schema import QUANTITIES, QUANTITY, flag_of
 
@@ -48,7 +49,10 @@ def _values(runs: Sequence[PageRun], name: str) -> list[Cell]:
     facts = [run.context.facts.get(name) for run in runs]
     differ = len({str(fact.value) for fact in facts if fact}) > 1
     mark = "differs" if differ else ""
-    return [Cell(str(fact.value), fact.origin, mark) if fact else Cell(NONE, _way(name), "unknown") for fact in facts]
+    return [
+        Cell(str(fact.value), say_origin(fact.origin), mark) if fact else Cell(NONE, _way(name), "unknown")
+        for fact in facts
+    ]
 
 
 def _way(name: str) -> str:

@@ -10,7 +10,7 @@ import polars as pl
 from analysis.charts.time_breakdown import parts_in_order
 from analysis.report.cells import Cell, Table, number, percent
 from analysis.report.page_run import PageRun
-from analysis.run.window import STALL
+from analysis.run.reasons import STALL
 from logparse.language import tr
 
 # Of more stalls the longest are shown.

@@ -1,4 +1,4 @@
-"""One run from frames to numbers: window, rates, summary, and a sentence for everything that could not be computed.
+"""One run from frames to numbers: window, rates, summary, and a note on everything that could not be computed.
 
 Comes in: decoded steps and the run's context. Goes out: an Analysis. Nothing is printed or written here.
 """
@@ -14,7 +14,7 @@ from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
 from analysis.run.batches import describe_batches, mean_batch
 from analysis.run.duplicates import describe_copies, of_one_clock
-from analysis.run.findings import Note, describe_run
+from analysis.run.findings import describe_run
 from analysis.run.interruptions import find_pauses
 from analysis.run.outliers import describe_damage
 from analysis.run.pace import describe_pace
@@ -25,6 +25,7 @@ from analysis.run.throughput import Computation, Later, by_settings, compute_met
 from analysis.run.time_breakdown import USEFUL, account_time, wall_clock
 from analysis.run.window import DEFAULT_WINDOW, WindowOptions, mark_window
 from logparse.context.run_context import RunContext
+from logparse.findings import Note
 from logparse.schema import STEP_COLUMNS, conform
 
 
@@ -46,11 +47,6 @@ class Analysis:
         """One number of the summary; None where it could not be computed."""
         found: float | None = self.summary.filter(pl.col("metric") == metric)[statistic].item()
         return found
-
-    def _repr_html_(self) -> str:
-        from analysis.report.notebook import analysis_html
-
-        return analysis_html(self)
 
 
 def analyze_steps(
@@ -89,7 +85,8 @@ def analyze_steps(
         notes=(),
     )
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
-    return replace(result, notes=describe_run(result, steps, context, odd, describe_pace(computed, pauses)))
+    notes = (*odd, *describe_run(result, steps, context), *describe_pace(computed, pauses))
+    return replace(result, notes=notes)
 
 
 def _share(account: pl.DataFrame, part: str) -> float | None:

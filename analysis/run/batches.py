@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from logparse.language import tr
+from logparse.findings import Note, warning
 
 
 def mean_batch() -> pl.Expr:
@@ -38,8 +38,8 @@ def _before(name: str) -> pl.Expr:
     return pl.when(own).then(name).forward_fill().shift(1).over("segment")
 
 
-def describe_batches(steps: pl.DataFrame) -> Iterator[str]:
-    """A sentence where the samples consumed contradict the batch on most rows, outside a ramp."""
+def describe_batches(steps: pl.DataFrame) -> Iterator[Note]:
+    """A note where the samples consumed contradict the batch on most rows, outside a ramp."""
     steady = steps.select(
         "source",
         "line_number",
@@ -51,12 +51,4 @@ def describe_batches(steps: pl.DataFrame) -> Iterator[str]:
     wrong = steady.filter(pl.col("mean") != pl.col("batch"))
     if len(wrong) > len(steady) / 2:
         source, line, batch, mean = wrong.row(0)
-        yield tr(
-            "consumed samples grow by {mean:g} per step where the batch is {batch} ({source}, line {line}, "
-            "and {more} more): one of the two is wrong; rates follow the batch",
-            mean=mean,
-            batch=batch,
-            source=source,
-            line=line,
-            more=len(wrong) - 1,
-        )
+        yield warning("consumed_samples_differ", mean=mean, batch=batch, source=source, line=line, more=len(wrong) - 1)

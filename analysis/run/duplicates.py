@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import polars as pl
 
-from logparse.language import msg, tr
+from logparse.findings import Note, warning
 
 # Two ranks' times of one step differ by milliseconds; those of a step done again by more, in most rows.
 RANKS_WITHIN, RANKS_WITHIN_MS, NEARLY_ALL = 0.005, 1.0, 0.9
@@ -131,18 +131,8 @@ def of_one_clock(events: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     return events.with_columns(timestamp=pl.when(~other).then("timestamp"))
 
 
-AHEAD = msg(
-    "{name} prints the same steps, losses and times as another file by a clock that is {by} ahead: "
-    "it was taken for another rank; if it is another run, pass --each"
-)
-BEHIND = msg(
-    "{name} prints the same steps, losses and times as another file by a clock that is {by} behind: "
-    "it was taken for another rank; if it is another run, pass --each"
-)
-
-
-def describe_copies(steps: pl.DataFrame) -> Iterator[str]:
-    """A sentence for each copied file that goes by another clock."""
+def describe_copies(steps: pl.DataFrame) -> Iterator[Note]:
+    """A note on each copied file that goes by another clock."""
     for name, ahead in clocks_apart(steps).items():
-        said = AHEAD if ahead > timedelta(0) else BEHIND
-        yield tr(said, name=name, by=abs(timedelta(seconds=round(ahead.total_seconds()))))
+        seconds = ahead.total_seconds()
+        yield warning("copy_ahead" if seconds > 0 else "copy_behind", name=name, seconds=abs(seconds))

@@ -1,20 +1,19 @@
 """What must be read with a run's numbers: what is lacking and which flag gives it, what contradicts what.
 
-Comes in: an Analysis, the rows as decoded, the run's context. Goes out: sentences. No number changes here.
+Comes in: an Analysis, the rows as decoded, the run's context. Goes out: notes. No number changes here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from analysis.run.throughput import Computation
 from logparse.context.run_context import RunContext
-from logparse.language import msg, tr
+from logparse.findings import Note, info, warning
 from logparse.schema import flag_of
 
 if TYPE_CHECKING:
@@ -28,25 +27,13 @@ MOST_GOODPUT = 1.02
 PACE_AGREES = 0.1
 
 
-@dataclass(frozen=True)
-class Note:
-    """One sentence that must be read with the numbers."""
-
-    level: Literal["info", "warning"]
-    text: str
-
-
-def describe_run(
-    result: Analysis, steps: pl.DataFrame, context: RunContext, odd: Iterable[str], pace: Iterable[str]
-) -> tuple[Note, ...]:
-    """All notes of a run; ``odd`` is what was strange in its rows ``steps``, ``pace`` what its steps did."""
+def describe_run(result: Analysis, steps: pl.DataFrame, context: RunContext) -> tuple[Note, ...]:
+    """All notes on what an analysis of the rows ``steps`` lacks, and on what contradicts what."""
     return (
-        *(Note("warning", text) for text in odd),
         *_overruled(steps, result.computation, context),
         *_missing(result, context),
         *_surprises(result, context),
         *_begun_anew(result.segments),
-        *(Note("info", text) for text in pace),
     )
 
 
@@ -56,8 +43,7 @@ def _begun_anew(segments: pl.DataFrame) -> Iterator[Note]:
     for source, step in (
         heads.filter(pl.col("source") != pl.col("source").first()).select("source", "first_step").rows()
     ):
-        text = tr("{source} begins the training again, at step {step}", source=source, step=step)
-        yield Note("warning", tr("{what}: if it is another run, pass --each", what=text))
+        yield warning("training_begun_again", source=source, step=step)
 
 
 def _overruled(steps: pl.DataFrame, how: Computation, context: RunContext) -> Iterator[Note]:
@@ -65,15 +51,9 @@ def _overruled(steps: pl.DataFrame, how: Computation, context: RunContext) -> It
     for name in sorted(how.overrules):
         printed = steps[name].drop_nulls().unique().sort().to_list()
         if printed and printed != [context.get(name)]:
-            span = tr("{low} to {high}", low=printed[0], high=printed[-1])
-            text = tr(
-                "{name} {value} ({origin}) is used; the step lines print {printed}",
-                name=name,
-                value=context.get(name),
-                origin=context.origin(name),
-                printed=span if len(printed) > 1 else printed[0],
-            )
-            yield Note("warning", text)
+            ends = [printed[0], printed[-1]]
+            value, origin = context.get(name), context.origin(name)
+            yield warning("lines_overruled", name=name, value=value, origin=origin, printed=ends)
 
 
 def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
@@ -81,104 +61,65 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
     steps, how = result.steps, result.computation
     if not steps["counted"].any():
         found = steps["excluded_reason"].value_counts(sort=True).iter_rows()
-        reasons = tr(", ").join(tr("{n} x {reason}", n=n, reason=tr(reason)) for reason, n in found)
-        text = tr("no row counts, so there is no metric ({reasons}); the rows are in steps.parquet", reasons=reasons)
-        yield Note("warning", text)
+        yield warning("no_row_counts", reasons=[info("rows_of_reason", n=n, reason=reason) for reason, n in found])
     if steps["step_time_ms"].is_null().all():
-        yield Note("warning", tr("no rate computed: no line gives the time of a step"))
+        yield warning("no_step_time")
     lacking = []
     if how.world_size is None:
         lacking.append("world_size")
     if steps["global_batch_size"].is_null().all():
         lacking.append("global_batch_size")
     if lacking:
-        text = tr("samples/s/p, tokens/s/p and TFLOP/s/p not computed: {unknown}", unknown=describe_unknown(lacking))
-        yield Note("warning", text)
+        yield warning("samples_rate_not_computed", unknown=unknown(lacking))
     if steps["seq_length"].is_null().all():
-        text = tr("tokens/s/p and TFLOP/s/p not computed: {unknown}", unknown=describe_unknown(["seq_length"]))
-        yield Note("warning", text)
+        yield warning("tokens_rate_not_computed", unknown=unknown(["seq_length"]))
     if sizes := how.formula.missing(how.shape):
-        text = tr(
-            "TFLOP/s/p by {formula} not computed: {unknown}, or name the --model",
-            formula=how.formula.name,
-            unknown=describe_unknown(sizes),
-        )
-        yield Note("warning", text)
+        yield warning("flops_rate_not_computed", formula=how.formula.name, unknown=unknown(sizes))
     if how.recompute is None:
-        text = tr("hfu not computed: no setting tells of recompute; pass --recompute full, selective or none")
-        yield Note("info", text)
+        yield info("hfu_not_computed")
 
 
-def describe_unknown(names: list[str] | tuple[str, ...]) -> str:
-    """Say that ``names`` are unknown, which flags give them, and which of them only a file can give."""
-    flags = " ".join(flag for name in names if (flag := flag_of(name)))
-    others = ", ".join(name for name in names if not flag_of(name))
-    listed = ", ".join(names)
-    if not others:
-        return tr("{names} unknown; pass {flags}", names=listed, flags=flags)
-    if not flags:
-        return tr("{names} unknown; set {others} in a file for --config", names=listed, others=others)
-    return tr(
-        "{names} unknown; pass {flags} and set {others} in a file for --config",
-        names=listed,
-        flags=flags,
-        others=others,
-    )
+def unknown(names: Sequence[str]) -> Note:
+    """That ``names`` are unknown, which flags give them, and which of them only a file can give."""
+    flags = [flag for name in names if (flag := flag_of(name))]
+    others = [name for name in names if not flag_of(name)]
+    code = "unknown_but_flags" if not others else "unknown_but_config" if not flags else "unknown_but_both"
+    return info(code, names=list(names), flags=flags, others=others)
 
 
 def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     how = result.computation
-    mfu, hfu = result.value("mfu"), result.value("hfu")
-    name, most = ("HFU", hfu) if hfu is not None and (mfu is None or mfu <= 1) else ("MFU", mfu)
-    if most is not None and most > 1 and how.peak:
-        text = tr(
-            "{name} is {share:.1%} of {peak:g} TFLOP/s, above the peak: "
-            "the device, the device count, the shape or the time on the line is wrong",
-            name=name,
-            share=most,
-            peak=how.peak.peak_tflops_per_second,
-        )
-        yield Note("warning", text)
-    if how.peak and how.peak.range and mfu is not None:
-        low, high = (mfu * how.peak.peak_tflops_per_second / p for p in reversed(how.peak.range))
-        text = tr(
-            "{device}: over its SKUs ({least:g} to {most:g} TFLOP/s) MFU is {low:.1%} to {high:.1%}",
-            device=how.peak.name,
-            least=how.peak.range[0],
-            most=how.peak.range[1],
-            low=low,
-            high=high,
-        )
-        yield Note("warning", text)
+    yield from _against_peak(result)
     yield from _not_in_formula(how)
     yield from _printed_samples(result, context)
     yield from _strangers(result.steps)
     if result.goodput is not None and result.goodput > MOST_GOODPUT:
-        text = tr(
-            "useful steps at the steady pace are {share:.0%} of the clock: ranks or runs are mixed, "
-            "or stamps are wrong; do not trust all-in and the account",
-            share=result.goodput,
-        )
-        yield Note("warning", text)
+        yield warning("goodput_above_clock", share=result.goodput)
     batches = result.steps.filter("counted")["global_batch_size"].drop_nulls().n_unique()
     if batches > 1:
-        text = tr(
-            "{n} batch sizes among the rows that count: the median time is of mixed steps, rates are per row", n=batches
-        )
-        yield Note("info", text)
+        yield info("several_batch_sizes", n=batches)
     yield from _unprinted_ramp(result.steps, context)
     if context.get("lora"):
-        text = tr("low-rank adapters are trained: frozen weights take no gradient, so FLOPs and MFU are too high")
-        yield Note("warning", text)
+        yield warning("lora_trained")
     if context.get("variable_seq_lengths"):
-        text = tr("samples differ in length: real tokens differ from batch x seq_length, rates are upper bounds")
-        yield Note("warning", text)
+        yield warning("lengths_vary")
     if context.get("recompute_method") == "block" and context.get("recompute") == "full":
-        text = tr(
-            "only {n} layers per pipeline stage are recomputed (method block), so hfu is an upper bound",
-            n=context.get("recompute_num_layers"),
-        )
-        yield Note("warning", text)
+        layers = context.get("recompute_num_layers")
+        yield warning("block_recompute_unknown") if layers is None else warning("block_recompute", n=layers)
+
+
+def _against_peak(result: Analysis) -> Iterator[Note]:
+    """MFU and HFU that cannot be, and what the SKUs of a family make of them."""
+    peak, mfu, hfu = result.computation.peak, result.value("mfu"), result.value("hfu")
+    if peak is None:
+        return
+    metric, most = ("hfu", hfu) if hfu is not None and (mfu is None or mfu <= 1) else ("mfu", mfu)
+    if most is not None and most > 1:
+        yield warning("above_peak", metric=metric, share=most, peak_tflops_per_second=peak.peak_tflops_per_second)
+    if peak.range and mfu is not None:
+        low, high = (mfu * peak.peak_tflops_per_second / p for p in reversed(peak.range))
+        least, greatest = peak.range
+        yield warning("mfu_over_skus", device=peak.name, least=least, most=greatest, low=low, high=high)
 
 
 def _not_in_formula(how: Computation) -> Iterator[Note]:
@@ -186,26 +127,18 @@ def _not_in_formula(how: Computation) -> Iterator[Note]:
     if how.formula.name != "ascendspeed":
         return
     if how.shape.num_experts:
-        text = tr(
-            "the ascendspeed formula takes the model for dense and ignores its {n} experts; pass --formula megatron",
-            n=how.shape.num_experts,
-        )
-        yield Note("warning", text)
+        yield warning("formula_ignores_experts", formula=how.formula.name, n=how.shape.num_experts)
     if how.shape.multi_latent_attention:
-        yield Note("warning", tr("the ascendspeed formula ignores multi-latent attention; pass --formula megatron"))
+        yield warning("formula_ignores_latent_attention", formula=how.formula.name)
     if how.shape.mtp_num_layers:
-        yield Note("warning", tr("the ascendspeed formula ignores multi-token prediction; pass --formula megatron"))
+        yield warning("formula_ignores_multi_token_prediction", formula=how.formula.name)
 
 
 def _unprinted_ramp(steps: pl.DataFrame, context: RunContext) -> Iterator[Note]:
     """Where the settings say that the batch grows and no line tells how far it has come."""
     ramp = context.get("rampup_batch_size")
     if ramp and steps["consumed_samples"].is_null().all() and steps["global_batch_size"].drop_nulls().n_unique() == 1:
-        text = tr(
-            "the batch grows (rampup_batch_size {ramp}) and the lines do not print it: rates of the ramp are too high",
-            ramp=ramp,
-        )
-        yield Note("warning", text)
+        yield warning("ramp_not_printed", ramp=ramp)
 
 
 def _printed_samples(result: Analysis, context: RunContext) -> Iterator[Note]:
@@ -219,18 +152,12 @@ def _printed_samples(result: Analysis, context: RunContext) -> Iterator[Note]:
     parallel = math.prod(
         context.get(f"{kind}_parallel_size") or 1 for kind in ("tensor_model", "pipeline_model", "context")
     )
-    said = msg("samples/s as the log prints it is {ratio:.4g} times batch / time / devices")
+    cause = "differ"
     if parallel > 1 and abs(ratio / parallel - 1) < SAMPLES_AGREE:
-        said = msg(
-            "samples/s as the log prints it is {ratio:.4g} times batch / time / devices: it counts every device as "
-            "data parallel, as MindFormers to 1.3.2 does without full batch"
-        )
+        cause = "count_every_device"
     if abs(ratio * 1000 - 1) < SAMPLES_AGREE:
-        said = msg(
-            "samples/s as the log prints it is {ratio:.4g} times batch / time / devices: seconds taken for "
-            "milliseconds, as in BigScience's code of 2021-12 and 2022-01"
-        )
-    yield Note("warning", tr(said, ratio=ratio))
+        cause = "take_seconds_for_ms"
+    yield warning(f"printed_samples_{cause}", ratio=ratio)
 
 
 def _strangers(steps: pl.DataFrame) -> Iterator[Note]:
@@ -240,8 +167,4 @@ def _strangers(steps: pl.DataFrame) -> Iterator[Note]:
     for source, ms in pace.filter("copied").select("source", "ms").iter_rows():
         others = kept.filter(pl.col("source") != source)["ms"].drop_nulls()
         if ms and len(others) and all(abs(ms / other - 1) > PACE_AGREES for other in others):
-            text = tr(
-                "{source} holds the steps of another file at another pace: if it is another run, pass --each",
-                source=source,
-            )
-            yield Note("warning", text)
+            yield warning("file_at_another_pace", source=source)

@@ -12,20 +12,13 @@ from datetime import timedelta
 
 import polars as pl
 
-from logparse.language import msg, tr
+from logparse.findings import Note, warning
 
 # Rows that agree with each other are at most this many usual distances apart: a line between them may be lacking too.
 AGREE_WITHIN = 3
 # By how much a stamp may be out of order, as when two threads write; and how long a job may rest in one file.
 OUT_OF_ORDER, LONGEST_REST = timedelta(minutes=1), timedelta(days=30)
 SHOWN = 3
-# What damage is, in words: of one value and its line, and of further lines.
-STEP = msg("{value} cannot be a step number here; its row does not count ({source}, line {line})")
-STAMP = msg("{value} is out of line with the clock around it; it is not used ({source}, line {line})")
-BATCH = msg("{value} cannot be a batch size; it is not used ({source}, line {line})")
-MORE_STEPS = msg("{n} more such lines: the value cannot be a step number here")
-MORE_STAMPS = msg("{n} more such lines: the value is out of line with the clock around it")
-MORE_BATCHES = msg("{n} more such lines: the value cannot be a batch size")
 
 
 def mark_damage(steps: pl.DataFrame) -> pl.DataFrame:
@@ -78,19 +71,20 @@ def _stamp_out_of_line(rest: timedelta | None) -> pl.Expr:
     return ((begin <= end) & outside).fill_null(False)
 
 
-def describe_damage(printed: pl.DataFrame, marked: pl.DataFrame) -> Iterator[str]:
-    """Sentences for each kind of damage: what was ``printed``, on which of the first lines, what was made of it."""
+def describe_damage(printed: pl.DataFrame, marked: pl.DataFrame) -> Iterator[Note]:
+    """Notes on each kind of damage: what was ``printed``, on which of the first lines, and how many more there are."""
 
     def forgotten(name: str) -> pl.DataFrame:
         return printed.filter(printed[name].is_not_null() & marked[name].is_null())
 
-    kinds = (
-        ("step", printed.filter(marked["damaged"]), STEP, MORE_STEPS),
-        ("timestamp", forgotten("timestamp"), STAMP, MORE_STAMPS),
-        ("global_batch_size", forgotten("global_batch_size"), BATCH, MORE_BATCHES),
-    )
-    for name, rows, one, more in kinds:
-        for source, line, value in rows.select("source", "line_number", name).head(SHOWN).iter_rows():
-            yield tr(one, value=value, source=source, line=line)
-        if len(rows) > SHOWN:
-            yield tr(more, n=len(rows) - SHOWN)
+    yield from name_first("step", printed.filter(marked["damaged"]), "step_damaged", "more_steps_damaged")
+    yield from name_first("timestamp", forgotten("timestamp"), "stamp_damaged", "more_stamps_damaged")
+    yield from name_first("global_batch_size", forgotten("global_batch_size"), "batch_damaged", "more_batches_damaged")
+
+
+def name_first(column: str, rows: pl.DataFrame, one: str, more: str) -> Iterator[Note]:
+    """A note ``one`` for each of the first ``rows``, and a note ``more`` on how many there are beside."""
+    for source, line, value in rows.select("source", "line_number", column).head(SHOWN).iter_rows():
+        yield warning(one, value=value, source=source, line=line)
+    if len(rows) > SHOWN:
+        yield warning(more, n=len(rows) - SHOWN)

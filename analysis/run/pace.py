@@ -1,6 +1,6 @@
 """Patterns in what was left out and in the settled window: periods of stalls, drift, shifts of the level.
 
-Comes in: marked rows and the pauses. Goes out: sentences. Nothing is excluded here.
+Comes in: marked rows and the pauses. Goes out: notes. Nothing is excluded here.
 """
 
 from __future__ import annotations
@@ -9,60 +9,46 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import polars as pl
 
 from analysis.run.interruptions import Pauses
-from analysis.run.window import ROBUST, STALL, TIME_DAMAGED
-from logparse.language import msg, tr
+from analysis.run.outliers import name_first
+from analysis.run.reasons import STALL, TIME_DAMAGED
+from analysis.run.window import ROBUST
+from logparse.findings import Note, info
 
 # Fewer rows than this tell nothing about a trend.
 ENOUGH_ROWS = 40
 SHIFT_SHARE, SHIFT_ERRORS = 0.02, 8.0
-# Of times that lost digits the first are named.
-SHOWN = 3
-TIME = msg("{value:g} ms cannot be the time of a step here; its row does not count ({source}, line {line})")
-MORE_TIMES = msg("{n} more such lines: the value cannot be the time of a step here")
 
 
-def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[str]:
-    """Sentences about times that lost digits, stalls and their period, and a level that shifts or drifts."""
-    yield from _lost_digits(steps)
+def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
+    """Notes on times that lost digits, stalls and their period, and a level that shifts or drifts."""
+    damaged = steps.filter(pl.col("excluded_reason") == TIME_DAMAGED)
+    yield from map(_as_info, name_first("step_time_ms", damaged, "time_damaged", "more_times_damaged"))
     yield from _stalls(steps, pauses)
     yield from _shift(steps.filter("counted"))
 
 
-def _lost_digits(steps: pl.DataFrame) -> Iterator[str]:
-    """Where a time is damaged: each of the first lines, and how many there are beside."""
-    rows = steps.filter(pl.col("excluded_reason") == TIME_DAMAGED)
-    for source, line, value in rows.select("source", "line_number", "step_time_ms").head(SHOWN).iter_rows():
-        yield tr(TIME, value=value, source=source, line=line)
-    if len(rows) > SHOWN:
-        yield tr(MORE_TIMES, n=len(rows) - SHOWN)
+def _as_info(note: Note) -> Note:
+    return replace(note, level="info")
 
 
-def _stalls(steps: pl.DataFrame, pauses: Pauses) -> Iterator[str]:
+def _stalls(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
     stalls = steps.filter(pl.col("excluded_reason") == STALL)
     if stalls.is_empty():
         return
     usual = steps.filter("counted").select(pl.col("step_time_ms").median()).item()
     longer = stalls.select((pl.col("step_time_ms") - usual).median()).item()
     positions = stalls["step"].to_list()
-    count = tr("{n} stalls", n=len(positions)) if len(positions) > 1 else tr("1 stall")
+    number = "one" if len(positions) == 1 else "several"
     if period := find_period(positions):
-        yield tr(
-            "{count}, {longer:,.0f} ms longer than usual, every {period} steps{cause}",
-            count=count,
-            longer=longer,
-            period=period,
-            cause=_cause(period, pauses),
-        )
+        yield info(f"stalls_{_cause(period, pauses)}", n=len(positions), longer_ms=longer, period=period)
     else:
-        shown = ", ".join(map(str, positions[:5])) + (" ..." if len(positions) > 5 else "")
-        yield tr(
-            "{count}, {longer:,.0f} ms longer than usual, at step {steps}", count=count, longer=longer, steps=shown
-        )
+        yield info(f"stalls_{number}", n=len(positions), longer_ms=longer, steps=positions)
 
 
 def find_period(positions: Sequence[int]) -> int | None:
@@ -81,14 +67,13 @@ def find_period(positions: Sequence[int]) -> int | None:
 
 
 def _cause(period: int, pauses: Pauses) -> str:
+    """What happens as often as the stalls do."""
     if find_period(pauses.saved) == period:
-        return tr(", as often as a checkpoint is saved")
-    if find_period(pauses.evaluated) == period:
-        return tr(", as often as an evaluation is made")
-    return ""
+        return "as_often_as_saves"
+    return "as_often_as_evaluations" if find_period(pauses.evaluated) == period else "periodic"
 
 
-def _shift(counted: pl.DataFrame) -> Iterator[str]:
+def _shift(counted: pl.DataFrame) -> Iterator[Note]:
     """The split of the window into two levels that differ most, where the difference is large and sure."""
     if len(counted) < ENOUGH_ROWS:
         return
@@ -102,11 +87,7 @@ def _shift(counted: pl.DataFrame) -> Iterator[str]:
     # The standard error of a median is 1.25 times that of a mean.
     error = 1.25 * spread * math.sqrt(1 / best + 1 / (len(pace) - best))
     if abs(after / before - 1) > SHIFT_SHARE and abs(after - before) > SHIFT_ERRORS * error:
-        yield tr(
-            "the pace changes by {change:+.1%} around step {step}: one median hides two levels, or a drift",
-            change=after / before - 1,
-            step=counted["step"][best],
-        )
+        yield info("pace_changes", change=after / before - 1, step=counted["step"][best])
 
 
 def _median(values: pl.Series) -> float:

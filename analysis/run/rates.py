@@ -12,22 +12,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.run.bootstrap import block_interval
-from analysis.run.window import COPY, NO_TIME, REPLAYED, TIME_DAMAGED, WARM_UP
-from logparse.language import msg
+from analysis.run.reasons import COPY, NO_TIME, REPLAYED, TIME_DAMAGED, WARM_UP
 from logparse.schema import RATE_COLUMNS, conform
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-COVERS = {
-    msg("steady"): msg("median over the rows that count"),
-    msg("delivered"): msg(
-        "useful steps over the time of their rows and of skipped ones; warm-up and replay left out, stalls in"
-    ),
-    msg("all steps"): msg("useful steps over the time of all step lines, warm-up and replay in"),
-    msg("all-in"): msg("useful steps over the clock, from the first line with a time stamp to the last"),
-}
 # Work per step by which the per-device rates scale; each column is a rate, so work is rate times time.
 SCALED = (
     "tokens_per_second_per_device",
@@ -120,7 +111,6 @@ def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
         **figures,
         "step_time_low_ms": low,
         "step_time_high_ms": high,
-        "covers": COVERS[name],
     }
 
 

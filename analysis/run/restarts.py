@@ -10,6 +10,7 @@ import polars as pl
 
 from analysis.run.duplicates import mark_copies
 from analysis.run.outliers import mark_damage
+from analysis.run.reasons import WARM_UP
 from logparse.schema import SEGMENT_COLUMNS, conform
 
 # A stamp is cut to a second, and reading data and logging take a little beside the steps.
@@ -135,7 +136,7 @@ def list_segments(steps: pl.DataFrame) -> pl.DataFrame:
             pl.col("step").last().alias("last_step"),
             pl.len().alias("rows"),
             pl.col("iterations").filter("replayed").sum().alias("replayed_steps"),
-            (pl.col("excluded_reason") == "warm-up").sum().alias("warm_up_rows"),
+            (pl.col("excluded_reason") == WARM_UP).sum().alias("warm_up_rows"),
             (pl.col("step_time_ms") * pl.col("iterations")).sum().alias("step_time_sum_ms"),
         )
     )

@@ -15,7 +15,7 @@ import polars as pl
 from analysis.run.batches import mean_batch
 from analysis.run.interruptions import Pauses
 from analysis.run.rates import Tally
-from analysis.run.window import (
+from analysis.run.reasons import (
     BATCH_CHANGES,
     HOLDS_EVALUATION,
     HOLDS_SAVE,
@@ -27,12 +27,13 @@ from analysis.run.window import (
     TIME_DAMAGED,
     WARM_UP,
 )
-from logparse.language import msg, tr
+from logparse.findings import Note, info
 from logparse.schema import ACCOUNT_COLUMNS, conform
 
-USEFUL = msg("useful steps at the steady pace")
-START_UP, RESTARTS = msg("start-up"), msg("restart gaps")
-SAVES_BETWEEN, EVALUATION_BETWEEN = msg("checkpoint saves (between lines)"), msg("evaluation (between lines)")
+# Codes of ``part``: what the time was spent on. Warm-up goes by the reason of its rows.
+USEFUL = "useful"
+START_UP, RESTARTS = "start_up", "restarts"
+SAVES_BETWEEN, EVALUATION_BETWEEN = "saves_between", "evaluation_between"
 
 
 def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
@@ -52,10 +53,10 @@ def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
     return seconds
 
 
-def describe_clock(steps: pl.DataFrame) -> Iterator[str]:
+def describe_clock(steps: pl.DataFrame) -> Iterator[Note]:
     """Say why there is no all-in rate."""
     if len(steps.drop_nulls("timestamp")) < 2:
-        yield tr("all-in not computed: fewer than two step lines carry a time stamp")
+        yield info("all_in_not_computed")
 
 
 def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
@@ -67,7 +68,7 @@ def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> p
         parts |= _outside(tally.rows, events, pauses)
     in_lines = float(tally.rows["time_ms"].sum()) / 1000
     total = wall if wall is not None else in_lines
-    parts[msg("not explained")] = total - sum(parts.values())
+    parts["not_explained"] = total - sum(parts.values())
     rows = [
         {"part": part, "seconds": seconds, "share": seconds / total if total else None}
         for part, seconds in parts.items()
@@ -97,12 +98,12 @@ def _inside(tally: Tally) -> dict[str, float]:
     parts = {
         USEFUL: float(rows.select(fair.sum()).item()) / 1000,
         WARM_UP: excess(WARM_UP),
-        msg("replayed steps"): excess(REPLAYED),
-        msg("checkpoint saves"): excess(HOLDS_SAVE),
-        msg("evaluation"): excess(HOLDS_EVALUATION),
-        msg("stalls"): excess(STALL),
-        msg("skipped updates and NaN"): excess(SKIPPED, NAN),
-        msg("variation of settled steps"): excess(BATCH_CHANGES) + above(rows.filter("counted")),
+        "replayed": excess(REPLAYED),
+        "saves": excess(HOLDS_SAVE),
+        "evaluation": excess(HOLDS_EVALUATION),
+        "stalls": excess(STALL),
+        "skipped": excess(SKIPPED, NAN),
+        "variation": excess(BATCH_CHANGES) + above(rows.filter("counted")),
     }
     return {part: seconds for part, seconds in parts.items() if abs(seconds) > 1e-9}
 

@@ -14,21 +14,22 @@ import polars as pl
 
 from analysis.run.batches import batch_changes
 from analysis.run.interruptions import Pauses
+from analysis.run.reasons import (
+    BATCH_CHANGES,
+    COPY,
+    DAMAGED,
+    HOLDS_EVALUATION,
+    HOLDS_SAVE,
+    NAN,
+    NO_TIME,
+    REPLAYED,
+    SKIPPED,
+    STALL,
+    TIME_DAMAGED,
+    WARM_UP,
+)
 from analysis.run.restarts import OWN
-from logparse.language import msg, tr
-
-COPY = msg("printed by another rank too")
-DAMAGED = msg("step number damaged")
-NO_TIME = msg("no time on the line")
-TIME_DAMAGED = msg("time damaged")
-REPLAYED = msg("step done again after a restart")
-WARM_UP = msg("warm-up")
-HOLDS_EVALUATION = msg("its time holds an evaluation")
-HOLDS_SAVE = msg("its time holds a checkpoint save")
-BATCH_CHANGES = msg("batch changes inside the interval")
-NAN = msg("NaN")
-SKIPPED = msg("an update was skipped")
-STALL = msg("stall")
+from logparse.findings import Note, info
 
 # A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
 SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
@@ -170,10 +171,10 @@ def _lost_digits() -> pl.Expr:
     return lone & (lone.sum().over("segment") <= at_most)
 
 
-def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[str]:
+def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[Note]:
     """What was taken for warm-up, with its evidence: the first rows of a start against its settled ones."""
     if asked is not None:
-        yield tr("warm-up: {n} rows of each start, as --warmup says", n=asked)
+        yield info("warm_up_as_asked", n=asked)
         return
     time, warm = pl.col("step_time_ms"), pl.col("excluded_reason") == WARM_UP
     starts = (
@@ -181,11 +182,12 @@ def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[str]:
         .agg(warm.sum().alias("n"), time.filter(warm).max().alias("slowest"), time.filter("counted").median())
         .filter(pl.col("n") > 0)
     )
-    found = [
-        tr("start {start}: {n} rows of up to {slowest} ms", start=start + 1, n=n, slowest=f"{slowest or 0:,.0f}")
-        + (tr(" before the median of {settled} ms", settled=f"{settled:,.0f}") if settled else "")
-        for start, n, slowest, settled in starts.head(STARTS_SHOWN).rows()
-    ]
-    more = [tr("{n} more starts", n=len(starts) - STARTS_SHOWN)] if len(starts) > STARTS_SHOWN else []
+    found = [_warm_up_of_start(*row) for row in starts.head(STARTS_SHOWN).rows()]
+    more = [info("warm_up_more_starts", n=len(starts) - STARTS_SHOWN)] if len(starts) > STARTS_SHOWN else []
     if found:
-        yield tr("warm-up, {found}", found="; ".join((*found, *more)))
+        yield info("warm_up_found", starts=[*found, *more])
+
+
+def _warm_up_of_start(segment: int, rows: int, slowest_ms: float | None, settled_ms: float | None) -> Note:
+    code = "warm_up_of_start" if settled_ms else "warm_up_never_settled"
+    return info(code, start=segment + 1, n=rows, slowest_ms=slowest_ms or 0.0, settled_ms=settled_ms)

@@ -13,7 +13,8 @@ from typing import Literal
 import polars as pl
 
 from analysis.pipeline.analyze import RunResult
-from analysis.run.window import COPY
+from analysis.run.reasons import COPY
+from analysis.screens.words import say, say_evidence, say_origin, word
 from logparse.language import msg, tr
 
 
@@ -101,7 +102,7 @@ def compose(result: RunResult) -> list[Part]:
         *(Line(sentence) for sentence in result.yardsticks.sentences),
         Line(tr("computed with"), "heading"),
         _origins(result),
-        *(Line(note.text, note.level) for note in result.notes),
+        *(Line(say(note), note.level) for note in result.notes),
     ]
 
 
@@ -111,14 +112,15 @@ def one_line(result: RunResult) -> str:
     shown = ("elapsed_time_per_iteration_ms", "tokens_per_second_per_device", "tflops_per_second_per_device", "mfu")
     values = [f"{tr(LABELS[name][0])} {_number(analysis.value(name), *LABELS[name][1:])}" for name in shown]
     if analysis.value(shown[0]) is None:
-        values += [note.text for note in result.notes if note.level == "warning"][:1]
+        values += [say(note) for note in result.notes if note.level == "warning"][:1]
     return tr("{name}: {values}", name=result.log.name, values=tr("; ").join(values))
 
 
 def _title(result: RunResult) -> str:
     framework = result.framework
     known = " ".join(tr(part) for part in (framework.name, framework.version) if part) or tr("unknown framework")
-    return tr("{name}: {framework} ({evidence})", name=result.log.name, framework=known, evidence=framework.evidence)
+    evidence = say_evidence(framework)
+    return tr("{name}: {framework} ({evidence})", name=result.log.name, framework=known, evidence=evidence)
 
 
 def _counts(result: RunResult) -> str:
@@ -135,7 +137,7 @@ def _counts(result: RunResult) -> str:
 def _left_out(result: RunResult) -> Iterator[str]:
     coverage = result.log.coverage
     for reason, count in result.analysis.steps["excluded_reason"].drop_nulls().value_counts(sort=True).iter_rows():
-        yield tr("{n} left out: {reason}", n=count, reason=tr(reason))
+        yield tr("{n} left out: {reason}", n=count, reason=word("reasons", reason))
     if coverage.torn_lines:
         yield tr("{n} torn", n=coverage.torn_lines)
     if coverage.malformed_values:
@@ -148,7 +150,7 @@ def _rates(result: RunResult) -> Grid:
     headings = ("", tr("ms/step"), tr("95 % interval"), "tokens/s/p", "TFLOP/s/p", "MFU %", "HFU %", tr("steps"))
     rows = tuple(
         (
-            tr(row["rate"]),
+            word("rates", row["rate"]),
             _number(row["step_time_ms"], 1.0, 1),
             _interval(row["step_time_low_ms"], row["step_time_high_ms"]),
             _number(row["tokens_per_second_per_device"], 1.0, 1),
@@ -172,7 +174,7 @@ def _interval(low: float | None, high: float | None) -> str:
 def _account(result: RunResult) -> str:
     account = result.analysis.account
     parts = account.sort("seconds", descending=True).select("part", "share").iter_rows()
-    shares = tr(", ").join(f"{tr(part)} {share:.1%}" for part, share in parts if abs(share) >= LEAST_SHARE)
+    shares = tr(", ").join(f"{word('parts', part)} {share:.1%}" for part, share in parts if abs(share) >= LEAST_SHARE)
     if not shares:
         return tr("where the time went: unknown, no row counts")
     return tr("where {seconds} s went: {shares}", seconds=f"{account['seconds'].sum():,.0f}", shares=shares)
@@ -211,10 +213,13 @@ def _number(value: float | None, scale: float, digits: int) -> str:
 def _origins(result: RunResult) -> Grid:
     how, context = result.analysis.computation, result.context
     rows = [
-        (name, str(fact.value), fact.origin) if (fact := context.facts.get(name)) else (name, "-", tr("not found"))
+        (name, str(fact.value), say_origin(fact.origin))
+        if (fact := context.facts.get(name))
+        else (name, "-", tr("not found"))
         for name in SHOWN_FACTS
     ]
-    evidence = context.origin("recompute") or tr("no setting tells of recompute")
+    told = context.origin("recompute")
+    evidence = say_origin(told) if told else tr("no setting tells of recompute")
     factor = tr("c = {factor}: {evidence}", factor=how.recompute_factor, evidence=evidence)
     counted = factor if how.formula.name == "ascendspeed" else tr(how.formula.title)
     rows.append((tr("formula"), how.formula.name, counted))

@@ -3,48 +3,64 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+from analysis.hardware.devices import DevicePeak
 from analysis.pipeline.analyze import RunResult
 from analysis.pipeline.expectations import yardstick_document
+from analysis.screens.findings_json import fact_document, note_document, origin_text
+from analysis.screens.words import say_evidence, word
+from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
 
 def document(results: list[RunResult]) -> dict[str, Any]:
-    """The whole document."""
-    return {"schema_version": SCHEMA_VERSION, "runs": [_run(result) for result in results]}
+    """The whole document, the same in every language."""
+    with speaking("en"):
+        return {"schema_version": SCHEMA_VERSION, "runs": [_run(result) for result in results]}
 
 
 def _run(result: RunResult) -> dict[str, Any]:
     analysis, how = result.analysis, result.analysis.computation
+    recompute = result.context.origin("recompute")
     return {
         "name": result.log.name,
         "sources": list(result.log.sources),
         "format": result.log.format.name,
-        "framework": asdict(result.framework),
+        "framework": {**asdict(result.framework), "evidence": say_evidence(result.framework)},
         "coverage": asdict(result.log.coverage),
         "versions": {
-            name: {"value": version.value, "origin": version.origin(len(result.log.sources) > 1)}
+            name: {"value": version.value, "origin": origin_text(version.origin(len(result.log.sources) > 1))}
             for name, version in result.log.versions.items()
         },
-        "context": {name: asdict(fact) for name, fact in result.context.facts.items()},
-        "device": asdict(how.peak) if how.peak else None,
+        "context": {name: fact_document(fact) for name, fact in result.context.facts.items()},
+        "device": _device(how.peak) if how.peak else None,
         "formula": {
             "name": how.formula.name,
             "recompute_factor": how.recompute_factor,
             "recompute": how.recompute,
-            "recompute_origin": result.context.origin("recompute"),
+            "recompute_origin": origin_text(recompute) if recompute else None,
             "flops_per_iteration": analysis.flops_per_iteration,
         },
         "metrics": {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()},
-        "rates": {row.pop("rate"): _metric(row) for row in analysis.rates.drop("run").to_dicts()},
+        "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
         **_metric({"goodput": analysis.goodput}),
         "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
         "starts": len(analysis.segments),
         "lost_steps": int(analysis.segments["lost_steps"].sum()),
         **yardstick_document(result.yardsticks),
-        "notes": [asdict(note) for note in result.notes],
+        "notes": [note_document(note) for note in result.notes],
+    }
+
+
+def _device(peak: DevicePeak) -> dict[str, Any]:
+    return {**asdict(replace(peak, notes=())), "notes": [note_document(note) for note in peak.notes]}
+
+
+def _rate(row: dict[str, Any]) -> dict[str, Any]:
+    return _metric({name: value for name, value in row.items() if name != "rate"}) | {
+        "covers": word("covers", row["rate"])
     }
 
 

@@ -8,7 +8,10 @@ from typing import Any
 
 from analysis.estimate import Estimate, Figure, Fit, Smallest
 from analysis.screens.analyze import Grid, Line, Part
+from analysis.screens.findings_json import fact_document, note_document
+from analysis.screens.words import say, say_origin
 from logparse.context.run_context import Fact
+from logparse.findings import Note
 from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION
 
@@ -27,10 +30,10 @@ def estimate_parts(name: str, result: Estimate, facts: Mapping[str, Fact]) -> li
         Line(tr("computed with"), "heading"),
         Grid(
             (tr("quantity"), tr("value"), tr("origin")),
-            tuple((n, str(fact.value), fact.origin) for n, fact in facts.items()),
+            tuple((n, str(fact.value), say_origin(fact.origin)) for n, fact in facts.items()),
             prose=True,
         ),
-        *(Line(note, "info") for note in result.notes),
+        *(Line(say(note) if isinstance(note, Note) else note, "info") for note in result.notes),
     ]
 
 
@@ -177,14 +180,14 @@ def estimate_document(name: str, result: Estimate, facts: Mapping[str, Fact]) ->
     return {
         "schema_version": SCHEMA_VERSION,
         "name": name,
-        "context": {quantity: asdict(fact) for quantity, fact in facts.items()},
+        "context": {quantity: fact_document(fact) for quantity, fact in facts.items()},
         "figures": {f.name: _figure(f) for section in result.sections for f in section.figures},
         "layout": _fit(result.fit, result.rule),
         "layouts": [_fit(fit) for fit in result.layouts],
         "smallest": _fit(result.smallest),
         "smallest_at_all": _fit(result.fewest.at_all),
         "smallest_recomputed": _fit(result.fewest.recomputed),
-        "notes": list(result.notes),
+        "notes": [note_document(note) if isinstance(note, Note) else note for note in result.notes],
     }
 
 

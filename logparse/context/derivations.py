@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from logparse.errors import UsageError
+from logparse.findings import Note, Origin, warning
 from logparse.language import msg, tr
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A value and where it is from: ``log line 202``, ``--world-size``, ``derived: ...``."""
+    """A value and where it is from."""
 
     value: Any
-    origin: str
+    origin: Origin
 
 
 Rule = Callable[[Mapping[str, Any]], Any]
@@ -30,11 +31,11 @@ Rule = Callable[[Mapping[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Derivation:
-    """A quantity that follows from others. ``text`` is shown as its origin. None means that the rule does not apply."""
+    """A quantity that follows from others. ``code`` names the rule; None of ``rule`` means that it does not apply."""
 
     quantity: str
     needs: tuple[str, ...]
-    text: str
+    code: str
     rule: Rule
 
 
@@ -115,79 +116,75 @@ DERIVATIONS = (
     Derivation(
         "world_size",
         (_DP, _TP, _PP),
-        msg("derived: data x tensor x pipeline x context parallel size"),
+        "world_size_of_parallel_sizes",
         lambda q: q[_DP] * q[_TP] * q[_PP] * _cp(q),
     ),
     Derivation(
         "world_size",
         ("num_nodes", "devices_per_node"),
-        msg("derived: nodes x devices per node"),
+        "world_size_of_nodes",
         lambda q: q["num_nodes"] * q["devices_per_node"],
     ),
     Derivation(
         _PP,
         ("world_size", _TP, "batch_size_per_model_replica"),
-        msg("derived: Megatron-LM v1 has no pipeline parallelism"),
+        "no_pipeline_in_megatron_v1",
         lambda q: 1,
     ),
     Derivation(
         _DP,
         ("world_size", _TP, _PP),
-        msg("derived: world size / (tensor x pipeline x context parallel size)"),
+        "data_parallel_size_of_world_size",
         lambda q: _whole(q["world_size"], q[_TP] * q[_PP] * _cp(q)),
     ),
     Derivation(
         "global_batch_size",
         ("batch_size_per_model_replica", _DP),
-        msg("derived: batch_size x data parallel size"),
+        "global_batch_of_batch_size",
         lambda q: q["batch_size_per_model_replica"] * q[_DP],
     ),
     Derivation(
         "global_batch_size",
         ("micro_batch_size", "num_microbatches", _DP),
-        msg("derived: micro batch x micro-batches x data parallel size"),
+        "global_batch_of_microbatches",
         lambda q: q["micro_batch_size"] * q["num_microbatches"] * q[_DP],
     ),
     Derivation(
         "num_microbatches",
         ("global_batch_size", "micro_batch_size", _DP),
-        msg("derived: global batch / (micro batch x data parallel size)"),
+        "num_microbatches_of_global_batch",
         lambda q: _whole(q["global_batch_size"], q["micro_batch_size"] * q[_DP]),
     ),
     Derivation(
         "kv_channels",
         ("hidden_size", "num_attention_heads"),
-        msg("derived: hidden size / attention heads"),
+        "kv_channels_of_hidden_size",
         lambda q: _whole(q["hidden_size"], q["num_attention_heads"]),
     ),
     Derivation(
         "num_query_groups",
         ("group_query_attention", "num_attention_heads"),
-        msg("derived: group_query_attention is off, so as many as attention heads"),
+        "query_groups_of_heads",
         lambda q: None if q["group_query_attention"] else q["num_attention_heads"],
     ),
     Derivation(
         "padded_vocab_size",
         ("vocab_size", _TP, "make_vocab_size_divisible_by"),
-        msg("derived: vocabulary rounded up to make_vocab_size_divisible_by x tensor parallel size"),
+        "padded_vocab_rounded_up",
         lambda q: _rounded_up(q["vocab_size"], q["make_vocab_size_divisible_by"] * q[_TP]),
     ),
-    Derivation(
-        "padded_vocab_size", ("vocab_size",), msg("derived: vocabulary, taken as not padded"), lambda q: q["vocab_size"]
-    ),
+    Derivation("padded_vocab_size", ("vocab_size",), "padded_vocab_as_vocab", lambda q: q["vocab_size"]),
     Derivation(
         "moe_ffn_hidden_size",
         ("num_experts", "ffn_hidden_size"),
-        msg("derived: not set, so that of the dense MLP"),
+        "expert_width_of_mlp",
         lambda q: q["ffn_hidden_size"],
     ),
-    Derivation(
-        "num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), msg("derived: moe_layer_freq"), _moe_layers
-    ),
+    Derivation("num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), "moe_layers_of_pattern", _moe_layers),
     Derivation(
         "num_moe_layers",
         ("num_experts", "num_layers"),
-        msg("derived: moe_layer_freq is not set, so every layer"),
+        "moe_layers_all",
         lambda q: None if {"moe_layer_freq", "first_k_dense_replace"} & set(q) else q["num_layers"],
     ),
 )
@@ -204,14 +201,14 @@ def derive(facts: Mapping[str, Fact]) -> dict[str, Fact]:
                 continue
             value = d.rule({n: f.value for n, f in known.items()})
             if value is not None:
-                known[d.quantity] = Fact(value, tr(d.text))
+                known[d.quantity] = Fact(value, Origin("derived", rule=d.code))
                 growing = True
     return known
 
 
 def is_derived(fact: Fact) -> bool:
     """Whether a rule gave ``fact``."""
-    return fact.origin in {tr(d.text) for d in DERIVATIONS}
+    return fact.origin.kind == "derived"
 
 
 PRODUCTS = (
@@ -222,11 +219,15 @@ PRODUCTS = (
 
 @dataclass(frozen=True)
 class Limit:
-    """Two sizes of which ``broken`` says that no model has them together. It is not asked where ``unless`` is known."""
+    """Two sizes of which ``broken`` says that no model has them together. It is not asked where ``unless`` is known.
+
+    ``code`` is that of the note, ``problem`` what an error says.
+    """
 
     first: str
     second: str
-    text: str
+    code: str
+    problem: str
     broken: Callable[[int, int], bool]
     unless: tuple[str, ...] = ()
 
@@ -235,44 +236,49 @@ def _does_not_divide(whole: int, part: int) -> bool:
     return part > 0 and whole % part != 0
 
 
-MORE, NO_MULTIPLE = msg("{first} is more than {second}"), msg("{first} is not a multiple of {second}")
+MORE = ("size_more_than", msg("{first} is more than {second}"))
+NO_MULTIPLE = ("size_no_multiple", msg("{first} is not a multiple of {second}"))
 _LATENT = "multi_latent_attention"
 LIMITS = (
-    Limit("num_moe_layers", "num_layers", MORE, operator.gt),
-    Limit("moe_router_topk", "num_experts", MORE, operator.gt),
-    Limit("num_query_groups", "num_attention_heads", MORE, operator.gt, unless=(_LATENT,)),
+    Limit("num_moe_layers", "num_layers", *MORE, operator.gt),
+    Limit("moe_router_topk", "num_experts", *MORE, operator.gt),
+    Limit("num_query_groups", "num_attention_heads", *MORE, operator.gt, unless=(_LATENT,)),
     Limit(
         "num_attention_heads",
         "num_query_groups",
-        NO_MULTIPLE,
+        *NO_MULTIPLE,
         lambda heads, groups: groups < heads and _does_not_divide(heads, groups),
         unless=(_LATENT,),
     ),
-    Limit("hidden_size", "num_attention_heads", NO_MULTIPLE, _does_not_divide, unless=("kv_channels", _LATENT)),
+    Limit("hidden_size", "num_attention_heads", *NO_MULTIPLE, _does_not_divide, unless=("kv_channels", _LATENT)),
 )
 
 
-def broken_identities(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[str]:
+def broken_identities(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[Note]:
     """Report products that do not come out and impossible sizes; refuse where they are all the user's own."""
     yield from _broken_products(facts, given)
     yield from _broken_limits(facts, given)
 
 
-def _broken_limits(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[str]:
+def _broken_limits(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[Note]:
     for limit in LIMITS:
         names = (limit.first, limit.second)
         if any(n not in facts for n in names) or any(n in facts and facts[n].value for n in limit.unless):
             continue
         if not limit.broken(facts[limit.first].value, facts[limit.second].value):
             continue
-        first, second = (f"{n} {facts[n].value} ({facts[n].origin})" for n in names)
-        text = tr(limit.text, first=first, second=second)
         if all(n in given for n in names):
-            raise UsageError(text, remedy=tr("no model has such a shape: give other values"))
-        yield text
+            first, second = (f"{n} {facts[n].value} ({facts[n].origin})" for n in names)
+            remedy = tr("no model has such a shape: give other values")
+            raise UsageError(tr(limit.problem, first=first, second=second), remedy=remedy)
+        yield warning(limit.code, first=_known(facts, limit.first), second=_known(facts, limit.second))
 
 
-def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[str]:
+def _known(facts: Mapping[str, Fact], name: str) -> Note:
+    return Note("known_quantity", "info", {"name": name, "value": facts[name].value, "origin": facts[name].origin})
+
+
+def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[Note]:
     for whole, names in PRODUCTS:
         parts = [n for n in names if n in facts]
         if whole not in facts or not parts or (whole == "global_batch_size" and "rampup_batch_size" in facts):
@@ -281,15 +287,17 @@ def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterato
         missing = set(names) - set(parts) - {"context_parallel_size"}
         if product == facts[whole].value or (missing and product > 0 and facts[whole].value % product == 0):
             continue
-        sides = " x ".join(f"{n} {facts[n].value} ({facts[n].origin})" for n in parts)
-        said = (
-            msg("{whole} {value} ({origin}) is not a multiple of {product} = {sides}")
-            if missing
-            else msg("{whole} {value} ({origin}) is not {product} = {sides}")
-        )
-        fact = facts[whole]
-        text = tr(said, whole=whole, value=fact.value, origin=fact.origin, product=product, sides=sides)
         # A part of size 1 changes no product, so it does not matter who gave it.
         if whole in given and all(n in given or facts[n].value == 1 for n in parts):
-            raise UsageError(text, remedy=tr("give values whose product comes out, or leave one of them out"))
-        yield text
+            raise _contradiction(facts, whole, parts, product)
+        code = "product_no_multiple" if missing else "product_wrong"
+        yield warning(code, whole=_known(facts, whole), product=product, parts=[_known(facts, n) for n in parts])
+
+
+def _contradiction(facts: Mapping[str, Fact], whole: str, parts: Sequence[str], product: int) -> UsageError:
+    sides = " x ".join(f"{n} {facts[n].value} ({facts[n].origin})" for n in parts)
+    said = f"{whole} {facts[whole].value} ({facts[whole].origin})"
+    return UsageError(
+        tr("{whole} is not {product} = {sides}", whole=said, product=product, sides=sides),
+        remedy=tr("give values whose product comes out, or leave one of them out"),
+    )

@@ -13,6 +13,7 @@ import polars as pl
 import regex
 
 from logparse.errors import unknown_name
+from logparse.findings import Note, info
 from logparse.language import msg, tr
 from logparse.read.parse import ParsedLog
 
@@ -37,17 +38,17 @@ class Dialect:
         words = f"{self.framework} {self.version or ''}".lower()
         return regex.sub(r"[^a-z0-9.]+", "-", words).strip("-")
 
-    def evidence(self, log: ParsedLog, settings: frozenset[str]) -> str | None:
-        """Why the log is of this dialect; None when it is not."""
+    def evidence(self, log: ParsedLog, settings: frozenset[str]) -> tuple[Note, ...]:
+        """Why the log is of this dialect; empty when it is not."""
         if (
             log.format.name not in self.formats
             or not {*self.labels} <= {*log.labels}
             or not {*self.settings} <= settings
         ):
-            return None
-        labels = (tr("label {name!r}", name=label) for label in self.labels)
-        named = (tr("setting {name!r}", name=name) for name in self.settings)
-        return tr(" and ").join((*labels, *named)) or tr("format {name!r}", name=log.format.name)
+            return ()
+        labels = (info("evidence_label", name=label) for label in self.labels)
+        named = (info("evidence_setting", name=name) for name in self.settings)
+        return (*labels, *named) or (info("evidence_format", name=log.format.name),)
 
 
 # The first that fits is taken, so the narrower stands above the wider.
@@ -56,35 +57,33 @@ DIALECTS = (
     Dialect("GPT-NeoX", None, labels=("approx flops per GPU",), pauses_inside=True),
     Dialect(
         "Megatron-DeepSpeed (BigScience)",
-        msg("since 2022-01"),
+        "since 2022-01",
         labels=("elapsed time per iteration (s)",),
         pauses_inside=True,
     ),
     Dialect("AscendSpeed", "2023", settings=("auto_recompute_profiling_step",), pauses_inside=True),
-    Dialect(
-        "Megatron-DeepSpeed", msg("since 2023-11"), labels=("tokens per gpu per second (tgs)",), pauses_inside=True
-    ),
+    Dialect("Megatron-DeepSpeed", "since 2023-11", labels=("tokens per gpu per second (tgs)",), pauses_inside=True),
     Dialect("Megatron-DeepSpeed (Argonne)", None, labels=("elapsed_time_per_iteration_ms",), pauses_inside=True),
-    Dialect(msg("Megatron-DeepSpeed or AscendSpeed"), None, labels=("TFLOPs", "actual seqlen"), pauses_inside=True),
+    Dialect("Megatron-DeepSpeed or AscendSpeed", None, labels=("TFLOPs", "actual seqlen"), pauses_inside=True),
     Dialect("Megatron-DeepSpeed", None, labels=("consumed tokens", "actual seqlen"), pauses_inside=True),
-    Dialect(msg("MindSpeed-LLM, FSDP2 backend"), msg("26.0 or later"), labels=("max_memory_allocated(GB)",)),
-    Dialect("MindSpeed-LLM", msg("2.3 or later"), labels=("core attn ratio (%)",)),
+    Dialect("MindSpeed-LLM, FSDP2 backend", "26.0 or later", labels=("max_memory_allocated(GB)",)),
+    Dialect("MindSpeed-LLM", "2.3 or later", labels=("core attn ratio (%)",)),
     Dialect("MindSpeed-LLM", None, settings=("noop_layers", "prompt_type")),
     Dialect("ModelLink", None, settings=("use_fused_rmsnorm", "lora_register_forward_hook")),
     Dialect("MindSpeed", None, labels=("theoretical throughput per NPU (TFLOP/s/NPU)",)),
-    Dialect("Megatron-LM", msg("core 0.13 or later"), labels=("energy per GPU (J/iter/GPU)",)),
-    Dialect("Megatron-LM", msg("later than core 0.12"), settings=("inprocess_active_world_size",)),
-    Dialect("Megatron-LM", msg("core 0.5 or later"), labels=("throughput per GPU (TFLOP/s/GPU)",)),
-    Dialect("Megatron-LM", msg("core 0.4 or later"), settings=("context_parallel_size",)),
-    Dialect("Megatron-LM", msg("2.0 to 23.06"), settings=("pipeline_model_parallel_size",), pauses_inside=True),
+    Dialect("Megatron-LM", "core 0.13 or later", labels=("energy per GPU (J/iter/GPU)",)),
+    Dialect("Megatron-LM", "later than core 0.12", settings=("inprocess_active_world_size",)),
+    Dialect("Megatron-LM", "core 0.5 or later", labels=("throughput per GPU (TFLOP/s/GPU)",)),
+    Dialect("Megatron-LM", "core 0.4 or later", settings=("context_parallel_size",)),
+    Dialect("Megatron-LM", "2.0 to 23.06", settings=("pipeline_model_parallel_size",), pauses_inside=True),
     Dialect("Megatron-LM", "1.x", settings=("model_parallel_size",), pauses_inside=True),
-    Dialect(msg("Megatron-LM family"), None),
-    Dialect("MindFormers", msg("0.2 to 0.6"), labels=("time",), formats=("mindformers",)),
-    Dialect("MindFormers", msg("1.4 or later"), labels=("train_throughput_per_npu",), formats=("mindformers",)),
-    Dialect("MindFormers", msg("1.3 or later"), labels=("global_norm",), formats=("mindformers",)),
-    Dialect("MindFormers", msg("0.7 or later"), formats=("mindformers",)),
-    Dialect("MindFormers", msg("2.1 or later"), labels=("consumed_samples",), formats=("mindformers-pynative",)),
-    Dialect("MindFormers", msg("1.9 or later"), formats=("mindformers-pynative",)),
+    Dialect("Megatron-LM family", None),
+    Dialect("MindFormers", "0.2 to 0.6", labels=("time",), formats=("mindformers",)),
+    Dialect("MindFormers", "1.4 or later", labels=("train_throughput_per_npu",), formats=("mindformers",)),
+    Dialect("MindFormers", "1.3 or later", labels=("global_norm",), formats=("mindformers",)),
+    Dialect("MindFormers", "0.7 or later", formats=("mindformers",)),
+    Dialect("MindFormers", "2.1 or later", labels=("consumed_samples",), formats=("mindformers-pynative",)),
+    Dialect("MindFormers", "1.9 or later", formats=("mindformers-pynative",)),
     Dialect("MindSpore", None, formats=("mindspore",)),
 )
 
@@ -95,7 +94,7 @@ class Framework:
 
     name: str | None
     version: str | None
-    evidence: str
+    evidence: tuple[Note, ...]
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ class Interpretation:
 
     framework: Framework
     steps: pl.DataFrame
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     time_holds_pauses: bool
     profiling_steps: int
     times_are_shared: bool
@@ -122,12 +121,12 @@ def interpret(log: ParsedLog, dialect: str | None = None) -> Interpretation:
     """
     known = find_dialect(dialect) if dialect else None
     steps = log.steps.with_columns(step_time_ms=pl.col("elapsed_time_per_iteration_ms"))
-    notes: list[str] = []
+    notes: list[Note] = []
     for correct in CORRECTIONS:
         steps, note = correct(log, steps)
         notes += [note] if note else []
     shared = any(c.belongs_to == "all" for c in log.format.companions)
-    found, evidence = (known, "--dialect") if known else identify(log)
+    found, evidence = (known, (info("evidence_flag", name="--dialect"),)) if known else identify(log)
     framework = Framework(found.framework, found.version, evidence) if found else Framework(None, None, evidence)
     return Interpretation(framework, steps, tuple(notes), holds_pauses(log, found), profiling_steps(log), shared)
 
@@ -140,13 +139,13 @@ def find_dialect(key: str) -> Dialect:
     return keys[key]
 
 
-def identify(log: ParsedLog) -> tuple[Dialect | None, str]:
+def identify(log: ParsedLog) -> tuple[Dialect | None, tuple[Note, ...]]:
     """The first dialect that fits, and why."""
     settings = frozenset(log.settings["name"])
     for dialect in DIALECTS:
         if evidence := dialect.evidence(log, settings):
             return dialect, evidence
-    return None, tr("nothing in the log tells")
+    return None, (info("evidence_none"),)
 
 
 def holds_pauses(log: ParsedLog, dialect: Dialect | None) -> bool:
@@ -173,19 +172,19 @@ def profiling_steps(log: ParsedLog) -> int:
     return int(steps) if steps.isdigit() else 0
 
 
-Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, str | None]]
+Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, Note | None]]
 
 
-def divide_sink_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
+def divide_sink_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """MindFormers 0.2 to 0.6 print the time of a whole sink of steps as ``time``."""
     sink = log.settings.filter(pl.col("name") == "sink_size")["value"]
     if "time" not in log.labels or sink.is_empty() or int(sink[0]) < 2:
         return steps, None
-    note = tr("'time' is that of a sink of {n} steps in this MindFormers; it was divided by {n}", n=sink[0])
-    return steps.with_columns(step_time_ms=pl.col("step_time_ms") / int(sink[0])), note
+    found = info("sink_time_divided", n=int(sink[0]))
+    return steps.with_columns(step_time_ms=pl.col("step_time_ms") / int(sink[0])), found
 
 
-def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
+def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """Megatron core 0.16 to 0.19 print the first iteration at once and keep it in the mean of the second row.
 
     With n iterations from the first row to the second, the second row is (n - 1) new ones and the first again, so the
@@ -216,15 +215,10 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     lines = marked.filter("applies")["line_number"].to_list()
     if not lines:
         return steps, None
-    where = ", ".join(map(str, lines[:3])) + (" ..." if len(lines) > 3 else "")
-    note = tr(
-        "Megatron core 0.16 to 0.19 counts the first iteration again in the second row; taken out of line {lines}",
-        lines=where,
-    )
-    return marked.drop("applies"), note
+    return marked.drop("applies"), info("second_row_unmixed", lines=lines)
 
 
-def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
+def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """MindSpeed-LLM 2.1 stamps step lines in UTC and everything else in local time; bring them to local time.
 
     Seen as a first step line that is whole hours, at least one, away from the line that training starts.
@@ -241,24 +235,16 @@ def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, str | N
     hours = round(behind_s / 3600)
     if not 1 <= abs(hours) <= 14 or abs(behind_s - hours * 3600) > 600:
         return steps, None
-    note = tr(
-        "step lines are stamped {hours:+d} h from the lines around them, as in UTC; taken back to those", hours=hours
-    )
-    return steps.with_columns(pl.col("timestamp") - pl.duration(hours=hours)), note
+    return steps.with_columns(pl.col("timestamp") - pl.duration(hours=hours)), info("stamps_in_utc", hours=hours)
 
 
-def tell_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
+def tell_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """Megatron-LM before core 0.17 leaves out a loss that is NaN, zero or negative; so does all that forked from it."""
     skipped = pl.col("skipped_iterations").fill_null(0) > 0
     bare = steps.filter(pl.col("loss").is_null() & ~skipped)
     if log.format.name != "megatron" or bare.is_empty() or len(bare) == len(steps):
         return steps, None
-    note = tr(
-        "{n} rows print no loss though no update was skipped (line {line}): NaN, zero or negative",
-        n=len(bare),
-        line=bare["line_number"][0],
-    )
-    return steps, note
+    return steps, info("loss_vanished", n=len(bare), line=bare["line_number"][0])
 
 
 CORRECTIONS: tuple[Correction, ...] = (divide_sink_time, unmix_second_row, tell_utc, tell_vanished_loss)

@@ -8,8 +8,7 @@ not stays unknown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import PurePath
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -17,8 +16,8 @@ import regex
 
 from logparse.context.derivations import Fact, broken_identities, derive, is_derived
 from logparse.context.restarted_settings import Row, first_printed, list_printings
+from logparse.findings import Note, Origin, warning
 from logparse.formats._base import LogFormat
-from logparse.language import tr
 from logparse.schema import QUANTITY, Quantity
 
 __all__ = ["Change", "Fact", "RunContext", "build_changes", "build_context", "read_value"]
@@ -32,7 +31,7 @@ class RunContext:
     """Facts by quantity name, the notes on what contradicts what, and the names of what the user gave."""
 
     facts: Mapping[str, Fact] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     given: frozenset[str] = frozenset()
 
     def get(self, name: str) -> Any:
@@ -40,7 +39,7 @@ class RunContext:
         fact = self.facts.get(name)
         return fact.value if fact else None
 
-    def origin(self, name: str) -> str | None:
+    def origin(self, name: str) -> Origin | None:
         """Where the value of a quantity is from."""
         fact = self.facts.get(name)
         return fact.origin if fact else None
@@ -119,7 +118,7 @@ def _without(facts: Mapping[str, Fact], fmt: LogFormat, rows: Mapping[str, Row])
     return {name: fact for name, fact in facts.items() if not is_derived(fact) and name not in told}
 
 
-def _context(facts: Mapping[str, Fact], notes: Sequence[str], given: frozenset[str]) -> RunContext:
+def _context(facts: Mapping[str, Fact], notes: Sequence[Note], given: frozenset[str]) -> RunContext:
     return RunContext({n: facts[n] for n in QUANTITY if n in facts}, tuple(notes), given)
 
 
@@ -128,13 +127,13 @@ def _steady(rows: Mapping[str, Row]) -> dict[str, Row]:
     return {key: row for key, row in rows.items() if row["kind"] != "microbatches"}
 
 
-def _differences(was: RunContext, now: RunContext) -> Iterator[str]:
-    nothing = Fact(None, tr("not set"))
+def _differences(was: RunContext, now: RunContext) -> Iterator[Note]:
+    nothing = Fact(None, Origin("not set"))
     for name in QUANTITY:
         old, fact = was.facts.get(name, nothing), now.facts.get(name, nothing)
         if old.value != fact.value and not (is_derived(old) or is_derived(fact)):
-            yield tr(
-                "{name} is {before} ({origin_before}), then {after} ({origin_after}): each start has its own",
+            yield warning(
+                "setting_changed_at_restart",
                 name=name,
                 before=old.value,
                 origin_before=old.origin,
@@ -176,34 +175,31 @@ def _facts_of_log(printed: Mapping[str, Row], fmt: LogFormat, several: bool) -> 
     for choice in fmt.choices:
         if choice.quantity not in facts and _holds(choice.when, printed):
             setting = next(iter(choice.when))
-            origin = tr(
-                "{place}: {name} {value}",
-                place=_where(printed[setting], several),
-                name=setting.split(":")[1],
-                value=printed[setting]["value"],
+            origin = replace(
+                _where(printed[setting], several), rule=f"{setting.split(':')[1]} {printed[setting]['value']}"
             )
             facts[choice.quantity] = Fact(read_value(QUANTITY[choice.quantity], choice.value), origin)
     return facts
 
 
-def _changed(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> list[str]:
+def _changed(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> list[Note]:
     """A note for each setting of the format that has several values, and no step line tells which one counts."""
     meant = {name.setting for name in fmt.names} | {setting for choice in fmt.choices for setting in choice.when}
-    notes: dict[str, str] = {}
+    notes: dict[str, Note] = {}
     first: dict[str, Row] = {}
     for row in settings.iter_rows(named=True):
         key = f"{row['kind']}:{row['name']}"
         old = first.setdefault(key, row)
         if row["value"] != old["value"] and key in meant and row["kind"] != "microbatches":
-            text = tr(
-                "{name} is {first} ({origin}) and {other} ({place}); the first is used for the whole run",
+            found = warning(
+                "setting_has_two_values",
                 name=row["name"],
                 first=old["value"],
                 origin=_where(old, several),
                 other=row["value"],
                 place=_where(row, several),
             )
-            notes.setdefault(row["name"], text)
+            notes.setdefault(row["name"], found)
     return list(notes.values())
 
 
@@ -225,18 +221,16 @@ def _fact(quantity: Quantity, row: Mapping[str, Any], several: bool) -> Fact | N
     return Fact(value, _where(row, several))
 
 
-def _where(row: Mapping[str, Any], several: bool) -> str:
-    if several:
-        return tr("log line {line} of {file}", line=row["line_number"], file=PurePath(row["source"]).name)
-    return tr("log line {line}", line=row["line_number"])
+def _where(row: Mapping[str, Any], several: bool) -> Origin:
+    return Origin("log", row["source"] if several else None, row["line_number"])
 
 
-def _overridden(stronger: Mapping[str, Fact], weaker: Mapping[str, Fact]) -> Iterator[str]:
+def _overridden(stronger: Mapping[str, Fact], weaker: Mapping[str, Fact]) -> Iterator[Note]:
     for name, fact in weaker.items():
         if name in stronger and stronger[name].value != fact.value:
             first = stronger[name]
-            yield tr(
-                "{name} {value} ({origin}) is used; {other_origin} says {other}",
+            yield warning(
+                "setting_overridden",
                 name=name,
                 value=first.value,
                 origin=first.origin,

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 
 import polars as pl
 
 from logparse.errors import InputError, NoStepLineError
+from logparse.findings import Note, warning
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import Block, LogFormat
 from logparse.language import tr
-from logparse.read.recognize import recognize
+from logparse.read.recognize import describe_damage, recognize
 from logparse.read.records import decode_records
 from logparse.read.settings import read_blocks, settings_frame
 from logparse.read.sources import TERMINAL, Source, find_sources, printable, read_lines
@@ -57,7 +58,7 @@ class ParsedLog:
     labels: dict[str, int]
     starts: pl.DataFrame
     records: dict[str, pl.DataFrame]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     versions: dict[str, Version] = field(default_factory=dict)
 
 
@@ -80,7 +81,7 @@ def read_run(
     formats = (find_format(format_name),) if format_name else all_formats()
     scans = [_scan(source, formats) for source in sources]
     if not any(scan.total for scan in scans):
-        problem = tr("; ").join((tr("the log is empty"), *(note for source in sources for note in source.notes)))
+        problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
         raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
     lines = pl.concat(scan.lines for scan in scans)
     fmt, found, notes = recognize(lines, formats, sources)
@@ -93,7 +94,7 @@ def read_run(
     name = name or run_names([arguments])[0]
     steps = _by_clock(found.steps).with_columns(run=pl.lit(name))
     records = {n: f.with_columns(run=pl.lit(name)) for n, f in decode_records(lines, steps, fmt).items()}
-    notes += [_malformed_note(m) for m in found.malformed[:3]]
+    notes += [warning("value_malformed", **asdict(bad)) for bad in found.malformed[:3]]
     return ParsedLog(
         name,
         tuple(s.name for s in sources),
@@ -187,21 +188,12 @@ def _plain_name(argument: str) -> str:
     return name.strip(".") or "run"
 
 
-def _malformed_note(bad: Malformed) -> str:
-    return tr(
-        "{label!r} is {text!r}, not a number of the kind expected ({source}, line {line})",
-        label=bad.label,
-        text=bad.text,
-        source=bad.source,
-        line=bad.line_number,
-    )
-
-
 def _refuse_damage(coverage: Coverage, malformed: tuple[Malformed, ...]) -> None:
     if malformed:
-        where = tr("{source}, line {line}", source=malformed[0].source, line=malformed[0].line_number)
-        remedy = tr("leave out --strict to count it and go on")
-        raise InputError(_malformed_note(malformed[0]), where=where, remedy=remedy)
+        bad = malformed[0]
+        problem = tr("{label!r} is {text!r}, not a number of the kind expected", label=bad.label, text=bad.text)
+        where = tr("{source}, line {line}", source=bad.source, line=bad.line_number)
+        raise InputError(problem, where=where, remedy=tr("leave out --strict to count it and go on"))
     if coverage.torn_lines:
         raise InputError(
             tr("{n} step lines are torn", n=coverage.torn_lines),

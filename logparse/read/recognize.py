@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from logparse.errors import NoStepLineError
+from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
 from logparse.language import tr
 from logparse.read.sources import Source
@@ -15,7 +16,7 @@ from logparse.read.steps import StepLines, decode_steps
 
 def recognize(
     lines: pl.DataFrame, formats: Sequence[LogFormat], sources: Sequence[Source]
-) -> tuple[LogFormat, StepLines, list[str]]:
+) -> tuple[LogFormat, StepLines, list[Note]]:
     """The format with the most step lines, what it decoded, and notes on formats that found fewer.
 
     Raises NoStepLineError where none finds a step line.
@@ -25,15 +26,14 @@ def recognize(
     if not found:
         raise _nothing_found(decoded, sources)
     (fmt, best), others = found[0], found[1:]
-    notes = [
-        tr(
-            "{n} lines of the format {name!r} are in the log too and were left out; --format {name} reads them instead",
-            n=len(other.steps),
-            name=f.name,
-        )
-        for f, other in others
-    ]
+    notes = [warning("other_format_left_out", n=len(other.steps), name=f.name) for f, other in others]
     return fmt, best, notes
+
+
+def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
+    """What an error says of sources that ended early."""
+    for note in (note for source in sources for note in source.notes):
+        yield tr("{path} ends early or is damaged ({reason})", **note.fields)
 
 
 def _nothing_found(decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source]) -> NoStepLineError:
@@ -42,7 +42,7 @@ def _nothing_found(decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequ
     )
     torn = sum(result.torn for _, result in decoded)
     reasons = [tr("{n} lines start like one but are torn", n=torn)] if torn else []
-    reasons += [note for source in sources for note in source.notes]
+    reasons += list(describe_damage(sources))
     names = [source.name for source in sources]
     return NoStepLineError(
         tr(

@@ -23,6 +23,7 @@ import polars as pl
 import regex
 
 from logparse.errors import InputError, reason_of
+from logparse.findings import Note, warning
 from logparse.language import msg, tr
 
 BLOCK_BYTES = 64 * 2**20
@@ -60,7 +61,7 @@ class Source:
 
     name: str
     path: Path | None
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     bytes_read: int = 0
     watch: Callable[[], None] | None = None
 
@@ -240,10 +241,7 @@ def _chunks(source: Source, size: int) -> Iterator[bytes]:
                     source.watch()
                 yield chunk
         except DAMAGE as error:
-            note = tr(
-                "{path} ends early or is damaged ({reason}); what stands before is used", path=source.name, reason=error
-            )
-            source.notes.append(note)
+            source.notes.append(warning("file_damaged", path=source.name, reason=str(error)))
 
 
 def _numbered(block: bytes, first: int, complete: bool) -> pl.DataFrame:

@@ -6,9 +6,10 @@ Comes in: lines of the log. Goes out: name, value and place of each version. The
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 
 import polars as pl
+
+from logparse.findings import Origin
 
 # Words that stand where a version is not known.
 NOTHING = ("unknown", "None", "none", "null", "0.0.0", "-")
@@ -36,9 +37,9 @@ class Version:
     source: str
     line_number: int
 
-    def origin(self, several: bool) -> str:
-        """The place in words; with ``several`` files it names the file."""
-        return f"log line {self.line_number}" + (f" of {PurePath(self.source).name}" if several else "")
+    def origin(self, several: bool) -> Origin:
+        """The place; with ``several`` files it names the file."""
+        return Origin("log", self.source if several else None, self.line_number)
 
 
 # DeepSpeed's report: deepspeedai/DeepSpeed, deepspeed/env_report.py (0.14, also for NPU).

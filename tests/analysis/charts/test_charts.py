@@ -25,8 +25,8 @@ from analysis.charts import (
 )
 from analysis.charts.histogram import histogram
 from analysis.charts.run import NEEDS
+from analysis.run.reasons import COPY
 from analysis.run.time_breakdown import USEFUL
-from analysis.run.window import COPY
 from logparse.schema import ACCOUNT_COLUMNS, STEP_COLUMNS, conform
 
 REASON = "warm-up"

@@ -8,7 +8,7 @@ from test_charts import steps
 
 from analysis.charts import AXES, axes_of, chart_rows, loss_chart
 from analysis.charts.rows import EXCLUDED_PART, MOST_POINTS, SPANNED, _buckets
-from analysis.run.window import COPY
+from analysis.run.reasons import COPY
 
 
 def spread(count: int) -> pl.DataFrame:

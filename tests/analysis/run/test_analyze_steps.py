@@ -9,7 +9,7 @@ from analysis.flops import all_formulas, find_formula
 from analysis.hardware.devices import DevicePeak, peak_by_hand
 from analysis.hardware.peak import resolve_peak
 from analysis.run.analyze import Analysis, analyze_steps
-from analysis.run.window import NAN, WARM_UP
+from analysis.run.reasons import NAN, WARM_UP
 from logparse.context.run_context import Fact, RunContext
 from logparse.schema import COMPUTED_COLUMNS, DECODED_COLUMNS, QUANTITIES, RECORD_COLUMNS, STEP_COLUMNS, conform
 

@@ -6,9 +6,10 @@ from helpers import megatron_line
 from runs import WORLD, analyze_text, as_computed, events, no_starts, parts_of, rows
 
 from analysis.run.batches import describe_batches, mean_batch
+from analysis.run.reasons import BATCH_CHANGES, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.time_breakdown import USEFUL
-from analysis.run.window import BATCH_CHANGES, WARM_UP, mark_window
+from analysis.run.window import mark_window
 
 
 def marked(steps: list[int], batches: list[int], consumed: list[object], **columns: list[object]) -> pl.DataFrame:

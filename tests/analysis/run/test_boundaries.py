@@ -5,8 +5,9 @@ import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line
 from runs import analyze_text, events, no_starts, rows
 
+from analysis.run.reasons import STALL
 from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.window import STALL, mark_window
+from analysis.run.window import mark_window
 from logparse.context.dialects import interpret
 from logparse.context.run_context import build_context
 from logparse.formats import find_format

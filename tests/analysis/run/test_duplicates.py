@@ -9,8 +9,8 @@ from helpers import arguments_dump, megatron_line
 from runs import BEGIN, analyze_text, events, no_starts, rate_of, rows, started
 
 from analysis.run.duplicates import clocks_apart, describe_copies, of_one_clock
+from analysis.run.reasons import COPY, REPLAYED, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.window import COPY, REPLAYED, WARM_UP
 
 STEPS = 30
 

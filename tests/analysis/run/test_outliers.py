@@ -8,9 +8,10 @@ from helpers import megatron_line
 from runs import BEGIN, acceptance_time, analyze_text, as_computed, events, no_starts, parts_of, rows, stamped_log
 
 from analysis.run.outliers import describe_damage
+from analysis.run.reasons import DAMAGED, WARM_UP
 from analysis.run.restarts import list_segments, number_starts, trace_starts
 from analysis.run.time_breakdown import account_time, wall_clock
-from analysis.run.window import DAMAGED, NO_PAUSES, WARM_UP, mark_window
+from analysis.run.window import NO_PAUSES, mark_window
 
 
 def numbered(steps: pl.DataFrame) -> pl.DataFrame:

@@ -9,17 +9,9 @@ from runs import BEGIN, events, no_starts, rows
 
 from analysis.run.interruptions import Pauses, find_pauses
 from analysis.run.pace import describe_pace, find_period
+from analysis.run.reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.window import (
-    DEFAULT_WINDOW,
-    HOLDS_EVALUATION,
-    HOLDS_SAVE,
-    NO_PAUSES,
-    STALL,
-    WARM_UP,
-    WindowOptions,
-    mark_window,
-)
+from analysis.run.window import DEFAULT_WINDOW, NO_PAUSES, WindowOptions, mark_window
 from logparse.schema import RECORD_COLUMNS, conform
 
 

@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 from runs import BEGIN, as_computed, events, no_starts, rows
 
+from analysis.run.reasons import COPY, WARM_UP
 from analysis.run.restarts import list_segments, number_starts, trace_starts
-from analysis.run.window import COPY, WARM_UP, mark_window
+from analysis.run.window import mark_window
 
 
 def trace(

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.run import window
+from analysis.run.reasons import COPY, NAN, NO_TIME, REPLAYED, SKIPPED, STALL, TIME_DAMAGED, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.window import COPY, NAN, NO_TIME, REPLAYED, SKIPPED, STALL, TIME_DAMAGED, WARM_UP
 from logparse.schema import COMPUTED_COLUMNS, DECODED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, conform
 
 STARTS = {"source": pl.String, "line_number": pl.Int64}

@@ -1,0 +1,16 @@
+"""Why a row does not count: the codes of ``excluded_reason``, said once."""
+
+from __future__ import annotations
+
+COPY = "copy"
+DAMAGED = "step_damaged"
+NO_TIME = "no_time"
+TIME_DAMAGED = "time_damaged"
+REPLAYED = "replayed"
+WARM_UP = "warm_up"
+HOLDS_EVALUATION = "holds_evaluation"
+HOLDS_SAVE = "holds_save"
+BATCH_CHANGES = "batch_changes"
+NAN = "nan"
+SKIPPED = "update_skipped"
+STALL = "stall"

@@ -1,0 +1,66 @@
+"""Findings as data: what must be read with the numbers, and where each value is from. Codes and fields, no sentence.
+
+``analysis.screens.words`` puts them into words, in every language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Literal
+
+Level = Literal["info", "warning"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """One thing that must be read with the numbers: a code, and the values that tell this case from others.
+
+    A field holds a number, a text of the log, a name, a code of another table of words, an Origin, another Note, or a
+    list of these; never a sentence.
+    """
+
+    code: str
+    level: Level = "warning"
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def warning(code: str, /, **fields: Any) -> Note:
+    """A Note that changes how far a number can be trusted."""
+    return Note(code, "warning", fields)
+
+
+def info(code: str, /, **fields: Any) -> Note:
+    """A Note that explains a number."""
+    return Note(code, "info", fields)
+
+
+OriginKind = Literal["log", "step lines", "flag", "model", "config", "derived", "assumed", "appearance", "not set"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value is from.
+
+    ``log``: the line ``line`` of ``file`` (None: of the run's only file), with the setting ``rule`` where the value is
+    not the text itself. ``step lines``: every step line prints it. ``flag``: ``rule`` is the flag. ``model``: the
+    catalogue's model ``rule``. ``config``: the file ``file``. ``derived``: by the derivation ``rule``. ``assumed``:
+    nothing tells. ``appearance``: how the log looks. ``not set``: no setting gives it.
+    """
+
+    kind: OriginKind
+    file: str | None = None
+    line: int | None = None
+    rule: str | None = None
+
+    def __str__(self) -> str:
+        """What errors name it by, the same in every language."""
+        if self.kind == "log":
+            return f"{PurePath(self.file).name}:{self.line}" if self.file else f"line {self.line}"
+        return {"flag": self.rule, "model": f"--model {self.rule}", "config": self.file}.get(self.kind) or self.kind
+
+
+def flag(name: str) -> Origin:
+    """The origin of what a flag of the command line gives."""
+    return Origin("flag", rule=name)
