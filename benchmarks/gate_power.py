@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.compare.verdict import DEFAULT_METRIC, METRICS, VERDICTS, judge
+from analysis.compare.verdict import DEFAULT_METRIC, VERDICTS, judge
+from analysis.metrics import JUDGED
 
 STEPS, STEP_SPREAD, RESEMBLANCE = 200, 0.01, 0.7
 TRIALS = 2000
@@ -49,7 +50,7 @@ def simulate(rng: np.random.Generator, runs: int, spread: float, slow: float) ->
 def verdicts(runs: int, spread: float, slow: float, threshold: float, trials: int, seed: int = 0) -> Counter[str]:
     """How many of ``trials`` got each verdict."""
     rng = np.random.default_rng([seed, runs, round(spread * 1e6), round((slow + 1) * 1e6), round(threshold * 1e6)])
-    metric, found = METRICS[DEFAULT_METRIC], Counter[str]()
+    metric, found = JUDGED[DEFAULT_METRIC], Counter[str]()
     both = simulate(rng, runs * trials, spread, 0.0), simulate(rng, runs * trials, spread, slow)
     for old, new in zip(*(side.reshape(trials, runs) for side in both), strict=True):
         found[judge(metric, old.tolist(), new.tolist(), threshold).verdict] += 1

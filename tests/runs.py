@@ -10,10 +10,11 @@ from helpers import megatron_line
 from analysis.flops import find_formula
 from analysis.run.analyze import Analysis, analyze_steps
 from analysis.run.window import WindowOptions
+from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
 from logparse.context.dialects import interpret
 from logparse.context.run_context import build_context
 from logparse.read.parse import read_run
-from logparse.schema import COMPUTED_COLUMNS, DECODED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, conform
+from logparse.schema import DECODED_COLUMNS, EVENT_COLUMNS, conform
 
 BEGIN = datetime(2026, 3, 1, 8)
 WORLD = "using world size: 8, data-parallel size: 8, tensor-model-parallel size: 1, pipeline-model-parallel size: 1 "

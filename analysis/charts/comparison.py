@@ -13,8 +13,8 @@ from analysis.charts.plot import Rule, Series
 from analysis.charts.rows import SERIES
 from analysis.charts.series import draw_series
 from analysis.compare.comparison import Comparison, Side
+from analysis.tables import STEP_COLUMNS, UNITS
 from logparse.language import tr
-from logparse.schema import STEP_COLUMNS, UNITS
 
 if TYPE_CHECKING:
     import altair as alt

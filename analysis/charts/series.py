@@ -10,8 +10,8 @@ import polars as pl
 from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Plot, Rule, Series
 from analysis.charts.rows import EVALUATIONS, Rows, chart_rows, evaluation_rows
 from analysis.run.reasons import COPY
+from analysis.tables import UNITS
 from logparse.language import msg, tr
-from logparse.schema import UNITS
 
 if TYPE_CHECKING:
     import altair as alt

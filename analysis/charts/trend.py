@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.charts.plot import WHOLE_TICKS, legend_columns
-from analysis.compare.shown import Shown, shown_as
 from analysis.compare.trend import Trend
+from analysis.metrics import Metric
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def trend_chart(trend: Trend) -> alt.LayerChart:
     import altair as alt
 
     layers = [_bands(trend), _medians(trend), _points(trend), *_rules(trend)]
-    title = alt.TitleParams(text=tr(trend.metric.title), subtitle=_subtitle(trend))
+    title = alt.TitleParams(text=tr(trend.metric.label), subtitle=_subtitle(trend))
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=title)
 
 
@@ -47,7 +47,7 @@ def _data(frame: pl.DataFrame, trend: Trend, *columns: str) -> alt.InlineData:
     """Rows with ``columns``, the values of the metric, in the unit in which they are shown."""
     import altair as alt
 
-    scaled = frame.with_columns(pl.col(columns) * shown_as(trend.metric).scale)
+    scaled = frame.with_columns(pl.col(columns) * trend.metric.scale)
     return alt.InlineData(values=scaled.to_dicts())
 
 
@@ -64,7 +64,7 @@ def _y(column: str, trend: Trend) -> Any:
 
     axis = alt.Axis(tickCount=6, minExtent=46)
     scale = alt.Scale(zero=False, nice=False, padding=10)
-    return alt.Y(f"{column}:Q", title=shown_as(trend.metric).unit, axis=axis, scale=scale)
+    return alt.Y(f"{column}:Q", title=trend.metric.shown_unit, axis=axis, scale=scale)
 
 
 def _color(trend: Trend) -> Any:
@@ -91,18 +91,18 @@ def _points(trend: Trend) -> Any:
     return (
         alt.Chart(_data(runs, trend, "value"))
         .mark_point(filled=True, opacity=0.8, size=30 if len(runs) < 400 else 8)
-        .encode(x=_x("at"), y=_y("value", trend), color=_color(trend), tooltip=_tooltip(shown_as(trend.metric)))
+        .encode(x=_x("at"), y=_y("value", trend), color=_color(trend), tooltip=_tooltip(trend.metric))
     )
 
 
-def _tooltip(shown: Shown) -> list[alt.Tooltip]:
+def _tooltip(shown: Metric) -> list[alt.Tooltip]:
     import altair as alt
 
     return [
         alt.Tooltip("name:N", title=tr("name")),
         alt.Tooltip("group:N", title=tr("group")),
         alt.Tooltip("when:N", title=tr("begun")),
-        alt.Tooltip("value:Q", title=shown.unit, format=f",.{shown.digits}f"),
+        alt.Tooltip("value:Q", title=shown.shown_unit, format=f",.{shown.digits}f"),
         alt.Tooltip("run_id:N", title=tr("run")),
     ]
 

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from analysis.compare.comparable import FIELDS, UNKNOWN
-from analysis.compare.verdict import DEFAULT_METRIC, METRICS
+from analysis.compare.verdict import DEFAULT_METRIC
+from analysis.metrics import JUDGED
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 
@@ -32,7 +33,7 @@ Metrics = Annotated[
     typer.Option(
         "--metric",
         metavar="NAME",
-        help=f"What is judged; repeatable. Default {DEFAULT_METRIC}; one of {', '.join(METRICS)}.",
+        help=f"What is judged; repeatable. Default {DEFAULT_METRIC}; one of {', '.join(JUDGED)}.",
     ),
 ]
 Allow = Annotated[

@@ -16,18 +16,19 @@ from analysis.commands import _options as options
 from analysis.commands._output_folder import PAGE
 from analysis.commands._release_options import HistoryDir
 from analysis.compare.same_job import find_jobs, weigh
-from analysis.compare.shown import Shown, shown_as
 from analysis.compare.trend import ChangePoint, Trend, explain, explaining_runs, follow, split_series, unknown_fields
-from analysis.compare.verdict import DEFAULT_METRIC, METRICS, find_metric
+from analysis.compare.verdict import DEFAULT_METRIC, find_metric
 from analysis.history.selection import select_runs
 from analysis.history.store import History
+from analysis.metrics import JUDGED, Metric
 from analysis.outputs import CHART_FORMATS, check_folder, clear_stale, prepare_folder, write_charts, write_page
 from analysis.pipeline.sides import open_history
 from analysis.screens.analyze import Grid, Line, Part
-from analysis.screens.compare import describe_change, titled
+from analysis.screens.compare import describe_change
 from analysis.screens.console import make_console
 from analysis.screens.html import html
 from analysis.screens.markdown import markdown
+from analysis.screens.metric_names import titled
 from analysis.screens.terminal import print_parts
 from logparse.errors import UsageError
 from logparse.language import tr
@@ -49,7 +50,7 @@ Select = Annotated[
     str | None, typer.Option("--select", metavar="SEL", help="Only these runs: key=value[,key=value ...].")
 ]
 MetricName = Annotated[
-    str, typer.Option("--metric", metavar="NAME", help=f"What is followed: one of {', '.join(METRICS)}.")
+    str, typer.Option("--metric", metavar="NAME", help=f"What is followed: one of {', '.join(JUDGED)}.")
 ]
 Out = Annotated[
     Path | None,
@@ -144,7 +145,7 @@ def _page(trends: list[Trend], charts: Mapping[str, alt.LayerChart]) -> str:
 
 
 def _compose(one: Trend) -> Iterator[Part]:
-    shown = shown_as(one.metric)
+    shown = one.metric
     yield Line(tr("{metric}: {runs} runs", metric=titled(one.metric), runs=len(one.runs)), "title")
     rows = tuple(
         (g["group"], *(shown.text(g[k]) for k in ("median", "p10", "p90")), str(g["runs"]))
@@ -157,10 +158,10 @@ def _compose(one: Trend) -> Iterator[Part]:
     if not one.changes:
         yield Line(tr("no change found"))
     for change in one.changes:
-        yield Line(_sentence(change, shown), "warning" if change.change * one.metric.worse > 0 else "plain")
+        yield Line(_sentence(change, shown), "warning" if change.change * one.metric.direction > 0 else "plain")
 
 
-def _sentence(change: ChangePoint, shown: Shown) -> str:
+def _sentence(change: ChangePoint, shown: Metric) -> str:
     old, new = change.groups
     where = tr("within {group}", group=new) if old == new else tr("from {old} to {new}", old=old, new=new)
     told = tr(
@@ -170,7 +171,7 @@ def _sentence(change: ChangePoint, shown: Shown) -> str:
         where=where,
         before=shown.text(change.before),
         after=shown.text(change.after),
-        unit=shown.unit,
+        unit=shown.shown_unit,
         p=f"{change.p:.1g}",
     )
     names = "; ".join(describe_change(c) for c in change.changes[:MOST_CHANGES])

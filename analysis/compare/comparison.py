@@ -13,7 +13,8 @@ import polars as pl
 
 from analysis.compare.comparable import FIELDS, Change, Field, check_fields, fill_implied, list_changes, refusals
 from analysis.compare.same_job import KEYS, Jobs, fill_from_job, find_jobs, weigh
-from analysis.compare.verdict import METRICS, Finding, Metric, Noise, Verdict, doubt, judge, noise_floor, worst_of
+from analysis.compare.verdict import Finding, Noise, Verdict, doubt, judge, noise_floor, worst_of
+from analysis.metrics import JUDGED, Metric
 from logparse.errors import InputError, UsageError
 from logparse.language import msg, tr
 
@@ -129,7 +130,7 @@ def compare(
 ) -> Comparison:
     """Compare two sides, each of at least one run, and judge ``metrics``.
 
-    ``others`` are further runs from which the noise is learnt; with ``beside`` all METRICS are shown and the losses.
+    ``others`` are further runs from which the noise is learnt; with ``beside`` all JUDGED are shown and the losses.
     Whether the sides may be compared is asked of all their runs, also of those that are no evidence.
 
     Raises UsageError where a run or a job is on both sides.
@@ -141,7 +142,7 @@ def compare(
     found = [weigh(runs, jobs) for runs in asked]
     old, new = (_of_evidence(side, e.runs) for side, e in zip((baseline, candidate), found, strict=True))
     lost = _lost(baseline.runs), _lost(candidate.runs)
-    shown = list(dict.fromkeys((*metrics, *(METRICS.values() if beside else ()))))
+    shown = list(dict.fromkeys((*metrics, *(JUDGED.values() if beside else ()))))
     evidence = weigh(everything, jobs).runs
     names = {run_id: name for runs in asked for run_id, name in runs.select("run_id", "name").iter_rows()}
     return Comparison(
@@ -162,7 +163,7 @@ def compare(
 
 def _everything(asked: Sequence[pl.DataFrame], others: pl.DataFrame | None) -> pl.DataFrame:
     """The runs of both sides and further ones, each once; ``side`` is 0, 1 or null."""
-    columns = dict.fromkeys((*KEYS, "release", "step_lines", "counted_rows", *FIELDS, *METRICS))
+    columns = dict.fromkeys((*KEYS, "release", "step_lines", "counted_rows", *FIELDS, *JUDGED))
     frames = [*asked, *([others] if others is not None else [])]
     sides = (pl.lit(i if i < len(asked) else None, pl.Int64).alias("side") for i in range(len(frames)))
     placed = [runs.select(*columns, side) for runs, side in zip(frames, sides, strict=True)]

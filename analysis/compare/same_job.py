@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from analysis.compare.comparable import FIELDS
-from analysis.compare.verdict import FEWEST_ROWS, METRICS
+from analysis.compare.verdict import FEWEST_ROWS
+from analysis.metrics import JUDGED
 from logparse.language import msg
 
 # Clocks of ranks that did the same step are no farther apart: logs may print whole seconds, and clocks differ a little.
@@ -78,7 +79,7 @@ def weigh(runs: pl.DataFrame, jobs: Jobs) -> Evidence:
     Of those that are about as long as the longest it is the one that tells most, because the arguments may stand in one
     rank's file only.
     """
-    told = pl.sum_horizontal(pl.col(name).is_not_null() for name in (*FIELDS, *METRICS))
+    told = pl.sum_horizontal(pl.col(name).is_not_null() for name in (*FIELDS, *JUDGED))
     length = pl.col("step_lines").fill_null(0)
     long = runs.with_columns(job=jobs.named()).with_columns(long=length >= ABOUT_AS_LONG * length.max().over("job"))
     ranked = long.with_columns(told=told).sort(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.compare.comparable import FIELDS, REQUIRED, Change, fill_implied, list_changes
-from analysis.compare.verdict import Metric
+from analysis.metrics import Metric
 from logparse.errors import UsageError
 from logparse.language import tr
 

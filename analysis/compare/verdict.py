@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from analysis.metrics import JUDGED, Metric
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
 
@@ -44,39 +45,14 @@ MOST_ODD = 1
 Z_LEVEL, Z_POWER, EFFICIENCY = 1.6449, 0.8416, 3 / math.pi
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A column of RUN_COLUMNS that can be compared. ``worse`` is +1 where more of it is worse, -1 where less is."""
-
-    column: str
-    title: str
-    unit: str
-    worse: Literal[1, -1]
-
-
-METRICS = {
-    metric.column: metric
-    for metric in (
-        Metric("steady_step_time_ms", msg("time per step, steady"), "ms", 1),
-        Metric("delivered_step_time_ms", msg("time per step, delivered"), "ms", 1),
-        Metric("all_steps_step_time_ms", msg("time per step, all steps"), "ms", 1),
-        Metric("all_in_step_time_ms", msg("time per step, all-in"), "ms", 1),
-        Metric("tokens_per_second_per_device", msg("tokens/s/p"), "tokens/s/p", -1),
-        Metric("tflops_per_second_per_device", msg("TFLOP/s/p"), "TFLOP/s/p", -1),
-        Metric("mfu", msg("MFU"), "ratio", -1),
-        Metric("goodput", msg("goodput"), "ratio", -1),
-        Metric("max_memory_allocated_bytes", msg("memory allocated at most"), "bytes", 1),
-        Metric("max_memory_reserved_bytes", msg("memory reserved at most"), "bytes", 1),
-    )
-}
-DEFAULT_METRIC = "steady_step_time_ms"
+DEFAULT_METRIC = next(iter(JUDGED))
 
 
 def find_metric(name: str) -> Metric:
     """The metric of that name. Raises UsageError for one that is not known."""
-    if name not in METRICS:
-        raise unknown_name(msg("metric"), name, METRICS, tr("use one of {names}", names=", ".join(METRICS)))
-    return METRICS[name]
+    if name not in JUDGED:
+        raise unknown_name(msg("metric"), name, JUDGED, tr("use one of {names}", names=", ".join(JUDGED)))
+    return JUDGED[name]
 
 
 @dataclass(frozen=True)
@@ -144,12 +120,12 @@ def judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float],
     runs = (len(baseline), len(candidate))
     if not min(runs):
         return Finding(metric, runs, None, None, threshold, "insufficient data", "no values")
-    effect = estimate(baseline, candidate, metric.worse)
-    verdict, reason = _decide(effect, metric.worse, threshold)
-    odd = _odd(baseline, candidate, metric.worse, threshold) if verdict != "regression" else ()
+    effect = estimate(baseline, candidate, metric.direction)
+    verdict, reason = _decide(effect, metric.direction, threshold)
+    odd = _odd(baseline, candidate, metric.direction, threshold) if verdict != "regression" else ()
     if verdict == "no regression" and len(odd) > MOST_ODD:
         verdict, reason = "suspicious", "some worse"
-    return Finding(metric, runs, effect, metric.worse * effect.change, threshold, verdict, reason, odd)
+    return Finding(metric, runs, effect, metric.direction * effect.change, threshold, verdict, reason, odd)
 
 
 def doubt(finding: Finding, reason: Literal["no rows", "loss lost"]) -> Finding:

@@ -16,9 +16,10 @@ from typing import Any
 
 import polars as pl
 
+from analysis.metrics import OF_ROWS
 from analysis.run.analyze import Analysis
 from logparse.context.run_context import RunContext
-from logparse.schema import FLOAT, INT, QUANTITIES, STEP_COLUMNS, TEXT, TIME, Column, conform
+from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform
 
 # History of the store's format. A version is raised where a column changes its name or meaning, not where one is added.
 # 1: first released format.
@@ -43,15 +44,6 @@ BEGINNING = 8
 ENDS, PICKED, KNUTH = 4, 16, 2_654_435_761
 
 RATES = {"steady": "steady", "delivered": "delivered", "all steps": "all_steps", "all-in": "all_in"}
-SUMMARIZED = (
-    "elapsed_time_per_iteration_ms",
-    "samples_per_second_per_device",
-    "tokens_per_second_per_device",
-    "tflops_per_second_per_device",
-    "model_tflops_per_second_per_device",
-    "mfu",
-    "hfu",
-)
 _KINDS = {"int": INT, "float": FLOAT, "bool": pl.Boolean(), "text": TEXT}
 _PAIRS = pl.List(pl.Struct({"name": pl.String, "value": pl.String}))
 _TRACED = pl.List(pl.Struct({"name": pl.String, "value": pl.String, "origin": pl.String}))
@@ -65,8 +57,6 @@ def _rate_columns(name: str) -> tuple[Column, ...]:
         Column(f"{name}_steps", INT, "steps", "useful steps it covers"),
     )
 
-
-_STEP_UNITS = {column.name: column for column in STEP_COLUMNS}
 
 # One row per recorded run. ``release`` stands in the path, as Hive partitions do, and is added when a row is read.
 RUN_COLUMNS = (
@@ -89,8 +79,8 @@ RUN_COLUMNS = (
     Column("counted_rows", INT, "rows", "rows that count"),
     *(column for name in RATES.values() for column in _rate_columns(name)),
     *(
-        Column(n, FLOAT, _STEP_UNITS[n].unit, f"median of the rows that count: {_STEP_UNITS[n].meaning}")
-        for n in SUMMARIZED
+        Column(metric.column, FLOAT, metric.unit, f"median of the rows that count: {metric.meaning}")
+        for metric in OF_ROWS
     ),
     Column("goodput", FLOAT, "ratio", "useful steps at the steady pace over the clock"),
     Column("final_loss", FLOAT, "", "last loss that was printed"),
@@ -240,7 +230,7 @@ def _unequal(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 
 def _numbers(analysis: Analysis) -> dict[str, Any]:
-    found: dict[str, Any] = {name: analysis.value(name) for name in SUMMARIZED}
+    found: dict[str, Any] = {metric.column: analysis.value(metric.column) for metric in OF_ROWS}
     for row in analysis.rates.iter_rows(named=True):
         name = RATES[row["rate"]]
         found |= {f"{name}_{end}": row[end] for end in ("step_time_ms", "step_time_low_ms", "step_time_high_ms")}

@@ -29,9 +29,10 @@ from analysis.history.migrations import migrate
 from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs
 from analysis.history.selection import UNTYPED
 from analysis.history.storage import DEAD_SECONDS, SUFFIX, Shelf
+from analysis.tables import STEP_COLUMNS
 from logparse.errors import InputError, UsageError, unknown_name
 from logparse.language import msg, tr
-from logparse.schema import SCHEMA_VERSION, STEP_COLUMNS, conform
+from logparse.schema import SCHEMA_VERSION, conform
 
 # A name of a folder may have 255 bytes.
 LONGEST_RELEASE = 240

@@ -24,9 +24,10 @@ from analysis.run.summary import summarize
 from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.time_breakdown import USEFUL, account_time, wall_clock
 from analysis.run.window import DEFAULT_WINDOW, WindowOptions, mark_window
+from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import RunContext
 from logparse.findings import Note
-from logparse.schema import STEP_COLUMNS, conform
+from logparse.schema import conform
 
 
 @dataclass(frozen=True)

@@ -11,22 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from analysis.metrics import RATED
 from analysis.run.bootstrap import block_interval
 from analysis.run.reasons import COPY, NO_TIME, REPLAYED, TIME_DAMAGED, WARM_UP
-from logparse.schema import RATE_COLUMNS, conform
+from analysis.tables import RATE_COLUMNS
+from logparse.schema import conform
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 # Work per step by which the per-device rates scale; each column is a rate, so work is rate times time.
-SCALED = (
-    "tokens_per_second_per_device",
-    "tflops_per_second_per_device",
-    "logged_tflops_per_second_per_device",
-    "mfu",
-    "hfu",
-)
+SCALED = (*(metric.column for metric in RATED), "logged_tflops_per_second_per_device")
 
 
 @dataclass(frozen=True)

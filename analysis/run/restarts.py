@@ -11,7 +11,8 @@ import polars as pl
 from analysis.run.duplicates import mark_copies
 from analysis.run.outliers import mark_damage
 from analysis.run.reasons import WARM_UP
-from logparse.schema import SEGMENT_COLUMNS, conform
+from analysis.tables import SEGMENT_COLUMNS
+from logparse.schema import conform
 
 # A stamp is cut to a second, and reading data and logging take a little beside the steps.
 STAMP_MS, SPLIT_SHARE = 1000, 0.1

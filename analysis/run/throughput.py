@@ -14,6 +14,7 @@ import polars as pl
 
 from analysis.flops import Formula, Recompute
 from analysis.hardware.devices import DevicePeak
+from analysis.metrics import COMPUTED, Expression, Inputs
 from analysis.model.shape import ModelShape
 from logparse.context.run_context import RunContext
 
@@ -122,21 +123,18 @@ def fill_batch(steps: pl.DataFrame, how: Computation) -> pl.DataFrame:
 
 
 def compute_metrics(filled: pl.DataFrame, how: Computation) -> pl.DataFrame:
-    """Add the rate columns to rows that ``fill_batch`` has filled."""
-    device_seconds = pl.col("step_time_ms") / 1000 * pl.lit(how.world_size, pl.Float64)
-    samples = pl.when(pl.col("step_time_ms") > 0).then(pl.col("global_batch_size") / device_seconds)
+    """Add the columns of all metrics of rows to rows that ``fill_batch`` has filled."""
     lengths = filled["seq_length"].drop_nulls().unique().to_list()
-    peak = pl.lit(how.peak.peak_tflops_per_second if how.peak else None, pl.Float64)
-    return filled.with_columns(
-        samples_per_second_per_device=samples,
-        tokens_per_second_per_device=samples * pl.col("seq_length"),
-        model_tflops_per_second_per_device=samples * _by_length(lengths, how, "none") / 1e12,
-        tflops_per_second_per_device=samples * _by_length(lengths, how, how.quoted) / 1e12,
-        hardware_tflops_per_second_per_device=samples * _by_length(lengths, how, how.recompute) / 1e12,
-    ).with_columns(
-        mfu=pl.col("model_tflops_per_second_per_device") / peak,
-        hfu=pl.col("hardware_tflops_per_second_per_device") / peak,
+    inputs = Inputs(
+        devices=pl.lit(how.world_size, pl.Float64),
+        peak=pl.lit(how.peak.peak_tflops_per_second if how.peak else None, pl.Float64),
+        model_flops=_by_length(lengths, how, "none"),
+        quoted_flops=_by_length(lengths, how, how.quoted),
+        executed_flops=_by_length(lengths, how, how.recompute),
     )
+    for metric in COMPUTED:
+        filled = filled.with_columns(cast("Expression", metric.expression)(inputs).alias(metric.column))
+    return filled
 
 
 def _by_length(lengths: list[int], how: Computation, recompute: Recompute | None) -> pl.Expr:

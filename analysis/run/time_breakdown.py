@@ -27,8 +27,9 @@ from analysis.run.reasons import (
     TIME_DAMAGED,
     WARM_UP,
 )
+from analysis.tables import ACCOUNT_COLUMNS
 from logparse.findings import Note, info
-from logparse.schema import ACCOUNT_COLUMNS, conform
+from logparse.schema import conform
 
 # Codes of ``part``: what the time was spent on. Warm-up goes by the reason of its rows.
 USEFUL = "useful"

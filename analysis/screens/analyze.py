@@ -12,10 +12,12 @@ from typing import Literal
 
 import polars as pl
 
+from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS, RATED
 from analysis.pipeline.analyze import RunResult
 from analysis.run.reasons import COPY
+from analysis.screens.metric_names import named, titled
 from analysis.screens.words import say, say_evidence, say_origin, word
-from logparse.language import msg, tr
+from logparse.language import tr
 
 
 @dataclass(frozen=True)
@@ -56,21 +58,13 @@ class Trace:
 
 Part = Line | Grid | Trace
 
-LABELS = {
-    "elapsed_time_per_iteration_ms": (msg("time per iteration, ms"), 1.0, 1),
-    "samples_per_second_per_device": (msg("samples/s/p"), 1.0, 4),
-    "tokens_per_second_per_device": (msg("tokens/s/p"), 1.0, 1),
-    "tflops_per_second_per_device": (msg("TFLOP/s/p"), 1.0, 2),
-    "model_tflops_per_second_per_device": (msg("  of the model"), 1.0, 2),
-    "hardware_tflops_per_second_per_device": (msg("  executed"), 1.0, 2),
-    "mfu": (msg("MFU, %"), 100.0, 2),
-    "hfu": (msg("HFU, %"), 100.0, 2),
-}
 # Rows that say nothing where they equal another one.
 SAME_AS = {
     "model_tflops_per_second_per_device": "tflops_per_second_per_device",
     "hardware_tflops_per_second_per_device": "tflops_per_second_per_device",
 }
+# Under which metric the framework's own is shown.
+LOGGED_BELOW = "tflops_per_second_per_device"
 # Parts of the account below this share are not shown.
 LEAST_SHARE = 0.0005
 
@@ -109,9 +103,8 @@ def compose(result: RunResult) -> list[Part]:
 def one_line(result: RunResult) -> str:
     """The answer alone, for scripts that read by eye; ``--json`` is for programs."""
     analysis = result.analysis
-    shown = ("elapsed_time_per_iteration_ms", "tokens_per_second_per_device", "tflops_per_second_per_device", "mfu")
-    values = [f"{tr(LABELS[name][0])} {_number(analysis.value(name), *LABELS[name][1:])}" for name in shown]
-    if analysis.value(shown[0]) is None:
+    values = [f"{titled(metric)} {metric.text(analysis.value(metric.column))}" for metric in HEADLINE]
+    if analysis.value(HEADLINE[0].column) is None:
         values += [say(note) for note in result.notes if note.level == "warning"][:1]
     return tr("{name}: {values}", name=result.log.name, values=tr("; ").join(values))
 
@@ -147,16 +140,13 @@ def _left_out(result: RunResult) -> Iterator[str]:
 
 
 def _rates(result: RunResult) -> Grid:
-    headings = ("", tr("ms/step"), tr("95 % interval"), "tokens/s/p", "TFLOP/s/p", "MFU %", "HFU %", tr("steps"))
+    headings = ("", tr("ms/step"), tr("95 % interval"), *(named(metric) for metric in RATED), tr("steps"))
     rows = tuple(
         (
             word("rates", row["rate"]),
-            _number(row["step_time_ms"], 1.0, 1),
+            HEADLINE[0].text(row["step_time_ms"]),
             _interval(row["step_time_low_ms"], row["step_time_high_ms"]),
-            _number(row["tokens_per_second_per_device"], 1.0, 1),
-            _number(row["tflops_per_second_per_device"], 1.0, 2),
-            _number(row["mfu"], 100.0, 2),
-            _number(row["hfu"], 100.0, 2),
+            *(metric.text(row[metric.column]) for metric in RATED),
             f"{row['steps']:,}",
         )
         for row in result.analysis.rates.iter_rows(named=True)
@@ -189,12 +179,12 @@ def _trace(result: RunResult) -> Iterator[Trace]:
 def _metrics(result: RunResult) -> Grid:
     rows = []
     summary = {row["metric"]: row for row in result.analysis.summary.iter_rows(named=True)}
-    for metric, row in summary.items():
-        if metric not in SAME_AS or row["median"] != summary[SAME_AS[metric]]["median"]:
-            label, scale, digits = LABELS[metric]
-            numbers = [_number(row[k], scale, digits) for k in ("median", "mean", "p10", "p90")]
-            rows.append((tr(label), *numbers, str(row["n"])))
-        if metric == "tflops_per_second_per_device":
+    for metric in OF_ROWS:
+        row = summary[metric.column]
+        if metric.column not in SAME_AS or row["median"] != summary[SAME_AS[metric.column]]["median"]:
+            numbers = [metric.text(row[statistic]) for statistic in ("median", "mean", "p10", "p90")]
+            rows.append((titled(metric), *numbers, str(row["n"])))
+        if metric.column == LOGGED_BELOW:
             rows += _logged(result)
     return Grid(("", tr("median"), tr("mean"), "p10", "p90", "n"), tuple(rows))
 
@@ -202,12 +192,10 @@ def _metrics(result: RunResult) -> Grid:
 def _logged(result: RunResult) -> list[tuple[str, ...]]:
     """The framework's own TFLOP/s, under ours."""
     logged = result.analysis.steps.filter("counted")["logged_tflops_per_second_per_device"].drop_nulls()
-    median = _number(statistics.median(logged), 1.0, 2) if len(logged) else ""
-    return [(tr("  printed by the log"), median, "", "", "", str(len(logged)))] if median else []
-
-
-def _number(value: float | None, scale: float, digits: int) -> str:
-    return "-" if value is None else f"{value * scale:,.{digits}f}"
+    if logged.is_empty():
+        return []
+    median = BY_COLUMN[LOGGED_BELOW].text(statistics.median(logged))
+    return [(tr("  printed by the log"), median, "", "", "", str(len(logged)))]
 
 
 def _origins(result: RunResult) -> Grid:

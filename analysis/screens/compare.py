@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.compare.comparable import Change, Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
-from analysis.compare.shown import shown_as
-from analysis.compare.verdict import FEWEST_RUNS, REASONS, RESAMPLES, Effect, Finding, Method, Metric, Noise, Verdict
+from analysis.compare.verdict import FEWEST_RUNS, REASONS, RESAMPLES, Effect, Finding, Method, Noise, Verdict
+from analysis.metrics import Metric
 from analysis.screens.analyze import Grid, Line, Part
+from analysis.screens.metric_names import titled
 from logparse.language import msg, tr
 
 if TYPE_CHECKING:
@@ -83,14 +84,14 @@ def _limits(comparison: Comparison, drawn: Overlay) -> Iterator[str]:
 
 def _drawn(run: Mapping[str, Any], side: str, metrics: Sequence[Metric]) -> tuple[str, ...]:
     values = ((metric, run[metric.column]) for metric in metrics)
-    numbers = ("-" if value is None else shown_as(metric).text(value) for metric, value in values)
+    numbers = (metric.text(value) for metric, value in values)
     return (f"{run['name']} ({run['run_id'][:12]})", side, run["release"] or "-", *numbers, f"{run['counted_rows']:,}")
 
 
 def sentence(finding: Finding) -> str:
     """The verdict on one metric with its reason."""
     title, verdict, reason = (
-        tr(word) for word in (finding.metric.title, VERDICTS[finding.verdict], REASONS[finding.reason])
+        tr(word) for word in (finding.metric.label, VERDICTS[finding.verdict], REASONS[finding.reason])
     )
     return tr("{metric}: {verdict} ({reason})", metric=title, verdict=verdict, reason=reason)
 
@@ -144,7 +145,7 @@ def _effect(finding: Finding) -> tuple[str, ...]:
     runs = f"{finding.runs[0]} + {finding.runs[1]}"
     if effect is None:
         return (title, "-", "-", "-", "-", "-", runs)
-    sides = (shown_as(metric).text(value) for value in (effect.baseline, effect.candidate))
+    sides = (metric.text(value) for value in (effect.baseline, effect.candidate))
     return (title, *sides, f"{effect.change:+.2%}", _interval(finding), _p(effect), runs)
 
 
@@ -155,12 +156,6 @@ def _p(effect: Effect) -> str:
     if effect.p_worse <= effect.p_better:
         return tr("{p} worse", p=f"{effect.p_worse:.2g}")
     return tr("{p} better", p=f"{effect.p_better:.2g}")
-
-
-def titled(metric: Metric) -> str:
-    """A metric with its unit, which some are called by."""
-    unit = shown_as(metric).unit
-    return tr(metric.title) if metric.title == unit else tr(", ").join((tr(metric.title), unit))
 
 
 def _interval(finding: Finding) -> str:
@@ -209,7 +204,7 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
             yield tr(
                 "{metric}: {n} of {runs} runs of the candidate are worse than all of the baseline by more than the "
                 "threshold: {names}",
-                metric=tr(finding.metric.title),
+                metric=tr(finding.metric.label),
                 n=len(finding.odd),
                 runs=finding.runs[1],
                 names=_some(comparison.odd(finding)),
@@ -276,7 +271,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         yield tr("{n} metrics are {n} tests; each may be wrong in 5 of 100 cases", n=len(comparison.verdicts))
     for finding in comparison.verdicts:
         told = _noise(comparison.noises[finding.metric.column], finding)
-        yield tr("{metric}: {told}", metric=tr(finding.metric.title), told=told) if several else told
+        yield tr("{metric}: {told}", metric=tr(finding.metric.label), told=told) if several else told
 
 
 def _noise(noise: Noise | None, finding: Finding) -> str:

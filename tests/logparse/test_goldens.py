@@ -22,11 +22,11 @@ from analysis.flops import find_formula
 from analysis.hardware.peak import resolve_peak
 from analysis.run.analyze import analyze_steps
 from analysis.run.window import WindowOptions
+from analysis.tables import COMPUTED_COLUMNS
 from logparse.context.dialects import interpret
 from logparse.context.run_context import build_context
 from logparse.formats import all_formats
 from logparse.read.parse import read_run
-from logparse.schema import COMPUTED_COLUMNS
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CASES = sorted(p for p in FIXTURES.glob("*/*") if p.is_dir())

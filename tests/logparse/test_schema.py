@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from analysis.tables import STEP_COLUMNS, SUMMARY_COLUMNS, UNITS
 from logparse.schema import (
     DECODED_COLUMNS,
     EVENT_KINDS,
@@ -10,9 +11,6 @@ from logparse.schema import (
     QUANTITIES,
     RECORD_COLUMNS,
     SETTING_COLUMNS,
-    STEP_COLUMNS,
-    SUMMARY_COLUMNS,
-    UNITS,
     Column,
     conform,
 )

@@ -27,7 +27,8 @@ from analysis.charts.histogram import histogram
 from analysis.charts.run import NEEDS
 from analysis.run.reasons import COPY
 from analysis.run.time_breakdown import USEFUL
-from logparse.schema import ACCOUNT_COLUMNS, STEP_COLUMNS, conform
+from analysis.tables import ACCOUNT_COLUMNS, STEP_COLUMNS
+from logparse.schema import conform
 
 REASON = "warm-up"
 SVG = "{http://www.w3.org/2000/svg}"  # the XML namespace of SVG, a name and not an address

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from helpers import GOLDENS, SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
 
+from analysis.tables import STEP_COLUMNS, SUMMARY_COLUMNS
 from logparse.formats import all_formats
-from logparse.schema import SCHEMA_VERSION, STEP_COLUMNS, SUMMARY_COLUMNS
+from logparse.schema import SCHEMA_VERSION
 
 TORN = " iteration        9/     500 | consumed samples:          288 | elapsed time per\n"
 STEPS_ONLY = "".join(megatron_line(step, ms=1000.0 + step) + "\n" for step in range(1, 5))

@@ -9,8 +9,9 @@ from releases import fill, record, write_run
 
 from analysis.compare.comparable import FIELDS, check_fields, list_changes
 from analysis.compare.comparison import NO_COMMON_STEP, ZERO_LOSS, Side, agree_on_losses, compare
-from analysis.compare.verdict import DEFAULT_METRIC, METRICS
+from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.records import run_frame
+from analysis.metrics import JUDGED
 from analysis.screens.analyze import Line
 from analysis.screens.compare import compose_comparison, describe_change
 from logparse.errors import UsageError
@@ -141,7 +142,7 @@ def test_without_a_common_step_that_is_said(tmp_path):
     assert agree_on_losses(*apart) == NO_COMMON_STEP
     said = [
         part.text
-        for part in compose_comparison(compare(*apart, [METRICS[DEFAULT_METRIC]], 0.03))
+        for part in compose_comparison(compare(*apart, [JUDGED[DEFAULT_METRIC]], 0.03))
         if isinstance(part, Line)
     ]
     assert "losses not compared: no step has a finite loss on both sides" in said
@@ -176,11 +177,11 @@ def test_losses_at_equal_steps(tmp_path):
 def test_a_run_cannot_be_on_both_sides(tmp_path):
     one = side(tmp_path, "a")
     with pytest.raises(UsageError, match="both sides"):
-        compare(one, one, [METRICS[DEFAULT_METRIC]], 0.03)
+        compare(one, one, [JUDGED[DEFAULT_METRIC]], 0.03)
 
 
 def test_short_runs_are_no_evidence(tmp_path):
-    found = compare(side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,), steps=5), [METRICS[DEFAULT_METRIC]], 0.03)
+    found = compare(side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,), steps=5), [JUDGED[DEFAULT_METRIC]], 0.03)
     assert found.verdict == "insufficient data"
     assert found.left_out == (("b2", "too few rows count"),)
 
@@ -210,7 +211,7 @@ def test_forms(folder, form):
         told = json.loads(done.stdout)
         assert told["comparable"]
         assert told["losses"]["largest"] == 0
-        assert set(told["metrics"]) == set(METRICS)
+        assert set(told["metrics"]) == set(JUDGED)
         assert told["fields"]["world_size"]["baseline"] == [SETTINGS["world_size"]]
     else:
         assert done.stdout.startswith("### verdict: regression")

@@ -13,23 +13,13 @@ from helpers import ROOT, run_logparse
 from releases import fill, write_run
 from scipy.stats import mannwhitneyu
 
-from analysis.compare.verdict import (
-    DEFAULT_METRIC,
-    METRICS,
-    REASONS,
-    _cut,
-    _ways,
-    doubt,
-    estimate,
-    judge,
-    noise_floor,
-    worst_of,
-)
+from analysis.compare.verdict import DEFAULT_METRIC, REASONS, _cut, _ways, doubt, estimate, judge, noise_floor, worst_of
+from analysis.metrics import JUDGED
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from gate_power import verdicts
 
-METRIC = METRICS[DEFAULT_METRIC]
+METRIC = JUDGED[DEFAULT_METRIC]
 # Spread 0.4 % or so, in ms.
 BASE = [1000.0, 1003.0, 998.0, 1005.0, 1001.0]
 
@@ -86,7 +76,7 @@ def test_there_is_a_case_of_every_reason():
 def test_runs_that_are_off_are_named_by_their_place():
     """The worst of the baseline is 1005: 3 % more is 1035.15."""
     assert judge(METRIC, BASE, [1000.0, 1036.0, 1001.0, 999.0, 1035.0], 0.03).odd == (1,)
-    tokens = METRICS["tokens_per_second_per_device"]
+    tokens = JUDGED["tokens_per_second_per_device"]
     assert judge(tokens, BASE, [1000.0, 900.0, 1001.0, 1002.0, 1100.0], 0.03).odd == (1,)
     assert judge(METRIC, BASE, times(1.06), 0.03).odd == ()
 
@@ -107,7 +97,7 @@ def test_how_p_was_found_is_told(runs, tied, method):
 
 
 def test_less_is_worse_for_rates():
-    tokens = METRICS["tokens_per_second_per_device"]
+    tokens = JUDGED["tokens_per_second_per_device"]
     assert judge(tokens, BASE, times(0.9), 0.03).verdict == "regression"
     assert judge(tokens, BASE, times(1.1), 0.03).reason == "faster"
 

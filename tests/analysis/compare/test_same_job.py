@@ -11,8 +11,9 @@ from analysis.compare.comparable import REQUIRED
 from analysis.compare.comparison import Side, compare
 from analysis.compare.same_job import find_jobs, weigh
 from analysis.compare.trend import split_series, unknown_fields
-from analysis.compare.verdict import DEFAULT_METRIC, METRICS
+from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.records import run_frame
+from analysis.metrics import JUDGED
 from logparse.errors import UsageError
 
 BEGUN = datetime(2026, 3, 1, 10)
@@ -154,7 +155,7 @@ def of(name, values, release="r1", **given):
 
 
 def judged(old, new, *metrics, others=None, allowed=()):
-    chosen = [METRICS[name] for name in metrics or (DEFAULT_METRIC,)]
+    chosen = [JUDGED[name] for name in metrics or (DEFAULT_METRIC,)]
     return compare(side("a", old), side("b", new), chosen, 0.03, allowed, others, beside=False)
 
 

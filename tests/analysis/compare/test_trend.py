@@ -9,7 +9,8 @@ from releases import fill
 
 from analysis.charts.trend import trend_chart
 from analysis.compare.trend import find_changes, follow, split_series
-from analysis.compare.verdict import DEFAULT_METRIC, METRICS
+from analysis.compare.verdict import DEFAULT_METRIC
+from analysis.metrics import JUDGED
 from logparse.errors import UsageError
 
 
@@ -66,7 +67,7 @@ def test_jobs_that_differ_are_series_of_their_own(history):
 
 
 def test_groups_have_medians_and_bands(history):
-    trend = follow(split_series(history[1].runs())[0], METRICS[DEFAULT_METRIC])
+    trend = follow(split_series(history[1].runs())[0], JUDGED[DEFAULT_METRIC])
     assert trend.groups["group"].to_list() == ["r1", "r2"]
     assert trend.groups["median"].to_list() == pytest.approx([1000, 1040], rel=0.01)
     assert (trend.groups["p10"] < trend.groups["p90"]).all()
@@ -75,17 +76,17 @@ def test_groups_have_medians_and_bands(history):
 
 @pytest.mark.parametrize("by", ["day", "week", "month"])
 def test_groups_of_time(history, by):
-    trend = follow(split_series(history[1].runs())[0], METRICS[DEFAULT_METRIC], by)
+    trend = follow(split_series(history[1].runs())[0], JUDGED[DEFAULT_METRIC], by)
     assert trend.groups["group"][0].startswith("2026-0")
 
 
 def test_unknown_groups(history):
     with pytest.raises(UsageError, match="no run has a colour"):
-        follow(history[1].runs(), METRICS[DEFAULT_METRIC], "colour")
+        follow(history[1].runs(), JUDGED[DEFAULT_METRIC], "colour")
 
 
 def test_the_chart_draws_every_run(history):
-    trend = follow(split_series(history[1].runs())[0], METRICS[DEFAULT_METRIC])
+    trend = follow(split_series(history[1].runs())[0], JUDGED[DEFAULT_METRIC])
     spec = trend_chart(trend).to_dict()
     points = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "point")
     assert len(spec["datasets"][points["data"]["name"]]) == 10

@@ -16,7 +16,8 @@ from analysis.charts.trend import trend_chart
 from analysis.commands.compare import comparison_page
 from analysis.compare.comparison import Side, compare
 from analysis.compare.trend import follow
-from analysis.compare.verdict import DEFAULT_METRIC, METRICS
+from analysis.compare.verdict import DEFAULT_METRIC
+from analysis.metrics import JUDGED
 from analysis.report import Text, render_document
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -148,7 +149,7 @@ def many(tmp_path, runs, steps, left_out=0):
             release=pl.lit(None, pl.String), landmarks=pl.lit(None, pattern.schema["landmarks"])
         )
         sides.append(Side(name, own, own, lambda _, frame=frame: frame))
-    return compare(*sides, [METRICS[DEFAULT_METRIC]], 0.03)
+    return compare(*sides, [JUDGED[DEFAULT_METRIC]], 0.03)
 
 
 def test_rows_that_do_not_count_are_not_drawn(tmp_path):
@@ -190,7 +191,7 @@ def test_colours_are_those_of_the_sides_that_are_drawn(tmp_path):
     result = many(tmp_path, 1, 50)
     nothing = long_steps(1000.0, 50).with_columns(counted=pl.lit(False))
     old = Side("a", result.baseline.runs, result.baseline.told, lambda _: nothing)
-    drawn = overlay_runs(compare(old, result.candidate, [METRICS[DEFAULT_METRIC]], 0.03))
+    drawn = overlay_runs(compare(old, result.candidate, [JUDGED[DEFAULT_METRIC]], 0.03))
     assert drawn.names == ["candidate"] == drawn.steps["run"].unique().to_list()
 
 
@@ -287,7 +288,7 @@ def test_the_trend_is_drawn_in_the_unit_of_the_table():
             "max_memory_allocated_bytes": [2.0**35] * 8,
         }
     )
-    spec = trend_chart(follow(series, METRICS["max_memory_allocated_bytes"])).to_dict()
+    spec = trend_chart(follow(series, JUDGED["max_memory_allocated_bytes"])).to_dict()
     points = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "point")
     assert points["encoding"]["y"]["title"] == "GiB"
     assert {row["value"] for row in spec["datasets"][points["data"]["name"]]} == {32.0}

@@ -10,8 +10,9 @@ from analysis.hardware.devices import DevicePeak, peak_by_hand
 from analysis.hardware.peak import resolve_peak
 from analysis.run.analyze import Analysis, analyze_steps
 from analysis.run.reasons import NAN, WARM_UP
+from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
 from logparse.context.run_context import Fact, RunContext
-from logparse.schema import COMPUTED_COLUMNS, DECODED_COLUMNS, QUANTITIES, RECORD_COLUMNS, STEP_COLUMNS, conform
+from logparse.schema import DECODED_COLUMNS, QUANTITIES, RECORD_COLUMNS, conform
 
 GOLDEN = {
     "num_layers": 32,

@@ -5,10 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.run.summary import METRICS, RATES, TIME, summarize
-from logparse.schema import STEP_COLUMNS, SUMMARY_COLUMNS, UNITS, conform
+from analysis.metrics import OF_ROWS
+from analysis.run.summary import summarize
+from analysis.tables import STEP_COLUMNS, SUMMARY_COLUMNS
+from logparse.schema import conform
 
-SAMPLES = "samples_per_second_per_device"
+TIME, SAMPLES = "elapsed_time_per_iteration_ms", "samples_per_second_per_device"
+METRICS = [metric.column for metric in OF_ROWS]
+RATES = [name for name in METRICS if name != TIME]
 
 
 def steps(times: list[float | None], **columns: list[object]) -> pl.DataFrame:
@@ -68,7 +72,7 @@ def test_every_metric_has_one_row_with_its_unit():
     summary = summarize(steps([1000.0]))
     assert summary.columns == [c.name for c in SUMMARY_COLUMNS]
     assert summary["metric"].to_list() == list(METRICS)
-    assert summary["unit"].to_list() == [UNITS[name] for name in METRICS]
+    assert summary["unit"].to_list() == [metric.unit for metric in OF_ROWS]
     assert summary["run"].to_list() == ["here"] * len(METRICS)
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from analysis.run import window
 from analysis.run.reasons import COPY, NAN, NO_TIME, REPLAYED, SKIPPED, STALL, TIME_DAMAGED, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
-from logparse.schema import COMPUTED_COLUMNS, DECODED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, conform
+from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
+from logparse.schema import DECODED_COLUMNS, EVENT_COLUMNS, conform
 
 STARTS = {"source": pl.String, "line_number": pl.Int64}
 

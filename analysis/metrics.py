@@ -1,0 +1,222 @@
+"""The registry of metrics: every number of a run that is summarized, shown, drawn, kept, judged or exported.
+
+Said once here; summary, screens, charts, report, history, verdict, exports and docs iterate it. To add one, add it
+here and a word for its label in each language. A metric of rows has an ``expression`` and is a column of the steps; one
+of runs is computed elsewhere and kept in the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from logparse.language import msg
+
+# By the unit of a column: the unit that people read.
+READ_AS = {"ratio": "%", "bytes": "GiB"}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the rates of a row are computed with: expressions over the steps, null where unknown.
+
+    The three are FLOPs of one sample of the row's length: of the model alone, as the chosen formula quotes them, and
+    as executed, recomputation in. ``peak`` is that of one device in TFLOP/s.
+    """
+
+    devices: pl.Expr
+    peak: pl.Expr
+    model_flops: pl.Expr
+    quoted_flops: pl.Expr
+    executed_flops: pl.Expr
+
+
+Expression = Callable[[Inputs], pl.Expr]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric. ``scale`` times a value is in ``shown_unit``, with ``digits`` decimals.
+
+    ``worse`` is +1 where more of it is worse, -1 where less is, None where it is not judged: another metric says the
+    same. ``needs`` names the quantities without which it is unknown. ``row_column`` is the column of the steps it is
+    summarized from; ``expression`` computes it there. ``rated`` metrics are given for each named rate, ``headline``
+    ones stand first on the page; ``chart`` is the title of its chart along the run.
+    """
+
+    column: str
+    unit: str
+    label: str
+    meaning: str
+    scale: float = 1.0
+    digits: int = 1
+    worse: Literal[1, -1] | None = None
+    needs: tuple[str, ...] = ()
+    row_column: str | None = None
+    expression: Expression | None = None
+    rated: bool = False
+    headline: bool = False
+    chart: str | None = None
+
+    @property
+    def shown_unit(self) -> str:
+        """The unit people read it in."""
+        return READ_AS.get(self.unit, self.unit)
+
+    @property
+    def direction(self) -> Literal[1, -1]:
+        """``worse`` of a metric that is judged. Raises ValueError for one that is not."""
+        if self.worse is None:
+            raise ValueError(f"{self.column} is not judged")
+        return self.worse
+
+    def text(self, value: float | None) -> str:
+        """``value`` of the column as people read it, without its unit; a hyphen where it is unknown."""
+        return "-" if value is None else f"{value * self.scale:,.{self.digits}f}"
+
+
+_COUNT = ("world_size", "global_batch_size")
+_TOKENS = (*_COUNT, "seq_length")
+_FLOPS = (*_TOKENS, "num_layers", "hidden_size", "padded_vocab_size")
+_SECONDS = pl.col("step_time_ms") / 1000
+
+
+def _rate(column: str, unit: str, label: str, meaning: str, needs: tuple[str, ...], **more: object) -> Metric:
+    return Metric(column, unit, label, meaning, needs=needs, row_column=column, **more)  # type: ignore[arg-type]
+
+
+def _time(column: str, label: str, meaning: str) -> Metric:
+    return Metric(column, "ms", label, meaning, worse=1)
+
+
+def _tflops(flops: Expression) -> Expression:
+    return lambda inputs: pl.col("samples_per_second_per_device") * flops(inputs) / 1e12
+
+
+METRICS = (
+    Metric(
+        "elapsed_time_per_iteration_ms",
+        "ms",
+        msg("time per iteration"),
+        "time of one optimizer step",
+        row_column="step_time_ms",
+        headline=True,
+    ),
+    _time("steady_step_time_ms", msg("time per step, steady"), "median over the rows that count"),
+    _time("delivered_step_time_ms", msg("time per step, delivered"), "stalls in, warm-up and replay out"),
+    _time("all_steps_step_time_ms", msg("time per step, all steps"), "the time of all step lines"),
+    _time("all_in_step_time_ms", msg("time per step, all-in"), "the clock from the first stamp to the last"),
+    _rate(
+        "samples_per_second_per_device",
+        "samples/s/p",
+        msg("samples/s/p"),
+        "global_batch_size / step time / devices",
+        _COUNT,
+        digits=4,
+        expression=lambda inputs: pl.when(pl.col("step_time_ms") > 0).then(
+            pl.col("global_batch_size") / (_SECONDS * inputs.devices)
+        ),
+    ),
+    _rate(
+        "tokens_per_second_per_device",
+        "tokens/s/p",
+        msg("tokens/s/p"),
+        "samples/s/p times sequence length",
+        _TOKENS,
+        worse=-1,
+        expression=lambda _: pl.col("samples_per_second_per_device") * pl.col("seq_length"),
+        rated=True,
+        headline=True,
+        chart=msg("Tokens per second and device"),
+    ),
+    _rate(
+        "tflops_per_second_per_device",
+        "TFLOP/s/p",
+        msg("TFLOP/s/p"),
+        "by the chosen formula",
+        _FLOPS,
+        digits=2,
+        worse=-1,
+        expression=_tflops(lambda inputs: inputs.quoted_flops),
+        rated=True,
+        headline=True,
+        chart=msg("TFLOP/s per device"),
+    ),
+    _rate(
+        "model_tflops_per_second_per_device",
+        "TFLOP/s/p",
+        msg("TFLOP/s/p of the model"),
+        "by the chosen formula, recompute not counted",
+        _FLOPS,
+        digits=2,
+        expression=_tflops(lambda inputs: inputs.model_flops),
+    ),
+    _rate(
+        "hardware_tflops_per_second_per_device",
+        "TFLOP/s/p",
+        msg("TFLOP/s/p executed"),
+        "by the chosen formula, recompute counted",
+        (*_FLOPS, "recompute"),
+        digits=2,
+        expression=_tflops(lambda inputs: inputs.executed_flops),
+    ),
+    _rate(
+        "mfu",
+        "ratio",
+        msg("MFU"),
+        "model TFLOP/s/p over the device's peak",
+        (*_FLOPS, "peak"),
+        scale=100.0,
+        digits=2,
+        worse=-1,
+        expression=lambda inputs: pl.col("model_tflops_per_second_per_device") / inputs.peak,
+        rated=True,
+        headline=True,
+        chart=msg("MFU"),
+    ),
+    _rate(
+        "hfu",
+        "ratio",
+        msg("HFU"),
+        "hardware TFLOP/s/p over the device's peak",
+        (*_FLOPS, "recompute", "peak"),
+        scale=100.0,
+        digits=2,
+        expression=lambda inputs: pl.col("hardware_tflops_per_second_per_device") / inputs.peak,
+        rated=True,
+    ),
+    Metric(
+        "goodput", "ratio", msg("goodput"), "useful steps at the steady pace over the clock", 100.0, digits=2, worse=-1
+    ),
+    Metric(
+        "max_memory_allocated_bytes",
+        "bytes",
+        msg("memory allocated at most"),
+        "largest memory allocated on a device",
+        2**-30,
+        digits=2,
+        worse=1,
+    ),
+    Metric(
+        "max_memory_reserved_bytes",
+        "bytes",
+        msg("memory reserved at most"),
+        "largest memory reserved on a device",
+        2**-30,
+        digits=2,
+        worse=1,
+    ),
+)
+BY_COLUMN = {metric.column: metric for metric in METRICS}
+# Metrics of rows: one number per step, summarized over the rows that count.
+OF_ROWS = tuple(metric for metric in METRICS if metric.row_column)
+# Metrics that are columns of the steps, each computed from those before it.
+COMPUTED = tuple(metric for metric in METRICS if metric.expression)
+RATED = tuple(metric for metric in METRICS if metric.rated)
+HEADLINE = tuple(metric for metric in METRICS if metric.headline)
+DRAWN = tuple(metric for metric in METRICS if metric.chart)
+# Metrics that a release is judged by; the first is judged where none is named.
+JUDGED = {metric.column: metric for metric in METRICS if metric.worse}
