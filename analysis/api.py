@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from analysis.pipeline.analyze import RunResult, analyze_run, choose
+from analysis.pipeline.analyze import analyze_run, choose
 from analysis.pipeline.inputs import check_quantities
 from analysis.pipeline.load import gather, load
+from analysis.pipeline.run import Run
+from analysis.screens.analyze import compose
+from analysis.screens.html import html
 
 
 def analyze(
@@ -23,15 +26,21 @@ def analyze(
     warmup: int | None = None,
     strict: bool = False,
     **quantities: Any,
-) -> RunResult:
+) -> Run:
     """Read ``logs`` as one run and compute what it achieved.
 
     The arguments are the options of ``logparse analyze``; ``quantities`` are what the log may lack, such as
-    ``world_size=8``, by the names of ``logparse.schema.QUANTITIES``. The frames are ``.analysis.steps``, ``.summary``,
-    ``.rates``, ``.account`` and ``.segments``; the rates are per device and second.
+    ``world_size=8``, by the names of ``logparse.schema.QUANTITIES``. What comes back is an ``analysis.pipeline.run.Run``.
 
     Raises UsageError, InputError or NoStepLineError, each with a remedy.
     """
     beside = gather(check_quantities(quantities), model, Path(config) if config else None)
     choices = choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
     return analyze_run(load([str(log) for log in logs], beside, log_format, strict, dialect=dialect), choices)
+
+
+def _html(run: Run) -> str:
+    return html(compose(run))
+
+
+Run.shown_as_html = _html

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.outputs import clear_stale, prepare_folder, write_charts, write_page, write_parquet
-from analysis.pipeline.analyze import RunResult
+from analysis.pipeline.run import Run
 from analysis.screens.words import say_evidence
 from logparse.language import tr
 from logparse.schema import RECORD_COLUMNS
@@ -23,9 +23,7 @@ TABLES = ("steps", "summary", "segments", "rates", "account", *RECORD_COLUMNS)
 OUTPUTS = (*(f"{name}.parquet" for name in TABLES), "charts", PAGE)
 
 
-def write_results(
-    results: Sequence[RunResult], out: Path, formats: Sequence[str] | None, theme: str | None = None
-) -> None:
+def write_results(results: Sequence[Run], out: Path, formats: Sequence[str] | None, theme: str | None = None) -> None:
     """Write the tables of all runs and, unless ``formats`` is None, the page and the charts in those forms.
 
     What an earlier run left there and this one does not write is deleted.
@@ -37,7 +35,7 @@ def write_results(
     clear_stale(out, OUTPUTS, written)
 
 
-def _frames(results: Sequence[RunResult]) -> dict[str, pl.DataFrame]:
+def _frames(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
     import polars as pl
 
     tables = {
@@ -48,7 +46,7 @@ def _frames(results: Sequence[RunResult]) -> dict[str, pl.DataFrame]:
     return tables | {name: frame for name, frame in records.items() if len(frame)}
 
 
-def _write_pictures(results: Sequence[RunResult], out: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
+def _write_pictures(results: Sequence[Run], out: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
     from analysis.report import render_page
 
     written = [write_page(render_page([page_run(result) for result in results]), out / PAGE)]
@@ -58,7 +56,7 @@ def _write_pictures(results: Sequence[RunResult], out: Path, formats: Sequence[s
     return written
 
 
-def _write_charts(result: RunResult, folder: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
+def _write_charts(result: Run, folder: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
     from analysis.charts import run_charts
 
     analysis, how = result.analysis, result.analysis.computation
@@ -68,7 +66,7 @@ def _write_charts(result: RunResult, folder: Path, formats: Sequence[str], theme
     return write_charts(charts, folder, formats, theme)
 
 
-def page_run(result: RunResult) -> PageRun:
+def page_run(result: Run) -> PageRun:
     """What the report's page is told of a run."""
     from analysis.report import PageRun
 
@@ -86,5 +84,5 @@ def page_run(result: RunResult) -> PageRun:
         notes=result.notes,
         identified=result.identified.sentence,
         versions={name: version.value for name, version in result.log.versions.items()},
-        against=result.yardsticks.sentences,
+        against=result.expectations.sentences,
     )

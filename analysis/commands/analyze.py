@@ -12,10 +12,11 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._output_folder import write_results
 from analysis.commands._progress import reading_bar
+from analysis.commands._quantity_flags import with_quantity_flags
 from analysis.outputs import DEFAULT_FORMATS, check_chart_options, check_folder
-from analysis.pipeline.analyze import RunResult, analyze_run, choose
-from analysis.pipeline.inputs import with_quantity_flags
+from analysis.pipeline.analyze import analyze_run, choose
 from analysis.pipeline.load import Loaded, gather, load
+from analysis.pipeline.run import Run
 from analysis.published.rows import find_baseline, published, read_baselines
 from analysis.screens.analyze import compose, one_line
 from analysis.screens.analyze_json import document
@@ -118,7 +119,7 @@ def _load_all(
     return loaded, failed
 
 
-def _print(results: list[RunResult], as_json: bool, as_markdown: bool, quiet: bool, no_color: bool) -> None:
+def _print(results: list[Run], as_json: bool, as_markdown: bool, quiet: bool, no_color: bool) -> None:
     if as_json:
         typer.echo(json.dumps(document(results), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:

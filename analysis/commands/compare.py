@@ -13,6 +13,7 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._output_folder import PAGE
+from analysis.commands._quantity_flags import with_quantity_flags
 from analysis.commands._release_options import (
     Allow,
     HistoryDir,
@@ -27,7 +28,6 @@ from analysis.compare.comparison import Comparison
 from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
 from analysis.outputs import check_folder, clear_stale, prepare_folder, write_page
-from analysis.pipeline.inputs import with_quantity_flags
 from analysis.pipeline.load import gather
 from analysis.pipeline.record import Reading
 from analysis.pipeline.sides import find_side, open_history

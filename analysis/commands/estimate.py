@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._quantity_flags import with_quantity_flags
 from analysis.estimate import Estimate, Fit
 from analysis.estimate import estimate as estimate_job
 from analysis.flops import find_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
 from analysis.outputs import check_folder, prepare_folder, write_charts
-from analysis.pipeline.inputs import with_quantity_flags
 from analysis.pipeline.job_inputs import (
     Asked,
     all_given,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from analysis.commands import _options as options
-from analysis.identify import Identification, ImpliedPeak, identify, implied_peak
-from analysis.pipeline.inputs import with_quantity_flags
+from analysis.commands._quantity_flags import with_quantity_flags
+from analysis.identify import Identification, ImpliedPeak, implied_peak
+from analysis.pipeline.analyze import analyze_run, choose
 from analysis.pipeline.load import gather, load
 from analysis.screens.console import fold, make_console
 from analysis.screens.findings_json import note_document
@@ -43,10 +44,10 @@ def formulas(
 
     Exit code 0 done, also where no formula fits, 2 wrong usage or unreadable input, 3 no step line found.
     """
-    run = load(logs, gather(given, model, config), log_format, strict, dialect=dialect)
-    log, context, steps = run.log, run.context, run.meaning.steps
-    found, peak = identify(steps, context), implied_peak(steps)
-    notes = (*log.notes, *context.notes)
+    beside = gather(given, model, config)
+    run = analyze_run(load(logs, beside, log_format, strict, dialect=dialect), choose(beside))
+    log, found, peak = run.log, run.identified, implied_peak(run.steps)
+    notes = (*log.notes, *run.context.notes)
     if as_json:
         typer.echo(json.dumps(_document(log.name, found, peak, notes), indent=1, ensure_ascii=False, allow_nan=False))
     else:

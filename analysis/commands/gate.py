@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._quantity_flags import with_quantity_flags
 from analysis.commands._release_options import (
     Allow,
     HistoryDir,
@@ -22,7 +23,6 @@ from analysis.compare.comparison import Comparison, compare
 from analysis.compare.exports import benchmark, insufficient, junit, openmetrics, otava_csv
 from analysis.compare.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric
 from analysis.outputs import check_folder, clear_stale, prepare_folder, write_whole
-from analysis.pipeline.inputs import with_quantity_flags
 from analysis.pipeline.load import gather
 from analysis.pipeline.record import Reading
 from analysis.pipeline.sides import find_side, open_history

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._quantity_flags import with_quantity_flags
 from analysis.commands._release_options import HistoryDir, warn
 from analysis.history.records import RUN_COLUMNS
 from analysis.history.store import History, RecordedElsewhereError, State, check_release
-from analysis.pipeline.analyze import RunResult
-from analysis.pipeline.inputs import with_quantity_flags
 from analysis.pipeline.load import gather
 from analysis.pipeline.record import Marks, Reading, keep, parse_pairs
+from analysis.pipeline.run import Run
 from analysis.pipeline.sides import open_history
 from analysis.screens.words import say
 from logparse.errors import InputError, LogparseError, NoStepLineError
@@ -132,7 +132,7 @@ def _record_all(
     return done, failed
 
 
-def _record(result: RunResult, marks: Marks, store: History) -> Recorded:
+def _record(result: Run, marks: Marks, store: History) -> Recorded:
     # The one thing to know before it is kept for good; whatever else is odd is `logparse analyze`'s to say.
     for note in result.notes:
         if note.code in PERHAPS_ANOTHER_RUN:

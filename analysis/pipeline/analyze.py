@@ -1,4 +1,4 @@
-"""From a log that was read to its numbers: what commands that analyse have in common."""
+"""From a log that was read to a finished run: the numbers, what they mean, and what was to be expected."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from analysis.flops import Formula, find_formula
 from analysis.hardware.devices import DevicePeak
 from analysis.hardware.peak import resolve_peak
-from analysis.identify import Identification, identify
-from analysis.pipeline.expectations import Yardsticks, measure_against
+from analysis.identify import identify
+from analysis.pipeline.expectations import measure_against
 from analysis.pipeline.load import Given, Loaded
+from analysis.pipeline.run import Run
 from analysis.published.rows import Baseline, published
-from analysis.run.analyze import Analysis, analyze_steps
+from analysis.run.analyze import analyze_steps
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
 from analysis.run.window import WindowOptions, describe_warm_up
-from logparse.context.dialects import Framework
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
-from logparse.read.parse import ParsedLog
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,11 @@ class Choices:
 
 def choose(
     beside: Given,
-    formula: str | None,
-    hw: str | None,
-    peak_tflops: float | None,
-    peak_basis: str | None,
-    warmup: int | None,
+    formula: str | None = None,
+    hw: str | None = None,
+    peak_tflops: float | None = None,
+    peak_basis: str | None = None,
+    warmup: int | None = None,
 ) -> Choices:
     """What the flags say, then what the config file says; a device named by a flag beats a peak of the file."""
     options = beside.options
@@ -57,27 +56,7 @@ def choose(
     return Choices(chosen, hw or options.get("hw"), peak_tflops, peak_basis, warmup)
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """Everything known about one run, from its text to its numbers."""
-
-    log: ParsedLog
-    framework: Framework
-    context: RunContext
-    analysis: Analysis
-    identified: Identification
-    notes: tuple[Note, ...]
-    yardsticks: Yardsticks
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        from analysis.screens.analyze import compose
-        from analysis.screens.html import html
-
-        return html(compose(self))
-
-
-def analyze_run(run: Loaded, choices: Choices) -> RunResult:
+def analyze_run(run: Loaded, choices: Choices) -> Run:
     """Compute what a run achieved. Raises UsageError for a device or a peak that cannot be used."""
     log, meaning, context = run.log, run.meaning, run.context
     peak, said = choices.peak(context)
@@ -102,4 +81,4 @@ def analyze_run(run: Loaded, choices: Choices) -> RunResult:
     notes = (*analysis.notes, *warnings, *told)
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     beside = measure_against(analysis, context, log.records, choices.published, choices.baseline, choices.utilisation)
-    return RunResult(log, meaning.framework, context, analysis, found, tuple(ordered), beside)
+    return Run(log, meaning.framework, context, analysis, found, tuple(ordered), beside)

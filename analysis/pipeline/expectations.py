@@ -21,7 +21,7 @@ from logparse.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Yardsticks:
+class Expectations:
     """A run against its plan and against published rates."""
 
     plan: Plan
@@ -40,13 +40,13 @@ def measure_against(
     rows: Sequence[Baseline],
     baseline: str | None = None,
     utilisation: float | None = None,
-) -> Yardsticks:
+) -> Expectations:
     """Compare a run with its plan and with ``rows``, or with the row called ``baseline`` alone.
 
     Raises UsageError where no row goes by that name, or it publishes no tokens/s/p.
     """
     compared = compare_run(_measured(analysis, context), rows, baseline)
-    return Yardsticks(plan_against(analysis, context, records), compared)
+    return Expectations(plan_against(analysis, context, records), compared)
 
 
 def _measured(analysis: Analysis, context: RunContext) -> Achieved:
@@ -70,7 +70,7 @@ def _device(peak: DevicePeak | None) -> str | None:
         return None
 
 
-def yardstick_document(found: Yardsticks) -> dict[str, Any]:
+def expectations_document(found: Expectations) -> dict[str, Any]:
     """``planned`` and ``published`` of a run's document; rows of published rates go by their names."""
     plan, compared = found.plan, found.published
     return {

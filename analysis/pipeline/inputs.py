@@ -1,18 +1,14 @@
-"""What the user gives beside the log: one flag per quantity, a model's name, a config file.
+"""What the user gives beside the log: quantities, a model's name, a config file.
 
 Goes out: layers of facts, strongest first, each fact with the flag or file it is from.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from analysis.model.catalogue import find_model
 from logparse.context.run_context import Fact, read_value
@@ -23,44 +19,11 @@ from logparse.schema import QUANTITIES, QUANTITY, Quantity, flag_of
 
 # Options of analyze that a config file may set too.
 FILE_OPTIONS = {"hw": str, "model": str, "formula": str, "peak_tflops": float}
-_TYPES = {"int": int, "float": float, "bool": bool, "text": str}
-_CHOICES = {
+TYPES = {"int": int, "float": float, "bool": bool, "text": str}
+CHOICES = {
     "recompute": ("none", "selective", "full"),
     "precision": ("bf16", "fp16", "fp32", "tf32", "fp8", "fp4", "int8"),
 }
-
-
-def with_quantity_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Give ``command`` a flag for every quantity the schema allows; they reach it as the dict ``given``."""
-    signature = inspect.signature(command, eval_str=True)
-    own = [p for p in signature.parameters.values() if p.name != "given"]
-    flags = [_parameter(q) for q in QUANTITIES if q.flag]
-
-    @functools.wraps(command)
-    def wrapper(**values: Any) -> None:
-        given = {flag.name: values.pop(flag.name) for flag in flags}
-        command(**values, given={name: value for name, value in given.items() if value is not None})
-
-    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *flags)]
-    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
-    return wrapper
-
-
-def _parameter(quantity: Quantity) -> inspect.Parameter:
-    named = str(flag_of(quantity.name))
-    declaration = f"{named}/--no-{named[2:]}" if quantity.kind == "bool" else named
-    choices = _CHOICES.get(quantity.name)
-    metavar = "|".join(choices) if choices else None
-    option = typer.Option(
-        declaration,
-        help=quantity.meaning,
-        metavar=metavar,
-        min=quantity.least if quantity.kind == "int" else None,
-    )
-    kind: Any = _TYPES[quantity.kind]
-    annotation = Annotated[kind | None, option]
-    return inspect.Parameter(quantity.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def facts_of_flags(given: Mapping[str, Any]) -> dict[str, Fact]:
@@ -76,7 +39,7 @@ def check_quantities(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if name not in flags:
             raise unknown_name(msg("quantity"), name, flags, tr("the names are those of the flags, with _ for -"))
-        kind: Any = _TYPES[flags[name].kind]
+        kind: Any = TYPES[flags[name].kind]
         if type(value) is not kind or (kind is int and value < flags[name].least):
             raise UsageError(tr("{name} is {value!r}", name=name, value=value), remedy=_way(flags[name]))
     return dict(given)
@@ -87,8 +50,8 @@ def _way(quantity: Quantity) -> str:
 
 
 def _check_choice(name: str, value: Any, label: str, where: str | None = None) -> None:
-    if name in _CHOICES and value not in _CHOICES[name]:
-        remedy = tr("use one of {names}", names=", ".join(_CHOICES[name]))
+    if name in CHOICES and value not in CHOICES[name]:
+        remedy = tr("use one of {names}", names=", ".join(CHOICES[name]))
         raise UsageError(tr("{name} is {value!r}", name=label, value=value), where=where, remedy=remedy)
 
 

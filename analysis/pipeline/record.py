@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from analysis.history.records import Decoded, RunRecord, Told, make_record
 from analysis.history.selection import KEY, UNTYPED
-from analysis.pipeline.analyze import Choices, RunResult, analyze_run, choose
+from analysis.pipeline.analyze import Choices, analyze_run, choose
 from analysis.pipeline.load import Given, load
+from analysis.pipeline.run import Run
 from logparse.errors import UsageError
 from logparse.language import tr
 
@@ -31,7 +32,7 @@ class Reading:
         """What the flags say, then what the config file says."""
         return choose(self.given, self.formula, self.hw, self.peak_tflops, self.peak_basis, self.warmup)
 
-    def analyze(self, logs: Sequence[str], name: str | None = None) -> RunResult:
+    def analyze(self, logs: Sequence[str], name: str | None = None) -> Run:
         """Read ``logs`` as one run and compute what it achieved."""
         return analyze_run(load(logs, self.given, self.log_format, self.strict, name, self.dialect), self.choices())
 
@@ -50,7 +51,7 @@ def record_logs(logs: Sequence[str], reading: Reading, marks: Marks, name: str |
     return keep(reading.analyze(logs, name), marks)
 
 
-def keep(result: RunResult, marks: Marks) -> RunRecord:
+def keep(result: Run, marks: Marks) -> RunRecord:
     """What history keeps of ``result``."""
     told = Told(
         release=marks.release,
@@ -65,7 +66,7 @@ def keep(result: RunResult, marks: Marks) -> RunRecord:
     return make_record(result.analysis, result.context, decoded, told)
 
 
-def _versions(result: RunResult, marks: Marks) -> dict[str, tuple[str, str]]:
+def _versions(result: Run, marks: Marks) -> dict[str, tuple[str, str]]:
     several = len(result.log.sources) > 1
     printed = {name: (v.value, str(v.origin(several))) for name, v in result.log.versions.items()}
     if result.framework.name and result.framework.version:

@@ -12,6 +12,7 @@ import polars as pl
 
 from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
+from analysis.metrics import OF_ROWS
 from analysis.run.batches import describe_batches, mean_batch
 from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.findings import describe_run
@@ -26,8 +27,12 @@ from analysis.run.time_breakdown import USEFUL, account_time, wall_clock
 from analysis.run.window import DEFAULT_WINDOW, WindowOptions, mark_window
 from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import RunContext
+from logparse.errors import unknown_name
 from logparse.findings import Note
+from logparse.language import msg, tr
 from logparse.schema import conform
+
+STATISTICS = ("median", "mean", "p10", "p90", "n")
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,16 @@ class Analysis:
     notes: tuple[Note, ...]
 
     def value(self, metric: str, statistic: str = "median") -> float | None:
-        """One number of the summary; None where it could not be computed."""
+        """One number of the summary; None where it could not be computed.
+
+        Raises UsageError for a metric or a statistic that does not exist, with those that do.
+        """
+        names = [known.column for known in OF_ROWS]
+        if metric not in names:
+            raise unknown_name(msg("metric"), metric, names, tr("use one of {names}", names=", ".join(names)))
+        if statistic not in STATISTICS:
+            remedy = tr("use one of {names}", names=", ".join(STATISTICS))
+            raise unknown_name(msg("statistic"), statistic, STATISTICS, remedy)
         found: float | None = self.summary.filter(pl.col("metric") == metric)[statistic].item()
         return found
 

@@ -26,7 +26,7 @@ def summarize(steps: pl.DataFrame) -> pl.DataFrame:
 
 def _row(counted: pl.DataFrame, metric: Metric) -> dict[str, object]:
     column = str(metric.row_column)
-    values = counted.select(dict.fromkeys((TIME, column))).drop_nulls()
+    values = counted.select(*dict.fromkeys((TIME, column))).drop_nulls()
     x = values[column]
     return {
         "metric": metric.column,

@@ -13,7 +13,7 @@ from typing import Literal
 import polars as pl
 
 from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS, RATED
-from analysis.pipeline.analyze import RunResult
+from analysis.pipeline.run import Run
 from analysis.run.reasons import COPY
 from analysis.screens.metric_names import named, titled
 from analysis.screens.words import say, say_evidence, say_origin, word
@@ -83,7 +83,7 @@ SHOWN_FACTS = (
 )
 
 
-def compose(result: RunResult) -> list[Part]:
+def compose(result: Run) -> list[Part]:
     """All parts of one run, the answer first."""
     return [
         Line(_title(result), "title"),
@@ -93,14 +93,14 @@ def compose(result: RunResult) -> list[Part]:
         *_trace(result),
         _metrics(result),
         Line(tr("against plan and published rates"), "heading"),
-        *(Line(sentence) for sentence in result.yardsticks.sentences),
+        *(Line(sentence) for sentence in result.expectations.sentences),
         Line(tr("computed with"), "heading"),
         _origins(result),
         *(Line(say(note), note.level) for note in result.notes),
     ]
 
 
-def one_line(result: RunResult) -> str:
+def one_line(result: Run) -> str:
     """The answer alone, for scripts that read by eye; ``--json`` is for programs."""
     analysis = result.analysis
     values = [f"{titled(metric)} {metric.text(analysis.value(metric.column))}" for metric in HEADLINE]
@@ -109,14 +109,14 @@ def one_line(result: RunResult) -> str:
     return tr("{name}: {values}", name=result.log.name, values=tr("; ").join(values))
 
 
-def _title(result: RunResult) -> str:
+def _title(result: Run) -> str:
     framework = result.framework
     known = " ".join(tr(part) for part in (framework.name, framework.version) if part) or tr("unknown framework")
     evidence = say_evidence(framework)
     return tr("{name}: {framework} ({evidence})", name=result.log.name, framework=known, evidence=evidence)
 
 
-def _counts(result: RunResult) -> str:
+def _counts(result: Run) -> str:
     steps = result.analysis.steps
     return tr(
         "{lines} step lines for {steps} steps, {counted} lines count; {left}",
@@ -127,7 +127,7 @@ def _counts(result: RunResult) -> str:
     )
 
 
-def _left_out(result: RunResult) -> Iterator[str]:
+def _left_out(result: Run) -> Iterator[str]:
     coverage = result.log.coverage
     for reason, count in result.analysis.steps["excluded_reason"].drop_nulls().value_counts(sort=True).iter_rows():
         yield tr("{n} left out: {reason}", n=count, reason=word("reasons", reason))
@@ -139,7 +139,7 @@ def _left_out(result: RunResult) -> Iterator[str]:
         yield tr("label not read: {label} ({n})", label=label, n=count)
 
 
-def _rates(result: RunResult) -> Grid:
+def _rates(result: Run) -> Grid:
     headings = ("", tr("ms/step"), tr("95 % interval"), *(named(metric) for metric in RATED), tr("steps"))
     rows = tuple(
         (
@@ -161,7 +161,7 @@ def _interval(low: float | None, high: float | None) -> str:
     return tr("{low} to {high}", low=f"{low:,.{digits}f}", high=f"{high:,.{digits}f}")
 
 
-def _account(result: RunResult) -> str:
+def _account(result: Run) -> str:
     account = result.analysis.account
     parts = account.sort("seconds", descending=True).select("part", "share").iter_rows()
     shares = tr(", ").join(f"{word('parts', part)} {share:.1%}" for part, share in parts if abs(share) >= LEAST_SHARE)
@@ -170,13 +170,13 @@ def _account(result: RunResult) -> str:
     return tr("where {seconds} s went: {shares}", seconds=f"{account['seconds'].sum():,.0f}", shares=shares)
 
 
-def _trace(result: RunResult) -> Iterator[Trace]:
+def _trace(result: Run) -> Iterator[Trace]:
     rows = result.analysis.steps.filter(pl.col("excluded_reason").ne_missing(COPY) & pl.col("step_time_ms").is_finite())
     if len(rows) > 1:
         yield Trace(tr("time of each step"), tuple(rows["step_time_ms"]), "ms")
 
 
-def _metrics(result: RunResult) -> Grid:
+def _metrics(result: Run) -> Grid:
     rows = []
     summary = {row["metric"]: row for row in result.analysis.summary.iter_rows(named=True)}
     for metric in OF_ROWS:
@@ -189,7 +189,7 @@ def _metrics(result: RunResult) -> Grid:
     return Grid(("", tr("median"), tr("mean"), "p10", "p90", "n"), tuple(rows))
 
 
-def _logged(result: RunResult) -> list[tuple[str, ...]]:
+def _logged(result: Run) -> list[tuple[str, ...]]:
     """The framework's own TFLOP/s, under ours."""
     logged = result.analysis.steps.filter("counted")["logged_tflops_per_second_per_device"].drop_nulls()
     if logged.is_empty():
@@ -198,7 +198,7 @@ def _logged(result: RunResult) -> list[tuple[str, ...]]:
     return [(tr("  printed by the log"), median, "", "", "", str(len(logged)))]
 
 
-def _origins(result: RunResult) -> Grid:
+def _origins(result: Run) -> Grid:
     how, context = result.analysis.computation, result.context
     rows = [
         (name, str(fact.value), say_origin(fact.origin))

@@ -7,21 +7,21 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from analysis.hardware.devices import DevicePeak
-from analysis.pipeline.analyze import RunResult
-from analysis.pipeline.expectations import yardstick_document
+from analysis.pipeline.expectations import expectations_document
+from analysis.pipeline.run import Run
 from analysis.screens.findings_json import fact_document, note_document, origin_text
 from analysis.screens.words import say_evidence, word
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
 
-def document(results: list[RunResult]) -> dict[str, Any]:
+def document(results: list[Run]) -> dict[str, Any]:
     """The whole document, the same in every language."""
     with speaking("en"):
         return {"schema_version": SCHEMA_VERSION, "runs": [_run(result) for result in results]}
 
 
-def _run(result: RunResult) -> dict[str, Any]:
+def _run(result: Run) -> dict[str, Any]:
     analysis, how = result.analysis, result.analysis.computation
     recompute = result.context.origin("recompute")
     return {
@@ -49,7 +49,7 @@ def _run(result: RunResult) -> dict[str, Any]:
         "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
         "starts": len(analysis.segments),
         "lost_steps": int(analysis.segments["lost_steps"].sum()),
-        **yardstick_document(result.yardsticks),
+        **expectations_document(result.expectations),
         "notes": [note_document(note) for note in result.notes],
     }
 

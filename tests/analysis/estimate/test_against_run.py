@@ -13,7 +13,7 @@ from analysis.estimate.against_run import finished_at, mfu_ceiling, pipeline_bub
 from analysis.flops import find_formula
 from analysis.hardware.devices import peak_by_hand
 from analysis.model.parameters import count_parameters
-from analysis.pipeline.expectations import measure_against, yardstick_document
+from analysis.pipeline.expectations import expectations_document, measure_against
 from analysis.published.rows import published
 from analysis.run.analyze import analyze_steps
 from logparse.context.dialects import interpret
@@ -109,7 +109,7 @@ def test_time_left_at_a_planned_utilisation(tmp_path):
 def test_what_is_left_is_a_document(tmp_path):
     lines = stamped_log([(1, 100)], lambda step, place: 7000.0)
     analysis, context, records = run_of(tmp_path / "run.log", arguments_dump(SETTINGS) + "\n".join(lines) + "\n")
-    told = yardstick_document(measure_against(analysis, context, records, published()))["planned"]["left"]
+    told = expectations_document(measure_against(analysis, context, records, published()))["planned"]["left"]
     assert told == {"steps": 400, "tokens": 52_428_800, "ends_at": "2026-03-01T08:58:20"}
 
 
@@ -248,7 +248,7 @@ def test_both_yardsticks_of_a_run_as_sentences_and_as_json(tmp_path):
     found = measure_against(analysis, context, records, published())
     # the peak was given by hand, so the device of the run is not known
     assert any("for LLaMA2-7B, 1x8, BF16, on 910B; the reference system: 2,884" in said for said in found.sentences)
-    told = json.loads(json.dumps(yardstick_document(found), allow_nan=False))
+    told = json.loads(json.dumps(expectations_document(found), allow_nan=False))
     assert told["published"]["matches"][0]["name"] == "modellink-llama2-7b-1x8"
     assert {row["name"] for row in told["planned"]["rows"]} == {"time_left", "utilisation"}
     chosen = measure_against(analysis, context, records, published(), "modellink-8160b55a-llama2-7b-1x8")
