@@ -30,7 +30,8 @@ def analyze(
     """Read ``logs`` as one run and compute what it achieved.
 
     The arguments are the options of ``logparse analyze``; ``quantities`` are what the log may lack, such as
-    ``world_size=8``, by the names of ``logparse.schema.QUANTITIES``. What comes back is an ``analysis.pipeline.run.Run``.
+    ``world_size=8``, by the names of ``logparse.schema.QUANTITIES``. See ``analysis.pipeline.run.Run``
+    for what comes back.
 
     Raises UsageError, InputError or NoStepLineError, each with a remedy.
     """

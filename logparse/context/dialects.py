@@ -6,12 +6,12 @@ correction that applied. Spelling lives in ``formats``; meaning lives here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import polars as pl
 import regex
 
+from logparse.context.corrections import CORRECTIONS
 from logparse.errors import unknown_name
 from logparse.findings import Note, info
 from logparse.language import msg, tr
@@ -170,81 +170,3 @@ def profiling_steps(log: ParsedLog) -> int:
         return 0
     steps = said.get("auto_recompute_profiling_step", "")
     return int(steps) if steps.isdigit() else 0
-
-
-Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, Note | None]]
-
-
-def divide_sink_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
-    """MindFormers 0.2 to 0.6 print the time of a whole sink of steps as ``time``."""
-    sink = log.settings.filter(pl.col("name") == "sink_size")["value"]
-    if "time" not in log.labels or sink.is_empty() or int(sink[0]) < 2:
-        return steps, None
-    found = info("sink_time_divided", n=int(sink[0]))
-    return steps.with_columns(step_time_ms=pl.col("step_time_ms") / int(sink[0])), found
-
-
-def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
-    """Megatron core 0.16 to 0.19 print the first iteration at once and keep it in the mean of the second row.
-
-    With n iterations from the first row to the second, the second row is (n - 1) new ones and the first again, so the
-    new ones took (n row2 - row1) / (n - 1). Applied only after a start whose first row was slow and where that lies
-    nearer the third row than the printed figure does, because a later version mended it without changing the line.
-    Source: Megatron-LM issue 6237.
-    """
-    if log.format.name != "megatron" or not steps["timestamp"].dt.microsecond().gt(0).any():
-        return steps, None
-    printed, step = pl.col("elapsed_time_per_iteration_ms"), pl.col("step")
-
-    def of(column: pl.Expr, rows: int) -> pl.Expr:
-        return column.shift(rows).over("source")
-
-    second = (
-        (of(step, 1) >= step.shift(-1).over("source")).fill_null(False)
-        | of(step, 2).is_null()
-        | (of(step, 2) >= of(step, 1))
-    )
-    n = step - of(step, 1) + 1
-    unmixed = (n * printed - of(printed, 1)) / (n - 1)
-    nearer = (unmixed - of(printed, -1)).abs() < (printed - of(printed, -1)).abs()
-    slow_start = of(printed, 1) > 1.1 * unmixed
-    applies = second & of(step, 1).is_not_null() & (n > 1) & (unmixed > 0) & nearer & slow_start
-    marked = steps.with_columns(
-        pl.when(applies).then(unmixed).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
-    )
-    lines = marked.filter("applies")["line_number"].to_list()
-    if not lines:
-        return steps, None
-    return marked.drop("applies"), info("second_row_unmixed", lines=lines)
-
-
-def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
-    """MindSpeed-LLM 2.1 stamps step lines in UTC and everything else in local time; bring them to local time.
-
-    Seen as a first step line that is whole hours, at least one, away from the line that training starts.
-    Source: MindSpeed-LLM 4b4731f9, 2025-07-02.
-    """
-    begun = log.records["events"].filter(pl.col("kind") == "training starts").drop_nulls("timestamp")
-    first = steps.select("timestamp", "step_time_ms", "source").drop_nulls().head(1)
-    if begun.is_empty() or first.is_empty():
-        return steps, None
-    stamp, time_ms, source = first.row(0)
-    # Another node may go by another clock, so its line is asked only where the file itself has none.
-    mine = begun.sort(pl.col("source") != source, maintain_order=True)["timestamp"]
-    behind_s = (stamp - mine[0]).total_seconds() - time_ms / 1000
-    hours = round(behind_s / 3600)
-    if not 1 <= abs(hours) <= 14 or abs(behind_s - hours * 3600) > 600:
-        return steps, None
-    return steps.with_columns(pl.col("timestamp") - pl.duration(hours=hours)), info("stamps_in_utc", hours=hours)
-
-
-def tell_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
-    """Megatron-LM before core 0.17 leaves out a loss that is NaN, zero or negative; so does all that forked from it."""
-    skipped = pl.col("skipped_iterations").fill_null(0) > 0
-    bare = steps.filter(pl.col("loss").is_null() & ~skipped)
-    if log.format.name != "megatron" or bare.is_empty() or len(bare) == len(steps):
-        return steps, None
-    return steps, info("loss_vanished", n=len(bare), line=bare["line_number"][0])
-
-
-CORRECTIONS: tuple[Correction, ...] = (divide_sink_time, unmix_second_row, tell_utc, tell_vanished_loss)

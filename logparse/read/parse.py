@@ -7,7 +7,7 @@ looked like a step line. What the numbers mean is decided in ``dialects`` and ``
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 
@@ -18,12 +18,12 @@ from logparse.findings import Note, warning
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import Block, LogFormat
 from logparse.language import tr
+from logparse.read.find import find_lines
 from logparse.read.recognize import describe_damage, recognize
 from logparse.read.records import decode_records
-from logparse.read.settings import read_blocks, settings_frame
-from logparse.read.sources import TERMINAL, Source, find_sources, printable, read_lines
+from logparse.read.settings import settings_frame
+from logparse.read.sources import Source, find_sources, printable
 from logparse.read.steps import Malformed
-from logparse.read.versions import MARKERS as VERSION_MARKERS
 from logparse.read.versions import Version, versions_of
 
 Watch = Callable[[int, int | None], None]
@@ -79,7 +79,7 @@ def read_run(
     if watch is not None:
         _watch(sources, watch)
     formats = (find_format(format_name),) if format_name else all_formats()
-    scans = [_scan(source, formats) for source in sources]
+    scans = [find_lines(source, formats) for source in sources]
     if not any(scan.total for scan in scans):
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
         raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
@@ -125,33 +125,6 @@ def _by_clock(steps: pl.DataFrame) -> pl.DataFrame:
     return steps.sort(first, maintain_order=True)
 
 
-@dataclass(frozen=True)
-class _Scan:
-    total: int
-    lines: pl.DataFrame
-    inside: dict[Block, pl.DataFrame]
-
-
-def _scan(source: Source, formats: tuple[LogFormat, ...]) -> _Scan:
-    """Keep the lines that any format may want, and the blocks of settings; drop the rest as it is read."""
-    markers = list(dict.fromkeys((*(m for f in formats for m in f.markers), *VERSION_MARKERS)))
-    blocks = tuple(dict.fromkeys(b for f in formats for b in f.blocks))
-    kept: list[pl.DataFrame] = [_EMPTY]
-    total = 0
-
-    def frames() -> Iterator[pl.DataFrame]:
-        nonlocal total
-        for frame in read_lines(source):
-            clean = frame.with_columns(pl.col("text").str.replace_all(TERMINAL, ""))
-            total += len(frame)
-            kept.append(clean.filter(pl.col("text").str.contains_any(markers)))
-            yield clean
-
-    named = pl.lit(source.name).alias("source")
-    inside = {block: found.with_columns(named) for block, found in read_blocks(frames(), blocks).items()}
-    return _Scan(total, pl.concat(kept).with_columns(named), inside)
-
-
 def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
     """Where the blocks begin that are of the kind of the format's first block."""
     found = [inside[b] for b in fmt.blocks if b.kind == fmt.blocks[0].kind] or [_NO_START]
@@ -159,7 +132,6 @@ def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFram
 
 
 _NO_START = pl.DataFrame(schema={"source": pl.String, "opened": pl.Int64})
-_EMPTY = pl.DataFrame(schema={"line_number": pl.Int64, "text": pl.String, "complete": pl.Boolean})
 
 
 def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
