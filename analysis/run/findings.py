@@ -6,12 +6,13 @@ Comes in: an Analysis, the rows as decoded, the run's context. Goes out: sentenc
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
+from analysis.flops import Ignorable, as_built_formula
 from analysis.run.throughput import Computation
 from logparse.context.run_context import RunContext
 from logparse.language import msg, tr
@@ -26,6 +27,14 @@ SAMPLES_AGREE = 0.05
 MOST_GOODPUT = 1.02
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
+# What is said of a model that has what the formula ignores.
+IGNORED: Mapping[Ignorable, str] = {
+    "num_experts": msg(
+        "the {formula} formula takes the model for dense and ignores its {n} experts; pass --formula {other}"
+    ),
+    "multi_latent_attention": msg("the {formula} formula ignores multi-latent attention; pass --formula {other}"),
+    "mtp_num_layers": msg("the {formula} formula ignores multi-token prediction; pass --formula {other}"),
+}
 
 
 @dataclass(frozen=True)
@@ -182,19 +191,11 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
 
 
 def _not_in_formula(how: Computation) -> Iterator[Note]:
-    """What the model has and the ascendspeed formula, made for a plain one, does not count."""
-    if how.formula.name != "ascendspeed":
-        return
-    if how.shape.num_experts:
-        text = tr(
-            "the ascendspeed formula takes the model for dense and ignores its {n} experts; pass --formula megatron",
-            n=how.shape.num_experts,
-        )
-        yield Note("warning", text)
-    if how.shape.multi_latent_attention:
-        yield Note("warning", tr("the ascendspeed formula ignores multi-latent attention; pass --formula megatron"))
-    if how.shape.mtp_num_layers:
-        yield Note("warning", tr("the ascendspeed formula ignores multi-token prediction; pass --formula megatron"))
+    """What the model has and the formula does not count."""
+    names = {"formula": how.formula.name, "other": as_built_formula().name}
+    for size in how.formula.ignores:
+        if n := getattr(how.shape, size):
+            yield Note("warning", tr(IGNORED[size], n=n, **names))
 
 
 def _unprinted_ramp(steps: pl.DataFrame, context: RunContext) -> Iterator[Note]:

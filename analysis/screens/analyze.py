@@ -216,7 +216,7 @@ def _origins(result: RunResult) -> Grid:
     ]
     evidence = context.origin("recompute") or tr("no setting tells of recompute")
     factor = tr("c = {factor}: {evidence}", factor=how.recompute_factor, evidence=evidence)
-    counted = factor if how.formula.name == "ascendspeed" else tr(how.formula.title)
+    counted = factor if how.formula.quotes_recompute else tr(how.formula.title)
     rows.append((tr("formula"), how.formula.name, counted))
     if peak := how.peak:
         origin = tr(
