@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,12 @@ def known(row: dict[str, object]) -> dict[str, object]:
     """The fields of a row that are not null, NaN written as a word so that it equals itself."""
     words = {k: "nan" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
     return {name: value for name, value in words.items() if value is not None}
+
+
+def documented_formulas() -> dict[str, str]:
+    """Name and text of every formula that has a section in docs/formulas.md."""
+    document = (ROOT / "docs" / "formulas.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^## (\S+)\n\n {4}(.+)$", document, re.MULTILINE))
 
 
 def run_logparse(

@@ -16,6 +16,7 @@ import regex
 import typer
 import typer.core
 
+from analysis.commands._options import help_fields
 from analysis.screens.console import wrap
 from logparse.language import current_language, msg, tr
 
@@ -135,9 +136,10 @@ def shown_help(command: Any) -> str:
 
 def _translate(command: Any, context: Any) -> None:
     command.help = tr(shown_help(command))
+    fields = help_fields()
     for parameter in command.get_params(context):
         if parameter.help:
-            parameter.help = tr(parameter.help)
+            parameter.help = tr(parameter.help, **fields)
 
 
 def _first_sentence(command: Any, limit: int) -> str:

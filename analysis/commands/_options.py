@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from analysis.flops import all_formulas
 from analysis.hardware.peak import BASES
 from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS
 from logparse.errors import UsageError
@@ -19,6 +21,13 @@ def _speak(language: str | None) -> str | None:
             raise typer.BadParameter(tr("{name!r} is not one of {names}", name=language, names=", ".join(LANGUAGES)))
         use_language(language)
     return language
+
+
+def help_fields() -> dict[str, str]:
+    """What fills the fields of a help: the names of the formulas, as ``--formula`` lists them."""
+    default, as_built, *others = all_formulas()
+    listed = reduce(lambda first, other: tr("{first}, {other}", first=first, other=other), others)
+    return {"default": default, "as_built": as_built, "others": listed}
 
 
 Logs = Annotated[
@@ -58,7 +67,7 @@ FormulaName = Annotated[
     str | None,
     typer.Option(
         "--formula",
-        help="How FLOPs are counted: ascendspeed (default), megatron (the model as built), 6n, palm.",
+        help="How FLOPs are counted: {default} (default), {as_built} (the model as built), {others}.",
     ),
 ]
 Config = Annotated[

@@ -14,7 +14,7 @@ from analysis.commands import _options as options
 from analysis.commands._quantity_flags import with_quantity_flags
 from analysis.estimate import Estimate, Fit
 from analysis.estimate import estimate as estimate_job
-from analysis.flops import find_formula
+from analysis.flops import as_built_formula, find_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
 from analysis.outputs import check_folder, prepare_folder, write_charts
@@ -105,7 +105,8 @@ FromLog = Annotated[
 FormulaName = Annotated[
     str | None,
     typer.Option(
-        "--formula", help=msg("How FLOPs are counted: megatron (default; the model as built), ascendspeed, 6n, palm.")
+        "--formula",
+        help=msg("How FLOPs are counted: {as_built} (default; the model as built), {default}, {others}."),
     ),
 ]
 Config = Annotated[
@@ -168,7 +169,7 @@ def estimate(
     switches = {"sequence_parallel": sequence_parallel, "flash_attention": flash_attention, "dropout": dropout}
     told = all_given(short | short_facts(**switches, network_gbits=network_gbits), beside)
     named = model or beside.options.get("model")
-    counted_by = find_formula(formula or beside.options.get("formula") or "megatron")
+    counted_by = find_formula(by) if (by := formula or beside.options.get("formula")) else as_built_formula()
     asked = Asked(counted_by, find_model(named).details if named else NO_DETAILS, tokens, utilisation, days)
     asked.check()
     machine = find_machine(beside.options, hw, peak_tflops, memory_gb)

@@ -1,24 +1,39 @@
 """Named formulas for the floating-point operations of one training step.
 
-Comes in: a model shape. Goes out: operations per trained token. To add a formula, write one file with a ``FORMULA``
-and list it here.
+Comes in: a model shape. Goes out: operations per trained token. Every module of this folder whose name does not start
+with an underscore holds one ``FORMULA``; docs/formulas.md says how to add one.
 """
 
 from __future__ import annotations
 
-from analysis.flops import ascendspeed, megatron, palm, six_n
-from analysis.flops._base import Formula, Recompute
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+
+from analysis.flops._base import Formula, Ignorable, Recompute
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
 
-__all__ = ["Formula", "Recompute", "all_formulas", "find_formula"]
-
-_FORMULAS = {f.name: f for f in (ascendspeed.FORMULA, megatron.FORMULA, six_n.FORMULA, palm.FORMULA)}
+__all__ = ["Formula", "Ignorable", "Recompute", "all_formulas", "as_built_formula", "default_formula", "find_formula"]
 
 
-def all_formulas() -> dict[str, Formula]:
-    """Every formula by name, in the order of the documentation."""
-    return dict(_FORMULAS)
+@cache
+def all_formulas() -> Mapping[str, Formula]:
+    """Every formula by name: the default, the one that counts the model as built, the others by name."""
+    modules = [m.name for m in pkgutil.iter_modules(__path__) if not (m.ispkg or m.name.startswith("_"))]
+    found: list[Formula] = [importlib.import_module(f"{__name__}.{name}").FORMULA for name in modules]
+    return {f.name: f for f in sorted(found, key=lambda f: (not f.default, not f.as_built, f.name))}
+
+
+def default_formula() -> Formula:
+    """The formula for what a run achieved, where none is asked for."""
+    return next(f for f in all_formulas().values() if f.default)
+
+
+def as_built_formula() -> Formula:
+    """The formula that counts every matrix product the model has, and of the attention the causal half."""
+    return next(f for f in all_formulas().values() if f.as_built)
 
 
 def find_formula(name: str) -> Formula:
@@ -27,8 +42,7 @@ def find_formula(name: str) -> Formula:
     Raises:
         UsageError: there is no formula of that name.
     """
-    try:
-        return _FORMULAS[name]
-    except KeyError:
-        remedy = tr("use one of {names}", names=", ".join(_FORMULAS))
-        raise unknown_name(msg("formula"), name, _FORMULAS, remedy) from None
+    formulas = all_formulas()
+    if name not in formulas:
+        raise unknown_name(msg("formula"), name, formulas, tr("use one of {names}", names=", ".join(formulas)))
+    return formulas[name]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from analysis.flops._base import Formula, sizes
 from analysis.model.shape import ModelShape
-from logparse.language import msg
 
 NEEDS = ("num_layers", "hidden_size", "padded_vocab_size")
 
@@ -25,11 +24,20 @@ def terms(shape: ModelShape, seq_length: int) -> dict[str, float]:
 
 FORMULA = Formula(
     name="ascendspeed",
-    title=msg("AscendSpeed: plain transformer with an MLP of 4h, full attention matrix"),
+    title="AscendSpeed: plain transformer with an MLP of 4h, full attention matrix",
     source="AscendSpeed ascendspeed/utils.py throughput_calculator; with c = 4 it is equation 3 of arXiv 2104.04473",
     text="24 c l h^2 (1 + s/(6h) + V/(16 l h)), c = 3; c = 4 with full recomputation",
     needs=lambda shape: NEEDS,
     terms=terms,
+    symbols={
+        "layers": "24 · 3 · l · h²",
+        "attention core": "4 · 3 · s · l · h",
+        "logits": "1.5 · 3 · V · h",
+    },
     selective=("attention core",),
     full=("layers", "attention core", "logits"),
+    ignores=("num_experts", "multi_latent_attention", "mtp_num_layers"),
+    quotes_recompute=True,
+    printed_as={"none": "A3", "full": "A4"},
+    default=True,
 )

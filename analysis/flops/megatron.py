@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from analysis.flops._base import Formula, sizes
 from analysis.model.shape import ModelShape
-from logparse.language import msg
 
 # A multiply and an add; once forward and twice backward.
 FLOPS_PER_WEIGHT = 6.0
@@ -94,9 +93,7 @@ def _summed_mlp_width(shape: ModelShape) -> int:
 
 FORMULA = Formula(
     name="megatron",
-    title=msg(
-        "Megatron-LM since core 0.12: grouped queries, gated MLP, experts, MLA, MTP, causal half of the attention"
-    ),
+    title="Megatron-LM since core 0.12: grouped queries, gated MLP, experts, MLA, MTP, causal half of the attention",
     source="Megatron-LM megatron/training/training.py num_floating_point_operations, core 0.12 and later",
     text=(
         "6 [(l+m) (2 h d (a+g) + a d s) + h u (f l_dense + (k f_e + f_s) l_moe) + m (3h + 2h^2) + h V (m+1)], "
@@ -104,6 +101,15 @@ FORMULA = Formula(
     ),
     needs=needs,
     terms=terms,
+    symbols={
+        "attention projections": "6 · (l + m) · 2 h d (a + g)",
+        "attention core": "6 · (l + m) · a d s",
+        "mlp": "6 · h u (f · l_dense + (k f_e + f_s) · l_moe)",
+        "multi-token prediction": "6 · m (3 h + 2 h²)",
+        "logits": "6 · h V (m + 1)",
+    },
     selective=("attention core",),
     full=("attention projections", "attention core", "mlp", "multi-token prediction"),
+    printed_as={"none": "M8"},
+    as_built=True,
 )

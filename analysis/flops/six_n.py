@@ -6,7 +6,6 @@ from analysis.flops import megatron
 from analysis.flops._base import Formula
 from analysis.model.parameters import count_parameters
 from analysis.model.shape import ModelShape
-from logparse.language import msg
 
 # A multiply and an add per parameter, once forward and twice backward.
 FLOPS_PER_PARAMETER = 6.0
@@ -28,11 +27,14 @@ def terms(shape: ModelShape, seq_length: int) -> dict[str, float]:
 
 FORMULA = Formula(
     name="6n",
-    title=msg("6 N: six per active parameter, embeddings included, no attention between tokens"),
+    title="6 N: six per active parameter, embeddings included, no attention between tokens",
     source="Kaplan et al. 2020, Scaling Laws for Neural Language Models, section 2.1; the embeddings are our addition",
     text="6 N, N = parameters one token meets; 8 N with full recomputation",
     needs=needs,
     terms=terms,
+    symbols={"parameters": "6 · N"},
     selective=(),
     full=("parameters",),
+    ignores=("mtp_num_layers",),
+    printed_as={"none": "6N"},
 )

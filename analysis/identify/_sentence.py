@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from analysis.flops import Recompute
+from analysis.flops import Recompute, as_built_formula, default_formula
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS
 from analysis.identify.matching import EXACT, Rounding
 from logparse.language import msg, tr
@@ -128,11 +128,13 @@ def _about(known: Iterable[Candidate], matching: Sequence[Candidate]) -> Iterato
 
 def _ours(known: Iterable[Candidate], recompute: Recompute | None) -> Iterator[str]:
     """What the formulas this project computes with by default would have given, where they are not the log's."""
-    said = {
-        "A4" if recompute == "full" else "A3": msg("the ascendspeed formula gives {value}"),
-        "M8": msg("with causal attention (megatron) it is {value}"),
-    }
-    return (tr(said[row.id], value=_value(row)) for row in known if row.id in said and not row.matches)
+    rows = {row.id: row for row in known if not row.matches}
+    for formula, said in (
+        (default_formula(), msg("the {name} formula gives {value}")),
+        (as_built_formula(), msg("with causal attention ({name}) it is {value}")),
+    ):
+        if row := rows.get(formula.printed_as.get(formula.quoted(recompute), "")):
+            yield tr(said, name=formula.name, value=_value(row))
 
 
 def _name(row: Candidate) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from analysis.flops import Formula, find_formula
+from analysis.flops import Formula, default_formula, find_formula
 from analysis.hardware.devices import DevicePeak
 from analysis.hardware.peak import resolve_peak
 from analysis.identify import identify
@@ -49,7 +49,8 @@ def choose(
 ) -> Choices:
     """What the flags say, then what the config file says; a device named by a flag beats a peak of the file."""
     options = beside.options
-    chosen = find_formula(formula or options.get("formula") or "ascendspeed")
+    named = formula or options.get("formula")
+    chosen = find_formula(named) if named else default_formula()
     if peak_tflops is None and hw is None and "peak_tflops" in options:
         device, peak, basis = options.get("hw"), options["peak_tflops"], peak_basis
         return Choices(chosen, device, peak, basis, warmup, f"config file {beside.file}")

@@ -7,24 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from analysis.flops import Recompute
 from analysis.run.analyze import Analysis
 from analysis.run.throughput import Computation
 
-# The terms in symbols, as the texts of the formulas write them; a term whose symbols depend on the model has none here.
-SYMBOLS = {
-    ("ascendspeed", "layers"): "24 · 3 · l · h²",
-    ("ascendspeed", "attention core"): "4 · 3 · s · l · h",
-    ("ascendspeed", "logits"): "1.5 · 3 · V · h",
-    ("megatron", "attention projections"): "6 · (l + m) · 2 h d (a + g)",
-    ("megatron", "attention core"): "6 · (l + m) · a d s",
-    ("megatron", "mlp"): "6 · h u (f · l_dense + (k f_e + f_s) · l_moe)",
-    ("megatron", "multi-token prediction"): "6 · m (3 h + 2 h²)",
-    ("megatron", "logits"): "6 · h V (m + 1)",
-    ("6n", "parameters"): "6 · N",
-    ("palm", "parameters"): "6 · N",
-    ("palm", "attention core"): "12 · l · h · s",
-}
 LETTERS = {
     "num_layers": "l",
     "hidden_size": "h",
@@ -102,12 +87,12 @@ def _of_row(how: Computation, row: dict[str, Any]) -> tuple[Written, float] | No
     terms = formula.terms_per_token(how.shape, length)
     if terms is None or how.world_size is None:
         return None
-    again = _repeated(how, how.quoted)
+    again = formula.repeated(how.quoted)
     written = Written(
         text=formula.text,
         sizes=_sizes(how, length),
         terms=tuple(
-            Term(name, SYMBOLS.get((formula.name, name), ""), flops, 4 / 3 if name in again else 1.0)
+            Term(name, formula.symbols.get(name, ""), flops, 4 / 3 if name in again else 1.0)
             for name, flops in terms.items()
             if flops
         ),
@@ -118,10 +103,6 @@ def _of_row(how: Computation, row: dict[str, Any]) -> tuple[Written, float] | No
         world_size=how.world_size,
     )
     return written, row["tflops_per_second_per_device"]
-
-
-def _repeated(how: Computation, recompute: Recompute) -> tuple[str, ...]:
-    return {"none": (), "selective": how.formula.selective, "full": how.formula.full}[recompute]
 
 
 def _sizes(how: Computation, seq_length: int) -> tuple[tuple[str, str, int], ...]:

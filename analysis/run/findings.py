@@ -6,11 +6,12 @@ Comes in: an Analysis, the rows as decoded, the run's context. Goes out: notes. 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from analysis.flops import Ignorable, as_built_formula
 from analysis.run.throughput import Computation
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
@@ -25,6 +26,12 @@ SAMPLES_AGREE = 0.05
 MOST_GOODPUT = 1.02
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
+# What is said of a model that has what the formula ignores.
+IGNORED: Mapping[Ignorable, str] = {
+    "num_experts": "formula_ignores_experts",
+    "multi_latent_attention": "formula_ignores_latent_attention",
+    "mtp_num_layers": "formula_ignores_multi_token_prediction",
+}
 
 
 def describe_run(result: Analysis, steps: pl.DataFrame, context: RunContext) -> tuple[Note, ...]:
@@ -123,15 +130,11 @@ def _against_peak(result: Analysis) -> Iterator[Note]:
 
 
 def _not_in_formula(how: Computation) -> Iterator[Note]:
-    """What the model has and the ascendspeed formula, made for a plain one, does not count."""
-    if how.formula.name != "ascendspeed":
-        return
-    if how.shape.num_experts:
-        yield warning("formula_ignores_experts", formula=how.formula.name, n=how.shape.num_experts)
-    if how.shape.multi_latent_attention:
-        yield warning("formula_ignores_latent_attention", formula=how.formula.name)
-    if how.shape.mtp_num_layers:
-        yield warning("formula_ignores_multi_token_prediction", formula=how.formula.name)
+    """What the model has and the formula does not count."""
+    names = {"formula": how.formula.name, "other": as_built_formula().name}
+    for size in how.formula.ignores:
+        if n := getattr(how.shape, size):
+            yield warning(IGNORED[size], n=n, **names)
 
 
 def _unprinted_ramp(steps: pl.DataFrame, context: RunContext) -> Iterator[Note]:

@@ -21,7 +21,7 @@ from logparse.context.run_context import RunContext
 
 @dataclass(frozen=True)
 class Computation:
-    """What the rates are computed with. ``recompute`` None is unknown; ``recompute_factor`` is AscendSpeed's c.
+    """What the rates are computed with. ``recompute`` None is unknown; ``recompute_factor`` counts passes.
 
     ``overrules`` names what the user gave of the batch and the sequence length: it stands against the rows' own.
     """
@@ -42,8 +42,8 @@ class Computation:
 
     @property
     def quoted(self) -> Recompute:
-        """The recompute the formula's own figure counts: AscendSpeed's counts full recomputation, the others none."""
-        return "full" if self.formula.name == "ascendspeed" and self.recompute == "full" else "none"
+        """The recompute the formula's own figure counts."""
+        return self.formula.quoted(self.recompute)
 
     def flops_per_sample(self, seq_length: int, recompute: Recompute | None) -> float | None:
         """FLOPs of one sample of ``seq_length`` tokens; None where a size or the recompute is unknown."""

@@ -209,7 +209,7 @@ def _origins(result: Run) -> Grid:
     told = context.origin("recompute")
     evidence = say_origin(told) if told else tr("no setting tells of recompute")
     factor = tr("c = {factor}: {evidence}", factor=how.recompute_factor, evidence=evidence)
-    counted = factor if how.formula.name == "ascendspeed" else tr(how.formula.title)
+    counted = factor if how.formula.quotes_recompute else tr(how.formula.title)
     rows.append((tr("formula"), how.formula.name, counted))
     if peak := how.peak:
         origin = tr(

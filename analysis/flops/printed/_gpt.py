@@ -65,9 +65,9 @@ def _early_bigscience(passes: int) -> Flops:
 
 
 def _a(passes: int, said: str) -> PrintedFormula:
-    who = "AscendSpeed 2023; Megatron-DeepSpeed 2022-07 to 2024-08; BigScience since 2022-02"
+    who = "AscendSpeed 2023; Megatron-DeepSpeed 2022-07 to 2024-08; BigScience since 2022-02; GPT-NeoX since 2023-12"
     text = f"24 c l h^2 (1 + s/(6h) + V/(16 l h)), c = {passes}"
-    title = f"AscendSpeed and older Megatron-DeepSpeed, {said}"
+    title = f"AscendSpeed, older Megatron-DeepSpeed and newer GPT-NeoX, {said}"
     return PrintedFormula(f"A{passes}", title, who, text, always(*VOCAB), _ascendspeed(passes))
 
 
@@ -94,7 +94,7 @@ def _b(passes: int, said: str) -> PrintedFormula:
 def _x(passes: int, said: str) -> PrintedFormula:
     text = f"24 c l h^2 (1 + s/(6h)), c = {passes}"
     return PrintedFormula(
-        f"X{passes}", f"GPT-NeoX 2023, {said}", "GPT-NeoX 2023-10", text, always(*PLAIN), _neox(passes)
+        f"X{passes}", f"GPT-NeoX 2023, {said}", "GPT-NeoX 2023-09 to 2023-12", text, always(*PLAIN), _neox(passes)
     )
 
 

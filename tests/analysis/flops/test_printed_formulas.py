@@ -147,6 +147,16 @@ def test_gpt_neox_of_2023_leaves_out_the_vocabulary():
     assert round(gflops("A4", shape, 2048) * 512 * 2048 / 596.5 / 8, 1) == 89.3
 
 
+def test_gpt_neox_since_2023_12_prints_the_formula_of_ascendspeed():
+    """NeoX-20B, 1536 samples on 96 devices, checkpoint_activations, by the code of 2026-05."""
+    shape = ModelShape(num_layers=44, hidden_size=6144, padded_vocab_size=50432)
+    assert round(gflops("A4", shape, 2048) * 1536 * 2048 / 55719.4 / 96, 1) == 100.1
+    assert round(gflops("X4", shape, 2048) * 1536 * 2048 / 55719.4 / 96, 1) != 100.1
+    for name in ("A3", "A4"):
+        assert "GPT-NeoX" in PRINTED_FORMULAS[name].title
+        assert "GPT-NeoX since 2023-12" in PRINTED_FORMULAS[name].printed_by
+
+
 def test_early_bigscience_is_right_within_its_accuracy():
     """Line 16800 of the 104B run: 384505.8 ms, 2048 samples of 2048 tokens on 256 devices, printed as 35.24."""
     shape = ModelShape(64, 11600, 46400, False, 80, 80, 145, 50688)

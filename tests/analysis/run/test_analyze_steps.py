@@ -221,13 +221,18 @@ def test_files_at_another_pace_are_told():
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
+        ({"num_experts": 8}, "takes the model for dense and ignores its 8 experts"),
         ({"multi_latent_attention": True}, "ignores multi-latent attention"),
         ({"mtp_num_layers": 1}, "ignores multi-token prediction"),
     ],
 )
-def test_what_the_ascendspeed_formula_ignores_is_told(facts, words):
-    assert len(said(run(GOLDEN | facts), words, "pass --formula megatron")) == 1
-    assert said(run(GOLDEN | facts, formula="megatron"), words) == []
+def test_what_the_formula_ignores_is_told(facts, words):
+    text = f"the ascendspeed formula {words}; pass --formula megatron"
+    assert said(run(GOLDEN | facts), words) == [text]
+    for name, formula in all_formulas().items():
+        ignored = set(facts) <= set(formula.ignores)
+        told = said(run(GOLDEN | facts, formula=name), words)
+        assert told == ([text.replace("ascendspeed", name)] if ignored else []), name
     assert said(run(GOLDEN | dict.fromkeys(facts, 0)), words) == []
 
 

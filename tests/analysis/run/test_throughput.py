@@ -91,11 +91,13 @@ def test_mfu_counts_no_recompute_and_hfu_does():
     assert row["hfu"] == pytest.approx(0.7984378563002368)
 
 
-def test_only_the_ascendspeed_formula_quotes_recompute():
-    for name in all_formulas():
+def test_a_formula_quotes_recompute_where_it_says_so():
+    for name, formula in all_formulas().items():
         row = one(GOLDEN | {"recompute": "full"}, name)
         counts_it = row["tflops_per_second_per_device"] > row["model_tflops_per_second_per_device"]
-        assert counts_it == (name == "ascendspeed"), name
+        assert counts_it == formula.quotes_recompute, name
+    quoting = {name for name in ("ascendspeed", "megatron", "6n", "palm") if find_formula(name).quotes_recompute}
+    assert quoting == {"ascendspeed"}
 
 
 def test_without_a_recompute_setting_there_is_mfu_but_no_hfu():
