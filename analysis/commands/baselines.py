@@ -12,9 +12,9 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.published.rows import Baseline, check_row, contradicts_itself, find_baseline, published, read_baselines
-from analysis.screens.analyze import Grid, Line, Part
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
+from analysis.screens.parts import Heading, Part, Sentence, Table
 from analysis.screens.terminal import print_parts
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
@@ -99,8 +99,8 @@ def _table(rows: tuple[Baseline, ...]) -> list[Part]:
     headings = ("", tr("model"), tr("nodes"), "dtype", "seq", "tokens/s/p", tr("reference"), tr("s/step"), tr("date"))
     shown = tuple((*_cells(row),) for row in rows)
     return [
-        Line(tr("{n} published rows; ! contradicts itself", n=len(rows)), "title"),
-        Grid(headings, shown),
+        Heading(tr("{n} published rows; ! contradicts itself", n=len(rows)), "title"),
+        Table(headings, shown),
     ]
 
 
@@ -121,12 +121,12 @@ def _cells(row: Baseline) -> tuple[str, ...]:
 def _one(row: Baseline) -> list[Part]:
     told = _document(row) | {"sizes": " ".join(f"{name}={size}".lower() for name, size in row.sizes.items()) or None}
     facts = tuple((name, str(value)) for name, value in told.items() if value is not None and name != "checks")
-    return [Line(row.name, "title"), Grid(("", ""), facts, prose=True), *_checks(row)]
+    return [Heading(row.name, "title"), Table(("", ""), facts, prose={1}), *_checks(row)]
 
 
-def _checks(row: Baseline) -> list[Line]:
+def _checks(row: Baseline) -> list[Sentence]:
     return [
-        Line(
+        Sentence(
             tr(
                 "{quantity}: published {published}, from its own figures {recomputed} ({difference})",
                 quantity=check.quantity,

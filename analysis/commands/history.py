@@ -15,8 +15,8 @@ from analysis.commands._release_options import HistoryDir
 from analysis.history.selection import select_runs
 from analysis.outputs import write_parquet, write_whole
 from analysis.pipeline.sides import open_history
-from analysis.screens.analyze import Grid, Line
 from analysis.screens.console import make_console
+from analysis.screens.parts import Sentence, Table
 from analysis.screens.terminal import print_parts
 from logparse.errors import UsageError
 from logparse.language import tr
@@ -43,7 +43,7 @@ def list_runs(
         return
     headings = (tr("run"), tr("release"), tr("name"), tr("recorded, UTC"), tr("ms/step"), "tokens/s/p", tr("rows"))
     rows = tuple(_row(run) for run in runs.iter_rows(named=True))
-    print_parts(make_console(), [Line(tr("{n} runs", n=len(runs))), *([Grid(headings, rows)] if rows else [])])
+    print_parts(make_console(), [Sentence(tr("{n} runs", n=len(runs))), *([Table(headings, rows)] if rows else [])])
 
 
 def show(run: Run, history: HistoryDir = None, lang: options.Language = None) -> None:

@@ -23,12 +23,12 @@ from analysis.history.store import History
 from analysis.metrics import JUDGED, Metric
 from analysis.outputs import CHART_FORMATS, check_folder, clear_stale, prepare_folder, write_charts, write_page
 from analysis.pipeline.sides import open_history
-from analysis.screens.analyze import Grid, Line, Part
 from analysis.screens.compare import describe_change
 from analysis.screens.console import make_console
 from analysis.screens.html import html
 from analysis.screens.markdown import markdown
 from analysis.screens.metric_names import titled
+from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.screens.terminal import print_parts
 from logparse.errors import UsageError
 from logparse.language import tr
@@ -140,25 +140,25 @@ def _page(trends: list[Trend], charts: Mapping[str, alt.LayerChart]) -> str:
     for one, (name, chart) in zip(trends, charts.items(), strict=False):
         title, *told = _compose(one)
         pieces += [Text(html([title], 2)), Drawing(name, chart), Text(html(told, 2))]
-    left = [Line(text, "info") for text in _not_shown(trends)]
-    return render_document(tr("The course over the recorded runs"), [*pieces, Text(html(left))])
+    left = Sentences([Sentence(text, "info") for text in _not_shown(trends)])
+    return render_document(tr("The course over the recorded runs"), [*pieces, Text(html([left]))])
 
 
 def _compose(one: Trend) -> Iterator[Part]:
     shown = one.metric
-    yield Line(tr("{metric}: {runs} runs", metric=titled(one.metric), runs=len(one.runs)), "title")
+    yield Heading(tr("{metric}: {runs} runs", metric=titled(one.metric), runs=len(one.runs)), "title")
     rows = tuple(
         (g["group"], *(shown.text(g[k]) for k in ("median", "p10", "p90")), str(g["runs"]))
         for g in one.groups.iter_rows(named=True)
     )
-    yield Grid(("", tr("median"), "p10", "p90", tr("runs")), rows)
+    yield Table(("", tr("median"), "p10", "p90", tr("runs")), rows)
     if one.unknown:
         names = ", ".join(one.unknown)
-        yield Line(tr("not known of all its runs, so some may be of another job: {names}", names=names), "warning")
+        yield Sentence(tr("not known of all its runs, so some may be of another job: {names}", names=names), "warning")
     if not one.changes:
-        yield Line(tr("no change found"))
+        yield Sentence(tr("no change found"))
     for change in one.changes:
-        yield Line(_sentence(change, shown), "warning" if change.change * one.metric.direction > 0 else "plain")
+        yield Sentence(_sentence(change, shown), "warning" if change.change * one.metric.direction > 0 else "plain")
 
 
 def _sentence(change: ChangePoint, shown: Metric) -> str:

@@ -1,16 +1,16 @@
-"""What people are shown of a comparison: the verdict, what it rests on, what changed. Parts, as of ``_screen``."""
+"""What people are shown of a comparison: the verdict, what it rests on, what changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.compare.comparable import Change, Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
 from analysis.compare.verdict import FEWEST_RUNS, REASONS, RESAMPLES, Effect, Finding, Method, Noise, Verdict
 from analysis.metrics import Metric
-from analysis.screens.analyze import Grid, Line, Part
 from analysis.screens.metric_names import titled
+from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
 from logparse.language import msg, tr
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def compose_comparison(comparison: Comparison) -> list[Part]:
 def compose_answer(comparison: Comparison) -> list[Part]:
     """The verdict, whether the sides may be compared, how they differ, what changed."""
     return [
-        Line(_title(comparison), "title"),
-        *(Line(_side(name, side)) for name, side in _sides(comparison)),
+        Heading(_title(comparison), "title"),
+        *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
         *_fields(comparison),
         _effects(comparison),
-        *(Line(sentence(finding)) for finding in comparison.verdicts if not comparison.refused),
-        *(Line(text, "warning") for text in _warnings(comparison)),
+        *(Sentence(sentence(finding)) for finding in comparison.verdicts if not comparison.refused),
+        *(Sentence(text, "warning") for text in _warnings(comparison)),
         *_losses(comparison),
         *_changes(comparison),
     ]
@@ -55,7 +55,7 @@ def compose_answer(comparison: Comparison) -> list[Part]:
 
 def compose_notes(comparison: Comparison) -> list[Part]:
     """What the numbers rest on."""
-    return [Line(text, "info") for text in _notes(comparison)]
+    return [_infos(_notes(comparison))]
 
 
 def compose_drawn(comparison: Comparison, drawn: Overlay) -> list[Part]:
@@ -63,8 +63,11 @@ def compose_drawn(comparison: Comparison, drawn: Overlay) -> list[Part]:
     metrics = [finding.metric for finding in comparison.verdicts]
     headings = (tr("run"), tr("side"), tr("release"), *map(titled, metrics), tr("rows that count"))
     rows = [_drawn(run, name, metrics) for name, runs in drawn.runs.items() for run in runs.iter_rows(named=True)]
-    limits = [Line(text, "info") for text in _limits(comparison, drawn)]
-    return [Line(tr("runs in the charts"), "title"), *limits, Grid(headings, tuple(rows))]
+    return [Heading(tr("runs in the charts"), "title"), _infos(_limits(comparison, drawn)), Table(headings, rows)]
+
+
+def _infos(texts: Iterable[str]) -> Sentences:
+    return Sentences([Sentence(text, "info") for text in texts])
 
 
 def _limits(comparison: Comparison, drawn: Overlay) -> Iterator[str]:
@@ -115,13 +118,13 @@ def _fields(comparison: Comparison) -> Iterator[Part]:
     decisive = [f.name for f in comparison.refused if f.state == "unknown"]
     unknown = [f.name for f in comparison.fields if f.state == "unknown" and f.name not in decisive]
     equal = sum(f.state == "equal" for f in comparison.fields)
-    yield Line(tr("comparable? {equal} of {all} fields are equal", equal=equal, all=len(comparison.fields)))
+    yield Sentence(tr("comparable? {equal} of {all} fields are equal", equal=equal, all=len(comparison.fields)))
     if different:
-        yield Grid((tr("field"), tr("baseline"), tr("candidate")), tuple(_field(f) for f in different))
+        yield Table((tr("field"), tr("baseline"), tr("candidate")), tuple(_field(f) for f in different))
     if decisive:
-        yield Line(tr("not known, and no verdict without them: {names}", names=", ".join(decisive)), "warning")
+        yield Sentence(tr("not known, and no verdict without them: {names}", names=", ".join(decisive)), "warning")
     if unknown:
-        yield Line(tr("not known, so neither equal nor different: {names}", names=", ".join(unknown)), "warning")
+        yield Sentence(tr("not known, so neither equal nor different: {names}", names=", ".join(unknown)), "warning")
 
 
 def _field(field: Field) -> tuple[str, str, str]:
@@ -133,10 +136,10 @@ def _values(values: tuple[object, ...]) -> str:
     return ", ".join("-" if value is None else str(value) for value in values) or "-"
 
 
-def _effects(comparison: Comparison) -> Grid:
+def _effects(comparison: Comparison) -> Table:
     headings = ("", tr("baseline"), tr("candidate"), tr("change"), tr("interval"), "p", tr("runs"))
     told = (f for f in comparison.findings if f.effect or f in comparison.verdicts)
-    return Grid(headings, tuple(_effect(finding) for finding in told))
+    return Table(headings, tuple(_effect(finding) for finding in told))
 
 
 def _effect(finding: Finding) -> tuple[str, ...]:
@@ -170,14 +173,14 @@ def _losses(comparison: Comparison) -> Iterator[Part]:
     if losses is None:
         return
     if not isinstance(losses, LossAgreement):
-        yield Line(tr("losses not compared: {reason}", reason=tr(losses)), "warning")
+        yield Sentence(tr("losses not compared: {reason}", reason=tr(losses)), "warning")
         return
     if losses.undefined:
-        yield Line(tr("at {n} more steps only the baseline's loss is 0", n=losses.undefined), "warning")
+        yield Sentence(tr("at {n} more steps only the baseline's loss is 0", n=losses.undefined), "warning")
     if losses.largest == 0:
-        yield Line(tr("losses: the same at all {steps} steps that both did", steps=losses.steps))
+        yield Sentence(tr("losses: the same at all {steps} steps that both did", steps=losses.steps))
         return
-    yield Line(
+    yield Sentence(
         tr(
             "losses at {steps} equal steps: {largest} apart at most (step {at}), {final} at the last (step {last})",
             steps=losses.steps,
@@ -223,14 +226,16 @@ def _changes(comparison: Comparison) -> Iterator[Part]:
     changes = [change for change in comparison.changes if not change.one_sided]
     one_sided = [change.name for change in comparison.changes if change.one_sided]
     if changes:
-        yield Line(tr("changed between the sides, so candidates for the cause"), "heading")
-        yield Grid(("", tr("baseline"), tr("candidate")), tuple(_change(c) for c in changes[:MOST_CHANGES]))
+        yield Heading(tr("changed between the sides, so candidates for the cause"))
+        yield Table(("", tr("baseline"), tr("candidate")), tuple(_change(c) for c in changes[:MOST_CHANGES]))
     else:
-        yield Line(tr("no setting, version or label is one in most runs of one side and another in most of the other"))
-    if len(changes) > MOST_CHANGES:
-        yield Line(tr("{n} more; --json has all", n=len(changes) - MOST_CHANGES), "info")
+        said = tr("no setting, version or label is one in most runs of one side and another in most of the other")
+        yield Sentence(said)
+    more = len(changes) - MOST_CHANGES
+    beside = [tr("{n} more; --json has all", n=more)] if more > 0 else []
     if one_sided:
-        yield Line(tr("only one side tells, so perhaps unchanged: {names}", names=_some(one_sided)), "info")
+        beside.append(tr("only one side tells, so perhaps unchanged: {names}", names=_some(one_sided)))
+    yield _infos(beside)
 
 
 def _change(change: Change) -> tuple[str, str, str]:

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.estimate import Estimate, Figure, Fit, Smallest
-from analysis.screens.analyze import Grid, Line, Part
 from analysis.screens.findings_json import fact_document, note_document
+from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.screens.words import say, say_origin
 from logparse.context.run_context import Fact
 from logparse.findings import Note
@@ -22,39 +22,39 @@ DAY = 86400
 def estimate_parts(name: str, result: Estimate, facts: Mapping[str, Fact]) -> list[Part]:
     """All parts, whether it fits first."""
     return [
-        Line(tr("estimate: {name}", name=name), "title"),
+        Heading(tr("estimate: {name}", name=name), "title"),
         *_verdict(result),
         *([_stages(result, result.fit)] if result.fit else []),
         *([_layouts(result)] if result.layouts else []),
         *(part for section in result.sections for part in _section(section.title, section.figures)),
-        Line(tr("computed with"), "heading"),
-        Grid(
+        Heading(tr("computed with")),
+        Table(
             (tr("quantity"), tr("value"), tr("origin")),
             tuple((n, str(fact.value), say_origin(fact.origin)) for n, fact in facts.items()),
-            prose=True,
+            prose={2},
         ),
-        *(Line(say(note) if isinstance(note, Note) else note, "info") for note in result.notes),
+        Sentences([Sentence(say(note) if isinstance(note, Note) else note, "info") for note in result.notes]),
     ]
 
 
-def _verdict(result: Estimate) -> Iterator[Line]:
+def _verdict(result: Estimate) -> Iterator[Sentence]:
     fit = result.fit
     if fit is None:
         return
     said = {"layout": str(fit.layout), "devices": fit.layout.devices, "gb": _gb(fit.worst.total_bytes)}
     if fit.memory_bytes is None:
-        yield Line(tr("{layout} on {devices} devices needs up to {gb} GB on one", **said))
+        yield Sentence(tr("{layout} on {devices} devices needs up to {gb} GB on one", **said))
     elif fit.fits:
         fitting = tr(
             "{layout} on {devices} devices fits: up to {gb} GB of {memory}", **said, memory=_gb(fit.memory_bytes)
         )
-        yield Line(fitting)
+        yield Sentence(fitting)
     else:
-        yield Line(_overflow(fit, fit.memory_bytes), "warning")
+        yield Sentence(_overflow(fit, fit.memory_bytes), "warning")
     yield from _fewest(result.fewest, fit)
 
 
-def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Line]:
+def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Sentence]:
     """The smallest layouts that fit, and what would help where none does."""
     laid_out, at_all, recomputed = fewest.laid_out, fewest.at_all, fewest.recomputed
     if laid_out is None and fit.fits is False:
@@ -63,9 +63,9 @@ def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Line]:
             given = msg(
                 "no layout fits, also not with --recompute full: give a smaller --micro-batch-size or --cp above 1"
             )
-        yield Line(tr(given), "warning")
+        yield Sentence(tr(given), "warning")
     if laid_out and at_all and at_all.layout.devices == laid_out.layout.devices:
-        yield Line(tr("the smallest that fits: {layout}", layout=_sized(laid_out)))
+        yield Sentence(tr("the smallest that fits: {layout}", layout=_sized(laid_out)))
         return
     for found, text in (
         (laid_out, msg("the smallest that fits as laid out: {layout}")),
@@ -73,7 +73,7 @@ def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Line]:
         (recomputed, msg("the smallest that fits with --recompute full: {layout}")),
     ):
         if found:
-            yield Line(tr(text, layout=_sized(found)))
+            yield Sentence(tr(text, layout=_sized(found)))
 
 
 def _sized(fit: Fit) -> str:
@@ -97,7 +97,7 @@ def _overflow(fit: Fit, memory_bytes: float) -> str:
     )
 
 
-def _stages(result: Estimate, fit: Fit) -> Grid:
+def _stages(result: Estimate, fit: Fit) -> Table:
     headings = (
         tr("stage"),
         tr("layers"),
@@ -124,10 +124,10 @@ def _stages(result: Estimate, fit: Fit) -> Grid:
         )
         for stage, by_rule in zip(fit.stages, rule, strict=True)
     )
-    return Grid(headings, tuple(rows))
+    return Table(headings, tuple(rows))
 
 
-def _layouts(result: Estimate) -> Grid:
+def _layouts(result: Estimate) -> Table:
     headings = (tr("layout"), tr("devices"), tr("fullest stage"), "GB", tr("too full"), tr("fits"))
     rows = (
         (
@@ -140,15 +140,15 @@ def _layouts(result: Estimate) -> Grid:
         )
         for fit in result.layouts
     )
-    return Grid(headings, tuple(rows))
+    return Table(headings, tuple(rows))
 
 
 def _section(title: str, figures: tuple[Figure, ...]) -> Iterator[Part]:
     rows = (
         (tr(f.label), shown(f), f.worked or tr("needs {flags}", flags=", ".join(map(tr, f.lacks)))) for f in figures
     )
-    yield Line(tr(title), "heading")
-    yield Grid((tr("quantity"), tr("value"), tr("worked out")), tuple(rows), prose=True)
+    yield Heading(tr(title))
+    yield Table((tr("quantity"), tr("value"), tr("worked out")), tuple(rows), prose={2})
 
 
 def shown(figure: Figure) -> str:

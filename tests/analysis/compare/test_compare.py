@@ -12,8 +12,8 @@ from analysis.compare.comparison import NO_COMMON_STEP, ZERO_LOSS, Side, agree_o
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.records import run_frame
 from analysis.metrics import JUDGED
-from analysis.screens.analyze import Line
 from analysis.screens.compare import compose_comparison, describe_change
+from analysis.screens.parts import Sentence
 from logparse.errors import UsageError
 
 
@@ -143,7 +143,7 @@ def test_without_a_common_step_that_is_said(tmp_path):
     said = [
         part.text
         for part in compose_comparison(compare(*apart, [JUDGED[DEFAULT_METRIC]], 0.03))
-        if isinstance(part, Line)
+        if isinstance(part, Sentence)
     ]
     assert "losses not compared: no step has a finite loss on both sides" in said
 
