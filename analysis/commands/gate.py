@@ -50,6 +50,8 @@ Out = Annotated[
     typer.Option(
         "-o",
         "--out",
+        parser=options.folder_of,
+        metavar="DIR",
         help=filled(msg("Folder for {names}."), names=", ".join(output.name for output in OUTPUTS)),
     ),
 ]

@@ -76,6 +76,9 @@ def trend(
     runs = store.runs()
     chosen = select_runs(runs, select) if select else runs
     trends = follow_all(chosen, find_metric(metric), by, store.settings)
+    # Files first: a reader that closes the pipe must not cost the folder.
+    if out is not None:
+        _write(trends, out, tell)
     if as_json:
         typer.echo(json.dumps(document(trends), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
@@ -85,8 +88,6 @@ def trend(
             print_parts(make_console(no_color=no_color), compose_trend(one))
         for note in left_out(trends):
             tell(note)
-    if out is not None:
-        _write(trends, out, tell)
 
 
 def _write(trends: Sequence[Trend], out: Path, tell: Callable[[Note], object]) -> None:

@@ -314,6 +314,20 @@ def test_output_is_not_overwritten(place, tmp_path):
     assert gate(place, "release=same", "-o", str(tmp_path)).returncode == 2
 
 
+@pytest.mark.parametrize("command", ["gate", "compare", "trend"])
+def test_a_folder_without_a_name_is_refused(place, command):
+    """As of an unset variable of a shell; it would be the current folder."""
+    sides = {
+        "gate": ("--baseline", "release=good", "--candidate", "release=same"),
+        "compare": ("release=good", "release=same"),
+        "trend": (),
+    }
+    before = sorted(place.iterdir())
+    done = run_logparse(command, *sides[command], "--history", "h", "-o", "", "--force", cwd=place)
+    assert (done.returncode, "the folder of -o has no name" in done.stderr) == (2, True)
+    assert sorted(place.iterdir()) == before
+
+
 def test_help_names_every_output(place):
     for language in ("en", "zh"):
         told = "".join(run_logparse("gate", "--help", "--lang", language, cwd=place).stdout.split())
