@@ -1,4 +1,4 @@
-"""What people are shown of a comparison: the verdict, what it rests on, what changed."""
+"""What people are shown of a comparison: the verdict, what it rests on, what changed. Parts."""
 
 from __future__ import annotations
 
@@ -7,31 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.compare.comparable import Change, Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
-from analysis.compare.verdict import FEWEST_RUNS, REASONS, RESAMPLES, Effect, Finding, Method, Noise, Verdict
+from analysis.compare.same_job import LeftOut
+from analysis.compare.verdict import FEWEST_RUNS, RESAMPLES, Effect, Finding, Noise
 from analysis.metrics import Metric
 from analysis.screens.metric_names import titled
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
-from logparse.language import msg, tr
+from analysis.screens.words import fill, word
+from analysis.screens.words.forms import some
+from logparse.language import tr
 
 if TYPE_CHECKING:
     from analysis.charts.comparison import Overlay
 
 # Settings that are listed; a log of another framework version may differ in hundreds.
 MOST_CHANGES = 30
-# Names that a sentence lists.
-MOST_NAMES = 8
-VERDICTS: dict[Verdict, str] = {
-    "regression": msg("regression"),
-    "suspicious": msg("suspicious"),
-    "no regression": msg("no regression"),
-    "insufficient data": msg("insufficient data"),
-}
-KINDS = {"setting": msg("setting"), "version": msg("version"), "label": msg("label")}
-METHODS: dict[Method, str] = {
-    "exact": msg("all orders"),
-    "permutation": msg("{n} random orders"),
-    "normal": msg("normal approximation"),
-}
 
 
 def compose_comparison(comparison: Comparison) -> list[Part]:
@@ -42,7 +31,7 @@ def compose_comparison(comparison: Comparison) -> list[Part]:
 def compose_answer(comparison: Comparison) -> list[Part]:
     """The verdict, whether the sides may be compared, how they differ, what changed."""
     return [
-        Heading(_title(comparison), "title"),
+        Heading(title(comparison), "title"),
         *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
         *_fields(comparison),
         _effects(comparison),
@@ -75,42 +64,59 @@ def _limits(comparison: Comparison, drawn: Overlay) -> Iterator[str]:
     if drawn.merged > 1:
         yield tr("a point is the mean of up to {n} neighbouring rows", n=drawn.merged)
     for name, side in _sides(comparison):
-        shown, runs = len(drawn.runs[name]), len(side.runs)
-        if shown < runs:
+        lines, runs = len(drawn.runs[name]), len(side.runs)
+        if lines < runs:
             yield tr(
                 "{side}: only {drawn} of {runs} runs are drawn, the last that can be read",
-                side=name,
-                drawn=shown,
+                side=word("sides", name),
+                drawn=lines,
                 runs=runs,
             )
 
 
 def _drawn(run: Mapping[str, Any], side: str, metrics: Sequence[Metric]) -> tuple[str, ...]:
     values = ((metric, run[metric.column]) for metric in metrics)
-    numbers = (metric.text(value) for metric, value in values)
-    return (f"{run['name']} ({run['run_id'][:12]})", side, run["release"] or "-", *numbers, f"{run['counted_rows']:,}")
+    numbers = ("-" if value is None else metric.text(value) for metric, value in values)
+    return (
+        f"{run['name']} ({run['run_id'][:12]})",
+        word("sides", side),
+        run["release"] or "-",
+        *numbers,
+        f"{run['counted_rows']:,}",
+    )
 
 
 def sentence(finding: Finding) -> str:
     """The verdict on one metric with its reason."""
-    title, verdict, reason = (
-        tr(word) for word in (finding.metric.label, VERDICTS[finding.verdict], REASONS[finding.reason])
+    title, verdict = tr(finding.metric.label), word("verdicts", finding.verdict)
+    return tr(
+        "{metric}: {verdict} ({reason})", metric=title, verdict=verdict, reason=word("verdict_reasons", finding.reason)
     )
-    return tr("{metric}: {verdict} ({reason})", metric=title, verdict=verdict, reason=reason)
 
 
-def _title(comparison: Comparison) -> str:
+def page_title(comparison: Comparison) -> str:
+    """What a page about it is called."""
+    sides = {"candidate": comparison.candidate.asked, "baseline": comparison.baseline.asked}
+    return tr("{candidate} compared with {baseline}", **sides)
+
+
+def title(comparison: Comparison) -> str:
+    """The verdict on all that is judged."""
     if comparison.verdict is None:
         return tr("not comparable, so no verdict")
-    return tr("verdict: {verdict}", verdict=tr(VERDICTS[comparison.verdict]))
+    return tr("verdict: {verdict}", verdict=word("verdicts", comparison.verdict))
 
 
 def _sides(comparison: Comparison) -> tuple[tuple[str, Side], ...]:
-    return ((tr("baseline"), comparison.baseline), (tr("candidate"), comparison.candidate))
+    return (("baseline", comparison.baseline), ("candidate", comparison.candidate))
+
+
+def _heads() -> tuple[str, str]:
+    return word("sides", "baseline"), word("sides", "candidate")
 
 
 def _side(name: str, side: Side) -> str:
-    return tr("{side}: {asked}, runs: {runs}", side=name, asked=side.asked, runs=len(side.runs))
+    return tr("{side}: {asked}, runs: {runs}", side=word("sides", name), asked=side.asked, runs=len(side.runs))
 
 
 def _fields(comparison: Comparison) -> Iterator[Part]:
@@ -120,7 +126,7 @@ def _fields(comparison: Comparison) -> Iterator[Part]:
     equal = sum(f.state == "equal" for f in comparison.fields)
     yield Sentence(tr("comparable? {equal} of {all} fields are equal", equal=equal, all=len(comparison.fields)))
     if different:
-        yield Table((tr("field"), tr("baseline"), tr("candidate")), tuple(_field(f) for f in different))
+        yield Table((tr("field"), *_heads()), tuple(_field(f) for f in different))
     if decisive:
         yield Sentence(tr("not known, and no verdict without them: {names}", names=", ".join(decisive)), "warning")
     if unknown:
@@ -137,7 +143,7 @@ def _values(values: tuple[object, ...]) -> str:
 
 
 def _effects(comparison: Comparison) -> Table:
-    headings = ("", tr("baseline"), tr("candidate"), tr("change"), tr("interval"), "p", tr("runs"))
+    headings = ("", *_heads(), tr("change"), tr("interval"), "p", tr("runs"))
     told = (f for f in comparison.findings if f.effect or f in comparison.verdicts)
     return Table(headings, tuple(_effect(finding) for finding in told))
 
@@ -173,7 +179,7 @@ def _losses(comparison: Comparison) -> Iterator[Part]:
     if losses is None:
         return
     if not isinstance(losses, LossAgreement):
-        yield Sentence(tr("losses not compared: {reason}", reason=tr(losses)), "warning")
+        yield Sentence(tr("losses not compared: {reason}", reason=word("loss_reasons", losses)), "warning")
         return
     if losses.undefined:
         yield Sentence(tr("at {n} more steps only the baseline's loss is 0", n=losses.undefined), "warning")
@@ -197,7 +203,7 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
         if lost:
             yield tr(
                 "{side}: in {lost} of {runs} runs the loss is not finite, from step {step} on",
-                side=name,
+                side=word("sides", name),
                 lost=lost.lost,
                 runs=lost.runs,
                 step=lost.step,
@@ -210,16 +216,11 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
                 metric=tr(finding.metric.label),
                 n=len(finding.odd),
                 runs=finding.runs[1],
-                names=_some(comparison.odd(finding)),
+                names=some(comparison.odd(finding)),
             )
     if comparison.unclear:
         pairs = [tr("{first} and {second}", first=first, second=second) for first, second in comparison.unclear]
-        yield tr("the same losses and no clocks, so perhaps one job that is counted twice: {names}", names=_some(pairs))
-
-
-def _some(names: Sequence[str]) -> str:
-    told = ", ".join(names[:MOST_NAMES])
-    return tr("{names} and {n} more", names=told, n=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else told
+        yield tr("the same losses and no clocks, so perhaps one job that is counted twice: {names}", names=some(pairs))
 
 
 def _changes(comparison: Comparison) -> Iterator[Part]:
@@ -227,19 +228,19 @@ def _changes(comparison: Comparison) -> Iterator[Part]:
     one_sided = [change.name for change in comparison.changes if change.one_sided]
     if changes:
         yield Heading(tr("changed between the sides, so candidates for the cause"))
-        yield Table(("", tr("baseline"), tr("candidate")), tuple(_change(c) for c in changes[:MOST_CHANGES]))
+        yield Table(("", *_heads()), tuple(_change(c) for c in changes[:MOST_CHANGES]))
     else:
         said = tr("no setting, version or label is one in most runs of one side and another in most of the other")
         yield Sentence(said)
     more = len(changes) - MOST_CHANGES
     beside = [tr("{n} more; --json has all", n=more)] if more > 0 else []
     if one_sided:
-        beside.append(tr("only one side tells, so perhaps unchanged: {names}", names=_some(one_sided)))
+        beside.append(tr("only one side tells, so perhaps unchanged: {names}", names=some(one_sided)))
     yield _infos(beside)
 
 
 def _change(change: Change) -> tuple[str, str, str]:
-    return f"{tr(KINDS[change.kind])} {change.name}", *_both(change)
+    return f"{word('change_kinds', change.kind)} {change.name}", *_both(change)
 
 
 def _both(change: Change) -> tuple[str, str]:
@@ -259,13 +260,14 @@ def describe_change(change: Change) -> str:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    yield from (tr("left out: {name}: {why}", name=n, why=tr(why)) for n, why in comparison.left_out)
+    for run in comparison.left_out:
+        yield tr("left out: {name}: {why}", name=called(run), why=word("left_out", run.reason))
     effects = [f.effect for f in comparison.findings if f.effect]
     for confidence, method in sorted({(e.confidence, e.method) for e in effects if e.confidence and e.method}):
         yield tr(
             "interval: {percent} of Hodges-Lehmann; p: one-sided Mann-Whitney in the direction named, {method}",
             percent=f"{confidence:.1%}",
-            method=tr(METHODS[method], n=f"{RESAMPLES:,}"),
+            method=fill("p_methods", method, {"n": f"{RESAMPLES:,}"}),
         )
     if any(0 < min(f.runs) < FEWEST_RUNS for f in comparison.verdicts):
         yield tr(
@@ -277,6 +279,11 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     for finding in comparison.verdicts:
         told = _noise(comparison.noises[finding.metric.column], finding)
         yield tr("{metric}: {told}", metric=tr(finding.metric.label), told=told) if several else told
+
+
+def called(run: LeftOut) -> str:
+    """A run that does not count; records of one job may have one name."""
+    return f"{run.name} ({run.run_id[:12]})" if run.reason == "same_job" else run.name
 
 
 def _noise(noise: Noise | None, finding: Finding) -> str:
