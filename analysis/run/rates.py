@@ -13,7 +13,7 @@ import polars as pl
 
 from analysis.metrics import RATED
 from analysis.run.bootstrap import block_interval
-from analysis.run.reasons import COPY, NO_TIME, REPLAYED, TIME_DAMAGED, WARM_UP
+from analysis.run.reasons import COPY, REPLAYED, TIMED, WARM_UP
 from analysis.tables import RATE_COLUMNS
 from logparse.schema import conform
 
@@ -38,7 +38,7 @@ class Tally:
         kept = (
             pl.col("iterations") - pl.max_horizontal(lost, pl.col("overflow").fill_null(False).cast(pl.Int64))
         ).clip(0)
-        rows = steps.filter(~pl.col("excluded_reason").is_in([COPY, NO_TIME, TIME_DAMAGED]).fill_null(False))
+        rows = steps.filter(TIMED & pl.col("excluded_reason").ne_missing(COPY))
         return cls(
             rows.with_columns(
                 time_ms=pl.col("step_time_ms") * pl.col("iterations"),

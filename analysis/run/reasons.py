@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 COPY = "copy"
 DAMAGED = "step_damaged"
 NO_TIME = "no_time"
@@ -14,3 +16,6 @@ BATCH_CHANGES = "batch_changes"
 NAN = "nan"
 SKIPPED = "update_skipped"
 STALL = "stall"
+
+# Rows whose time can be true; that of the others is in no rate and no sum.
+TIMED = ~pl.col("excluded_reason").is_in([NO_TIME, TIME_DAMAGED]).fill_null(False)

@@ -10,7 +10,7 @@ import polars as pl
 
 from analysis.run.duplicates import mark_copies
 from analysis.run.outliers import mark_damage
-from analysis.run.reasons import WARM_UP
+from analysis.run.reasons import TIMED, WARM_UP
 from analysis.tables import SEGMENT_COLUMNS
 from logparse.schema import conform
 
@@ -138,7 +138,7 @@ def list_segments(steps: pl.DataFrame) -> pl.DataFrame:
             pl.len().alias("rows"),
             pl.col("iterations").filter("replayed").sum().alias("replayed_steps"),
             (pl.col("excluded_reason") == WARM_UP).sum().alias("warm_up_rows"),
-            (pl.col("step_time_ms") * pl.col("iterations")).sum().alias("step_time_sum_ms"),
+            (pl.col("step_time_ms") * pl.col("iterations")).filter(TIMED).sum().alias("step_time_sum_ms"),
         )
     )
     following = pl.col("replayed_steps").shift(-1).over("lineage").fill_null(0)

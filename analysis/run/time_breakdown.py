@@ -20,11 +20,10 @@ from analysis.run.reasons import (
     HOLDS_EVALUATION,
     HOLDS_SAVE,
     NAN,
-    NO_TIME,
     REPLAYED,
     SKIPPED,
     STALL,
-    TIME_DAMAGED,
+    TIMED,
     WARM_UP,
 )
 from analysis.tables import ACCOUNT_COLUMNS
@@ -46,8 +45,7 @@ def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
     if len(stamped) < 2:
         return None
     held = pl.col("step_time_ms") * pl.col("iterations")
-    unknown = pl.col("excluded_reason").is_in([NO_TIME, TIME_DAMAGED]).fill_null(False)
-    known = pl.when(unknown).then(None).otherwise(held).fill_null(0)
+    known = pl.when(TIMED).then(held).fill_null(0)
     begin = stamped.select(pl.col("timestamp") - pl.duration(milliseconds=known)).to_series().min()
     stamps: list[Any] = [begin, stamped["timestamp"].max(), *events["timestamp"].drop_nulls()]
     seconds: float = (max(stamps) - min(stamps)).total_seconds()

@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from runs import BEGIN, as_computed, events, no_starts, parts_of, rows
 
 from analysis.run.interruptions import Pauses
 from analysis.run.pace import describe_pace
 from analysis.run.rates import name_rates
-from analysis.run.reasons import WARM_UP
-from analysis.run.restarts import number_starts, trace_starts
+from analysis.run.reasons import TIME_DAMAGED, WARM_UP
+from analysis.run.restarts import list_segments, number_starts, trace_starts
 from analysis.run.time_breakdown import (
     EVALUATION_BETWEEN,
     RESTARTS,
@@ -199,21 +199,26 @@ def logs(draw: st.DrawFn) -> tuple[pl.DataFrame, pl.DataFrame, Pauses]:
     return rows(steps, step_time_ms=times, timestamp=shown, skipped_iterations=skipped), found, pauses
 
 
-@settings(max_examples=40, deadline=None)
+# The second start's 900 ms stand for 9,000 ms that lost a digit: a time that is in no sum.
+LOST_A_DIGIT = rows([10, 11, 12, 13] * 2, step_time_ms=[0.0, 0.0, 900.0, 900.0, 0.0, 900.0, 9000.0, 9000.0])
+
+
+@example((LOST_A_DIGIT, events(), NO_PAUSES), False)
 @given(logs(), st.booleans())
 def test_the_parts_are_the_whole_and_the_shares_are_one(log, holds):
     steps, found, pauses = log
     result, marked = account(steps, found, pauses, holds), computed(steps, found, pauses, holds)
-    lines = marked.filter(pl.col("step_time_ms") > 0).select((pl.col("step_time_ms") * pl.col("iterations")).sum())
+    timed = marked.filter((pl.col("step_time_ms") > 0) & pl.col("excluded_reason").ne_missing(TIME_DAMAGED))
+    lines = timed.select((pl.col("step_time_ms") * pl.col("iterations")).sum()).item()
     wall = wall_clock(marked, found)
-    total = lines.item() / 1000 if wall is None else wall
+    total = lines / 1000 if wall is None else wall
     assert result["seconds"].sum() == pytest.approx(total, abs=1e-6)
+    assert list_segments(marked)["step_time_sum_ms"].sum() == pytest.approx(lines)
     if total:
         assert result["share"].sum() == pytest.approx(1.0)
     assert not result["seconds"].is_nan().any()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(3, 60), st.sampled_from([100.0, 1000.0, 7000.5]), st.integers(0, 5), st.floats(0, 100))
 def test_goodput_of_a_steady_log_is_at_most_1(count, ms, pause, start_up):
     ends = [start_up + (i + 1) * ms / 1000 + i * pause for i in range(count)]
@@ -247,6 +252,14 @@ def test_a_time_that_lost_digits_is_in_no_rate():
     for name, count in (("steady", 18), ("delivered", 18), ("all steps", 19)):
         named = rate(steps, name)
         assert (named["step_time_ms"], named["steps"]) == (5000.0, count)
+
+
+def test_a_time_that_lost_digits_is_in_no_sum():
+    times = [5000.0] * 20
+    times[10] = 50.0
+    steps = rows(list(range(1, 21)), step_time_ms=times)
+    assert account(steps)["seconds"].sum() == 95.0
+    assert list_segments(computed(steps))["step_time_sum_ms"].to_list() == [95_000.0]
 
 
 def test_a_time_that_lost_digits_is_told_with_file_and_line():
