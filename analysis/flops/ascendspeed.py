@@ -27,7 +27,7 @@ FORMULA = Formula(
     title="AscendSpeed: plain transformer with an MLP of 4h, full attention matrix",
     source="AscendSpeed ascendspeed/utils.py throughput_calculator; with c = 4 it is equation 3 of arXiv 2104.04473",
     text="24 c l h^2 (1 + s/(6h) + V/(16 l h)), c = 3; c = 4 with full recomputation",
-    needs=lambda shape: NEEDS,
+    needs=lambda _: NEEDS,
     terms=terms,
     symbols={
         "layers": "24 · 3 · l · h²",

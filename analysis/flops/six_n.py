@@ -17,7 +17,7 @@ def needs(shape: ModelShape) -> tuple[str, ...]:
     return (*megatron.needs(shape), *experts, "untie_embeddings_and_output_weights")
 
 
-def terms(shape: ModelShape, seq_length: int) -> dict[str, float]:
+def terms(shape: ModelShape, _seq_length: int) -> dict[str, float]:
     """FLOPs per token; the sequence length does not matter."""
     parameters = count_parameters(shape)
     if parameters is None:

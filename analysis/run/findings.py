@@ -40,7 +40,7 @@ def describe_run(result: Analysis, steps: pl.DataFrame, context: RunContext) -> 
     """All notes on what an analysis of the rows ``steps`` lacks, and on what contradicts what."""
     return (
         *_overruled(steps, result.computation, context),
-        *_missing(result, context),
+        *_missing(result),
         *_surprises(result, context),
         *_begun_anew(result.segments),
     )
@@ -65,7 +65,7 @@ def _overruled(steps: pl.DataFrame, how: Computation, context: RunContext) -> It
             yield warning("lines_overruled", name=name, value=value, origin=origin, printed=ends)
 
 
-def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
+def _missing(result: Analysis) -> Iterator[Note]:
     """Say what was not computed, for want of what, and which flag gives it."""
     steps, how = result.steps, result.computation
     if not steps["counted"].any():

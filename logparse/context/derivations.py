@@ -129,7 +129,7 @@ DERIVATIONS = (
         _PP,
         ("world_size", _TP, "batch_size_per_model_replica"),
         "no_pipeline_in_megatron_v1",
-        lambda q: 1,
+        lambda _: 1,
     ),
     Derivation(
         _DP,

@@ -44,7 +44,7 @@ def _paper_model(shape: ModelShape, seq_length: int) -> float:
     return 72.0 * layers * hidden**2 * (1 + seq_length / (6 * hidden) + vocab / (12 * layers * hidden))
 
 
-def _layers_only(shape: ModelShape, seq_length: int) -> float:
+def _layers_only(shape: ModelShape, _seq_length: int) -> float:
     layers, hidden = sizes(shape, *PLAIN)
     return 96.0 * layers * hidden**2
 
@@ -55,7 +55,7 @@ def _early_bigscience(passes: int) -> Flops:
     It knew neither experts nor latent attention, so a shape that has them is counted without.
     """
 
-    def flops(shape: ModelShape, seq_length: int) -> float | None:
+    def flops(shape: ModelShape, _seq_length: int) -> float | None:
         details = Details() if shape.gated_linear_unit else Details(bias="all", norm="layer")
         plain = replace(shape, num_experts=None, multi_latent_attention=None, untie_embeddings_and_output_weights=False)
         parameters = count_parameters(plain, details=details)
