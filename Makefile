@@ -1,26 +1,28 @@
 # Two commands need only python3 (3.11 or later) and make: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-READY := .venv/ready
+RUNTIME := .venv/runtime
+DEVELOPMENT := .venv/development
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: demo test setup lint constraints clean
 
-demo: $(READY)  ## analyse a log of fixtures/, writing charts and Parquet to out/demo
+demo: $(RUNTIME)  ## analyse a log of fixtures/, writing charts and Parquet to out/demo
 	$(BIN)/logparse analyze fixtures/megatron/core-v0.12-llama2-7b/run.log --hw 910b3 -o out/demo --force
 
-test: $(READY)  ## run the whole suite
+test: $(DEVELOPMENT)  ## run the whole suite
 	$(BIN)/pytest -q
 
-setup: $(READY)
+setup: $(DEVELOPMENT)
 
-lint: $(READY)  ## format, lint, types, import contracts
+lint: $(DEVELOPMENT)  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-$(READY): pyproject.toml constraints.txt
+# What runs logparse and installs it; what tests it comes on top, so that either may be asked for first.
+$(RUNTIME): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed; name one: make PYTHON=python3.12 ...")'
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "the venv module is missing; install python3-venv"; exit 1; }
 	$(PYTHON) -m venv .venv
@@ -28,8 +30,16 @@ $(READY): pyproject.toml constraints.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
+$(DEVELOPMENT): $(RUNTIME) constraints-dev.txt
+	$(PIP) install --require-hashes -r constraints-dev.txt
+	@touch $@
+
+COMPILE := uv pip compile pyproject.toml --universal --generate-hashes --no-header --no-emit-index-url --no-annotate -q
+
+# Installing takes the two packages that build; without them pip would fetch some unpinned.
 constraints:  ## pin anew what pyproject.toml asks for (needs uv)
-	uv pip compile pyproject.toml --all-extras --universal --generate-hashes --no-header --no-emit-index-url --no-annotate -q -o constraints.txt
+	$(COMPILE) --all-extras -o constraints-dev.txt
+	printf '%s\n' editables hatchling | $(COMPILE) - --extra cloud -c constraints-dev.txt -o constraints.txt
 
 clean:
 	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache

@@ -121,6 +121,11 @@ def test_a_pattern_without_a_match_is_named(runner):
     assert "try:" in done.stderr
 
 
+def test_users_install_what_runs_and_nothing_that_tests():
+    (install,) = [step["run"] for step in STEPS if step["name"] == "Install"]
+    assert regex.findall(r"-r (\S+)", install) == ['"$GITHUB_ACTION_PATH/constraints.txt"']
+
+
 HOSTILE = '"; touch run; $(touch run) `touch run` | touch run; "'
 
 

@@ -5,12 +5,17 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 
 import pytest
 from helpers import ROOT
 
 MODULES = sorted(f for package in ("logparse", "analysis") for f in (ROOT / package).rglob("*.py"))
+
+
+# Installing from a checkout builds.
+INSTALLING = {"editables", "hatchling"}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +75,22 @@ def test_wheel_has_the_command_and_the_licence(wheel):
 def test_data_files_are_whole_in_the_wheel(wheel):
     for name in ("analysis/hardware/devices.csv", "analysis/model/models.toml"):
         assert wheel.read(name) == (ROOT / name).read_bytes()
+
+
+def pins(name):
+    """Lines ``package==version`` with the rest of the line, of a file of pins."""
+    return set(re.findall(r"^([a-z0-9-]+==.*?) \\$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_users_install_no_tool_of_development():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    asked = {kind: {re.match(r"[\w-]+", one)[0] for one in those} for kind, those in extras.items()}
+    needed = {re.match(r"[\w-]+", one)[0] for one in project["dependencies"]} | asked["cloud"] | INSTALLING
+    pinned = {pin.partition("==")[0] for pin in pins("constraints.txt")}
+    assert needed <= pinned
+    assert pinned & asked["dev"] == INSTALLING
+    assert pins("constraints.txt") < pins("constraints-dev.txt")
 
 
 def test_installed_version_is_that_of_the_project():
