@@ -1,20 +1,32 @@
 """What several test files share: logs in the frameworks' own words, lines as the decoder sees them, the command run."""
 
+import contextlib
+import contextvars
+import glob
+import itertools
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
+from unittest.mock import patch
 
+import hypothesis
 import polars as pl
 
+from logparse.__main__ import main
 from logparse.findings import Note
 from logparse.schema import Column
 
 ROOT = Path(__file__).parent.parent
 GOLDENS = Path(__file__).parent / "goldens"
+PROGRAM = str(Path(sys.executable).with_name("logparse"))
 
 PAIRS = {
     "consumed samples": "{consumed:12d}",
@@ -137,13 +149,98 @@ def documented_formulas() -> dict[str, str]:
     return dict(re.findall(r"^## (\S+)\n\n {4}(.+)$", document, re.MULTILINE))
 
 
-def run_logparse(
-    *arguments: str, cwd: Path, stdin: bytes | None = None, **env: str
+def few(cases: int, **more: Any) -> hypothesis.settings:
+    """Settings of a property whose cases take long: so many in `make test`, as many as any other in `make explore`."""
+    exploring = hypothesis.settings.get_current_profile_name() == "explore"
+    return hypothesis.settings(**more) if exploring else hypothesis.settings(max_examples=cases, **more)
+
+
+def run_logparse(*arguments: str, cwd: Path, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the console script's entry in this process, a second sooner than a process of its own.
+
+    In English, whatever the locale; ``env`` is added to the environment. Working folder, environment, language, streams
+    and what else a process has of its own are as before when it returns.
+    """
+    if odd := [name for name in env if name.startswith("PYTHON")]:
+        raise ValueError(f"{odd} are read where Python starts: use run_process")
+    with (
+        contextlib.chdir(cwd),
+        patch.dict(os.environ, _environment(env), clear=True),
+        patch.object(sys, "argv", [PROGRAM, *arguments]),
+        patch.object(sys, "excepthook", sys.excepthook),
+        # Typer names a command after the module that Python was started with, such as ``python -m pytest``.
+        patch.object(sys.modules["__main__"], "__package__", None),
+        warnings.catch_warnings(),
+        TemporaryFile() as out,
+        TemporaryFile() as err,
+    ):
+        with _streams(stdin, out, err):
+            code = contextvars.copy_context().run(_exit_code)
+        said = (_content(out), _content(err))
+    return subprocess.CompletedProcess([PROGRAM, *arguments], code, *said)
+
+
+def run_process(
+    *arguments: str, cwd: Path, stdin: bytes = b"", command: Sequence[str] = (PROGRAM,), **env: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the installed command in English, whatever the locale; ``env`` is added to the environment."""
-    command = [str(Path(sys.executable).with_name("logparse")), *arguments]
+    """``run_logparse`` in a process of its own, for what only a process shows; ``command`` is what to start."""
+    words = [*command, *arguments]
+    done = subprocess.run(words, cwd=cwd, input=stdin, capture_output=True, check=False, env=_environment(env))
+    return subprocess.CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def run_shown(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of a page as it stands, in ``folder`` with the fixtures at hand.
+
+    As a shell would, give the names that match for a pattern that stands without quotes.
+    """
+    if not (folder / "fixtures").exists():
+        (folder / "fixtures").symlink_to(ROOT / "fixtures")
+    program, *words = shlex.split(command)
+    assert program in ("logparse", ".venv/bin/logparse")
+    bare = command.split()
+    names = [(word in bare and sorted(glob.glob(word, root_dir=folder))) or [word] for word in words]  # noqa: PTH207
+    return run_logparse(*itertools.chain(*names), cwd=folder, NO_COLOR="1")
+
+
+def _environment(env: dict[str, str]) -> dict[str, str]:
     unwanted = ("PYTHONPATH", "FORCE_COLOR", "LC_ALL", "LC_MESSAGES")
     plain = {name: value for name, value in os.environ.items() if name not in unwanted}
-    environment = plain | {"COLUMNS": "100", "LANG": "C.UTF-8"} | env
-    done = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, check=False, env=environment)
-    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+    return plain | {"COLUMNS": "100", "LANG": "C.UTF-8"} | env
+
+
+@contextlib.contextmanager
+def _streams(stdin: bytes, out: BinaryIO, err: BinaryIO) -> Iterator[None]:
+    """The three streams as a shell lays them, in the encodings that Python has for C.UTF-8.
+
+    Down to their numbers, because standard input is read by its own, and libraries in Rust write to theirs.
+    """
+    with TemporaryFile() as given, contextlib.ExitStack() as stack:
+        given.write(stdin)
+        given.seek(0)
+        for number, file in enumerate((given, out, err)):
+            kept = os.dup(number)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, number)
+            os.dup2(file.fileno(), number)
+        for name, number, how in (
+            ("stdin", 0, {"errors": "surrogateescape"}),
+            ("stdout", 1, {"mode": "w", "errors": "surrogateescape"}),
+            ("stderr", 2, {"mode": "w", "errors": "backslashreplace", "buffering": 1}),
+        ):
+            stream = stack.enter_context(open(number, encoding="utf-8", closefd=False, **how))
+            stack.enter_context(patch.object(sys, name, stream))
+        yield
+
+
+def _exit_code() -> int:
+    try:
+        main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def _content(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode()

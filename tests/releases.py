@@ -1,7 +1,9 @@
 """Runs for the tests of releases: logs made to measure, and histories that hold them."""
 
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from helpers import SETTINGS, arguments_dump, megatron_line
@@ -9,7 +11,8 @@ from helpers import SETTINGS, arguments_dump, megatron_line
 from analysis.history.records import RunRecord
 from analysis.history.storage import Folder
 from analysis.history.store import History
-from analysis.pipeline.record import Marks, Reading, record_logs
+from analysis.pipeline.record import Marks, Reading, keep
+from analysis.pipeline.run import Run
 
 FIGURES = {"lm loss": "{loss:.6E}"}
 
@@ -32,7 +35,15 @@ def write_run(
 
 
 def record(path: Path, release: str = "r1", **labels: str) -> RunRecord:
-    return record_logs([str(path)], Reading(), Marks(release, labels))
+    """The record of a log; one that was analysed before under that name is not analysed again."""
+    return keep(_analyzed(path.name, path.read_bytes()), Marks(release, labels))
+
+
+@cache
+def _analyzed(name: str, content: bytes) -> Run:
+    with TemporaryDirectory() as folder:
+        (Path(folder) / name).write_bytes(content)
+        return Reading().analyze([f"{folder}/{name}"])
 
 
 def fill(folder: Path, releases: dict[str, tuple[float, int, dict[str, object]]]) -> History:

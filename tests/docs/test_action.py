@@ -6,14 +6,13 @@ where that step would have put it.
 
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import regex
 import yaml
-from helpers import ROOT
+from helpers import PROGRAM, ROOT
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS = ACTION["runs"]["steps"]
@@ -30,6 +29,10 @@ class Runner:
     @property
     def workspace(self):
         return self.folder / "workspace"
+
+    @property
+    def program(self):
+        return self.folder / "temp/logparse/bin/logparse"
 
     @property
     def summary(self):
@@ -74,12 +77,13 @@ def _wanted(step, inputs):
 
 @pytest.fixture
 def runner(tmp_path):
-    (tmp_path / "temp/logparse/bin").mkdir(parents=True)
-    (tmp_path / "temp/logparse/bin/logparse").symlink_to(Path(sys.executable).with_name("logparse"))
-    (tmp_path / "workspace").mkdir()
+    made = Runner(tmp_path)
+    made.program.parent.mkdir(parents=True)
+    made.program.symlink_to(PROGRAM)
+    made.workspace.mkdir()
     for log in (ROOT / "fixtures/releases").glob("*.log"):
-        (tmp_path / "workspace" / log.name).symlink_to(log)
-    return Runner(tmp_path)
+        (made.workspace / log.name).symlink_to(log)
+    return made
 
 
 def test_the_story_of_three_releases(runner):
@@ -131,8 +135,13 @@ HOSTILE = '"; touch run; $(touch run) `touch run` | touch run; "'
 
 @pytest.mark.parametrize("name", [name for name in ACTION["inputs"] if name != "python"])
 def test_no_input_is_run_by_the_shell(runner, name):
+    """A stand-in takes the place of logparse, so that no refusal keeps a step from being run."""
+    runner.program.unlink()
+    runner.program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >> told\n')
+    runner.program.chmod(0o755)
     given = {"logs": "8.0.RC1-1.log", "release": "r", "baseline": "release=r", "history": "runs"}
-    runner.use(**given | {name.replace("-", "_"): HOSTILE})
+    assert runner.use(**given | {name.replace("-", "_"): HOSTILE}).returncode == 0
+    assert "touch" in (runner.workspace / "told").read_text(encoding="utf-8")
     assert not (runner.workspace / "run").exists()
 
 

@@ -1,15 +1,11 @@
 """What docs/estimates.md shows is what happens."""
 
 import json
-import os
 import shlex
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import regex
-from helpers import ROOT, run_logparse
+from helpers import ROOT, run_logparse, run_shown
 
 from analysis.published.rows import check_row, contradicts_itself, find_baseline, published
 
@@ -19,14 +15,10 @@ COMMANDS = [line for text in regex.findall(r"```sh\n(.*?)```", PAGE, regex.DOTAL
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_runs(command, tmp_path):
-    (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
-    program = str(Path(sys.executable).with_name("logparse"))
-    words = [word.replace(".venv/bin/logparse", program) for word in shlex.split(command)]
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = run_shown(command, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout
-    if "-o" in words:
+    if "-o" in command.split():
         assert (tmp_path / "out" / "estimate" / "charts" / "memory.svg").exists()
 
 

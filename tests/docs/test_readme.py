@@ -1,29 +1,13 @@
 """What the README shows is what happens: every command runs, every shown output is the real one."""
 
-import os
-import shlex
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import regex
+from helpers import ROOT, run_shown
 
-ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = regex.findall(r"```(\w+)\n(.*?)```", README, regex.DOTALL)
 COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]
 SHOWN = [(BLOCKS[i][1].strip(), BLOCKS[i + 1][1]) for i in range(len(BLOCKS) - 1) if BLOCKS[i + 1][0] == "text"]
-
-
-def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command of the README as it stands, with its output in ``folder`` and the fixtures at hand."""
-    if not (folder / "fixtures").exists():
-        (folder / "fixtures").symlink_to(ROOT / "fixtures")
-    program = str(Path(sys.executable).with_name("logparse"))
-    words = [word.replace(".venv/bin/logparse", program) for word in shlex.split(command)]
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_the_first_two_commands_are_targets_of_the_makefile():
@@ -40,21 +24,21 @@ def test_there_are_commands():
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_runs(command, tmp_path):
-    done = run(command, tmp_path)
+    done = run_shown(command, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
 
 @pytest.mark.parametrize(("command", "shown"), SHOWN)
 def test_output_is_the_real_one(command, shown, tmp_path):
-    printed = "\n".join(line.rstrip() for line in run(command, tmp_path).stdout.rstrip().splitlines())
+    printed = "\n".join(line.rstrip() for line in run_shown(command, tmp_path).stdout.rstrip().splitlines())
     assert printed == shown.rstrip()
 
 
 @pytest.mark.parametrize("text", [text for kind, text in BLOCKS if kind == "python"])
 def test_python_example(text, tmp_path, monkeypatch, capsys):
     writing = next(command for command in COMMANDS if "-o out/readme" in command)
-    assert run(writing, tmp_path).returncode == 0
+    assert run_shown(writing, tmp_path).returncode == 0
     monkeypatch.chdir(tmp_path)
     exec(text, {})
     assert float(capsys.readouterr().out) > 0

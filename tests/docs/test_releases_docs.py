@@ -1,34 +1,19 @@
 """What docs/releases.md shows is what happens."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import regex
-from helpers import ROOT
+from helpers import ROOT, run_shown
 
 TEXT = (ROOT / "docs/releases.md").read_text(encoding="utf-8")
 BLOCKS = regex.findall(r"```(sh|text|python)([^\n]*)\n(.*?)```", TEXT, regex.DOTALL)
-
-
-def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command of the page in a shell, with the program of this environment and the fixtures at hand."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"}
-    return subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     """Every command with what it did, in the order of the page."""
     folder = tmp_path_factory.mktemp("story")
-    (folder / "fixtures").symlink_to(ROOT / "fixtures")
     done = [
-        (command, regex.search(r"exit=(\d)", said), run(command, folder))
+        (command, regex.search(r"exit=(\d)", said), run_shown(command, folder))
         for kind, said, text in BLOCKS
         if kind == "sh"
         for command in text.splitlines()

@@ -11,8 +11,18 @@ from pathlib import Path
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from helpers import GOLDENS, SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
+from helpers import (
+    GOLDENS,
+    PROGRAM,
+    SETTINGS,
+    arguments_dump,
+    megatron_line,
+    megatron_log,
+    run_logparse,
+    run_process,
+)
 
+from analysis import cli
 from analysis.flops import all_formulas
 from analysis.tables import STEP_COLUMNS, SUMMARY_COLUMNS
 from logparse.formats import all_formats
@@ -370,8 +380,9 @@ def test_killed_while_writing_leaves_the_old_file_whole(folder):
 # The process.
 
 
-def test_version(tmp_path):
-    done = run_logparse("--version", cwd=tmp_path)
+@pytest.mark.parametrize("command", [[PROGRAM], [sys.executable, "-m", "logparse"]], ids=["script", "module"])
+def test_version(tmp_path, command):
+    done = run_process("--version", cwd=tmp_path, command=command)
     assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, "logparse", "")
 
 
@@ -394,7 +405,7 @@ def test_another_package_called_analysis_is_told(folder, shape):
     stranger = folder / "stranger" / ("analysis/__init__.py" if shape == "package" else "analysis.py")
     stranger.parent.mkdir(parents=True)
     stranger.write_text("raise RuntimeError('imported')\n")
-    done = run_logparse("analyze", "run.log", cwd=folder, PYTHONPATH=str(folder / "stranger"))
+    done = run_process("analyze", "run.log", cwd=folder, PYTHONPATH=str(folder / "stranger"))
     assert (done.returncode, done.stdout) == (2, "")
     assert "another package called 'analysis' is imported in place of logparse's" in done.stderr
     assert "try:   unset PYTHONPATH" in done.stderr
@@ -411,14 +422,14 @@ def test_place_of_the_other_package_is_told(folder, shape):
     stranger = folder / "stranger" / shape
     stranger.parent.mkdir(parents=True)
     stranger.write_text("")
-    done = run_logparse("--version", cwd=folder, PYTHONPATH=str(folder / "stranger"))
+    done = run_process("--version", cwd=folder, PYTHONPATH=str(folder / "stranger"))
     (where,) = [line.partition("where: ")[2] for line in done.stderr.splitlines() if "where: " in line]
     assert Path(where).is_relative_to(folder / "stranger")
 
 
 def test_folder_called_analysis_without_a_package_is_harmless(folder):
     (folder / "stranger" / "analysis").mkdir(parents=True)
-    assert run_logparse("--version", cwd=folder, PYTHONPATH=str(folder / "stranger")).returncode == 0
+    assert run_process("--version", cwd=folder, PYTHONPATH=str(folder / "stranger")).returncode == 0
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["analyze", "--help"], ["--version"]], ids=" ".join)
@@ -437,7 +448,7 @@ def test_help_imports_nothing_heavy(tmp_path, arguments):
 
 @pytest.mark.parametrize("arguments", [["run.log"], ["run.log", "--json"]], ids=["table", "json"])
 def test_reader_that_closes_the_pipe_is_no_failure(folder, arguments):
-    command = [str(Path(sys.executable).with_name("logparse")), "analyze", *arguments]
+    command = [PROGRAM, "analyze", *arguments]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         said = process.stderr.read().decode()
@@ -448,31 +459,36 @@ def test_reader_that_closes_the_pipe_is_no_failure(folder, arguments):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("arguments", [["run.log"], ["run.log", "--json"]], ids=["table", "json"])
 def test_full_disk_behind_stdout_is_no_traceback(folder, arguments):
-    command = [str(Path(sys.executable).with_name("logparse")), "analyze", *arguments]
+    command = [PROGRAM, "analyze", *arguments]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, cwd=folder, stdout=full, stderr=subprocess.PIPE, check=False)
     assert b"Traceback" not in done.stderr
     assert done.returncode == 2
 
 
-def run_main(error):
-    """The program where its command raises ``error``."""
-    code = (
-        f"from analysis import cli\ndef command():\n    raise {error}\n"
-        "cli.build_app = lambda: lambda **_: cli._to_the_end(command)()\ncli.run()"
-    )
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+@pytest.fixture
+def failing(monkeypatch, tmp_path):
+    """Runs the program with a command that raises the error it is given."""
+
+    def run(error):
+        def command():
+            raise error
+
+        monkeypatch.setattr(cli, "build_app", lambda: lambda **_: cli._to_the_end(command)())
+        return run_logparse(cwd=tmp_path)
+
+    return run
 
 
-def test_a_defect_is_no_regression():
+def test_a_defect_is_no_regression(failing):
     """Python's own exit code for a traceback is 1, by which the gate stops a release."""
-    done = run_main("ZeroDivisionError('of nothing')")
+    done = failing(ZeroDivisionError("of nothing"))
     assert done.returncode == 2
     assert "ZeroDivisionError: of nothing" in done.stderr
     assert done.stderr.endswith("logparse: a defect of logparse\n  try:   report it with the lines above\n")
 
 
-def test_a_file_that_cannot_be_used_is_named():
-    done = run_main("PermissionError(13, 'Permission denied', 'runs/summary')")
+def test_a_file_that_cannot_be_used_is_named(failing):
+    done = failing(PermissionError(13, "Permission denied", "runs/summary"))
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert "cannot use runs/summary: Permission denied" in done.stderr

@@ -2,24 +2,19 @@
 
 import csv
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import get_args
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from helpers import ROOT, run_logparse
+from gate_power import verdicts
+from helpers import PROGRAM, run_logparse, run_process
 from releases import fill, write_run
 from scipy.stats import mannwhitneyu
 
 from analysis.compare.exports import OUTPUTS
 from analysis.compare.verdict import DEFAULT_METRIC, Reason, _cut, _ways, doubt, estimate, judge, noise_floor, worst_of
 from analysis.metrics import JUDGED
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-from gate_power import verdicts
 
 METRIC = JUDGED[DEFAULT_METRIC]
 # Spread 0.4 % or so, in ms.
@@ -245,18 +240,19 @@ def test_what_is_written(place, tmp_path):
     assert f'logparse_verdict{{metric="{DEFAULT_METRIC}",logparse_verdict="regression"}} 1.0' in lines
 
 
+SLOWER = f"{PROGRAM} gate --history h --baseline release=good --candidate release=slow"
+
+
 @pytest.mark.parametrize("reader", ["head -c 1", "true"])
 def test_a_reader_that_goes_away_changes_no_exit_code(place, tmp_path, reader):
-    program = f"{Path(sys.executable).with_name('logparse')} gate --history h --baseline release=good"
-    line = f"set -o pipefail; {program} --candidate release=slow -o {tmp_path}/out | {reader}"
-    assert subprocess.run(["bash", "-c", line], cwd=place, capture_output=True, check=False).returncode == 1
+    line = f"set -o pipefail; {SLOWER} -o {tmp_path}/out | {reader}"
+    assert run_process(cwd=place, command=("bash", "-c", line)).returncode == 1
     assert (tmp_path / "out" / "junit.xml").exists()
 
 
 def test_output_that_cannot_be_written_hides_no_regression(place, tmp_path):
-    program = f"{Path(sys.executable).with_name('logparse')} gate --history h --baseline release=good"
-    line = f"{program} --candidate release=slow -o {tmp_path}/out > /dev/full"
-    assert subprocess.run(["bash", "-c", line], cwd=place, capture_output=True, check=False).returncode == 1
+    line = f"{SLOWER} -o {tmp_path}/out > /dev/full"
+    assert run_process(cwd=place, command=("bash", "-c", line)).returncode == 1
     assert (tmp_path / "out" / "summary.md").exists()
 
 

@@ -2,12 +2,10 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from helpers import ROOT, megatron_line, run_logparse
+from helpers import PROGRAM, ROOT, megatron_line, run_logparse, run_process
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +48,7 @@ def test_the_trace_of_step_times_names_its_ends(tmp_path):
 
 
 def test_no_bars_where_the_terminal_cannot_show_them(tmp_path):
-    shown = run_logparse("analyze", LOG, cwd=tmp_path, PYTHONIOENCODING="ascii").stdout
+    shown = run_process("analyze", LOG, cwd=tmp_path, PYTHONIOENCODING="ascii").stdout
     assert not set(shown) & set(BARS)
     assert "steady" in shown
 
@@ -150,11 +148,9 @@ def test_json_is_the_same_on_every_machine(tmp_path):
 
 @pytest.mark.parametrize(("stream", "code"), [(">&-", 0), ("2>&-", 0)])
 def test_closed_streams_are_no_crash(stream, code, tmp_path):
-    program = Path(sys.executable).with_name("logparse")
-    done = subprocess.run(
-        f"{program} analyze {LOG} {stream}", shell=True, cwd=tmp_path, capture_output=True, check=False
-    )
-    assert (done.returncode, b"Traceback" in done.stderr) == (code, False)
+    line = f"{PROGRAM} analyze {LOG} {stream}"
+    done = run_process(cwd=tmp_path, command=("sh", "-c", line))
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
 
 
 def test_a_device_beats_the_peak_of_the_file_and_the_file_is_named(tmp_path):
