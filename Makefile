@@ -5,13 +5,16 @@ RUNTIME := .venv/runtime
 DEVELOPMENT := .venv/development
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test setup lint constraints clean
+.PHONY: demo test explore setup lint constraints clean
 
 demo: $(RUNTIME)  ## analyse a log of fixtures/, writing charts and Parquet to out/demo
 	$(BIN)/logparse analyze fixtures/megatron/core-v0.12-llama2-7b/run.log --hw 910b3 -o out/demo --force
 
 test: $(DEVELOPMENT)  ## run the whole suite
 	$(BIN)/pytest -q
+
+explore: $(DEVELOPMENT)  ## draw 20,000 new cases for each property test; takes an hour
+	$(BIN)/pytest -q -m hypothesis --hypothesis-profile=explore
 
 setup: $(DEVELOPMENT)
 
@@ -42,4 +45,4 @@ constraints:  ## pin anew what pyproject.toml asks for (needs uv)
 	printf '%s\n' editables hatchling | $(COMPILE) - --extra cloud -c constraints-dev.txt -o constraints.txt
 
 clean:
-	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache .hypothesis

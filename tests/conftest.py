@@ -5,9 +5,11 @@ import os
 import hypothesis
 import pytest
 
-# No test is timed: a busy machine must not fail one.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+# No test is timed: a busy machine must not fail one. `make test` draws the same cases each time, `make explore` others.
+_UNTIMED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("same", _UNTIMED, derandomize=True, database=None)
+hypothesis.settings.register_profile("explore", _UNTIMED, max_examples=20_000, print_blob=True)
+hypothesis.settings.load_profile("same")
 
 # Messages are compared in English, whatever the machine speaks.
 for _name in ("LC_ALL", "LC_MESSAGES"):

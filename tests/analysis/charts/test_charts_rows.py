@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_charts import steps
 
@@ -65,7 +65,6 @@ def test_the_mean_of_a_bucket_is_that_of_its_rows():
     assert total == pytest.approx(whole["loss"].sum())
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6), st.just(float("nan"))), min_size=1, max_size=300),
     st.sampled_from([1, 5, 25]),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import lines_of, megatron_line, of_code
-from hypothesis import HealthCheck, given, settings
+from helpers import few, lines_of, megatron_line, of_code
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from runs import acceptance_log, acceptance_time, analyze_text, parts_of, rate_of, stamped_log
 
@@ -20,7 +20,7 @@ from logparse.read.parse import read_run
 
 LOGGED = "logged_tflops_per_second_per_device"
 RATES = ("steady", "delivered", "all steps", "all-in")
-FEW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = few(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")

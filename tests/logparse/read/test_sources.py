@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from logparse.errors import InputError
@@ -145,7 +145,6 @@ def test_last_line_without_newline_is_not_complete(tmp_path, block_bytes):
 PIECES = st.sampled_from(["a", "loss: 1.5 |", "\n", "\n\n", "\0", "▌", "损失", "\t", "\x1b[0m", "\u2028", "\x85", ""])
 
 
-@settings(deadline=None, max_examples=200)
 @given(parts=st.lists(PIECES, max_size=30), block_bytes=st.integers(1, 40), encoding=st.sampled_from(["utf-8", "mix"]))
 def test_any_block_size_gives_the_lines_of_the_whole_text(tmp_path_factory, parts, block_bytes, encoding):
     text = "".join(parts)
@@ -164,7 +163,6 @@ def test_any_block_size_gives_the_lines_of_the_whole_text(tmp_path_factory, part
     assert frame["line_number"].to_list() == list(range(1, len(expected) + 1))
 
 
-@settings(deadline=None, max_examples=100)
 @given(data=st.binary(max_size=200), block_bytes=st.integers(1, 40))
 def test_any_block_size_gives_the_same_frame_for_any_bytes(tmp_path_factory, data, block_bytes):
     text = bytes(b for b in data if b >= 32 or b in b"\n\r\0")

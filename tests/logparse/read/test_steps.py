@@ -5,7 +5,7 @@ import math
 import polars as pl
 import pytest
 from helpers import known, lines_of, megatron_line
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from logparse.formats import find_format
@@ -364,7 +364,6 @@ ROUND_TRIP = (
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(values=st.lists(st.fixed_dictionaries(PRINTED), min_size=1, max_size=8))
 def test_any_values_printed_as_megatron_prints_them_come_back(values):
     text = "".join(ROUND_TRIP.format(**v) + "\n" for v in values)
