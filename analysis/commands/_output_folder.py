@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from analysis.outputs import clear_stale, prepare_folder, write_charts, write_page, write_parquet
 from analysis.pipeline.run import Run
-from analysis.screens.words import say_evidence
+from analysis.screens.expectations import expectation_sentences
+from analysis.screens.words import say_all, say_evidence
 from logparse.language import tr
 from logparse.schema import RECORD_COLUMNS
 
@@ -82,7 +83,7 @@ def page_run(result: Run) -> PageRun:
         analysis=result.analysis,
         records=result.log.records,
         notes=result.notes,
-        identified=result.identified.sentence,
+        identified=say_all(result.identified.findings),
         versions={name: version.value for name, version in result.log.versions.items()},
-        against=result.expectations.sentences,
+        against=expectation_sentences(result.expectations),
     )

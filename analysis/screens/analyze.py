@@ -15,6 +15,7 @@ import polars as pl
 from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS, RATED
 from analysis.pipeline.run import Run
 from analysis.run.reasons import COPY
+from analysis.screens.expectations import expectation_sentences
 from analysis.screens.metric_names import named, titled
 from analysis.screens.words import say, say_evidence, say_origin, word
 from logparse.language import tr
@@ -30,11 +31,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table. The first column holds names, the others numbers, the last one prose where ``prose`` says so."""
+    """A table. The first column holds names, the others numbers, the last one prose where ``prose`` says so.
+
+    Prose needs no headings on a terminal, unless the table is ``headed``.
+    """
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     prose: bool = False
+    headed: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def compose(result: Run) -> list[Part]:
         *_trace(result),
         _metrics(result),
         Line(tr("against plan and published rates"), "heading"),
-        *(Line(sentence) for sentence in result.expectations.sentences),
+        *(Line(sentence) for sentence in expectation_sentences(result.expectations)),
         Line(tr("computed with"), "heading"),
         _origins(result),
         *(Line(say(note), note.level) for note in result.notes),

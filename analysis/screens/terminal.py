@@ -22,8 +22,8 @@ BARS = "▁▂▃▄▅▆▇█"
 LEAST_BARS = 10
 # A table of numbers takes what it needs up to this, one with prose at least the other.
 WIDEST, LEAST_WIDTH = 1000, 72
-# Columns on each side of a cell in a table with prose.
-PROSE_PADDING = 2
+# Columns on each side of a cell in a table with prose, and the least that prose gets beside long names.
+PROSE_PADDING, LEAST_PROSE = 2, 24
 
 
 def print_parts(console: Console, parts: Sequence[Part]) -> None:
@@ -56,8 +56,11 @@ def _folded(grid: Grid, width: int) -> Grid:
     """``grid`` with its prose in lines that fit beside the other columns."""
     from rich.cells import cell_len
 
-    others = [max(map(cell_len, column)) + 2 * PROSE_PADDING for column in zip(*grid.rows, strict=True)][:-1]
-    rows = tuple((*row[:-1], fold(row[-1], max(width - sum(others), LEAST_BARS))) for row in grid.rows)
+    shown = (grid.headings, *grid.rows) if grid.headed else grid.rows
+    lines = ((line for cell in column for line in cell.splitlines()) for column in zip(*shown, strict=True))
+    others = [max(map(cell_len, column), default=0) + 2 * _padding(grid) for column in lines][:-1]
+    least = LEAST_PROSE if grid.headed else LEAST_BARS
+    rows = tuple((*row[:-1], fold(row[-1], max(width - sum(others), least))) for row in grid.rows)
     return replace(grid, rows=rows)
 
 
@@ -67,19 +70,27 @@ def _table(grid: Grid) -> Table:
     table = Table(
         box=None,
         pad_edge=False,
-        padding=(0, PROSE_PADDING if grid.prose else 1),
+        padding=(0, _padding(grid)),
         collapse_padding=not grid.prose,
-        show_header=not grid.prose,
+        show_header=grid.headed or not grid.prose,
     )
     last = len(grid.headings) - 1
     for index, heading in enumerate(grid.headings):
         if grid.prose and index == last:
-            table.add_column(heading, ratio=1, style="dim")
+            table.add_column(heading, ratio=1, style="dim", overflow="fold")
+        elif grid.headed and not index:
+            # Long names wrap where prose needs the room.
+            table.add_column(heading, overflow="fold")
         else:
             table.add_column(heading, justify="right" if index else "left", no_wrap=True)
     for row in grid.rows:
         table.add_row(*row)
     return table
+
+
+def _padding(grid: Grid) -> int:
+    """Columns on each side of a cell; prose without headings stands further apart."""
+    return PROSE_PADDING if grid.prose and not grid.headed else 1
 
 
 def _print_trace(console: Console, trace: Trace) -> None:
