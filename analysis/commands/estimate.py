@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,23 +11,13 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._quantity_flags import with_quantity_flags
 from analysis.estimate import Fit
-from analysis.estimate import estimate as estimate_job
 from analysis.flops import as_built_formula, find_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
 from analysis.outputs import check_folder, prepare_folder, write_charts
-from analysis.pipeline.job_inputs import (
-    Asked,
-    all_given,
-    assumption_notes,
-    find_machine,
-    merge_facts,
-    mtp_notes,
-    plan_job,
-    short_facts,
-)
+from analysis.pipeline.job_inputs import Asked, all_given, find_machine, short_facts
 from analysis.pipeline.load import gather
-from analysis.pipeline.measured_job import Measured, measure
+from analysis.pipeline.planned_job import estimate_planned
 from analysis.screens.console import make_console
 from analysis.screens.estimate import estimate_document, estimate_parts
 from analysis.screens.markdown import markdown
@@ -173,22 +162,15 @@ def estimate(
     asked = Asked(counted_by, find_model(named).details if named else NO_DETAILS, tokens, utilisation, days)
     asked.check()
     machine = find_machine(beside.options, hw, peak_tflops, memory_gb)
-    measured = measure(from_log, counted_by, machine, told) if from_log else Measured()
-    facts = merge_facts(told, measured.facts)
-    job = plan_job(facts, asked, machine, measured.utilisation)
-    result = estimate_job(job)
-    of_log = measured.notes(facts, told, utilisation)
-    assumed = (*assumption_notes(facts, result), *mtp_notes(named, facts))
-    result = replace(result, notes=(*machine.notes(job.training), *of_log, *assumed, *result.notes))
-    written = _write(result.fit, out) if out is not None else None
-    shown = (named or from_log, result, facts)
+    planned = estimate_planned(told, asked, machine, named, from_log)
+    written = _write(planned.result.fit, out) if out is not None else None
     if as_json:
-        typer.echo(json.dumps(estimate_document(*shown), indent=1, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(estimate_document(planned), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
-        typer.echo(markdown(estimate_parts(*shown)))
+        typer.echo(markdown(estimate_parts(planned)))
     else:
-        print_parts(make_console(no_color=no_color), estimate_parts(*shown))
-    if written is not None and (not as_json or result.fit is None):
+        print_parts(make_console(no_color=no_color), estimate_parts(planned))
+    if written is not None and (not as_json or planned.result.fit is None):
         make_console(stderr=True, no_color=no_color).print(written)
 
 

@@ -41,6 +41,10 @@ from logparse.errors import UsageError
 from logparse.findings import Note, info, warning
 from logparse.language import tr
 
+# Formulas of a stage, whose own numbers the table of stages has.
+STATE_OF_STAGE = "parameters x bytes left by ZeRO"
+ACTIVATIONS_OF_STAGE = "tokens x in flight x layers x bytes kept per token, and what is once"
+
 
 @dataclass(frozen=True)
 class Job:
@@ -212,15 +216,14 @@ def _sections(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator
 
 def _stage_figures(stage: Stage) -> Iterator[Figure]:
     """The working of one row of the table of stages; the state by both rules where there are two."""
-    formula, in_fp32 = "parameters x bytes left by ZeRO", stage.state_20_bytes is None
+    in_fp32 = stage.state_20_bytes is None
     label, source = ("stage_state_16", ADAM) if in_fp32 else ("stage_state_18", NOTE_13B)
-    yield Figure("stage_state", label, "bytes", stage.state_bytes, formula, stage.state_worked, source)
+    yield Figure("stage_state", label, "bytes", stage.state_bytes, STATE_OF_STAGE, stage.state_worked, source)
     if not in_fp32:
         size, worked, name = stage.state_20_bytes, stage.state_20_worked, "stage_state_20"
-        yield Figure(name, name, "bytes", size, formula, worked, CHEAT_SHEET)
+        yield Figure(name, name, "bytes", size, STATE_OF_STAGE, worked, CHEAT_SHEET)
     size, worked, name = stage.activation_bytes, stage.activation_worked, "stage_activations"
-    formula = "tokens x in flight x layers x bytes kept per token, and what is once"
-    yield Figure(name, name, "bytes", size, formula, worked, KORTHIKANTI)
+    yield Figure(name, name, "bytes", size, ACTIVATIONS_OF_STAGE, worked, KORTHIKANTI)
 
 
 def _work(job: Job, counted: Parameters | None, fit: Fit | None) -> Work:

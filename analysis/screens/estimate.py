@@ -1,19 +1,16 @@
-"""An estimate as parts for people and as a document for programs. Comes in: an Estimate. Nothing is computed here.
-
-``name`` is that of the model or of the log that gave it; None where sizes alone were given.
-"""
+"""An estimate as parts for people and as a document for programs. Comes in: a PlannedJob. Nothing is computed here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from analysis.estimate import Estimate, Figure, Fit, Section, Smallest
+from analysis.pipeline.planned_job import PlannedJob
 from analysis.screens.analyze import Grid, Line, Part
 from analysis.screens.findings_json import fact_document, note_document
 from analysis.screens.words import say, say_origin, word, words
-from logparse.context.run_context import Fact
 from logparse.language import msg, speaking, tr
 from logparse.schema import SCHEMA_VERSION
 
@@ -21,10 +18,11 @@ GB = 1e9
 DAY = 86400
 
 
-def estimate_parts(name: str | None, result: Estimate, facts: Mapping[str, Fact]) -> list[Part]:
+def estimate_parts(planned: PlannedJob) -> list[Part]:
     """All parts, whether it fits first."""
+    result = planned.result
     return [
-        Line(tr("estimate: {name}", name=_named(name)), "title"),
+        Line(tr("estimate: {name}", name=_name(planned)), "title"),
         *_verdict(result),
         *([_stages(result, result.fit)] if result.fit else []),
         *([_layouts(result)] if result.layouts else []),
@@ -32,15 +30,15 @@ def estimate_parts(name: str | None, result: Estimate, facts: Mapping[str, Fact]
         Line(tr("computed with"), "heading"),
         Grid(
             (tr("quantity"), tr("value"), tr("origin")),
-            tuple((n, str(fact.value), say_origin(fact.origin)) for n, fact in facts.items()),
+            tuple((n, str(fact.value), say_origin(fact.origin)) for n, fact in planned.facts.items()),
             prose=True,
         ),
         *(Line(say(note), "info") for note in result.notes),
     ]
 
 
-def _named(name: str | None) -> str:
-    return name or tr("a model")
+def _name(planned: PlannedJob) -> str:
+    return planned.name or tr("a model")
 
 
 def _verdict(result: Estimate) -> Iterator[Line]:
@@ -194,13 +192,14 @@ def _yes(answer: bool | None) -> str:
     return "-" if answer is None else tr("yes") if answer else tr("NO")
 
 
-def estimate_document(name: str | None, result: Estimate, facts: Mapping[str, Fact]) -> dict[str, Any]:
+def estimate_document(planned: PlannedJob) -> dict[str, Any]:
     """The JSON document, the same in every language: figures by name, stages, layouts, what it was computed with."""
+    result = planned.result
     with speaking("en"):
         return {
             "schema_version": SCHEMA_VERSION,
-            "name": _named(name),
-            "context": {quantity: fact_document(fact) for quantity, fact in facts.items()},
+            "name": _name(planned),
+            "context": {quantity: fact_document(fact) for quantity, fact in planned.facts.items()},
             "figures": {f.name: _figure(f) for section in result.sections for f in section.figures},
             "layout": _fit(result.fit, result.rule),
             "layouts": [_fit(fit) for fit in result.layouts],

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from logparse.errors import UsageError
-from logparse.findings import Note, Origin, warning
+from logparse.findings import Note, Origin, info, warning
 from logparse.language import msg, tr
 
 
@@ -275,7 +275,7 @@ def _broken_limits(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[
 
 
 def _known(facts: Mapping[str, Fact], name: str) -> Note:
-    return Note("known_quantity", "info", {"name": name, "value": facts[name].value, "origin": facts[name].origin})
+    return info("known_quantity", name=name, value=facts[name].value, origin=facts[name].origin)
 
 
 def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[Note]:

@@ -1,6 +1,10 @@
 """``logparse estimate`` as a user runs it: the note on 13B, what comes from a log, files, errors."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from helpers import ROOT, SETTINGS, megatron_log, run_logparse
@@ -33,7 +37,7 @@ def estimated(*arguments, cwd=ROOT, **environment):
 
 
 def texts(found):
-    return [note["text"] for note in texts(found)]
+    return [note["text"] for note in found["notes"]]
 
 
 def told(found, name):
@@ -315,6 +319,25 @@ def test_chart_is_written(tmp_path):
     assert {f.name for f in (tmp_path / "out" / "charts").iterdir()} == {"memory.json", "memory.png", "memory.svg"}
     refused = run_logparse(*THIRTEEN, "--devices", "8", "-o", "out", cwd=tmp_path)
     assert refused.returncode == 2
+
+
+def test_chart_is_written_though_nobody_reads_what_is_printed(tmp_path):
+    """As with ``| head -1``: the reader of a pipe may be gone before anything is printed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [str(Path(sys.executable).with_name("logparse")), *THIRTEEN, "--devices", "8", "-o", "out"]
+    subprocess.run(command, cwd=tmp_path, stdout=writer, stderr=subprocess.DEVNULL, check=False)
+    os.close(writer)
+    assert (tmp_path / "out" / "charts" / "memory.svg").exists()
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_folder_without_a_name_is_refused(tmp_path, name):
+    done = run_logparse(*THIRTEEN, "--devices", "8", "-o", name, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the folder of -o has no name" in done.stderr
+    assert "try:   give a folder" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_chart_holds_both_parts_of_each_stage_and_the_limit():

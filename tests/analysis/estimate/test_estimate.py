@@ -359,8 +359,8 @@ def test_key_value_heads_are_shared_out_evenly_or_shared(groups, tp, runs):
     layout = Layout(tp=tp)
     if runs:
         check_layout(shape, layout, Training(4096))
-        assert [note for note in layout_notes(shape, layout) if "core 0.16" in note] == [
-            f"{groups} key/value heads on --tp {tp}: Megatron-LM can do it since core 0.16"
+        assert [note for note in layout_notes(shape, layout) if note.code == "key_value_heads_below_tp"] == [
+            info("key_value_heads_below_tp", groups=groups, tp=tp)
         ] * (groups < tp)
     else:
         with pytest.raises(UsageError, match=f"{groups} key/value heads do not go evenly on --tp {tp} devices"):
@@ -443,9 +443,7 @@ def test_experts_that_are_not_split_lie_on_tensor_parallel_ranks_too():
     assert (layout.expert_tp, layout.expert_ranks, str(layout)) == (1, 32, "tp 8 pp 8 dp 4 ep 32 etp 1 ZeRO-0")
     # 8 layers, 8 whole experts in each
     assert stage_parameters(counted, layout)[1].experts == 8 * 8 * 3 * 7168 * 2048
-    assert list(layout_notes(model.shape, layout)) == [
-        "the experts lie on 32 ranks, each expert whole on one device (etp 1)"
-    ]
+    assert list(layout_notes(model.shape, layout)) == [info("experts_whole", ep=32, etp=1)]
     with pytest.raises(UsageError, match=re.escape("the ranks that share the experts (32) cannot be split by --ep 64")):
         check_layout(model.shape, replace(layout, ep=64), Training(4096))
 
@@ -505,7 +503,7 @@ def test_multi_token_prediction_is_counted_where_a_flag_says_so(flags, gigaflops
     found = json.loads(run_logparse(*arguments, cwd=ROOT).stdout)
     assert round(found["figures"]["flops_per_token"]["value"] / 1e9, 1) == gigaflops
     assert found["figures"]["parameters_exact"]["value"] == parameters
-    assert any("pass --mtp-num-layers 1" in note for note in found["notes"]) is noted
+    assert any("pass --mtp-num-layers 1" in note["text"] for note in found["notes"]) is noted
     assert ("mtp_num_layers" in found["context"]) is bool(flags)
 
 

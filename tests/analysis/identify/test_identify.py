@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+import shapes
 import typer
 from helpers import SETTINGS, arguments_dump, megatron_line
-from test_printed_formulas import GPT_22B, LLAMA2_7B, LLAMA2_70B, MIXTRAL
+from shapes import GPT_22B, LLAMA2_7B, LLAMA2_70B
 from typer.testing import CliRunner
 
 from analysis.commands.formulas import formulas
@@ -19,6 +20,7 @@ from analysis.screens.formulas import say_peak
 from analysis.screens.words import say_all
 from logparse.schema import DECODED_COLUMNS, conform
 
+MIXTRAL = replace(shapes.MIXTRAL, moe_ffn_hidden_size=14336)
 # True times of the steps, in ms: no round numbers, as a clock gives them.
 TIMES = tuple(5195.6173 + 37.4519 * math.sin(n) for n in range(40))
 
@@ -313,7 +315,7 @@ def test_log_without_tflops_still_gets_the_table():
 def test_peak_is_told_from_tflops_and_mfu(tflops, mfu, devices):
     peak = implied_peak(rows(logged_tflops_per_second_per_device=tflops, logged_mfu=mfu))
     assert peak.low < peak.tflops_per_second < peak.high
-    assert devices <= {name for name, _ in peak.peaks}
+    assert all(any(name.startswith(device) for name, _ in peak.peaks) for device in devices)
     assert say_peak(peak).startswith("the log's MFU was taken against ")
 
 
