@@ -43,7 +43,7 @@ def fill(history: History, runs: int) -> None:
             "seq_length": 4096 * 2**job,
         }
         one = row.with_columns(pl.lit(value).cast(row.schema[name]).alias(name) for name, value in given.items())
-        history.shelf.put(_key("summary", release, run_id), _parquet(one))
+        history.storage.put(_key("summary", release, run_id), _parquet(one))
 
 
 def timed(*arguments: str) -> None:

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from history_scale import fill
 
-from analysis.history.storage import open_shelf
+from analysis.history.storage import open_storage
 from analysis.history.store import History
 from analysis.pipeline.record import Marks, Reading, record_logs
 
@@ -209,7 +209,7 @@ def pages(environment: Environment) -> Iterator[bool]:
     """More runs than a page of S3 has."""
     place = "s3://bucket/many"
     os.environ.update(environment)
-    fill(History(open_shelf(place)), RUNS)
+    fill(History(open_storage(place)), RUNS)
     for name, arguments in {"list": "list", "compact": "compact", "list after compact": "list"}.items():
         done = run(("history", arguments), place, environment)
         yield tell(f"{RUNS} runs: {name}", done, "" if done.out.startswith(f"{RUNS} runs") else "not all of them")

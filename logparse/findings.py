@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -36,7 +37,14 @@ def info(code: str, /, **fields: Any) -> Note:
     return Note(code, "info", fields)
 
 
-OriginKind = Literal["log", "step lines", "flag", "model", "config", "derived", "assumed", "appearance", "not set"]
+def warn_caller(note: Note) -> None:
+    """Tell who calls from Python, where no screen is asked to put ``note`` into words."""
+    warnings.warn(f"{note.code}: {dict(note.fields)}", stacklevel=3)
+
+
+OriginKind = Literal[
+    "log", "step lines", "flag", "model", "config", "derived", "assumed", "appearance", "not set", "text"
+]
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,8 @@ class Origin:
     ``log``: the line ``line`` of ``file`` (None: of the run's only file), with the setting ``rule`` where the value is
     not the text itself. ``step lines``: every step line prints it. ``flag``: ``rule`` is the flag. ``model``: the
     catalogue's model ``rule``. ``config``: the file ``file``. ``derived``: by the derivation ``rule``. ``assumed``:
-    nothing tells. ``appearance``: how the log looks. ``not set``: no setting gives it.
+    nothing tells. ``appearance``: how the log looks. ``not set``: no setting gives it. ``text``: what an old history
+    says in words that nobody knows any more; ``rule`` holds them.
     """
 
     kind: OriginKind

@@ -3,17 +3,21 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from analysis.commands import _output_folder as files
 from analysis.flops import find_formula
 from analysis.pipeline.analyze import Choices, analyze_run
 from analysis.pipeline.load import gather, load
-from analysis.report import PageRun, render_page
+from analysis.pipeline.run import Run
+from analysis.report import render_page
+from logparse.context.dialects import Framework
+from logparse.context.run_context import Fact, RunContext
+from logparse.findings import Origin, info, warning
+from logparse.read.versions import Version
 
 # Of Chromium's own traffic none is left; the sandbox needs rights that a container has not.
 FLAGS = [
@@ -25,16 +29,28 @@ FLAGS = [
 ]
 
 
-def page_run(
+def run_of(
     *logs: Path, name: str | None = None, hw: str | None = "910b3", formula: str = "ascendspeed", **given: Any
-) -> PageRun:
-    """A run as the page is told of it, the whole way from its files."""
-    run = load([str(log) for log in logs], gather(given, None, None), name=name)
-    result = analyze_run(run, Choices(find_formula(formula), hw=hw))
-    return files.page_run(result)
+) -> Run:
+    """A run, the whole way from its files."""
+    loaded = load([str(log) for log in logs], gather(given, None, None), name=name)
+    return analyze_run(loaded, Choices(find_formula(formula), hw=hw))
 
 
-def write_page(folder: Path, *runs: PageRun) -> Path:
+def hostile(run: Run, text: str) -> Run:
+    """``run`` with ``text`` for every word that a log can choose."""
+    told = {"path": text, "reason": text}
+    return replace(
+        run,
+        log=replace(run.log, name=text, sources=(text,), versions={text: Version(text, text, 1)}),
+        framework=Framework(text, None, (info("evidence_flag", name=text),)),
+        identified=replace(run.identified, sentence=text),
+        context=RunContext({**run.context.facts, "model_name": Fact(text, Origin("config", file=text))}),
+        notes=(warning("file_damaged", **told), info("file_damaged", **told)),
+    )
+
+
+def write_page(folder: Path, *runs: Run) -> Path:
     """The page about ``runs`` as a file."""
     path = folder / "report.html"
     path.write_text(render_page(runs), encoding="utf-8")

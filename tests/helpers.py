@@ -5,9 +5,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
+
+from logparse.findings import Note
+from logparse.schema import Column
 
 ROOT = Path(__file__).parent.parent
 GOLDENS = Path(__file__).parent / "goldens"
@@ -90,6 +94,41 @@ def known(row: dict[str, object]) -> dict[str, object]:
     """The fields of a row that are not null, NaN written as a word so that it equals itself."""
     words = {k: "nan" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
     return {name: value for name, value in words.items() if value is not None}
+
+
+# A unit that a name ends with, and the unit of the column.
+NAMED_UNITS = {
+    "_ms": "ms",
+    "_joules": "J",
+    "_watts": "W",
+    "_bytes": "bytes",
+    "_tokens": "tokens",
+    "_samples": "samples",
+    "_ratio": "ratio",
+    "mfu": "ratio",
+    "hfu": "ratio",
+}
+WORK = {"samples": "samples", "tokens": "tokens", "tflops": "TFLOP"}
+
+
+def named_unit(name: str, otherwise: str) -> str:
+    """The unit that the name of a column says; ``otherwise`` where it says none."""
+    if "_per_second" in name:
+        work = next(unit for word, unit in WORK.items() if word in name)
+        return f"{work}/s" + ("/p" if name.endswith("_per_device") else "")
+    return next((unit for ending, unit in NAMED_UNITS.items() if name.endswith(ending)), otherwise)
+
+
+def unit_endings(columns: Iterable[Column], unit: str) -> tuple[list[str], str]:
+    """The columns of ``unit``, and what their names must end with; /s is any rate, /s/p any rate of one device."""
+    endings = {"s": "seconds", "/s": "_per_second", "/s/p": "_per_second_per_device"}
+    mine = [c.name for c in columns if c.unit == unit or (unit[0] == "/" and c.unit.endswith(unit))]
+    return mine, endings.get(unit, f"_{unit}")
+
+
+def of_code(notes: Iterable[Note], *codes: str) -> list[Note]:
+    """Those of ``notes`` that have one of ``codes``."""
+    return [note for note in notes if note.code in codes]
 
 
 def documented_formulas() -> dict[str, str]:

@@ -3,18 +3,21 @@
 ``steps`` is ``Analysis.steps``, of one run or of several put together; runs differ in colour. Rows that do not count
 are hollow marks whose shape tells the reason; rows of other ranks are not drawn. ``x`` is one of AXES. The colours are
 those of the config a chart is drawn with: Altair's own, or ``chart.configure(**LIGHT)`` and DARK as in our files.
+Codes, such as that of a reason, are drawn by the names that ``name_of`` gives them, or as they stand.
 """
 
 from __future__ import annotations
 
+from analysis.charts.along import CHART_NAMES
 from analysis.charts.histogram import time_histogram
 from analysis.charts.look import DARK, LIGHT
 from analysis.charts.rows import AXES, Rows, axes_of, chart_rows, evaluation_rows
-from analysis.charts.run import CHART_NAMES, run_charts, series_charts
+from analysis.charts.run import run_charts, series_charts
 from analysis.charts.series import (
     grad_norm_chart,
     loss_chart,
     loss_scale_chart,
+    metric_chart,
     mfu_chart,
     tflops_chart,
     time_chart,
@@ -35,6 +38,7 @@ __all__ = [
     "grad_norm_chart",
     "loss_chart",
     "loss_scale_chart",
+    "metric_chart",
     "mfu_chart",
     "run_charts",
     "series_charts",

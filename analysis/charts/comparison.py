@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ NEEDED = (
 
 @dataclass(frozen=True)
 class Overlay:
-    """Runs of both sides on one axis.
+    """Runs of both sides, ``baseline`` and ``candidate``, on one axis.
 
     ``runs`` holds by the name of a side the rows (of RUN_COLUMNS) of its runs that are drawn. ``steps`` are their rows
     that count, ``rows`` those to draw in the order of the steps; in both ``run`` is the name of the side. ``merged`` is
@@ -71,7 +71,7 @@ def overlay_runs(comparison: Comparison) -> Overlay:
 
     Rows that do not count are left out: a slow first step would hide a difference of a few percent.
     """
-    sides = {tr("baseline"): comparison.baseline, tr("candidate"): comparison.candidate}
+    sides = {"baseline": comparison.baseline, "candidate": comparison.candidate}
     steps_of = {name: dict(side.readable_steps(_drawn(side)["run_id"])) for name, side in sides.items()}
     runs = {name: _drawn(side).filter(pl.col("run_id").is_in(list(steps_of[name]))) for name, side in sides.items()}
     side_of = {run_id: name for name, found in steps_of.items() for run_id in found}
@@ -82,9 +82,16 @@ def overlay_runs(comparison: Comparison) -> Overlay:
     start = pl.concat_str("run", "segment", separator=" ")
     rows = chart_rows(steps).with_columns(side, segment=start).sort("step", maintain_order=True)
     spans = [f"{column}{end}" for column in CHARTS.values() for end in ("_low", "_high")]
-    shown = rows.select("run", "segment", "step", "counted", "why", "rows", *CHARTS.values(), *spans)
-    overlay = Overlay(runs, steps.with_columns(side), shown)
+    drawn = rows.select("run", "segment", "step", "counted", "why", "rows", *CHARTS.values(), *spans)
+    overlay = Overlay(runs, steps.with_columns(side), drawn)
     return overlay if overlay.single else _without_spans(overlay, spans)
+
+
+def rename_sides(overlay: Overlay, names: Mapping[str, str]) -> Overlay:
+    """``overlay`` with its sides called by ``names``, as a reader is to see them."""
+    called = pl.col("run").replace_strict(names, return_dtype=pl.String)
+    runs = {names[side]: found for side, found in overlay.runs.items()}
+    return replace(overlay, runs=runs, steps=overlay.steps.with_columns(called), rows=overlay.rows.with_columns(called))
 
 
 def _without_spans(overlay: Overlay, spans: Sequence[str]) -> Overlay:
@@ -116,9 +123,9 @@ def _series(column: str) -> Series:
 
 
 def _drawn(side: Side) -> pl.DataFrame:
-    """Runs that are evidence; where there is none, those that are too short for it."""
-    evidence = side.told.filter(pl.col("run_id").is_in(side.runs["run_id"].to_list()))
-    return (evidence if len(evidence) else side.told).sort("recorded_at", maintain_order=True).tail(MOST_DRAWN)
+    """Runs that count; where there is none, those that are too short for it."""
+    counting = side.told.filter(pl.col("run_id").is_in(side.runs["run_id"].to_list()))
+    return (counting if len(counting) else side.told).sort("recorded_at", maintain_order=True).tail(MOST_DRAWN)
 
 
 def _counted(run_id: str, steps: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from analysis.charts.along import TITLES
 from analysis.charts.plot import HEIGHT
 from logparse.language import tr
 
@@ -53,7 +54,7 @@ def time_histogram(steps: pl.DataFrame) -> alt.LayerChart:
     rule = alt.Chart(alt.InlineData(values=medians)).mark_rule(strokeDash=[6, 4], tooltip=False)
     drawn = rule.encode(x="step_time_ms:Q", **({"color": color} if len(runs) > 1 else {}))
     said = tr("steps that count; dashed: median")
-    heading = alt.TitleParams(text=tr("Distribution"), subtitle=said)
+    heading = alt.TitleParams(text=tr(TITLES["time_histogram"]), subtitle=said)
     return alt.LayerChart(layer=[bars, drawn], width=WIDTH, height=HEIGHT, title=heading)
 
 

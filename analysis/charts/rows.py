@@ -6,26 +6,21 @@ mean, the least and the greatest of its values; of the others the slowest stay.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import polars as pl
 
+from analysis.charts.along import ALONG, DASHED
 from analysis.run.reasons import COPY
 from logparse.language import msg, tr
 
+# What a code is called. Words stand above the charts, so whoever draws gives them; codes stand as they are without.
+NameOf = Callable[[str], str]
 AXES = ("step", "consumed_tokens", "hours")
-SERIES = (
-    "step_time_ms",
-    "tokens_per_second_per_device",
-    "tflops_per_second_per_device",
-    "mfu",
-    "hfu",
-    "loss",
-    "grad_norm",
-    "loss_scale",
-)
-# Drawn with the span of each bucket; HFU is drawn as a line only.
-SPANNED = tuple(name for name in SERIES if name != "hfu")
+# Drawn with the span of each bucket; the others as a line only.
+SPANNED = tuple(chart.column for chart in ALONG.values())
+SERIES = (*SPANNED, *DASHED.values())
 COUNTS, EVALUATION = msg("counts"), msg("evaluation")
 # Name of the rows of evaluations in a page.
 EVALUATIONS = "evaluations"
@@ -45,9 +40,12 @@ class Rows:
     name: str | None = None
 
 
-def chart_rows(steps: pl.DataFrame) -> pl.DataFrame:
-    """The rows to draw; ``rows`` is how many of the log one stands for, ``..._low`` and ``..._high`` their span."""
-    placed = _place(steps.filter(pl.col("excluded_reason").ne_missing(COPY)))
+def chart_rows(steps: pl.DataFrame, name_of: NameOf = str) -> pl.DataFrame:
+    """The rows to draw; ``rows`` is how many of the log one stands for, ``..._low`` and ``..._high`` their span.
+
+    ``why`` a row does not count is in the words of ``name_of``, by the codes of ``analysis.run.reasons``.
+    """
+    placed = _place(steps.filter(pl.col("excluded_reason").ne_missing(COPY)), name_of)
     runs = placed.partition_by("run", maintain_order=True)
     return pl.concat([_shrink(run, MOST_POINTS // len(runs)) for run in runs]) if runs else _shrink(placed, MOST_POINTS)
 
@@ -67,12 +65,12 @@ def evaluation_rows(steps: pl.DataFrame, evaluations: pl.DataFrame) -> pl.DataFr
     return found.select("run", *AXES, "loss", "dataset", why=pl.lit(tr(EVALUATION))).head(MOST_POINTS)
 
 
-def _place(steps: pl.DataFrame) -> pl.DataFrame:
+def _place(steps: pl.DataFrame, name_of: NameOf = str) -> pl.DataFrame:
     """Give each row its place on the axes. Samples become tokens only where all samples are of one length."""
     length = pl.when(pl.col("seq_length").n_unique().over("run") == 1).then("seq_length")
     since = pl.col("timestamp") - pl.col("timestamp").min().over("run")
     reason = pl.col("excluded_reason")
-    said = {text: tr(text) for text in steps["excluded_reason"].drop_nulls().unique()}
+    said = {code: name_of(code) for code in steps["excluded_reason"].drop_nulls().unique()}
     return steps.select(
         "run",
         "segment",

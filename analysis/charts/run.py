@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from analysis.charts.along import ALONG
 from analysis.charts.histogram import time_histogram
-from analysis.charts.rows import Rows, chart_rows
+from analysis.charts.rows import NameOf, Rows, chart_rows
 from analysis.charts.series import (
     grad_norm_chart,
     loss_chart,
     loss_scale_chart,
+    metric_chart,
     mfu_chart,
     tflops_chart,
     time_chart,
-    tokens_chart,
 )
 from analysis.charts.time_breakdown import account_chart
+from analysis.metrics import DRAWN
 
 if TYPE_CHECKING:
     import altair as alt
-
-# The column a chart cannot be without.
-NEEDS = {
-    "time_per_iteration": "step_time_ms",
-    "tokens_per_second_per_device": "tokens_per_second_per_device",
-    "tflops_per_second_per_device": "tflops_per_second_per_device",
-    "mfu": "mfu",
-    "loss": "loss",
-    "grad_norm": "grad_norm",
-    "loss_scale": "loss_scale",
-}
-CHART_NAMES = (*NEEDS, "time_histogram", "account")
 
 
 def run_charts(
@@ -42,13 +33,18 @@ def run_charts(
     evaluations: pl.DataFrame | None = None,
     peaks: Sequence[float] = (),
     formula: str | None = None,
+    reasons: NameOf = str,
+    parts: NameOf = str,
 ) -> dict[str, alt.LayerChart]:
-    """Every chart that has data, by file name, each with its data in it."""
-    charts = series_charts(steps, evaluations, peaks, formula, rows=Rows(chart_rows(steps)))
+    """Every chart that has data, by file name, each with its data in it.
+
+    ``reasons`` and ``parts`` say what the codes of ``excluded_reason`` and of the account's parts are called.
+    """
+    charts = series_charts(steps, evaluations, peaks, formula, rows=Rows(chart_rows(steps, reasons)))
     if steps.select((pl.col("counted") & pl.col("step_time_ms").is_finite()).any()).item():
         charts["time_histogram"] = time_histogram(steps)
     if account is not None and (account["share"] > 0).any():
-        charts["account"] = account_chart(account)
+        charts["account"] = account_chart(account, parts)
     return charts
 
 
@@ -63,14 +59,14 @@ def series_charts(
     """The charts along the run that have data; a loss scale that never changes tells nothing."""
     draw: dict[str, Callable[[], alt.LayerChart]] = {
         "time_per_iteration": lambda: time_chart(steps, x, rows),
-        "tokens_per_second_per_device": lambda: tokens_chart(steps, x, rows),
+        **{metric.column: partial(metric_chart, metric, steps, x, rows) for metric in DRAWN},
         "tflops_per_second_per_device": lambda: tflops_chart(steps, peaks, formula, x, rows),
         "mfu": lambda: mfu_chart(steps, x, rows),
         "loss": lambda: loss_chart(steps, evaluations, x, rows),
         "grad_norm": lambda: grad_norm_chart(steps, x, rows),
         "loss_scale": lambda: loss_scale_chart(steps, x, rows),
     }
-    known = {name for name, column in NEEDS.items() if steps[column].is_finite().any()}
+    known = {name for name, chart in ALONG.items() if steps[chart.column].is_finite().any()}
     if steps["loss_scale"].drop_nulls().n_unique() < 2:
         known.discard("loss_scale")
     return {name: make() for name, make in draw.items() if name in known}

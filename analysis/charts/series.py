@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from analysis.charts.along import ALONG, DASHED
 from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Plot, Rule, Series
 from analysis.charts.rows import EVALUATIONS, Rows, chart_rows, evaluation_rows
+from analysis.metrics import BY_COLUMN, Metric
 from analysis.run.reasons import COPY
-from analysis.tables import UNITS
 from logparse.language import msg, tr
 
 if TYPE_CHECKING:
@@ -30,14 +32,18 @@ def time_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -
     """Time of every step, with the median of those that count."""
     medians = steps.filter("counted").group_by("run", maintain_order=True).agg(pl.col("step_time_ms").median())
     rules = [Rule(ms, tr("median {value} ms", value=f"{ms:,.1f}"), run) for run, ms in medians.drop_nulls().rows()]
-    series = Series("step_time_ms", tr("Time per iteration"), "ms", ",.1~f", clip=True)
+    series = _series("time_per_iteration", "ms", ",.1~f", clip=True)
     return draw_series(series, steps, x, rows, rules)
+
+
+def metric_chart(metric: Metric, steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
+    """A metric of the registry that is drawn."""
+    return draw_series(_of_metric(metric), steps, x, rows)
 
 
 def tokens_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """Tokens per second and device."""
-    column = "tokens_per_second_per_device"
-    return draw_series(Series(column, tr("Tokens per second and device"), UNITS[column], ",.1~f"), steps, x, rows)
+    return metric_chart(BY_COLUMN["tokens_per_second_per_device"], steps, x, rows)
 
 
 def tflops_chart(
@@ -48,18 +54,20 @@ def tflops_chart(
     rows: Rows | None = None,
 ) -> alt.LayerChart:
     """TFLOP/s per device, with the devices' peaks where they are known."""
-    column = "tflops_per_second_per_device"
-    title = tr("TFLOP/s per device, formula {formula}", formula=formula) if formula else tr("TFLOP/s per device")
+    series = _of_metric(BY_COLUMN["tflops_per_second_per_device"])
+    if formula:
+        series = replace(series, title=tr("TFLOP/s per device, formula {formula}", formula=formula))
     rules = [Rule(peak, tr("peak {value} TFLOP/s", value=f"{peak:g}")) for peak in sorted(set(peaks))]
-    return draw_series(Series(column, title, UNITS[column], ",.2~f"), steps, x, rows, rules)
+    return draw_series(series, steps, x, rows, rules)
 
 
 def mfu_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """MFU, and HFU as a dashed line where activations are recomputed."""
     differ = steps.select(((pl.col("hfu") - pl.col("mfu")).abs() > 1e-9).any()).item()
-    title = tr("MFU and, dashed, HFU") if differ else tr("MFU")
-    series = Series("mfu", title, tr("of the peak"), ".2~%")
-    return draw_series(series, steps, x, rows, dashed="hfu" if differ else None)
+    series = replace(_of_metric(BY_COLUMN["mfu"]), unit=tr("of the peak"))
+    if differ:
+        series = replace(series, title=tr("MFU and, dashed, HFU"))
+    return draw_series(series, steps, x, rows, dashed=DASHED["mfu"] if differ else None)
 
 
 def loss_chart(
@@ -67,24 +75,30 @@ def loss_chart(
 ) -> alt.LayerChart:
     """Training loss, with the loss of evaluations where there are any."""
     placed = None if evaluations is None or evaluations.is_empty() else evaluation_rows(steps, evaluations)
-    series = Series("loss", tr("Loss"), tr("loss"), ".5~g", from_zero=False)
+    series = _series("loss", tr("loss"), ".5~g", from_zero=False)
     return draw_series(series, steps, x, rows, evaluations=placed)
 
 
 def grad_norm_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """Norm of the gradients; on a logarithmic scale where the greatest would flatten all others."""
-    series = Series(
-        "grad_norm", tr("Gradient norm"), tr("norm"), ".4~g", base=10 if _wide(steps["grad_norm"]) else None
-    )
-    return draw_series(series, steps, x, rows)
+    base = 10 if _wide(steps["grad_norm"]) else None
+    return draw_series(_series("grad_norm", tr("norm"), ".4~g", base=base), steps, x, rows)
 
 
 def loss_scale_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """Factor that keeps fp16 gradients in range: powers of two."""
-    series = Series(
-        "loss_scale", tr("Loss scale"), tr("factor"), ",~r", base=2 if _wide(steps["loss_scale"], 1) else None
-    )
-    return draw_series(series, steps, x, rows)
+    base = 2 if _wide(steps["loss_scale"], 1) else None
+    return draw_series(_series("loss_scale", tr("factor"), ",~r", base=base), steps, x, rows)
+
+
+def _series(name: str, unit: str, style: str, **how: Any) -> Series:
+    return Series(ALONG[name].column, tr(ALONG[name].title), unit, style, **how)
+
+
+def _of_metric(metric: Metric) -> Series:
+    if metric.unit == "ratio":
+        return _series(metric.column, tr(metric.label), f".{metric.digits}~%")
+    return _series(metric.column, metric.unit, f",.{metric.digits}~f")
 
 
 def draw_series(
@@ -130,7 +144,7 @@ def _lines(parts: Sequence[str]) -> list[str]:
 def _columns(drawn: pl.DataFrame, series: Series, x: str) -> pl.DataFrame:
     """The columns that a chart which carries its own data needs, in the digits that can be seen."""
     more = [name for name in (f"{series.column}_low", f"{series.column}_high") if drawn[name].is_not_null().any()]
-    more += ["hfu"] if series.column == "mfu" else []
+    more += [DASHED[series.column]] if series.column in DASHED else []
     names = dict.fromkeys(("run", "segment", "counted", "why", "rows", "step", x, series.column, *more))
     return drawn.select(*names).with_columns(pl.selectors.float().round_sig_figs(DIGITS))
 

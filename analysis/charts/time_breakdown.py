@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from analysis.charts.along import TITLES
 from analysis.charts.plot import legend_columns
+from analysis.charts.rows import NameOf
 from analysis.run.time_breakdown import USEFUL
 from logparse.language import tr
 
@@ -23,15 +25,18 @@ def parts_in_order(account: pl.DataFrame) -> list[str]:
     return [*([USEFUL] if len(others) < len(total) else []), *others["part"]]
 
 
-def account_chart(account: pl.DataFrame) -> alt.LayerChart:
-    """Shares of the clock; parts below zero, such as stamps that overlap, cannot be drawn and are left out."""
+def account_chart(account: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChart:
+    """Shares of the clock; parts below zero, such as stamps that overlap, cannot be drawn and are left out.
+
+    ``name_of`` says what the code of a part is called.
+    """
     import altair as alt
 
     order = parts_in_order(account)
     ranked = {part: rank for rank, part in enumerate(order)}
     positive = account.filter(pl.col("share") > 0).with_columns(
         rank=pl.col("part").replace_strict(ranked, return_dtype=pl.Int64),
-        part=pl.col("part").replace({p: tr(p) for p in order}),
+        part=pl.col("part").replace({code: name_of(code) for code in order}),
     )
     runs = account["run"].unique(maintain_order=True).to_list()
     drawn = positive.sort("rank").with_columns(end=pl.col("share").cum_sum().over("run"))
@@ -53,5 +58,5 @@ def account_chart(account: pl.DataFrame) -> alt.LayerChart:
         ],
     )
     return alt.LayerChart(
-        layer=[bars], width=WIDTH, height=BAR * len(runs), title=alt.TitleParams(text=tr("Where the time went"))
+        layer=[bars], width=WIDTH, height=BAR * len(runs), title=alt.TitleParams(text=tr(TITLES["account"]))
     )

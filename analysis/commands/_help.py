@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import regex
@@ -43,6 +43,8 @@ TEMPLATES = (
 )
 HEADINGS = (msg("Arguments"), msg("Options"), msg("Commands"))
 REMARKS = (msg("[required]"), msg("[default: "))
+# The template and the fields of help that was filled, by what it is in English.
+FILLED: dict[str, tuple[str, Mapping[str, str]]] = {}
 TYPERS_HELP = msg("Show this message and exit.")
 
 _TypersFormatter: Any = typer.Context.formatter_class
@@ -134,12 +136,20 @@ def shown_help(command: Any) -> str:
     return str(command.help).partition("\f")[0].rstrip()
 
 
+def filled(template: str, **fields: str) -> str:
+    """Help with ``fields`` in it, such as names of a table; only the template is translated."""
+    text = template.format(**fields)
+    FILLED[text] = (template, fields)
+    return text
+
+
 def _translate(command: Any, context: Any) -> None:
     command.help = tr(shown_help(command))
     fields = help_fields()
     for parameter in command.get_params(context):
         if parameter.help:
-            parameter.help = tr(parameter.help, **fields)
+            template, own = FILLED.get(parameter.help, (parameter.help, fields))
+            parameter.help = tr(template, **own)
 
 
 def _first_sentence(command: Any, limit: int) -> str:

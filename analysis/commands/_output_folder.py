@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.outputs import clear_stale, prepare_folder, write_charts, write_page, write_parquet
 from analysis.pipeline.run import Run
-from analysis.screens.expectations import expectation_sentences
-from analysis.screens.words import say_all, say_evidence
-from logparse.language import tr
+from analysis.screens.words import word
 from logparse.schema import RECORD_COLUMNS
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from analysis.report import PageRun
 
 PAGE = "report.html"
 # What a run writes into its folder; --force clears these, and nothing else, of an earlier run.
@@ -50,7 +47,7 @@ def _frames(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 def _write_pictures(results: Sequence[Run], out: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
     from analysis.report import render_page
 
-    written = [write_page(render_page([page_run(result) for result in results]), out / PAGE)]
+    written = [write_page(render_page(results), out / PAGE)]
     for result in results:
         folder = out / "charts" / result.log.name if len(results) > 1 else out / "charts"
         written += _write_charts(result, folder, formats, theme)
@@ -60,30 +57,10 @@ def _write_pictures(results: Sequence[Run], out: Path, formats: Sequence[str], t
 def _write_charts(result: Run, folder: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
     from analysis.charts import run_charts
 
-    analysis, how = result.analysis, result.analysis.computation
+    how = result.analysis.computation
     peaks = [how.peak.peak_tflops_per_second] if how.peak else []
-    evaluations = result.log.records["evaluations"]
-    charts = run_charts(analysis.steps, analysis.account, evaluations, peaks, how.formula.name)
-    return write_charts(charts, folder, formats, theme)
-
-
-def page_run(result: Run) -> PageRun:
-    """What the report's page is told of a run."""
-    from analysis.report import PageRun
-
-    framework = result.framework
-    known = " ".join(part for part in (framework.name, framework.version) if part)
-    return PageRun(
-        name=result.log.name,
-        sources=result.log.sources,
-        framework=known or tr("unknown framework"),
-        evidence=say_evidence(framework),
-        coverage=vars(result.log.coverage),
-        context=result.context,
-        analysis=result.analysis,
-        records=result.log.records,
-        notes=result.notes,
-        identified=say_all(result.identified.findings),
-        versions={name: version.value for name, version in result.log.versions.items()},
-        against=expectation_sentences(result.expectations),
+    reasons, parts = partial(word, "reasons"), partial(word, "parts")
+    charts = run_charts(
+        result.steps, result.account, result.records["evaluations"], peaks, how.formula.name, reasons, parts
     )
+    return write_charts(charts, folder, formats, theme)

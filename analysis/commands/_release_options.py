@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Annotated
 
 import typer
 
-from analysis.compare.comparable import FIELDS, UNKNOWN
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.metrics import JUDGED
-from logparse.errors import UsageError, unknown_name
-from logparse.language import msg, tr
+from analysis.screens.words import say
+from logparse.findings import Note
 
+SIGNS = {"warning": "! ", "info": ""}
 HistoryDir = Annotated[
     str | None,
     typer.Option(
@@ -47,27 +49,11 @@ Allow = Annotated[
 ]
 
 
-def warn(text: str) -> None:
-    """Say on stderr what must be known beside the answer."""
-    typer.echo(f"! {text}", err=True)
+def teller() -> Callable[[Note], None]:
+    """What says on stderr what must be known beside the answer, each thing once."""
 
+    @cache
+    def say_once(text: str) -> None:
+        typer.echo(text, err=True)
 
-def parse_threshold(text: str) -> float:
-    """``3%`` as 0.03. Raises UsageError for anything that is no percentage from 0 to 100."""
-    try:
-        value = float(text.removesuffix("%")) / 100
-    except ValueError:
-        value = -1.0
-    if not text.endswith("%") or not 0 <= value < 1:
-        problem = tr("{name} is {value!r}", name="--threshold", value=text)
-        raise UsageError(problem, remedy=tr("write a percentage, as in --threshold 3%"))
-    return value
-
-
-def check_allowed(fields: list[str] | None) -> list[str]:
-    """``fields``, each of them one that must be equal, or UNKNOWN. Raises UsageError for any other."""
-    for name in fields or ():
-        if name not in (*FIELDS, UNKNOWN):
-            remedy = tr("--allow takes one of {names}", names=", ".join((*FIELDS, UNKNOWN)))
-            raise unknown_name(msg("field"), name, FIELDS, remedy)
-    return fields or []
+    return lambda note: say_once(f"{SIGNS[note.level]}{say(note)}")

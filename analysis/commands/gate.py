@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._help import filled
 from analysis.commands._quantity_flags import with_quantity_flags
-from analysis.commands._release_options import (
-    Allow,
-    HistoryDir,
-    Metrics,
-    Threshold,
-    check_allowed,
-    parse_threshold,
-)
-from analysis.commands.compare import refuse_incomparable, show
+from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
+from analysis.commands.compare import print_comparisons
+from analysis.compare.comparable import check_allowed
 from analysis.compare.comparison import Comparison, compare
-from analysis.compare.exports import benchmark, insufficient, junit, openmetrics, otava_csv
-from analysis.compare.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric
+from analysis.compare.exports import OUTPUTS, Judged
+from analysis.compare.refusal import refuse_incomparable
+from analysis.compare.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric, insufficient, parse_threshold
 from analysis.outputs import check_folder, clear_stale, prepare_folder, write_whole
 from analysis.pipeline.load import gather
 from analysis.pipeline.record import Reading
-from analysis.pipeline.sides import find_side, open_history
-from analysis.screens.compare import compose_comparison, sentence
-from analysis.screens.console import make_console
-from analysis.screens.markdown import markdown
+from analysis.pipeline.sides import find_sides
+from analysis.screens.gate import judged, verdicts
 from logparse.errors import InsufficientDataError, UsageError, reason_of
-from logparse.language import tr
+from logparse.findings import Note, warning
+from logparse.language import msg, tr
 
 Baseline = Annotated[
     str,
@@ -54,18 +50,11 @@ Out = Annotated[
     typer.Option(
         "-o",
         "--out",
-        help="Folder for junit.xml, summary.md, benchmark JSON, otava.csv, openmetrics.txt.",
+        parser=options.folder_of,
+        metavar="DIR",
+        help=filled(msg("Folder for {names}."), names=", ".join(output.name for output in OUTPUTS)),
     ),
 ]
-
-OUTPUTS = (
-    "junit.xml",
-    "summary.md",
-    "benchmark-smaller-is-better.json",
-    "benchmark-bigger-is-better.json",
-    "otava.csv",
-    "openmetrics.txt",
-)
 
 
 @with_quantity_flags
@@ -114,38 +103,31 @@ def gate(
         check_folder(out, force)
     reading = Reading(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
-    allowed = check_allowed(allow)
-    store = open_history(history) if history is not None else None
-    runs = store.runs() if store else None
-    sides = [find_side(asked, store, runs, reading) for asked in (baseline, candidate)]
-    result = compare(sides[0], sides[1], chosen, parse_threshold(threshold), allowed, runs, beside=False)
+    allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
+    tell = teller()
+    found = find_sides((baseline, candidate), history, reading, tell)
+    old, new = found.sides
+    result = compare(old, new, chosen, limit, allowed, found.others, beside=False)
+    told = judged(result, strict)
     # Files first: a reader that closes the pipe must not cost CI its report.
     if out is not None:
-        _write(result, out, strict)
-    _add_to_job_summary(result)
+        _write(told, out)
+    _add_to_job_summary(told.summary, tell)
     try:
-        show([result], as_json, as_markdown, no_color)
+        print_comparisons([result], as_json, as_markdown, no_color)
     finally:
         # Whether or not anybody reads it, the verdict stands.
         refuse_incomparable(result)
         _exit(result, strict)
 
 
-def _write(result: Comparison, out: Path, strict: bool) -> None:
+def _write(told: Judged, out: Path) -> None:
     """What an earlier run left there and this one does not write is deleted; without a verdict there are no numbers."""
     prepare_folder(out)
-    summary = markdown(compose_comparison(result))
-    told = (lambda finding: tr("not comparable, so no verdict")) if result.refused else sentence
-    files: dict[str, str | None] = {"junit.xml": junit(result, told, summary, strict), "summary.md": summary}
-    if not result.refused:
-        files |= {
-            "benchmark-smaller-is-better.json": benchmark(result, worse=1),
-            "benchmark-bigger-is-better.json": benchmark(result, worse=-1),
-            "otava.csv": otava_csv(result),
-            "openmetrics.txt": openmetrics(result),
-        }
-    written = [_write_text(out / name, text) for name, text in files.items() if text is not None]
-    clear_stale(out, OUTPUTS, written)
+    outputs = [output for output in OUTPUTS if not (output.needs_verdict and told.comparison.refused)]
+    texts = {out / output.name: output.text(told) for output in outputs}
+    written = [_write_text(path, text) for path, text in texts.items() if text is not None]
+    clear_stale(out, [output.name for output in OUTPUTS], written)
 
 
 def _write_text(path: Path, text: str) -> Path:
@@ -153,17 +135,16 @@ def _write_text(path: Path, text: str) -> Path:
     return path
 
 
-def _add_to_job_summary(result: Comparison) -> None:
+def _add_to_job_summary(summary: str, tell: Callable[[Note], object]) -> None:
     """GitHub shows what is appended to this file; it may hold what other steps wrote, without a last newline."""
     place = os.environ.get("GITHUB_STEP_SUMMARY")
     if not place:
         return
     try:
         with Path(place).open("a", encoding="utf-8") as file:
-            file.write("\n" + markdown(compose_comparison(result)) + "\n")
+            file.write(f"\n{summary}\n")
     except OSError as error:
-        told = tr("cannot write {path}: {reason}", path=place, reason=reason_of(error))
-        make_console(stderr=True).print(tr("{told}; unset GITHUB_STEP_SUMMARY outside of a workflow", told=told))
+        tell(warning("job_summary_not_written", path=place, reason=reason_of(error)))
 
 
 def _exit(result: Comparison, strict: bool) -> None:
@@ -173,6 +154,6 @@ def _exit(result: Comparison, strict: bool) -> None:
     if strict and any(insufficient(finding) for finding in result.verdicts):
         raise InsufficientDataError(
             tr("the data do not suffice for a verdict"),
-            where="; ".join(sentence(finding) for finding in result.verdicts),
+            where=verdicts(result),
             remedy=tr("record more runs, at least {n} a side, or leave out --strict", n=FEWEST_RUNS),
         )

@@ -3,44 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
-import polars as pl
 import typer
 
 from analysis.charts.trend import trend_chart
 from analysis.commands import _options as options
 from analysis.commands._output_folder import PAGE
-from analysis.commands._release_options import HistoryDir
-from analysis.compare.same_job import find_jobs, weigh
-from analysis.compare.trend import ChangePoint, Trend, explain, explaining_runs, follow, split_series, unknown_fields
+from analysis.commands._release_options import HistoryDir, teller
+from analysis.compare.trend import Trend, follow_all
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
 from analysis.history.selection import select_runs
-from analysis.history.store import History
-from analysis.metrics import JUDGED, Metric
+from analysis.metrics import JUDGED
 from analysis.outputs import CHART_FORMATS, check_folder, clear_stale, prepare_folder, write_charts, write_page
 from analysis.pipeline.sides import open_history
-from analysis.screens.analyze import Grid, Line, Part
-from analysis.screens.compare import describe_change
 from analysis.screens.console import make_console
-from analysis.screens.html import html
 from analysis.screens.markdown import markdown
-from analysis.screens.metric_names import titled
 from analysis.screens.terminal import print_parts
+from analysis.screens.trend import MOST_SERIES, compose_trend, left_out
+from analysis.screens.trend_json import document
 from logparse.errors import UsageError
+from logparse.findings import Note, info
 from logparse.language import tr
-from logparse.schema import SCHEMA_VERSION
 
-if TYPE_CHECKING:
-    import altair as alt
-
-# Series that are shown: a history may hold hundreds of jobs that were run once.
-MOST_SERIES = 5
-# Settings that are named at a change.
-MOST_CHANGES = 8
 # Forms of the chart beside the page.
 FORMS = ("json", "png", "svg")
 By = Annotated[
@@ -85,106 +72,33 @@ def trend(
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
         check_folder(out, force)
-    store = open_history(history)
-    trends = _trends(store, select, metric, by)
-    if as_json:
-        document = {"schema_version": SCHEMA_VERSION, "series": [_document(t) for t in trends]}
-        typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
-    elif as_markdown:
-        typer.echo("\n".join(markdown(list(_compose(t))) for t in trends))
-    else:
-        for one in trends[:MOST_SERIES]:
-            print_parts(make_console(no_color=no_color), list(_compose(one)))
-        for left in _not_shown(trends):
-            make_console(stderr=True).print(left)
-    if out is not None:
-        _write(trends, out)
-
-
-def _trends(store: History, select: str | None, metric: str, by: str) -> list[Trend]:
+    tell = teller()
+    store = open_history(history, tell)
     runs = store.runs()
     chosen = select_runs(runs, select) if select else runs
-    evidence = weigh(chosen, find_jobs(chosen)).runs
-    found = find_metric(metric)
-    series = split_series(evidence)
-    trends = [replace(follow(runs, found, by), unknown=unknown_fields(runs)) for runs in series]
-    known = [t for t in trends if len(t.runs)]
-    if not known:
-        problem = tr("no recorded run has this metric") if len(chosen) else tr("no run is selected")
-        raise UsageError(problem, remedy=tr("`logparse history list` shows what there is"))
-    ids = [run_id for one in known for run_id in explaining_runs(one)]
-    heavy = store.settings(ids)
-    return [explain(one, heavy) for one in known]
+    trends = follow_all(chosen, find_metric(metric), by, store.settings)
+    # Files first: a reader that closes the pipe must not cost the folder.
+    if out is not None:
+        _write(trends, out, tell)
+    if as_json:
+        typer.echo(json.dumps(document(trends), indent=1, ensure_ascii=False, allow_nan=False))
+    elif as_markdown:
+        typer.echo("\n".join(markdown(compose_trend(trend)) for trend in trends))
+    else:
+        for one in trends[:MOST_SERIES]:
+            print_parts(make_console(no_color=no_color), compose_trend(one))
+        for note in left_out(trends):
+            tell(note)
 
 
-def _not_shown(trends: list[Trend]) -> Iterator[str]:
-    if len(trends) > MOST_SERIES:
-        yield tr("{n} smaller series are not shown; choose with --select", n=len(trends) - MOST_SERIES)
+def _write(trends: Sequence[Trend], out: Path, tell: Callable[[Note], object]) -> None:
+    from analysis.report.trend_page import trend_page
 
-
-def _write(trends: list[Trend], out: Path) -> None:
     prepare_folder(out)
     names = [f"trend-{number}" if number > 1 else "trend" for number in range(1, MOST_SERIES + 1)]
     charts = {name: trend_chart(one) for name, one in zip(names, trends, strict=False)}
     written = write_charts(charts, out, FORMS)
-    written.append(write_page(_page(trends, charts), out / PAGE))
+    written.append(write_page(trend_page(trends, charts), out / PAGE))
     # Earlier versions wrote a page of each chart.
     clear_stale(out, [f"{name}.{form}" for name in names for form in CHART_FORMATS], written)
-    make_console(stderr=True).print(tr("wrote {path}", path=f"{out}/"))
-
-
-def _page(trends: list[Trend], charts: Mapping[str, alt.LayerChart]) -> str:
-    from analysis.report import Drawing, Text, render_document
-
-    pieces: list[Drawing | Text] = []
-    for one, (name, chart) in zip(trends, charts.items(), strict=False):
-        title, *told = _compose(one)
-        pieces += [Text(html([title], 2)), Drawing(name, chart), Text(html(told, 2))]
-    left = [Line(text, "info") for text in _not_shown(trends)]
-    return render_document(tr("The course over the recorded runs"), [*pieces, Text(html(left))])
-
-
-def _compose(one: Trend) -> Iterator[Part]:
-    shown = one.metric
-    yield Line(tr("{metric}: {runs} runs", metric=titled(one.metric), runs=len(one.runs)), "title")
-    rows = tuple(
-        (g["group"], *(shown.text(g[k]) for k in ("median", "p10", "p90")), str(g["runs"]))
-        for g in one.groups.iter_rows(named=True)
-    )
-    yield Grid(("", tr("median"), "p10", "p90", tr("runs")), rows)
-    if one.unknown:
-        names = ", ".join(one.unknown)
-        yield Line(tr("not known of all its runs, so some may be of another job: {names}", names=names), "warning")
-    if not one.changes:
-        yield Line(tr("no change found"))
-    for change in one.changes:
-        yield Line(_sentence(change, shown), "warning" if change.change * one.metric.direction > 0 else "plain")
-
-
-def _sentence(change: ChangePoint, shown: Metric) -> str:
-    old, new = change.groups
-    where = tr("within {group}", group=new) if old == new else tr("from {old} to {new}", old=old, new=new)
-    told = tr(
-        "{change} at run {run} ({where}): {before} to {after} {unit}, p {p}",
-        change=f"{change.change:+.2%}",
-        run=change.run_id[:12],
-        where=where,
-        before=shown.text(change.before),
-        after=shown.text(change.after),
-        unit=shown.shown_unit,
-        p=f"{change.p:.1g}",
-    )
-    names = "; ".join(describe_change(c) for c in change.changes[:MOST_CHANGES])
-    return tr("{told}; changed: {names}", told=told, names=names) if names else told
-
-
-def _document(one: Trend) -> dict[str, Any]:
-    runs = one.runs.with_columns(pl.col("when").dt.to_string("iso"))
-    return {
-        "metric": one.metric.column,
-        "unknown_fields": list(one.unknown),
-        "unit": one.metric.unit,
-        "runs": runs.to_dicts(),
-        "groups": one.groups.to_dicts(),
-        "changes": [{**asdict(change), "change": change.change} for change in one.changes],
-    }
+    tell(info("wrote", path=f"{out}/"))

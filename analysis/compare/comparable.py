@@ -13,6 +13,9 @@ from typing import Any, Literal
 
 import polars as pl
 
+from logparse.errors import unknown_name
+from logparse.language import msg, tr
+
 # What decides how much work a step is and what it runs on. A change of any of these is no change of a release.
 SHAPE = (
     "num_layers",
@@ -109,6 +112,15 @@ def check_fields(baseline: pl.DataFrame, candidate: pl.DataFrame, allowed: Itera
     return [replace(f, allowed=True) if f.state == UNKNOWN and UNKNOWN in accepted else f for f in fields]
 
 
+def check_allowed(names: Sequence[str]) -> tuple[str, ...]:
+    """``names``, each of them one of FIELDS, or UNKNOWN. Raises UsageError for any other."""
+    known = (*FIELDS, UNKNOWN)
+    for name in names:
+        if name not in known:
+            raise unknown_name(msg("field"), name, FIELDS, tr("--allow takes one of {names}", names=", ".join(known)))
+    return tuple(names)
+
+
 def refusals(fields: Sequence[Field]) -> list[Field]:
     """The fields that forbid a verdict."""
     return [field for field in fields if field.refused]
@@ -172,7 +184,7 @@ def _by_name(runs: pl.DataFrame, column: str) -> dict[str, dict[str, int]]:
     pairs = runs.select("run_id", pl.col(column)).explode(column).drop_nulls().unnest(column)
     if column == "versions":
         # A range of versions that print such a log is no version.
-        pairs = pairs.filter(pl.col("origin") != "how the log looks")
+        pairs = pairs.filter(pl.col("origin").struct.field("kind").ne_missing("appearance"))
     counted = pairs.group_by("name", "value").agg(pl.col("run_id").n_unique().alias("runs"))
     values: dict[str, dict[str, int]] = {}
     for name, value, count in counted.sort("runs", "value", descending=[True, False]).iter_rows():

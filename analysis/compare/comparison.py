@@ -5,18 +5,19 @@ Comes in: the runs of two sides. Goes out: a Comparison. Nothing is printed or w
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import polars as pl
 
 from analysis.compare.comparable import FIELDS, Change, Field, check_fields, fill_implied, list_changes, refusals
-from analysis.compare.same_job import KEYS, Jobs, fill_from_job, find_jobs, weigh
+from analysis.compare.same_job import KEYS, Jobs, LeftOut, fill_from_job, find_jobs, sample_of
 from analysis.compare.verdict import Finding, Noise, Verdict, doubt, judge, noise_floor, worst_of
 from analysis.metrics import JUDGED, Metric
 from logparse.errors import InputError, UsageError
-from logparse.language import msg, tr
+from logparse.findings import Note, warn_caller, warning
+from logparse.language import tr
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Side:
     runs: pl.DataFrame
     told: pl.DataFrame
     steps: Callable[[str], pl.DataFrame]
-    warn: Callable[[str], object] = field(default=warnings.warn, compare=False)
+    warn: Callable[[Note], object] = field(default=warn_caller, compare=False)
 
     def readable_steps(self, run_ids: Iterable[str]) -> Iterator[tuple[str, pl.DataFrame]]:
         """Each of ``run_ids`` with its steps, without those that cannot be read."""
@@ -39,8 +40,7 @@ class Side:
             try:
                 yield run_id, self.steps(run_id)
             except InputError as error:
-                said = msg("{problem}; the run is left out of losses and charts: {remedy}")
-                self.warn(tr(said, problem=error.problem, remedy=error.remedy))
+                self.warn(warning("steps_left_out", problem=error.problem, remedy=error.remedy))
 
     @property
     def releases(self) -> list[str]:
@@ -65,15 +65,15 @@ class LossAgreement:
 
 @dataclass(frozen=True)
 class LostLoss:
-    """So many of a side's runs, evidence or not, end with losses that are not finite, the earliest from ``step`` on."""
+    """So many of all runs of a side end with losses that are not finite, the earliest from ``step`` on."""
 
     lost: int
     runs: int
     step: int
 
 
-NO_COMMON_STEP = msg("no step has a finite loss on both sides")
-ZERO_LOSS = msg("the losses of the baseline are 0")
+# Why the losses of two sides cannot be compared: no step has a finite one on both, or the baseline's are 0.
+LossReason = Literal["no_common_step", "zero_loss"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Comparison:
 
     ``judged`` are the columns of the metrics that the verdict is on; the other findings stand beside them. ``losses``
     is a reason where the losses cannot be compared, and None where nobody asked. ``lost`` is of both sides. ``noises``
-    are by the column of the metric. ``left_out`` names runs that are no evidence, with the reason; ``unclear`` pairs of
+    are by the column of the metric. ``left_out`` are runs that do not count; ``unclear`` are names of pairs of
     which nothing tells whether they are one job.
     """
 
@@ -91,12 +91,12 @@ class Comparison:
     fields: tuple[Field, ...]
     findings: tuple[Finding, ...]
     judged: tuple[str, ...]
-    losses: LossAgreement | str | None
+    losses: LossAgreement | LossReason | None
     lost: tuple[LostLoss | None, LostLoss | None]
     changes: tuple[Change, ...]
     noises: Mapping[str, Noise | None]
     threshold: float
-    left_out: tuple[tuple[str, str], ...]
+    left_out: tuple[LeftOut, ...]
     unclear: tuple[tuple[str, str], ...]
 
     @property
@@ -130,8 +130,8 @@ def compare(
 ) -> Comparison:
     """Compare two sides, each of at least one run, and judge ``metrics``.
 
-    ``others`` are further runs from which the noise is learnt; with ``beside`` all JUDGED are shown and the losses.
-    Whether the sides may be compared is asked of all their runs, also of those that are no evidence.
+    ``others`` are further runs from which the noise is learnt; with ``beside`` all JUDGED are compared and the losses.
+    Whether the sides may be compared is asked of all their runs, also of those that do not count.
 
     Raises UsageError where a run or a job is on both sides.
     """
@@ -139,24 +139,24 @@ def compare(
     everything = _everything(asked, others)
     jobs = find_jobs(everything)
     _refuse_overlap(baseline, candidate, jobs)
-    found = [weigh(runs, jobs) for runs in asked]
-    old, new = (_of_evidence(side, e.runs) for side, e in zip((baseline, candidate), found, strict=True))
+    samples = [sample_of(runs, jobs) for runs in asked]
+    old, new = (_counting(side, s.runs) for side, s in zip((baseline, candidate), samples, strict=True))
     lost = _lost(baseline.runs), _lost(candidate.runs)
-    shown = list(dict.fromkeys((*metrics, *(JUDGED.values() if beside else ()))))
-    evidence = weigh(everything, jobs).runs
+    told = list(dict.fromkeys((*metrics, *(JUDGED.values() if beside else ()))))
+    known = sample_of(everything, jobs).runs
     names = {run_id: name for runs in asked for run_id, name in runs.select("run_id", "name").iter_rows()}
     return Comparison(
         baseline=old,
         candidate=new,
         fields=tuple(check_fields(fill_from_job(asked[0], jobs), fill_from_job(asked[1], jobs), allowed)),
-        findings=tuple(_find(metric, old, new, threshold, lost) for metric in shown),
+        findings=tuple(_find(metric, old, new, threshold, lost) for metric in told),
         judged=tuple(metric.column for metric in metrics),
         losses=agree_on_losses(old, new) if beside else None,
         lost=lost,
         changes=tuple(list_changes(old.told, new.told)),
-        noises={metric.column: _noise(evidence, baseline.runs, metric) for metric in metrics},
+        noises={metric.column: _noise(known, baseline.runs, metric) for metric in metrics},
         threshold=threshold,
-        left_out=tuple(pair for e in found for pair in e.left_out),
+        left_out=tuple(run for sample in samples for run in sample.left_out),
         unclear=tuple((names[a], names[b]) for a, b in jobs.unclear if a in names and b in names),
     )
 
@@ -181,7 +181,7 @@ def _refuse_overlap(baseline: Side, candidate: Side, jobs: Jobs) -> None:
         )
 
 
-def _of_evidence(side: Side, runs: pl.DataFrame) -> Side:
+def _counting(side: Side, runs: pl.DataFrame) -> Side:
     """The side with the runs that count; what they say is told by them too, unless none of them is there."""
     told = side.told.filter(pl.col("run_id").is_in(runs["run_id"].to_list()))
     return replace(side, runs=runs, told=told if len(told) else side.told)
@@ -193,9 +193,9 @@ def _find(
     values = [measured(side.runs, metric)[metric.column].to_list() for side in (old, new)]
     finding = judge(metric, values[0], values[1], threshold)
     if old.runs.is_empty() or new.runs.is_empty():
-        finding = doubt(finding, "no rows")
+        finding = doubt(finding, "no_rows")
     shares = [side.lost / side.runs if side else 0 for side in lost]
-    return doubt(finding, "loss lost") if shares[1] > shares[0] else finding
+    return doubt(finding, "loss_lost") if shares[1] > shares[0] else finding
 
 
 def measured(runs: pl.DataFrame, metric: Metric) -> pl.DataFrame:
@@ -209,25 +209,25 @@ def _lost(runs: pl.DataFrame) -> LostLoss | None:
     return LostLoss(len(lost), len(runs), int(lost.min())) if len(lost) else None  # type: ignore[arg-type]
 
 
-def _noise(evidence: pl.DataFrame, asked: pl.DataFrame, metric: Metric) -> Noise | None:
+def _noise(runs: pl.DataFrame, asked: pl.DataFrame, metric: Metric) -> Noise | None:
     """Within each release of a side, and of all other runs that could be compared with the baseline's."""
-    known, baseline = fill_implied(measured(evidence, metric)), fill_implied(asked)
+    known, baseline = fill_implied(measured(runs, metric)), fill_implied(asked)
     alike = pl.all_horizontal(pl.col(n).is_in(baseline[n].unique().to_list(), nulls_equal=True) for n in FIELDS)
     usable = known.filter(alike | pl.col("side").is_not_null())
     return noise_floor(group[metric.column].to_list() for group in usable.partition_by("side", "release"))
 
 
-def agree_on_losses(baseline: Side, candidate: Side) -> LossAgreement | str:
+def agree_on_losses(baseline: Side, candidate: Side) -> LossAgreement | LossReason:
     """How far the losses of the two sides are apart at equal steps, or why that cannot be said."""
     old, new = (_losses(side) for side in (baseline, candidate))
     both = old.join(new, on="step", suffix="_new").sort("step")
     if both.is_empty():
-        return NO_COMMON_STEP
+        return "no_common_step"
     zero = (pl.col("loss") == 0) & (pl.col("loss_new") != 0)
     ratio = pl.when(pl.col("loss") == 0).then(0.0).otherwise((pl.col("loss_new") / pl.col("loss") - 1).abs())
     apart = both.filter(~zero).with_columns(apart=ratio)
     if apart.is_empty():
-        return ZERO_LOSS
+        return "zero_loss"
     at = apart.row(int(apart["apart"].arg_max() or 0), named=True)
     last = apart.row(-1, named=True)
     undefined = len(both) - len(apart)

@@ -1,4 +1,6 @@
-"""A verdict in the forms that other tools read. Comes in: a Comparison. Goes out: text; nothing is written here.
+"""The files of the gate: a verdict in the forms that other tools read, alike in every language but for summary.md.
+
+Comes in: a Judged. Goes out: text; nothing is written here. To add one, write its function, and its row in OUTPUTS.
 
 JUnit XML: testsuite and testcase with failure and skipped, as CI servers read it.
 github-action-benchmark: the list of its tool customSmallerIsBetter.
@@ -12,32 +14,41 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from xml.etree import ElementTree
 
 import polars as pl
 import regex
 
 from analysis.compare.comparison import Comparison
-from analysis.compare.verdict import FEWEST_RUNS, VERDICTS, Finding, Noise
-from logparse.language import tr
+from analysis.compare.verdict import VERDICTS, Finding, Noise, insufficient
 
 # What XML 1.0 cannot hold, not even escaped.
 NOT_XML = regex.compile(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
-Sentence = Callable[[Finding], str]
 
 
-def insufficient(finding: Finding) -> bool:
-    """Whether the data prove nothing, so that the threshold decides alone or there is no verdict at all."""
-    return min(finding.runs) < FEWEST_RUNS or finding.verdict == "insufficient data"
+@dataclass(frozen=True)
+class Judged:
+    """A comparison as the gate judged it, and what the screens say of it.
+
+    ``summary`` is Markdown for people, in the language in use; ``details`` is the same in English, and so is what
+    ``sentence`` says of a finding.
+    """
+
+    comparison: Comparison
+    strict: bool
+    summary: str
+    details: str
+    sentence: Callable[[Finding], str]
 
 
-def junit(comparison: Comparison, sentence: Sentence, details: str, strict: bool = False) -> str:
-    """One test case per metric. ``details`` goes to the output of all.
+def junit(judged: Judged) -> str:
+    """One test case per metric; the details go to the output of all.
 
     A regression fails it; sides that cannot be compared are an error, and with ``strict`` too little data is, which
     else skips it.
     """
-    cases = [_case(finding, _outcome(comparison, finding, strict), sentence) for finding in comparison.verdicts]
+    cases = [_case(judged, finding) for finding in judged.comparison.verdicts]
     counts = {
         "tests": len(cases),
         "failures": sum(case.find("failure") is not None for case in cases),
@@ -48,22 +59,22 @@ def junit(comparison: Comparison, sentence: Sentence, details: str, strict: bool
     root = ElementTree.Element("testsuites", totals)
     suite = ElementTree.SubElement(root, "testsuite", {"name": "logparse gate", **totals, "time": "0"})
     suite.extend(cases)
-    ElementTree.SubElement(suite, "system-out").text = NOT_XML.sub("?", details)
+    ElementTree.SubElement(suite, "system-out").text = NOT_XML.sub("?", judged.details)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _outcome(comparison: Comparison, finding: Finding, strict: bool) -> str | None:
+def _outcome(judged: Judged, finding: Finding) -> str | None:
     """The element of a test case, as the exit code of the gate has it; None where there is nothing to say."""
-    if comparison.refused or (strict and finding.verdict != "regression" and insufficient(finding)):
+    if judged.comparison.refused or (judged.strict and finding.verdict != "regression" and insufficient(finding)):
         return "error"
     return {"regression": "failure", "insufficient data": "skipped", "suspicious": "system-out"}.get(finding.verdict)
 
 
-def _case(finding: Finding, outcome: str | None, sentence: Sentence) -> ElementTree.Element:
+def _case(judged: Judged, finding: Finding) -> ElementTree.Element:
     names = {"classname": "logparse.gate", "name": finding.metric.column, "time": "0"}
     case = ElementTree.Element("testcase", names)
-    said = NOT_XML.sub("?", sentence(finding))
+    outcome, said = _outcome(judged, finding), NOT_XML.sub("?", judged.sentence(finding))
     if outcome == "system-out":
         ElementTree.SubElement(case, outcome).text = said
     elif outcome:
@@ -137,16 +148,16 @@ def openmetrics(comparison: Comparison) -> str:
         for v in VERDICTS
     ]
     lines = [
-        *_family("logparse_median", "gauge", tr("Median over the runs of a side."), value),
-        *_family("logparse_change_ratio", "gauge", tr("Candidate over baseline, minus one."), change, "ratio"),
-        *_family("logparse_verdict", "stateset", tr("The verdict on each metric."), states),
+        *_family("logparse_median", "gauge", value, text="Median over the runs of a side."),
+        *_family("logparse_change_ratio", "gauge", change, "ratio", text="Candidate over baseline, minus one."),
+        *_family("logparse_verdict", "stateset", states, text="The verdict on each metric."),
         "# EOF",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _family(name: str, kind: str, meaning: str, samples: Sequence[str], unit: str | None = None) -> list[str]:
-    head = [f"# TYPE {name} {kind}", *([f"# UNIT {name} {unit}"] if unit else []), f"# HELP {name} {meaning}"]
+def _family(name: str, kind: str, samples: Sequence[str], unit: str | None = None, *, text: str) -> list[str]:
+    head = [f"# TYPE {name} {kind}", *([f"# UNIT {name} {unit}"] if unit else []), f"# HELP {name} {text}"]
     return [*head, *samples] if samples else []
 
 
@@ -157,3 +168,25 @@ def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file of the gate. ``text`` is None where there is nothing to write.
+
+    With ``needs_verdict`` it is only of sides that can be compared; of others no number is told.
+    """
+
+    name: str
+    text: Callable[[Judged], str | None]
+    needs_verdict: bool = True
+
+
+OUTPUTS = (
+    Output("junit.xml", junit, needs_verdict=False),
+    Output("summary.md", lambda judged: judged.summary, needs_verdict=False),
+    Output("benchmark-smaller-is-better.json", lambda judged: benchmark(judged.comparison, worse=1)),
+    Output("benchmark-bigger-is-better.json", lambda judged: benchmark(judged.comparison, worse=-1)),
+    Output("otava.csv", lambda judged: otava_csv(judged.comparison)),
+    Output("openmetrics.txt", lambda judged: openmetrics(judged.comparison)),
+)

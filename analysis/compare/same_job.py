@@ -1,4 +1,4 @@
-"""Which records are evidence: one of each job, and only those with enough rows.
+"""Which records are independent observations: one of each job, and only those with enough rows.
 
 Comes in: rows of RUN_COLUMNS. Goes out: which of them are of one job, and those that count. The parts of one log, the
 log of a job while it grew, and the files of its ranks are one job: they share its machines and its hour, so that more
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 
 from analysis.compare.comparable import FIELDS
 from analysis.compare.verdict import FEWEST_ROWS
 from analysis.metrics import JUDGED
-from logparse.language import msg
 
 # Clocks of ranks that did the same step are no farther apart: logs may print whole seconds, and clocks differ a little.
 SAME_CLOCK_S = 2.0
@@ -48,11 +48,20 @@ class Jobs:
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """The runs that count, and the names of those that do not with the reason."""
+class LeftOut:
+    """A run that does not count."""
+
+    run_id: str
+    name: str
+    reason: Literal["same_job", "too_few_rows"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The runs that count, each an observation of its own, and those that do not."""
 
     runs: pl.DataFrame
-    left_out: tuple[tuple[str, str], ...]
+    left_out: tuple[LeftOut, ...]
 
 
 def find_jobs(runs: pl.DataFrame) -> Jobs:
@@ -73,7 +82,7 @@ def find_jobs(runs: pl.DataFrame) -> Jobs:
     return Jobs(jobs, tuple((a, b) for a, b in doubted if jobs.get(a, a) != jobs.get(b, b)))
 
 
-def weigh(runs: pl.DataFrame, jobs: Jobs) -> Evidence:
+def sample_of(runs: pl.DataFrame, jobs: Jobs) -> Sample:
     """One record of each job, where it has FEWEST_ROWS that count.
 
     Of those that are about as long as the longest it is the one that tells most, because the arguments may stand in one
@@ -87,9 +96,9 @@ def weigh(runs: pl.DataFrame, jobs: Jobs) -> Evidence:
     )
     one_each = pl.col("run_id").is_in(ranked.unique("job", keep="first", maintain_order=True)["run_id"].to_list())
     enough = pl.col("counted_rows").fill_null(FEWEST_ROWS) >= FEWEST_ROWS
-    left_out = [(name, msg("another record of the same job counts")) for name in _called(runs.filter(~one_each))]
-    left_out += [(name, msg("too few rows count")) for name in runs.filter(one_each & ~enough)["name"]]
-    return Evidence(fill_from_job(runs, jobs).filter(one_each & enough), tuple(left_out))
+    same, short = (_named(runs.filter(rows)) for rows in (~one_each, one_each & ~enough))
+    left_out = [LeftOut(*run, "same_job") for run in same] + [LeftOut(*run, "too_few_rows") for run in short]
+    return Sample(fill_from_job(runs, jobs).filter(one_each & enough), tuple(left_out))
 
 
 def fill_from_job(runs: pl.DataFrame, jobs: Jobs) -> pl.DataFrame:
@@ -168,5 +177,5 @@ def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {run_id: top(run_id) for run_id in above}
 
 
-def _called(runs: pl.DataFrame) -> Iterable[str]:
-    return (f"{name} ({run_id[:12]})" for name, run_id in runs.select("name", "run_id").iter_rows())
+def _named(runs: pl.DataFrame) -> Iterable[tuple[str, str]]:
+    return runs.select("run_id", "name").iter_rows()

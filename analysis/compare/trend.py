@@ -9,13 +9,14 @@ weakest is dropped until a t test finds every one that is left significant.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from analysis.compare.comparable import FIELDS, REQUIRED, Change, fill_implied, list_changes
+from analysis.compare.same_job import find_jobs, sample_of
 from analysis.metrics import Metric
 from logparse.errors import UsageError
 from logparse.language import tr
@@ -75,6 +76,23 @@ class Trend:
     groups: pl.DataFrame
     changes: tuple[ChangePoint, ...]
     unknown: tuple[str, ...] = ()
+
+
+def follow_all(
+    runs: pl.DataFrame, metric: Metric, by: str, settings: Callable[[Sequence[str]], pl.DataFrame]
+) -> list[Trend]:
+    """The trend of every series of ``runs`` that has the metric, the largest first, with what differs at each change.
+
+    ``settings`` gives all columns of the runs of some ids. Raises UsageError where no run has the metric.
+    """
+    series = split_series(sample_of(runs, find_jobs(runs)).runs)
+    trends = [replace(follow(one, metric, by), unknown=unknown_fields(one)) for one in series]
+    known = [trend for trend in trends if len(trend.runs)]
+    if not known:
+        problem = tr("no recorded run has this metric") if len(runs) else tr("no run is selected")
+        raise UsageError(problem, remedy=tr("`logparse history list` shows what there is"))
+    heavy = settings([run_id for trend in known for run_id in explaining_runs(trend)])
+    return [explain(trend, heavy) for trend in known]
 
 
 def split_series(runs: pl.DataFrame) -> list[pl.DataFrame]:

@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.metrics import JUDGED, Metric
-from logparse.errors import unknown_name
+from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 
 if TYPE_CHECKING:
@@ -27,6 +27,22 @@ if TYPE_CHECKING:
 
 Verdict = Literal["regression", "suspicious", "no regression", "insufficient data"]
 Method = Literal["exact", "permutation", "normal"]
+# Why a finding has its verdict.
+Reason = Literal[
+    "no_rows",
+    "no_values",
+    "declared_beyond",
+    "declared_faster",
+    "declared_within",
+    "proven",
+    "faster",
+    "not_proven",
+    "small_but_there",
+    "too_noisy",
+    "excluded",
+    "some_worse",
+    "loss_lost",
+]
 # From the worst to the best: several metrics have the verdict of the first that any of them has.
 VERDICTS: tuple[Verdict, ...] = ("regression", "suspicious", "insufficient data", "no regression")
 
@@ -55,6 +71,18 @@ def find_metric(name: str) -> Metric:
     return JUDGED[name]
 
 
+def parse_threshold(text: str) -> float:
+    """``3%`` as 0.03. Raises UsageError for anything that is no percentage from 0 to 100."""
+    try:
+        value = float(text.removesuffix("%")) / 100
+    except ValueError:
+        value = -1.0
+    if not text.endswith("%") or not 0 <= value < 1:
+        problem = tr("{name} is {value!r}", name="--threshold", value=text)
+        raise UsageError(problem, remedy=tr("write a percentage, as in --threshold 3%"))
+    return value
+
+
 @dataclass(frozen=True)
 class Effect:
     """How much the candidate differs: ``change`` is candidate / baseline - 1, with its interval where runs allow one.
@@ -76,7 +104,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict on one metric; ``reason`` is a key of REASONS. ``harm`` is the change in the worse direction.
+    """The verdict on one metric. ``harm`` is the change in the worse direction.
 
     ``odd`` are the places of the candidate's runs that are worse than all of the baseline by more than the threshold.
     """
@@ -87,51 +115,32 @@ class Finding:
     harm: float | None
     threshold: float
     verdict: Verdict
-    reason: str
+    reason: Reason
     odd: tuple[int, ...] = ()
-
-
-SMALL_BUT_THERE = "small but there"
-REASONS = {
-    "no rows": msg("a side has no run of which enough rows count"),
-    "no values": msg("a side has no run with this metric"),
-    "declared, beyond": msg(
-        "worse by more than the threshold; with fewer than 3 runs a side only the threshold decides"
-    ),
-    "declared, faster": msg("better by more than the threshold, which is as suspicious; fewer than 3 runs a side"),
-    "declared, within": msg("within the threshold; with fewer than 3 runs a side only the threshold decides"),
-    "proven": msg("worse by more than the threshold, and the runs of the two sides are apart"),
-    "faster": msg("better by more than the threshold: does it still do the same work?"),
-    "not proven": msg("worse by more than the threshold, but two sides that are alike can differ as much"),
-    SMALL_BUT_THERE: msg("worse for certain, below the threshold as far as can be told, perhaps above it"),
-    "too noisy": msg("not worse as far as can be told, but the runs vary too much to exclude the threshold"),
-    "excluded": msg("a change by the threshold is excluded"),
-    "some worse": msg(
-        "not worse as a whole, but some runs are worse than all of the baseline by more than the threshold"
-    ),
-    "loss lost": msg(
-        "the loss of the candidate is not finite at the end, that of the baseline is: does it still train?"
-    ),
-}
 
 
 def judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float], threshold: float) -> Finding:
     """The verdict on ``metric`` from one number per run; ``threshold`` is a ratio, 0.03 for 3 %."""
     runs = (len(baseline), len(candidate))
     if not min(runs):
-        return Finding(metric, runs, None, None, threshold, "insufficient data", "no values")
+        return Finding(metric, runs, None, None, threshold, "insufficient data", "no_values")
     effect = estimate(baseline, candidate, metric.direction)
     verdict, reason = _decide(effect, metric.direction, threshold)
     odd = _odd(baseline, candidate, metric.direction, threshold) if verdict != "regression" else ()
     if verdict == "no regression" and len(odd) > MOST_ODD:
-        verdict, reason = "suspicious", "some worse"
+        verdict, reason = "suspicious", "some_worse"
     return Finding(metric, runs, effect, metric.direction * effect.change, threshold, verdict, reason, odd)
 
 
-def doubt(finding: Finding, reason: Literal["no rows", "loss lost"]) -> Finding:
+def insufficient(finding: Finding) -> bool:
+    """Whether the data prove nothing, so that the threshold decides alone or there is no verdict at all."""
+    return min(finding.runs) < FEWEST_RUNS or finding.verdict == "insufficient data"
+
+
+def doubt(finding: Finding, reason: Literal["no_rows", "loss_lost"]) -> Finding:
     """``finding`` with what is known beside its numbers: a side without rows, or a candidate that no longer trains."""
-    if reason == "no rows":
-        return replace(finding, reason=reason) if finding.reason == "no values" else finding
+    if reason == "no_rows":
+        return replace(finding, reason=reason) if finding.reason == "no_values" else finding
     if finding.verdict in ("regression", "suspicious"):
         return finding
     return replace(finding, verdict="suspicious", reason=reason)
@@ -144,23 +153,23 @@ def _odd(
     return tuple(i for i, value in enumerate(candidate) if worse * (value / worst - 1) > threshold)
 
 
-def _decide(effect: Effect, worse: Literal[1, -1], threshold: float) -> tuple[Verdict, str]:
+def _decide(effect: Effect, worse: Literal[1, -1], threshold: float) -> tuple[Verdict, Reason]:
     harm, worst = worse * effect.change, _worst(effect, worse)
     if effect.p_worse is None or effect.p_better is None or worst is None:
         return _declared(harm, threshold)
     if harm > threshold:
-        return ("regression", "proven") if effect.p_worse <= LEVEL else ("suspicious", "not proven")
+        return ("regression", "proven") if effect.p_worse <= LEVEL else ("suspicious", "not_proven")
     if -harm > threshold and effect.p_better <= LEVEL:
         return "suspicious", "faster"
     if worst <= threshold:
         return "no regression", "excluded"
-    return ("suspicious", SMALL_BUT_THERE) if effect.p_worse <= LEVEL else ("insufficient data", "too noisy")
+    return ("suspicious", "small_but_there") if effect.p_worse <= LEVEL else ("insufficient data", "too_noisy")
 
 
-def _declared(harm: float, threshold: float) -> tuple[Verdict, str]:
+def _declared(harm: float, threshold: float) -> tuple[Verdict, Reason]:
     if harm > threshold:
-        return "regression", "declared, beyond"
-    return ("suspicious", "declared, faster") if -harm > threshold else ("no regression", "declared, within")
+        return "regression", "declared_beyond"
+    return ("suspicious", "declared_faster") if -harm > threshold else ("no regression", "declared_within")
 
 
 def _worst(effect: Effect, worse: Literal[1, -1]) -> float | None:

@@ -10,8 +10,9 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import Any
 
 import polars as pl
@@ -19,11 +20,13 @@ import polars as pl
 from analysis.metrics import OF_ROWS
 from analysis.run.analyze import Analysis
 from logparse.context.run_context import RunContext
+from logparse.findings import Origin
 from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform
 
 # History of the store's format. A version is raised where a column changes its name or meaning, not where one is added.
 # 1: first released format.
-STORE_VERSION = 1
+# 2: origins and excluded_reason are codes with fields; they were words in the language of who recorded.
+STORE_VERSION = 2
 
 # What identifies a run: values that every version of logparse reads alike. Columns added later must stay out, and so
 # must the settings, of which every version reads more; times tell runs apart that were set up alike.
@@ -46,7 +49,10 @@ ENDS, PICKED, KNUTH = 4, 16, 2_654_435_761
 RATES = {"steady": "steady", "delivered": "delivered", "all steps": "all_steps", "all-in": "all_in"}
 _KINDS = {"int": INT, "float": FLOAT, "bool": pl.Boolean(), "text": TEXT}
 _PAIRS = pl.List(pl.Struct({"name": pl.String, "value": pl.String}))
-_TRACED = pl.List(pl.Struct({"name": pl.String, "value": pl.String, "origin": pl.String}))
+# An Origin, field by field.
+_ORIGIN = pl.Struct({"kind": pl.String, "file": pl.String, "line": pl.Int64, "rule": pl.String})
+_TRACED = pl.List(pl.Struct({"name": pl.String, "value": pl.String, "origin": _ORIGIN}))
+_ORIGINS = pl.List(pl.Struct({"name": pl.String, "origin": _ORIGIN}))
 
 
 def _rate_columns(name: str) -> tuple[Column, ...]:
@@ -91,7 +97,7 @@ RUN_COLUMNS = (
     Column("labels", _PAIRS, "", "what the user said of the run"),
     Column("versions", _TRACED, "", "software versions, and where each is from"),
     Column("settings", _PAIRS, "", "every setting the log printed, the first value of each"),
-    Column("origins", _PAIRS, "", "where the value of each quantity is from"),
+    Column("origins", _ORIGINS, "", "where the value of each quantity is from"),
     Column("logparse_version", TEXT, "", "version of logparse that recorded it"),
     Column("schema_version", INT, "", "version of this table"),
 )
@@ -114,7 +120,7 @@ class Told:
     framework: str | None = None
     framework_version: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    versions: Mapping[str, tuple[str, Origin]] = field(default_factory=dict)
     recorded_at: datetime | None = None
 
 
@@ -181,9 +187,9 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told:
         **_memory(steps, decoded.memory),
         **context.values(),
         "labels": _pairs(told.labels),
-        "versions": [{"name": n, "value": v, "origin": o} for n, (v, o) in sorted(told.versions.items())],
+        "versions": [{"name": n, "value": v, "origin": _kept(o)} for n, (v, o) in sorted(told.versions.items())],
         "settings": _pairs(dict(printed.select("name", "value").iter_rows())),
-        "origins": _pairs({name: str(fact.origin) for name, fact in context.facts.items()}),
+        "origins": [{"name": n, "origin": _kept(fact.origin)} for n, fact in sorted(context.facts.items())],
         "logparse_version": _own_version(),
         "schema_version": STORE_VERSION,
     }
@@ -276,6 +282,12 @@ def _landmarks(steps: pl.DataFrame) -> list[dict[str, str]]:
 
 def _pairs(values: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in sorted(values.items())]
+
+
+def _kept(origin: Origin) -> dict[str, Any]:
+    """Its fields; of a log's path the name only, because the same log is the same run wherever it lies."""
+    file = PurePath(origin.file).name if origin.kind == "log" and origin.file else origin.file
+    return asdict(replace(origin, file=file))
 
 
 def _own_version() -> str:

@@ -36,7 +36,7 @@ RETRY_TIMEOUT = timedelta(seconds=20)
 NUMBER_OF_POLARS = regex.compile(r"\(os error (\d+)\)")
 
 
-class Shelf(Protocol):
+class Storage(Protocol):
     """Files by key, a relative path with ``/``."""
 
     def keys(self, prefix: str) -> list[str]:
@@ -67,8 +67,8 @@ class Shelf(Protocol):
         ...
 
 
-def open_shelf(place: str) -> Shelf:
-    """The shelf at ``place``: a folder, or a URL such as s3://bucket/runs.
+def open_storage(place: str) -> Storage:
+    """What lies at ``place``: a folder, or a URL such as s3://bucket/runs.
 
     Raises UsageError where a URL needs the extra ``cloud``, or cannot be used.
     """

@@ -1,8 +1,8 @@
 """The history: every recorded run, in plain Parquet that any reader understands.
 
-    DIR/summary/release=CANN%208.0.RC2/<run id>.<hash>.v1.parquet    one row: what the run is and what it achieved
-    DIR/steps/release=CANN%208.0.RC2/<run id>.v1.parquet             its step lines
-    DIR/compacted/<hash>.<columns>.v1.parquet                        copies of summary rows, for speed; may be deleted
+    DIR/summary/release=CANN%208.0.RC2/<run id>.<hash>.v2.parquet    one row: what the run is and what it achieved
+    DIR/steps/release=CANN%208.0.RC2/<run id>.v2.parquet             its step lines
+    DIR/compacted/<hash>.<columns>.v2.parquet                        all summary rows, for speed; may be deleted
 
 A run is recorded when its summary is there; the steps are written before it. Files are never changed, so nothing is
 locked, and recording a run again changes nothing. A row of ``compacted`` counts only while its summary file is there.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -25,12 +24,13 @@ from urllib.parse import quote, unquote
 import polars as pl
 import regex
 
-from analysis.history.migrations import migrate
+from analysis.history.migrations import TYPES, migrate_runs, migrate_steps
 from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs
 from analysis.history.selection import UNTYPED
-from analysis.history.storage import DEAD_SECONDS, SUFFIX, Shelf
+from analysis.history.storage import DEAD_SECONDS, SUFFIX, Storage
 from analysis.tables import STEP_COLUMNS
 from logparse.errors import InputError, UsageError, unknown_name
+from logparse.findings import Note, warn_caller, warning
 from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION, conform
 
@@ -40,12 +40,12 @@ KEY = regex.compile(
     r"(?:summary|steps)/release=(?P<release>[^/]*)/(?P<run>[0-9a-f]+)(?:\.[0-9a-f]+)?\.v(?P<version>\d+)\.parquet"
 )
 COMPACTED = regex.compile(r"compacted/[0-9a-f]+(?:\.(?P<columns>[0-9a-f]+))?\.v(?P<version>\d+)\.parquet")
-# A copy by a logparse that knows other columns hides those that it did not know.
+# What a logparse compacted that knows other columns hides those that it did not know.
 COLUMNS = hashlib.sha256(" ".join(column.name for column in RUN_COLUMNS).encode()).hexdigest()[:8]
 # Files that vanish between listing and reading were compacted or removed meanwhile; then it is listed anew.
 ATTEMPTS = 5
-# What polars makes of a damaged file; of some it panics.
-DAMAGE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+# What polars makes of a file that it cannot read; of some it panics.
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 # The column that tells which summary file a row is from.
 FILE = "summary_file"
 
@@ -78,10 +78,10 @@ class RecordedElsewhereError(UsageError):
 
 @dataclass(frozen=True)
 class History:
-    """The runs on a shelf. ``warn`` is told of every file that is damaged, and so left out."""
+    """The runs in a storage. ``warn`` is told of every file that cannot be read, and so is left out."""
 
-    shelf: Shelf
-    warn: Callable[[str], object] = field(default=warnings.warn, compare=False)
+    storage: Storage
+    warn: Callable[[Note], object] = field(default=warn_caller, compare=False)
 
     def add(self, record: RunRecord) -> State:
         """Keep ``record``, unless the run is there already, whole: what of it cannot be read is written again.
@@ -93,10 +93,12 @@ class History:
         known = self._again(lambda: self._is_known(record))
         if known and self._has_steps(record.run_id):
             return "known"
-        self.shelf.put(_key("steps", record.release, record.run_id), _parquet(record.steps))
+        self.storage.put(_key("steps", record.release, record.run_id), _parquet(record.steps))
         if known:
             return "completed"
-        self.shelf.put(_key("summary", record.release, f"{record.run_id}.{record.row_hash}"), _parquet(record.summary))
+        self.storage.put(
+            _key("summary", record.release, f"{record.run_id}.{record.row_hash}"), _parquet(record.summary)
+        )
         return "recorded"
 
     def _is_known(self, record: RunRecord) -> bool:
@@ -134,14 +136,16 @@ class History:
         return self._again(lambda: self._steps(run_id))
 
     def _steps(self, run_id: str) -> pl.DataFrame:
-        found = [k.key for k in self._kept("steps") if k.run_id == run_id]
+        found = [k for k in self._kept("steps") if k.run_id == run_id]
         remedy = tr("record its log again")
         if not found:
             raise InputError(tr("the history has no steps of run {id}", id=run_id), remedy=remedy)
+        # Steps that were lost in an old store are kept again in the present version, beside what is left of them.
+        newest = max(found, key=lambda k: k.version)
         try:
-            return conform(self.shelf.read(found[:1]), STEP_COLUMNS)
-        except DAMAGE as error:
-            problem = tr("{path} is damaged: {reason}", path=found[0], reason=_first_line(error))
+            return conform(migrate_steps(self.storage.read([newest.key]), newest.version), STEP_COLUMNS)
+        except UNREADABLE as error:
+            problem = tr("{path} is damaged: {reason}", path=newest.key, reason=_first_line(error))
             raise InputError(problem, remedy=remedy) from error
 
     def find(self, prefix: str) -> str:
@@ -166,21 +170,21 @@ class History:
         for table in ("summary", "steps"):
             for kept in self._kept(table):
                 if kept.run_id in asked:
-                    self.shelf.remove(kept.key)
+                    self.storage.remove(kept.key)
         return len(gone)
 
     def compact(self) -> Swept:
-        """Copy all summary rows into one file, so that reading them is one access, and clear what the dead left.
+        """Put all summary rows into one more file, so that reading them is one access; clear what the dead left.
 
-        Copies that a newer logparse made are left alone.
+        What a newer logparse compacted is left alone.
         """
         rows = self._again(lambda: self._rows(heavy=True)).sort(FILE)
         data = _parquet(rows)
         key = f"compacted/{hashlib.sha256(data).hexdigest()[:32]}.{COLUMNS}.v{STORE_VERSION}{SUFFIX}"
-        older = [copy[0] for copy in self._copies() if int(copy["version"]) <= STORE_VERSION and copy[0] != key]
-        self.shelf.put(key, data)
+        older = [file[0] for file in self._compacted() if int(file["version"]) <= STORE_VERSION and file[0] != key]
+        self.storage.put(key, data)
         for old in older:
-            self.shelf.remove(old)
+            self.storage.remove(old)
         return Swept(rows["run_id"].n_unique(), self._sweep())
 
     def _sweep(self) -> int:
@@ -189,35 +193,35 @@ class History:
         orphans = [k.key for k in self._kept("steps") if k.run_id not in known]
         dead = [key for key in orphans if self._is_dead(key)]
         for key in dead:
-            self.shelf.remove(key)
-        return len(dead) + self.shelf.sweep()
+            self.storage.remove(key)
+        return len(dead) + self.storage.sweep()
 
     def _is_dead(self, key: str) -> bool:
         with suppress(FileNotFoundError):
-            return self.shelf.age_seconds(key) > DEAD_SECONDS
+            return self.storage.age_seconds(key) > DEAD_SECONDS
         return False
 
     def _kept(self, table: str) -> list[Kept]:
-        found = (KEY.fullmatch(key) for key in self.shelf.keys(table))
+        found = (KEY.fullmatch(key) for key in self.storage.keys(table))
         return [Kept(m[0], unquote(m["release"]), m["run"], int(m["version"])) for m in found if m]
 
-    def _copies(self) -> list[regex.Match[str]]:
-        found = (COMPACTED.fullmatch(key) for key in self.shelf.keys("compacted"))
+    def _compacted(self) -> list[regex.Match[str]]:
+        found = (COMPACTED.fullmatch(key) for key in self.storage.keys("compacted"))
         return [match for match in found if match]
 
     def _rows(self, heavy: bool) -> pl.DataFrame:
-        """Every summary row, with FILE: copied where a copy is there, else read."""
+        """Every summary row, with FILE: as it was compacted, else from its own file."""
         kept = self._kept("summary")
-        copied = self._copied(heavy).filter(pl.col(FILE).is_in([k.key for k in kept]))
-        known = set(copied[FILE])
-        return pl.concat([copied, self._read([k for k in kept if k.key not in known], heavy)])
+        compacted = self._compacted_rows(heavy).filter(pl.col(FILE).is_in([k.key for k in kept]))
+        known = set(compacted[FILE])
+        return pl.concat([compacted, self._read([k for k in kept if k.key not in known], heavy)])
 
-    def _copied(self, heavy: bool) -> pl.DataFrame:
-        """The rows of all copies that have the present columns."""
+    def _compacted_rows(self, heavy: bool) -> pl.DataFrame:
+        """The rows of all compacted files that have the present columns."""
         schema = _no_rows(heavy).schema
         present = (str(STORE_VERSION), COLUMNS)
-        files = [copy[0] for copy in self._copies() if (copy["version"], copy["columns"]) == present]
-        frames = self._whole(files, lambda keys: self.shelf.read(keys, schema).select(schema.names()))
+        files = [file[0] for file in self._compacted() if (file["version"], file["columns"]) == present]
+        frames = self._whole(files, lambda keys: self.storage.read(keys, schema).select(schema.names()))
         return pl.concat([_no_rows(heavy), *frames]).unique(FILE, keep="last", maintain_order=True)
 
     def _read(self, kept: Sequence[Kept], heavy: bool = True) -> pl.DataFrame:
@@ -236,23 +240,22 @@ class History:
         A file by itself is read as it is, whatever types its columns have. Raises PolarsError for one that holds
         anything but one row that can be understood.
         """
-        schema = _no_rows(heavy).drop(*named.columns).schema if version == STORE_VERSION and len(keys) > 1 else None
-        rows = migrate(self.shelf.read(keys, schema), version).drop(named.columns, strict=False)
+        schema = _schema(version, heavy, named.columns) if len(keys) > 1 else None
+        rows = migrate_runs(self.storage.read(keys, schema), version).drop(named.columns, strict=False)
         if rows["key"].to_list() != list(keys):
             raise pl.exceptions.ShapeError(tr("it has {n} rows, not one", n=len(rows)))
         rows = rows.rename({"key": FILE}).join(named, on=FILE, maintain_order="left")
         return conform_runs(rows).with_columns(rows[FILE]).select(_no_rows(heavy).columns)
 
     def _whole(self, keys: Sequence[str], read: Callable[[Sequence[str]], pl.DataFrame]) -> list[pl.DataFrame]:
-        """What ``read`` makes of ``keys``; where it fails they are halved until a damaged file stands alone."""
+        """What ``read`` makes of ``keys``; where it fails they are halved until what cannot be read stands alone."""
         if not keys:
             return []
         try:
             return [read(keys)]
-        except DAMAGE as error:
+        except UNREADABLE as error:
             if len(keys) == 1:
-                said = msg("{path} is damaged and is left out; it may be removed: {reason}")
-                self.warn(tr(said, path=keys[0], reason=_first_line(error)))
+                self.warn(warning("file_left_out", path=keys[0], reason=_first_line(error)))
                 return []
         middle = len(keys) // 2
         return [*self._whole(keys[:middle], read), *self._whole(keys[middle:], read)]
@@ -298,6 +301,13 @@ def _parquet(frame: pl.DataFrame) -> bytes:
 def _no_rows(heavy: bool) -> pl.DataFrame:
     schema = {c.name: c.dtype for c in RUN_COLUMNS if heavy or c.name not in HEAVY}
     return pl.DataFrame(schema={**schema, "release": pl.String(), FILE: pl.String()})
+
+
+def _schema(version: int, heavy: bool, without: Sequence[str]) -> pl.Schema | None:
+    """What a summary of ``version`` holds, for one scan of many files; None where each has to be read by itself."""
+    if version not in TYPES:
+        return None
+    return pl.Schema({n: TYPES[version].get(n, t) for n, t in _no_rows(heavy).schema.items() if n not in without})
 
 
 def _one_each(rows: pl.DataFrame) -> pl.DataFrame:

@@ -37,10 +37,11 @@ def measure_against(
 ) -> Expectations:
     """Compare a run with its plan and with ``rows``, or with the row called ``baseline`` alone.
 
+    ``utilisation`` is the planned share of the peak, recomputation counted.
     Raises UsageError where no row goes by that name, or it publishes no tokens/s/p.
     """
     compared = compare_run(_measured(analysis, context), rows, baseline)
-    return Expectations(plan_against(analysis, context, records), compared)
+    return Expectations(plan_against(analysis, context, records, utilisation), compared)
 
 
 def _measured(analysis: Analysis, context: RunContext) -> Achieved:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.history.records import Decoded, RunRecord, Told, make_record
 from analysis.history.selection import KEY, UNTYPED
+from analysis.history.store import History, RecordedElsewhereError, State
 from analysis.pipeline.analyze import Choices, analyze_run, choose
 from analysis.pipeline.load import Given, load
 from analysis.pipeline.run import Run
-from logparse.errors import UsageError
+from analysis.run.findings import PERHAPS_ANOTHER_RUN
+from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError
+from logparse.findings import Note, Origin, flag, warning
 from logparse.language import tr
+from logparse.read.parse import run_names
+
+# With --each the other logs are recorded all the same; whatever else goes wrong would go wrong with them too.
+OF_ONE_LOG = (InputError, NoStepLineError)
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,59 @@ class Marks:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """What became of one run. ``differs`` names what is kept of it otherwise than said now."""
+
+    run_id: str
+    name: str
+    release: str
+    sources: tuple[str, ...]
+    state: State
+    differs: tuple[str, ...]
+
+
+def record_all(
+    runs: Sequence[Sequence[str]], reading: Reading, marks: Marks, store: History, tell: Callable[[Note], object]
+) -> tuple[list[Recorded], list[LogparseError]]:
+    """Record every run, whatever is wrong with another's logs; also what could not be recorded, and why.
+
+    Raises where none can be recorded.
+    """
+    done: list[Recorded] = []
+    failed: list[LogparseError] = []
+    for run, name in zip(runs, run_names(runs), strict=True):
+        try:
+            result = reading.analyze(run, name)
+        except OF_ONE_LOG as error:
+            failed.append(error)
+            continue
+        try:
+            done.append(_record(result, marks, store, tell))
+        except RecordedElsewhereError as error:
+            failed.append(error)
+        except InputError as error:
+            # What is wrong with the store is so for every log.
+            failed.append(error)
+            break
+    if not done:
+        raise failed[0]
+    return done, failed
+
+
+def _record(result: Run, marks: Marks, store: History, tell: Callable[[Note], object]) -> Recorded:
+    # The one thing to know before it is kept for good; whatever else is odd is `logparse analyze`'s to say.
+    for note in result.notes:
+        if note.code in PERHAPS_ANOTHER_RUN:
+            tell(note)
+    kept = keep(result, marks)
+    state = store.add(kept)
+    differs = () if state == "recorded" else tuple(store.differences(kept))
+    if differs:
+        tell(warning("recorded_otherwise", name=result.log.name, names=differs, id=kept.run_id[:12]))
+    return Recorded(kept.run_id, result.log.name, kept.release, result.log.sources, state, differs)
+
+
 def record_logs(logs: Sequence[str], reading: Reading, marks: Marks, name: str | None = None) -> RunRecord:
     """One run of ``logs`` as history keeps it."""
     return keep(reading.analyze(logs, name), marks)
@@ -66,12 +126,12 @@ def keep(result: Run, marks: Marks) -> RunRecord:
     return make_record(result.analysis, result.context, decoded, told)
 
 
-def _versions(result: Run, marks: Marks) -> dict[str, tuple[str, str]]:
+def _versions(result: Run, marks: Marks) -> dict[str, tuple[str, Origin]]:
     several = len(result.log.sources) > 1
-    printed = {name: (v.value, str(v.origin(several))) for name, v in result.log.versions.items()}
+    printed = {name: (v.value, v.origin(several)) for name, v in result.log.versions.items()}
     if result.framework.name and result.framework.version:
-        printed.setdefault("framework", (f"{result.framework.name} {result.framework.version}", "how the log looks"))
-    return printed | {name.lower(): (value, "--version-of") for name, value in marks.versions.items()}
+        printed.setdefault("framework", (f"{result.framework.name} {result.framework.version}", Origin("appearance")))
+    return printed | {name.lower(): (value, flag("--version-of")) for name, value in marks.versions.items()}
 
 
 def parse_pairs(texts: Sequence[str], flag: str, taken: Collection[str] = ()) -> dict[str, str]:

@@ -1,29 +1,33 @@
-"""Which runs are meant on the command line: a log, a folder of logs, a selector, or a run of the history."""
+"""Which runs are meant on the command line: a log, a folder of logs, a selector, or a run of the history.
+
+Nothing is printed here: ``tell`` is told what must be known beside the runs.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from analysis.commands._release_options import warn
 from analysis.compare.comparison import Side
 from analysis.compare.verdict import FEWEST_ROWS
 from analysis.history.records import RunRecord
 from analysis.history.selection import is_selector, select_runs
-from analysis.history.storage import open_shelf
+from analysis.history.storage import open_storage
 from analysis.history.store import History
 from analysis.pipeline.record import Marks, Reading, record_logs
-from analysis.screens.console import make_console
 from logparse.errors import NoStepLineError, UsageError
+from logparse.findings import Note, info
 from logparse.language import tr
 
+Tell = Callable[[Note], object]
 # Runs of a side whose settings, versions and losses are looked at: the newest tell enough.
 MOST_TOLD = 20
 
 
-def open_history(place: str | None, must_exist: bool = True) -> History:
+def open_history(place: str | None, tell: Tell, must_exist: bool = True) -> History:
     """The history at ``place``. Raises UsageError where none is given, or nothing is there though it must be."""
     if not (place and place.strip()):
         raise UsageError(tr("no history is given"), remedy=tr("name its folder: --history DIR"))
@@ -32,10 +36,25 @@ def open_history(place: str | None, must_exist: bool = True) -> History:
             tr("there is no history in {place}", place=place),
             remedy=tr("check the path; `logparse record LOG --history DIR --release NAME` begins one"),
         )
-    return History(open_shelf(place), warn=cache(warn))
+    return History(open_storage(place), warn=tell)
 
 
-def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, reading: Reading) -> Side:
+@dataclass(frozen=True)
+class Sides:
+    """What is compared: each side as it was asked for, and ``others``, all runs of the history where one is given."""
+
+    sides: tuple[Side, ...]
+    others: pl.DataFrame | None
+
+
+def find_sides(asked: Sequence[str], place: str | None, reading: Reading, tell: Tell) -> Sides:
+    """The sides that ``asked`` names, of logs or of the history at ``place``. Raises as ``find_side``."""
+    history = None if place is None else open_history(place, tell)
+    runs = history.runs() if history else None
+    return Sides(tuple(find_side(one, history, runs, reading, tell) for one in asked), runs)
+
+
+def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, reading: Reading, tell: Tell) -> Side:
     """The runs that ``asked`` names; ``runs`` are those of ``history``.
 
     Raises UsageError where it names none, InputError or NoStepLineError where a log cannot be read.
@@ -48,7 +67,7 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, re
         problem = tr("{asked} is a selector and a file or folder as well", asked=asked)
         raise UsageError(problem, remedy=tr("write ./{asked} for the file, or leave out --history", asked=asked))
     if there or (not is_selector(asked) and any(sign in asked for sign in "*?")):
-        return _of_logs(asked, reading)
+        return _of_logs(asked, reading, tell)
     if history is None or runs is None:
         remedy = tr("check the path; runs that were recorded need --history DIR")
         raise UsageError(tr("{asked} is no file and no folder", asked=asked), remedy=remedy)
@@ -60,7 +79,7 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, re
         raise UsageError(tr("no run of the history is {asked}", asked=asked), remedy=remedy)
     enough = found.filter(pl.col("counted_rows").fill_null(FEWEST_ROWS) >= FEWEST_ROWS)
     told = history.settings((enough if len(enough) else found).tail(MOST_TOLD)["run_id"].to_list())
-    return Side(asked, found, told, history.steps)
+    return Side(asked, found, told, history.steps, tell)
 
 
 def _is_there(path: str) -> bool:
@@ -71,24 +90,24 @@ def _is_there(path: str) -> bool:
         return False
 
 
-def _of_logs(asked: str, reading: Reading) -> Side:
+def _of_logs(asked: str, reading: Reading, tell: Tell) -> Side:
     """Each file or folder within a folder is a run; a file is one, and so are the files of a pattern together."""
     path = Path(asked)
     parts = sorted(p for p in path.iterdir() if not p.name.startswith(".")) if path.is_dir() else [path]
-    records = {r.run_id: r for r in (_record(str(part), reading, len(parts) > 1) for part in parts) if r}
+    records = {record.run_id: record for record in _records(parts, reading, tell)}
     if not records:
         problem = tr("no log in the folder {path}", path=asked)
         raise NoStepLineError(problem, remedy=tr("name the folder that holds the logs"))
     frame = pl.concat(r.summary.with_columns(release=pl.lit(None, pl.String)) for r in records.values())
-    return Side(asked, frame, frame, lambda run_id: records[run_id].steps)
+    return Side(asked, frame, frame, lambda run_id: records[run_id].steps, tell)
 
 
-def _record(log: str, reading: Reading, among_others: bool) -> RunRecord | None:
-    """The run of ``log``; None where it lies among others and is no log."""
-    try:
-        return record_logs([log], reading, Marks())
-    except NoStepLineError:
-        if not among_others:
-            raise
-        make_console(stderr=True).print(tr("{log} has no step line and is left out", log=log))
-        return None
+def _records(parts: Sequence[Path], reading: Reading, tell: Tell) -> Iterator[RunRecord]:
+    """The run of each log; what lies among others and is no log is left out."""
+    for part in parts:
+        try:
+            yield record_logs([str(part)], reading, Marks())
+        except NoStepLineError:
+            if len(parts) == 1:
+                raise
+            tell(info("log_left_out", path=str(part)))

@@ -1,4 +1,4 @@
-"""The answer: four figures for each run, how far they are from the peak, and the four named rates."""
+"""The answer: the headline metrics of each run, how far they are from the peak, and the four named rates."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 import polars as pl
 
 from analysis.hardware.devices import DevicePeak
-from analysis.report.cells import NONE, Cell, Table, difference, interval, number, percent
-from analysis.report.page_run import PageRun
+from analysis.metrics import BY_COLUMN, HEADLINE, RATED, Metric
+from analysis.pipeline.run import Run
+from analysis.report.numbers import NONE, difference, interval, number, percent, shown
+from analysis.screens.metric_names import named, titled
+from analysis.screens.parts import Bar, Cell, Table
+from analysis.screens.words import word
 from logparse.language import msg, tr
 
-# Column of the rates, what it is called, its unit, decimals and scale on the page.
-QUANTITIES = (
-    ("step_time_ms", msg("time per step"), "ms", 1, 1.0),
-    ("tokens_per_second_per_device", msg("tokens per second and device"), "tokens/s/p", 1, 1.0),
-    ("tflops_per_second_per_device", msg("TFLOP/s per device"), "TFLOP/s/p", 2, 1.0),
-    ("mfu", "MFU", "%", 2, 100.0),
-)
-HFU = ("hfu", "HFU", "%", 2, 100.0)
-# The others are in proportion to these.
-COMPARED = (QUANTITIES[0], QUANTITIES[1], QUANTITIES[3])
+TIME = BY_COLUMN["elapsed_time_per_iteration_ms"]
+# What the rates are told in.
+TOLD = (TIME, *RATED)
+# Side by side these say nothing that MFU does not: they are in proportion to it.
+IN_PROPORTION = ("tflops_per_second_per_device", "hfu")
+COMPARED = tuple(metric for metric in TOLD if metric.column not in IN_PROPORTION)
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One of the four figures; ``value`` is a dash where it could not be computed."""
+class Card:
+    """One headline metric; ``value`` is a dash where it could not be computed."""
 
     label: str
     value: str
@@ -42,63 +42,43 @@ class Figure:
         return self.value != NONE
 
 
-@dataclass(frozen=True)
-class Gauge:
-    """MFU and HFU as lengths of a bar that ends at the peak; all in percent of the bar's length."""
-
-    mfu: float
-    hfu: float | None
-    peak: float
-    band: tuple[float, float] | None
-    text: str
-    words: str
-
-
-def steady(run: PageRun) -> dict[str, Any]:
+def steady(run: Run) -> dict[str, Any]:
     """The steady rate."""
-    return run.analysis.rates.row(by_predicate=pl.col("rate") == "steady", named=True)
+    return run.rates.row(by_predicate=pl.col("rate") == "steady", named=True)
 
 
-def figures(run: PageRun, first: PageRun) -> list[Figure]:
-    """The four figures of ``run``, each with its distance from the first run where that is another."""
+def cards(run: Run, first: Run) -> list[Card]:
+    """The headline metrics of ``run``, each with its distance from the first run where that is another."""
     mine, base = steady(run), {} if run is first else steady(first)
-    alike = run.analysis.steps.filter("counted").select("global_batch_size", "seq_length").n_unique() == 1
-    return [_figure(*quantity, mine, base, alike) for quantity in QUANTITIES]
+    alike = run.steps.filter("counted").select("global_batch_size", "seq_length").n_unique() == 1
+    return [_card(metric, mine, base, alike) for metric in HEADLINE]
 
 
-def _figure(
-    column: str,
-    label: str,
-    unit: str,
-    digits: int,
-    scale: float,
-    mine: dict[str, Any],
-    base: dict[str, Any],
-    alike: bool,
-) -> Figure:
-    value, low, high = mine[column], *_interval(column, mine, alike)
-    fine = digits if column != "step_time_ms" or (low or 0) < 1000 else 0
-    return Figure(
-        label=tr(label),
-        value=number(value, digits, scale),
-        unit=unit,
-        interval=interval(low, high, fine, scale) if value is not None else "",
-        remark=tr("HFU {value}", value=percent(mine["hfu"], 2)) if column == "mfu" and mine["hfu"] is not None else "",
-        difference=difference(value, base.get(column)),
+def _card(metric: Metric, mine: dict[str, Any], base: dict[str, Any], alike: bool) -> Card:
+    value, (low, high) = _value(metric, mine), _interval(metric, mine, alike)
+    digits = 0 if metric is TIME and (low or 0) >= 1000 else metric.digits
+    return Card(
+        label=tr(metric.label),
+        value=shown(metric, value),
+        unit="" if metric.shown_unit in metric.label else metric.shown_unit,
+        interval=interval(low, high, digits, metric.scale) if value is not None else "",
+        remark=_told_hfu(mine["hfu"]) if metric.column == "mfu" else "",
+        difference=difference(value, _value(metric, base) if base else None),
     )
 
 
-def _interval(column: str, rate: dict[str, Any], alike: bool) -> tuple[float | None, float | None]:
+def _interval(metric: Metric, rate: dict[str, Any], alike: bool) -> tuple[float | None, float | None]:
     """The interval of a rate follows from that of the time where all steps do the same work; else it is unknown."""
-    time, low, high = rate["step_time_ms"], rate["step_time_low_ms"], rate["step_time_high_ms"]
-    if column == "step_time_ms":
+    value, time = _value(metric, rate), _value(TIME, rate)
+    low, high = rate["step_time_low_ms"], rate["step_time_high_ms"]
+    if metric is TIME:
         return low, high
-    if not alike or None in (time, low, high, rate[column]):
+    if not alike or value is None or time is None or low is None or high is None:
         return None, None
-    return rate[column] * time / high, rate[column] * time / low
+    return value * time / high, value * time / low
 
 
-def gauge(run: PageRun) -> Gauge | None:
+def gauge(run: Run) -> Bar | None:
     """The bar from the peak through HFU to MFU; None without a peak or an MFU."""
     rate, peak = steady(run), run.analysis.computation.peak
     if peak is None or rate["mfu"] is None:
@@ -109,13 +89,13 @@ def gauge(run: PageRun) -> Gauge | None:
     def length(tflops: float) -> float:
         return float(round(100 * tflops / most, 2))
 
-    return Gauge(
+    return Bar(
         mfu=length(rate["mfu"] * at),
         hfu=None if hfu is None else length(hfu * at),
         peak=length(at),
         band=(length(peak.range[0]), length(peak.range[1])) if peak.range else None,
-        text=describe_peak(peak),
         words=_gauge_words(peak, rate["mfu"], hfu),
+        scale=describe_peak(peak),
     )
 
 
@@ -133,7 +113,7 @@ def describe_peak(peak: DevicePeak) -> str:
 
 def _gauge_words(peak: DevicePeak, mfu: float, hfu: float | None) -> str:
     parts = [tr("MFU {value} of the peak", value=percent(mfu, 2))]
-    parts += [tr("HFU {value}", value=percent(hfu, 2))] if hfu is not None else []
+    parts += [] if hfu is None else [_told_hfu(hfu)]
     if peak.range:
         low, high = (mfu * peak.peak_tflops_per_second / bound for bound in reversed(peak.range))
         text = msg("over the family's SKUs, {low} to {high} TFLOP/s, MFU is {least} to {most}")
@@ -142,32 +122,39 @@ def _gauge_words(peak: DevicePeak, mfu: float, hfu: float | None) -> str:
     return "; ".join(parts)
 
 
-def rates_table(runs: Sequence[PageRun]) -> Table:
+def _value(metric: Metric, rate: dict[str, Any]) -> float | None:
+    value: float | None = rate[str(metric.row_column)]
+    return value
+
+
+def _told_hfu(hfu: float | None) -> str:
+    return "" if hfu is None else tr("HFU {value}", value=percent(hfu, 2))
+
+
+def rates_table(runs: Sequence[Run]) -> Table:
     """The four named rates: one run's by column, several runs' side by side."""
     return _rates_of_one(runs[0]) if len(runs) == 1 else _rates_of_several(runs)
 
 
-def _rates_of_one(run: PageRun) -> Table:
-    quantities = (*QUANTITIES, HFU)
-    units = ("ms", "tokens/s/p", "TFLOP/s/p", "MFU\u00a0%", "HFU\u00a0%")
-    rows = []
-    for rate in run.analysis.rates.iter_rows(named=True):
-        values = [number(rate[column], digits, scale) for column, _, _, digits, scale in quantities]
+def _rates_of_one(run: Run) -> Table:
+    rows: list[list[Cell | str]] = []
+    for rate in run.rates.iter_rows(named=True):
+        time, *values = (shown(metric, _value(metric, rate)) for metric in TOLD)
         span = interval(rate["step_time_low_ms"], rate["step_time_high_ms"])
-        cells = [Cell(values[0], span), *map(Cell, values[1:])]
-        rows.append([Cell(tr(rate["rate"]), tr(rate["covers"])), *cells, Cell(number(rate["steps"], 0))])
-    return Table(tr("The four rates and what each covers"), ["", *units, tr("useful steps")], rows)
+        heading = Cell(word("rates", rate["rate"]), word("covers", rate["rate"]))
+        rows.append([heading, Cell(time, span), *values, number(rate["steps"], 0)])
+    units = [named(metric).replace(" ", "\u00a0") for metric in RATED]
+    return Table(["", tr("ms/step"), *units, tr("useful steps")], rows, tr("The four rates and what each covers"))
 
 
-def _rates_of_several(runs: Sequence[PageRun]) -> Table:
+def _rates_of_several(runs: Sequence[Run]) -> Table:
     rows = []
-    for rate in runs[0].analysis.rates["rate"]:
-        found = [run.analysis.rates.row(by_predicate=pl.col("rate") == rate, named=True) for run in runs]
-        for column, label, unit, digits, scale in COMPARED:
-            cells = [
-                Cell(number(r[column], digits, scale), "" if at == 0 else difference(r[column], found[0][column]))
-                for at, r in enumerate(found)
-            ]
-            if any(r[column] is not None for r in found):
-                rows.append([Cell(tr(rate), f"{tr(label)}, {unit}"), *cells])
-    return Table(tr("The four rates, and the difference from the first run"), ["", *(r.name for r in runs)], rows)
+    for rate in runs[0].rates["rate"]:
+        found = [run.rates.row(by_predicate=pl.col("rate") == rate, named=True) for run in runs]
+        for metric in COMPARED:
+            first, *others = (_value(metric, row) for row in found)
+            if any(value is not None for value in (first, *others)):
+                cells = [Cell(shown(metric, value), difference(value, first)) for value in others]
+                rows.append([Cell(word("rates", rate), titled(metric)), Cell(shown(metric, first)), *cells])
+    names = [run.name for run in runs]
+    return Table(["", *names], rows, tr("The four rates, and the difference from the first run"))

@@ -6,12 +6,17 @@ import base64
 import hashlib
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.charts import DARK, LIGHT
-from analysis.report.cells import engineering, number, percent
+from analysis.report.numbers import engineering, number
 from analysis.report.payload import as_json
+from analysis.screens.html import html
+from analysis.screens.parts import Part
 from logparse.language import current_language, tr
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 
 def render(template: str, title: str, data: dict[str, Any], **values: Any) -> str:
@@ -28,7 +33,7 @@ def render(template: str, title: str, data: dict[str, Any], **values: Any) -> st
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(tr=tr, number=number, percent=percent, engineering=engineering)
+    environment.globals.update(tr=tr, number=number, engineering=engineering, show=_show)
     script = _resource("page.js")
     return environment.get_template(template).render(
         title=title,
@@ -42,6 +47,12 @@ def render(template: str, title: str, data: dict[str, Any], **values: Any) -> st
         data=as_json(data),
         **values,
     )
+
+
+def _show(part: Part) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(html([part]))
 
 
 def _palette() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,7 +21,8 @@ from analysis.charts import (
 )
 from analysis.charts.rows import SERIES
 from analysis.charts.series import DIGITS, SEPARATOR
-from analysis.report.page_run import PageRun
+from analysis.pipeline.run import Run
+from analysis.screens.words import word
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
 ROWS, SMOOTHED = "rows", "smoothed"
 
 
-def payload(runs: Sequence[PageRun], rows: pl.DataFrame) -> dict[str, Any]:
+def payload(runs: Sequence[Run], rows: pl.DataFrame) -> dict[str, Any]:
     """Everything the script needs, ready for JSON; ``rows`` are those to draw."""
-    steps = pl.concat(run.analysis.steps for run in runs)
+    steps = pl.concat(run.steps for run in runs)
     evaluations = pl.concat(run.records["evaluations"] for run in runs)
     axes = axes_of(steps)
     charts = _specs(runs, steps, evaluations, Rows(rows, ROWS), axes)
@@ -90,7 +92,7 @@ def columns(rows: pl.DataFrame) -> dict[str, Any]:
 
 
 def _specs(
-    runs: Sequence[PageRun], steps: pl.DataFrame, evaluations: pl.DataFrame, rows: Rows, axes: Sequence[str]
+    runs: Sequence[Run], steps: pl.DataFrame, evaluations: pl.DataFrame, rows: Rows, axes: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """By chart, then by axis; a chart that is not along the run has the one axis ``none``."""
     peaks = [run.analysis.computation.peak for run in runs]
@@ -100,11 +102,11 @@ def _specs(
     for axis in axes:
         for name, chart in series_charts(steps, evaluations, known, formula, axis, rows).items():
             specs.setdefault(name, {})[axis] = specification(chart, along=True)
-    account = pl.concat(run.analysis.account for run in runs)
+    account = pl.concat(run.account for run in runs)
     if steps["counted"].any():
         specs["time_histogram"] = {"none": specification(time_histogram(steps))}
     if (account["share"] > 0).any():
-        specs["account"] = {"none": specification(account_chart(account))}
+        specs["account"] = {"none": specification(account_chart(account, partial(word, "parts")))}
     return specs
 
 

@@ -8,28 +8,31 @@ from pathlib import PurePath
 import polars as pl
 
 from analysis.charts.time_breakdown import parts_in_order
-from analysis.report.cells import Cell, Table, number, percent
-from analysis.report.page_run import PageRun
+from analysis.pipeline.run import Run
+from analysis.report.numbers import number, percent
 from analysis.run.reasons import STALL
+from analysis.screens.parts import Cell, Table
+from analysis.screens.words import word
 from logparse.language import tr
 
 # Of more stalls the longest are shown.
 MOST_STALLS = 20
 
 
-def account_table(runs: Sequence[PageRun]) -> Table | None:
+def account_table(runs: Sequence[Run]) -> Table | None:
     """Seconds and share of every part, a column for each run."""
-    account = pl.concat(run.analysis.account for run in runs)
+    account = pl.concat(run.account for run in runs)
     if account.is_empty():
         return None
     found = {(run, part): (seconds, share) for run, part, seconds, share in account.rows()}
     rows = [
-        [Cell(tr(part)), *(_spent(found.get((run.name, part))) for run in runs)] for part in parts_in_order(account)
+        [Cell(word("parts", part)), *(_spent(found.get((run.name, part))) for run in runs)]
+        for part in parts_in_order(account)
     ]
-    totals = [float(run.analysis.account["seconds"].sum()) for run in runs]
+    totals = [float(run.account["seconds"].sum()) for run in runs]
     rows.append([Cell(tr("together"), mark="sum"), *(Cell(_seconds(total), mark="sum") for total in totals)])
     names = [run.name for run in runs] if len(runs) > 1 else [tr("time")]
-    return Table(tr("Where the time went"), [tr("part"), *names], rows)
+    return Table([tr("part"), *names], rows, tr("Where the time went"))
 
 
 def _spent(part: tuple[float, float | None] | None) -> Cell:
@@ -40,9 +43,9 @@ def _seconds(seconds: float) -> str:
     return f"{number(seconds, 0 if abs(seconds) >= 100 else 1)} s"
 
 
-def stalls_table(run: PageRun) -> Table | None:
+def stalls_table(run: Run) -> Table | None:
     """Each stalled step, how long it took and how much longer than usual; None where nothing stalled."""
-    steps = run.analysis.steps
+    steps = run.steps
     usual = steps.filter("counted").select(pl.col("step_time_ms").median()).item()
     stalls = steps.filter(pl.col("excluded_reason") == STALL).select(
         "step", "step_time_ms", "timestamp", longer=pl.col("step_time_ms") - usual
@@ -51,7 +54,7 @@ def stalls_table(run: PageRun) -> Table | None:
         return None
     shown = stalls.top_k(MOST_STALLS, by="longer").sort("step")
     rows = [
-        [Cell(number(step, 0)), Cell(number(ms)), Cell(f"+{number(longer)}"), Cell(str(clock or ""))]
+        [number(step, 0), number(ms), f"+{number(longer)}", str(clock or "")]
         for step, ms, clock, longer in shown.rows()
     ]
     caption = (
@@ -60,35 +63,35 @@ def stalls_table(run: PageRun) -> Table | None:
         else tr("Stalls")
     )
     head = [tr("step"), tr("time, ms"), tr("longer than usual, ms"), tr("time stamp")]
-    return Table(caption, head, rows)
+    return Table(head, rows, caption)
 
 
-def starts_table(run: PageRun) -> Table | None:
+def starts_table(run: Run) -> Table | None:
     """One row per start; None where there was only one."""
-    segments = run.analysis.segments
+    segments = run.segments
     if len(segments) < 2:
         return None
-    rows = [
+    rows: list[list[Cell | str]] = [
         [
             Cell(str(row["segment"] + 1), f"{PurePath(row['source']).name}:{row['line_number']}"),
-            Cell(f"{row['first_step']:,} – {row['last_step']:,}"),
-            Cell(str(row["first_timestamp"] or "–")),
-            Cell(number(row["warm_up_rows"], 0)),
-            Cell(number(row["replayed_steps"], 0)),
-            Cell(number(row["lost_steps"], 0)),
+            f"{row['first_step']:,} – {row['last_step']:,}",
+            str(row["first_timestamp"] or "–"),
+            number(row["warm_up_rows"], 0),
+            number(row["replayed_steps"], 0),
+            number(row["lost_steps"], 0),
         ]
         for row in segments.iter_rows(named=True)
     ]
     head = [tr("start"), tr("steps"), tr("first line"), tr("warm-up rows"), tr("steps done again"), tr("steps lost")]
-    return Table(tr("Starts of the run"), head, rows)
+    return Table(head, rows, tr("Starts of the run"))
 
 
-def left_out_table(runs: Sequence[PageRun]) -> Table | None:
+def left_out_table(runs: Sequence[Run]) -> Table | None:
     """How many rows do not count, by reason."""
-    counts = [dict(run.analysis.steps["excluded_reason"].drop_nulls().value_counts().iter_rows()) for run in runs]
+    counts = [dict(run.steps["excluded_reason"].drop_nulls().value_counts().iter_rows()) for run in runs]
     reasons = dict.fromkeys(reason for found in counts for reason in found)
     if not reasons:
         return None
-    rows = [[Cell(tr(reason)), *(Cell(number(found.get(reason, 0), 0)) for found in counts)] for reason in reasons]
+    rows = [[word("reasons", reason), *(number(found.get(reason, 0), 0) for found in counts)] for reason in reasons]
     names = [run.name for run in runs] if len(runs) > 1 else [tr("rows")]
-    return Table(tr("Rows left out of the metrics"), [tr("reason"), *names], rows)
+    return Table([tr("reason"), *names], rows, tr("Rows left out of the metrics"))

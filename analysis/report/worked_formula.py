@@ -7,8 +7,11 @@ from typing import Any
 
 import polars as pl
 
+from analysis.report.numbers import NONE, engineering
 from analysis.run.analyze import Analysis
 from analysis.run.throughput import Computation
+from analysis.screens.parts import Cell, Table
+from logparse.language import tr
 
 LETTERS = {
     "num_layers": "l",
@@ -110,3 +113,15 @@ def _sizes(how: Computation, seq_length: int) -> tuple[tuple[str, str, int], ...
     known = {name: getattr(how.shape, name, None) for name in LETTERS} | {"seq_length": seq_length}
     needed = {*how.formula.needs(how.shape), "seq_length", "mtp_num_layers", "moe_shared_expert_intermediate_size"}
     return tuple((letter, name, value) for name, letter in LETTERS.items() if name in needed and (value := known[name]))
+
+
+def terms_table(written: Written) -> Table:
+    """The terms, what each adds to the FLOPs per token, and how often it is done."""
+    heads = (tr("term"), tr("in symbols"), tr("FLOPs per token"), tr("passes"))
+    again = tr("3 and the forward again: × 4/3")
+    rows = [
+        (tr(term.name), term.symbols or NONE, engineering(term.flops_per_token), again if term.times > 1 else "3")
+        for term in written.terms
+    ]
+    total = [Cell(text, mark="sum") for text in (tr("together"), "", engineering(written.flops_per_token), "")]
+    return Table(heads, [*rows, total], prose={1})

@@ -20,6 +20,8 @@ from logparse.schema import flag_of
 if TYPE_CHECKING:
     from analysis.run.analyze import Analysis
 
+# Codes that say that files given as one run may be several.
+PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"}
 # Relative difference that the rounding of printed samples/s can make.
 SAMPLES_AGREE = 0.05
 # Above this share of the clock useful steps cannot be; the rest is rounding of stamps.

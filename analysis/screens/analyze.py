@@ -1,14 +1,9 @@
-"""What people are shown of a run: the answer, its origin, what was left out. Parts, without a word on how they look.
-
-``_terminal`` and ``_markdown`` show the same parts.
-"""
+"""What people are shown of a run: the answer, its origin, what was left out."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 import polars as pl
 
@@ -17,51 +12,9 @@ from analysis.pipeline.run import Run
 from analysis.run.reasons import COPY
 from analysis.screens.expectations import expectation_sentences
 from analysis.screens.metric_names import named, titled
-from analysis.screens.words import say, say_evidence, say_origin, word
+from analysis.screens.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
+from analysis.screens.words import say, say_evidence, say_framework, say_origin, word
 from logparse.language import tr
-
-
-@dataclass(frozen=True)
-class Line:
-    """A sentence."""
-
-    text: str
-    kind: Literal["title", "heading", "plain", "warning", "info"] = "plain"
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table. The first column holds names, the others numbers, the last one prose where ``prose`` says so.
-
-    Prose needs no headings on a terminal, unless the table is ``headed``.
-    """
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    prose: bool = False
-    headed: bool = False
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A series in order, to be drawn as small as there is room."""
-
-    name: str
-    values: tuple[float, ...]
-    unit: str
-
-    @property
-    def low(self) -> float:
-        """The least value."""
-        return min(self.values)
-
-    @property
-    def high(self) -> float:
-        """The greatest value."""
-        return max(self.values)
-
-
-Part = Line | Grid | Trace
 
 # Rows that say nothing where they equal another one.
 SAME_AS = {
@@ -91,18 +44,28 @@ SHOWN_FACTS = (
 def compose(result: Run) -> list[Part]:
     """All parts of one run, the answer first."""
     return [
-        Line(_title(result), "title"),
-        Line(_counts(result)),
+        Heading(_title(result), "title"),
+        Sentence(_counts(result)),
         _rates(result),
-        Line(_account(result)),
+        Sentence(_account(result)),
         *_trace(result),
         _metrics(result),
-        Line(tr("against plan and published rates"), "heading"),
-        *(Line(sentence) for sentence in expectation_sentences(result.expectations)),
-        Line(tr("computed with"), "heading"),
+        Heading(tr("against plan and published rates")),
+        list_expectations(result),
+        Heading(tr("computed with")),
         _origins(result),
-        *(Line(say(note), note.level) for note in result.notes),
+        list_notes(result),
     ]
+
+
+def list_expectations(run: Run) -> Sentences:
+    """The run against its plan and against published rates."""
+    return Sentences([Sentence(text) for text in expectation_sentences(run.expectations)])
+
+
+def list_notes(run: Run) -> Sentences:
+    """What must be read with the numbers, warnings first."""
+    return Sentences([Sentence(say(note), note.level) for note in run.notes])
 
 
 def one_line(result: Run) -> str:
@@ -115,10 +78,8 @@ def one_line(result: Run) -> str:
 
 
 def _title(result: Run) -> str:
-    framework = result.framework
-    known = " ".join(tr(part) for part in (framework.name, framework.version) if part) or tr("unknown framework")
-    evidence = say_evidence(framework)
-    return tr("{name}: {framework} ({evidence})", name=result.log.name, framework=known, evidence=evidence)
+    framework, evidence = say_framework(result.framework), say_evidence(result.framework)
+    return tr("{name}: {framework} ({evidence})", name=result.log.name, framework=framework, evidence=evidence)
 
 
 def _counts(result: Run) -> str:
@@ -144,7 +105,7 @@ def _left_out(result: Run) -> Iterator[str]:
         yield tr("label not read: {label} ({n})", label=label, n=count)
 
 
-def _rates(result: Run) -> Grid:
+def _rates(result: Run) -> Table:
     headings = ("", tr("ms/step"), tr("95 % interval"), *(named(metric) for metric in RATED), tr("steps"))
     rows = tuple(
         (
@@ -156,7 +117,7 @@ def _rates(result: Run) -> Grid:
         )
         for row in result.analysis.rates.iter_rows(named=True)
     )
-    return Grid(headings, rows)
+    return Table(headings, rows)
 
 
 def _interval(low: float | None, high: float | None) -> str:
@@ -175,13 +136,13 @@ def _account(result: Run) -> str:
     return tr("where {seconds} s went: {shares}", seconds=f"{account['seconds'].sum():,.0f}", shares=shares)
 
 
-def _trace(result: Run) -> Iterator[Trace]:
+def _trace(result: Run) -> Iterator[Sparkline]:
     rows = result.analysis.steps.filter(pl.col("excluded_reason").ne_missing(COPY) & pl.col("step_time_ms").is_finite())
     if len(rows) > 1:
-        yield Trace(tr("time of each step"), tuple(rows["step_time_ms"]), "ms")
+        yield Sparkline(tr("time of each step"), tuple(rows["step_time_ms"]), "ms")
 
 
-def _metrics(result: Run) -> Grid:
+def _metrics(result: Run) -> Table:
     rows = []
     summary = {row["metric"]: row for row in result.analysis.summary.iter_rows(named=True)}
     for metric in OF_ROWS:
@@ -191,7 +152,7 @@ def _metrics(result: Run) -> Grid:
             rows.append((titled(metric), *numbers, str(row["n"])))
         if metric.column == LOGGED_BELOW:
             rows += _logged(result)
-    return Grid(("", tr("median"), tr("mean"), "p10", "p90", "n"), tuple(rows))
+    return Table(("", tr("median"), tr("mean"), "p10", "p90", "n"), tuple(rows))
 
 
 def _logged(result: Run) -> list[tuple[str, ...]]:
@@ -203,7 +164,7 @@ def _logged(result: Run) -> list[tuple[str, ...]]:
     return [(tr("  printed by the log"), median, "", "", "", str(len(logged)))]
 
 
-def _origins(result: Run) -> Grid:
+def _origins(result: Run) -> Table:
     how, context = result.analysis.computation, result.context
     rows = [
         (name, str(fact.value), say_origin(fact.origin))
@@ -225,4 +186,4 @@ def _origins(result: Run) -> Grid:
             confidence=tr(peak.confidence),
         )
         rows.append((tr("peak"), f"{peak.peak_tflops_per_second:g}", origin))
-    return Grid((tr("quantity"), tr("value"), tr("origin")), tuple(rows), prose=True)
+    return Table((tr("quantity"), tr("value"), tr("origin")), tuple(rows), prose={2})

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.published.rows import Baseline, Check, check_row, contradicts_itself
-from analysis.screens.analyze import Grid, Line, Part
+from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
 from logparse.language import tr
 
 
@@ -15,8 +15,8 @@ def baselines_parts(rows: Sequence[Baseline]) -> list[Part]:
     """All rows, one a line."""
     headings = ("", tr("model"), tr("nodes"), "dtype", "seq", "tokens/s/p", tr("reference"), tr("s/step"), tr("date"))
     return [
-        Line(tr("{n} published rows; ! contradicts itself", n=len(rows)), "title"),
-        Grid(headings, tuple(map(_cells, rows))),
+        Heading(tr("{n} published rows; ! contradicts itself", n=len(rows)), "title"),
+        Table(headings, tuple(map(_cells, rows))),
     ]
 
 
@@ -38,10 +38,10 @@ def baseline_parts(row: Baseline) -> list[Part]:
     """One row: all that it states, then its figures against each other."""
     told = _document(row) | {"sizes": " ".join(f"{name}={size}".lower() for name, size in row.sizes.items()) or None}
     facts = tuple((name, str(value)) for name, value in told.items() if value is not None and name != "checks")
-    return [Line(row.name, "title"), Grid(("", ""), facts, prose=True), *map(_check, check_row(row))]
+    return [Heading(row.name, "title"), Table(("", ""), facts, prose={1}), Sentences(list(map(_check, check_row(row))))]
 
 
-def _check(check: Check) -> Line:
+def _check(check: Check) -> Sentence:
     text = tr(
         "{quantity}: published {published}, from its own figures {recomputed} ({difference})",
         quantity=check.quantity,
@@ -49,7 +49,7 @@ def _check(check: Check) -> Line:
         recomputed=f"{check.recomputed:,.6g}",
         difference=f"{check.difference:+.2%}",
     )
-    return Line(text, "info" if check.agrees else "warning")
+    return Sentence(text, "info" if check.agrees else "warning")
 
 
 def _number(value: float | None) -> str:

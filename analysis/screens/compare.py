@@ -1,37 +1,26 @@
-"""What people are shown of a comparison: the verdict, what it rests on, what changed. Parts, as of ``_screen``."""
+"""What people are shown of a comparison: the verdict, what it rests on, what changed. Parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.compare.comparable import Change, Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
-from analysis.compare.verdict import FEWEST_RUNS, REASONS, RESAMPLES, Effect, Finding, Method, Noise, Verdict
+from analysis.compare.same_job import LeftOut
+from analysis.compare.verdict import FEWEST_RUNS, RESAMPLES, Effect, Finding, Noise
 from analysis.metrics import Metric
-from analysis.screens.analyze import Grid, Line, Part
 from analysis.screens.metric_names import titled
-from logparse.language import msg, tr
+from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
+from analysis.screens.words import fill, word
+from analysis.screens.words.forms import some
+from logparse.language import tr
 
 if TYPE_CHECKING:
     from analysis.charts.comparison import Overlay
 
 # Settings that are listed; a log of another framework version may differ in hundreds.
 MOST_CHANGES = 30
-# Names that a sentence lists.
-MOST_NAMES = 8
-VERDICTS: dict[Verdict, str] = {
-    "regression": msg("regression"),
-    "suspicious": msg("suspicious"),
-    "no regression": msg("no regression"),
-    "insufficient data": msg("insufficient data"),
-}
-KINDS = {"setting": msg("setting"), "version": msg("version"), "label": msg("label")}
-METHODS: dict[Method, str] = {
-    "exact": msg("all orders"),
-    "permutation": msg("{n} random orders"),
-    "normal": msg("normal approximation"),
-}
 
 
 def compose_comparison(comparison: Comparison) -> list[Part]:
@@ -42,12 +31,12 @@ def compose_comparison(comparison: Comparison) -> list[Part]:
 def compose_answer(comparison: Comparison) -> list[Part]:
     """The verdict, whether the sides may be compared, how they differ, what changed."""
     return [
-        Line(_title(comparison), "title"),
-        *(Line(_side(name, side)) for name, side in _sides(comparison)),
+        Heading(title(comparison), "title"),
+        *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
         *_fields(comparison),
         _effects(comparison),
-        *(Line(sentence(finding)) for finding in comparison.verdicts if not comparison.refused),
-        *(Line(text, "warning") for text in _warnings(comparison)),
+        *(Sentence(sentence(finding)) for finding in comparison.verdicts if not comparison.refused),
+        *(Sentence(text, "warning") for text in _warnings(comparison)),
         *_losses(comparison),
         *_changes(comparison),
     ]
@@ -55,7 +44,7 @@ def compose_answer(comparison: Comparison) -> list[Part]:
 
 def compose_notes(comparison: Comparison) -> list[Part]:
     """What the numbers rest on."""
-    return [Line(text, "info") for text in _notes(comparison)]
+    return [_infos(_notes(comparison))]
 
 
 def compose_drawn(comparison: Comparison, drawn: Overlay) -> list[Part]:
@@ -63,8 +52,11 @@ def compose_drawn(comparison: Comparison, drawn: Overlay) -> list[Part]:
     metrics = [finding.metric for finding in comparison.verdicts]
     headings = (tr("run"), tr("side"), tr("release"), *map(titled, metrics), tr("rows that count"))
     rows = [_drawn(run, name, metrics) for name, runs in drawn.runs.items() for run in runs.iter_rows(named=True)]
-    limits = [Line(text, "info") for text in _limits(comparison, drawn)]
-    return [Line(tr("runs in the charts"), "title"), *limits, Grid(headings, tuple(rows))]
+    return [Heading(tr("runs in the charts"), "title"), _infos(_limits(comparison, drawn)), Table(headings, rows)]
+
+
+def _infos(texts: Iterable[str]) -> Sentences:
+    return Sentences([Sentence(text, "info") for text in texts])
 
 
 def _limits(comparison: Comparison, drawn: Overlay) -> Iterator[str]:
@@ -72,42 +64,59 @@ def _limits(comparison: Comparison, drawn: Overlay) -> Iterator[str]:
     if drawn.merged > 1:
         yield tr("a point is the mean of up to {n} neighbouring rows", n=drawn.merged)
     for name, side in _sides(comparison):
-        shown, runs = len(drawn.runs[name]), len(side.runs)
-        if shown < runs:
+        lines, runs = len(drawn.runs[name]), len(side.runs)
+        if lines < runs:
             yield tr(
                 "{side}: only {drawn} of {runs} runs are drawn, the last that can be read",
-                side=name,
-                drawn=shown,
+                side=word("sides", name),
+                drawn=lines,
                 runs=runs,
             )
 
 
 def _drawn(run: Mapping[str, Any], side: str, metrics: Sequence[Metric]) -> tuple[str, ...]:
     values = ((metric, run[metric.column]) for metric in metrics)
-    numbers = (metric.text(value) for metric, value in values)
-    return (f"{run['name']} ({run['run_id'][:12]})", side, run["release"] or "-", *numbers, f"{run['counted_rows']:,}")
+    numbers = ("-" if value is None else metric.text(value) for metric, value in values)
+    return (
+        f"{run['name']} ({run['run_id'][:12]})",
+        word("sides", side),
+        run["release"] or "-",
+        *numbers,
+        f"{run['counted_rows']:,}",
+    )
 
 
 def sentence(finding: Finding) -> str:
     """The verdict on one metric with its reason."""
-    title, verdict, reason = (
-        tr(word) for word in (finding.metric.label, VERDICTS[finding.verdict], REASONS[finding.reason])
+    title, verdict = tr(finding.metric.label), word("verdicts", finding.verdict)
+    return tr(
+        "{metric}: {verdict} ({reason})", metric=title, verdict=verdict, reason=word("verdict_reasons", finding.reason)
     )
-    return tr("{metric}: {verdict} ({reason})", metric=title, verdict=verdict, reason=reason)
 
 
-def _title(comparison: Comparison) -> str:
+def page_title(comparison: Comparison) -> str:
+    """What a page about it is called."""
+    sides = {"candidate": comparison.candidate.asked, "baseline": comparison.baseline.asked}
+    return tr("{candidate} compared with {baseline}", **sides)
+
+
+def title(comparison: Comparison) -> str:
+    """The verdict on all that is judged."""
     if comparison.verdict is None:
         return tr("not comparable, so no verdict")
-    return tr("verdict: {verdict}", verdict=tr(VERDICTS[comparison.verdict]))
+    return tr("verdict: {verdict}", verdict=word("verdicts", comparison.verdict))
 
 
 def _sides(comparison: Comparison) -> tuple[tuple[str, Side], ...]:
-    return ((tr("baseline"), comparison.baseline), (tr("candidate"), comparison.candidate))
+    return (("baseline", comparison.baseline), ("candidate", comparison.candidate))
+
+
+def _heads() -> tuple[str, str]:
+    return word("sides", "baseline"), word("sides", "candidate")
 
 
 def _side(name: str, side: Side) -> str:
-    return tr("{side}: {asked}, runs: {runs}", side=name, asked=side.asked, runs=len(side.runs))
+    return tr("{side}: {asked}, runs: {runs}", side=word("sides", name), asked=side.asked, runs=len(side.runs))
 
 
 def _fields(comparison: Comparison) -> Iterator[Part]:
@@ -115,13 +124,13 @@ def _fields(comparison: Comparison) -> Iterator[Part]:
     decisive = [f.name for f in comparison.refused if f.state == "unknown"]
     unknown = [f.name for f in comparison.fields if f.state == "unknown" and f.name not in decisive]
     equal = sum(f.state == "equal" for f in comparison.fields)
-    yield Line(tr("comparable? {equal} of {all} fields are equal", equal=equal, all=len(comparison.fields)))
+    yield Sentence(tr("comparable? {equal} of {all} fields are equal", equal=equal, all=len(comparison.fields)))
     if different:
-        yield Grid((tr("field"), tr("baseline"), tr("candidate")), tuple(_field(f) for f in different))
+        yield Table((tr("field"), *_heads()), tuple(_field(f) for f in different))
     if decisive:
-        yield Line(tr("not known, and no verdict without them: {names}", names=", ".join(decisive)), "warning")
+        yield Sentence(tr("not known, and no verdict without them: {names}", names=", ".join(decisive)), "warning")
     if unknown:
-        yield Line(tr("not known, so neither equal nor different: {names}", names=", ".join(unknown)), "warning")
+        yield Sentence(tr("not known, so neither equal nor different: {names}", names=", ".join(unknown)), "warning")
 
 
 def _field(field: Field) -> tuple[str, str, str]:
@@ -133,10 +142,10 @@ def _values(values: tuple[object, ...]) -> str:
     return ", ".join("-" if value is None else str(value) for value in values) or "-"
 
 
-def _effects(comparison: Comparison) -> Grid:
-    headings = ("", tr("baseline"), tr("candidate"), tr("change"), tr("interval"), "p", tr("runs"))
+def _effects(comparison: Comparison) -> Table:
+    headings = ("", *_heads(), tr("change"), tr("interval"), "p", tr("runs"))
     told = (f for f in comparison.findings if f.effect or f in comparison.verdicts)
-    return Grid(headings, tuple(_effect(finding) for finding in told))
+    return Table(headings, tuple(_effect(finding) for finding in told))
 
 
 def _effect(finding: Finding) -> tuple[str, ...]:
@@ -170,14 +179,14 @@ def _losses(comparison: Comparison) -> Iterator[Part]:
     if losses is None:
         return
     if not isinstance(losses, LossAgreement):
-        yield Line(tr("losses not compared: {reason}", reason=tr(losses)), "warning")
+        yield Sentence(tr("losses not compared: {reason}", reason=word("loss_reasons", losses)), "warning")
         return
     if losses.undefined:
-        yield Line(tr("at {n} more steps only the baseline's loss is 0", n=losses.undefined), "warning")
+        yield Sentence(tr("at {n} more steps only the baseline's loss is 0", n=losses.undefined), "warning")
     if losses.largest == 0:
-        yield Line(tr("losses: the same at all {steps} steps that both did", steps=losses.steps))
+        yield Sentence(tr("losses: the same at all {steps} steps that both did", steps=losses.steps))
         return
-    yield Line(
+    yield Sentence(
         tr(
             "losses at {steps} equal steps: {largest} apart at most (step {at}), {final} at the last (step {last})",
             steps=losses.steps,
@@ -194,7 +203,7 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
         if lost:
             yield tr(
                 "{side}: in {lost} of {runs} runs the loss is not finite, from step {step} on",
-                side=name,
+                side=word("sides", name),
                 lost=lost.lost,
                 runs=lost.runs,
                 step=lost.step,
@@ -207,34 +216,31 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
                 metric=tr(finding.metric.label),
                 n=len(finding.odd),
                 runs=finding.runs[1],
-                names=_some(comparison.odd(finding)),
+                names=some(comparison.odd(finding)),
             )
     if comparison.unclear:
         pairs = [tr("{first} and {second}", first=first, second=second) for first, second in comparison.unclear]
-        yield tr("the same losses and no clocks, so perhaps one job that is counted twice: {names}", names=_some(pairs))
-
-
-def _some(names: Sequence[str]) -> str:
-    told = ", ".join(names[:MOST_NAMES])
-    return tr("{names} and {n} more", names=told, n=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else told
+        yield tr("the same losses and no clocks, so perhaps one job that is counted twice: {names}", names=some(pairs))
 
 
 def _changes(comparison: Comparison) -> Iterator[Part]:
     changes = [change for change in comparison.changes if not change.one_sided]
     one_sided = [change.name for change in comparison.changes if change.one_sided]
     if changes:
-        yield Line(tr("changed between the sides, so candidates for the cause"), "heading")
-        yield Grid(("", tr("baseline"), tr("candidate")), tuple(_change(c) for c in changes[:MOST_CHANGES]))
+        yield Heading(tr("changed between the sides, so candidates for the cause"))
+        yield Table(("", *_heads()), tuple(_change(c) for c in changes[:MOST_CHANGES]))
     else:
-        yield Line(tr("no setting, version or label is one in most runs of one side and another in most of the other"))
-    if len(changes) > MOST_CHANGES:
-        yield Line(tr("{n} more; --json has all", n=len(changes) - MOST_CHANGES), "info")
+        said = tr("no setting, version or label is one in most runs of one side and another in most of the other")
+        yield Sentence(said)
+    more = len(changes) - MOST_CHANGES
+    beside = [tr("{n} more; --json has all", n=more)] if more > 0 else []
     if one_sided:
-        yield Line(tr("only one side tells, so perhaps unchanged: {names}", names=_some(one_sided)), "info")
+        beside.append(tr("only one side tells, so perhaps unchanged: {names}", names=some(one_sided)))
+    yield _infos(beside)
 
 
 def _change(change: Change) -> tuple[str, str, str]:
-    return f"{tr(KINDS[change.kind])} {change.name}", *_both(change)
+    return f"{word('change_kinds', change.kind)} {change.name}", *_both(change)
 
 
 def _both(change: Change) -> tuple[str, str]:
@@ -254,13 +260,14 @@ def describe_change(change: Change) -> str:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    yield from (tr("left out: {name}: {why}", name=n, why=tr(why)) for n, why in comparison.left_out)
+    for run in comparison.left_out:
+        yield tr("left out: {name}: {why}", name=called(run), why=word("left_out", run.reason))
     effects = [f.effect for f in comparison.findings if f.effect]
     for confidence, method in sorted({(e.confidence, e.method) for e in effects if e.confidence and e.method}):
         yield tr(
             "interval: {percent} of Hodges-Lehmann; p: one-sided Mann-Whitney in the direction named, {method}",
             percent=f"{confidence:.1%}",
-            method=tr(METHODS[method], n=f"{RESAMPLES:,}"),
+            method=fill("p_methods", method, {"n": f"{RESAMPLES:,}"}),
         )
     if any(0 < min(f.runs) < FEWEST_RUNS for f in comparison.verdicts):
         yield tr(
@@ -272,6 +279,11 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     for finding in comparison.verdicts:
         told = _noise(comparison.noises[finding.metric.column], finding)
         yield tr("{metric}: {told}", metric=tr(finding.metric.label), told=told) if several else told
+
+
+def called(run: LeftOut) -> str:
+    """A run that does not count; records of one job may have one name."""
+    return f"{run.name} ({run.run_id[:12]})" if run.reason == "same_job" else run.name
 
 
 def _noise(noise: Noise | None, finding: Finding) -> str:

@@ -1,20 +1,31 @@
-"""The JSON document of a comparison: the names users script against. Adding is free, renaming is not."""
+"""The JSON document of comparisons: the names users script against. Adding is free, renaming is not."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from analysis.compare.comparable import Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
+from analysis.compare.same_job import LeftOut
 from analysis.compare.verdict import Finding
-from analysis.screens.compare import sentence
+from analysis.screens.compare import called, sentence
+from analysis.screens.words import word
+from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
 
-def comparison_document(comparison: Comparison) -> dict[str, Any]:
-    """The whole document."""
+def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """The whole document, the same in every language; several comparisons are a list."""
+    with speaking("en"):
+        documents = [_comparison(one) for one in comparisons]
+    return documents[0] if len(documents) == 1 else {"schema_version": SCHEMA_VERSION, "comparisons": documents}
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
     losses = comparison.losses
+    reason = losses if isinstance(losses, str) else None
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": comparison.verdict,
@@ -25,7 +36,8 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         "fields": {field.name: _field(field) for field in comparison.fields},
         "metrics": {finding.metric.column: _finding(finding, comparison) for finding in comparison.findings},
         "losses": asdict(losses) if isinstance(losses, LossAgreement) else None,
-        "losses_reason": losses if isinstance(losses, str) else None,
+        "losses_reason": word("loss_reasons", reason) if reason else None,
+        "losses_reason_code": reason,
         "losses_not_finite": {
             side: asdict(lost) if lost else None
             for side, lost in zip(("baseline", "candidate"), comparison.lost, strict=True)
@@ -33,14 +45,23 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         "changes": [asdict(change) for change in comparison.changes if not change.one_sided],
         "told_by_one_side": [asdict(change) for change in comparison.changes if change.one_sided],
         "noise": _noise(comparison, comparison.judged[0]),
-        "left_out": [{"name": name, "reason": reason} for name, reason in comparison.left_out],
+        "left_out": [_left_out(run) for run in comparison.left_out],
         "perhaps_one_job": [list(names) for names in comparison.unclear],
     }
 
 
 def _side(side: Side) -> dict[str, Any]:
-    shown = side.runs.select("run_id", "name", "release").to_dicts()
-    return {"asked": side.asked, "releases": side.releases, "runs": shown}
+    runs = side.runs.select("run_id", "name", "release").to_dicts()
+    return {"asked": side.asked, "releases": side.releases, "runs": runs}
+
+
+def _left_out(run: LeftOut) -> dict[str, Any]:
+    return {
+        "name": called(run),
+        "run_id": run.run_id,
+        "reason": word("left_out", run.reason),
+        "reason_code": run.reason,
+    }
 
 
 def _field(field: Field) -> dict[str, Any]:
@@ -51,7 +72,8 @@ def _field(field: Field) -> dict[str, Any]:
 def _finding(finding: Finding, comparison: Comparison) -> dict[str, Any]:
     effect = asdict(finding.effect) if finding.effect else None
     judged = finding in comparison.verdicts and not comparison.refused
-    told: dict[str, Any] = {"verdict": finding.verdict, "reason": sentence(finding)} if judged else {}
+    verdict = {"verdict": finding.verdict, "reason": sentence(finding), "reason_code": finding.reason}
+    told: dict[str, Any] = verdict if judged else {}
     if finding in comparison.verdicts:
         told |= {"odd_runs": comparison.odd(finding), "noise": _noise(comparison, finding.metric.column)}
     return {"unit": finding.metric.unit, "runs": list(finding.runs), "effect": effect, **told}

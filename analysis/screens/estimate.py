@@ -8,8 +8,8 @@ from typing import Any
 
 from analysis.estimate import Estimate, Figure, Fit, Section, Smallest
 from analysis.pipeline.planned_job import PlannedJob
-from analysis.screens.analyze import Grid, Line, Part
 from analysis.screens.findings_json import fact_document, note_document
+from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.screens.words import say, say_origin, word, words
 from logparse.language import msg, speaking, tr
 from logparse.schema import SCHEMA_VERSION
@@ -22,18 +22,18 @@ def estimate_parts(planned: PlannedJob) -> list[Part]:
     """All parts, whether it fits first."""
     result = planned.result
     return [
-        Line(tr("estimate: {name}", name=_name(planned)), "title"),
+        Heading(tr("estimate: {name}", name=_name(planned)), "title"),
         *_verdict(result),
         *([_stages(result, result.fit)] if result.fit else []),
         *([_layouts(result)] if result.layouts else []),
         *(part for section in result.sections for part in _section(section)),
-        Line(tr("computed with"), "heading"),
-        Grid(
+        Heading(tr("computed with")),
+        Table(
             (tr("quantity"), tr("value"), tr("origin")),
             tuple((n, str(fact.value), say_origin(fact.origin)) for n, fact in planned.facts.items()),
-            prose=True,
+            prose={2},
         ),
-        *(Line(say(note), "info") for note in result.notes),
+        Sentences([Sentence(say(note), "info") for note in result.notes]),
     ]
 
 
@@ -41,24 +41,24 @@ def _name(planned: PlannedJob) -> str:
     return planned.name or tr("a model")
 
 
-def _verdict(result: Estimate) -> Iterator[Line]:
+def _verdict(result: Estimate) -> Iterator[Sentence]:
     fit = result.fit
     if fit is None:
         return
     said = {"layout": str(fit.layout), "devices": fit.layout.devices, "gb": _gb(fit.worst.total_bytes)}
     if fit.memory_bytes is None:
-        yield Line(tr("{layout} on {devices} devices needs up to {gb} GB on one", **said))
+        yield Sentence(tr("{layout} on {devices} devices needs up to {gb} GB on one", **said))
     elif fit.fits:
         fitting = tr(
             "{layout} on {devices} devices fits: up to {gb} GB of {memory}", **said, memory=_gb(fit.memory_bytes)
         )
-        yield Line(fitting)
+        yield Sentence(fitting)
     else:
-        yield Line(_overflow(fit, fit.memory_bytes), "warning")
+        yield Sentence(_overflow(fit, fit.memory_bytes), "warning")
     yield from _fewest(result.fewest, fit)
 
 
-def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Line]:
+def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Sentence]:
     """The smallest layouts that fit, and what would help where none does."""
     laid_out, at_all, recomputed = fewest.laid_out, fewest.at_all, fewest.recomputed
     if laid_out is None and fit.fits is False:
@@ -67,9 +67,9 @@ def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Line]:
             given = msg(
                 "no layout fits, also not with --recompute full: give a smaller --micro-batch-size or --cp above 1"
             )
-        yield Line(tr(given), "warning")
+        yield Sentence(tr(given), "warning")
     if laid_out and at_all and at_all.layout.devices == laid_out.layout.devices:
-        yield Line(tr("the smallest that fits: {layout}", layout=_sized(laid_out)))
+        yield Sentence(tr("the smallest that fits: {layout}", layout=_sized(laid_out)))
         return
     for found, text in (
         (laid_out, msg("the smallest that fits as laid out: {layout}")),
@@ -77,7 +77,7 @@ def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Line]:
         (recomputed, msg("the smallest that fits with --recompute full: {layout}")),
     ):
         if found:
-            yield Line(tr(text, layout=_sized(found)))
+            yield Sentence(tr(text, layout=_sized(found)))
 
 
 def _sized(fit: Fit) -> str:
@@ -101,7 +101,7 @@ def _overflow(fit: Fit, memory_bytes: float) -> str:
     )
 
 
-def _stages(result: Estimate, fit: Fit) -> Grid:
+def _stages(result: Estimate, fit: Fit) -> Table:
     headings = (
         tr("stage"),
         tr("layers"),
@@ -128,10 +128,10 @@ def _stages(result: Estimate, fit: Fit) -> Grid:
         )
         for stage, by_rule in zip(fit.stages, rule, strict=True)
     )
-    return Grid(headings, tuple(rows))
+    return Table(headings, tuple(rows))
 
 
-def _layouts(result: Estimate) -> Grid:
+def _layouts(result: Estimate) -> Table:
     headings = (tr("layout"), tr("devices"), tr("fullest stage"), "GB", tr("too full"), tr("fits"))
     rows = (
         (
@@ -144,7 +144,7 @@ def _layouts(result: Estimate) -> Grid:
         )
         for fit in result.layouts
     )
-    return Grid(headings, tuple(rows))
+    return Table(headings, tuple(rows))
 
 
 def _section(section: Section) -> Iterator[Part]:
@@ -152,8 +152,8 @@ def _section(section: Section) -> Iterator[Part]:
         (word("figures", f.label), shown(f), worked(f) or tr("needs {flags}", flags=", ".join(map(_lacking, f.lacks))))
         for f in section.figures
     )
-    yield Line(word("sections", section.name), "heading")
-    yield Grid((tr("quantity"), tr("value"), tr("worked out")), tuple(rows), prose=True)
+    yield Heading(word("sections", section.name))
+    yield Table((tr("quantity"), tr("value"), tr("worked out")), tuple(rows), prose={2})
 
 
 def worked(figure: Figure) -> str:

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.identify import Candidate, Identification, ImpliedPeak
-from analysis.screens.analyze import Grid, Line, Part
 from analysis.screens.findings_json import note_document
+from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.screens.words import say, say_all, word
 from logparse.findings import Note
 from logparse.language import speaking, tr
@@ -19,11 +19,11 @@ def formulas_parts(name: str, found: Identification, peak: ImpliedPeak | None, n
     """All parts, every formula first."""
     headings = ("  id", "TFLOP/s", tr("to the log"), tr("formula"))
     return [
-        Line(_title(name, found.logged), "title"),
-        Grid(headings, tuple(map(_cells, found.rows)), prose=True, headed=True),
-        Line(say_all(found.findings)),
-        *([Line(say_peak(peak))] if peak else []),
-        *(Line(say(note), note.level) for note in notes),
+        Heading(_title(name, found.logged), "title"),
+        Table(headings, tuple(map(_cells, found.rows)), prose={3}, headed=True),
+        Sentence(say_all(found.findings)),
+        *([Sentence(say_peak(peak))] if peak else []),
+        Sentences([Sentence(say(note), note.level) for note in notes]),
     ]
 
 

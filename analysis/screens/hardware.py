@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.hardware.devices import Device, DevicePeak, choose_peak
-from analysis.screens.analyze import Grid, Line, Part
+from analysis.screens.parts import Heading, Part, Sentence, Table
 from logparse.language import tr
 
 UNKNOWN = "-"
@@ -17,9 +17,11 @@ def hardware_parts(devices: Sequence[Device]) -> list[Part]:
     """All devices, one a row."""
     headings = (tr("device"), tr("matrix"), tr("headline"), "GB", tr("confidence"), tr("also called"))
     return [
-        Line(tr("Peaks of one device, TFLOP/s"), "title"),
-        Grid(headings, tuple(map(_cells, devices)), prose=True, headed=True),
-        Line(tr("bf16, or fp16 (marked *) where there is no bf16; a family with the span of its SKUs; - is unknown")),
+        Heading(tr("Peaks of one device, TFLOP/s"), "title"),
+        Table(headings, tuple(map(_cells, devices)), prose={4, 5}, headed=True),
+        Sentence(
+            tr("bf16, or fp16 (marked *) where there is no bf16; a family with the span of its SKUs; - is unknown")
+        ),
     ]
 
 
@@ -44,9 +46,9 @@ def device_parts(device: Device) -> list[Part]:
     )
     headings = ("dtype", tr("basis"), "TFLOP/s", tr("confidence"), tr("source"))
     return [
-        Grid(("", ""), facts, prose=True),
-        Line(tr("Peaks of one device, TFLOP/s"), "heading"),
-        Grid(headings, peaks, prose=True, headed=True),
+        Table(("", ""), facts, prose={1}),
+        Heading(tr("Peaks of one device, TFLOP/s")),
+        Table(headings, peaks, prose={1, 3, 4}, headed=True),
     ]
 
 

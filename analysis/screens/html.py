@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
-from itertools import groupby
 
-from analysis.screens.analyze import Grid, Line, Part
+from analysis.screens.parts import Bar, Cell, Heading, Part, Sentence, Sentences, Sparkline, Table
+from logparse.language import tr
 
 # Characters of a cell that may be wrapped; a number is shorter.
 LONG = 32
@@ -15,41 +15,72 @@ FEW = 4
 
 
 def html(parts: Sequence[Part], level: int = 4) -> str:
-    """``parts`` with every word escaped, titles as headings of ``level``; a trace is left to the charts."""
-    shown = [part for part in parts if isinstance(part, Line | Grid)]
-    return "\n".join(piece for listed, group in groupby(shown, _is_info) for piece in _pieces(group, listed, level))
+    """``parts`` with every word escaped, titles as headings of ``level``; a sparkline is left to the charts."""
+    return "\n".join(_part(part, level) for part in parts if not isinstance(part, Sparkline))
 
 
-def _is_info(part: Line | Grid) -> bool:
-    return isinstance(part, Line) and part.kind == "info"
+def _part(part: Heading | Sentence | Sentences | Table | Bar, level: int) -> str:
+    if isinstance(part, Heading):
+        tag = f"h{level if part.kind == 'title' else level + 1}"
+        return f"<{tag}>{escape(part.text)}</{tag}>"
+    if isinstance(part, Sentence):
+        return _sentence(part)
+    if isinstance(part, Sentences):
+        return f"<ul>{''.join(map(_item, part.items))}</ul>" if part.items else ""
+    return _table(part) if isinstance(part, Table) else _bar(part)
 
 
-def _pieces(group: Iterable[Line | Grid], listed: bool, level: int) -> Iterator[str]:
-    if listed:
-        yield f"<ul>{''.join(f'<li>{escape(part.text)}</li>' for part in group if isinstance(part, Line))}</ul>"
-        return
-    for part in group:
-        yield _line(part, level) if isinstance(part, Line) else _table(part)
+def _sentence(sentence: Sentence) -> str:
+    if sentence.kind == "warning":
+        return f'<p class="warning"><b>!</b> {escape(sentence.text)}</p>'
+    return f"<p>{escape(sentence.text)}</p>"
 
 
-def _line(line: Line, level: int) -> str:
-    if line.kind == "warning":
-        return f'<p class="warning"><b>!</b> {escape(line.text)}</p>'
-    tag = {"title": f"h{level}", "heading": f"h{level + 1}"}.get(line.kind, "p")
-    return f"<{tag}>{escape(line.text)}</{tag}>"
+def _item(sentence: Sentence) -> str:
+    if sentence.kind == "warning":
+        return f'<li class="warning"><b>{escape(tr("warning"))}</b> {escape(sentence.text)}</li>'
+    return f"<li>{escape(sentence.text)}</li>"
 
 
-def _table(grid: Grid) -> str:
+def _table(table: Table) -> str:
     """A table that scrolls by itself where the page is narrow."""
-    label = escape(", ".join(heading for heading in grid.headings if heading))
-    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in grid.headings)
-    rows = "".join(f"<tr>{''.join(_cell(cell, place) for place, cell in enumerate(row))}</tr>" for row in grid.rows)
-    narrow = ' class="narrow"' if len(grid.headings) < FEW else ""
-    table = f"<table{narrow}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f'<div class="scroll" tabindex="0" role="group" aria-label="{label}">{table}</div>'
+    label = escape(table.caption or ", ".join(heading for heading in table.headings if heading))
+    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    words = [_class("words" * (at in table.prose)) for at in range(len(table.headings))]
+    head = "".join(f'<th scope="col"{names}>{escape(h)}</th>' for h, names in zip(table.headings, words, strict=True))
+    rows = "\n".join(f"<tr>{''.join(_cells(row, table))}</tr>" for row in table.cells)
+    narrow = _class("narrow" * (len(table.headings) < FEW))
+    drawn = f"<table{narrow}>{caption}<thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{label}">{drawn}</div>'
 
 
-def _cell(text: str, place: int) -> str:
-    if place == 0:
-        return f'<th scope="row">{escape(text)}</th>'
-    return f'<td class="long">{escape(text)}</td>' if len(text) > LONG else f"<td>{escape(text)}</td>"
+def _cells(row: Sequence[Cell], table: Table) -> Iterator[str]:
+    for at, cell in enumerate(row):
+        tag, scope = ("td", "") if at else ("th", ' scope="row"')
+        names = _class(cell.mark, "words" * (at in table.prose), "long" * (at > 0 and len(cell.text) > LONG))
+        remark = f" <small>{escape(cell.remark)}</small>" if cell.remark else ""
+        yield f"<{tag}{scope}{names}>{escape(cell.text)}{remark}</{tag}>"
+
+
+def _class(*names: str) -> str:
+    known = " ".join(name for name in names if name)
+    return f' class="{known}"' if known else ""
+
+
+def _bar(bar: Bar) -> str:
+    """The lengths upon each other, and below what each of them is."""
+    marks = [("mfu", f"width:{bar.mfu}%", "MFU")]
+    marks += [] if bar.hfu is None else [("hfu", f"width:{bar.hfu}%", "HFU")]
+    if bar.band:
+        low, high = bar.band
+        marks.append(("band", f"left:{low}%;width:{high - low}%", tr("peaks of the SKUs")))
+    # What is drawn later lies upon what is drawn before.
+    lengths = "".join(f'<span class="{name}" style="{place}"></span>' for name, place, _ in reversed(marks))
+    peak = f'<span class="peak" style="left:{bar.peak}%"></span>'
+    legend = "".join(
+        f'<span><i class="{name}"></i>{escape(said)}</span>' for name, _, said in (*marks, ("peak", "", bar.scale))
+    )
+    return (
+        f'<div class="gauge" role="img" aria-label="{escape(bar.words)}; {escape(bar.scale)}">'
+        f'<div class="track">{lengths}{peak}</div><p class="scale">{legend}</p><p>{escape(bar.words)}</p></div>'
+    )

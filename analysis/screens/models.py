@@ -7,14 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.model.catalogue import Model
-from analysis.screens.analyze import Grid, Line, Part
+from analysis.screens.parts import Part, Sentence, Table
 from logparse.language import tr
 
 
 def models_parts(models: Sequence[Model]) -> list[Part]:
     """All models, one a row."""
     headings = (tr("model"), tr("layers"), tr("hidden"), tr("vocabulary"), tr("parameters"))
-    return [Grid(headings, tuple(map(_cells, models)))]
+    return [Table(headings, tuple(map(_cells, models)))]
 
 
 def _cells(model: Model) -> tuple[str, ...]:
@@ -25,8 +25,8 @@ def _cells(model: Model) -> tuple[str, ...]:
 def model_parts(model: Model) -> list[Part]:
     """One model: its names, its sizes, its source."""
     names = f"{model.name} ({', '.join(model.aliases)})" if model.aliases else model.name
-    sizes = (Line(f"  {quantity} = {value}") for quantity, value in model.quantities().items())
-    return [Line(names), *sizes, Line(tr("  source: {source}", source=model.source))]
+    sizes = (Sentence(f"  {quantity} = {value}") for quantity, value in model.quantities().items())
+    return [Sentence(names), *sizes, Sentence(tr("  source: {source}", source=model.source))]
 
 
 def models_document(models: Sequence[Model]) -> list[dict[str, Any]]:

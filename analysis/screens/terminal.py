@@ -1,107 +1,128 @@
-"""Parts of a run on a terminal. A number is never cut: a narrow terminal wraps the line."""
+"""Parts on a terminal. A number is never cut: a narrow terminal wraps the line."""
 
 from __future__ import annotations
 
 import itertools
 import statistics
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.screens.analyze import Grid, Line, Part, Trace
 from analysis.screens.console import fold
+from analysis.screens.parts import Bar, Cell, Heading, Part, Sentence, Sentences, Sparkline, Table
 from logparse.language import tr
 
 if TYPE_CHECKING:
+    import rich.table
     from rich.console import Console
-    from rich.table import Table
 
-STYLES = {"title": "bold", "heading": "", "plain": "", "warning": "yellow", "info": "dim"}
+STYLES = {"plain": "", "warning": "yellow", "info": "dim"}
 SIGNS = {"warning": "! ", "info": "- "}
 BARS = "▁▂▃▄▅▆▇█"
 LEAST_BARS = 10
-# A table of numbers takes what it needs up to this, one with prose at least the other.
+# A table of numbers takes what it needs up to this, one that ends in prose at least the other.
 WIDEST, LEAST_WIDTH = 1000, 72
-# Columns on each side of a cell in a table with prose, and the least that prose gets beside long names.
+# Columns on each side of a cell in a table that ends in prose, and the least that prose gets beside long names.
 PROSE_PADDING, LEAST_PROSE = 2, 24
 
 
 def print_parts(console: Console, parts: Sequence[Part]) -> None:
-    """Print ``parts`` with an empty line before each table of numbers and each heading."""
+    """Print ``parts`` with an empty line before each table of numbers and each heading of a section."""
     for part in parts:
-        if isinstance(part, Line):
-            before = "\n" if part.kind == "heading" else ""
-            console.print(before + fold(SIGNS.get(part.kind, "") + part.text, console.width), style=STYLES[part.kind])
-        elif isinstance(part, Trace):
-            _print_trace(console, part)
-        else:
-            _print_grid(console, part)
+        _print(console, part)
     console.print()
 
 
-def _print_grid(console: Console, grid: Grid) -> None:
+def _print(console: Console, part: Part) -> None:
+    if isinstance(part, Heading):
+        title = part.kind == "title"
+        console.print(("" if title else "\n") + fold(part.text, console.width), style="bold" if title else "")
+    elif isinstance(part, Sentence):
+        console.print(fold(SIGNS.get(part.kind, "") + part.text, console.width), style=STYLES[part.kind])
+    elif isinstance(part, Sentences):
+        for sentence in part.items:
+            _print(console, sentence)
+    elif isinstance(part, Table):
+        _print_table(console, part)
+    elif isinstance(part, Bar):
+        _print(console, Sentence(tr("; ").join((part.words, part.scale))))
+    else:
+        _print_sparkline(console, part)
+
+
+def _print_table(console: Console, table: Table) -> None:
     from rich.measure import Measurement
 
-    table = _table(grid)
-    wide = console.options.update(max_width=WIDEST)
-    needed = LEAST_WIDTH if grid.prose else Measurement.get(console, wide, table).maximum
-    if not grid.prose:
+    prose = _ends_in_prose(table)
+    if not prose:
         console.print()
+    if table.caption:
+        console.print(fold(table.caption, console.width))
+    rows = [[_text(cell) for cell in row] for row in table.cells]
+    wide = console.options.update(max_width=WIDEST)
+    needed = LEAST_WIDTH if prose else Measurement.get(console, wide, _drawn(table, rows)).maximum
     width, console.width = console.width, max(console.width, needed)
-    console.print(_table(_folded(grid, console.width)) if grid.prose else table)
+    console.print(_drawn(table, _folded(table, rows, console.width) if prose else rows))
     console.width = width
 
 
-def _folded(grid: Grid, width: int) -> Grid:
-    """``grid`` with its prose in lines that fit beside the other columns."""
+def _ends_in_prose(table: Table) -> bool:
+    return len(table.headings) - 1 in table.prose
+
+
+def _text(cell: Cell) -> str:
+    return " ".join(text for text in (cell.text, cell.remark) if text)
+
+
+def _folded(table: Table, rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """``rows`` with their prose in lines that fit beside the other columns."""
     from rich.cells import cell_len
 
-    shown = (grid.headings, *grid.rows) if grid.headed else grid.rows
+    shown = [table.headings, *rows] if table.headed else rows
     lines = ((line for cell in column for line in cell.splitlines()) for column in zip(*shown, strict=True))
-    others = [max(map(cell_len, column), default=0) + 2 * _padding(grid) for column in lines][:-1]
-    least = LEAST_PROSE if grid.headed else LEAST_BARS
-    rows = tuple((*row[:-1], fold(row[-1], max(width - sum(others), least))) for row in grid.rows)
-    return replace(grid, rows=rows)
+    others = [max(map(cell_len, column), default=0) + 2 * _padding(table) for column in lines][:-1]
+    least = LEAST_PROSE if table.headed else LEAST_BARS
+    return [[*row[:-1], fold(row[-1], max(width - sum(others), least))] for row in rows]
 
 
-def _table(grid: Grid) -> Table:
-    from rich.table import Table
+def _drawn(table: Table, rows: Sequence[Sequence[str]]) -> rich.table.Table:
+    import rich.table
 
-    table = Table(
+    prose = _ends_in_prose(table)
+    drawn = rich.table.Table(
         box=None,
         pad_edge=False,
-        padding=(0, _padding(grid)),
-        collapse_padding=not grid.prose,
-        show_header=grid.headed or not grid.prose,
+        padding=(0, _padding(table)),
+        collapse_padding=not prose,
+        show_header=table.headed or not prose,
     )
-    last = len(grid.headings) - 1
-    for index, heading in enumerate(grid.headings):
-        if grid.prose and index == last:
-            table.add_column(heading, ratio=1, style="dim", overflow="fold")
-        elif grid.headed and not index:
+    last = len(table.headings) - 1
+    for at, heading in enumerate(table.headings):
+        if prose and at == last:
+            drawn.add_column(heading, ratio=1, style="dim", overflow="fold")
+        elif table.headed and not at:
             # Long names wrap where prose needs the room.
-            table.add_column(heading, overflow="fold")
+            drawn.add_column(heading, overflow="fold")
         else:
-            table.add_column(heading, justify="right" if index else "left", no_wrap=True)
-    for row in grid.rows:
-        table.add_row(*row)
-    return table
+            drawn.add_column(heading, justify="right" if at and at not in table.prose else "left", no_wrap=True)
+    for row in rows:
+        drawn.add_row(*row)
+    return drawn
 
 
-def _padding(grid: Grid) -> int:
+def _padding(table: Table) -> int:
     """Columns on each side of a cell; prose without headings stands further apart."""
-    return PROSE_PADDING if grid.prose and not grid.headed else 1
+    return PROSE_PADDING if _ends_in_prose(table) and not table.headed else 1
 
 
-def _print_trace(console: Console, trace: Trace) -> None:
+def _print_sparkline(console: Console, line: Sparkline) -> None:
     """Not on a terminal that cannot show block characters, nor where there is no room."""
     from rich.cells import cell_len
 
-    ends = tr("{low} to {high} {unit}", low=f"{trace.low:,.1f}", high=f"{trace.high:,.1f}", unit=trace.unit)
-    words = tr("{name}, {ends}: ", name=trace.name, ends=ends)
+    ends = tr("{low} to {high} {unit}", low=f"{line.low:,.1f}", high=f"{line.high:,.1f}", unit=line.unit)
+    words = tr("{name}, {ends}: ", name=line.name, ends=ends)
     room = console.width - cell_len(words)
     if console.encoding.lower().startswith("utf") and room >= LEAST_BARS:
-        console.print(words + sparkline(trace.values, room), no_wrap=True)
+        console.print(words + sparkline(line.values, room), no_wrap=True)
 
 
 def sparkline(values: Sequence[float], width: int) -> str:

@@ -287,17 +287,25 @@ def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterato
         missing = set(names) - set(parts) - {"context_parallel_size"}
         if product == facts[whole].value or (missing and product > 0 and facts[whole].value % product == 0):
             continue
+        code = "product_no_multiple" if missing else "product_wrong"
+        found = warning(code, whole=_known(facts, whole), product=product, parts=[_known(facts, n) for n in parts])
         # A part of size 1 changes no product, so it does not matter who gave it.
         if whole in given and all(n in given or facts[n].value == 1 for n in parts):
-            raise _contradiction(facts, whole, parts, product)
-        code = "product_no_multiple" if missing else "product_wrong"
-        yield warning(code, whole=_known(facts, whole), product=product, parts=[_known(facts, n) for n in parts])
+            raise _contradiction(found)
+        yield found
 
 
-def _contradiction(facts: Mapping[str, Fact], whole: str, parts: Sequence[str], product: int) -> UsageError:
-    sides = " x ".join(f"{n} {facts[n].value} ({facts[n].origin})" for n in parts)
-    said = f"{whole} {facts[whole].value} ({facts[whole].origin})"
+def _contradiction(found: Note) -> UsageError:
+    """The error for values of the user whose product does not come out."""
+    problem = msg("{whole} is not {product} = {sides}")
+    if found.code == "product_no_multiple":
+        problem = msg("{whole} is not a multiple of {product} = {sides}")
+    whole, *parts = (_side(known) for known in (found.fields["whole"], *found.fields["parts"]))
     return UsageError(
-        tr("{whole} is not {product} = {sides}", whole=said, product=product, sides=sides),
+        tr(problem, whole=whole, product=found.fields["product"], sides=" x ".join(parts)),
         remedy=tr("give values whose product comes out, or leave one of them out"),
     )
+
+
+def _side(known: Note) -> str:
+    return "{name} {value} ({origin})".format(**known.fields)

@@ -149,16 +149,16 @@ def identify(log: ParsedLog) -> tuple[Dialect | None, tuple[Note, ...]]:
 
 
 def holds_pauses(log: ParsedLog, dialect: Dialect | None) -> bool:
-    """Whether the interval timer ran on through evaluation and saving.
+    """Whether the interval timer ran on through evaluation and saving, as the dialect says or its age tells.
 
     It did in Megatron-LM to core 0.4 and in all that forked from it (Megatron-DeepSpeed, AscendSpeed, GPT-NeoX). Since
     then it is stopped: that age has --log-throughput, or a clock on the step line. Source: Megatron-LM b60ca1a8,
     2023-11-22, and the runs of each age that were made to see it.
     """
-    if log.format.name != "megatron":
-        return False
     if dialect and dialect.pauses_inside is not None:
         return dialect.pauses_inside
+    if log.format.name != "megatron":
+        return False
     newer = "log_throughput" in log.settings["name"] or "throughput per GPU (TFLOP/s/GPU)" in log.labels
     return not newer and log.steps["timestamp"].is_null().all()
 

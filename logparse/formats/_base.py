@@ -127,9 +127,10 @@ class LogFormat:
 
     ``marker`` holds literals, one of which is on every step line: they find candidates at memory speed.
     ``head`` starts a step line wherever it stands in the physical line; its named groups are columns. ``pair`` has
-    two groups, label and value, and matches one pair with the separator that ends it; ``tail`` names the labels
-    that may stand last without a separator. ``foreign`` is a regex for the start of other lines that ranks glue behind.
-    ``names`` and ``choices`` turn settings into quantities of the schema;
+    two groups, label and value, and matches one pair with the separator that ends it. ``separator`` is a regex for that
+    separator: what stands behind the last one of a line that was cut off may have lost digits, and is not read.
+    ``tail`` names the labels that may stand last without a separator. ``foreign`` is a regex for the start of other
+    lines that ranks glue behind. ``names`` and ``choices`` turn settings into quantities of the schema;
     for each quantity the first that applies wins.
     """
 
@@ -139,6 +140,7 @@ class LogFormat:
     head: str
     pair: str
     labels: Mapping[str, Reading]
+    separator: str = r"[|,}]"
     ignored: frozenset[str] = frozenset()
     ignored_patterns: tuple[str, ...] = ()
     foreign: str = ""

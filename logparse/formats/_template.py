@@ -13,6 +13,7 @@ FORMAT = LogFormat(
     marker=("| time ",),
     head=r"step (?P<step>\d+)/(?P<train_steps>\d+) \|",
     pair=r"(\w+) ([^|]*?)\s*\|",
+    separator=r"\|",
     labels={
         "time": Reading("elapsed_time_per_iteration_ms", scale=1000, suffix=" s"),
         "loss": Reading("loss"),

@@ -86,7 +86,7 @@ def _find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     return heads.with_columns(
         sure.str.extract_groups("^" + fmt.head).alias("head"),
         clock(pl.col("before")).alias("timestamp"),
-        pl.when("complete").then(body).otherwise(body.str.replace(r"[^|,}]*$", "")).alias("body"),
+        pl.when("complete").then(body).otherwise(body.str.extract(rf"^(.*(?:{fmt.separator}))")).alias("body"),
     ).unnest("head")
 
 

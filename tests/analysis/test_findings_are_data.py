@@ -3,7 +3,6 @@
 import ast
 import string
 from collections.abc import Iterator
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 
@@ -11,10 +10,8 @@ import pytest
 import regex
 from helpers import ROOT
 
-from analysis.screens.words import JOINED, say, words
-from analysis.screens.words.forms import FORMS
-from logparse.findings import Note
-from logparse.language import LANGUAGES, speaking
+from analysis.screens.words import words
+from logparse.language import LANGUAGES
 
 SOURCES = sorted(path for package in ("logparse", "analysis") for path in (ROOT / package).rglob("*.py"))
 # Where sentences are made, what makes them possible, and the registry whose labels are marked for the catalogue.
@@ -22,7 +19,6 @@ SPEAKING = ("analysis/screens/", "analysis/commands/", "analysis/cli.py", "analy
 SPEAKING += ("logparse/language.py", "logparse/errors.py")
 # Rooms that still make sentences; none may be added.
 EXEMPT = ("analysis/charts/", "analysis/compare/", "analysis/history/", "analysis/report/")
-EXEMPT += ("analysis/pipeline/sides.py",)
 
 
 def named(path: Path) -> str:
@@ -192,54 +188,3 @@ def said_with(pattern: str, call: ast.Call) -> list[str]:
 @pytest.mark.parametrize(("path", "call"), MADE, ids=[f"{named(path)}:{call.lineno}" for path, call in MADE])
 def test_every_note_has_words_for_its_fields(path, call):
     assert [pattern for pattern in codes(call.args[0]) if not said_with(pattern, call)] == []
-
-
-def test_no_note_has_words_in_vain():
-    named_somewhere = {n.value for path in SOURCES for n in ast.walk(tree(path)) if isinstance(n, ast.Constant)}
-    composed = {code for _, call in MADE for pattern in codes(call.args[0]) for code in said_with(pattern, call)}
-    assert set(NOTES["en"]) - named_somewhere - composed == set()
-
-
-def test_both_languages_have_words_for_the_same_codes():
-    english, *others = ({table: list(codes) for table, codes in words(language).items()} for language in LANGUAGES)
-    assert all(other == english for other in others)
-
-
-# A value of every form in which a field can be shown.
-EXAMPLES = {
-    "first3": [1, 2, 3, 4],
-    "first5": [1, 2],
-    "span": 7200.0,
-    "clock": 3600.0,
-    "gb": 1.5e9,
-    "said": "unverified",
-    "range": [1, 2],
-    "minute": datetime(2026, 3, 1, 8, 58, 20),
-    "upper": "bf16",
-    "printed_formula": "A3",
-    "printed_formulas": ["A3", "M8"],
-    **{sign: ["one", Note("unknown", fields={"names": ["two"]})] for sign in JOINED},
-}
-
-
-def example(form: str) -> object:
-    if form in EXAMPLES:
-        return EXAMPLES[form]
-    if form in words("en"):
-        return next(iter(words("en")[form]))
-    return "x" if not form else 7 if form[-1] in "d," else 0.5
-
-
-def test_every_form_has_an_example():
-    assert {*FORMS, *JOINED} == set(EXAMPLES)
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("code", NOTES["en"])
-def test_every_note_is_said_in_every_language(language, code):
-    forms = fields_of(NOTES[language][code])
-    with speaking(language):
-        said = say(Note(code, fields={name: example(form) for name, form in forms.items()}))
-    assert said
-    assert not regex.search(r"[{}]", said)
-    assert all(example("") in said for form in forms.values() if not form)

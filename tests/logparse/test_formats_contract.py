@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,14 @@ def test_marker_is_on_the_step_line(fmt: LogFormat, sample: Sample) -> None:
     assert any(marker in step_line for marker in fmt.marker), f"{fmt.name}: add a literal of this line to marker"
 
 
+@each_sample
+def test_a_step_line_that_was_cut_off_loses_its_last_value_only(fmt: LogFormat, sample: Sample) -> None:
+    line = {"source": "sample", "line_number": [1], "text": sample.text.split("\n")[0]}
+    whole, cut = (decode_steps(pl.DataFrame({**line, "complete": complete}), fmt) for complete in (True, False))
+    lost = sum(whole.labels.values()) - sum(cut.labels.values())
+    assert lost <= 1, f"{fmt.name}: say in separator what ends a pair; now it is {fmt.separator!r}"
+
+
 @each_format
 def test_companion_is_shown_by_a_sample(fmt: LogFormat) -> None:
     for companion in fmt.companions:
@@ -133,7 +142,7 @@ def test_settings_have_a_block_or_a_sentence(fmt: LogFormat) -> None:
 
 def step_patterns(fmt: LogFormat) -> Iterator[str]:
     """Patterns that polars reads."""
-    yield from (fmt.head, fmt.pair, *fmt.ignored_patterns)
+    yield from (fmt.head, fmt.pair, fmt.separator, *fmt.ignored_patterns)
     yield from (companion.pattern for companion in fmt.companions)
     yield from (pattern for block in fmt.blocks for pattern in (block.start, block.end))
     yield from (pattern for reading in fmt.labels.values() for pattern in (reading.suffix, reading.absent))
@@ -172,7 +181,7 @@ def test_has_a_fixture(fmt: LogFormat) -> None:
     cases = [p for p in (FIXTURES / fmt.name).glob("*") if p.is_dir()]
     assert cases, (
         f"add fixtures/{fmt.name}/<case>/run.log, a log of 10 to 60 steps, run pytest --update-goldens "
-        "tests/test_goldens.py, and check the goldens by hand"
+        "tests/logparse/test_goldens.py, and check the goldens by hand"
     )
 
 
@@ -190,8 +199,9 @@ FORMAT = LogFormat(
     marker=("round=",),
     head=r"round=(?P<step>\d+);",
     pair=r"(\w+)=([^;]*);",
-    labels={"ms": Reading("elapsed_time_per_iteration_ms")},
-    samples=(Sample("round=3;ms=250.5;", {"step": 3, "elapsed_time_per_iteration_ms": 250.5}),),
+    labels={"ms": Reading("elapsed_time_per_iteration_ms"), "loss": Reading("loss")},
+    separator=";",
+    samples=(Sample("round=3;ms=250.5;loss=2.5;", {"step": 3, "elapsed_time_per_iteration_ms": 250.5, "loss": 2.5}),),
 )
 """
 
@@ -218,6 +228,9 @@ def test_a_new_module_is_a_new_format() -> None:
     fmt = find_format("unheard-of")
     test_sample_becomes_exactly_its_row(fmt, fmt.samples[0])
     test_exactly_one_format_claims_the_sample(fmt, fmt.samples[0])
+    test_a_step_line_that_was_cut_off_loses_its_last_value_only(fmt, fmt.samples[0])
+    with pytest.raises(AssertionError, match="say in separator what ends a pair"):
+        test_a_step_line_that_was_cut_off_loses_its_last_value_only(replace(fmt, separator=r"\|"), fmt.samples[0])
     with pytest.raises(AssertionError, match=r"add fixtures/unheard-of/<case>/run\.log"):
         test_has_a_fixture(fmt)
 

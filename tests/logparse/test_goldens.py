@@ -22,9 +22,11 @@ from analysis.flops import find_formula
 from analysis.hardware.peak import resolve_peak
 from analysis.run.analyze import analyze_steps
 from analysis.run.window import WindowOptions
+from analysis.screens.findings_json import origin_text
+from analysis.screens.words import say_evidence
 from analysis.tables import COMPUTED_COLUMNS
 from logparse.context.dialects import interpret
-from logparse.context.run_context import build_context
+from logparse.context.run_context import Fact, build_context
 from logparse.formats import all_formats
 from logparse.read.parse import read_run
 
@@ -66,13 +68,19 @@ def make_goldens(case: Path) -> tuple[dict[str, str], pl.DataFrame]:
     peak, _ = resolve_peak(HARDWARE, context.get("precision"))
     window = WindowOptions(None, meaning.profiling_steps, meaning.time_holds_pauses, meaning.times_are_shared)
     steps = analyze_steps(meaning.steps, log.starts, log.records, context, find_formula(FORMULA), peak, window).steps
-    coverage = {"format": log.format.name, "framework": asdict(meaning.framework), **asdict(log.coverage)}
+    framework = {**asdict(meaning.framework), "evidence": say_evidence(meaning.framework)}
+    coverage = {"format": log.format.name, "framework": framework, **asdict(log.coverage)}
     goldens = {
         "steps.csv": as_csv(steps),
-        "context.json": as_json({name: asdict(fact) for name, fact in context.facts.items()}),
+        "context.json": as_json({name: known(fact) for name, fact in context.facts.items()}),
         "coverage.json": as_json(coverage),
     }
     return goldens, steps
+
+
+def known(fact: Fact) -> dict[str, Any]:
+    """A value and where it is from, as people read it."""
+    return {"value": fact.value, "origin": origin_text(fact.origin)}
 
 
 def check_invariants(steps: pl.DataFrame, coverage: str) -> None:
@@ -81,7 +89,7 @@ def check_invariants(steps: pl.DataFrame, coverage: str) -> None:
     assert said["step_lines"] > 0, "no step line was found; a fixture without one tests nothing"
     assert said["step_lines"] == len(steps), "every whole step line is one row"
     assert said["framework"]["name"] is not None, (
-        "nobody knows who printed this; add it to logparse/context/dialects.py"
+        "nobody knows who printed this; add a Dialect to logparse/context/dialects.py"
     )
     floats = [c for c in steps.columns if steps.schema[c] == pl.Float64]
     infinite = [c for c in floats if steps[c].is_infinite().any()]
@@ -91,7 +99,7 @@ def check_invariants(steps: pl.DataFrame, coverage: str) -> None:
 
 
 def compare(golden: Path, text: str) -> None:
-    hint = "run pytest --update-goldens tests/test_goldens.py and read the difference like code"
+    hint = "run pytest --update-goldens tests/logparse/test_goldens.py and read the difference like code"
     assert golden.exists(), f"{golden} is missing; {hint}"
     expected = golden.read_text(encoding="utf-8")
     if expected == text:

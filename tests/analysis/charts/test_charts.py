@@ -17,14 +17,16 @@ from analysis.charts import (
     account_chart,
     grad_norm_chart,
     loss_chart,
+    metric_chart,
     mfu_chart,
     run_charts,
     tflops_chart,
     time_chart,
     time_histogram,
 )
+from analysis.charts.along import ALONG
 from analysis.charts.histogram import histogram
-from analysis.charts.run import NEEDS
+from analysis.metrics import DRAWN, Metric
 from analysis.run.reasons import COPY
 from analysis.run.time_breakdown import USEFUL
 from analysis.tables import ACCOUNT_COLUMNS, STEP_COLUMNS
@@ -47,9 +49,7 @@ def steps(count: int = 30, **columns: list[object]) -> pl.DataFrame:
         "loss": [10 - 5 * i / count for i in range(count)],
         "grad_norm": [1 + i % 4 / 10 for i in range(count)],
         "loss_scale": [65536.0 if i < count / 2 else 32768.0 for i in range(count)],
-        "tokens_per_second_per_device": [3000.0 + i % 5 for i in range(count)],
-        "tflops_per_second_per_device": [150.0 + i % 3 for i in range(count)],
-        "mfu": [0.4 + i % 3 / 100 for i in range(count)],
+        **{metric.column: [(40.0 + i % 3) / metric.scale for i in range(count)] for metric in DRAWN},
         "hfu": [0.4 + i % 3 / 100 for i in range(count)],
         "segment": [0] * count,
         "counted": [False] + [True] * (count - 1),
@@ -100,7 +100,7 @@ def labels(chart: alt.LayerChart) -> list[str]:
 @pytest.mark.parametrize("name", CHART_NAMES)
 def test_every_chart_is_valid_and_drawn(drawn, name):
     assert svg(drawn[name]).tag == SVG + "svg"
-    if name in NEEDS:
+    if name in ALONG:
         assert len(marks(drawn[name])) == 30
 
 
@@ -108,9 +108,9 @@ def test_there_is_one_chart_for_each_column_with_values(drawn):
     assert set(drawn) == set(CHART_NAMES)
 
 
-@pytest.mark.parametrize("name", NEEDS)
+@pytest.mark.parametrize("name", ALONG)
 def test_the_data_is_in_the_specification(drawn, name):
-    column, frame = NEEDS[name], steps()
+    column, frame = ALONG[name].column, steps()
     found = data(drawn[name], column)
     assert [row["step"] for row in found] == frame["step"].to_list()
     assert [row[column] for row in found] == pytest.approx(frame[column].to_list(), rel=1e-5)
@@ -124,11 +124,11 @@ def test_the_only_address_in_the_specification_is_that_of_its_schema(drawn, name
     assert re.findall(r"\w+://", json.dumps(specification)) == []
 
 
-@pytest.mark.parametrize("name", NEEDS)
+@pytest.mark.parametrize("name", ALONG)
 def test_a_column_without_values_has_no_chart(name):
-    charts = run_charts(steps(**{NEEDS[name]: [None] * 30}))
+    charts = run_charts(steps(**{ALONG[name].column: [None] * 30}))
     assert name not in charts
-    assert set(NEEDS) - {name} <= set(charts)
+    assert set(ALONG) - {name} <= set(charts)
 
 
 def test_a_column_of_nan_has_no_chart():
@@ -155,6 +155,18 @@ def test_rows_that_do_not_count_are_hollow_and_tell_their_reason():
     assert "NaN" in hollow[1].get("aria-label", "")
     assert hollow[0].get("d") != hollow[1].get("d"), "each reason has a shape of its own"
     assert len({mark.get("stroke") or mark.get("fill") for mark in marks(chart)} - {"transparent"}) == 1
+
+
+def test_codes_are_called_as_the_caller_calls_them():
+    named = run_charts(steps(excluded_reason=["stall"] + [None] * 29), ACCOUNT, reasons="<{}>".format, parts=str.upper)
+    assert {row["why"] for row in data(named["loss"], "why")} == {"<stall>", "counts"}
+    assert "STALLS" in {row["part"] for row in data(named["account"], "part")}
+
+
+def test_a_metric_that_is_drawn_has_a_chart_in_its_unit():
+    metric = Metric("mfu", "ratio", "MFU", "", scale=100.0, digits=2, chart="Loss")
+    axis = metric_chart(metric, steps()).to_dict()["layer"][0]["encoding"]["y"]
+    assert (axis["title"], axis["axis"]["format"]) == ("MFU", ".2~%")
 
 
 def test_a_colour_means_a_run():

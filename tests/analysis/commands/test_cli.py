@@ -307,6 +307,16 @@ def test_flags_beat_the_config_file_which_beats_the_log(folder):
     assert any("is used" in note["text"] and "seq_length" in note["text"] for note in run["notes"])
 
 
+def test_the_planned_utilisation_is_set_beside_the_run(folder):
+    asked = ("run.log", "--hw", "h100", "--utilisation", "0.45")
+    (run,) = analyze_json(folder, *asked)["runs"]
+    planned = {row["name"]: row["planned"] for row in run["planned"]["rows"]}
+    assert planned["utilisation"] == 0.45
+    shown = " ".join(run_logparse("analyze", *asked, cwd=folder).stdout.split())
+    assert "45.0% planned" in shown
+    assert "at 45.0% of the peak" in shown
+
+
 # Files.
 
 

@@ -8,12 +8,12 @@ from helpers import SETTINGS, run_logparse
 from releases import fill, record, write_run
 
 from analysis.compare.comparable import FIELDS, check_fields, list_changes
-from analysis.compare.comparison import NO_COMMON_STEP, ZERO_LOSS, Side, agree_on_losses, compare
+from analysis.compare.comparison import Side, agree_on_losses, compare
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.records import run_frame
 from analysis.metrics import JUDGED
-from analysis.screens.analyze import Line
 from analysis.screens.compare import compose_comparison, describe_change
+from analysis.screens.parts import Sentence
 from logparse.errors import UsageError
 
 
@@ -70,12 +70,12 @@ def test_what_varies_from_run_to_run_is_no_cause(tmp_path):
 
 
 def told(settings=(), versions=(), labels=()):
-    """Runs of these settings, one after another; of these versions by name, value and origin; with these labels."""
+    """Runs of these settings, one after another; of these versions by name, value and kind of origin; so labelled."""
     rows = [
         {
             "run_id": str(number),
             "settings": [{"name": n, "value": v} for n, v in given.items()],
-            "versions": [{"name": n, "value": v, "origin": o} for n, v, o in versions],
+            "versions": [{"name": n, "value": v, "origin": {"kind": o}} for n, v, o in versions],
             "labels": [{"name": n, "value": v} for n, v in labels],
         }
         for number, given in enumerate(settings or [{}])
@@ -101,9 +101,9 @@ def test_what_both_sides_tell_comes_before_what_one_tells():
 
 
 def test_a_range_of_versions_is_no_version():
-    looks = "how the log looks"
-    old = told(versions=[("framework", "Megatron-LM core 0.5 or later", looks), ("cann", "8.0", "log line 3")])
-    new = told(versions=[("framework", "Megatron-LM later than core 0.12", looks), ("cann", "8.1", "log line 3")])
+    looks = "appearance"
+    old = told(versions=[("framework", "Megatron-LM core 0.5 or later", looks), ("cann", "8.0", "log")])
+    new = told(versions=[("framework", "Megatron-LM later than core 0.12", looks), ("cann", "8.1", "log")])
     assert [c.name for c in list_changes(old, new)] == ["cann"]
 
 
@@ -132,18 +132,18 @@ def test_losses_of_0_are_not_dropped_in_silence(tmp_path):
     one, two = side(tmp_path, "a", steps=4), side(tmp_path, "b", seeds=(2,), steps=4)
     found = agree_on_losses(with_losses(one, [0.0, 0.0, 2.0, 4.0]), with_losses(two, [0.0, 1.0, 3.0, 5.0]))
     assert (found.steps, found.undefined, found.largest, found.largest_at, found.final) == (3, 1, 0.5, 3, 0.25)
-    assert agree_on_losses(with_losses(one, [0.0] * 4), with_losses(two, [1.0] * 4)) == ZERO_LOSS
+    assert agree_on_losses(with_losses(one, [0.0] * 4), with_losses(two, [1.0] * 4)) == "zero_loss"
 
 
 def test_without_a_common_step_that_is_said(tmp_path):
     one, two = side(tmp_path, "a", steps=4), side(tmp_path, "b", seeds=(2,), steps=4)
     nan = float("nan")
     apart = with_losses(one, [nan, nan, 1.0, 1.0]), with_losses(two, [1.0, 1.0, nan, nan])
-    assert agree_on_losses(*apart) == NO_COMMON_STEP
+    assert agree_on_losses(*apart) == "no_common_step"
     said = [
         part.text
         for part in compose_comparison(compare(*apart, [JUDGED[DEFAULT_METRIC]], 0.03))
-        if isinstance(part, Line)
+        if isinstance(part, Sentence)
     ]
     assert "losses not compared: no step has a finite loss on both sides" in said
 
@@ -183,7 +183,8 @@ def test_a_run_cannot_be_on_both_sides(tmp_path):
 def test_short_runs_are_no_evidence(tmp_path):
     found = compare(side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,), steps=5), [JUDGED[DEFAULT_METRIC]], 0.03)
     assert found.verdict == "insufficient data"
-    assert found.left_out == (("b2", "too few rows count"),)
+    (run,) = found.left_out
+    assert (run.name, run.reason) == ("b2", "too_few_rows")
 
 
 @pytest.fixture

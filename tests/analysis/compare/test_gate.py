@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,7 +14,8 @@ from helpers import ROOT, run_logparse
 from releases import fill, write_run
 from scipy.stats import mannwhitneyu
 
-from analysis.compare.verdict import DEFAULT_METRIC, REASONS, _cut, _ways, doubt, estimate, judge, noise_floor, worst_of
+from analysis.compare.exports import OUTPUTS
+from analysis.compare.verdict import DEFAULT_METRIC, Reason, _cut, _ways, doubt, estimate, judge, noise_floor, worst_of
 from analysis.metrics import JUDGED
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -32,20 +34,20 @@ CASES = {
     "proven": (BASE, times(1.06), 0.03, "regression"),
     "excluded": (BASE, times(1.001), 0.03, "no regression"),
     "faster": (BASE, times(0.90), 0.03, "suspicious"),
-    "not proven": ([1000, 1100, 900], [1090, 1150, 980], 0.03, "suspicious"),
-    "small but there": (BASE, [1029, 1033, 1026, 1035, 1027], 0.03, "suspicious"),
-    "too noisy": ([1000, 1100, 900], [1010, 1110, 890], 0.03, "insufficient data"),
-    "declared, beyond": (BASE[:2], times(1.06), 0.03, "regression"),
-    "declared, within": (BASE[:1], times(1.01)[:1], 0.03, "no regression"),
-    "declared, faster": (BASE, times(0.9)[:2], 0.03, "suspicious"),
-    "no values": (BASE, [], 0.03, "insufficient data"),
+    "not_proven": ([1000, 1100, 900], [1090, 1150, 980], 0.03, "suspicious"),
+    "small_but_there": (BASE, [1029, 1033, 1026, 1035, 1027], 0.03, "suspicious"),
+    "too_noisy": ([1000, 1100, 900], [1010, 1110, 890], 0.03, "insufficient data"),
+    "declared_beyond": (BASE[:2], times(1.06), 0.03, "regression"),
+    "declared_within": (BASE[:1], times(1.01)[:1], 0.03, "no regression"),
+    "declared_faster": (BASE, times(0.9)[:2], 0.03, "suspicious"),
+    "no_values": (BASE, [], 0.03, "insufficient data"),
     # Two of twelve runs 20 % slower than every run of the baseline: the ranks do not show it.
-    "some worse": (BASE, [*BASE, *BASE, 1206.0, 1206.0], 0.03, "suspicious"),
+    "some_worse": (BASE, [*BASE, *BASE, 1206.0, 1206.0], 0.03, "suspicious"),
 }
 # What is known beside the numbers of the metric.
 DOUBTS = {
-    "no rows": (judge(METRIC, BASE, [], 0.03), "insufficient data"),
-    "loss lost": (judge(METRIC, BASE, times(1.001), 0.03), "suspicious"),
+    "no_rows": (judge(METRIC, BASE, [], 0.03), "insufficient data"),
+    "loss_lost": (judge(METRIC, BASE, times(1.001), 0.03), "suspicious"),
 }
 
 
@@ -65,12 +67,12 @@ def test_each_doubt(reason):
 
 def test_a_doubt_takes_nothing_from_a_regression():
     worse = judge(METRIC, BASE, times(1.06), 0.03)
-    assert doubt(worse, "loss lost") == worse
-    assert doubt(worse, "no rows") == worse
+    assert doubt(worse, "loss_lost") == worse
+    assert doubt(worse, "no_rows") == worse
 
 
 def test_there_is_a_case_of_every_reason():
-    assert {*CASES, *DOUBTS} == set(REASONS)
+    assert {*CASES, *DOUBTS} == set(get_args(Reason))
 
 
 def test_runs_that_are_off_are_named_by_their_place():
@@ -300,6 +302,26 @@ def test_another_metric_does_not_silence_strict(place):
 def test_output_is_not_overwritten(place, tmp_path):
     (tmp_path / "mine").write_text("")
     assert gate(place, "release=same", "-o", str(tmp_path)).returncode == 2
+
+
+@pytest.mark.parametrize("command", ["gate", "compare", "trend"])
+def test_a_folder_without_a_name_is_refused(place, command):
+    """As of an unset variable of a shell; it would be the current folder."""
+    sides = {
+        "gate": ("--baseline", "release=good", "--candidate", "release=same"),
+        "compare": ("release=good", "release=same"),
+        "trend": (),
+    }
+    before = sorted(place.iterdir())
+    done = run_logparse(command, *sides[command], "--history", "h", "-o", "", "--force", cwd=place)
+    assert (done.returncode, "the folder of -o has no name" in done.stderr) == (2, True)
+    assert sorted(place.iterdir()) == before
+
+
+def test_help_names_every_output(place):
+    for language in ("en", "zh"):
+        told = "".join(run_logparse("gate", "--help", "--lang", language, cwd=place).stdout.split())
+        assert [output.name for output in OUTPUTS if output.name not in told] == []
 
 
 def test_json(place):

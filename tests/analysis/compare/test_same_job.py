@@ -9,7 +9,7 @@ from releases import record, write_run
 
 from analysis.compare.comparable import REQUIRED
 from analysis.compare.comparison import Side, compare
-from analysis.compare.same_job import find_jobs, weigh
+from analysis.compare.same_job import LeftOut, find_jobs, sample_of
 from analysis.compare.trend import split_series, unknown_fields
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.records import run_frame
@@ -78,7 +78,7 @@ def test_a_copy_without_its_clocks_is_known_by_losses_and_times():
 def test_the_record_that_tells_most_counts_and_the_others_fill_in():
     frame = runs(a=marks(), b=marks(late=0.1), c=marks(late=3600.0, loss=1.0))
     sizes = {"hidden_size": [None, 4096, 4096], "global_batch_size": [32, None, 64], "seq_length": [None, 2048, 2048]}
-    found = weigh(frame.with_columns(pl.Series(n, v, pl.Int64) for n, v in sizes.items()), find_jobs(frame)).runs
+    found = sample_of(frame.with_columns(pl.Series(n, v, pl.Int64) for n, v in sizes.items()), find_jobs(frame)).runs
     assert found.select("name", *sizes).rows() == [("b", 4096, 32, 2048), ("c", 4096, 64, 2048)]
 
 
@@ -112,9 +112,9 @@ def test_the_longest_record_with_enough_rows_counts():
     frame = runs(a=marks(), b=marks(), c=marks(late=3600.0), d=marks(late=7200.0)).with_columns(
         pl.Series("step_lines", [20, 30, 20, 20]), pl.Series("counted_rows", [19, 29, 7, 8])
     )
-    found = weigh(frame, find_jobs(frame))
+    found = sample_of(frame, find_jobs(frame))
     assert found.runs["name"].to_list() == ["b", "d"]
-    assert found.left_out == (("a (a)", "another record of the same job counts"), ("c", "too few rows count"))
+    assert found.left_out == (LeftOut("a", "a", "same_job"), LeftOut("c", "c", "too_few_rows"))
 
 
 def cut(path, name, begin=0, end=None):
@@ -133,7 +133,7 @@ def test_every_part_of_a_log_is_its_job(tmp_path):
     cuts = [cut(whole, f"{i}.log", begin, end) for i, (begin, end) in enumerate(parts)]
     other = write_run(tmp_path / "other.log", 2, steps=40)
     frame = pl.concat(record(path).summary for path in (whole, *cuts, other))
-    assert weigh(frame, find_jobs(frame)).runs["name"].to_list() == ["whole", "other"]
+    assert sample_of(frame, find_jobs(frame)).runs["name"].to_list() == ["whole", "other"]
 
 
 def test_a_part_on_the_other_side_is_refused(tmp_path):
@@ -223,7 +223,7 @@ def test_a_loss_that_is_lost(old, new, verdict):
 
 def test_where_no_row_counts_that_is_the_reason():
     found = judged(of("a", [1000.0] * 3), of("b", [1000.0] * 3, counted_rows=2))
-    assert [(f.verdict, f.reason) for f in found.verdicts] == [("insufficient data", "no rows")]
+    assert [(f.verdict, f.reason) for f in found.verdicts] == [("insufficient data", "no_rows")]
 
 
 @pytest.mark.parametrize(

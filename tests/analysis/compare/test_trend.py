@@ -1,6 +1,9 @@
 """The course over the runs: groups, series, and where it changed."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,6 +106,14 @@ def test_command(history, tmp_path):
     told = json.loads(run_logparse("trend", "--history", "h", "--json", cwd=folder).stdout)
     assert [len(s["runs"]) for s in told["series"]] == [10, 2]
     assert told["series"][0]["changes"][0]["changes"][0]["name"] == "overlap"
+
+
+def test_a_reader_that_goes_away_costs_no_folder(history, tmp_path):
+    folder, _ = history
+    program = Path(sys.executable).with_name("logparse")
+    line = f"{program} trend --history h -o {tmp_path}/out | true"
+    subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, check=False)
+    assert {"report.html", "trend.png"} <= {path.name for path in (tmp_path / "out").iterdir()}
 
 
 def test_nothing_to_follow(history):

@@ -14,10 +14,10 @@ import pytest
 from helpers import run_logparse
 from releases import fill, record, write_run
 
-from analysis.history.migrations import migrate
+from analysis.history.migrations import migrate_runs
 from analysis.history.records import IDENTITY, RUN_COLUMNS, STORE_VERSION, content_hash
 from analysis.history.selection import parse_selector, select_runs
-from analysis.history.storage import DEAD_SECONDS, UNFINISHED, Folder, open_shelf
+from analysis.history.storage import DEAD_SECONDS, UNFINISHED, Folder, open_storage
 from analysis.history.store import History, _key, _parquet
 from analysis.pipeline.record import Marks, Reading, parse_pairs, record_logs
 from logparse.errors import InputError, UsageError
@@ -35,10 +35,10 @@ def history(tmp_path):
 @pytest.fixture(params=["folder", "bucket"])
 def store(request, tmp_path):
     if request.param == "folder":
-        return History(open_shelf(str(tmp_path / "store")))
+        return History(open_storage(str(tmp_path / "store")))
     pytest.importorskip("obstore")
     (tmp_path / "bucket").mkdir()
-    return History(open_shelf(f"file://{tmp_path}/bucket"))
+    return History(open_storage(f"file://{tmp_path}/bucket"))
 
 
 def test_a_run_is_its_content_whatever_its_file_is_called(tmp_path):
@@ -91,13 +91,13 @@ def test_a_run_recorded_again_is_what_was_said_last(store, tmp_path):
     store.add(wrong)
     store.add(record(write_run(tmp_path / "b.log", 2)))
     store.compact()
-    (copy,) = store.shelf.keys("compacted")
-    stale = store.shelf.read([copy]).drop("key")
+    (copy,) = store.storage.keys("compacted")
+    stale = store.storage.read([copy]).drop("key")
     store.remove([wrong.run_id])
     store.add(right)
     assert select_runs(store.runs(), "team=right")["run_id"].to_list() == [wrong.run_id]
     store.compact()
-    store.shelf.put("compacted/" + "f" * 8 + copy[copy.index(".") :], _parquet(stale))
+    store.storage.put("compacted/" + "f" * 8 + copy[copy.index(".") :], _parquet(stale))
     assert select_runs(store.runs(heavy=True), "team=right")["run_id"].to_list() == [wrong.run_id]
     assert len(store.runs()) == 2
 
@@ -114,13 +114,13 @@ def test_two_that_record_a_run_at_once_under_other_labels_are_one_run(store, tmp
     log = write_run(tmp_path / "a.log", 1)
     kept = [record(log, "r1", team=team) for team in ("x", "y")]
     for one in kept:
-        store.shelf.put(_key("summary", "r1", f"{one.run_id}.{one.row_hash}"), _parquet(one.summary))
+        store.storage.put(_key("summary", "r1", f"{one.run_id}.{one.row_hash}"), _parquet(one.summary))
     before = store.runs()
     assert len(before) == 1
     store.compact()
     assert store.runs().equals(before)
     assert store.remove([kept[0].run_id]) == 1
-    assert store.shelf.keys("summary") == []
+    assert store.storage.keys("summary") == []
 
 
 def test_the_name_of_a_file_says_nothing_of_when(tmp_path):
@@ -146,25 +146,25 @@ def test_what_differs_from_the_kept_run_is_named(store, tmp_path):
 def test_lost_steps_are_kept_again(store, tmp_path, damaged):
     kept = record(write_run(tmp_path / "a.log", 1))
     store.add(kept)
-    (key,) = store.shelf.keys("steps")
-    store.shelf.put(key, b"PAR1") if damaged else store.shelf.remove(key)
+    (key,) = store.storage.keys("steps")
+    store.storage.put(key, b"PAR1") if damaged else store.storage.remove(key)
     assert [store.add(kept), store.add(kept)] == ["completed", "known"]
     assert len(store.steps(kept.run_id)) == 20
 
 
-@pytest.mark.filterwarnings("ignore:.*is damaged and is left out")
+@pytest.mark.filterwarnings("ignore:file_left_out")
 @pytest.mark.parametrize("team", ["x", "y"])
 def test_a_damaged_summary_is_written_again(store, tmp_path, team):
     """Under its own name it takes the place of the damaged one; other labels give another name."""
     log = write_run(tmp_path / "a.log", 1)
     store.add(record(log, team="x"))
-    (key,) = store.shelf.keys("summary")
-    store.shelf.put(key, b"PAR1")
+    (key,) = store.storage.keys("summary")
+    store.storage.put(key, b"PAR1")
     assert store.runs().is_empty()
     again = record(log, team=team)
     assert [store.add(again), store.add(again)] == ["recorded", "known"]
     assert select_runs(store.runs(), f"team={team}")["run_id"].to_list() == [again.run_id]
-    assert len(store.shelf.keys("summary")) == (1 if team == "x" else 2)
+    assert len(store.storage.keys("summary")) == (1 if team == "x" else 2)
 
 
 @pytest.mark.parametrize("release", ["", "  ", "x" * 300, "a\nb", "r\udcff"])
@@ -209,11 +209,11 @@ def test_compacted_runs_are_the_same(store, tmp_path):
     store.remove([before["run_id"][0]])
     assert len(store.runs()) == 3
     store.compact()
-    assert len(store.shelf.keys("compacted")) == 1
+    assert len(store.storage.keys("compacted")) == 1
 
 
 def test_compacting_clears_what_the_dead_left(history, tmp_path):
-    orphan = tmp_path / "h/steps/release=8/00.v1.parquet"
+    orphan = tmp_path / "h/steps/release=8/00.v2.parquet"
     orphan.write_bytes(b"")
     (tmp_path / "h" / UNFINISHED / "torn").write_bytes(b"")
     assert history.compact().removed == 0
@@ -238,11 +238,11 @@ def _warned(tmp_path):
 @pytest.mark.parametrize("data", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_summary_is_left_out_and_named(history, tmp_path, data):
     before = history.runs()
-    (tmp_path / "h/summary/release=8/bbbb.v1.parquet").write_bytes(data)
+    (tmp_path / "h/summary/release=8/bbbb.v2.parquet").write_bytes(data)
     careful, told = _warned(tmp_path)
     assert careful.runs().equals(before)
     assert len(told) == 1
-    assert "summary/release=8/bbbb.v1.parquet" in told[0]
+    assert "summary/release=8/bbbb.v2.parquet" in told[0].fields["path"]
     with pytest.warns(UserWarning, match="bbbb"):
         history.runs()
 
@@ -252,11 +252,11 @@ def test_a_summary_that_is_not_one_row_is_damaged(history, tmp_path):
     path = next((tmp_path / "h/summary/release=8").glob("*.parquet"))
     row = pl.read_parquet(path)
     for name, rows in {"aa": row.clear(), "bb": pl.concat([row, row])}.items():
-        rows.write_parquet(path.with_name(f"{name}.v1.parquet"))
-    (path.parent / "cc.v1.parquet").mkdir()
+        rows.write_parquet(path.with_name(f"{name}.v2.parquet"))
+    (path.parent / "cc.v2.parquet").mkdir()
     careful, told = _warned(tmp_path)
     assert careful.runs().equals(before)
-    assert [text.partition(".v1")[0][-2:] for text in told] == ["aa", "bb", "cc"]
+    assert [note.fields["path"].partition(".v2")[0][-2:] for note in told] == ["aa", "bb", "cc"]
 
 
 def test_a_damaged_copy_is_left_out_until_the_next(history, tmp_path):
@@ -266,7 +266,7 @@ def test_a_damaged_copy_is_left_out_until_the_next(history, tmp_path):
     copy.write_bytes(b"")
     careful, told = _warned(tmp_path)
     assert careful.runs(heavy=True).equals(before)
-    assert copy.name in told[0]
+    assert copy.name in told[0].fields["path"]
     careful.compact()
     told.clear()
     assert (len(careful.runs()), told) == (3, [])
@@ -275,8 +275,8 @@ def test_a_damaged_copy_is_left_out_until_the_next(history, tmp_path):
 def test_damaged_steps_are_an_error(store, tmp_path):
     kept = record(write_run(tmp_path / "a.log", 1))
     store.add(kept)
-    (key,) = store.shelf.keys("steps")
-    store.shelf.put(key, b"")
+    (key,) = store.storage.keys("steps")
+    store.storage.put(key, b"")
     with pytest.raises(InputError, match=key):
         store.steps(kept.run_id)
 
@@ -294,11 +294,11 @@ def test_a_copy_of_another_logparse_is_not_read(history, tmp_path):
     before = history.runs(heavy=True)
     folder = tmp_path / "h/compacted"
     folder.mkdir()
-    for name in ("aa.00000000.v2.parquet", "bb.00000000.v1.parquet", "cc.v1.parquet"):
+    for name in ("aa.00000000.v3.parquet", "bb.00000000.v2.parquet", "cc.v2.parquet"):
         before.with_columns(name=pl.lit("old")).write_parquet(folder / name)
     assert history.runs(heavy=True).equals(before)
     history.compact()
-    assert (folder / "aa.00000000.v2.parquet").exists()
+    assert (folder / "aa.00000000.v3.parquet").exists()
     assert len(list(folder.iterdir())) == 2
 
 
@@ -307,16 +307,16 @@ def test_what_is_no_folder_is_an_error_with_its_path(history, tmp_path):
     with pytest.raises(InputError, match=r"cannot read .*release=9: Too many levels"):
         history.runs()
     (tmp_path / "h/summary/release=9").unlink()
-    loop = tmp_path / "h/summary/release=8/aa.v1.parquet"
+    loop = tmp_path / "h/summary/release=8/aa.v2.parquet"
     loop.symlink_to(loop.name)
-    with pytest.raises(InputError, match=r"cannot read .*aa.v1.parquet: Too many levels"):
+    with pytest.raises(InputError, match=r"cannot read .*aa.v2.parquet: Too many levels"):
         history.runs()
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"cannot (read|write) .*/file"):
         History(Folder(tmp_path / "file")).add(record(write_run(tmp_path / "a.log", 1)))
     loop.unlink()
     loop.symlink_to("nowhere")
-    with pytest.raises(InputError, match=r"aa.v1.parquet"):
+    with pytest.raises(InputError, match=r"aa.v2.parquet"):
         history.runs()
 
 
@@ -348,7 +348,7 @@ def test_an_old_store_stays_readable(history, tmp_path):
 
 def test_a_store_of_the_future_is_refused():
     with pytest.raises(InputError, match="newer logparse"):
-        migrate(pl.DataFrame(), STORE_VERSION + 1)
+        migrate_runs(pl.DataFrame(), STORE_VERSION + 1)
 
 
 def test_columns_that_a_file_lacks_are_null(history, tmp_path):
@@ -533,15 +533,15 @@ class TestCommands:
         assert f"logparse history remove {record(tmp_path / 'a.log').run_id[:12]}" in done.stderr
 
     def test_a_damaged_file_is_told_once(self, history, tmp_path):
-        (tmp_path / "h/summary/release=8/bbbb.v1.parquet").write_bytes(b"garbage")
+        (tmp_path / "h/summary/release=8/bbbb.v2.parquet").write_bytes(b"garbage")
         done = run_logparse("history", "list", "--json", "--history", "h", cwd=tmp_path)
         document = json.loads(done.stdout)
         assert (done.returncode, document["schema_version"], len(document["runs"])) == (0, SCHEMA_VERSION, 3)
-        assert done.stderr.count("bbbb.v1.parquet") == 1
+        assert done.stderr.count("bbbb.v2.parquet") == 1
         shown = run_logparse(
             "gate", "--baseline", "release=CANN 8.0/RC1", "--candidate", "release=8", "--history", "h", cwd=tmp_path
         )
-        assert (shown.returncode, shown.stderr.count("bbbb.v1.parquet")) == (1, 1)
+        assert (shown.returncode, shown.stderr.count("bbbb.v2.parquet")) == (1, 1)
 
     def test_an_old_run_is_listed_with_dashes(self, tmp_path):
         folder = tmp_path / "h/summary/release=old"

@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from analysis.history.storage import Bucket, _said, open_shelf
+from analysis.history.storage import Bucket, _said, open_storage
 from logparse.errors import InputError, UsageError
 
 MESSAGE = "The specified bucket does not exist"
@@ -41,7 +41,7 @@ def bucket(monkeypatch):
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
         monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        yield open_shelf("s3://nowhere/runs/")
+        yield open_storage("s3://nowhere/runs/")
         server.shutdown()
         thread.join()
 
@@ -67,14 +67,14 @@ def test_removing_what_is_gone_is_no_error(bucket):
 def test_plain_http_must_be_allowed(bucket, monkeypatch):
     monkeypatch.setenv("AWS_ALLOW_HTTP", "false")
     with pytest.raises(InputError, match="cannot read s3://nowhere/runs/summary: GET http://127"):
-        open_shelf("s3://nowhere/runs").keys("summary")
+        open_storage("s3://nowhere/runs").keys("summary")
 
 
 @pytest.mark.parametrize("place", ["ftp://host/runs", "s3://"])
 def test_urls_that_no_store_has(place):
     pytest.importorskip("obstore")
     with pytest.raises(UsageError, match="cannot use") as told:
-        open_shelf(place)
+        open_storage(place)
     assert "\n" not in told.value.problem
 
 

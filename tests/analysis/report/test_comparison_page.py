@@ -13,12 +13,12 @@ from runs import as_computed, rows
 
 from analysis.charts.comparison import MOST_DRAWN, overlay_runs
 from analysis.charts.trend import trend_chart
-from analysis.commands.compare import comparison_page
 from analysis.compare.comparison import Side, compare
 from analysis.compare.trend import follow
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.metrics import JUDGED
 from analysis.report import Text, render_document
+from analysis.report.comparison_page import comparison_page
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 RELEASE = "</script><script>alert(1)</script>"

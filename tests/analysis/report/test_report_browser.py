@@ -4,19 +4,15 @@ import math
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import chromium, opened, page_run, write_page
+from browser import chromium, hostile, opened, run_of, write_page
 from helpers import ROOT, SETTINGS, arguments_dump, megatron_line
 
-from analysis.report import PageRun
-from analysis.run.findings import Note
-from logparse.context.run_context import Fact, RunContext
 from logparse.language import use_language
 
 LLAMA = ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
@@ -50,13 +46,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def llama(folder: Path) -> Path:
-    return write_page(folder, page_run(LLAMA, hw="910b"))
+    return write_page(folder, run_of(LLAMA, hw="910b"))
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("two")
-    runs = [page_run(log_of(place, name, ms), name=name) for name, ms in (("before", 1000.0), ("after", 800.0))]
+    runs = [run_of(log_of(place, name, ms), name=name) for name, ms in (("before", 1000.0), ("after", 800.0))]
     return write_page(place, *runs)
 
 
@@ -211,7 +207,7 @@ def test_the_second_run_is_compared_with_the_first(browser, two):
 def test_chinese(browser, tmp_path):
     use_language("zh")
     try:
-        path = write_page(tmp_path, page_run(LLAMA))
+        path = write_page(tmp_path, run_of(LLAMA))
     finally:
         use_language("en")
     with opened(browser, path) as page:
@@ -318,7 +314,7 @@ def test_the_page_of_a_hostile_log_runs_nothing(browser, tmp_path):
     settings = {f"model_type{at}": text for at, text in enumerate(HOSTILE)} | {"model_name": HOSTILE[1]}
     log = log_of(tmp_path, "hostile", 1000.0, **labels)
     log.write_text(arguments_dump(SETTINGS | settings) + log.read_text())
-    runs = [hostile_run(log, text) for text in HOSTILE]
+    runs = [hostile(run_of(log), text) for text in HOSTILE]
     with opened(browser, write_page(tmp_path, *runs)) as page:
         page.evaluate("logparse.smooth(3)")
         page.page.locator("button.run").first.click()
@@ -329,23 +325,8 @@ def test_the_page_of_a_hostile_log_runs_nothing(browser, tmp_path):
         assert page.page.locator("img").count() == 0
 
 
-def hostile_run(log: Path, text: str) -> PageRun:
-    """A run of which every word that a log can choose is ``text``."""
-    base = page_run(log, name=text)
-    return replace(
-        base,
-        framework=text,
-        evidence=text,
-        identified=text,
-        sources=[text],
-        versions={text: text},
-        context=RunContext(base.context.facts | {"model_name": Fact(text, text)}),
-        notes=[Note("warning", text), Note("info", text)],
-    )
-
-
 def test_a_run_of_100_000_steps_is_small_and_quick(browser, tmp_path):
-    run = page_run(long_log(tmp_path, 100_000))
+    run = run_of(long_log(tmp_path, 100_000))
     began = time.perf_counter()
     path = write_page(tmp_path, run)
     built = time.perf_counter() - began
@@ -379,7 +360,7 @@ def test_a_run_of_which_almost_nothing_is_known(browser, tmp_path):
     log = tmp_path / "bare.log"
     pairs = {"consumed samples": None, "global batch size": None, "grad norm": None, "loss scale": None}
     log.write_text("".join(megatron_line(step, 1000.0, pairs=pairs) + "\n" for step in (1, 2, 3)))
-    with opened(browser, write_page(tmp_path, page_run(log, hw=None))) as page:
+    with opened(browser, write_page(tmp_path, run_of(log, hw=None))) as page:
         said = page.page.locator("body").inner_text()
         for flag in ("--world-size", "--global-batch-size", "--seq-length", "--hw"):
             assert flag in said

@@ -1,17 +1,21 @@
-"""One run from frames to numbers, and the sentences that must stand beside them."""
+"""One run from frames to numbers, and the notes that must stand beside them."""
 
 import re
 
 import polars as pl
 import pytest
+from helpers import of_code
 
 from analysis.flops import all_formulas, find_formula
 from analysis.hardware.devices import DevicePeak, peak_by_hand
 from analysis.hardware.peak import resolve_peak
 from analysis.run.analyze import Analysis, analyze_steps
+from analysis.run.findings import unknown
 from analysis.run.reasons import NAN, WARM_UP
+from analysis.screens.words import say
 from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
 from logparse.context.run_context import Fact, RunContext
+from logparse.findings import Note, Origin, info, warning
 from logparse.schema import DECODED_COLUMNS, QUANTITIES, RECORD_COLUMNS, conform
 
 GOLDEN = {
@@ -24,6 +28,7 @@ GOLDEN = {
     "recompute": "none",
 }
 NO_RECORDS = {name: pl.DataFrame(schema={c.name: c.dtype for c in columns}) for name, columns in RECORD_COLUMNS.items()}
+BY_HAND = Origin("assumed")
 NO_STARTS = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
 
 
@@ -37,17 +42,12 @@ def run(
     frame = pl.DataFrame(
         {**lines, "step": list(range(1, count + 1)), "step_time_ms": times} | columns, strict=False
     ).pipe(conform, (*DECODED_COLUMNS, COMPUTED_COLUMNS[0]))
-    context = RunContext({name: Fact(value, "by hand") for name, value in facts.items() if value is not None})
+    context = RunContext({name: Fact(value, BY_HAND) for name, value in facts.items() if value is not None})
     return analyze_steps(frame, NO_STARTS, NO_RECORDS, context, find_formula(formula), peak)
 
 
-def warnings(result: Analysis) -> list[str]:
-    return [note.text for note in result.notes if note.level == "warning"]
-
-
-def said(result: Analysis, *words: str) -> list[str]:
-    """Notes that hold all ``words``."""
-    return [note.text for note in result.notes if all(word in note.text for word in words)]
+def warnings(result: Analysis) -> list[Note]:
+    return [note for note in result.notes if note.level == "warning"]
 
 
 def test_the_worked_example():
@@ -71,52 +71,72 @@ def test_the_rows_come_back_whole_with_the_columns_of_the_schema():
 
 def test_more_than_the_peak_is_a_warning():
     peak, _ = resolve_peak("910b2", "bf16")
-    (text,) = said(run(GOLDEN, peak), "above the peak")
-    assert text.startswith("MFU is 169.2% of 353.89 TFLOP/s, above the peak: ")
+    (note,) = of_code(run(GOLDEN, peak).notes, "above_peak")
+    assert (note.level, note.fields["metric"]) == ("warning", "mfu")
+    assert note.fields["share"] == pytest.approx(598.8283922251776 / 353.89)
+    assert note.fields["peak_tflops_per_second"] == 353.89
+    assert say(note).startswith("MFU is 169.2% of 353.89 TFLOP/s, above the peak: ")
 
 
 @pytest.mark.parametrize(("peak", "count"), [(598.82, 1), (598.84, 0)])
 def test_the_warning_begins_at_the_peak_itself(peak, count):
-    assert len(said(run(GOLDEN, peak_by_hand(peak, "bf16")), "above the peak")) == count
+    assert len(of_code(run(GOLDEN, peak_by_hand(peak, "bf16")).notes, "above_peak")) == count
 
 
 def test_recompute_above_the_peak_is_a_warning_too():
     result = run(GOLDEN | {"recompute": "full"}, peak_by_hand(700.0, "bf16"))
     assert result.value("mfu") < 1 < result.value("hfu")
-    assert len(said(result, "above the peak")) == 1
+    (note,) = of_code(result.notes, "above_peak")
+    assert (note.fields["metric"], note.fields["share"]) == ("hfu", result.value("hfu"))
 
 
 def test_a_family_gives_the_range_of_mfu():
     # 598.83 / 353.89 of the family; over its SKUs 598.83 / 363.72 to 598.83 / 245.76, here at 20 s so at half of it.
     peak, _ = resolve_peak("910b", "bf16")
     result = run(GOLDEN, peak, step_time_ms=[90_000.0, 20_000.0])
-    assert said(result, "over its SKUs") == [
-        "Ascend 910B (A2; SKU unknown): over its SKUs (245.76 to 363.72 TFLOP/s) MFU is 82.3% to 121.8%"
-    ]
+    (note,) = of_code(result.notes, "mfu_over_skus")
+    assert note.level == "warning"
+    assert say(note) == "Ascend 910B (A2; SKU unknown): over its SKUs (245.76 to 363.72 TFLOP/s) MFU is 82.3% to 121.8%"
+    rate = 598.8283922251776 / 2
+    expected = {"least": 245.76, "most": 363.72, "low": rate / 363.72, "high": rate / 245.76}
+    assert {name: note.fields[name] for name in expected} == pytest.approx(expected)
 
 
 def test_an_unknown_world_size_names_its_flag_and_gives_null():
     result = run(GOLDEN | {"world_size": None}, peak_by_hand(1000.0, "bf16"))
-    assert warnings(result) == [
+    lacking = info("unknown_but_flags", names=["world_size"], flags=["--world-size"], others=[])
+    assert warnings(result) == [warning("samples_rate_not_computed", unknown=lacking)]
+    assert say(result.notes[0]) == (
         "samples/s/p, tokens/s/p and TFLOP/s/p not computed: world_size unknown; pass --world-size"
-    ]
+    )
     assert result.value("tokens_per_second_per_device") is None
     assert result.value("mfu", "n") == 0
 
 
 @pytest.mark.parametrize(
-    ("missing", "flag"),
+    ("missing", "code", "flag"),
     [
-        ("global_batch_size", "--global-batch-size"),
-        ("seq_length", "--seq-length"),
-        ("hidden_size", "--hidden-size"),
-        ("hidden_size", "--model"),
-        ("recompute", "--recompute"),
+        ("global_batch_size", "samples_rate_not_computed", "--global-batch-size"),
+        ("seq_length", "tokens_rate_not_computed", "--seq-length"),
+        ("hidden_size", "flops_rate_not_computed", "--hidden-size"),
+        ("hidden_size", "flops_rate_not_computed", "--model"),
+        ("recompute", "hfu_not_computed", "--recompute"),
     ],
 )
-def test_what_is_missing_is_said_once_with_its_flag(missing, flag):
-    (text,) = said(run(GOLDEN | {missing: None}, peak_by_hand(1000.0, "bf16")), "not computed")
-    assert flag in text
+def test_what_is_missing_is_said_once_with_its_flag(missing, code, flag):
+    (note,) = run(GOLDEN | {missing: None}, peak_by_hand(1000.0, "bf16")).notes
+    assert (note.code, note.level) == (code, "info" if missing == "recompute" else "warning")
+    assert flag in say(note)
+    if missing != "recompute":
+        assert note.fields["unknown"].fields["names"] == [missing]
+
+
+def test_what_only_a_file_can_give_is_said_so():
+    assert unknown(["num_layers", "seq_length"]).code == "unknown_but_flags"
+    only = unknown(["q_lora_rank", "kv_lora_rank"])
+    assert only == info("unknown_but_config", names=(names := ["q_lora_rank", "kv_lora_rank"]), flags=[], others=names)
+    both = {"names": ["num_layers", "kv_lora_rank"], "flags": ["--num-layers"], "others": ["kv_lora_rank"]}
+    assert unknown(["num_layers", "kv_lora_rank"]) == info("unknown_but_both", **both)
 
 
 @pytest.mark.parametrize("kind", [{"multi_latent_attention": True}, {"num_experts": 8}])
@@ -128,14 +148,14 @@ def test_every_flag_that_a_note_names_exists(kind):
         "--formula",
     }
     named = [
-        f for name in all_formulas() for n in run(kind, formula=name).notes for f in re.findall(r"--\S+[a-z]", n.text)
+        f for name in all_formulas() for n in run(kind, formula=name).notes for f in re.findall(r"--\S+[a-z]", say(n))
     ]
     assert set(named) - flags == set()
 
 
 def test_a_batch_on_the_line_is_enough():
     result = run(GOLDEN | {"global_batch_size": None}, global_batch_size=[64, 128, 256, 256])
-    assert said(result, "global_batch_size") == []
+    assert result.notes == ()
     assert result.steps["samples_per_second_per_device"].to_list() == pytest.approx([64 / 720, 1.6, 3.2, 3.2])
 
 
@@ -152,30 +172,35 @@ def test_a_sequence_length_on_the_line_is_enough_for_the_flops_of_an_iteration()
 
 def test_where_no_row_counts_the_reasons_are_counted():
     result = run(GOLDEN, loss=[1.0, float("nan"), float("nan"), float("nan")])
-    expected = f"no row counts, so there is no metric (3 x {NAN}, 1 x {WARM_UP}); the rows are in steps.parquet"
-    assert expected in warnings(result)
+    (note,) = of_code(warnings(result), "no_row_counts")
+    assert note.fields["reasons"] == [
+        info("rows_of_reason", n=3, reason=NAN),
+        info("rows_of_reason", n=1, reason=WARM_UP),
+    ]
+    assert say(note) == "no row counts, so there is no metric (3 x NaN, 1 x warm-up); the rows are in steps.parquet"
     assert result.value("mfu") is None
 
 
 def test_a_log_without_times_is_told():
     result = run(GOLDEN, step_time_ms=[None, None])
-    assert "no rate computed: no line gives the time of a step" in warnings(result)
+    assert warning("no_step_time") in warnings(result)
 
 
 @pytest.mark.parametrize(
-    ("facts", "words"),
+    ("facts", "note"),
     [
-        ({"lora": True}, "frozen weights take no gradient"),
-        ({"variable_seq_lengths": True}, "rates are upper bounds"),
+        ({"lora": True}, warning("lora_trained")),
+        ({"variable_seq_lengths": True}, warning("lengths_vary")),
         (
             {"recompute": "full", "recompute_method": "block", "recompute_num_layers": 2},
-            "only 2 layers per pipeline stage are recomputed",
+            warning("block_recompute", n=2),
         ),
+        ({"recompute": "full", "recompute_method": "block"}, warning("block_recompute_unknown")),
     ],
 )
-def test_settings_that_bend_the_numbers_are_told(facts, words):
+def test_settings_that_bend_the_numbers_are_told(facts, note):
     peak = peak_by_hand(1000.0, "bf16")
-    assert len([text for text in warnings(run(GOLDEN | facts, peak)) if words in text]) == 1
+    assert warnings(run(GOLDEN | facts, peak)) == [note]
     off = dict.fromkeys(facts, False) | {"recompute": "none"}
     assert run(GOLDEN | off, peak).notes == ()
 
@@ -192,18 +217,26 @@ LOGGED = "logged_samples_per_second_per_device"
 def test_samples_per_second_that_counts_every_device_is_told():
     """256 samples / 10 s / 8 devices = 3.2; the log says 25.6, eight times that, and tensor parallel is 8."""
     result = run(GOLDEN | {"tensor_model_parallel_size": 8}, **{LOGGED: [25.6] * 4})
-    (text,) = said(result, "samples/s as the log prints it is 8 times")
-    assert "counts every device as data parallel" in text
+    (note,) = (n for n in result.notes if n.code.startswith("printed_samples_"))
+    assert (note.code, note.level) == ("printed_samples_count_every_device", "warning")
+    assert note.fields["ratio"] == pytest.approx(8)
+    assert "samples/s as the log prints it is 8 times" in say(note)
 
 
 def test_samples_per_second_a_thousand_times_too_small_is_told():
     result = run(GOLDEN, logged_samples_per_second=[0.0256] * 4)
-    (text,) = said(result, "samples/s as the log prints it is 0.001 times")
-    assert "seconds taken for milliseconds" in text
+    (note,) = (n for n in result.notes if n.code.startswith("printed_samples_"))
+    assert note.code == "printed_samples_take_seconds_for_ms"
+    assert note.fields["ratio"] == pytest.approx(0.001)
+
+
+def test_samples_per_second_that_differ_for_no_known_cause_are_told():
+    (note,) = (n for n in run(GOLDEN, **{LOGGED: [4.8] * 4}).notes if n.code.startswith("printed_samples_"))
+    assert (note.code, note.fields["ratio"]) == ("printed_samples_differ", pytest.approx(1.5))
 
 
 def test_samples_per_second_that_agrees_is_not_told():
-    assert said(run(GOLDEN, **{LOGGED: [3.2] * 4}), "samples/s as the log") == []
+    assert not [n for n in run(GOLDEN, **{LOGGED: [3.2] * 4}).notes if n.code.startswith("printed_samples_")]
 
 
 def test_files_at_another_pace_are_told():
@@ -213,33 +246,32 @@ def test_files_at_another_pace_are_told():
         source=["a.log"] * 3 + ["b.log"] * 2,
         step=[1, 2, 3, 2, 3],
     )
-    (text,) = said(result, "at another pace")
-    assert text.startswith("b.log ")
-    assert "--each" in text
+    assert of_code(result.notes, "file_at_another_pace") == [warning("file_at_another_pace", source="b.log")]
 
 
 @pytest.mark.parametrize(
-    ("facts", "words"),
+    ("facts", "code", "words"),
     [
-        ({"num_experts": 8}, "takes the model for dense and ignores its 8 experts"),
-        ({"multi_latent_attention": True}, "ignores multi-latent attention"),
-        ({"mtp_num_layers": 1}, "ignores multi-token prediction"),
+        ({"num_experts": 8}, "formula_ignores_experts", "takes the model for dense and ignores its 8 experts"),
+        ({"multi_latent_attention": True}, "formula_ignores_latent_attention", "ignores multi-latent attention"),
+        ({"mtp_num_layers": 1}, "formula_ignores_multi_token_prediction", "ignores multi-token prediction"),
     ],
 )
-def test_what_the_formula_ignores_is_told(facts, words):
-    text = f"the ascendspeed formula {words}; pass --formula megatron"
-    assert said(run(GOLDEN | facts), words) == [text]
+def test_what_the_formula_ignores_is_told(facts, code, words):
+    (told,) = of_code(run(GOLDEN | facts).notes, code)
+    assert told == warning(code, n=next(iter(facts.values())), formula="ascendspeed", other="megatron")
+    assert say(told) == f"the ascendspeed formula {words}; pass --formula megatron"
     for name, formula in all_formulas().items():
         ignored = set(facts) <= set(formula.ignores)
-        told = said(run(GOLDEN | facts, formula=name), words)
-        assert told == ([text.replace("ascendspeed", name)] if ignored else []), name
-    assert said(run(GOLDEN | dict.fromkeys(facts, 0)), words) == []
+        found = of_code(run(GOLDEN | facts, formula=name).notes, code)
+        assert [note.fields["formula"] for note in found] == ([name] if ignored else []), name
+    assert of_code(run(GOLDEN | dict.fromkeys(facts, 0)).notes, code) == []
 
 
 def test_a_growing_batch_that_no_line_prints_is_told():
     ramp = {"rampup_batch_size": "['16', '8', '9']"}
-    words = "the batch grows (rampup_batch_size ['16', '8', '9']) and the lines do not print it"
-    assert len(said(run(GOLDEN | ramp), words)) == 1
-    assert said(run(GOLDEN), "the batch grows") == []
-    assert said(run(GOLDEN | ramp, consumed_samples=[256, 512, 768, 1024]), "the batch grows") == []
-    assert said(run(GOLDEN | ramp, global_batch_size=[16, 24, 32, 40]), "the batch grows") == []
+    told = warning("ramp_not_printed", ramp="['16', '8', '9']")
+    assert run(GOLDEN | ramp).notes == (told,)
+    for unlike in (run(GOLDEN), run(GOLDEN | ramp, consumed_samples=[256, 512, 768, 1024])):
+        assert of_code(unlike.notes, "ramp_not_printed") == []
+    assert of_code(run(GOLDEN | ramp, global_batch_size=[16, 24, 32, 40]).notes, "ramp_not_printed") == []

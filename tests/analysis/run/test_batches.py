@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from helpers import megatron_line
+from helpers import megatron_line, of_code
 from runs import WORLD, analyze_text, as_computed, events, no_starts, parts_of, rows
 
 from analysis.run.batches import describe_batches, mean_batch
@@ -10,6 +10,8 @@ from analysis.run.reasons import BATCH_CHANGES, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.time_breakdown import USEFUL
 from analysis.run.window import mark_window
+from analysis.screens.words import say
+from logparse.findings import warning
 
 
 def marked(steps: list[int], batches: list[int], consumed: list[object], **columns: list[object]) -> pl.DataFrame:
@@ -75,13 +77,16 @@ def test_the_rates_of_a_ramp_are_those_of_its_mean_batch(tmp_path):
     assert result.steps["samples_per_second_per_device"].to_list() == pytest.approx([1.25] * 12)
     parts = parts_of(result.account)
     assert parts[USEFUL] == pytest.approx(sum(parts.values()))
-    assert not [n for n in result.notes if "consumed samples" in n.text]
+    assert of_code(result.notes, "consumed_samples_differ") == []
 
 
 def test_samples_that_contradict_the_batch_throughout_are_told_with_both_sides():
     found = marked([1, 2, 3, 4, 5], [32] * 5, [64, 128, 192, 256, 320])
-    (text,) = describe_batches(found)
-    assert text.startswith("consumed samples grow by 64 per step where the batch is 32 (a.log, line 20, and 3 more)")
+    (note,) = describe_batches(found)
+    assert note == warning("consumed_samples_differ", mean=64.0, batch=32, source="a.log", line=20, more=3)
+    assert say(note).startswith(
+        "consumed samples grow by 64 per step where the batch is 32 (a.log, line 20, and 3 more)"
+    )
     assert found["counted"].to_list() == [False, *[True] * 4]
 
 
@@ -92,7 +97,7 @@ def test_one_row_that_contradicts_the_batch_is_not_told():
 def test_a_contradiction_is_a_warning(tmp_path):
     lines = [megatron_line(step, pairs={"consumed samples": str(64 * step)}) for step in range(1, 12)]
     result = analyze_text(tmp_path, "\n".join(lines) + "\n")
-    assert [n.level for n in result.notes if "consumed samples" in n.text] == ["warning"]
+    assert [note.level for note in of_code(result.notes, "consumed_samples_differ")] == ["warning"]
 
 
 @pytest.mark.parametrize("consumed", [[80, 90, 260], [80, 9_999_999, 10_000_159]])

@@ -5,12 +5,14 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from helpers import arguments_dump, megatron_line
+from helpers import arguments_dump, megatron_line, of_code
 from runs import BEGIN, analyze_text, events, no_starts, rate_of, rows, started
 
 from analysis.run.duplicates import clocks_apart, describe_copies, of_one_clock
 from analysis.run.reasons import COPY, REPLAYED, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
+from analysis.screens.words import say
+from logparse.findings import warning
 
 STEPS = 30
 
@@ -134,10 +136,10 @@ def test_ranks_by_other_clocks_are_copies_and_told(tmp_path, hours):
     moved = begun.format(BEGIN + timedelta(hours=hours)) + second
     result = analyze_text(tmp_path, begun.format(BEGIN) + first, moved)
     assert (result.steps["copied"].sum(), len(result.segments)) == (STEPS, 1)
-    (note,) = (n for n in result.notes if "clock" in n.text)
-    assert note.level == "warning"
-    assert note.text.startswith(str(tmp_path / "part1.log"))
-    assert f"{abs(timedelta(hours=hours))} {'ahead' if hours > 0 else 'behind'}" in note.text
+    seconds = abs(hours) * 3600.0
+    told = warning("copy_ahead" if hours > 0 else "copy_behind", name=str(tmp_path / "part1.log"), seconds=seconds)
+    assert of_code(result.notes, "copy_ahead", "copy_behind") == [told]
+    assert f"{timedelta(hours=abs(hours))} {'ahead' if hours > 0 else 'behind'}" in say(told)
     for rate in ("steady", "delivered", "all steps", "all-in"):
         assert rate_of(result, rate) == pytest.approx(rate_of(alone, rate), rel=2e-3)
 
@@ -145,7 +147,7 @@ def test_ranks_by_other_clocks_are_copies_and_told(tmp_path, hours):
 def test_ranks_by_one_clock_are_copies_without_a_word(tmp_path):
     result = analyze_text(tmp_path, *by_clocks(0))
     assert result.steps["copied"].sum() == STEPS
-    assert not [n for n in result.notes if "clock" in n.text]
+    assert of_code(result.notes, "copy_ahead", "copy_behind") == []
 
 
 def test_a_second_run_with_the_same_losses_and_other_times_is_a_run(tmp_path):
@@ -171,6 +173,6 @@ def test_the_events_of_a_file_by_another_clock_lose_their_stamps():
     )
     numbered = number_starts(steps, no_starts())
     assert clocks_apart(numbered) == {"b": timedelta(hours=8)}
-    assert len(list(describe_copies(numbered))) == 1
+    assert list(describe_copies(numbered)) == [warning("copy_ahead", name="b", seconds=8 * 3600.0)]
     told = pl.concat([events((1, "training starts", None, BEGIN), source=source) for source in ("a", "b")])
     assert of_one_clock(told, numbered)["timestamp"].to_list() == [BEGIN, None]

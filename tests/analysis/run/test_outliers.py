@@ -4,14 +4,16 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
-from helpers import megatron_line
+from helpers import megatron_line, of_code
 from runs import BEGIN, acceptance_time, analyze_text, as_computed, events, no_starts, parts_of, rows, stamped_log
 
 from analysis.run.outliers import describe_damage
 from analysis.run.reasons import DAMAGED, WARM_UP
 from analysis.run.restarts import list_segments, number_starts, trace_starts
-from analysis.run.time_breakdown import account_time, wall_clock
+from analysis.run.time_breakdown import USEFUL, account_time, wall_clock
 from analysis.run.window import NO_PAUSES, mark_window
+from analysis.screens.words import say
+from logparse.findings import warning
 
 
 def numbered(steps: pl.DataFrame) -> pl.DataFrame:
@@ -35,9 +37,7 @@ def test_a_step_number_out_of_line_is_of_no_start_and_no_rate(wrong):
     assert marked["excluded_reason"].to_list().count(WARM_UP) == 1
     # The row behind stands for two steps, as where a line is lacking.
     assert marked["iterations"].to_list() == [*[1] * 9, None, 2, *[1] * 19]
-    assert parts_of(account_time(marked, events(), NO_PAUSES)) == pytest.approx(
-        {"useful steps at the steady pace": 30.0, "not explained": 0.0}
-    )
+    assert parts_of(account_time(marked, events(), NO_PAUSES)) == pytest.approx({USEFUL: 30.0, "not_explained": 0.0})
     (start,) = list_segments(marked).iter_rows(named=True)
     assert (start["first_step"], start["last_step"], start["rows"]) == (1, 30, 29)
 
@@ -46,7 +46,7 @@ def test_a_damaged_row_is_counted_no_time_in_the_account_by_the_clock():
     clock = [BEGIN + timedelta(seconds=i) for i in range(1, 31)]
     marked = computed(rows([*range(1, 10), 400_010, *range(11, 31)], timestamp=clock))
     assert wall_clock(marked, events()) == 30.0
-    assert parts_of(account_time(marked, events(), NO_PAUSES))["not explained"] == pytest.approx(0.0)
+    assert parts_of(account_time(marked, events(), NO_PAUSES))["not_explained"] == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,14 @@ def test_what_was_damaged_is_told_with_file_and_line():
     steps = rows([1, 2, 99, 4, 5, 6, 7, 8], timestamp=clock, global_batch_size=[32, 32, 32, 32, 32, 0, -32, 32])
     marked = numbered(steps)
     assert marked["global_batch_size"].to_list() == [32] * 5 + [None] * 2 + [32]
-    assert list(describe_damage(steps, marked)) == [
+    notes = list(describe_damage(steps, marked))
+    assert notes == [
+        warning("step_damaged", value=99, source="a.log", line=30),
+        warning("stamp_damaged", value=clock[4], source="a.log", line=50),
+        warning("batch_damaged", value=0, source="a.log", line=60),
+        warning("batch_damaged", value=-32, source="a.log", line=70),
+    ]
+    assert [say(note) for note in notes] == [
         "99 cannot be a step number here; its row does not count (a.log, line 30)",
         "2027-03-01 08:00:04 is out of line with the clock around it; it is not used (a.log, line 50)",
         "0 cannot be a batch size; it is not used (a.log, line 60)",
@@ -155,8 +162,8 @@ def test_what_was_damaged_is_told_with_file_and_line():
 def test_of_much_damage_the_first_lines_are_told():
     steps = rows([1, 2, 3, 4, 5], global_batch_size=[0] * 5)
     *first, last = describe_damage(steps, numbered(steps))
-    assert len(first) == 3
-    assert last == "2 more such lines: the value cannot be a batch size"
+    assert [note.code for note in first] == ["batch_damaged"] * 3
+    assert last == warning("more_batches_damaged", n=2)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +183,8 @@ def test_damage_to_one_line_changes_no_figure(tmp_path, old, new):
     assert result.segments["first_step"].to_list() == [1, 51]
     assert result.rates["step_time_ms"].to_list() == pytest.approx(sound.rates["step_time_ms"].to_list(), rel=1e-3)
     assert result.goodput == pytest.approx(sound.goodput, rel=1e-3)
-    assert [n.level for n in result.notes if f"line {at + 1})" in n.text] == ["warning"]
+    (note,) = of_code(result.notes, "step_damaged", "stamp_damaged")
+    assert (note.level, note.fields["line"]) == ("warning", at + 1)
 
 
 def test_a_batch_of_nothing_gives_no_rate(tmp_path):

@@ -5,13 +5,15 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
-from runs import BEGIN, events, no_starts, rows
+from runs import BEGIN, as_computed, events, no_starts, rows
 
 from analysis.run.interruptions import Pauses, find_pauses
 from analysis.run.pace import describe_pace, find_period
 from analysis.run.reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.window import DEFAULT_WINDOW, NO_PAUSES, WindowOptions, mark_window
+from analysis.run.window import DEFAULT_WINDOW, NO_PAUSES, WindowOptions, describe_warm_up, mark_window
+from analysis.screens.words import say
+from logparse.findings import info
 from logparse.schema import RECORD_COLUMNS, conform
 
 
@@ -95,6 +97,30 @@ def test_rows_that_share_the_first_ones_mean_are_all_warm_up():
 
 def test_a_run_that_is_one_mean_has_no_settled_row():
     assert not mark(timed([1050.0] * 6), options=WindowOptions(times_are_shared=True))["counted"].any()
+
+
+def test_what_was_taken_for_warm_up_is_told_with_its_evidence():
+    marked = as_computed(mark(timed([60_000.0, 5000.0, *[1000.0] * 30])))
+    found = info("warm_up_of_start", start=1, n=2, slowest_ms=60_000.0, settled_ms=1000.0)
+    assert list(describe_warm_up(marked, None)) == [info("warm_up_found", starts=[found])]
+    assert list(describe_warm_up(marked, 2)) == [info("warm_up_as_asked", n=2)]
+    assert list(describe_warm_up(as_computed(mark(timed([]))), None)) == []
+
+
+def test_warm_up_of_a_start_that_never_settled_has_no_median():
+    marked = as_computed(mark(timed([1050.0] * 6), options=WindowOptions(times_are_shared=True)))
+    found = info("warm_up_never_settled", start=1, n=6, slowest_ms=1050.0, settled_ms=None)
+    assert list(describe_warm_up(marked, None)) == [info("warm_up_found", starts=[found])]
+
+
+def test_of_many_starts_the_first_are_told_one_by_one():
+    steps = rows([s for start in range(5) for s in range(1 + 10 * start, 6 + 10 * start)])
+    begun = pl.DataFrame({"source": ["a.log"] * 5, "line_number": [1, 55, 105, 155, 205]})
+    marked = mark_window(trace_starts(number_starts(steps, begun), events(), None))
+    (note,) = describe_warm_up(as_computed(marked), None)
+    *told, more = note.fields["starts"]
+    assert [start.fields["start"] for start in told] == [1, 2, 3]
+    assert more == info("warm_up_more_starts", n=2)
 
 
 # Pauses on the line
@@ -195,33 +221,44 @@ def stalled(every: int) -> pl.DataFrame:
     return mark(timed([1000.0 + (500.0 if step % every == 0 else 0.0) for step in range(1, 101)]))
 
 
-def test_the_sentence_names_how_much_longer_and_the_period():
-    assert list(describe_pace(stalled(20), NO_PAUSES)) == ["5 stalls, 500 ms longer than usual, every 20 steps"]
+def test_the_note_names_how_much_longer_and_the_period():
+    (note,) = describe_pace(stalled(20), NO_PAUSES)
+    assert note == info("stalls_periodic", n=5, longer_ms=500.0, period=20)
+    assert say(note) == "5 stalls, 500 ms longer than usual, every 20 steps"
 
 
 @pytest.mark.parametrize(
     ("pauses", "cause"),
     [
-        (Pauses(saved=(20, 40, 60, 80)), ", as often as a checkpoint is saved"),
-        (Pauses(evaluated=(19, 39, 59, 79)), ", as often as an evaluation is made"),
-        (Pauses(saved=(30, 60, 90)), ""),
+        (Pauses(saved=(20, 40, 60, 80)), "as_often_as_saves"),
+        (Pauses(evaluated=(19, 39, 59, 79)), "as_often_as_evaluations"),
+        (Pauses(saved=(30, 60, 90)), "periodic"),
     ],
 )
 def test_a_cause_is_named_where_it_has_the_same_period(pauses, cause):
-    assert list(describe_pace(stalled(20), pauses)) == [f"5 stalls, 500 ms longer than usual, every 20 steps{cause}"]
+    assert list(describe_pace(stalled(20), pauses)) == [info(f"stalls_{cause}", n=5, longer_ms=500.0, period=20)]
 
 
 def test_a_single_stall_is_named_with_its_step():
-    assert list(describe_pace(stalled(70), NO_PAUSES)) == ["1 stall, 500 ms longer than usual, at step 70"]
+    assert list(describe_pace(stalled(70), NO_PAUSES)) == [info("stalls_one", n=1, longer_ms=500.0, steps=[70])]
+
+
+def test_stalls_without_a_period_are_named_with_their_steps():
+    places = [12, 25, 31, 58, 77, 93]
+    marked = mark(timed([1500.0 if step in places else 1000.0 for step in range(1, 101)]))
+    (note,) = describe_pace(marked, NO_PAUSES)
+    assert note == info("stalls_several", n=6, longer_ms=500.0, steps=places)
+    assert say(note) == "6 stalls, 500 ms longer than usual, at step 12, 25, 31, 58, 77 ..."
 
 
 def test_a_level_that_shifts_is_told_with_its_place():
     times = gaussian(200, 0.005)
     times[100:] = [1.05 * t for t in times[100:]]
-    (text,) = describe_pace(mark(timed(times)), NO_PAUSES)
-    assert text.startswith("the pace changes by +5.")
-    step = int(text.split("around step ")[1].split(":")[0])
-    assert 95 <= step <= 107
+    (note,) = describe_pace(mark(timed(times)), NO_PAUSES)
+    assert (note.code, note.level) == ("pace_changes", "info")
+    assert 0.0495 < note.fields["change"] < 0.0605
+    assert 95 <= note.fields["step"] <= 107
+    assert say(note).startswith("the pace changes by +5.")
 
 
 @pytest.mark.parametrize(("share", "count"), [(1.015, 100), (1.05, 15)], ids=["too small", "too few rows"])

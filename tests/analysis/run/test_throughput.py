@@ -11,6 +11,7 @@ from analysis.hardware.devices import DevicePeak, peak_by_hand
 from analysis.run.throughput import compute_metrics, fill_batch, plan_computation
 from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import Fact, RunContext
+from logparse.findings import Origin
 from logparse.schema import conform
 
 LLAMA2_7B = {
@@ -30,7 +31,7 @@ PEAK = peak_by_hand(1000.0, "bf16")
 
 
 def known(facts: dict[str, object]) -> RunContext:
-    return RunContext({name: Fact(value, "by hand") for name, value in facts.items() if value is not None})
+    return RunContext({name: Fact(value, Origin("assumed")) for name, value in facts.items() if value is not None})
 
 
 def compute(

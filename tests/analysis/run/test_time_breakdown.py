@@ -11,9 +11,20 @@ from runs import BEGIN, as_computed, events, no_starts, parts_of, rows
 from analysis.run.interruptions import Pauses
 from analysis.run.pace import describe_pace
 from analysis.run.rates import name_rates
+from analysis.run.reasons import WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.time_breakdown import USEFUL, account_time, wall_clock
+from analysis.run.time_breakdown import (
+    EVALUATION_BETWEEN,
+    RESTARTS,
+    SAVES_BETWEEN,
+    START_UP,
+    USEFUL,
+    account_time,
+    wall_clock,
+)
 from analysis.run.window import NO_PAUSES, WindowOptions, mark_window
+from analysis.screens.words import say
+from logparse.findings import info
 
 
 def computed(steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pauses = NO_PAUSES, holds: bool = False):
@@ -39,7 +50,7 @@ SLOW = [5000.0, *[1000.0] * 9]  # ten steps of which the first takes 5 s
 
 def test_without_a_clock_the_step_lines_are_all_there_is():
     result = account(rows(list(range(1, 11)), step_time_ms=SLOW), pauses=Pauses(saved=(5,)))
-    assert parts_of(result) == {USEFUL: 10.0, "warm-up": 4.0, "not explained": 0.0}
+    assert parts_of(result) == {USEFUL: 10.0, WARM_UP: 4.0, "not_explained": 0.0}
     assert result["share"].to_list() == pytest.approx([10 / 14, 4 / 14, 0.0])
 
 
@@ -52,11 +63,11 @@ def test_a_save_between_the_lines_is_the_gap_beyond_the_step():
     assert parts_of(result) == pytest.approx(
         {
             USEFUL: 10.0,
-            "warm-up": 4.0,
-            "start-up": 20.0,
-            "checkpoint saves (between lines)": 7.0,
-            "evaluation (between lines)": 2.0,
-            "not explained": 0.5,
+            WARM_UP: 4.0,
+            START_UP: 20.0,
+            SAVES_BETWEEN: 7.0,
+            EVALUATION_BETWEEN: 2.0,
+            "not_explained": 0.5,
         }
     )
 
@@ -70,11 +81,11 @@ def test_a_restart_is_a_gap_then_a_start_up_then_steps_done_again():
     assert parts_of(account(steps, found)) == pytest.approx(
         {
             USEFUL: 7.0,
-            "warm-up": 4.0,
-            "replayed steps": 5.0,
-            "start-up": 6.0 + 6.0,
-            "restart gaps": 30.0,
-            "not explained": 0.0,
+            WARM_UP: 4.0,
+            "replayed": 5.0,
+            START_UP: 6.0 + 6.0,
+            RESTARTS: 30.0,
+            "not_explained": 0.0,
         },
         abs=1e-9,
     )
@@ -83,13 +94,13 @@ def test_a_restart_is_a_gap_then_a_start_up_then_steps_done_again():
 def test_a_save_inside_a_row_is_what_the_row_took_above_the_pace():
     times = [5000.0, *[1000.0] * 4, 4000.0, *[1000.0] * 4]
     result = account(rows(list(range(1, 11)), step_time_ms=times), pauses=Pauses(saved=(5,)), holds=True)
-    assert parts_of(result) == {USEFUL: 10.0, "warm-up": 4.0, "checkpoint saves": 3.0, "not explained": 0.0}
+    assert parts_of(result) == {USEFUL: 10.0, WARM_UP: 4.0, "saves": 3.0, "not_explained": 0.0}
 
 
 def test_a_skipped_update_is_time_without_a_useful_step():
     skipped = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
     result = account(rows(list(range(1, 11)), step_time_ms=SLOW, skipped_iterations=skipped))
-    assert parts_of(result) == {USEFUL: 9.0, "warm-up": 4.0, "skipped updates and NaN": 1.0, "not explained": 0.0}
+    assert parts_of(result) == {USEFUL: 9.0, WARM_UP: 4.0, "skipped": 1.0, "not_explained": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +148,7 @@ def test_the_clock_begins_with_the_first_step_of_the_first_row():
     """The row of step 10 stands for ten steps of 1 s, so the run is 30 s long."""
     steps = rows([10, 20, 30], timestamp=stamps(10, 20, 30))
     assert wall_clock(computed(steps), events()) == 30.0
-    assert parts_of(account(steps))["not explained"] == pytest.approx(0.0)
+    assert parts_of(account(steps))["not_explained"] == pytest.approx(0.0)
 
 
 def test_the_clock_goes_on_to_the_last_stamped_event():
@@ -158,16 +169,16 @@ def test_one_stamp_is_no_clock():
 def test_a_start_printed_in_the_second_after_the_step_began_is_no_start_up_below_0():
     found = events((1, "training starts", None, BEGIN + timedelta(seconds=1)))
     parts = parts_of(account(rows([1, 2, 3, 4], timestamp=stamps(1.4, 2.4, 3.4, 4.4)), found))
-    assert "start-up" not in parts
+    assert START_UP not in parts
 
 
 def test_copies_take_no_time():
     ranks = pl.concat([rows([1, 2, 3, 4], "a.log"), rows([1, 2, 3], "b.log")])
-    assert parts_of(account(ranks)) == {USEFUL: 4.0, "not explained": 0.0}
+    assert parts_of(account(ranks)) == {USEFUL: 4.0, "not_explained": 0.0}
 
 
 def test_where_no_row_counts_nothing_is_explained():
-    assert parts_of(account(rows([1]))) == {"not explained": 1.0}
+    assert parts_of(account(rows([1]))) == {"not_explained": 1.0}
 
 
 @st.composite
@@ -218,7 +229,7 @@ def test_each_start_is_priced_at_its_own_pace():
     steps = pl.concat(
         [rows(list(range(1, 11)), step_time_ms=SLOW), rows(list(range(9, 21)), step_time_ms=[2000.0] * 12)]
     )
-    assert parts_of(account(steps)) == {USEFUL: 30.0, "warm-up": 4.0, "replayed steps": 4.0, "not explained": 0.0}
+    assert parts_of(account(steps)) == {USEFUL: 30.0, WARM_UP: 4.0, "replayed": 4.0, "not_explained": 0.0}
 
 
 def test_a_step_whose_loss_is_no_number_is_not_useful():
@@ -226,7 +237,7 @@ def test_a_step_whose_loss_is_no_number_is_not_useful():
     steps = rows(list(range(1, 11)), loss=loss, timestamp=stamps(*range(1, 11)))
     found = {name: rate(steps, name, 10.0)["steps"] for name in ("delivered", "all steps", "all-in")}
     assert found == {"delivered": 6, "all steps": 7, "all-in": 7}
-    assert parts_of(account(steps))["skipped updates and NaN"] == 3.0
+    assert parts_of(account(steps))["skipped"] == 3.0
 
 
 def test_a_time_that_lost_digits_is_in_no_rate():
@@ -243,5 +254,7 @@ def test_a_time_that_lost_digits_is_told_with_file_and_line():
     for place in (10, 20, 30, 40):
         times[place] = 50.0
     told = list(describe_pace(computed(rows(list(range(1, 61)), step_time_ms=times)), NO_PAUSES))
-    assert told[0].startswith("50 ms cannot be the time of a step here; its row does not count (")
-    assert told[3:] == ["1 more such lines: the value cannot be the time of a step here"]
+    lines = [110, 210, 310]
+    assert told[:3] == [info("time_damaged", value=50.0, source="a.log", line=line) for line in lines]
+    assert told[3:] == [info("more_times_damaged", n=1)]
+    assert say(told[0]) == "50 ms cannot be the time of a step here; its row does not count (a.log, line 110)"

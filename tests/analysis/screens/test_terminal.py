@@ -11,8 +11,8 @@ from helpers import ROOT, megatron_line, run_logparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.screens.analyze import Grid, Line
 from analysis.screens.markdown import markdown
+from analysis.screens.parts import Sentence, Table
 from analysis.screens.terminal import BARS, sparkline
 
 LOG = str(ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log")
@@ -87,7 +87,7 @@ def _row(text: str, rate: str) -> int:
 
 
 def test_words_of_a_log_are_no_markdown():
-    text = markdown([Line("a [link](http://x) <b> `c` *d*\n# e", "warning"), Grid(("", "n"), (("a|b", "1"),))])
+    text = markdown([Sentence("a [link](http://x) <b> `c` *d*\n# e", "warning"), Table(("", "n"), (("a|b", "1"),))])
     assert text.splitlines()[0] == r"- **a \[link\](http://x) \<b\> \`c\` \*d\* \# e**"
     assert r"| a\|b | 1 |" in text
 

@@ -3,7 +3,10 @@
 import pytest
 from helpers import arguments_dump, megatron_line
 
-from logparse.context.dialects import DIALECTS, interpret
+from analysis.screens.words import say
+from logparse.context import dialects
+from logparse.context.dialects import DIALECTS, Dialect, interpret
+from logparse.findings import info
 from logparse.read.parse import ParsedLog, read_run
 
 CORE = {"pipeline_model_parallel_size": 1, "context_parallel_size": 1}
@@ -104,8 +107,11 @@ def test_framework(parse, case):
 
 def test_evidence_says_what_was_seen(parse):
     text = arguments_dump({"noop_layers": None, "prompt_type": None}) + line({})
-    assert interpret(parse(text)).framework.evidence == "setting 'noop_layers' and setting 'prompt_type'"
-    assert interpret(parse(log())).framework.evidence == "format 'megatron'"
+    seen = (info("evidence_setting", name="noop_layers"), info("evidence_setting", name="prompt_type"))
+    assert interpret(parse(text)).framework.evidence == seen
+    framework = interpret(parse(line({"core attn ratio (%)": "50.0"}))).framework
+    assert framework.evidence == (info("evidence_label", name="core attn ratio (%)"),)
+    assert interpret(parse(log())).framework.evidence == (info("evidence_format", name="megatron"),)
 
 
 def test_no_dialect_is_hidden_by_a_wider_one_above_it():
@@ -137,7 +143,8 @@ def test_sink_time_is_divided_by_the_sink_size(parse):
     meaning = interpret(parse(sink_log(4)))
     assert meaning.steps["step_time_ms"].to_list() == [476.0, 477.0]
     assert meaning.steps["elapsed_time_per_iteration_ms"].to_list() == [1904.0, 1908.0]
-    assert meaning.notes == ("'time' is that of a sink of 4 steps in this MindFormers; it was divided by 4",)
+    assert meaning.notes == (info("sink_time_divided", n=4),)
+    assert say(meaning.notes[0]) == "'time' is that of a sink of 4 steps in this MindFormers; it was divided by 4"
 
 
 @pytest.mark.parametrize("size", [1, None])
@@ -164,9 +171,7 @@ def test_second_row_of_every_step(parse):
     meaning = interpret(parse(rows((501, 121407.0), (502, 70745.5), (503, 20100.0), (504, 20050.0))))
     assert meaning.steps["step_time_ms"].to_list() == [121407.0, 20084.0, 20100.0, 20050.0]
     assert meaning.steps["elapsed_time_per_iteration_ms"].to_list() == [121407.0, 70745.5, 20100.0, 20050.0]
-    assert meaning.notes == (
-        "Megatron core 0.16 to 0.19 counts the first iteration again in the second row; taken out of line 2",
-    )
+    assert meaning.notes == (info("second_row_unmixed", lines=[2]),)
 
 
 def test_second_row_of_every_tenth_step(parse):
@@ -212,19 +217,19 @@ def test_stamps_in_utc_are_brought_to_local_time(parse):
     """Eight hours behind the lines around them, as on a machine in Shanghai."""
     found = interpret(parse(stamped(("00:00:05", "2.0"), ("00:00:10", "2.0"))))
     assert [t.hour for t in found.steps["timestamp"]] == [8, 8]
-    assert any("-8 h" in note for note in found.notes)
+    assert found.notes == (info("stamps_in_utc", hours=-8),)
 
 
 @pytest.mark.parametrize("clock", ["08:00:05", "08:40:05"], ids=["local", "a long first step"])
 def test_stamps_in_local_time_are_left_alone(parse, clock):
     found = interpret(parse(stamped((clock, "2.0"), ("08:50:00", "2.0"))))
     assert found.steps["timestamp"][0].strftime("%H:%M:%S") == clock
-    assert not any("UTC" in note for note in found.notes)
+    assert found.notes == ()
 
 
 def test_a_loss_that_vanishes_is_told(parse):
     found = interpret(parse(stamped(("08:00:05", "2.0"), ("08:00:10", None), ("08:00:15", "2.0"))))
-    assert any(note.startswith("1 rows print no loss though no update was skipped (line 3)") for note in found.notes)
+    assert found.notes == (info("loss_vanished", n=1, line=3),)
 
 
 def test_a_log_that_prints_every_loss_says_nothing_of_it(parse):
@@ -233,8 +238,26 @@ def test_a_log_that_prints_every_loss_says_nothing_of_it(parse):
 
 def test_dialect_given_by_hand_wins(parse):
     found = interpret(parse(log()), "megatron-lm-2.0-to-23.06")
-    assert (found.framework.name, found.framework.evidence) == ("Megatron-LM", "--dialect")
+    assert found.framework.name == "Megatron-LM"
+    assert found.framework.evidence == (info("evidence_flag", name="--dialect"),)
     assert found.time_holds_pauses
+
+
+def test_only_a_dialect_of_megatron_holds_pauses(parse):
+    held = {case for case, (text, _, _) in FRAMEWORKS.items() if interpret(parse(text)).time_holds_pauses}
+    assert held >= {"GPT-NeoX", "BigScience", "AscendSpeed", "v2", "v1", "no settings"}
+    assert not [case for case in held if case.startswith(("MindFormers", "PyNative", "MindSpore"))]
+
+
+@pytest.mark.parametrize("inside", [True, False, None])
+@pytest.mark.parametrize(("case", "family"), [("MindFormers 1.5", "mindformers"), ("MindSpore", "mindspore")])
+def test_a_dialect_of_any_format_is_believed_that_says_whether_pauses_are_inside(
+    parse, monkeypatch, case, family, inside
+):
+    new = Dialect("a fork", None, formats=(family,), pauses_inside=inside)
+    monkeypatch.setattr(dialects, "DIALECTS", (new, *DIALECTS))
+    found = interpret(parse(FRAMEWORKS[case][0]))
+    assert (found.framework.name, found.time_holds_pauses) == ("a fork", bool(inside))
 
 
 def test_every_dialect_has_a_key_of_its_own():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import lines_of, megatron_line
+from helpers import lines_of, megatron_line, of_code
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from runs import acceptance_log, acceptance_time, analyze_text, parts_of, rate_of, stamped_log
@@ -13,7 +13,9 @@ from runs import acceptance_log, acceptance_time, analyze_text, parts_of, rate_o
 from analysis.run.analyze import Analysis
 from analysis.run.reasons import REPLAYED, STALL, WARM_UP
 from analysis.run.time_breakdown import USEFUL
+from analysis.screens.words import say
 from logparse.errors import LogparseError
+from logparse.findings import info
 from logparse.read.parse import read_run
 
 LOGGED = "logged_tflops_per_second_per_device"
@@ -71,10 +73,10 @@ def test_acceptance_goodput_and_account(accepted):
     assert parts_of(accepted.account) == pytest.approx(
         {
             USEFUL: 1400.0,
-            "warm-up": 54.0 + 4.0,
-            "replayed steps": 10 * 7 + 54 + 4.0,
+            "warm_up": 54.0 + 4.0,
+            "replayed": 10 * 7 + 54 + 4.0,
             "stalls": 8 * 9.0,
-            "not explained": 0.0,
+            "not_explained": 0.0,
         },
         abs=1e-6,
     )
@@ -86,8 +88,9 @@ def test_acceptance_starts_and_lost_steps(accepted):
 
 
 def test_acceptance_note_names_the_period(accepted):
-    texts = [note.text for note in accepted.notes if "stalls" in note.text]
-    assert texts == ["8 stalls, 9,000 ms longer than usual, every 25 steps"]
+    (note,) = (note for note in accepted.notes if note.code.startswith("stalls"))
+    assert note == info("stalls_periodic", n=8, longer_ms=9000.0, period=25)
+    assert say(note) == "8 stalls, 9,000 ms longer than usual, every 25 steps"
 
 
 def test_acceptance_line_with_colours_and_broken_bytes_is_a_row_like_any_other(accepted):
@@ -99,7 +102,7 @@ def test_a_run_without_a_clock_has_no_all_in(tmp_path):
     result = analyze_text(tmp_path, "".join(megatron_line(step, 1000.0) + "\n" for step in range(1, 31)))
     assert rate_of(result, "all-in") is None
     assert rate_of(result, "steady") == 1000.0
-    assert set(parts_of(result.account)) == {USEFUL, "not explained"}
+    assert set(parts_of(result.account)) == {USEFUL, "not_explained"}
 
 
 def test_a_log_where_no_row_counts_has_nulls_and_says_so(tmp_path):
@@ -107,7 +110,7 @@ def test_a_log_where_no_row_counts_has_nulls_and_says_so(tmp_path):
     assert rate_of(result, "steady") is None
     assert rate_of(result, "steady", "steps") == 0
     assert result.goodput is None
-    assert any("no row counts" in note.text for note in result.notes)
+    assert len(of_code(result.notes, "no_row_counts")) == 1
 
 
 def test_samples_per_second_a_thousand_times_too_small_stay_what_the_log_says(tmp_path):

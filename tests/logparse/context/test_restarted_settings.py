@@ -26,6 +26,15 @@ def analyzed(tmp_path, text: str, *options: str):
     return json.loads(done.stdout)["runs"][0], pl.read_parquet(tmp_path / "out" / "steps.parquet")
 
 
+# Codes of what is told where settings contradict each other.
+ABOUT_SETTINGS = ("setting_changed_at_restart", "setting_has_two_values", "setting_overridden")
+
+
+def coded(run, *codes: str) -> list[dict]:
+    """Notes of a JSON document that have one of ``codes``."""
+    return [note for note in run["notes"] if note["code"] in codes]
+
+
 def by_start(steps: pl.DataFrame, column: str) -> list[float]:
     """The value of each start's last row."""
     return steps.group_by("segment", maintain_order=True).agg(pl.col(column).last())[column].to_list()
@@ -38,9 +47,16 @@ def test_recompute_that_a_restart_switches_off_counts_from_there_on(tmp_path):
     assert full == pytest.approx(none * 4 / 3)
     executed, model = by_start(steps, "hfu")
     assert executed == pytest.approx(model * 4 / 3)
-    (note,) = [n["text"] for n in run["notes"] if "each start has its own" in n["text"]]
-    assert note.startswith("recompute is full (log line ")
-    assert ", then none (log line " in note
+    (note,) = coded(run, "setting_changed_at_restart")
+    told = note["fields"]
+    assert (note["level"], told["name"], told["before"], told["after"]) == ("warning", "recompute", "full", "none")
+    before, after = (told[origin]["line"] for origin in ("origin_before", "origin_after"))
+    assert before < after
+    setting = "recompute_granularity"
+    assert note["text"] == (
+        f"recompute is full (log line {before}: {setting} full), then none (log line {after}: {setting} None): "
+        "each start has its own"
+    )
 
 
 def test_devices_that_a_restart_adds_count_from_there_on(tmp_path):
@@ -70,12 +86,12 @@ def test_a_later_file_has_its_own_settings(tmp_path):
 def test_of_starts_that_failed_before_a_step_the_last_one_counts(tmp_path):
     run, _ = analyzed(tmp_path, arguments_dump(SETTINGS | {"seq_length": 8192}) + "\n" + start(1, 20))
     assert run["context"]["seq_length"]["value"] == 4096
-    assert not [n for n in run["notes"] if "seq_length" in n["text"]]
+    assert coded(run, *ABOUT_SETTINGS) == []
 
 
 def test_equal_settings_of_a_restart_are_not_mentioned(tmp_path):
     run, _ = analyzed(tmp_path, start(1, 20) + start(21, 40))
-    assert not [n for n in run["notes"] if "each start" in n["text"]]
+    assert coded(run, *ABOUT_SETTINGS) == []
 
 
 def test_the_formula_is_found_on_the_rows_whose_settings_it_is_given(tmp_path):
@@ -99,7 +115,9 @@ def test_a_flag_beats_what_the_lines_print(tmp_path, flag, column):
     run, steps = analyzed(tmp_path, text, flag, "64")
     assert steps[column].unique().to_list() == [64]
     printed = {"global_batch_size": 32, "seq_length": 4096}[column]
-    assert f"{column} 64 ({flag}) is used; the step lines print {printed}" in [n["text"] for n in run["notes"]]
+    (note,) = (n for n in coded(run, "lines_overruled") if n["fields"]["name"] == column)
+    assert (note["level"], note["fields"]["value"], note["fields"]["printed"]) == ("warning", 64, [printed, printed])
+    assert note["text"] == f"{column} 64 ({flag}) is used; the step lines print {printed}"
     tokens = {"global_batch_size": 64 * 4096, "seq_length": 32 * 64}[column]
     assert steps["tokens_per_second_per_device"].last() == pytest.approx(tokens / 10 / 8)
 
@@ -107,9 +125,9 @@ def test_a_flag_beats_what_the_lines_print(tmp_path, flag, column):
 def test_a_flag_against_a_growing_batch_names_its_ends(tmp_path):
     text = start(1, 20).replace("global batch size:    32", "global batch size:    16", 5)
     run, _ = analyzed(tmp_path, text, "--global-batch-size", "32")
-    assert "global_batch_size 32 (--global-batch-size) is used; the step lines print 16 to 32" in [
-        n["text"] for n in run["notes"]
-    ]
+    (note,) = coded(run, "lines_overruled")
+    assert note["fields"]["printed"] == [16, 32]
+    assert note["text"] == "global_batch_size 32 (--global-batch-size) is used; the step lines print 16 to 32"
 
 
 def settings(*rows: tuple[str, str, str, str, int]) -> pl.DataFrame:
@@ -150,10 +168,6 @@ def test_what_is_printed_after_the_last_step_line_is_for_none():
     assert only.rows["arguments:a"]["value"] == "1"
 
 
-def notes_of(run) -> str:
-    return "\n".join(note["text"] for note in run["notes"])
-
-
 MOE = {"num_experts": 8, "moe_router_topk": 2}
 
 
@@ -165,14 +179,18 @@ def test_experts_that_a_restart_brings_or_takes_away(tmp_path, before, after):
     _, alone = analyzed(tmp_path / "alone", start(1, 20, **after), "--formula", "megatron", *PEAK)
     assert by_start(steps, "mfu")[1] == pytest.approx(alone["mfu"].last())
     assert by_start(steps, "mfu")[0] != pytest.approx(alone["mfu"].last())
-    assert "not set" in notes_of(run)
+    changed = {n["fields"]["name"]: n["fields"] for n in coded(run, "setting_changed_at_restart")}
+    sides = [changed["num_experts"][origin]["kind"] for origin in ("origin_before", "origin_after")]
+    assert sides == (["log", "not set"] if before else ["not set", "log"])
+    assert (changed["num_experts"]["before"], changed["num_experts"]["after"]) == ((8, None) if before else (None, 8))
 
 
 def test_a_flag_against_a_later_start_is_told_once(tmp_path):
     other = {"world_size": 4, "data_parallel_size": 2}
     text = start(1, 20) + start(21, 40, **other) + start(41, 60, **other)
     run, _ = analyzed(tmp_path, text, "--world-size", "8")
-    assert notes_of(run).count("world_size 8 (--world-size) is used; log line ") == 1
+    (note,) = (n for n in coded(run, "setting_overridden") if n["fields"]["name"] == "world_size")
+    assert note["text"].startswith("world_size 8 (--world-size) is used; log line ")
 
 
 def test_settings_of_files_without_steps_that_differ_are_told(tmp_path):
@@ -180,13 +198,18 @@ def test_settings_of_files_without_steps_that_differ_are_told(tmp_path):
     (tmp_path / "s0.log").write_text(arguments_dump(SETTINGS | {"world_size": 16, "data_parallel_size": 8}) + "\n")
     (tmp_path / "r7.log").write_text("".join(megatron_line(step, 10_000.0) + "\n" for step in range(1, 21)))
     done = run_logparse("analyze", "r0.log", "s0.log", "r7.log", "--json", cwd=tmp_path)
-    said = notes_of(json.loads(done.stdout)["runs"][0])
-    assert "world_size is 8 (log line 21 of r0.log) and 16 (log line 21 of s0.log); the first is used" in said
+    told = {n["fields"]["name"]: n for n in coded(json.loads(done.stdout)["runs"][0], "setting_has_two_values")}
+    world = told["world_size"]
+    assert (world["fields"]["first"], world["fields"]["other"]) == ("8", "16")
+    text = "world_size is 8 (log line 21 of r0.log) and 16 (log line 21 of s0.log); the first is used for the whole run"
+    assert world["text"] == text
 
 
 def test_what_follows_from_changed_settings_is_not_told_again(tmp_path):
     run, _ = analyzed(tmp_path, start(1, 20) + start(21, 40, data_parallel_size=2, world_size=4))
-    assert "num_microbatches" not in notes_of(run)
+    told = {note["fields"]["name"] for note in coded(run, *ABOUT_SETTINGS)}
+    assert {"world_size", "data_parallel_size"} <= told
+    assert "num_microbatches" not in told
 
 
 def test_a_second_file_that_begins_again_may_be_another_run(tmp_path):
@@ -197,11 +220,12 @@ def test_a_second_file_that_begins_again_may_be_another_run(tmp_path):
         ]
         (tmp_path / f"{day}.log").write_text("\n".join([arguments_dump(SETTINGS | {"seed": day}), *lines, ""]))
     done = run_logparse("analyze", "1.log", "2.log", "--json", cwd=tmp_path)
-    said = notes_of(json.loads(done.stdout)["runs"][0])
-    assert "2.log begins the training again, at step 1: if it is another run, pass --each" in said
+    (note,) = coded(json.loads(done.stdout)["runs"][0], "training_begun_again")
+    assert (note["level"], note["fields"]) == ("warning", {"source": "2.log", "step": 1})
+    assert note["text"] == "2.log begins the training again, at step 1: if it is another run, pass --each"
 
 
 def test_without_time_stamps_there_is_no_all_in_and_it_is_said(tmp_path):
     run, _ = analyzed(tmp_path, start(1, 20))
     assert run["rates"]["all-in"]["step_time_ms"] is None
-    assert "all-in not computed: fewer than two step lines carry a time stamp" in notes_of(run)
+    assert [note["level"] for note in coded(run, "all_in_not_computed")] == ["info"]

@@ -3,14 +3,19 @@
 import polars as pl
 import pytest
 
+from analysis.screens.words import say
+from logparse.context.derivations import DERIVATIONS
 from logparse.context.run_context import Fact, RunContext, build_context, read_value
 from logparse.errors import UsageError
+from logparse.findings import Note, Origin, flag, info, warning
 from logparse.formats import find_format
 from logparse.schema import QUANTITY, SETTING_COLUMNS
 
 MEGATRON = find_format("megatron")
 MINDFORMERS = find_format("mindformers")
 
+# Where what the user gives is from, strongest first.
+GIVEN = (FLAG, MODEL, CONFIG) = (flag("--flag"), Origin("model", rule="m"), Origin("config", "c.toml"))
 LAYOUT = {"arguments:tensor_model_parallel_size": 2, "arguments:pipeline_model_parallel_size": 4}
 
 
@@ -25,9 +30,18 @@ def frame(settings: dict[str, object], source: str = "run.log") -> pl.DataFrame:
 
 def context(settings: dict[str, object], *given: dict[str, object], fmt=MEGATRON) -> RunContext:
     """The context of a log and of what the user gave, strongest first: flags, then model, then file."""
-    origins = ("--flag", "--model m", "config file c.toml")
-    layers = [{n: Fact(v, o) for n, v in layer.items()} for layer, o in zip(given, origins, strict=False)]
+    layers = [{n: Fact(v, o) for n, v in layer.items()} for layer, o in zip(given, GIVEN, strict=False)]
     return build_context(frame(settings), fmt, layers)
+
+
+def at(line: int, **choice: str) -> Origin:
+    """The place in a log that is one file."""
+    return Origin("log", line=line, **choice)
+
+
+def known_as(name: str, value: object, origin: Origin) -> Note:
+    """One side of an identity."""
+    return info("known_quantity", name=name, value=value, origin=origin)
 
 
 def arguments(**settings: object) -> dict[str, object]:
@@ -36,24 +50,29 @@ def arguments(**settings: object) -> dict[str, object]:
 
 def test_value_of_the_log_and_its_line():
     known = context(arguments(seq_length=4096, num_layers=32))
-    assert known.facts["seq_length"] == Fact(4096, "log line 101")
-    assert known.facts["num_layers"] == Fact(32, "log line 102")
+    assert known.facts["seq_length"] == Fact(4096, at(101))
+    assert known.facts["num_layers"] == Fact(32, at(102))
     assert known.notes == ()
 
 
 def test_origin_names_the_file_where_there_are_several():
     both = pl.concat([frame({"arguments:seq_length": 4096}, "a.log"), frame({"arguments:num_layers": 2}, "b.log")])
-    assert build_context(both, MEGATRON, several=True).origin("num_layers") == "log line 101 of b.log"
+    assert build_context(both, MEGATRON, several=True).origin("num_layers") == Origin("log", "b.log", 101)
 
 
 def test_flag_beats_model_beats_file_beats_log_and_each_is_told():
     known = context(arguments(num_layers=1), {"num_layers": 4}, {"num_layers": 3}, {"num_layers": 2})
-    assert known.facts["num_layers"] == Fact(4, "--flag")
-    assert known.notes == (
+    assert known.facts["num_layers"] == Fact(4, FLAG)
+    used = {"name": "num_layers", "value": 4, "origin": FLAG}
+    assert known.notes == tuple(
+        warning("setting_overridden", **used, other_origin=origin, other=value)
+        for origin, value in ((MODEL, 3), (CONFIG, 2), (at(101), 1))
+    )
+    assert [say(note) for note in known.notes] == [
         "num_layers 4 (--flag) is used; --model m says 3",
         "num_layers 4 (--flag) is used; config file c.toml says 2",
         "num_layers 4 (--flag) is used; log line 101 says 1",
-    )
+    ]
 
 
 def test_weaker_layers_fill_what_stronger_ones_leave_open():
@@ -100,10 +119,9 @@ def test_absurdly_large_number_is_no_crash():
 def test_changed_setting_of_a_second_start_is_told():
     twice = pl.concat([frame(arguments(global_batch_size=32)), frame(arguments(a=1, global_batch_size=64))])
     known = build_context(twice, MEGATRON)
-    assert known.facts["global_batch_size"] == Fact(32, "log line 101")
-    assert known.notes == (
-        "global_batch_size is 32 (log line 101) and 64 (log line 102); the first is used for the whole run",
-    )
+    assert known.facts["global_batch_size"] == Fact(32, at(101))
+    first, other = {"first": "32", "origin": at(101)}, {"other": "64", "place": at(102)}
+    assert known.notes == (warning("setting_has_two_values", name="global_batch_size", **first, **other),)
 
 
 # What follows from what, by numbers worked out by hand.
@@ -188,13 +206,14 @@ def test_derivation(case):
     known = context(settings)
     assert known.get(quantity) == expected
     if f"arguments:{quantity}" not in settings and expected is not None:
-        assert known.origin(quantity).startswith("derived: ")
+        assert known.origin(quantity).kind == "derived"
+        assert known.origin(quantity).rule in {rule.code for rule in DERIVATIONS if rule.quantity == quantity}
     assert bool(known.notes) == case.startswith("no whole")
 
 
 def test_log_line_beats_derivation():
     known = context(arguments(vocab_size=50257, make_vocab_size_divisible_by=128) | {"vocab:padded_vocab_size": 51200})
-    assert known.facts["padded_vocab_size"] == Fact(51200, "log line 103")
+    assert known.facts["padded_vocab_size"] == Fact(51200, at(103))
 
 
 @pytest.mark.parametrize(
@@ -294,7 +313,7 @@ def test_precision(settings, precision):
 
 
 def test_origin_of_a_choice_names_the_setting():
-    assert context(arguments(bf16=True)).origin("precision") == "log line 101: bf16 True"
+    assert context(arguments(bf16=True)).origin("precision") == at(101, rule="bf16 True")
 
 
 RECOMPUTES = [
@@ -364,9 +383,16 @@ def test_lora():
 
 def test_broken_layout_in_the_log_is_told_with_both_sides():
     known = context(arguments(world_size=64, data_parallel_size=3) | LAYOUT)
-    assert known.notes == (
+    parts = [
+        known_as("data_parallel_size", 3, at(102)),
+        known_as("tensor_model_parallel_size", 2, at(103)),
+        known_as("pipeline_model_parallel_size", 4, at(104)),
+    ]
+    whole = known_as("world_size", 64, at(101))
+    assert known.notes == (warning("product_wrong", whole=whole, product=24, parts=parts),)
+    assert say(known.notes[0]) == (
         "world_size 64 (log line 101) is not 24 = data_parallel_size 3 (log line 102) x "
-        "tensor_model_parallel_size 2 (log line 103) x pipeline_model_parallel_size 4 (log line 104)",
+        "tensor_model_parallel_size 2 (log line 103) x pipeline_model_parallel_size 4 (log line 104)"
     )
 
 
@@ -375,10 +401,13 @@ def test_broken_batch_in_the_log_is_told_with_both_sides():
         arguments(global_batch_size=100, micro_batch_size=2, data_parallel_size=4)
         | {"microbatches:num_microbatches": 16}
     )
-    assert known.notes == (
-        "global_batch_size 100 (log line 101) is not 128 = micro_batch_size 2 (log line 102) x "
-        "num_microbatches 16 (log line 104) x data_parallel_size 4 (log line 103)",
-    )
+    parts = [
+        known_as("micro_batch_size", 2, at(102)),
+        known_as("num_microbatches", 16, at(104)),
+        known_as("data_parallel_size", 4, at(103)),
+    ]
+    whole = known_as("global_batch_size", 100, at(101))
+    assert known.notes == (warning("product_wrong", whole=whole, product=128, parts=parts),)
 
 
 def test_growing_batch_breaks_no_identity():
@@ -391,11 +420,12 @@ def test_growing_batch_breaks_no_identity():
 
 def test_flag_that_contradicts_the_log_is_told_not_refused():
     known = context(arguments(data_parallel_size=3, world_size=24) | LAYOUT, {"world_size": 16})
-    assert known.notes == (
-        "world_size 16 (--flag) is used; log line 102 says 24",
-        "world_size 16 (--flag) is not 24 = data_parallel_size 3 (log line 101) x "
-        "tensor_model_parallel_size 2 (log line 103) x pipeline_model_parallel_size 4 (log line 104)",
-    )
+    used = {"name": "world_size", "value": 16, "origin": FLAG}
+    overridden, broken = known.notes
+    assert overridden == warning("setting_overridden", **used, other_origin=at(102), other=24)
+    assert (broken.code, broken.level, broken.fields["product"]) == ("product_wrong", "warning", 24)
+    assert broken.fields["whole"] == known_as("world_size", 16, FLAG)
+    assert [part.fields["origin"] for part in broken.fields["parts"]] == [at(101), at(103), at(104)]
 
 
 CONTRADICTION = {
@@ -414,7 +444,7 @@ def test_flags_that_contradict_each_other_are_refused(also):
 
 def test_flags_and_file_that_contradict_each_other_are_refused():
     flags = {"world_size": 16}
-    with pytest.raises(UsageError, match=r"data_parallel_size 3 \(config file c\.toml\)"):
+    with pytest.raises(UsageError, match=r"data_parallel_size 3 \(c\.toml\)"):
         context({}, flags, {}, {n: v for n, v in CONTRADICTION.items() if n not in flags})
 
 
@@ -424,7 +454,8 @@ def test_flags_that_contradict_each_other_are_refused_whatever_the_log_says():
 
 
 def test_world_size_that_the_given_layout_does_not_divide_is_refused():
-    with pytest.raises(UsageError, match="world_size 8"):
+    text = r"world_size 8 \(--flag\) is not a multiple of 3 = tensor_model_parallel_size 3 \(--flag\) x "
+    with pytest.raises(UsageError, match=text):
         context({}, {"world_size": 8, "tensor_model_parallel_size": 3, "pipeline_model_parallel_size": 1})
 
 
@@ -437,7 +468,8 @@ def test_world_size_that_the_given_layout_does_not_divide_is_refused():
     ids=["layout", "batch"],
 )
 def test_quotient_that_is_not_whole_is_told(settings):
-    assert len(context(settings).notes) == 1
+    (note,) = context(settings).notes
+    assert (note.code, note.level) == ("product_no_multiple", "warning")
 
 
 # Shapes that no model has.
@@ -475,7 +507,12 @@ def test_impossible_shape_is_told_and_refused_where_it_is_all_the_users(case):
     first = text.partition(" ")[0]
     printed = {n: v for n, v in sizes.items() if n != first} | {"group_query_attention": True}
     (note,) = context(arguments(**printed), {first: sizes[first]}).notes
-    assert note.startswith(text.partition(" (--flag) is")[0])
+    code = "size_more_than" if "is more than" in text else "size_no_multiple"
+    assert (note.code, note.level) == (code, "warning")
+    assert note.fields["first"] == known_as(first, sizes[first], FLAG)
+    (second,) = (n for n in sizes if text.endswith(f" {n} {sizes[n]} (--flag)"))
+    assert note.fields["second"].fields["name"] == second
+    assert note.fields["second"].fields["origin"].kind == "log"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from helpers import arguments_dump, megatron_line, megatron_log, run_logparse
 
+from analysis.screens.words import say
 from logparse.errors import NoStepLineError
 from logparse.read.parse import ParsedLog, read_run, run_names
 
@@ -66,8 +67,12 @@ def test_what_a_terminal_obeys_reaches_no_frame(tmp_path, kind):
     assert log.settings["value"].to_list() == [f"a{left}b"]
     assert log.coverage.unread_labels == {f"moon{left}phase": 1}
     assert log.steps["loss"].to_list() == [2.345678]
-    assert len(log.notes) == 1
-    assert f"'x{left}y'" in log.notes[0]
+    (note,) = log.notes
+    assert (note.code, note.level) == ("value_malformed", "warning")
+    expected = {"source": str(tmp_path / "run.log"), "line_number": 4, "label": "params norm", "text": f"x{left}y"}
+    assert note.fields == expected
+    place = f"({tmp_path / 'run.log'}, line 4)"
+    assert say(note) == f"'params norm' is 'x{left}y', not a number of the kind expected {place}"
 
 
 def test_nothing_printed_moves_the_cursor(tmp_path):

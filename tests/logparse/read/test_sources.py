@@ -78,8 +78,9 @@ def cut_file(tmp_path: Path, kind: str) -> tuple[Source, bytes]:
 def test_truncated_compressed_file_adds_a_note(tmp_path, kind):
     source, _ = cut_file(tmp_path, kind)
     read_path(source)
-    assert len(source.notes) == 1
-    assert "run.log ends early or is damaged" in source.notes[0]
+    (note,) = source.notes
+    assert (note.code, note.level, note.fields["path"]) == ("file_damaged", "warning", "run.log")
+    assert note.fields["reason"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logparse.formats import find_format
+from logparse.formats._base import LogFormat, Reading
 from logparse.read.steps import Malformed, StepLines, decode_steps
 
 MEGATRON = find_format("megatron")
@@ -134,6 +135,29 @@ def test_line_cut_off_by_another_never_gives_another_number(behind):
     """What a killed process leaves when the next one appends to the same file."""
     whole, cut = cut_everywhere(LINE, MEGATRON, behind)
     assert wrong_fields(whole, cut.unique("source", keep="first", maintain_order=True)) == []
+
+
+def separated_by(sign: str) -> LogFormat:
+    """A format whose pairs ``sign`` ends, or the end of the line."""
+    labels = {"ms": "elapsed_time_per_iteration_ms", "loss": "loss", "lr": "learning_rate"}
+    return LogFormat(
+        name="made up",
+        title="of nobody",
+        marker=("step=",),
+        head=rf"step=(?P<step>\d+){sign}",
+        pair=rf"(\w+)=(.*?)(?:{sign}|$)",
+        separator=sign,
+        labels={label: Reading(column) for label, column in labels.items()},
+    )
+
+
+@pytest.mark.parametrize("sign", [";", "  "], ids=["semicolon", "two blanks"])
+def test_a_line_cut_off_loses_only_what_stands_behind_the_formats_own_separator(sign):
+    fmt, text = separated_by(sign), sign.join(("step=3", "ms=250.5", "loss=2.75", "lr=0.125"))
+    whole = {"step": 3, "elapsed_time_per_iteration_ms": 250.5, "loss": 2.75, "learning_rate": 0.125}
+    assert rows(text + "\n", fmt) == [whole]
+    assert rows(text, fmt) == [{name: value for name, value in whole.items() if name != "learning_rate"}]
+    assert wrong_fields(*cut_everywhere(text, fmt)) == []
 
 
 def test_line_without_its_time_is_torn():

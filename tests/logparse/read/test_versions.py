@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from helpers import megatron_log
 
+from logparse.findings import Origin
 from logparse.read.parse import read_run
 from logparse.read.versions import MARKERS, SPELLINGS, versions_of
 
@@ -29,7 +30,7 @@ def lines(*texts: str) -> pl.DataFrame:
 def test_samples(spelling):
     found = versions_of(lines("noise", spelling.sample))
     assert found[spelling.name].value in EXPECTED[spelling.name]
-    assert found[spelling.name].origin(several=False) == "log line 2"
+    assert found[spelling.name].origin(several=False) == Origin("log", line=2)
     assert spelling.marker in spelling.sample
 
 
@@ -63,5 +64,5 @@ def test_versions_are_read_with_the_log(tmp_path):
     (tmp_path / "b.log").write_text("NCCL version 2.7.8+cuda10.2\n")
     found = read_run([str(tmp_path / "a.log"), str(tmp_path / "b.log")]).versions
     assert {name: version.value for name, version in found.items()} == {"cann": "8.0.RC1", "nccl": "2.7.8+cuda10.2"}
-    assert found["nccl"].origin(several=True) == "log line 1 of b.log"
+    assert found["nccl"].origin(several=True) == Origin("log", str(tmp_path / "b.log"), 1)
     assert len(MARKERS) == len(set(MARKERS))

@@ -1,33 +1,18 @@
-"""Numbers as people read them, and tables of them."""
+"""Numbers as people read them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
+from analysis.metrics import Metric
 from logparse.language import tr
 
 NONE = "–"
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table: its text, and a smaller remark under or behind it. ``mark`` is a class of the style sheet."""
-
-    text: str
-    remark: str = ""
-    mark: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: the first cell of a row is its heading. ``words`` columns hold text, the others numbers."""
-
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    words: Sequence[int] = ()
+def shown(metric: Metric, value: float | None) -> str:
+    """``value`` of ``metric`` in its unit and with its decimals."""
+    return number(value, metric.digits, metric.scale)
 
 
 def number(value: float | None, digits: int = 1, scale: float = 1.0) -> str:

@@ -1,0 +1,53 @@
+"""Sides that may not be compared: why, and what to try. Comes in: a Comparison. Goes out: an error, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analysis.compare.comparable import UNKNOWN, Field
+from analysis.compare.comparison import Comparison
+from logparse.errors import UsageError
+from logparse.language import msg, tr
+
+
+def refuse_incomparable(result: Comparison) -> None:
+    """Raise UsageError where fields differ that must be equal, or are unknown that must be known."""
+    if not result.refused:
+        return
+    different = [field for field in result.refused if field.state == "different"]
+    unknown = [field for field in result.refused if field.state == "unknown"]
+    problems = []
+    if different:
+        told = msg("the two sides differ in {names}, so a difference in speed says nothing of the release")
+        problems.append(tr(told, names=_names(different)))
+    if unknown:
+        told = msg("{names} are not known of both sides, so nobody knows whether they did the same work")
+        problems.append(tr(told, names=_names(unknown)))
+    raise UsageError(
+        tr("; ").join(problems),
+        where="; ".join(_both(field) for field in different[:4]) or None,
+        remedy=tr("; ").join(_remedies(result, different, unknown)),
+    )
+
+
+def _remedies(result: Comparison, different: Sequence[Field], unknown: Sequence[Field]) -> Iterator[str]:
+    if different:
+        yield tr("compare runs of the same job")
+    sides = (result.baseline, [field.baseline for field in unknown]), (result.candidate, [f.candidate for f in unknown])
+    lacking = [side for side, fields in sides if any(not values or None in values for values in fields)]
+    recorded = [side.told["release"].is_not_null().any() for side in lacking]
+    if not all(recorded):
+        yield tr("give what the log lacks (--model, --seq-length ...)")
+    if any(recorded):
+        yield tr("remove the recorded runs and record them again with what their logs lack (--model, --seq-length ...)")
+    names = [*(field.name for field in different), *([UNKNOWN] if unknown else [])]
+    yield tr("or accept it: {flags}", flags=" ".join(f"--allow {name}" for name in names))
+
+
+def _names(fields: Sequence[Field]) -> str:
+    return ", ".join(field.name for field in fields)
+
+
+def _both(field: Field) -> str:
+    old, new = (", ".join(map(str, side)) for side in (field.baseline, field.candidate))
+    return tr("{name} {old} and {new}", name=field.name, old=old, new=new)

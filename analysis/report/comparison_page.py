@@ -1,0 +1,24 @@
+"""The page of a comparison: what the terminal shows, and the runs of both sides in charts."""
+
+from __future__ import annotations
+
+from analysis.charts.comparison import comparison_charts, overlay_runs, rename_sides
+from analysis.compare.comparison import Comparison
+from analysis.report.document import Drawing, Text, Tracks, render_document
+from analysis.report.payload import ROWS
+from analysis.screens.compare import compose_answer, compose_drawn, compose_notes, page_title
+from analysis.screens.html import html
+from analysis.screens.words import word
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """The page, in the language in use."""
+    overlay = overlay_runs(comparison)
+    named = rename_sides(overlay, {side: word("sides", side) for side in overlay.runs})
+    pieces: list[Text | Drawing] = [
+        Text(html(compose_answer(comparison), 2)),
+        Text(f'<div id="notes">{html(compose_notes(comparison))}</div>'),
+        *(Drawing(name, chart, along=True) for name, chart in comparison_charts(named, ROWS).items()),
+        Text(html(compose_drawn(comparison, overlay), 2)),
+    ]
+    return render_document(page_title(comparison), pieces, Tracks(named.names, named.rows, smoothing=named.single))

@@ -1,0 +1,32 @@
+"""What people, and the files of the gate, are told of its verdict."""
+
+from __future__ import annotations
+
+from analysis.compare.comparison import Comparison
+from analysis.compare.exports import Judged
+from analysis.compare.verdict import Finding
+from analysis.screens.compare import compose_comparison, sentence, title
+from analysis.screens.markdown import markdown
+from logparse.language import speaking
+
+
+def summary(comparison: Comparison) -> str:
+    """The comparison as Markdown, in the language in use."""
+    return markdown(compose_comparison(comparison))
+
+
+def judged(comparison: Comparison, strict: bool) -> Judged:
+    """``comparison`` with what its files say in words."""
+
+    def told(finding: Finding) -> str:
+        with speaking("en"):
+            return title(comparison) if comparison.refused else sentence(finding)
+
+    with speaking("en"):
+        details = summary(comparison)
+    return Judged(comparison, strict, summary(comparison), details, told)
+
+
+def verdicts(comparison: Comparison) -> str:
+    """The verdict on each metric, in one line."""
+    return "; ".join(sentence(finding) for finding in comparison.verdicts)

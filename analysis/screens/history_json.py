@@ -1,0 +1,38 @@
+"""Recorded runs in JSON: the names users script against. Adding is free, renaming is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from analysis.screens.findings_json import origin_text
+from logparse.findings import Origin
+from logparse.schema import SCHEMA_VERSION
+
+
+def document(runs: pl.DataFrame) -> dict[str, Any]:
+    """The whole document, the same in every language."""
+    return {"schema_version": SCHEMA_VERSION, "runs": run_documents(runs)}
+
+
+def run_documents(runs: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows as JSON can hold them: clocks as text, NaN as null, pairs as objects by name."""
+    floats = [name for name, dtype in runs.schema.items() if dtype == pl.Float64]
+    finite = runs.with_columns(
+        pl.when(pl.col(floats).is_finite()).then(pl.col(floats)), pl.col(pl.Datetime).dt.to_string("iso")
+    )
+    return [{key: _by_name(value) for key, value in row.items()} for row in finite.to_dicts()]
+
+
+def _by_name(value: Any) -> Any:
+    return {pair["name"]: _pair(pair) for pair in value} if isinstance(value, list) else value
+
+
+def _pair(pair: dict[str, Any]) -> Any:
+    """What stands behind a name: its value, or its value and origin, or its origin."""
+    if "origin" not in pair:
+        return pair["value"]
+    told = {"value": pair["value"]} if "value" in pair else {}
+    origin = pair["origin"]
+    return {**told, "origin": origin_text(Origin(**origin)) if origin else None, "from": origin}

@@ -1,0 +1,97 @@
+"""What is shown, without a word on how it looks: terminal, Markdown and HTML print the same parts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The title of all that follows, or the heading of a section."""
+
+    text: str
+    kind: Literal["title", "section"] = "section"
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence. One that is no plain one changes how far a number can be trusted, or explains it."""
+
+    text: str
+    kind: Literal["plain", "warning", "info"] = "plain"
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """A list of sentences."""
+
+    items: Sequence[Sentence]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: its text, and a smaller remark under or behind it. ``mark`` is a class of the style sheet."""
+
+    text: str
+    remark: str = ""
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. The first cell of a row names it; ``prose`` holds the places of columns of text, others hold numbers.
+
+    A cell is a plain text, or a Cell where there is more to say of it. On a terminal a table that ends in prose shows
+    its headings only where it is ``headed``.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Cell | str]]
+    caption: str = ""
+    prose: Collection[int] = ()
+    headed: bool = False
+
+    @property
+    def cells(self) -> Iterator[tuple[Cell, ...]]:
+        """The rows, every cell a Cell."""
+        return (tuple(Cell(cell) if isinstance(cell, str) else cell for cell in row) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How much of a device's peak was used: MFU and HFU as lengths, the peak as a mark, all in percent of the bar.
+
+    ``band`` is from where to where the peaks of a family of devices lie. ``words`` say what the bar shows, ``scale``
+    what the peak is.
+    """
+
+    mfu: float
+    hfu: float | None
+    peak: float
+    band: tuple[float, float] | None
+    words: str
+    scale: str
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """A series in order, to be drawn as small as there is room."""
+
+    name: str
+    values: tuple[float, ...]
+    unit: str
+
+    @property
+    def low(self) -> float:
+        """The least value."""
+        return min(self.values)
+
+    @property
+    def high(self) -> float:
+        """The greatest value."""
+        return max(self.values)
+
+
+Part = Heading | Sentence | Sentences | Table | Bar | Sparkline

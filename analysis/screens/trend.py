@@ -1,0 +1,74 @@
+"""What people are shown of a trend: the groups, and where the metric changed. Parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analysis.compare.trend import ChangePoint, Trend
+from analysis.metrics import Metric
+from analysis.screens.compare import describe_change
+from analysis.screens.metric_names import titled
+from analysis.screens.parts import Heading, Part, Sentence, Table
+from logparse.findings import Note, info
+from logparse.language import tr
+
+# Series that are told of: a history may hold hundreds of jobs that were run once.
+MOST_SERIES = 5
+# Settings that are named at a change.
+MOST_CHANGES = 8
+
+
+def compose_trend(trend: Trend) -> list[Part]:
+    """One series: its title, its groups, its changes."""
+    form = trend.metric
+    rows = tuple(
+        (g["group"], *(form.text(g[k]) for k in ("median", "p10", "p90")), str(g["runs"]))
+        for g in trend.groups.iter_rows(named=True)
+    )
+    return [
+        Heading(tr("{metric}: {runs} runs", metric=titled(trend.metric), runs=len(trend.runs)), "title"),
+        Table(("", tr("median"), "p10", "p90", tr("runs")), rows),
+        *_unknown(trend),
+        *_changes(trend, form),
+    ]
+
+
+def left_out(trends: Sequence[Trend]) -> list[Note]:
+    """How many series are not told of."""
+    more = len(trends) - MOST_SERIES
+    return [info("series_left_out", n=more)] if more > 0 else []
+
+
+def page_title() -> str:
+    """What a page of trends is called."""
+    return tr("The course over the recorded runs")
+
+
+def _unknown(trend: Trend) -> Iterator[Sentence]:
+    if trend.unknown:
+        names = ", ".join(trend.unknown)
+        yield Sentence(tr("not known of all its runs, so some may be of another job: {names}", names=names), "warning")
+
+
+def _changes(trend: Trend, form: Metric) -> Iterator[Sentence]:
+    if not trend.changes:
+        yield Sentence(tr("no change found"))
+    for change in trend.changes:
+        yield Sentence(_sentence(change, form), "warning" if change.change * trend.metric.direction > 0 else "plain")
+
+
+def _sentence(change: ChangePoint, form: Metric) -> str:
+    old, new = change.groups
+    where = tr("within {group}", group=new) if old == new else tr("from {old} to {new}", old=old, new=new)
+    told = tr(
+        "{change} at run {run} ({where}): {before} to {after} {unit}, p {p}",
+        change=f"{change.change:+.2%}",
+        run=change.run_id[:12],
+        where=where,
+        before=form.text(change.before),
+        after=form.text(change.after),
+        unit=form.unit,
+        p=f"{change.p:.1g}",
+    )
+    names = "; ".join(describe_change(c) for c in change.changes[:MOST_CHANGES])
+    return tr("{told}; changed: {names}", told=told, names=names) if names else told

@@ -1,0 +1,162 @@
+"""Stores of version 1 stay readable, in whichever language they were written.
+
+``stores/v1-en`` and ``stores/v1-zh`` were recorded by the last logparse of version 1: two runs of fixtures/releases,
+and fixtures/megatron/multi-node with a config file, a flag and a label.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers import ROOT, run_logparse
+
+from analysis.history.migrations import migrate_runs, migrate_steps, read_origin
+from analysis.history.records import STORE_VERSION
+from analysis.history.storage import Folder
+from analysis.history.store import History, _parquet
+from analysis.run import reasons
+from logparse.errors import InputError
+from logparse.findings import Origin
+
+STORES = Path(__file__).parent / "stores"
+LANGUAGES = ("en", "zh")
+# What one recording tells otherwise than another.
+INCIDENTAL = ("recorded_at", "logparse_version", "schema_version")
+
+ORIGINS = {
+    "log line 202": Origin("log", line=202),
+    "日志第 202 行": Origin("log", line=202),
+    "log line 5 of x.log": Origin("log", "x.log", 5),
+    "x.log 第 5 行": Origin("log", "x.log", 5),
+    "log line 17: recompute_granularity full": Origin("log", line=17, rule="recompute_granularity full"),
+    "日志第 17 行：recompute_granularity full": Origin("log", line=17, rule="recompute_granularity full"),
+    "log line 3 of a b.log: bf16 True": Origin("log", "a b.log", 3, "bf16 True"),
+    "a b.log 第 3 行：bf16 True": Origin("log", "a b.log", 3, "bf16 True"),
+    "every step line": Origin("step lines"),
+    "每条训练步行": Origin("step lines"),
+    "--world-size": Origin("flag", rule="--world-size"),
+    "--version-of": Origin("flag", rule="--version-of"),
+    "--model llama2-7b": Origin("model", rule="llama2-7b"),
+    "config file my jobs/x.toml": Origin("config", "my jobs/x.toml"),
+    "配置文件 x.toml": Origin("config", "x.toml"),
+    "how the log looks": Origin("appearance"),
+    "derived: moe_layer_freq": Origin("derived", rule="moe_layers_of_pattern"),
+    "推算：隐藏维度 / 注意力头数": Origin("derived", rule="kv_channels_of_hidden_size"),
+    "written by hand": Origin("text", rule="written by hand"),
+}
+
+
+@pytest.mark.parametrize("text", ORIGINS)
+def test_origins_in_words(text):
+    assert read_origin(text) == ORIGINS[text]
+
+
+def test_reasons_in_words():
+    """Every code of today has the text that version 1 kept for it; another text stays as it is."""
+    codes = {code for name, code in vars(reasons).items() if name.isupper()}
+    texts = ["warm-up", "NaN", "step done again after a restart", None, "unheard of"]
+    found = migrate_steps(pl.DataFrame({"excluded_reason": texts}), 1)["excluded_reason"]
+    assert found.to_list() == ["warm_up", "nan", "replayed", None, "unheard of"]
+    assert set(found) - {None, "unheard of"} <= codes
+
+
+@pytest.mark.parametrize("migrate", [migrate_runs, migrate_steps])
+def test_a_version_of_the_future_is_refused(migrate):
+    with pytest.raises(InputError, match="newer logparse"):
+        migrate(pl.DataFrame(), STORE_VERSION + 1)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Both stores, and the same logs recorded now into ``v2``."""
+    folder = tmp_path_factory.mktemp("stores")
+    (folder / "fixtures").symlink_to(ROOT / "fixtures")
+    (folder / "job.toml").write_text("micro_batch_size = 1\n")
+    nodes = sorted(str(log.relative_to(ROOT)) for log in (ROOT / "fixtures/megatron/multi-node").glob("node*.log"))
+    known = ("--hw", "910b3", "--release")
+    records = [
+        ["fixtures/releases/8.0.RC1-1.log", *known, "CANN 8.0.RC1"],
+        ["fixtures/releases/8.0.RC2-1.log", *known, "CANN 8.0.RC2", "--version-of", "driver=24.1"],
+        [*nodes, "--release", "nodes", "--config", "job.toml", "--kv-channels", "128", "--label", "team=a"],
+    ]
+    for arguments in records:
+        assert run_logparse("record", *arguments, "--history", "v2", cwd=folder).returncode == 0
+    for language in LANGUAGES:
+        shutil.copytree(STORES / f"v1-{language}", folder / f"v1-{language}")
+    return folder
+
+
+def kept(history: History) -> pl.DataFrame:
+    return history.runs(heavy=True).drop(INCIDENTAL).sort("run_id")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_old_runs_are_what_the_same_logs_are_now(place, language):
+    """Origins too: whichever language they were written in, none is left in words."""
+    old, now = History(Folder(place / f"v1-{language}")), History(Folder(place / "v2"))
+    assert kept(old).equals(kept(now))
+    assert old.runs()["run_id"].to_list() == now.runs()["run_id"].to_list()
+    for run_id in now.runs()["run_id"]:
+        assert old.steps(run_id).equals(now.steps(run_id))
+        assert old.settings([run_id]).drop(INCIDENTAL).equals(now.settings([run_id]).drop(INCIDENTAL))
+
+
+COMMANDS = {
+    "gate": ("gate", "--baseline", "release=CANN 8.0.RC1", "--candidate", "release=CANN 8.0.RC2", "--json"),
+    "compare": ("compare", "release=CANN 8.0.RC1", "release=CANN 8.0.RC2", "--json"),
+    "list": ("history", "list", "release=nodes", "--json"),
+    "show": ("history", "show", "e7e2"),
+    "trend": ("trend", "--json"),
+}
+
+
+def document(place: Path, store: str, command: str) -> dict[str, object]:
+    done = run_logparse(*COMMANDS[command], "--history", store, cwd=place)
+    assert done.stderr == ""
+    return json.loads(done.stdout, object_hook=lambda d: {k: v for k, v in d.items() if k not in INCIDENTAL})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_the_same_of_an_old_store(place, command):
+    now = document(place, "v2", command)
+    assert [document(place, f"v1-{language}", command) == now for language in LANGUAGES] == [True, True]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_old_files_stay_until_all_is_compacted(place, tmp_path, language):
+    shutil.copytree(STORES / f"v1-{language}", tmp_path / "h")
+    history = History(Folder(tmp_path / "h"))
+    before, files = kept(history), sorted((tmp_path / "h").rglob("*.parquet"))
+    history.compact()
+    (compacted,) = (tmp_path / "h/compacted").iterdir()
+    assert compacted.suffixes[-2:] == [f".v{STORE_VERSION}", ".parquet"]
+    for path in (tmp_path / "h/summary").rglob("*.parquet"):
+        path.write_bytes(b"")
+    assert kept(history).equals(before)
+    assert sorted((tmp_path / "h").rglob("*.v1.parquet")) == files
+
+
+def test_lost_steps_of_an_old_run_are_kept_again_beside_it(place, tmp_path):
+    """What is left of the old file does not hide the new one."""
+    shutil.copytree(STORES / "v1-zh", tmp_path / "h")
+    old = next((tmp_path / "h/steps").rglob("*.parquet"))
+    run_id = old.name.partition(".")[0]
+    old.write_bytes(b"PAR1")
+    history = History(Folder(tmp_path / "h"))
+    with pytest.raises(InputError, match="is damaged"):
+        history.steps(run_id)
+    now = History(Folder(place / "v2"))
+    history.storage.put(old.relative_to(tmp_path / "h").as_posix().replace(".v1.", ".v2."), _parquet(now.steps(run_id)))
+    assert history.steps(run_id).equals(now.steps(run_id))
+
+
+def test_many_old_files_are_one_scan(place, monkeypatch):
+    """A file of its own for each of thousands of old runs would take minutes."""
+    history = History(Folder(place / "v1-en"))
+    asked = []
+    read = Folder.read
+    monkeypatch.setattr(Folder, "read", lambda at, keys, schema=None: asked.append(schema) or read(at, keys, schema))
+    history.runs()
+    assert [schema is not None for schema in asked] == [True]
