@@ -41,7 +41,10 @@ ALLOWED = {
     "rates.parquet:covers": "a sentence, told by the name of the rate",
 }
 # Places whose values may be other words, one for one: texts that became codes.
-RENAMED = ("analyze: runs[].account[].part", "account.parquet:part", "steps.parquet:excluded_reason")
+RENAMED = (
+    *("analyze: runs[].account[].part", "account.parquet:part", "steps.parquet:excluded_reason"),
+    "analyze: runs[].planned.gap[].part",
+)
 # Objects of a document with a key for each thing that the log tells.
 OPEN = re.compile(r"\b(context|versions)\.[^.]+|\b(unread_labels)\..+")
 # What lies beside logs.

@@ -27,3 +27,14 @@ MIXTRAL = replace(
     moe_router_topk=2,
     num_moe_layers=32,
 )
+GPT_22B = ModelShape(
+    num_layers=48,
+    hidden_size=6144,
+    ffn_hidden_size=24576,
+    gated_linear_unit=False,
+    num_attention_heads=64,
+    num_query_groups=64,
+    kv_channels=96,
+    padded_vocab_size=51200,
+    untie_embeddings_and_output_weights=False,
+)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from analysis.commands import _options as options
-from analysis.published.rows import Baseline, check_row, contradicts_itself, find_baseline, published, read_baselines
+from analysis.published.rows import Baseline, find_baseline, published, read_baselines
+from analysis.screens.baselines import baseline_parts, baselines_document, baselines_parts
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
-from analysis.screens.parts import Heading, Part, Sentence, Table
 from analysis.screens.terminal import print_parts
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
@@ -62,9 +61,9 @@ def baselines(
         raise UsageError(problem, remedy=tr("leave one out"))
     else:
         chosen = (find_baseline(rows, name),)
-    parts = _one(chosen[0]) if name is not None else _table(chosen)
+    parts = baselines_parts(chosen) if name is None else baseline_parts(chosen[0])
     if as_json:
-        typer.echo(json.dumps([_document(row) for row in chosen], indent=1, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(baselines_document(chosen), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
         typer.echo(markdown(parts))
     else:
@@ -93,58 +92,3 @@ def _kept(row: Baseline, model: str | None, devices: int | None, dtype: str | No
         and (dtype is None or dtype.lower() == row.precision)
         and (publisher is None or publisher.lower() == row.publisher.lower())
     )
-
-
-def _table(rows: tuple[Baseline, ...]) -> list[Part]:
-    headings = ("", tr("model"), tr("nodes"), "dtype", "seq", "tokens/s/p", tr("reference"), tr("s/step"), tr("date"))
-    shown = tuple((*_cells(row),) for row in rows)
-    return [
-        Heading(tr("{n} published rows; ! contradicts itself", n=len(rows)), "title"),
-        Table(headings, shown),
-    ]
-
-
-def _cells(row: Baseline) -> tuple[str, ...]:
-    return (
-        ("! " if contradicts_itself(row) else "") + row.name,
-        row.title,
-        row.nodes or "-",
-        row.precision or "-",
-        _number(row.seq_length),
-        _number(row.tokens_per_second_per_device),
-        _number(row.reference_tokens_per_second_per_device),
-        _number(row.step_time_s),
-        row.date or "-",
-    )
-
-
-def _one(row: Baseline) -> list[Part]:
-    told = _document(row) | {"sizes": " ".join(f"{name}={size}".lower() for name, size in row.sizes.items()) or None}
-    facts = tuple((name, str(value)) for name, value in told.items() if value is not None and name != "checks")
-    return [Heading(row.name, "title"), Table(("", ""), facts, prose={1}), *_checks(row)]
-
-
-def _checks(row: Baseline) -> list[Sentence]:
-    return [
-        Sentence(
-            tr(
-                "{quantity}: published {published}, from its own figures {recomputed} ({difference})",
-                quantity=check.quantity,
-                published=f"{check.published:,.6g}",
-                recomputed=f"{check.recomputed:,.6g}",
-                difference=f"{check.difference:+.2%}",
-            ),
-            "info" if check.agrees else "warning",
-        )
-        for check in check_row(row)
-    ]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.10g}"
-
-
-def _document(row: Baseline) -> dict[str, Any]:
-    found = {name: value for name, value in asdict(row).items() if name != "rounding"}
-    checks = [asdict(check) | {"agrees": check.agrees} for check in check_row(row)]
-    return {**found, "contradicts_itself": contradicts_itself(row), "checks": checks}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,29 +10,18 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._quantity_flags import with_quantity_flags
-from analysis.estimate import Estimate, Fit
-from analysis.estimate import estimate as estimate_job
+from analysis.estimate import Fit
 from analysis.flops import as_built_formula, find_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
 from analysis.outputs import check_folder, prepare_folder, write_charts
-from analysis.pipeline.job_inputs import (
-    Asked,
-    all_given,
-    assumption_notes,
-    find_machine,
-    merge_facts,
-    mtp_notes,
-    plan_job,
-    short_facts,
-)
+from analysis.pipeline.job_inputs import Asked, all_given, find_machine, short_facts
 from analysis.pipeline.load import gather
-from analysis.pipeline.measured_job import Measured, measure
+from analysis.pipeline.planned_job import estimate_planned
 from analysis.screens.console import make_console
 from analysis.screens.estimate import estimate_document, estimate_parts
 from analysis.screens.markdown import markdown
 from analysis.screens.terminal import print_parts
-from logparse.context.run_context import Fact
 from logparse.errors import UsageError
 from logparse.language import msg, tr
 
@@ -91,7 +78,9 @@ Network = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("-o", "--out", help=msg("Folder for the chart of memory by stage.")),
+    typer.Option(
+        "-o", "--out", parser=options.folder_of, metavar="DIR", help=msg("Folder for the chart of memory by stage.")
+    ),
 ]
 FromLog = Annotated[
     str | None,
@@ -173,29 +162,16 @@ def estimate(
     asked = Asked(counted_by, find_model(named).details if named else NO_DETAILS, tokens, utilisation, days)
     asked.check()
     machine = find_machine(beside.options, hw, peak_tflops, memory_gb)
-    measured = measure(from_log, counted_by, machine, told) if from_log else Measured()
-    facts = merge_facts(told, measured.facts)
-    job = plan_job(facts, asked, machine, measured.utilisation)
-    result = estimate_job(job)
-    of_log = measured.notes(facts, told, utilisation)
-    assumed = (*assumption_notes(facts, result), *mtp_notes(named, facts))
-    result = replace(result, notes=(*machine.notes(job.training), *of_log, *assumed, *result.notes))
-    _print(named or from_log or tr("a model"), result, facts, as_json, as_markdown, no_color)
-    if out is not None:
-        said = _write(result.fit, out)
-        if not as_json or result.fit is None:
-            make_console(stderr=True, no_color=no_color).print(said)
-
-
-def _print(
-    name: str, result: Estimate, facts: Mapping[str, Fact], as_json: bool, as_markdown: bool, no_color: bool
-) -> None:
+    planned = estimate_planned(told, asked, machine, named, from_log)
+    written = _write(planned.result.fit, out) if out is not None else None
     if as_json:
-        typer.echo(json.dumps(estimate_document(name, result, facts), indent=1, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(estimate_document(planned), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
-        typer.echo(markdown(estimate_parts(name, result, facts)))
+        typer.echo(markdown(estimate_parts(planned)))
     else:
-        print_parts(make_console(no_color=no_color), estimate_parts(name, result, facts))
+        print_parts(make_console(no_color=no_color), estimate_parts(planned))
+    if written is not None and (not as_json or planned.result.fit is None):
+        make_console(stderr=True, no_color=no_color).print(written)
 
 
 def _write(fit: Fit | None, out: Path) -> str:

@@ -13,14 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.estimate.layout import Layout, Training
-from analysis.estimate.parameter_figures import CHEAT_SHEET, NOTE_13B
+from analysis.estimate.sources import CHEAT_SHEET, NOTE_13B
 from analysis.estimate.worked_figure import Figure, work_out
 from analysis.flops._base import sizes
 from analysis.model.parameters import NO_DETAILS, Details
 from analysis.model.shape import ModelShape
-from logparse.language import msg
-
-KORTHIKANTI = msg("Korthikanti et al. 2022, section 4 and table 2, by tensor")
 
 
 @dataclass(frozen=True)
@@ -121,10 +118,9 @@ def _experts(shape: ModelShape, training: Training) -> Kept:
 def rule_figures(shape: ModelShape, training: Training) -> tuple[Figure, ...]:
     """The sources' rules for the activations of all layers: one micro-batch, one device, nothing recomputed."""
     sized = {"l": shape.num_layers, "s": training.seq_length, "h": shape.hidden_size}
-    stack, thumb = msg("activations, transformer stack"), msg("activations, rule of thumb")
     whole = "l * (34 * b * s * h + 5 * b * s**2 * a)"
     sized["b"], heads = training.micro_batch_size, shape.num_attention_heads
     return (
-        work_out("activations_stack", stack, "bytes", whole, CHEAT_SHEET, **sized, a=heads),
-        work_out("activations_rule", thumb, "bytes", "40 * b * s * h * l", NOTE_13B, **sized),
+        work_out("activations_stack", "bytes", whole, CHEAT_SHEET, **sized, a=heads),
+        work_out("activations_rule", "bytes", "40 * b * s * h * l", NOTE_13B, **sized),
     )

@@ -6,7 +6,7 @@ Comes in: an analysed run, its context, its memory lines. Goes out: one Planned 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from analysis.run.analyze import Analysis
 from analysis.run.findings import unknown
 from logparse.context.run_context import RunContext
 from logparse.errors import UsageError
-from logparse.language import msg, tr
+from logparse.findings import Note, info
 
 # Settings of the memory estimate that a log need not tell, with what is taken then.
 ASSUMED: dict[str, Any] = {
@@ -49,17 +49,16 @@ CP, EP = "context_parallel_size", "expert_model_parallel_size"
 
 @dataclass(frozen=True)
 class Planned:
-    """One quantity as planned and as measured, in ``unit``; None is unknown, and ``sentence`` says what is lacking.
+    """One quantity as planned and as measured, in ``unit``; None is unknown, and ``findings`` say what is lacking.
 
-    A plan that is a range has ``planned_to`` as its other end.
+    A plan that is a range has ``planned_to`` as its other end. ``findings`` are parts of one sentence.
     """
 
     name: str
-    label: str
     unit: str
     planned: float | None
     measured: float | None
-    sentence: str
+    findings: tuple[Note, ...]
     planned_to: float | None = None
 
 
@@ -107,7 +106,7 @@ def _training(context: RunContext, seq_length: int) -> Training:
 
 
 def assumptions(context: RunContext) -> tuple[str, ...]:
-    """Settings that matter for this run and that its log does not tell; of ZeRO the sentence gives both cases."""
+    """Settings that matter for this run and that its log does not tell; of ZeRO both cases are given."""
     matters = {
         "micro_batch_size": True,
         "virtual_pipeline_model_parallel_size": context.get(PP) not in (None, 1),
@@ -137,12 +136,13 @@ def memory_against(analysis: Analysis, context: RunContext, memory: pl.DataFrame
     for number, size in measured.items():
         planned = sorted({_planned_bytes(stages, number) for stages in expected if stages is not None})
         low, high = (planned[0], planned[-1]) if planned else (None, None)
-        said = _memory_sentence(number, planned, size) + ("" if planned else _why_not(analysis, context))
-        yield Planned("memory", msg("memory of a device"), "bytes", low, size, said, high if len(planned) > 1 else None)
+        expectation = _expectation(planned, size) if planned else _why_not(analysis, context)
+        found = (_allocated(number, size), expectation)
+        yield Planned("memory", "bytes", low, size, found, high if len(planned) > 1 else None)
 
 
-def _why_not(analysis: Analysis, context: RunContext) -> str:
-    """Say what the estimate lacks."""
+def _why_not(analysis: Analysis, context: RunContext) -> Note:
+    """What the estimate lacks."""
     how = analysis.computation
     lacks = (
         *how.shape.missing(SIZES),
@@ -150,26 +150,25 @@ def _why_not(analysis: Analysis, context: RunContext) -> str:
         *unknown_layout(analysis, context),
     )
     if not lacks:
-        return tr("; not estimated, the settings do not fit together")
-    return tr("; not estimated: {unknown}", unknown=unknown(lacks))
+        return info("memory_settings_do_not_fit")
+    return info("memory_not_estimated", unknown=unknown(lacks))
 
 
 def _planned_bytes(stages: tuple[Stage, ...], number: int | None) -> float:
     return max(s.total_bytes for s in stages) if number is None else stages[number - 1].total_bytes
 
 
-def _memory_sentence(number: int | None, planned: list[float], size: float) -> str:
-    stage = tr("on the ranks that print it") if number is None else tr("stage {number}", number=number)
-    said = tr("{stage}: {measured} GB at most were allocated", stage=stage, measured=f"{size / 1e9:,.2f}")
-    if not planned:
-        return said
-    sizes = [f"{p / 1e9:,.2f}" for p in planned]
-    if len(sizes) > 1:
-        low, high = sizes[0], sizes[-1]
-        return said + tr("; {low} GB were to be expected with ZeRO-1, {high} without", low=low, high=high)
-    return said + tr(
-        "; {planned} GB were to be expected, {share} of it", planned=sizes[0], share=f"{size / planned[0]:.0%}"
-    )
+def _allocated(number: int | None, size: float) -> Note:
+    if number is None:
+        return info("memory_of_printing_ranks", measured_bytes=size)
+    return info("memory_of_stage", stage=number, measured_bytes=size)
+
+
+def _expectation(planned: Sequence[float], size: float) -> Note:
+    """What was to be expected of a stage that took ``size``; with ZeRO-1 and without where that is not known."""
+    if len(planned) > 1:
+        return info("memory_expected_with_and_without_zero", low_bytes=planned[0], high_bytes=planned[-1])
+    return info("memory_expected", planned_bytes=planned[0], share=size / planned[0])
 
 
 def _measured_by_stage(analysis: Analysis, context: RunContext, memory: pl.DataFrame) -> dict[int | None, float]:

@@ -1,7 +1,7 @@
 """Measured against planned: what a run should have needed and given, beside what it did.
 
-Comes in: an analysed run, its context, the memory lines of its log. Goes out: rows with a plan, a measurement and a
-sentence, and the gap to the peak by cause. A setting that the log does not tell is assumed, and the sentence says so.
+Comes in: an analysed run, its context, the memory lines of its log. Goes out: rows with a plan, a measurement and what
+was found, and the gap to the peak by cause. A setting that the log does not tell is assumed, and named.
 """
 
 from __future__ import annotations
@@ -13,23 +13,20 @@ from typing import Any
 
 import polars as pl
 
-from analysis.estimate.against_memory import ASSUMED, Planned, assumptions, memory_against, setting
+from analysis.estimate.against_memory import Planned, assumptions, memory_against, setting
 from analysis.estimate.step import bubble_share
-from analysis.estimate.work import DAY, USUAL_UTILISATION
+from analysis.estimate.work import USUAL_UTILISATION
 from analysis.run.analyze import Analysis
 from logparse.context.run_context import RunContext
-from logparse.language import msg, tr
+from logparse.findings import Note, info
 
-HOUR = 3600
 # For clusters of more devices the usual utilisation is published.
 MANY_DEVICES = 100
-# Shares of the peak are rounded to a tenth of a percent.
-NOTHING = -0.0005
 
 
 @dataclass(frozen=True)
 class GapPart:
-    """A part of the peak, as a share of it; the parts add up to 1."""
+    """A part of the peak by its code, as a share of it; the parts add up to 1."""
 
     part: str
     share: float
@@ -53,23 +50,6 @@ class Plan:
     mfu_ceiling: float | None
     assumed: tuple[str, ...]
     left: Left | None = None
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """Everything in words: a sentence for each row, one for the gap, one for what was assumed."""
-        told = [row.sentence for row in self.rows]
-        if self.gap:
-            parts = ", ".join(f"{tr(part.part)} {part.share:.1%}" for part in self.gap)
-            told.append(tr("where the peak went in settled steps: {parts}", parts=parts))
-            if self.gap[-1].share < NOTHING:
-                told.append(tr("nothing is left for the rest, so the peak or a setting of the pipeline is wrong"))
-        if self.mfu_ceiling is not None and self.mfu_ceiling < 1:
-            most = f"{self.mfu_ceiling:.1%}"
-            told.append(tr("with this pipeline and recomputation MFU could be {most} at most", most=most))
-        if self.assumed:
-            taken = ", ".join(f"{name} {ASSUMED[name]}" for name in self.assumed)
-            told.append(tr("the log does not tell, so for the memory it is assumed: {taken}", taken=taken))
-        return tuple(told)
 
 
 def plan_against(
@@ -113,16 +93,29 @@ def _time_left(analysis: Analysis, left: Left, shares: tuple[float, ...]) -> Ite
     """Time for the steps that are still to be done: at the delivered rate, and at the planned share of the peak."""
     seconds = left.steps * (_rate(analysis, "delivered", "step_time_ms") or 0.0) / 1000
     planned = [_planned_seconds(analysis, left.steps, share) for share in shares]
-    said = tr("{steps} steps are left", steps=f"{left.steps:,}")
-    if left.tokens is not None:
-        said = tr("{steps} steps, {tokens} tokens are left", steps=f"{left.steps:,}", tokens=f"{left.tokens:,.0f}")
-    said += tr("; at the delivered rate {time}", time=_span(seconds))
-    if left.ends_at is not None:
-        said += tr(", until {date} by the log's clock", date=f"{left.ends_at:%Y-%m-%d %H:%M}")
     low, high = planned[-1], planned[0]
+    found = [_left_to_do(left), _at_delivered_rate(left, seconds)]
     if low is not None and high is not None:
-        said += "; " + _planned_span(low, high, shares)
-    yield Planned("time_left", msg("time left"), "s", low, seconds, said, high if len(planned) > 1 else None)
+        found.append(_at_planned_share(low, high, shares))
+    yield Planned("time_left", "s", low, seconds, tuple(found), high if len(planned) > 1 else None)
+
+
+def _left_to_do(left: Left) -> Note:
+    if left.tokens is None:
+        return info("steps_left", steps=left.steps)
+    return info("steps_and_tokens_left", steps=left.steps, tokens=left.tokens)
+
+
+def _at_delivered_rate(left: Left, seconds: float) -> Note:
+    if left.ends_at is None:
+        return info("left_at_delivered_rate", seconds=seconds)
+    return info("left_at_delivered_rate_until", seconds=seconds, ends_at=left.ends_at)
+
+
+def _at_planned_share(low: float, high: float, shares: tuple[float, ...]) -> Note:
+    if len(shares) == 1:
+        return info("left_at_planned_share", share=shares[0], seconds=low)
+    return info("left_at_usual_shares", most=shares[-1], least=shares[0], low_seconds=low, high_seconds=high)
 
 
 def steps_left(steps: pl.DataFrame) -> int | None:
@@ -153,24 +146,6 @@ def _planned_seconds(analysis: Analysis, left: int, share: float) -> float | Non
     return left * work * how.global_batch_size / (how.world_size * how.peak.peak_tflops_per_second * 1e12 * share)
 
 
-def _planned_span(low: float, high: float, shares: tuple[float, ...]) -> str:
-    if len(shares) == 1:
-        return tr("at {share} of the peak: {time}", share=f"{shares[0]:.1%}", time=_span(low))
-    return tr(
-        "at {most} to {least} of the peak, which is usual: {low} to {high}",
-        most=f"{shares[-1]:.0%}",
-        least=f"{shares[0]:.0%}",
-        low=_span(low),
-        high=_span(high),
-    )
-
-
-def _span(seconds: float) -> str:
-    if seconds >= DAY:
-        return tr("{n} days", n=f"{seconds / DAY:,.1f}")
-    return tr("{n} h", n=f"{seconds / HOUR:,.1f}") if seconds >= HOUR else tr("{n} s", n=f"{seconds:,.0f}")
-
-
 # Utilisation and the gap to the peak.
 
 
@@ -179,22 +154,17 @@ def _utilisation(analysis: Analysis, utilisation: float | None) -> Iterator[Plan
     hfu = _rate(analysis, "delivered", "hfu")
     if hfu is None:
         return
-    label, reached = msg("utilisation (HFU)"), {"hfu": f"{hfu:.1%}", "formula": analysis.computation.formula.name}
+    reached = {"hfu": hfu, "formula": analysis.computation.formula.name}
     if utilisation is not None:
-        said = tr(
-            "{hfu} of the peak delivered (HFU by {formula}), {plan} planned", plan=f"{utilisation:.1%}", **reached
-        )
-        yield Planned("utilisation", label, "ratio", utilisation, hfu, said)
+        found = info("utilisation_beside_plan", **reached, planned=utilisation)
+        yield Planned("utilisation", "ratio", utilisation, hfu, (found,))
         return
     low, high = USUAL_UTILISATION
-    usual = {"low": f"{low:.0%}", "high": f"{high:.0%}"}
-    said = tr(
-        "{hfu} of the peak delivered (HFU by {formula}); over 100 devices {low} to {high} is usual", **reached, **usual
-    )
+    code = "utilisation_of_few_devices"
     if (analysis.computation.world_size or 0) > MANY_DEVICES:
-        where = msg("below it") if hfu < low else msg("above it") if hfu > high else msg("within it")
-        said = tr("{said}: {where}", said=said, where=tr(where))
-    yield Planned("utilisation", label, "ratio", low, hfu, said, high)
+        where = "below" if hfu < low else "above" if hfu > high else "within"
+        code = f"utilisation_{where}_usual"
+    yield Planned("utilisation", "ratio", low, hfu, (info(code, **reached, low=low, high=high),), high)
 
 
 def pipeline_bubble(context: RunContext) -> float | None:
@@ -223,10 +193,10 @@ def split_gap(analysis: Analysis, context: RunContext) -> tuple[GapPart, ...]:
     if bubble is None or mfu is None or hfu is None:
         return ()
     return (
-        GapPart(msg("the model's own work (MFU)"), mfu),
-        GapPart(msg("recomputation"), hfu - mfu),
-        GapPart(msg("pipeline bubble"), bubble),
-        GapPart(msg("the rest: communication, slow kernels, waiting"), 1 - hfu - bubble),
+        GapPart("model", mfu),
+        GapPart("recomputation", hfu - mfu),
+        GapPart("bubble", bubble),
+        GapPart("rest", 1 - hfu - bubble),
     )
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from analysis.estimate.activations import KORTHIKANTI, rule_figures
+from analysis.estimate.activations import rule_figures
 from analysis.estimate.layout import Layout, Training, check_model, layout_notes
 from analysis.estimate.layout_search import NODE, Fit, Fixed, Search, all_fits, smallest_fit
-from analysis.estimate.parameter_figures import CHEAT_SHEET, NOTE_13B, parameter_figures
+from analysis.estimate.parameter_figures import parameter_figures
+from analysis.estimate.sources import ADAM, CHEAT_SHEET, KORTHIKANTI, NOTE_13B
 from analysis.estimate.stages import Stage, rule_of_thumb_stages
-from analysis.estimate.state import FULL_PRECISION, replica_figure, state_bytes, state_figures
+from analysis.estimate.state import replica_figure, state_bytes, state_figures
 from analysis.estimate.step import (
     bubble_figures,
     link_seconds,
@@ -37,8 +38,12 @@ from analysis.hardware.devices import DevicePeak
 from analysis.model.parameters import NO_DETAILS, Details, Parameters, count_parameters
 from analysis.model.shape import ModelShape
 from logparse.errors import UsageError
-from logparse.findings import Note
-from logparse.language import msg, tr
+from logparse.findings import Note, info, warning
+from logparse.language import tr
+
+# Formulas of a stage, whose own numbers the table of stages has.
+STATE_OF_STAGE = "parameters x bytes left by ZeRO"
+ACTIVATIONS_OF_STAGE = "tokens x in flight x layers x bytes kept per token, and what is once"
 
 
 @dataclass(frozen=True)
@@ -65,9 +70,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Section:
-    """Figures that belong together."""
+    """Figures that belong together, called by the code ``name``."""
 
-    title: str
+    name: str
     figures: tuple[Figure, ...]
 
 
@@ -93,7 +98,7 @@ class Estimate:
     rule: tuple[float, ...] | None
     layouts: tuple[Fit, ...]
     fewest: Smallest
-    notes: tuple[Note | str, ...]
+    notes: tuple[Note, ...]
 
     @property
     def smallest(self) -> Fit | None:
@@ -195,32 +200,30 @@ def _given(fixed: Fixed) -> Layout:
 
 def _sections(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator[Section]:
     total = counted.total if counted else None
-    yield Section(msg("size"), parameter_figures(job.shape, job.vocab_size, counted))
+    yield Section("size", parameter_figures(job.shape, job.vocab_size, counted))
     dtype = job.training.dtype if job.training else "bf16"
     states = (*state_figures(total, dtype), replica_figure(total, job.memory_gb, dtype))
     rules = rule_figures(job.shape, job.training) if job.training else ()
-    yield Section(msg("memory of the whole model"), states + rules)
+    yield Section("whole_model", states + rules)
     if fit is not None:
-        yield Section(msg("memory of the fullest stage"), tuple(_stage_figures(fit.worst)))
+        yield Section("fullest_stage", tuple(_stage_figures(fit.worst)))
     if job.training is not None:
         work = _work(job, counted, fit)
-        yield Section(msg("work and time"), tuple(_work_figures(job, work, job.training)))
+        yield Section("work_and_time", tuple(_work_figures(job, work, job.training)))
         if fit is not None:
-            yield Section(msg("inside a step"), tuple(_step_figures(job, fit.layout, job.training)))
+            yield Section("inside_a_step", tuple(_step_figures(job, fit.layout, job.training)))
 
 
 def _stage_figures(stage: Stage) -> Iterator[Figure]:
     """The working of one row of the table of stages; the state by both rules where there are two."""
-    how, size, worked = msg("parameters x bytes left by ZeRO"), stage.state_bytes, stage.state_worked
-    if stage.state_20_bytes is None:
-        yield Figure("stage_state", msg("state, 16 bytes in fp32"), "bytes", size, how, worked, FULL_PRECISION)
-    else:
-        yield Figure("stage_state", msg("state, Megatron's 18 bytes"), "bytes", size, how, worked, NOTE_13B)
-        size, worked = stage.state_20_bytes, stage.state_20_worked
-        yield Figure("stage_state_20", msg("state, 20 bytes"), "bytes", size, how, worked, CHEAT_SHEET)
-    kept, how = msg("activations"), msg("tokens x in flight x layers x bytes kept per token, and what is once")
-    size, worked = stage.activation_bytes, stage.activation_worked
-    yield Figure("stage_activations", kept, "bytes", size, how, worked, KORTHIKANTI)
+    in_fp32 = stage.state_20_bytes is None
+    label, source = ("stage_state_16", ADAM) if in_fp32 else ("stage_state_18", NOTE_13B)
+    yield Figure("stage_state", label, "bytes", stage.state_bytes, STATE_OF_STAGE, stage.state_worked, source)
+    if not in_fp32:
+        size, worked, name = stage.state_20_bytes, stage.state_20_worked, "stage_state_20"
+        yield Figure(name, name, "bytes", size, STATE_OF_STAGE, worked, CHEAT_SHEET)
+    size, worked, name = stage.activation_bytes, stage.activation_worked, "stage_activations"
+    yield Figure(name, name, "bytes", size, ACTIVATIONS_OF_STAGE, worked, KORTHIKANTI)
 
 
 def _work(job: Job, counted: Parameters | None, fit: Fit | None) -> Work:
@@ -247,55 +250,41 @@ def _step_figures(job: Job, layout: Layout, training: Training) -> Iterator[Figu
         traffic = traffic_bytes(job.shape, layout, training, micro_batches)
         link, network = link_seconds(traffic, job.link_gbps), network_seconds(traffic, job.network_gbits)
         yield from (traffic, link, network)
-        yield share_of_step("link_share", msg("inside a node, share of the step"), link, step)
-        yield share_of_step("network_share", msg("between nodes, share of the step"), network, step)
+        yield share_of_step("link_share", link, step)
+        yield share_of_step("network_share", network, step)
 
 
 def _per_token(job: Job, training: Training) -> Figure:
     return flops_per_token(job.shape, job.formula, training.seq_length, training.recompute)
 
 
-def _notes(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator[str]:
+def _notes(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator[Note]:
     if job.training is None:
-        yield tr("memory by stage not computed: needs {flags}", flags="--seq-length")
+        yield info("stages_need_seq_length")
     elif counted is None:
-        yield tr("memory by stage not computed: needs {flags}", flags=tr("--model, or the whole shape by flags"))
+        yield info("stages_need_shape")
     elif job.memory_gb is None:
-        yield tr("whether it fits is not known: needs {flags}", flags=tr("--hw or --memory-gb"))
+        yield info("fit_needs_memory")
     if fit is not None and len({stage.layers for stage in fit.stages}) > 1:
-        yield tr("the layers do not divide into {pp} stages: the first ones hold one more", pp=fit.layout.pp)
+        yield info("layers_do_not_divide", pp=fit.layout.pp)
     if fit is not None:
         yield from layout_notes(job.shape, fit.layout)
     if fit is not None and job.fixed.zero is None and not fit.layout.zero and fit.layout.zero_degree > 1:
-        yield tr("ZeRO is taken as 0, nothing shared out: pass --zero")
+        yield info("zero_assumed_off")
     if job.utilisation is None and job.tokens is not None:
-        yield tr(
-            "without --utilisation times are given at 0.3 and at 0.5 of the peak, the usual range of large clusters"
-        )
+        yield info("times_at_usual_utilisation")
     if fit is not None and job.training is not None and job.training.global_batch_size is None:
-        yield tr("without --global-batch-size as many micro-batches are taken as the pipeline can hold")
+        yield info("micro_batches_fill_pipeline")
 
 
-def _warnings(job: Job, fit: Fit | None, values: dict[str, Number | None]) -> Iterator[str]:
+def _warnings(job: Job, fit: Fit | None, values: dict[str, Number | None]) -> Iterator[Note]:
     """What cannot be, or holds only under a condition that no size of the job tells."""
     ceiling = values.get("bubble_ceiling")
     reached = max(USUAL_UTILISATION) if job.utilisation is None and job.tokens is not None else job.utilisation
     if ceiling is not None and reached is not None and reached > ceiling:
-        yield tr(
-            "utilisation {share:.2%} cannot be reached, the bubble leaves {ceiling:.2%}: the times are too short",
-            share=reached,
-            ceiling=ceiling,
-        )
+        yield warning("utilisation_above_ceiling", share=reached, ceiling=ceiling)
     if fit is not None and fit.layout.tp > NODE:
-        yield tr("the time inside a node holds only if all {tp} tensor-parallel devices are in one", tp=fit.layout.tp)
-    slow = {
-        "link_share": msg(
-            "inside a node the tensor-parallel traffic alone takes longer than the step: {share:.0%} of it"
-        ),
-        "network_share": msg(
-            "between nodes the tensor-parallel traffic alone takes longer than the step: {share:.0%} of it"
-        ),
-    }
-    for name, text in slow.items():
-        if (share := values.get(name)) is not None and share > 1:
-            yield tr(text, share=share)
+        yield warning("tensor_parallel_beyond_node", tp=fit.layout.tp)
+    for place in ("link", "network"):
+        if (share := values.get(f"{place}_share")) is not None and share > 1:
+            yield warning(f"{place}_slower_than_step", share=share)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from analysis.flops import Recompute
 from analysis.model.shape import ModelShape
-from logparse.context.derivations import LIMITS, MORE, Limit
+from logparse.context.derivations import LIMITS, MORE, PROBLEMS, Limit
 from logparse.errors import UsageError
+from logparse.findings import Note, info
 from logparse.language import msg, tr
 from logparse.schema import flag_of
 
@@ -23,7 +24,15 @@ ELEMENT_BYTES = {"fp32": 4, "tf32": 4}
 # Number types of matrix products that training is done in.
 TRAINED = ("bf16", "fp16", "fp32", "tf32", "fp8", "fp4")
 # What no model has; the vocabulary is only known beside the shape.
-IMPOSSIBLE = (*LIMITS, Limit("vocab_size", "padded_vocab_size", *MORE, operator.gt))
+IMPOSSIBLE = (*LIMITS, Limit("vocab_size", "padded_vocab_size", MORE, operator.gt))
+# What is split among devices.
+SPLIT = {
+    "heads": msg("attention heads"),
+    "sequence": msg("the sequence length"),
+    "tokens": msg("with sequence parallelism the tokens of one device"),
+    "experts": msg("the experts"),
+    "expert_ranks": msg("the ranks that share the experts"),
+}
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ def check_model(shape: ModelShape, vocab_size: int | None, training: Training | 
         first, second = known[limit.first], known[limit.second]
         if None in (first, second) or any(known[n] for n in limit.unless) or not limit.broken(first, second):
             continue
-        text = tr(limit.problem, first=f"{limit.first} {first}", second=f"{limit.second} {second}")
+        text = tr(PROBLEMS[limit.code], first=f"{limit.first} {first}", second=f"{limit.second} {second}")
         flags = f"{flag_of(limit.first)}, {flag_of(limit.second)}"
         raise UsageError(text, remedy=tr("change one of {flags}", flags=flags))
     if training is not None and training.dtype not in TRAINED:
@@ -133,49 +142,45 @@ def check_layout(shape: ModelShape, layout: Layout, training: Training) -> None:
         if split.size is not None and split.size % (split.times * split.parts):
             by = split.flag if split.times == 1 else f"{split.times} x {split.flag}"
             sizes = {"size": split.size, "flag": by, "parts": split.parts}
-            text = tr("{what} ({size}) cannot be split by {flag} {parts}", what=tr(split.what), **sizes)
-            raise UsageError(text, remedy=tr(split.remedy, flag=split.flag))
+            text = tr("{what} ({size}) cannot be split by {flag} {parts}", what=tr(SPLIT[split.what]), **sizes)
+            other = tr("give another {flag}", flag=split.flag)
+            fewer = tr("change --seq-length or --tp, or pass --no-sequence-parallel")
+            raise UsageError(text, remedy=fewer if split.what == "tokens" else other)
     _check_key_value_heads(shape, layout)
     _check_pipeline(shape, layout, training)
 
 
-def layout_notes(shape: ModelShape, layout: Layout) -> Iterator[str]:
+def layout_notes(shape: ModelShape, layout: Layout) -> Iterator[Note]:
     """What must be said of a layout that some frameworks run and others do not, or that could be meant otherwise."""
     groups = shape.num_query_groups
     if groups is not None and groups < layout.tp and not shape.multi_latent_attention:
-        yield tr(
-            "{groups} key/value heads on --tp {tp}: Megatron-LM can do it since core 0.16", groups=groups, tp=layout.tp
-        )
+        yield info("key_value_heads_below_tp", groups=groups, tp=layout.tp)
     if layout.ep > 1 and layout.tp > 1:
-        whole = msg("the experts lie on {ep} ranks, each expert whole on one device (etp 1)")
-        split = msg("the experts lie on {ep} ranks, each expert split among {etp} devices (etp {etp})")
-        yield tr(whole if layout.expert_tp == 1 else split, ep=layout.ep, etp=layout.expert_tp)
+        code = "experts_whole" if layout.expert_tp == 1 else "experts_split"
+        yield info(code, ep=layout.ep, etp=layout.expert_tp)
 
 
 @dataclass(frozen=True)
 class _Split:
-    """``size`` must be a multiple of ``times`` x ``parts``, and ``flag`` gives the parts."""
+    """``size`` must be a multiple of ``times`` x ``parts``, and ``flag`` gives the parts; ``what`` is of SPLIT."""
 
     what: str
     size: int | None
     flag: str
     parts: int
     times: int = 1
-    remedy: str = msg("give another {flag}")
 
 
 def _splits(shape: ModelShape, layout: Layout, training: Training) -> Iterator[_Split]:
-    yield _Split(msg("attention heads"), shape.num_attention_heads, "--tp", layout.tp)
+    yield _Split("heads", shape.num_attention_heads, "--tp", layout.tp)
     # With causal attention each rank takes a piece from both ends of the sequence, so that all have the same work.
     pieces = 2 if layout.cp > 1 else 1
-    yield _Split(msg("the sequence length"), training.seq_length, "--cp", layout.cp, pieces)
+    yield _Split("sequence", training.seq_length, "--cp", layout.cp, pieces)
     if layout.sequence_parallel:
-        tokens = msg("with sequence parallelism the tokens of one device")
-        remedy = msg("change --seq-length or --tp, or pass --no-sequence-parallel")
-        yield _Split(tokens, training.seq_length // layout.cp, "--tp", layout.tp, remedy=remedy)
+        yield _Split("tokens", training.seq_length // layout.cp, "--tp", layout.tp)
     if layout.ep > 1:
-        yield _Split(msg("the experts"), shape.num_experts or 1, "--ep", layout.ep)
-    yield _Split(msg("the ranks that share the experts"), layout.expert_ranks, "--ep", layout.ep)
+        yield _Split("experts", shape.num_experts or 1, "--ep", layout.ep)
+    yield _Split("expert_ranks", layout.expert_ranks, "--ep", layout.ep)
 
 
 def _check_key_value_heads(shape: ModelShape, layout: Layout) -> None:

@@ -8,25 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.estimate.layout import Layout, layers_of_stages
+from analysis.estimate.sources import ARTICLE, CHEAT_SHEET, WEIGHTS
 from analysis.estimate.worked_figure import Figure, work_out
 from analysis.model.parameters import Parameters
 from analysis.model.shape import ModelShape
-from logparse.language import msg
-
-CHEAT_SHEET = msg("AICC cheat sheet for training on Ascend")
-ARTICLE = msg("article on estimating training parameters")
-NOTE_13B = msg("note on fitting a 13B model into 8 cards")
-EXACT = msg("weights of the architecture, counted")
 
 
 def parameter_figures(shape: ModelShape, vocab_size: int | None, counted: Parameters | None) -> tuple[Figure, ...]:
     """Short, long and exact count; for a mixture of experts also what one token meets."""
     sizes = {"l": shape.num_layers, "h": shape.hidden_size}
-    short, long = msg("parameters, short rule"), msg("parameters, long rule")
     full = "l * (12 * h**2 + 13 * h) + V * h"
     return (
-        work_out("parameters_short", short, "parameters", "12 * l * h**2", CHEAT_SHEET, **sizes),
-        work_out("parameters_long", long, "parameters", full, ARTICLE, **sizes, V=vocab_size),
+        work_out("parameters_short", "parameters", "12 * l * h**2", CHEAT_SHEET, **sizes),
+        work_out("parameters_long", "parameters", full, ARTICLE, **sizes, V=vocab_size),
         *exact_figures(counted),
     )
 
@@ -34,7 +28,7 @@ def parameter_figures(shape: ModelShape, vocab_size: int | None, counted: Parame
 def exact_figures(counted: Parameters | None) -> tuple[Figure, ...]:
     """The exact count with its parts; the active one where it differs."""
     if counted is None:
-        return (work_out("parameters_exact", msg("parameters, exact"), "parameters", "P", EXACT, P=None),)
+        return (work_out("parameters_exact", "parameters", "P", WEIGHTS, P=None),)
     common = {"embedding": counted.embedding, "output": counted.output, "norm": counted.final_norm}
     layer = {"attention": counted.attention, "norms": counted.layer_norms}
     formula = "embedding + output + norm"
@@ -50,19 +44,15 @@ def exact_figures(counted: Parameters | None) -> tuple[Figure, ...]:
         layer |= {"mtp_layers": counted.num_mtp_layers, "mtp": counted.mtp_projection + counted.mtp_norms}
     given = common | layer
     total = {"experts": counted.moe} if counted.num_moe_layers else {}
-    figures = [work_out("parameters_exact", msg("parameters, exact"), "parameters", formula, EXACT, **(given | total))]
+    figures = [work_out("parameters_exact", "parameters", formula, WEIGHTS, **(given | total))]
     if counted.num_moe_layers:
         met = given | {"experts": counted.active_moe}
-        label = msg("parameters that a token meets")
-        figures.append(work_out("parameters_active", label, "parameters", formula, EXACT, **met))
+        figures.append(work_out("parameters_active", "parameters", formula, WEIGHTS, **met))
     if counted.num_moe_layers and counted.output:
         # Publishers differ: Mixtral's count has the input embedding, DeepSeek-V3's has not.
-        label, rest = (
-            msg("the same, without the input embedding"),
-            {"active": counted.active, "embedding": counted.embedding},
-        )
+        rest = {"active": counted.active, "embedding": counted.embedding}
         name = "parameters_active_without_embedding"
-        figures.append(work_out(name, label, "parameters", "active - embedding", EXACT, **rest))
+        figures.append(work_out(name, "parameters", "active - embedding", WEIGHTS, **rest))
     return tuple(figures)
 
 

@@ -159,5 +159,5 @@ def _activations(
 
 
 def _worked(formula: str, values: dict[str, Number]) -> tuple[float, str]:
-    figure = work_out("", "", "bytes", formula, "", **values)
+    figure = work_out("", "bytes", formula, "", **values)
     return float(figure.value or 0), figure.worked

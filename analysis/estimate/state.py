@@ -5,13 +5,10 @@ Comes in: parameters, a ZeRO stage and degree. Goes out: bytes. GB are 1e9 bytes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from analysis.estimate.parameter_figures import ARTICLE, CHEAT_SHEET, NOTE_13B
+from analysis.estimate.sources import ADAM, ARTICLE, CHEAT_SHEET, NOTE_13B
 from analysis.estimate.worked_figure import Figure, Number, work_out
-from logparse.language import msg
-
-FULL_PRECISION = msg("Kingma and Ba 2015, Adam: weight, gradient and two moments, each of 4 bytes")
 
 
 @dataclass(frozen=True)
@@ -50,15 +47,13 @@ def state_bytes(dtype: str) -> StateBytes:
     return SINGLE if dtype in ("fp32", "tf32") else MEGATRON
 
 
-# One row per rule: name, label, formula in P, source.
-_Rule = tuple[str, str, str, str]
+# One row per rule: name, formula in P, source.
+_Rule = tuple[str, str, str]
 MIXED_RULES: tuple[_Rule, ...] = (
-    ("training_state_20", msg("training state, 20 bytes"), "((2 + 4) + (2 + 4) + (4 + 4)) * P", CHEAT_SHEET),
-    ("training_state_18", msg("training state, Megatron's 18"), "(2 + 4 + 4 + 4 + 4) * P", NOTE_13B),
+    ("training_state_20", "((2 + 4) + (2 + 4) + (4 + 4)) * P", CHEAT_SHEET),
+    ("training_state_18", "(2 + 4 + 4 + 4 + 4) * P", NOTE_13B),
 )
-SINGLE_RULES: tuple[_Rule, ...] = (
-    ("training_state_16", msg("training state, 16 bytes in fp32"), "(4 + 4 + 4 + 4) * P", FULL_PRECISION),
-)
+SINGLE_RULES: tuple[_Rule, ...] = (("training_state_16", "(4 + 4 + 4 + 4) * P", ADAM),)
 
 
 def state_figures(parameters: Number | None, dtype: str = "bf16") -> tuple[Figure, ...]:
@@ -67,20 +62,21 @@ def state_figures(parameters: Number | None, dtype: str = "bf16") -> tuple[Figur
     The rules of the sources are for mixed precision; in fp32 there is one number for each weight, gradient and moment.
     """
     single = state_bytes(dtype) == SINGLE
-    disk, weights = (msg("weights on disk, 32 bit"), "4 * P") if single else (msg("weights on disk, 16 bit"), "2 * P")
+    bits, formula = (32, "4 * P") if single else (16, "2 * P")
+    on_disk = work_out("weights_on_disk", "bytes", formula, CHEAT_SHEET, P=parameters)
     rules = (
-        ("weights_on_disk", disk, weights, CHEAT_SHEET),
-        ("inference_memory", msg("memory for inference, 16 bit"), "1.2 * P * 2", ARTICLE),
-        ("inference_memory_fp32", msg("memory for inference, 32 bit"), "1.2 * P * 4", ARTICLE),
+        ("inference_memory", "1.2 * P * 2", ARTICLE),
+        ("inference_memory_fp32", "1.2 * P * 4", ARTICLE),
         *(SINGLE_RULES if single else MIXED_RULES),
     )
-    return tuple(
-        work_out(name, label, "bytes", formula, source, P=parameters) for name, label, formula, source in rules
+    return (
+        replace(on_disk, label=f"weights_on_disk_{bits}_bit"),
+        *(work_out(name, "bytes", formula, source, P=parameters) for name, formula, source in rules),
     )
 
 
 def replica_figure(parameters: Number | None, memory_gb: float | None, dtype: str = "bf16") -> Figure:
     """Devices that hold the training state of one replica, activations not counted."""
-    label, each = msg("devices for one replica's state"), 16 if state_bytes(dtype) == SINGLE else 20
+    each = 16 if state_bytes(dtype) == SINGLE else 20
     formula = f"ceil({each} * P / (memory * 1e9))"
-    return work_out("devices_for_state", label, "devices", formula, ARTICLE, P=parameters, memory=memory_gb)
+    return work_out("devices_for_state", "devices", formula, ARTICLE, P=parameters, memory=memory_gb)

@@ -6,14 +6,10 @@ Comes in: a layout and how a step is done. Goes out: figures.
 from __future__ import annotations
 
 from analysis.estimate.layout import Layout, Training
-from analysis.estimate.parameter_figures import NOTE_13B
+from analysis.estimate.sources import NARAYANAN, NOTE_13B, SEQUENCE, SHOEYBI
 from analysis.estimate.worked_figure import Figure, Number, work_out
 from analysis.model.shape import ModelShape
-from logparse.language import msg
 
-NARAYANAN = msg("Narayanan et al. 2021, Efficient Large-Scale Language Model Training, section 2.2")
-SHOEYBI = msg("Shoeybi et al. 2019, Megatron-LM, section 3; ring all-reduce sends 2 (t - 1)/t of its data")
-SEQUENCE = msg("Korthikanti et al. 2022, section 4.2.2: the input is gathered once more for the weight gradient")
 # Per device between nodes, the article's case.
 NETWORK_GBITS = 200.0
 
@@ -31,8 +27,8 @@ def bubble_figures(layout: Layout, micro_batches: int | None) -> tuple[Figure, .
     values: dict[str, Number | None] = {"pp": layout.pp, "m": micro_batches, "vpp": layout.vpp}
     share = "(pp - 1) / (m * vpp + pp - 1)"
     return (
-        work_out("bubble", msg("pipeline bubble, share of the step"), "ratio", share, NARAYANAN, **values),
-        work_out("bubble_ceiling", msg("utilisation the bubble leaves"), "ratio", f"1 - {share}", NARAYANAN, **values),
+        work_out("bubble", "ratio", share, NARAYANAN, **values),
+        work_out("bubble_ceiling", "ratio", f"1 - {share}", NARAYANAN, **values),
     )
 
 
@@ -47,7 +43,6 @@ def traffic_bytes(shape: ModelShape, layout: Layout, training: Training, micro_b
     layers = None if shape.num_layers is None else -(-shape.num_layers // layout.pp)
     return work_out(
         "tensor_parallel_traffic",
-        msg("tensor-parallel traffic of one device and step"),
         "bytes",
         formula,
         SEQUENCE if layout.sequence_parallel else SHOEYBI,
@@ -65,14 +60,13 @@ def traffic_bytes(shape: ModelShape, layout: Layout, training: Training, micro_b
 
 def link_seconds(traffic: Number | Figure, link_gbps: float | None) -> Figure:
     """Seconds over the link inside a node, GB/s per direction."""
-    label = msg("the same, over the link inside a node")
-    return work_out("link_time", label, "s", "traffic / (link * 1e9)", NOTE_13B, traffic=traffic, link=link_gbps)
+    return work_out("link_time", "s", "traffic / (link * 1e9)", NOTE_13B, traffic=traffic, link=link_gbps)
 
 
 def network_seconds(traffic: Number | Figure, network_gbits: float) -> Figure:
     """Seconds over the network between nodes, Gbit/s of one device."""
-    label, formula = msg("the same, between nodes"), "traffic / (network * 1e9 / 8)"
-    return work_out("network_time", label, "s", formula, NOTE_13B, traffic=traffic, network=network_gbits)
+    formula = "traffic / (network * 1e9 / 8)"
+    return work_out("network_time", "s", formula, NOTE_13B, traffic=traffic, network=network_gbits)
 
 
 def step_time(
@@ -87,9 +81,9 @@ def step_time(
     batch, length = training.global_batch_size, training.seq_length
     sizes = {"B": batch, "s": length, "devices": devices}
     rates = {"peak": peak_tflops, "utilisation": utilisation}
-    return work_out("step_time", msg("time of one step"), "s", formula, per_token.source, F=per_token, **sizes, **rates)
+    return work_out("step_time", "s", formula, per_token.source, F=per_token, **sizes, **rates)
 
 
-def share_of_step(name: str, label: str, seconds: Figure, step: Figure | Number) -> Figure:
+def share_of_step(name: str, seconds: Figure, step: Figure | Number) -> Figure:
     """A time as a share of the step."""
-    return work_out(name, label, "ratio", "time / step", NOTE_13B, time=seconds, step=step)
+    return work_out(name, "ratio", "time / step", NOTE_13B, time=seconds, step=step)

@@ -5,20 +5,18 @@ Comes in: parameters, tokens, devices, a peak in TFLOP/s and the share of it tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from analysis.estimate.parameter_figures import ARTICLE, CHEAT_SHEET
-from analysis.estimate.worked_figure import Figure, Number, work_out
+from analysis.estimate.sources import ARTICLE, CHEAT_SHEET, SIX_PASSES
+from analysis.estimate.worked_figure import Figure, Number, Term, work_out
 from analysis.flops import Formula, Recompute
 from analysis.model.shape import ModelShape
-from logparse.language import msg, tr
 from logparse.schema import flag_of
 
 # What clusters of over 100 cards reach, as the article says.
 USUAL_UTILISATION = (0.30, 0.50)
 DAY = 86400
-SIX = msg("6 P n of the cheat sheet; the article takes 8 P n, as with full recomputation")
 
 
 @dataclass(frozen=True)
@@ -41,81 +39,81 @@ class Work:
 def flops_figures(work: Work, shape: ModelShape, formula: Formula, seq_length: int) -> tuple[Figure, ...]:
     """FLOPs per token and of the whole training: the rule, then the formula."""
     exact = flops_per_token(shape, formula, seq_length, work.recompute)
-    rule, whole = msg("FLOPs per token, rule"), msg("FLOPs of the training, by formula")
     return (
-        work_out("flops_per_token_rule", rule, "FLOPs", f"{work.passes} * P", CHEAT_SHEET, P=work.parameters),
+        work_out("flops_per_token_rule", "FLOPs", f"{work.passes} * P", CHEAT_SHEET, P=work.parameters),
         exact,
         total_flops(work),
-        work_out("flops", whole, "FLOPs", "F * n", formula.source, F=exact, n=work.tokens),
+        work_out("flops", "FLOPs", "F * n", formula.source, F=exact, n=work.tokens),
     )
 
 
 def flops_per_token(shape: ModelShape, formula: Formula, seq_length: int, recompute: Recompute) -> Figure:
     """FLOPs per token by the formula's terms; those that recomputation runs again have their third more."""
-    label = msg("FLOPs per token, by formula")
+    figure = Figure("flops_per_token", "flops_per_token", "FLOPs", None, formula.text, "", formula.source)
     terms = formula.terms_per_token(shape, seq_length)
     if terms is None:
-        lacks = tuple(flag_of(name) or name for name in formula.missing(shape))
-        return Figure("flops_per_token", label, "FLOPs", None, formula.text, "", formula.source, lacks)
-    again = {"none": (), "selective": formula.selective, "full": formula.full}[recompute]
-    times = {name: "4/3 x " if name in again else "" for name in terms}
-    worked = " + ".join(f"{times[name]}{value:.6g} ({tr(name)})" for name, value in terms.items() if value)
-    value = formula.hardware_flops_per_token(shape, seq_length, recompute)
-    return Figure("flops_per_token", label, "FLOPs", value, formula.text, worked, formula.source)
+        return replace(figure, lacks=tuple(flag_of(name) or name for name in formula.missing(shape)))
+    again = formula.repeated(recompute)
+    counted = tuple(Term(name, value, name in again) for name, value in terms.items() if value)
+    return replace(figure, value=formula.hardware_flops_per_token(shape, seq_length, recompute), terms=counted)
 
 
 def total_flops(work: Work) -> Figure:
     """6 P n, or 8 P n where everything is recomputed."""
-    label, formula = msg("FLOPs of the training, rule"), f"{work.passes} * P * n"
-    return work_out("flops_rule", label, "FLOPs", formula, CHEAT_SHEET, P=work.parameters, n=work.tokens)
+    formula = f"{work.passes} * P * n"
+    return work_out("flops_rule", "FLOPs", formula, CHEAT_SHEET, P=work.parameters, n=work.tokens)
 
 
-def training_time(work: Work, name: str = "training_time_rule") -> Figure:
+def training_time(work: Work) -> Figure:
     """Seconds for all tokens at the given utilisation; the article takes 8 P n, as with full recomputation."""
     formula = f"{work.passes} * n * P / (devices * peak * 1e12 * utilisation)"
-    label = msg("training time, rule")
     given = _given(work) | {"P": work.parameters, "devices": work.devices}
-    return work_out(name, label, "s", formula, _rule_of(work), **given)
+    return work_out("training_time_rule", "s", formula, _rule_of(work), **given)
 
 
 def devices_for(work: Work, seconds: float | None) -> Figure:
     """Whole devices that finish within ``seconds`` by the rule."""
     formula = f"ceil({work.passes} * n * P / (seconds * peak * 1e12 * utilisation))"
-    label = msg("devices for the deadline, rule")
     given = _given(work) | {"P": work.parameters, "seconds": seconds}
-    return work_out("devices_for_deadline", label, "devices", formula, _rule_of(work), **given)
+    return work_out("devices_for_deadline", "devices", formula, _rule_of(work), **given)
 
 
 def _rule_of(work: Work) -> str:
-    return ARTICLE if work.recompute == "full" else SIX
+    return ARTICLE if work.recompute == "full" else SIX_PASSES
 
 
 def time_figures(work: Work, per_token: Figure) -> tuple[Figure, ...]:
     """Training time by the rule and by the formula; without a utilisation at both ends of what is usual."""
-    label, formula = msg("training time, by formula"), "F * n / (devices * peak * 1e12 * utilisation)"
-    figures = []
-    for suffix, at in _utilisations(work):
-        given = _given(at) | {"devices": at.devices}
-        figures.append(training_time(at, f"training_time_rule{suffix}"))
-        figures.append(work_out(f"training_time{suffix}", label, "s", formula, per_token.source, F=per_token, **given))
-    return tuple(figures)
+    formula = "F * n / (devices * peak * 1e12 * utilisation)"
+
+    def by_formula(work: Work) -> Figure:
+        given = _given(work) | {"devices": work.devices}
+        return work_out("training_time", "s", formula, per_token.source, F=per_token, **given)
+
+    return _at_utilisations(work, lambda at: (training_time(at), by_formula(at)))
 
 
 def deadline_figures(work: Work, seconds: float, per_token: Figure) -> tuple[Figure, ...]:
     """Devices for a deadline by the rule and by the formula; without a utilisation at both ends of what is usual."""
-    label, formula = msg("devices for the deadline, by formula"), "ceil(F * n / (seconds * peak * 1e12 * utilisation))"
-    figures = []
-    for suffix, at in _utilisations(work):
-        name, given = f"devices_for_deadline_by_formula{suffix}", _given(at) | {"seconds": seconds}
-        figures.append(replace(devices_for(at, seconds), name=f"devices_for_deadline{suffix}"))
-        figures.append(work_out(name, label, "devices", formula, per_token.source, F=per_token, **given))
-    return tuple(figures)
+    formula = "ceil(F * n / (seconds * peak * 1e12 * utilisation))"
+
+    def by_formula(work: Work) -> Figure:
+        given = _given(work) | {"seconds": seconds}
+        name = "devices_for_deadline_by_formula"
+        return work_out(name, "devices", formula, per_token.source, F=per_token, **given)
+
+    return _at_utilisations(work, lambda at: (devices_for(at, seconds), by_formula(at)))
 
 
-def _utilisations(work: Work) -> Sequence[tuple[str, Work]]:
+def _at_utilisations(work: Work, figures: Callable[[Work], Iterable[Figure]]) -> tuple[Figure, ...]:
+    """``figures`` at the given utilisation, or at each usual one with that in their names."""
     if work.utilisation is not None or work.tokens is None:
-        return [("", work)]
-    return [(f"_at_{share * 100:.0f}_percent", replace(work, utilisation=share)) for share in USUAL_UTILISATION]
+        return tuple(figures(work))
+    return tuple(
+        replace(figure, name=f"{figure.name}_at_{share * 100:.0f}_percent")
+        for share in USUAL_UTILISATION
+        for figure in figures(replace(work, utilisation=share))
+    )
 
 
 def _given(work: Work) -> dict[str, Number | None]:

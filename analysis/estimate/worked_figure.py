@@ -14,13 +14,11 @@ from typing import Any
 
 import regex
 
-from logparse.language import msg
-
 Number = int | float
 
-# What each symbol stands for; one that no flag gives follows from others.
+# The flag that gives each symbol, or the code of what else does; a symbol that is not here follows from others.
 SYMBOLS = {
-    "P": msg("--model, or the whole shape by flags"),
+    "P": "whole_shape",
     "l": "--num-layers",
     "h": "--hidden-size",
     "V": "--vocab-size",
@@ -31,21 +29,32 @@ SYMBOLS = {
     "n": "--tokens",
     "m": "--global-batch-size",
     "devices": "--devices",
-    "peak": msg("--hw or --peak-tflops"),
-    "utilisation": msg("--utilisation or --from LOG"),
+    "peak": "peak_of_device",
+    "utilisation": "utilisation",
     "seconds": "--days",
-    "link": msg("--hw of a device whose link is known"),
-    "memory": msg("--hw or --memory-gb"),
+    "link": "link_of_device",
+    "memory": "memory_of_device",
 }
 _NAME = regex.compile(r"((?<![\w.])[A-Za-z_]\w*)")
 _FUNCTIONS = {"min": min, "max": max, "ceil": math.ceil}
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One number of an estimate. ``value`` is None where an input is unknown; ``lacks`` then says what would give it.
+class Term:
+    """One term of a sum: its name, its value as it is counted, and whether that is 4/3 because recomputed."""
 
-    ``formula`` is in symbols, ``worked`` the same with its own numbers; ``unit`` is bytes, parameters, FLOPs, s, ...
+    name: str
+    value: float
+    again: bool
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of an estimate. ``value`` is None where an input is unknown; ``lacks`` then names what would give it.
+
+    ``label`` is the code it is called by, its name unless several figures are called alike. ``formula`` is in symbols,
+    ``worked`` the same with its own numbers; a sum of named ``terms`` has those instead. ``unit`` is bytes, parameters,
+    FLOPs, s, ... ``lacks`` holds flags, names of quantities that have none, and codes.
     """
 
     name: str
@@ -56,18 +65,19 @@ class Figure:
     worked: str
     source: str
     lacks: tuple[str, ...] = ()
+    terms: tuple[Term, ...] = ()
 
 
-def work_out(name: str, label: str, unit: str, formula: str, source: str, **inputs: Number | Figure | None) -> Figure:
+def work_out(name: str, unit: str, formula: str, source: str, **inputs: Number | Figure | None) -> Figure:
     """Compute ``formula``, a constant of our code, with ``inputs`` for its names; a Figure stands for its value."""
     shown = formula.replace("**", "^").replace(" * ", " ")
     values = {symbol: given.value if isinstance(given, Figure) else given for symbol, given in inputs.items()}
     if None in values.values():
         lacks = [lack for symbol, given in inputs.items() for lack in _lacks(symbol, given)]
-        return Figure(name, label, unit, None, shown, "", source, tuple(dict.fromkeys(lacks)))
+        return Figure(name, name, unit, None, shown, "", source, tuple(dict.fromkeys(lacks)))
     names: dict[str, Any] = {**_FUNCTIONS, **values}
     value: Number = eval(_compiled(formula), {"__builtins__": {}}, names)
-    return Figure(name, label, unit, value, shown, _substitute(formula, values), source)
+    return Figure(name, name, unit, value, shown, _substitute(formula, values), source)
 
 
 def _lacks(symbol: str, given: Number | Figure | None) -> tuple[str, ...]:

@@ -76,6 +76,8 @@ class DevicePeak:
     notes: tuple[Note, ...]
 
 
+# What a peak is called that nothing of a device is known by.
+BY_HAND = "given by hand"
 _BRANDS = {"huawei": "Huawei", "ascend": "Huawei", "nvidia": "NVIDIA", "tesla": "NVIDIA", "geforce": "NVIDIA"}
 _BRANDS |= {"amd": "AMD", "instinct": "AMD", "google": "Google", "intel": "Intel"}
 _BRAND = re.compile(rf"(?:({'|'.join(_BRANDS)})[\s_-]+)+")
@@ -134,7 +136,7 @@ def peak_by_hand(tflops: float, dtype: str, origin: str = "--peak-tflops") -> De
             tr("--peak-tflops is {value:g}, expected a finite number above 0", value=tflops),
             remedy=tr("give the dense matrix peak of one device in TFLOP/s, for example --peak-tflops 353.89"),
         )
-    return DevicePeak(msg("given by hand"), dtype, tflops, origin, origin, msg("given"), None, ())
+    return DevicePeak(BY_HAND, dtype, tflops, origin, origin, "given", None, ())
 
 
 def _device(rows: list[dict[str, str]]) -> Device:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from analysis.hardware.devices import DevicePeak, choose_peak, device_notes, find_device, peak_by_hand
 from logparse.errors import UsageError
 from logparse.findings import Note, warning
-from logparse.language import msg, tr
+from logparse.language import tr
 
 ASSUMED_DTYPE = "bf16"
-BASES = (msg("matrix"), msg("headline"))
+BASES = ("matrix", "headline")
 
 
 def resolve_peak(
@@ -31,7 +31,7 @@ def resolve_peak(
         raise UsageError(problem, remedy=tr("leave one out"))
     device = find_device(hw) if hw is not None else None
     if peak_tflops is not None:
-        return peak_by_hand(peak_tflops, precision or msg("unknown"), origin), ()
+        return peak_by_hand(peak_tflops, precision or "unknown", origin), ()
     if device is None:
         return None, (warning("device_unknown"),)
     dtype = precision or ASSUMED_DTYPE

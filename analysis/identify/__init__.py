@@ -1,7 +1,7 @@
 """What a printed TFLOP/s or MFU means: by which formula, against which peak. Told from the numbers alone.
 
-Comes in: step rows and what is known of the run. Goes out: an answer with the evidence for it and one sentence. The
-framework's name plays no part.
+Comes in: step rows and what is known of the run. Goes out: an answer and the findings behind it. The framework's
+name plays no part.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import cast
 import polars as pl
 
 from analysis.flops import Recompute
-from analysis.identify.formula import Candidate, Identification, identify_formula
+from analysis.identify.candidates import Candidate
+from analysis.identify.formula import Identification, identify_formula
 from analysis.identify.implied_peak import ImpliedPeak, implied_peak
 from analysis.identify.matching import LOGGED, TIME, Rounding, measure_rounding
 from analysis.model.shape import ModelShape

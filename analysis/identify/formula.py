@@ -1,4 +1,4 @@
-"""Which formula a log's TFLOP/s was printed by: every printed formula beside the log, and one sentence."""
+"""Which formula a log's TFLOP/s was printed by: every printed formula beside the log, and what that tells."""
 
 from __future__ import annotations
 
@@ -7,34 +7,11 @@ from dataclasses import dataclass
 import polars as pl
 
 from analysis.flops import Recompute
-from analysis.flops.printed import PRINTED_FORMULAS, PrintedFormula
-from analysis.identify import _sentence
-from analysis.identify.matching import (
-    LOGGED,
-    TIME,
-    comparable_rows,
-    flops_per_token,
-    matching_formulas,
-    measure_rounding,
-    missing_inputs,
-)
+from analysis.identify.candidates import Candidate, candidates
+from analysis.identify.explanation import explain, unknown
+from analysis.identify.matching import LOGGED, TIME, comparable_rows, matching_formulas, measure_rounding
 from analysis.model.shape import ModelShape
-from logparse.language import tr
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One printed formula beside the log, at the row of median time; unknown is None.
-
-    ``missing`` names what it lacks. ``difference`` is relative to what the log's value stands for.
-    """
-
-    id: str
-    title: str
-    missing: tuple[str, ...]
-    tflops_per_second_per_device: float | None
-    difference: float | None
-    matches: bool
+from logparse.findings import Note, info
 
 
 @dataclass(frozen=True)
@@ -42,14 +19,15 @@ class Identification:
     """Every printed formula beside the log.
 
     ``logged`` is the log's value at the row of median time. ``scale`` is what the log's numbers must be multiplied by
-    to be TFLOP/s: 1 unless it misnames its unit.
+    to be TFLOP/s: 1 unless it misnames its unit. ``findings`` are parts of one sentence: which formula it is and how
+    sure that is, or why there is no answer.
     """
 
     rows: tuple[Candidate, ...]
     matches: tuple[str, ...]
     logged: float | None
     scale: float
-    sentence: str
+    findings: tuple[Note, ...]
 
 
 def identify_formula(
@@ -62,7 +40,7 @@ def identify_formula(
     """Compare the log's TFLOP/s with every printed formula, row by row.
 
     A row's own batch and sequence length count; ``seq_length`` fills rows that do not print one. ``recompute`` decides
-    nothing: it tells in the sentence whether the formula counts what the settings say.
+    nothing: a finding tells whether the formula counts what the settings say.
     """
     rows = comparable_rows(steps, seq_length, world_size)
     logged = rows.filter(pl.col(LOGGED).is_finite() & (pl.col(LOGGED) > 0))
@@ -70,13 +48,10 @@ def identify_formula(
     scale, matches = matching_formulas(logged, shape, rounding)
     shown = _median_row(rows if logged.is_empty() else logged)
     value = None if logged.is_empty() else shown[LOGGED].item()
-    candidates = tuple(
-        _candidate(formula, shape, shown, None if value is None else value * scale, formula.id in matches)
-        for formula in PRINTED_FORMULAS.values()
-    )
-    found = Identification(candidates, matches, value, scale, "")
-    reason = _reason(steps, rows, seq_length, world_size)
-    return Identification(candidates, matches, value, scale, reason or _sentence.describe(found, rounding, recompute))
+    beside = candidates(shape, shown, None if value is None else value * scale, matches)
+    reason = _incomparable(steps, rows, seq_length, world_size)
+    findings = (reason,) if reason else tuple(explain(beside, value, scale, rounding, recompute))
+    return Identification(beside, matches, value, scale, findings)
 
 
 def _median_row(rows: pl.DataFrame) -> pl.DataFrame:
@@ -84,31 +59,22 @@ def _median_row(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.sort(TIME, maintain_order=True).slice(max(0, (len(rows) - 1) // 2), 1)
 
 
-def _candidate(
-    formula: PrintedFormula, shape: ModelShape, shown: pl.DataFrame, meant: float | None, matches: bool
-) -> Candidate:
-    flops = flops_per_token(formula, shape, shown)
-    value = None
-    if flops is not None and len(shown):
-        value = shown.select(flops * pl.col("work") / pl.col(TIME)).item()
-    difference = None if value is None or meant is None else value / meant - 1
-    return Candidate(formula.id, formula.title, missing_inputs(formula, shape, shown), value, difference, matches)
-
-
-def _reason(steps: pl.DataFrame, rows: pl.DataFrame, seq_length: int | None, world_size: int | None) -> str | None:
+def _incomparable(
+    steps: pl.DataFrame, rows: pl.DataFrame, seq_length: int | None, world_size: int | None
+) -> Note | None:
     """Why nothing can be compared; None where something can."""
     if steps.is_empty() or steps[TIME].is_null().all():
-        return tr("nothing to compare: no line gives the time of a step")
+        return info("no_time_to_compare")
     known = {
         "world_size": world_size is not None,
         "global_batch_size": steps["global_batch_size"].is_not_null().any(),
         "seq_length": seq_length is not None or steps["seq_length"].is_not_null().any(),
     }
-    if unknown := [name for name, is_known in known.items() if not is_known]:
-        return tr("no formula can be computed: {unknown}", unknown=_sentence.pass_flags(unknown))
+    if lacking := [name for name, is_known in known.items() if not is_known]:
+        return info("no_formula_computed", unknown=unknown(lacking))
     if rows.is_empty():
-        return tr("nothing to compare: no line gives batch, sequence length and time together")
+        return info("no_row_to_compare")
     printed = steps[LOGGED].drop_nulls()
     if printed.is_empty():
-        return tr("the log prints no TFLOP/s to compare with")
-    return None if (printed > 0).any() else tr("nothing to compare: every TFLOP/s the log prints is rounded to 0")
+        return info("no_tflops_printed")
+    return None if (printed > 0).any() else info("tflops_rounded_to_zero")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 
-from analysis.hardware.devices import all_devices
+from analysis.hardware.devices import Peak, all_devices
 from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS, printed_unit
-from logparse.language import tr
 
 TRAINING_TYPES = ("bf16", "fp16")
 
@@ -17,14 +17,15 @@ TRAINING_TYPES = ("bf16", "fp16")
 class ImpliedPeak:
     """``low`` and ``high`` bound the peak of one device, in TFLOP/s, that the printed digits allow.
 
-    ``devices`` are those whose bf16 or fp16 peak, on any basis, lies there or rounds to a whole number that does.
+    ``ratio`` is what the log's TFLOP/s were divided into. ``peaks`` are those for bf16 or fp16 on any basis, each with
+    its device, that lie between the bounds or round to a whole number that does.
     """
 
     tflops_per_second: float
     low: float
     high: float
-    devices: tuple[str, ...]
-    sentence: str
+    ratio: Literal["mfu", "hfu"]
+    peaks: tuple[tuple[str, Peak], ...]
 
 
 def implied_peak(steps: pl.DataFrame) -> ImpliedPeak | None:
@@ -32,8 +33,9 @@ def implied_peak(steps: pl.DataFrame) -> ImpliedPeak | None:
 
     Where it prints HFU too, its TFLOP/s count recompute, so HFU is what they were divided into.
     """
-    ratio = "logged_hfu" if steps["logged_hfu"].drop_nulls().len() else "logged_mfu"
-    rows = steps.select(tflops=LOGGED, ratio=ratio).filter((pl.col("tflops") > 0) & (pl.col("ratio") > 0))
+    ratio: Literal["mfu", "hfu"] = "hfu" if steps["logged_hfu"].drop_nulls().len() else "mfu"
+    printed = steps.select(tflops=LOGGED, ratio=f"logged_{ratio}")
+    rows = printed.filter((pl.col("tflops") > 0) & (pl.col("ratio") > 0))
     if rows.is_empty():
         return None
     tflops_off = printed_unit(rows["tflops"], TFLOPS_UNITS) / 2
@@ -45,21 +47,12 @@ def implied_peak(steps: pl.DataFrame) -> ImpliedPeak | None:
         ((pl.col("tflops") + tflops_off) / (pl.col("ratio") - ratio_off)).median().alias("high"),
     )
     middle, low, high = spans.row(0)
-    devices = _devices(low, high)
-    sentence = tr(
-        "the log's {ratio} was taken against {middle:.4g} TFLOP/s ({low:.5g} to {high:.5g}): {devices}",
-        ratio="HFU" if ratio == "logged_hfu" else "MFU",
-        middle=middle,
-        low=low,
-        high=high,
-        devices=", ".join(devices) or tr("no device of the table"),
-    )
-    return ImpliedPeak(middle, low, high, devices, sentence)
+    return ImpliedPeak(middle, low, high, ratio, _peaks_between(low, high))
 
 
-def _devices(low: float, high: float) -> tuple[str, ...]:
+def _peaks_between(low: float, high: float) -> tuple[tuple[str, Peak], ...]:
     return tuple(
-        f"{device.name} ({peak.tflops_per_second:g}, {peak.dtype} {peak.basis})"
+        (device.name, peak)
         for device in all_devices()
         for peak in device.peaks
         if peak.dtype in TRAINING_TYPES

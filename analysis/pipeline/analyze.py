@@ -77,7 +77,7 @@ def analyze_run(run: Loaded, choices: Choices) -> Run:
         *describe_warm_up(analysis.steps, choices.warmup),
         *describe_clock(analysis.steps),
         *meaning.notes,
-        *([info("said", text=found.sentence)] if found.logged is not None else []),
+        *([info("formula_identified", findings=found.findings)] if found.logged is not None else []),
     )
     notes = (*analysis.notes, *warnings, *told)
     ordered = sorted(notes, key=lambda note: note.level != "warning")

@@ -6,8 +6,7 @@ Comes in: an analysed run and what was read with it. Goes out: both comparisons.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -26,11 +25,6 @@ class Expectations:
 
     plan: Plan
     published: Comparison
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """Both in words."""
-        return (*self.plan.sentences, *self.published.sentences)
 
 
 def measure_against(
@@ -69,32 +63,3 @@ def _device(peak: DevicePeak | None) -> str | None:
         return None if peak is None else find_device(peak.name).name
     except UsageError:
         return None
-
-
-def expectations_document(found: Expectations) -> dict[str, Any]:
-    """``planned`` and ``published`` of a run's document; rows of published rates go by their names."""
-    plan, compared = found.plan, found.published
-    return {
-        "planned": {
-            "rows": [asdict(row) for row in plan.rows],
-            "left": _left(plan),
-            "gap": [asdict(part) for part in plan.gap],
-            "mfu_ceiling": plan.mfu_ceiling,
-            "assumed": list(plan.assumed),
-            "sentences": list(plan.sentences),
-        },
-        "published": {
-            "matches": [
-                {"name": match.row.name, "share": match.share, "sentence": match.sentence} for match in compared.matches
-            ],
-            "nearest": [row.name for row in compared.nearest],
-            "sentences": list(compared.sentences),
-        },
-    }
-
-
-def _left(plan: Plan) -> dict[str, Any] | None:
-    if plan.left is None:
-        return None
-    ends = plan.left.ends_at
-    return {**asdict(plan.left), "ends_at": None if ends is None else ends.isoformat()}

@@ -6,7 +6,7 @@ Comes in: what a run achieved and rows of ``analysis.published.rows``. Goes out:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import regex
@@ -16,12 +16,12 @@ from analysis.model.parameters import count_parameters
 from analysis.model.shape import ModelShape
 from analysis.published.rows import Baseline, contradicts_itself, find_baseline, published
 from logparse.errors import UsageError
+from logparse.findings import Note, info
 from logparse.language import tr
 
 # The vocabulary is padded to a multiple of 128 x tensor parallel size; of published models none is nearer than this.
 MOST_PADDING = 2048
 NEAREST = 3
-MOST_SAID = 3
 
 # What logs print of these is not to be relied on: AscendSpeed's llama is gated, has an output matrix of its own, and
 # prints neither. Padding and the depth of multi-token prediction belong to the run and not to the model.
@@ -49,20 +49,23 @@ class Achieved:
 
 @dataclass(frozen=True)
 class Against:
-    """A run beside one published row; ``share`` is the run's tokens/s/p over the row's."""
+    """A run beside one published row; ``share`` is the run's tokens/s/p over the row's.
+
+    ``findings`` are parts of one sentence: the share, and what must be known before the two are compared.
+    """
 
     row: Baseline
     share: float
-    sentence: str
+    findings: tuple[Note, ...]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows that match a run, the run beside each; without a match the nearest rows and a sentence that says so."""
+    """Rows that match a run, the run beside each; without a match the nearest rows, and in ``findings`` the reason."""
 
     matches: tuple[Against, ...]
-    nearest: tuple[Baseline, ...]
-    sentences: tuple[str, ...]
+    nearest: tuple[Baseline, ...] = ()
+    findings: tuple[Note, ...] = ()
 
 
 def compare_run(run: Achieved, rows: Sequence[Baseline], name: str | None = None) -> Comparison:
@@ -74,20 +77,20 @@ def compare_run(run: Achieved, rows: Sequence[Baseline], name: str | None = None
     rated = tuple(row for row in rows if row.tokens_per_second_per_device is not None)
     chosen = (_chosen(rows, name),) if name else _matching(rated, run)
     if run.rate is None:
-        return Comparison((), (), (tr("no published rate beside this run: its tokens/s/p is unknown"),))
+        return Comparison((), findings=(info("rate_of_run_unknown"),))
     if chosen:
-        return _beside(run, run.rate, chosen)
+        return Comparison(tuple(_against(row, run, run.rate, chosen) for row in chosen))
     if run.shape.missing(("num_layers", "hidden_size")):
-        return Comparison((), (), (tr("no published rate beside this run: its layers or hidden size are unknown"),))
+        return Comparison((), findings=(info("size_of_run_unknown"),))
     nearest = tuple(sorted(rated, key=lambda row: _distance(row, run))[:NEAREST])
-    names = ", ".join(row.name for row in nearest)
-    said = tr(
-        "no published rate for this model, number of devices and precision; the nearest rows: {names}", names=names
-    )
-    unknown = ", ".join(n for n, v in (("world_size", run.devices), ("precision", run.precision)) if v is None)
-    if unknown:
-        said += tr("; not known of this run: {names}", names=unknown)
-    return Comparison((), nearest, (said,))
+    return Comparison((), nearest, (info("no_row_matches", nearest=[row.name for row in nearest]), *_unknown(run)))
+
+
+def _unknown(run: Achieved) -> Iterator[Note]:
+    """What of a run is not known and rows are matched by."""
+    names = [name for name, value in (("world_size", run.devices), ("precision", run.precision)) if value is None]
+    if names:
+        yield info("run_lacks", names=names)
 
 
 def _chosen(rows: Sequence[Baseline], name: str) -> Baseline:
@@ -138,31 +141,22 @@ def _same_kind(published_shape: ModelShape, shape: ModelShape) -> bool:
 # What is said of them.
 
 
-def _beside(run: Achieved, rate: float, rows: Sequence[Baseline]) -> Comparison:
-    found = tuple(_against(row, run, rate, rows) for row in rows)
-    said = [against.sentence for against in found[:MOST_SAID]]
-    more = ", ".join(against.row.name for against in found[MOST_SAID:])
-    if more:
-        said.append(tr("{n} more published rows match: {names}", n=len(found) - MOST_SAID, names=more))
-    return Comparison(found, (), tuple(said))
-
-
 def _against(row: Baseline, run: Achieved, rate: float, rows: Sequence[Baseline]) -> Against:
     published_rate = row.tokens_per_second_per_device or 0.0
     share = rate / published_rate
-    text = tr(
-        "{rate} tokens/s/p = {share} of {publisher}'s published {published} for {row}",
-        rate=f"{rate:,.0f}",
-        share=f"{share:.0%}",
+    found = info(
+        "share_of_published",
+        rate=rate,
+        share=share,
         publisher=row.publisher or row.name,
-        published=f"{published_rate:,.0f}",
-        row=", ".join(_told(row, run, rows)),
+        published=published_rate,
+        row=_told(row, run, rows),
     )
-    return Against(row, share, text + "".join(_asides(row, run)))
+    return Against(row, share, (found, *_asides(row, run)))
 
 
-def _told(row: Baseline, run: Achieved, rows: Sequence[Baseline]) -> list[str]:
-    """The row in words: what it is, what of it differs from the run or is not known of the run, what tells it apart."""
+def _told(row: Baseline, run: Achieved, rows: Sequence[Baseline]) -> list[str | Note]:
+    """What the row is, what of it differs from the run or is not known of the run, what tells it apart."""
     parts = _description(row, run)
     alike = [other for other in rows if other.publisher == row.publisher and _description(other, run) == parts]
     if len(alike) > 1:
@@ -172,14 +166,15 @@ def _told(row: Baseline, run: Achieved, rows: Sequence[Baseline]) -> list[str]:
     return parts
 
 
-def _description(row: Baseline, run: Achieved) -> list[str]:
-    precision = tr("precision not stated") if row.precision is None else row.precision.upper()
-    parts = [row.title, row.nodes, precision]
+def _description(row: Baseline, run: Achieved) -> list[str | Note]:
+    parts: list[str | Note] = [row.title, *([row.nodes] if row.nodes else [])]
+    known = info("row_precision", precision=row.precision)
+    parts.append(info("row_precision_not_stated") if row.precision is None else known)
     if row.device is not None and not _same_device(row.device, run.device):
-        parts.append(tr("on {device}", device=row.device.upper()))
-    if row.seq_length is not None and _other_length(row, run):
-        parts.append(tr("sequence length {n}", n=f"{row.seq_length:,}"))
-    return [part for part in parts if part]
+        parts.append(info("row_device", device=row.device))
+    if row.seq_length is not None and row.seq_length != run.seq_length:
+        parts.append(info("row_seq_length", seq_length=row.seq_length))
+    return parts
 
 
 def _mark(row: Baseline, alike: Sequence[Baseline]) -> str:
@@ -190,19 +185,16 @@ def _mark(row: Baseline, alike: Sequence[Baseline]) -> str:
     return row.name
 
 
-def _asides(row: Baseline, run: Achieved) -> list[str]:
+def _asides(row: Baseline, run: Achieved) -> Iterator[Note]:
     """Everything else that must be known before the two rates are compared."""
-    asides = []
     if row.reference_tokens_per_second_per_device is not None:
-        reference = f"{row.reference_tokens_per_second_per_device:,.0f}"
-        asides.append(tr("; the reference system: {reference}", reference=reference))
+        yield info("row_reference", rate=row.reference_tokens_per_second_per_device)
     if contradicts_itself(row):
-        asides.append(tr("; that row contradicts itself"))
+        yield info("row_contradicts_itself")
     if run.lora and not row.lora:
-        asides.append(tr("; this run trains low-rank adapters (LoRA), that row all weights"))
+        yield info("row_without_lora")
     if row.shape.padded_vocab_size is not None and run.shape.padded_vocab_size is None:
-        asides.append(tr("; the vocabulary of this run is unknown, and with it whether the model is the same"))
-    return asides
+        yield info("vocabulary_of_run_unknown")
 
 
 def _same_device(row: str, run: str | None) -> bool:
@@ -214,10 +206,6 @@ def _same_device(row: str, run: str | None) -> bool:
     except UsageError:
         return row.lower() == run.lower()
     return used.name in (named.name, *(find_device(member).name for member in named.members))
-
-
-def _other_length(row: Baseline, run: Achieved) -> bool:
-    return row.seq_length is not None and row.seq_length != run.seq_length
 
 
 # Which are nearest where none matches.

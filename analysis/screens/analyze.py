@@ -10,6 +10,7 @@ import polars as pl
 from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS, RATED
 from analysis.pipeline.run import Run
 from analysis.run.reasons import COPY
+from analysis.screens.expectations import expectation_sentences
 from analysis.screens.metric_names import named, titled
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
 from analysis.screens.words import say, say_evidence, say_framework, say_origin, word
@@ -59,7 +60,7 @@ def compose(result: Run) -> list[Part]:
 
 def list_expectations(run: Run) -> Sentences:
     """The run against its plan and against published rates."""
-    return Sentences([Sentence(text) for text in run.expectations.sentences])
+    return Sentences([Sentence(text) for text in expectation_sentences(run.expectations)])
 
 
 def list_notes(run: Run) -> Sentences:

@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from analysis.hardware.devices import DevicePeak
-from analysis.pipeline.expectations import expectations_document
 from analysis.pipeline.run import Run
+from analysis.screens.expectations import expectations_document
 from analysis.screens.findings_json import fact_document, note_document, origin_text
 from analysis.screens.words import say_evidence, word
 from logparse.language import speaking

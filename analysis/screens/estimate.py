@@ -1,40 +1,44 @@
-"""An estimate as parts for people and as a document for programs. Comes in: an Estimate. Nothing is computed here."""
+"""An estimate as parts for people and as a document for programs. Comes in: a PlannedJob. Nothing is computed here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from analysis.estimate import Estimate, Figure, Fit, Smallest
+from analysis.estimate import Estimate, Figure, Fit, Section, Smallest
+from analysis.pipeline.planned_job import PlannedJob
 from analysis.screens.findings_json import fact_document, note_document
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
-from analysis.screens.words import say, say_origin
-from logparse.context.run_context import Fact
-from logparse.findings import Note
-from logparse.language import msg, tr
+from analysis.screens.words import say, say_origin, word, words
+from logparse.language import msg, speaking, tr
 from logparse.schema import SCHEMA_VERSION
 
 GB = 1e9
 DAY = 86400
 
 
-def estimate_parts(name: str, result: Estimate, facts: Mapping[str, Fact]) -> list[Part]:
+def estimate_parts(planned: PlannedJob) -> list[Part]:
     """All parts, whether it fits first."""
+    result = planned.result
     return [
-        Heading(tr("estimate: {name}", name=name), "title"),
+        Heading(tr("estimate: {name}", name=_name(planned)), "title"),
         *_verdict(result),
         *([_stages(result, result.fit)] if result.fit else []),
         *([_layouts(result)] if result.layouts else []),
-        *(part for section in result.sections for part in _section(section.title, section.figures)),
+        *(part for section in result.sections for part in _section(section)),
         Heading(tr("computed with")),
         Table(
             (tr("quantity"), tr("value"), tr("origin")),
-            tuple((n, str(fact.value), say_origin(fact.origin)) for n, fact in facts.items()),
+            tuple((n, str(fact.value), say_origin(fact.origin)) for n, fact in planned.facts.items()),
             prose={2},
         ),
-        Sentences([Sentence(say(note) if isinstance(note, Note) else note, "info") for note in result.notes]),
+        Sentences([Sentence(say(note), "info") for note in result.notes]),
     ]
+
+
+def _name(planned: PlannedJob) -> str:
+    return planned.name or tr("a model")
 
 
 def _verdict(result: Estimate) -> Iterator[Sentence]:
@@ -143,12 +147,25 @@ def _layouts(result: Estimate) -> Table:
     return Table(headings, tuple(rows))
 
 
-def _section(title: str, figures: tuple[Figure, ...]) -> Iterator[Part]:
+def _section(section: Section) -> Iterator[Part]:
     rows = (
-        (tr(f.label), shown(f), f.worked or tr("needs {flags}", flags=", ".join(map(tr, f.lacks)))) for f in figures
+        (word("figures", f.label), shown(f), worked(f) or tr("needs {flags}", flags=", ".join(map(_lacking, f.lacks))))
+        for f in section.figures
     )
-    yield Heading(tr(title))
+    yield Heading(word("sections", section.name))
     yield Table((tr("quantity"), tr("value"), tr("worked out")), tuple(rows), prose={2})
+
+
+def worked(figure: Figure) -> str:
+    """The formula with its own numbers, or the sum of its terms; empty where the value is unknown."""
+    if not figure.terms:
+        return figure.worked
+    return " + ".join(f"{'4/3 x ' if t.again else ''}{t.value:.6g} ({tr(t.name)})" for t in figure.terms)
+
+
+def _lacking(name: str) -> str:
+    """What gives an input that a figure lacks: a flag, or the words of a code."""
+    return word("lacking", name) if name in words("en")["lacking"] else name
 
 
 def shown(figure: Figure) -> str:
@@ -175,24 +192,33 @@ def _yes(answer: bool | None) -> str:
     return "-" if answer is None else tr("yes") if answer else tr("NO")
 
 
-def estimate_document(name: str, result: Estimate, facts: Mapping[str, Fact]) -> dict[str, Any]:
-    """The JSON document: figures by name, stages, layouts, what it was computed with."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "name": name,
-        "context": {quantity: fact_document(fact) for quantity, fact in facts.items()},
-        "figures": {f.name: _figure(f) for section in result.sections for f in section.figures},
-        "layout": _fit(result.fit, result.rule),
-        "layouts": [_fit(fit) for fit in result.layouts],
-        "smallest": _fit(result.smallest),
-        "smallest_at_all": _fit(result.fewest.at_all),
-        "smallest_recomputed": _fit(result.fewest.recomputed),
-        "notes": [note_document(note) if isinstance(note, Note) else note for note in result.notes],
-    }
+def estimate_document(planned: PlannedJob) -> dict[str, Any]:
+    """The JSON document, the same in every language: figures by name, stages, layouts, what it was computed with."""
+    result = planned.result
+    with speaking("en"):
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "name": _name(planned),
+            "context": {quantity: fact_document(fact) for quantity, fact in planned.facts.items()},
+            "figures": {f.name: _figure(f) for section in result.sections for f in section.figures},
+            "layout": _fit(result.fit, result.rule),
+            "layouts": [_fit(fit) for fit in result.layouts],
+            "smallest": _fit(result.smallest),
+            "smallest_at_all": _fit(result.fewest.at_all),
+            "smallest_recomputed": _fit(result.fewest.recomputed),
+            "notes": [note_document(note) for note in result.notes],
+        }
 
 
 def _figure(figure: Figure) -> dict[str, Any]:
-    return {name: value for name, value in asdict(figure).items() if name not in ("name", "label")}
+    return {
+        "unit": figure.unit,
+        "value": figure.value,
+        "formula": figure.formula,
+        "worked": worked(figure),
+        "source": figure.source,
+        "lacks": [_lacking(name) for name in figure.lacks],
+    }
 
 
 def _fit(fit: Fit | None, rule: tuple[float, ...] | None = None) -> dict[str, Any] | None:

@@ -43,13 +43,15 @@ class Cell:
 class Table:
     """A table. The first cell of a row names it; ``prose`` holds the places of columns of text, others hold numbers.
 
-    A cell is a plain text, or a Cell where there is more to say of it.
+    A cell is a plain text, or a Cell where there is more to say of it. On a terminal a table that ends in prose shows
+    its headings only where it is ``headed``.
     """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell | str]]
     caption: str = ""
     prose: Collection[int] = ()
+    headed: bool = False
 
     @property
     def cells(self) -> Iterator[tuple[Cell, ...]]:

@@ -21,8 +21,8 @@ BARS = "▁▂▃▄▅▆▇█"
 LEAST_BARS = 10
 # A table of numbers takes what it needs up to this, one that ends in prose at least the other.
 WIDEST, LEAST_WIDTH = 1000, 72
-# Columns on each side of a cell in a table that ends in prose.
-PROSE_PADDING = 2
+# Columns on each side of a cell in a table that ends in prose, and the least that prose gets beside long names.
+PROSE_PADDING, LEAST_PROSE = 2, 24
 
 
 def print_parts(console: Console, parts: Sequence[Part]) -> None:
@@ -61,7 +61,7 @@ def _print_table(console: Console, table: Table) -> None:
     wide = console.options.update(max_width=WIDEST)
     needed = LEAST_WIDTH if prose else Measurement.get(console, wide, _drawn(table, rows)).maximum
     width, console.width = console.width, max(console.width, needed)
-    console.print(_drawn(table, _folded(rows, console.width) if prose else rows))
+    console.print(_drawn(table, _folded(table, rows, console.width) if prose else rows))
     console.width = width
 
 
@@ -73,12 +73,15 @@ def _text(cell: Cell) -> str:
     return " ".join(text for text in (cell.text, cell.remark) if text)
 
 
-def _folded(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+def _folded(table: Table, rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """``rows`` with their prose in lines that fit beside the other columns."""
     from rich.cells import cell_len
 
-    others = [max(map(cell_len, column)) + 2 * PROSE_PADDING for column in zip(*rows, strict=True)][:-1]
-    return [[*row[:-1], fold(row[-1], max(width - sum(others), LEAST_BARS))] for row in rows]
+    shown = [table.headings, *rows] if table.headed else rows
+    lines = ((line for cell in column for line in cell.splitlines()) for column in zip(*shown, strict=True))
+    others = [max(map(cell_len, column), default=0) + 2 * _padding(table) for column in lines][:-1]
+    least = LEAST_PROSE if table.headed else LEAST_BARS
+    return [[*row[:-1], fold(row[-1], max(width - sum(others), least))] for row in rows]
 
 
 def _drawn(table: Table, rows: Sequence[Sequence[str]]) -> rich.table.Table:
@@ -88,19 +91,27 @@ def _drawn(table: Table, rows: Sequence[Sequence[str]]) -> rich.table.Table:
     drawn = rich.table.Table(
         box=None,
         pad_edge=False,
-        padding=(0, PROSE_PADDING if prose else 1),
+        padding=(0, _padding(table)),
         collapse_padding=not prose,
-        show_header=not prose,
+        show_header=table.headed or not prose,
     )
     last = len(table.headings) - 1
     for at, heading in enumerate(table.headings):
         if prose and at == last:
-            drawn.add_column(heading, ratio=1, style="dim")
+            drawn.add_column(heading, ratio=1, style="dim", overflow="fold")
+        elif table.headed and not at:
+            # Long names wrap where prose needs the room.
+            drawn.add_column(heading, overflow="fold")
         else:
             drawn.add_column(heading, justify="right" if at and at not in table.prose else "left", no_wrap=True)
     for row in rows:
         drawn.add_row(*row)
     return drawn
+
+
+def _padding(table: Table) -> int:
+    """Columns on each side of a cell; prose without headings stands further apart."""
+    return PROSE_PADDING if _ends_in_prose(table) and not table.headed else 1
 
 
 def _print_sparkline(console: Console, line: Sparkline) -> None:

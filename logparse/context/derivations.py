@@ -221,13 +221,12 @@ PRODUCTS = (
 class Limit:
     """Two sizes of which ``broken`` says that no model has them together. It is not asked where ``unless`` is known.
 
-    ``code`` is that of the note, ``problem`` what an error says.
+    ``code`` is that of the note; PROBLEMS has what an error says.
     """
 
     first: str
     second: str
     code: str
-    problem: str
     broken: Callable[[int, int], bool]
     unless: tuple[str, ...] = ()
 
@@ -236,21 +235,22 @@ def _does_not_divide(whole: int, part: int) -> bool:
     return part > 0 and whole % part != 0
 
 
-MORE = ("size_more_than", msg("{first} is more than {second}"))
-NO_MULTIPLE = ("size_no_multiple", msg("{first} is not a multiple of {second}"))
+MORE, NO_MULTIPLE = "size_more_than", "size_no_multiple"
+# What is said where such a limit is broken by the user's own values, which is an error.
+PROBLEMS = {MORE: msg("{first} is more than {second}"), NO_MULTIPLE: msg("{first} is not a multiple of {second}")}
 _LATENT = "multi_latent_attention"
 LIMITS = (
-    Limit("num_moe_layers", "num_layers", *MORE, operator.gt),
-    Limit("moe_router_topk", "num_experts", *MORE, operator.gt),
-    Limit("num_query_groups", "num_attention_heads", *MORE, operator.gt, unless=(_LATENT,)),
+    Limit("num_moe_layers", "num_layers", MORE, operator.gt),
+    Limit("moe_router_topk", "num_experts", MORE, operator.gt),
+    Limit("num_query_groups", "num_attention_heads", MORE, operator.gt, unless=(_LATENT,)),
     Limit(
         "num_attention_heads",
         "num_query_groups",
-        *NO_MULTIPLE,
+        NO_MULTIPLE,
         lambda heads, groups: groups < heads and _does_not_divide(heads, groups),
         unless=(_LATENT,),
     ),
-    Limit("hidden_size", "num_attention_heads", *NO_MULTIPLE, _does_not_divide, unless=("kv_channels", _LATENT)),
+    Limit("hidden_size", "num_attention_heads", NO_MULTIPLE, _does_not_divide, unless=("kv_channels", _LATENT)),
 )
 
 
@@ -270,7 +270,7 @@ def _broken_limits(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[
         if all(n in given for n in names):
             first, second = (f"{n} {facts[n].value} ({facts[n].origin})" for n in names)
             remedy = tr("no model has such a shape: give other values")
-            raise UsageError(tr(limit.problem, first=first, second=second), remedy=remedy)
+            raise UsageError(tr(PROBLEMS[limit.code], first=first, second=second), remedy=remedy)
         yield warning(limit.code, first=_known(facts, limit.first), second=_known(facts, limit.second))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import string
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -19,14 +19,19 @@ from typing import Any
 from analysis.screens.words.forms import FORMS
 from logparse.context.dialects import Framework
 from logparse.findings import Note, Origin
-from logparse.language import current_language, tr
+from logparse.language import current_language, msg, tr
 
-JOINED = {"spaced": " ", "product": " x ", "semicolon": "; "}
+JOINED = {"spaced": " ", "product": " x ", "semicolon": msg("; ")}
 
 
 def say(note: Note) -> str:
     """``note`` as a sentence in the language in use."""
     return fill("notes", note.code, note.fields)
+
+
+def say_all(notes: Iterable[Note]) -> str:
+    """Findings that are parts of one sentence."""
+    return tr("; ").join(map(say, notes))
 
 
 def say_origin(origin: Origin) -> str:
@@ -71,7 +76,7 @@ class _Filler(string.Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         """One field: a list part by part, a finding in its words, a code in its table's, a number in its form."""
         if isinstance(value, Sequence) and not isinstance(value, str) and format_spec not in FORMS:
-            sign, form = (JOINED[format_spec], "") if format_spec in JOINED else (tr(", "), format_spec)
+            sign, form = (tr(JOINED[format_spec]), "") if format_spec in JOINED else (tr(", "), format_spec)
             return sign.join(self.format_field(part, form) for part in value)
         if isinstance(value, Note):
             return say(value)

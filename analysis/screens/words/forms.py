@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import reduce
 from typing import Any
 
+from analysis.flops.printed import PRINTED_FORMULAS
 from logparse.language import tr
 
 DAY, HOUR = 86_400, 3_600
@@ -36,12 +38,25 @@ def _clock_span(seconds: float) -> str:
     return str(abs(timedelta(seconds=round(seconds))))
 
 
+def _printed_formula(name: str) -> str:
+    """A printed formula by its title and its id."""
+    return tr("{title} ({id})", title=tr(PRINTED_FORMULAS[name].title), id=name)
+
+
+def _printed_formulas(names: Sequence[str]) -> str:
+    return reduce(lambda first, other: tr("{first}, {other}", first=first, other=other), map(_printed_formula, names))
+
+
 FORMS: Mapping[str, Callable[[Any], str]] = {
     "first3": _first(3),
     "first5": _first(5),
     "some": some,
     "span": span,
     "clock": _clock_span,
+    "minute": lambda time: f"{time:%Y-%m-%d %H:%M}",
+    "upper": str.upper,
+    "printed_formula": _printed_formula,
+    "printed_formulas": _printed_formulas,
     "gb": lambda size: f"{size / 1e9:,.2f}",
     "said": lambda text: tr(str(text)),
     "range": lambda ends: f"{ends[0]}" if ends[0] == ends[-1] else tr("{low} to {high}", low=ends[0], high=ends[-1]),

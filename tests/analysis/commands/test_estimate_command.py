@@ -1,6 +1,10 @@
 """``logparse estimate`` as a user runs it: the note on 13B, what comes from a log, files, errors."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from helpers import ROOT, SETTINGS, megatron_log, run_logparse
@@ -30,6 +34,16 @@ def estimated(*arguments, cwd=ROOT, **environment):
     done = run_logparse(*arguments, "--json", cwd=cwd, **environment)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
+
+
+def texts(found):
+    return [note["text"] for note in found["notes"]]
+
+
+def told(found, name):
+    """A quantity's value and origin."""
+    fact = found["context"][name]
+    return fact["value"], fact["origin"]
 
 
 def test_the_note_on_8_cards():
@@ -83,7 +97,7 @@ def test_shape_from_flags_is_as_good_as_a_name():
     words = [str(word) for pair in flags.items() for word in pair]
     whole = estimated("estimate", *words, "--gated-linear-unit", "--seq-length", "4096")
     assert whole["figures"]["parameters_exact"]["value"] == 13_015_864_320
-    assert whole["context"]["untie_embeddings_and_output_weights"] == {"value": True, "origin": "assumed"}
+    assert told(whole, "untie_embeddings_and_output_weights") == (True, "assumed")
     lacking = estimated("estimate", *words, "--seq-length", "4096")
     assert lacking["figures"]["parameters_short"]["value"] == 12_582_912_000
     assert lacking["figures"]["parameters_exact"]["value"] is None
@@ -99,10 +113,10 @@ def test_nothing_given_says_what_to_give():
 
 
 def test_what_is_assumed_is_said():
-    context = estimated(*THIRTEEN, "--devices", "8")["context"]
-    assert context["precision"] == {"value": "bf16", "origin": "assumed"}
-    assert context["micro_batch_size"] == {"value": 1, "origin": "assumed"}
-    assert context["world_size"] == {"value": 8, "origin": "--devices"}
+    found = estimated(*THIRTEEN, "--devices", "8")
+    assert told(found, "precision") == ("bf16", "assumed")
+    assert told(found, "micro_batch_size") == (1, "assumed")
+    assert told(found, "world_size") == (8, "--devices")
 
 
 def test_a_log_gives_shape_layout_and_utilisation(tmp_path):
@@ -117,7 +131,7 @@ def test_a_log_gives_shape_layout_and_utilisation(tmp_path):
         ).stdout
     )
     hfu = measured["runs"][0]["rates"]["delivered"]["hfu"]
-    assert any(f"{hfu:.2%}" in note for note in found["notes"])
+    assert any(f"{hfu:.2%}" in note for note in texts(found))
     # the time of a step at the utilisation of the run is the delivered time of its steps
     step = measured["runs"][0]["rates"]["delivered"]["step_time_ms"] / 1000
     assert found["figures"]["step_time"]["value"] == pytest.approx(step)
@@ -138,7 +152,7 @@ def test_another_model_for_the_job_of_a_log(tmp_path):
 def test_a_log_without_a_device_says_that_its_utilisation_is_not_known(tmp_path):
     (tmp_path / "run.log").write_text(megatron_log(30))
     found = estimated("estimate", "--from", "run.log", cwd=tmp_path)
-    assert any("utilisation of run.log is not known" in note for note in found["notes"])
+    assert any("utilisation of run.log is not known" in note for note in texts(found))
 
 
 def test_the_rest_of_the_layout_of_a_log_stays(tmp_path):
@@ -151,7 +165,7 @@ def test_the_rest_of_the_layout_of_a_log_stays(tmp_path):
     assert kept == {"tp": 1, "pp": 2, "dp": 4, "zero": 1}
     values = {name: fact["value"] for name, fact in found["context"].items()}
     assert (values["world_size"], values["num_microbatches"], values["padded_vocab_size"]) == (8, 8, 32000)
-    notes = " ".join(found["notes"])
+    notes = " ".join(texts(found))
     assert "of the layout of run.log stays: --devices 8 --pp 2 --cp 1 --zero 1" in notes
     assert "measured with tensor_model_parallel_size 2, data_parallel_size 2; this job may reach another" in notes
 
@@ -165,11 +179,11 @@ def test_copies_given_for_the_job_of_a_log_give_the_devices(tmp_path):
 def test_a_model_given_for_a_log_that_does_not_print_its_shape(tmp_path):
     (tmp_path / "run.log").write_text(megatron_log(30, num_query_groups=None, group_query_attention=None))
     plain = ("estimate", "--from", "run.log", "--peak-tflops", "2500")
-    assert any("is not known" in note for note in estimated(*plain, cwd=tmp_path)["notes"])
-    named = " ".join(estimated(*plain, "--model", "llama2-7b", cwd=tmp_path)["notes"])
+    assert any("is not known" in note for note in texts(estimated(*plain, cwd=tmp_path)))
+    named = " ".join(texts(estimated(*plain, "--model", "llama2-7b", cwd=tmp_path)))
     assert "HFU by megatron, delivered by run.log, computed with --model llama2-7b" in named
     # of another model the run tells nothing
-    other = " ".join(estimated(*plain, "--model", "llama2-13b", cwd=tmp_path)["notes"])
+    other = " ".join(texts(estimated(*plain, "--model", "llama2-13b", cwd=tmp_path)))
     assert "the utilisation of run.log is not known" in other
 
 
@@ -177,19 +191,19 @@ def test_a_utilisation_measured_with_another_job_is_said(tmp_path):
     (tmp_path / "run.log").write_text(megatron_log(30))
     plain = ("estimate", "--from", "run.log", "--peak-tflops", "2500")
     same = estimated(*plain, "--recompute", "full", cwd=tmp_path)
-    assert not any("this job may reach another" in note for note in same["notes"])
+    assert not any("this job may reach another" in note for note in texts(same))
     other = estimated(*plain, "--recompute", "none", "--seq-length", "8192", cwd=tmp_path)
-    assert any("measured with seq_length 4096, recompute full;" in note for note in other["notes"])
+    assert any("measured with seq_length 4096, recompute full;" in note for note in texts(other))
     # who gives a utilisation is not told another
     given = estimated(*plain, "--seq-length", "8192", "--utilisation", "0.4", cwd=tmp_path)
-    assert not any("utilisation" in note for note in given["notes"])
+    assert not any("utilisation" in note for note in texts(given))
 
 
 def test_one_size_changes_the_shape_of_the_log_and_says_what_stays(tmp_path):
     (tmp_path / "run.log").write_text(megatron_log(30, num_query_groups=32, group_query_attention=True))
     found = estimated("estimate", "--from", "run.log", "--num-layers", "16", "--peak-tflops", "2500", cwd=tmp_path)
     assert (found["context"]["num_layers"]["value"], found["context"]["hidden_size"]["value"]) == (16, 4096)
-    (note,) = [note for note in found["notes"] if note.startswith("of the shape of run.log stays: ")]
+    (note,) = [note for note in texts(found) if note.startswith("of the shape of run.log stays: ")]
     assert ("hidden_size 4096" in note, "num_layers" in note) == (True, False)
 
 
@@ -203,8 +217,8 @@ def test_devices_hold_the_padded_vocabulary():
 def test_a_log_that_tells_of_no_recompute_gives_its_mfu(tmp_path):
     (tmp_path / "run.log").write_text(megatron_log(30, recompute_granularity="?"))
     found = estimated("estimate", "--from", "run.log", "--peak-tflops", "2500", cwd=tmp_path)
-    assert any("MFU by megatron, delivered by run.log, which tells of no recompute" in note for note in found["notes"])
-    assert found["context"]["recompute"] == {"value": "none", "origin": "assumed"}
+    assert any("MFU by megatron, delivered by run.log, which tells of no recompute" in note for note in texts(found))
+    assert told(found, "recompute") == ("none", "assumed")
 
 
 SEVENTY = (
@@ -223,16 +237,16 @@ def test_sequence_parallelism_is_off_unless_given(switch, kept, fits):
     assert found["layout"]["stages"][0]["activation_bytes"] == 2 * 4096 * 4 * 20 * kept
     assert found["layout"]["fits"] is fits
     origin = switch[0] if switch else "assumed"
-    assert found["context"]["sequence_parallel"] == {"value": bool(switch), "origin": origin}
-    assert any("sequence parallelism is taken as off" in note for note in found["notes"]) is not bool(switch)
+    assert told(found, "sequence_parallel") == (bool(switch), origin)
+    assert any("sequence parallelism is taken as off" in note for note in texts(found)) is not bool(switch)
 
 
 def test_switches_and_what_is_taken_for_them_are_shown():
-    context = estimated(*THIRTEEN, "--devices", "8", "--no-flash-attention", "--vpp", "1")["context"]
-    assert context["flash_attention"] == {"value": False, "origin": "--no-flash-attention"}
-    assert context["virtual_pipeline_model_parallel_size"] == {"value": 1, "origin": "--vpp"}
-    assert context["dropout"] == {"value": False, "origin": "assumed"}
-    assert context["network_gbits"] == {"value": 200.0, "origin": "assumed"}
+    found = estimated(*THIRTEEN, "--devices", "8", "--no-flash-attention", "--vpp", "1")
+    assert told(found, "flash_attention") == (False, "--no-flash-attention")
+    assert told(found, "virtual_pipeline_model_parallel_size") == (1, "--vpp")
+    assert told(found, "dropout") == (False, "assumed")
+    assert told(found, "network_gbits") == (200.0, "assumed")
 
 
 def test_both_commands_assume_the_same():
@@ -305,6 +319,25 @@ def test_chart_is_written(tmp_path):
     assert {f.name for f in (tmp_path / "out" / "charts").iterdir()} == {"memory.json", "memory.png", "memory.svg"}
     refused = run_logparse(*THIRTEEN, "--devices", "8", "-o", "out", cwd=tmp_path)
     assert refused.returncode == 2
+
+
+def test_chart_is_written_though_nobody_reads_what_is_printed(tmp_path):
+    """As with ``| head -1``: the reader of a pipe may be gone before anything is printed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [str(Path(sys.executable).with_name("logparse")), *THIRTEEN, "--devices", "8", "-o", "out"]
+    subprocess.run(command, cwd=tmp_path, stdout=writer, stderr=subprocess.DEVNULL, check=False)
+    os.close(writer)
+    assert (tmp_path / "out" / "charts" / "memory.svg").exists()
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_folder_without_a_name_is_refused(tmp_path, name):
+    done = run_logparse(*THIRTEEN, "--devices", "8", "-o", name, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the folder of -o has no name" in done.stderr
+    assert "try:   give a folder" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_chart_holds_both_parts_of_each_stage_and_the_limit():

@@ -13,9 +13,11 @@ from analysis.estimate.against_run import finished_at, mfu_ceiling, pipeline_bub
 from analysis.flops import find_formula
 from analysis.hardware.devices import peak_by_hand
 from analysis.model.parameters import count_parameters
-from analysis.pipeline.expectations import expectations_document, measure_against
+from analysis.pipeline.expectations import measure_against
 from analysis.published.rows import published
 from analysis.run.analyze import analyze_steps
+from analysis.screens.expectations import expectation_sentences, expectations_document, plan_sentences
+from analysis.screens.words import say_all
 from logparse.context.dialects import interpret
 from logparse.context.run_context import Fact, RunContext, build_context
 from logparse.read.parse import read_run
@@ -35,6 +37,10 @@ def run_of(path, text, tflops=400.0, **facts):
     peak = peak_by_hand(tflops, "bf16") if tflops else None
     analysis = analyze_steps(interpret(log).steps, log.starts, log.records, context, find_formula("ascendspeed"), peak)
     return analysis, context, log.records
+
+
+def sentences(plan):
+    return tuple(plan_sentences(plan))
 
 
 def found(plan, name):
@@ -61,7 +67,7 @@ def test_gap_to_the_peak_by_cause(tmp_path):
     assert sum(shares) == pytest.approx(1)
     # everything is recomputed: 3 of 4 passes are the model's own
     assert mfu_ceiling(analysis, context) == pytest.approx((1 - 3 / 35) * mfu / hfu)
-    told = plan_against(analysis, context, records).sentences
+    told = sentences(plan_against(analysis, context, records))
     assert f"with this pipeline and recomputation MFU could be {(1 - 3 / 35) * mfu / hfu:.1%} at most" in told
     assert any("pipeline bubble 8.6%" in sentence for sentence in told)
 
@@ -90,8 +96,8 @@ def test_time_left_by_the_clock(tmp_path):
     assert finished_at(analysis.steps, 2800.0) == datetime(2026, 3, 1, 8, 58, 20)
     (row,) = found(plan_against(analysis, context, records), "time_left")
     assert row.measured == pytest.approx(400 * 7.0)
-    assert "400 steps, 52,428,800 tokens are left" in row.sentence  # 400 x 32 x 4096
-    assert "until 2026-03-01 08:58 by the log's clock" in row.sentence
+    assert "400 steps, 52,428,800 tokens are left" in say_all(row.findings)  # 400 x 32 x 4096
+    assert "until 2026-03-01 08:58 by the log's clock" in say_all(row.findings)
     # 24 x 4 passes of the formula over 8 devices of 400 TFLOP/s at half their peak
     work = analysis.computation.flops_per_sample(4096, "full") * 32 * 400
     assert row.planned == pytest.approx(work / (8 * 400e12 * 0.5))
@@ -132,13 +138,13 @@ def test_utilisation_beside_what_is_usual(tmp_path, tflops, where):
     text = megatron_log(30, world_size=128, data_parallel_size=64)
     analysis, context, records = run_of(tmp_path / "run.log", text, tflops=tflops)
     (row,) = found(plan_against(analysis, context, records), "utilisation")
-    assert row.sentence.endswith(f"over 100 devices 30% to 50% is usual: {where}")
+    assert say_all(row.findings).endswith(f"over 100 devices 30% to 50% is usual: {where}")
 
 
 def test_few_devices_are_not_judged_by_what_is_usual_for_many(tmp_path):
     analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), tflops=4000.0)
     (row,) = found(plan_against(analysis, context, records), "utilisation")
-    assert row.sentence.endswith("over 100 devices 30% to 50% is usual")
+    assert say_all(row.findings).endswith("over 100 devices 30% to 50% is usual")
 
 
 def test_time_left_is_not_planned_beyond_what_the_bubble_leaves(tmp_path):
@@ -148,13 +154,13 @@ def test_time_left_is_not_planned_beyond_what_the_bubble_leaves(tmp_path):
         tmp_path / "run.log", text.replace("global batch size:    32", "global batch size:     4"), num_microbatches=4
     )
     (row,) = found(plan_against(analysis, context, records), "time_left")
-    assert f"at {4 / 11:.1%} of the peak: " in row.sentence
+    assert f"at {4 / 11:.1%} of the peak: " in say_all(row.findings)
     assert row.planned_to is None
 
 
 def test_a_gap_below_nothing_is_said_to_be_impossible(tmp_path):
     analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), tflops=500.0)
-    told = plan_against(analysis, context, records).sentences
+    told = sentences(plan_against(analysis, context, records))
     assert "nothing is left for the rest, so the peak or a setting of the pipeline is wrong" in told
     assert split_gap(analysis, context)[-1].share < 0
 
@@ -176,7 +182,7 @@ def test_memory_of_each_stage_beside_its_estimate(tmp_path):
     held = (8 * (counted.attention + counted.mlp) + counted.embedding) / 2 + norms
     kept = 4096 * 4 * 8 * (16 * 4096 + 6 * 11008) / 2
     assert rows[0].planned == pytest.approx(18 * held + kept)
-    assert rows[0].sentence.startswith("stage 1: 10.49 GB at most were allocated; ")
+    assert say_all(rows[0].findings).startswith("stage 1: 10.49 GB at most were allocated; ")
 
 
 def test_both_are_expected_where_the_log_does_not_tell_of_zero(tmp_path):
@@ -185,10 +191,10 @@ def test_both_are_expected_where_the_log_does_not_tell_of_zero(tmp_path):
     plan = plan_against(analysis, context, records)
     (row,) = found(plan, "memory")
     assert row.planned < row.planned_to
-    assert "with ZeRO-1" in row.sentence
+    assert "with ZeRO-1" in say_all(row.findings)
     # everything is recomputed, so flash attention does not matter; a gated MLP is of a model without dropout
     assert plan.assumed == ("sequence_parallel",)
-    assert plan.sentences[-1].endswith("it is assumed: sequence_parallel False")
+    assert sentences(plan)[-1].endswith("it is assumed: sequence_parallel False")
 
 
 def test_memory_of_an_unknown_shape_is_not_estimated(tmp_path):
@@ -197,7 +203,7 @@ def test_memory_of_an_unknown_shape_is_not_estimated(tmp_path):
     (row,) = found(plan_against(analysis, context, records), "memory")
     assert row.planned is None
     assert row.measured == 10_000 * 2**20
-    assert row.sentence.endswith("; not estimated: ffn_hidden_size unknown; pass --ffn-hidden-size")
+    assert say_all(row.findings).endswith("; not estimated: ffn_hidden_size unknown; pass --ffn-hidden-size")
 
 
 @pytest.mark.parametrize("name", ["tensor_model_parallel_size", "pipeline_model_parallel_size"])
@@ -206,14 +212,14 @@ def test_a_layout_is_not_taken_for_granted(tmp_path, name):
     unknown = RunContext({n: fact for n, fact in context.facts.items() if n != name})
     (row,) = found(plan_against(analysis, unknown, records), "memory")
     assert row.planned is None
-    assert f"{name} unknown; pass --{name.replace('_', '-')}" in row.sentence
+    assert f"{name} unknown; pass --{name.replace('_', '-')}" in say_all(row.findings)
 
 
 def test_what_is_not_printed_is_taken_for_the_memory_and_said(tmp_path):
     analysis, context, records = run_of(tmp_path / "run.log", with_memory(MEMORY.format(rank=0, mb=10_000.0)))
     silent = ("recompute", "precision", "dropout", "flash_attention", "sequence_parallel", "gated_linear_unit")
     bare = RunContext({n: fact for n, fact in context.facts.items() if n not in silent})
-    assumed = plan_against(analysis, bare, records).sentences[-1].split(": ")[-1]
+    assumed = sentences(plan_against(analysis, bare, records))[-1].split(": ")[-1]
     assert assumed == "sequence_parallel False, recompute none, precision bf16, flash_attention True, dropout False"
 
 
@@ -232,7 +238,7 @@ def test_every_fixture_can_be_planned(tmp_path):
             interpret(log).steps, log.starts, log.records, context, find_formula("megatron"), peak_by_hand(300, "bf16")
         )
         plan = plan_against(analysis, context, log.records)
-        assert all(row.sentence for row in plan.rows)
+        assert all(say_all(row.findings) for row in plan.rows)
         assert not plan.gap or sum(part.share for part in plan.gap) == pytest.approx(1)
 
 
@@ -247,9 +253,10 @@ def test_both_yardsticks_of_a_run_as_sentences_and_as_json(tmp_path):
     analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), num_query_groups=32)
     found = measure_against(analysis, context, records, published())
     # the peak was given by hand, so the device of the run is not known
-    assert any("for LLaMA2-7B, 1x8, BF16, on 910B; the reference system: 2,884" in said for said in found.sentences)
+    expected = "for LLaMA2-7B, 1x8, BF16, on 910B; the reference system: 2,884"
+    assert any(expected in said for said in expectation_sentences(found))
     told = json.loads(json.dumps(expectations_document(found), allow_nan=False))
     assert told["published"]["matches"][0]["name"] == "modellink-llama2-7b-1x8"
     assert {row["name"] for row in told["planned"]["rows"]} == {"time_left", "utilisation"}
     chosen = measure_against(analysis, context, records, published(), "modellink-8160b55a-llama2-7b-1x8")
-    assert "published 4,672" in chosen.sentences[-1]
+    assert "published 4,672" in expectation_sentences(chosen)[-1]

@@ -24,6 +24,7 @@ from analysis.model.catalogue import all_models, find_model
 from analysis.model.parameters import Details, count_parameters
 from analysis.model.shape import ModelShape
 from logparse.errors import UsageError
+from logparse.findings import info
 
 GPT3 = find_model("gpt3-175b").shape
 THIRTEEN = ModelShape(num_layers=40, hidden_size=5120)
@@ -134,8 +135,8 @@ def test_golden_traffic():
 
 
 def test_golden_traffic_against_an_iteration_of_1030_seconds():
-    slow = share_of_step("slow", "", network_seconds(500e9, 200), 1030)
-    fast = share_of_step("fast", "", link_seconds(500e9, 450), 1030)
+    slow = share_of_step("slow", network_seconds(500e9, 200), 1030)
+    fast = share_of_step("fast", link_seconds(500e9, 450), 1030)
     assert slow.value == pytest.approx(20 / 1030)
     assert fast.value == pytest.approx(500 / 450 / 1030)
 
@@ -358,8 +359,8 @@ def test_key_value_heads_are_shared_out_evenly_or_shared(groups, tp, runs):
     layout = Layout(tp=tp)
     if runs:
         check_layout(shape, layout, Training(4096))
-        assert [note for note in layout_notes(shape, layout) if "core 0.16" in note] == [
-            f"{groups} key/value heads on --tp {tp}: Megatron-LM can do it since core 0.16"
+        assert [note for note in layout_notes(shape, layout) if note.code == "key_value_heads_below_tp"] == [
+            info("key_value_heads_below_tp", groups=groups, tp=tp)
         ] * (groups < tp)
     else:
         with pytest.raises(UsageError, match=f"{groups} key/value heads do not go evenly on --tp {tp} devices"):
@@ -442,9 +443,7 @@ def test_experts_that_are_not_split_lie_on_tensor_parallel_ranks_too():
     assert (layout.expert_tp, layout.expert_ranks, str(layout)) == (1, 32, "tp 8 pp 8 dp 4 ep 32 etp 1 ZeRO-0")
     # 8 layers, 8 whole experts in each
     assert stage_parameters(counted, layout)[1].experts == 8 * 8 * 3 * 7168 * 2048
-    assert list(layout_notes(model.shape, layout)) == [
-        "the experts lie on 32 ranks, each expert whole on one device (etp 1)"
-    ]
+    assert list(layout_notes(model.shape, layout)) == [info("experts_whole", ep=32, etp=1)]
     with pytest.raises(UsageError, match=re.escape("the ranks that share the experts (32) cannot be split by --ep 64")):
         check_layout(model.shape, replace(layout, ep=64), Training(4096))
 
@@ -504,7 +503,7 @@ def test_multi_token_prediction_is_counted_where_a_flag_says_so(flags, gigaflops
     found = json.loads(run_logparse(*arguments, cwd=ROOT).stdout)
     assert round(found["figures"]["flops_per_token"]["value"] / 1e9, 1) == gigaflops
     assert found["figures"]["parameters_exact"]["value"] == parameters
-    assert any("pass --mtp-num-layers 1" in note for note in found["notes"]) is noted
+    assert any("pass --mtp-num-layers 1" in note["text"] for note in found["notes"]) is noted
     assert ("mtp_num_layers" in found["context"]) is bool(flags)
 
 
@@ -532,7 +531,7 @@ def test_state_of_a_stage_by_both_rules():
     figures = {f.name: f for section in estimate(job(fixed=Fixed(8, 1, 4, zero=1))).sections for f in section.figures}
     held = figures["stage_state"].value / (6 + 12 / 2)
     assert figures["stage_state_20"].value == pytest.approx(held * (8 + 12 / 2))
-    assert "20 bytes" in figures["stage_state_20"].label
+    assert (figures["stage_state"].label, figures["stage_state_20"].label) == ("stage_state_18", "stage_state_20")
 
 
 def test_full_precision_has_one_rule_of_16_bytes():
@@ -541,7 +540,7 @@ def test_full_precision_has_one_rule_of_16_bytes():
     assert names["weights_on_disk"].value == 4 * 13_015_864_320
     assert names["training_state_16"].value == 16 * 13_015_864_320
     assert not {"training_state_18", "training_state_20", "stage_state_20"} & names.keys()
-    assert "16 bytes" in names["stage_state"].label
+    assert names["stage_state"].label == "stage_state_16"
     assert names["devices_for_state"].value == math.ceil(16 * 13_015_864_320 / 80e9)
 
 
@@ -595,14 +594,14 @@ def test_memory_that_is_not_known_is_no_verdict():
     result = estimate(replace(job(), memory_gb=None))
     assert result.fit.fits is None
     assert result.smallest is None
-    assert any("--memory-gb" in note for note in result.notes)
+    assert info("fit_needs_memory") in result.notes
 
 
 def test_without_a_sequence_length_only_the_size_is_known():
     result = estimate(replace(job(), training=None))
     assert result.fit is None
     assert result.value("parameters_exact") == 13_015_864_320
-    assert any("--seq-length" in note for note in result.notes)
+    assert info("stages_need_seq_length") in result.notes
 
 
 def test_devices_that_cannot_be_laid_out_are_refused():

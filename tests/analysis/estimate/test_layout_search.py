@@ -10,6 +10,7 @@ from analysis.flops import find_formula
 from analysis.hardware.peak import resolve_peak
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import count_parameters
+from logparse.findings import warning
 
 ZEROS = (0, 1, 2, 3)
 
@@ -110,27 +111,28 @@ def test_the_search_goes_as_far_as_the_devices_given():
 def test_utilisation_above_what_the_bubble_leaves_is_said():
     # one micro-batch in 8 stages: 7 of 8 parts of the step are bubble
     starved = job(fixed=Fixed(devices=8, tp=1, pp=8), training=Training(4096, 1, 1), utilisation=0.95)
-    notes = " ".join(estimate(starved).notes)
-    assert "utilisation 95.00% cannot be reached, the bubble leaves 12.50%" in notes
-    assert "cannot be reached" not in " ".join(estimate(replace(starved, utilisation=0.12)).notes)
+
+    def unreachable(job):
+        return [note.fields for note in estimate(job).notes if note.code == "utilisation_above_ceiling"]
+
+    assert unreachable(starved) == [{"share": 0.95, "ceiling": 0.125}]
+    assert unreachable(replace(starved, utilisation=0.12)) == []
     # without a utilisation times are given up to 50 %
-    assert "50.00% cannot be reached" in " ".join(estimate(replace(starved, utilisation=None, tokens=10**9)).notes)
-    assert "cannot be reached" not in " ".join(estimate(replace(starved, utilisation=None)).notes)
+    assert unreachable(replace(starved, utilisation=None, tokens=10**9)) == [{"share": 0.5, "ceiling": 0.125}]
+    assert unreachable(replace(starved, utilisation=None)) == []
 
 
 def test_traffic_that_takes_longer_than_the_step_is_said():
     wide = job(fixed=Fixed(devices=8, tp=8, pp=1), utilisation=0.5)
     result = estimate(wide)
     assert result.value("network_share") > 1 > result.value("link_share")
-    share = result.value("network_share")
-    said = f"between nodes the tensor-parallel traffic alone takes longer than the step: {share:.0%}"
-    assert any(said in note for note in result.notes)
-    assert not any("inside a node" in note for note in result.notes)
+    assert warning("network_slower_than_step", share=result.value("network_share")) in result.notes
+    assert "link_slower_than_step" not in {note.code for note in result.notes}
 
 
 def test_tensor_parallelism_wider_than_a_node_is_said():
     wide = estimate(job(fixed=Fixed(devices=20, tp=20, pp=1), training=Training(4096)))
-    assert any("only if all 20 tensor-parallel devices are in one" in note for note in wide.notes)
+    assert warning("tensor_parallel_beyond_node", tp=20) in wide.notes
 
 
 def test_the_rule_names_the_source_that_has_it():

@@ -5,24 +5,13 @@ from pathlib import Path
 
 import pytest
 import shapes
-from shapes import LLAMA2_7B, LLAMA2_70B
+from shapes import GPT_22B, LLAMA2_7B, LLAMA2_70B
 
 from analysis.flops import find_formula
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.model.shape import ModelShape
 
 MIXTRAL = replace(shapes.MIXTRAL, moe_ffn_hidden_size=14336)
-GPT_22B = ModelShape(
-    num_layers=48,
-    hidden_size=6144,
-    ffn_hidden_size=24576,
-    gated_linear_unit=False,
-    num_attention_heads=64,
-    num_query_groups=64,
-    kv_channels=96,
-    padded_vocab_size=51200,
-    untie_embeddings_and_output_weights=False,
-)
 DOCUMENT = Path(__file__).parents[3] / "docs" / "identification.md"
 
 

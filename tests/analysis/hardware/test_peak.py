@@ -3,6 +3,7 @@
 import pytest
 
 from analysis.hardware.peak import resolve_peak
+from analysis.screens.words import say
 from logparse.errors import UsageError
 
 
@@ -34,20 +35,20 @@ def test_peak_tflops_that_is_no_peak_is_refused(tflops):
 def test_no_device_is_no_peak_with_the_flags_that_give_one():
     peak, said = resolve_peak(None, "bf16")
     assert peak is None
-    assert said == ("mfu and hfu not computed: the device is unknown; pass --hw NAME or --peak-tflops",)
+    assert list(map(say, said)) == ["mfu and hfu not computed: the device is unknown; pass --hw NAME or --peak-tflops"]
 
 
 def test_an_unknown_dtype_takes_bf16_and_says_so():
     peak, said = resolve_peak("910b3", None)
     assert peak.dtype == "bf16"
-    assert said[0] == "the log does not tell the number type; the bf16 peak is used; pass --dtype"
+    assert say(said[0]) == "the log does not tell the number type; the bf16 peak is used; pass --dtype"
 
 
 def test_a_dtype_the_device_has_no_peak_for_is_no_peak_with_a_remedy():
     peak, said = resolve_peak("910b3", "fp4")
     assert peak is None
     expected = "mfu and hfu not computed: no fp4 matrix peak for Ascend910B3; pass --peak-tflops or --dtype"
-    assert said[0] == expected
+    assert say(said[0]) == expected
 
 
 def test_the_basis_decides_which_figure():
@@ -60,7 +61,7 @@ def test_a_family_comes_with_the_span_of_its_members_and_a_remark():
     peak, said = resolve_peak("910b", "bf16")
     assert peak.range == (245.76, 363.72)
     assert peak.range[0] < peak.peak_tflops_per_second < peak.range[1]
-    assert any("npu-smi info" in sentence for sentence in said)
+    assert any("npu-smi info" in say(note) for note in said)
 
 
 def test_a_name_no_device_has_is_refused():

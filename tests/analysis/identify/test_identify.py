@@ -6,17 +6,21 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+import shapes
 import typer
 from helpers import SETTINGS, arguments_dump, megatron_line
-from test_printed_formulas import GPT_22B, LLAMA2_7B, LLAMA2_70B, MIXTRAL
+from shapes import GPT_22B, LLAMA2_7B, LLAMA2_70B
 from typer.testing import CliRunner
 
 from analysis.commands.formulas import formulas
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.identify import identify_formula, implied_peak
 from analysis.model.shape import ModelShape
+from analysis.screens.formulas import say_peak
+from analysis.screens.words import say_all
 from logparse.schema import DECODED_COLUMNS, conform
 
+MIXTRAL = replace(shapes.MIXTRAL, moe_ffn_hidden_size=14336)
 # True times of the steps, in ms: no round numbers, as a clock gives them.
 TIMES = tuple(5195.6173 + 37.4519 * math.sin(n) for n in range(40))
 
@@ -43,6 +47,10 @@ def identify(steps, shape, recompute="none", seq_length=4096, world_size=8):
     return identify_formula(steps, shape, seq_length, world_size, recompute)
 
 
+def sentence(found):
+    return say_all(found.findings)
+
+
 # ---- found again
 
 
@@ -67,7 +75,7 @@ def test_answer_names_all_that_are_the_same_number_and_what_others_give():
     shape = replace(LLAMA2_7B, padded_vocab_size=32768)
     found = identify(printed("M4", shape, decimals=2), shape)
     assert found.matches == ("M4", "M5", "M6", "M7", "D-none", "D1-none", "N1")
-    assert found.sentence == (
+    assert sentence(found) == (
         "the log's 145.38 is Megatron core 0.6 (M4), Megatron core 0.7 to 0.9 (M5), Megatron core 0.10 and 0.11 (M6), "
         "Megatron-LM 2025-02 (M7), Megatron-DeepSpeed since 2024-10, no recompute (D-none), "
         "Megatron-DeepSpeed 2024-08 to 2024-10, no recompute (D1-none), NeMo before 2025-08 (N1); "
@@ -93,7 +101,7 @@ def test_formula_that_is_only_about_right_is_asked_last():
     said = (
         "it fits within 0.20% and not exactly, as do M4, M5, M6, M7, D-none, D1-none, N1, torchtitan: check the sizes"
     )
-    assert said in found.sentence
+    assert said in sentence(found)
     assert identify(steps, replace(LLAMA2_7B, padded_vocab_size=40000)).matches == ()
 
 
@@ -176,7 +184,7 @@ def test_gflops_printed_as_tflops():
     shape = ModelShape(64, 11600, 46400, False, 80, 80, 145, 50688)
     found = identify(printed("B4", shape, scale=1000, decimals=2), shape, recompute="full")
     assert (found.matches, found.scale) == (("B4",), 0.001)
-    assert found.sentence.startswith(f"the log's {found.logged:g} is 1000 times too large and stands for 2607: ")
+    assert sentence(found).startswith(f"the log's {found.logged:g} is 1000 times too large and stands for 2607: ")
     assert next(row for row in found.rows if row.id == "B4").difference == pytest.approx(0, abs=1e-4)
 
 
@@ -184,8 +192,8 @@ def test_pflops_printed_as_tflops():
     found = identify(printed("M8", LLAMA2_70B, scale=0.001, decimals=2, batch=4), LLAMA2_70B)
     assert "M8" in found.matches
     assert found.scale == 1000
-    assert "1000 times too small" in found.sentence
-    assert "the log prints too few digits to be sure (" in found.sentence
+    assert "1000 times too small" in sentence(found)
+    assert "the log prints too few digits to be sure (" in sentence(found)
 
 
 # ---- recompute
@@ -203,14 +211,14 @@ def test_pflops_printed_as_tflops():
 )
 def test_recompute_that_the_settings_contradict_is_said(name, recompute, said):
     steps = printed(name, LLAMA2_70B, decimals=3)
-    assert said in identify(steps, LLAMA2_70B, recompute).sentence
-    assert "recompute" not in identify(steps, LLAMA2_70B, None).sentence.split("; ", 1)[1]
+    assert said in sentence(identify(steps, LLAMA2_70B, recompute))
+    assert "recompute" not in sentence(identify(steps, LLAMA2_70B, None)).split("; ", 1)[1]
 
 
 @pytest.mark.parametrize(("recompute", "value"), [("none", "144.1"), ("full", "192.1"), (None, "144.1")])
 def test_the_ascendspeed_figure_beside_is_that_of_the_setting(recompute, value):
     found = identify(printed("M8", LLAMA2_7B, decimals=2), LLAMA2_7B, recompute)
-    assert found.sentence.endswith(f"; the ascendspeed formula gives {value}")
+    assert sentence(found).endswith(f"; the ascendspeed formula gives {value}")
 
 
 # ---- no answer
@@ -219,15 +227,15 @@ def test_the_ascendspeed_figure_beside_is_that_of_the_setting(recompute, value):
 def test_nearest_is_named_where_none_fits():
     found = identify(printed("A3", LLAMA2_7B, scale=1.03, decimals=2), LLAMA2_7B)
     assert found.matches == ()
-    assert found.sentence.startswith("none of 35 formulas gives the log's 148.")
-    assert "; the nearest is PaLM (6N+12lhs) with 147.8, -0.39%; either the shape" in found.sentence
+    assert sentence(found).startswith("none of 35 formulas gives the log's 148.")
+    assert "; the nearest is PaLM (6N+12lhs) with 147.8, -0.39%; either the shape" in sentence(found)
 
 
 def test_formulas_that_lack_a_size_are_counted():
     shape = replace(LLAMA2_7B, ffn_hidden_size=None)
     found = identify(printed("M1", shape, decimals=2), shape)
     assert found.matches == ("P3", "M1")
-    assert "26 formulas were not computed: ffn_hidden_size unknown; pass --ffn-hidden-size; or name" in found.sentence
+    assert "26 formulas were not computed: ffn_hidden_size unknown; pass --ffn-hidden-size; or name" in sentence(found)
     missing = {row.id: row.missing for row in found.rows if row.missing}
     assert missing["M8"] == ("ffn_hidden_size",)
     assert missing["M8r"] == ("ffn_hidden_size", "core_attention_ratio")
@@ -236,8 +244,7 @@ def test_formulas_that_lack_a_size_are_counted():
 
 def test_size_without_a_flag_gets_none_in_the_advice():
     shape = replace(LLAMA2_7B, untie_embeddings_and_output_weights=None)
-    sentence = identify(printed("A3", shape), shape).sentence
-    assert sentence.endswith(
+    assert sentence(identify(printed("A3", shape), shape)).endswith(
         "6 formulas were not computed: untie_embeddings_and_output_weights unknown; or name the --model"
     )
 
@@ -276,14 +283,14 @@ def test_size_without_a_flag_gets_none_in_the_advice():
 )
 def test_reason_why_nothing_is_compared(steps, given, said):
     found = identify(steps, LLAMA2_7B, **given)
-    assert found.sentence == said
+    assert sentence(found) == said
     assert (found.matches, found.logged if "TFLOP/s" in said else None) == ((), None)
 
 
 def test_unknown_shape_is_told():
     found = identify(printed("A3", LLAMA2_7B), ModelShape())
-    assert found.sentence.startswith("no formula can be computed: num_layers, hidden_size, padded_vocab_size")
-    assert found.sentence.endswith("; or name the --model")
+    assert sentence(found).startswith("no formula can be computed: num_layers, hidden_size, padded_vocab_size")
+    assert sentence(found).endswith("; or name the --model")
 
 
 def test_log_without_tflops_still_gets_the_table():
@@ -308,21 +315,21 @@ def test_log_without_tflops_still_gets_the_table():
 def test_peak_is_told_from_tflops_and_mfu(tflops, mfu, devices):
     peak = implied_peak(rows(logged_tflops_per_second_per_device=tflops, logged_mfu=mfu))
     assert peak.low < peak.tflops_per_second < peak.high
-    assert all(any(name.startswith(device) for name in peak.devices) for device in devices)
-    assert peak.sentence.startswith("the log's MFU was taken against ")
+    assert all(any(name.startswith(device) for name, _ in peak.peaks) for device in devices)
+    assert say_peak(peak).startswith("the log's MFU was taken against ")
 
 
 def test_peak_of_no_device():
     peak = implied_peak(rows(logged_tflops_per_second_per_device=[100.01], logged_mfu=[0.5001]))
-    assert peak.devices == ()
-    assert peak.sentence.endswith("(199.95 to 200.01): no device of the table")
+    assert peak.peaks == ()
+    assert say_peak(peak).endswith("(199.95 to 200.01): no device of the table")
 
 
 def test_hfu_is_what_tflops_with_recompute_are_divided_into():
     steps = rows(logged_tflops_per_second_per_device=[156.0], logged_mfu=[0.375], logged_hfu=[0.5])
     peak = implied_peak(steps)
     assert peak.tflops_per_second == 312
-    assert peak.sentence.startswith("the log's HFU was taken against 312 TFLOP/s")
+    assert say_peak(peak).startswith("the log's HFU was taken against 312 TFLOP/s")
 
 
 @pytest.mark.parametrize("columns", [{"logged_mfu": [0.4]}, {"logged_tflops_per_second_per_device": [100.0]}])

@@ -27,7 +27,7 @@ def test_bytes_are_counted_over_all_files(tmp_path):
 
 def test_of_a_pipe_the_total_is_unknown(tmp_path):
     code = (
-        "from logparse.decode import read_run\n"
+        "from logparse.read.parse import read_run\n"
         "told = []\n"
         "read_run(['-'], watch=lambda done, total: told.append((done, total)))\n"
         "print(told[-1])\n"
@@ -40,7 +40,7 @@ def test_of_a_pipe_the_total_is_unknown(tmp_path):
 def on_terminal(*arguments: str, cwd: Path, patience: str) -> str:
     """What the command writes to a standard error that is a terminal."""
     code = (
-        "import logparse.commands._progress as progress\n"
+        "import analysis.commands._progress as progress\n"
         f"progress.PATIENCE_SECONDS = {patience}\n"
         "from logparse.__main__ import main\n"
         "main()\n"

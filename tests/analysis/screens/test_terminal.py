@@ -142,8 +142,7 @@ def test_json_is_the_same_on_every_machine(tmp_path):
     plain, chinese = (
         run_logparse("analyze", LOG, "--json", cwd=tmp_path, LANG=lang) for lang in ("C.UTF-8", "zh_CN.UTF-8")
     )
-    assert plain.stdout == chinese.stdout
-    assert "日志" in run_logparse("analyze", LOG, "--json", "--lang", "zh", cwd=tmp_path).stdout
+    assert plain.stdout == chinese.stdout == run_logparse("analyze", LOG, "--json", "--lang", "zh", cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize(("stream", "code"), [(">&-", 0), ("2>&-", 0)])

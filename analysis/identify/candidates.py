@@ -1,0 +1,44 @@
+"""The printed formulas beside a log: what each gives for its row of median time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from analysis.flops.printed import PRINTED_FORMULAS, PrintedFormula
+from analysis.identify.matching import TIME, flops_per_token, missing_inputs
+from analysis.model.shape import ModelShape
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One printed formula beside the log, at the row of median time; unknown is None.
+
+    ``missing`` names what it lacks. ``difference`` is relative to what the log's value stands for.
+    """
+
+    id: str
+    title: str
+    missing: tuple[str, ...]
+    tflops_per_second_per_device: float | None
+    difference: float | None
+    matches: bool
+
+
+def candidates(
+    shape: ModelShape, row: pl.DataFrame, meant: float | None, matches: tuple[str, ...]
+) -> tuple[Candidate, ...]:
+    """Every printed formula beside the one ``row``, whose TFLOP/s stand for ``meant``."""
+    return tuple(_candidate(f, shape, row, meant, f.id in matches) for f in PRINTED_FORMULAS.values())
+
+
+def _candidate(
+    formula: PrintedFormula, shape: ModelShape, row: pl.DataFrame, meant: float | None, matches: bool
+) -> Candidate:
+    flops = flops_per_token(formula, shape, row)
+    value = None
+    if flops is not None and len(row):
+        value = row.select(flops * pl.col("work") / pl.col(TIME)).item()
+    difference = None if value is None or meant is None else value / meant - 1
+    return Candidate(formula.id, formula.title, missing_inputs(formula, shape, row), value, difference, matches)

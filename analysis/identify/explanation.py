@@ -1,0 +1,112 @@
+"""What the comparison found: which formula a log's number is, or why none or several fit. Codes, no number is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from analysis.flops import Recompute, as_built_formula, default_formula
+from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS
+from analysis.identify.candidates import Candidate
+from analysis.identify.matching import EXACT, Rounding
+from logparse.findings import Note, info
+from logparse.schema import flag_of
+
+# Rounding that is more than this part of a value lets formulas fit by chance.
+COARSE = 0.005
+
+# What a match says beyond the formula, by formula and the run's own setting.
+REMARKS: Mapping[tuple[str, Recompute], Note] = {
+    ("A3", "full"): info("full_recompute_not_counted_by_ascendspeed"),
+    ("A4", "selective"): info("selective_recompute_counted_as_full"),
+    ("A4", "none"): info("recompute_counted_without_setting"),
+    ("D-none", "full"): info("full_recompute_not_counted"),
+    ("D-full", "none"): info("recompute_counted_without_setting"),
+}
+
+
+def explain(
+    rows: Sequence[Candidate], logged: float | None, scale: float, rounding: Rounding, recompute: Recompute | None
+) -> Iterator[Note]:
+    """Everything to be said of a log whose rows could be compared, in order: they are parts of one sentence."""
+    known = [row for row in rows if row.tflops_per_second_per_device is not None]
+    missing = _missing(rows)
+    if not known or logged is None:
+        yield info("no_formula_computed_without_shape", unknown=unknown(missing))
+        return
+    matching = [row for row in known if row.matches]
+    yield from _matched(matching, known, logged, scale, rounding) if matching else _unmatched(logged, known)
+    if matching:
+        yield from [REMARKS[key] for row in matching if recompute and (key := (row.id, recompute)) in REMARKS][:1]
+        yield from _ours(known, recompute)
+    if missing:
+        left = sum(bool(row.missing) and row.missing != (CORE_ATTENTION_RATIO,) for row in rows)
+        yield info("formulas_not_computed", n=left, unknown=unknown(missing))
+
+
+def unknown(names: Sequence[str]) -> Note:
+    """That ``names`` are unknown, and which flags give them, as far as there are flags."""
+    flags = [flag for name in names if (flag := flag_of(name))]
+    return info("unknown_but_flags", names=list(names), flags=flags) if flags else info("unknown", names=list(names))
+
+
+def _missing(rows: Iterable[Candidate]) -> list[str]:
+    """Sizes that would let more formulas be computed; only the log itself can give the attention share."""
+    return list(dict.fromkeys(name for row in rows for name in row.missing if name != CORE_ATTENTION_RATIO))
+
+
+def _unmatched(logged: float, known: Sequence[Candidate]) -> Iterator[Note]:
+    nearest = min(known, key=lambda row: abs(row.difference or 0.0))
+    yield info(
+        "no_formula_fits",
+        n=len(known),
+        logged=logged,
+        nearest=nearest.id,
+        tflops=nearest.tflops_per_second_per_device,
+        difference=nearest.difference,
+    )
+    yield info("inputs_or_count_differ")
+
+
+def _matched(
+    matching: Sequence[Candidate], known: Sequence[Candidate], logged: float, scale: float, rounding: Rounding
+) -> Iterator[Note]:
+    names = [row.id for row in matching]
+    if scale == 1:
+        yield info("formula_fits", logged=logged, formulas=names)
+    else:
+        code = "formula_fits_too_small" if scale > 1 else "formula_fits_too_large"
+        yield info(code, logged=logged, tflops=matching[0].tflops_per_second_per_device, formulas=names)
+    yield from _how_sure(logged, matching, rounding)
+    yield from _about(known, matching)
+
+
+def _how_sure(logged: float, matching: Sequence[Candidate], rounding: Rounding) -> Iterator[Note]:
+    values = [row.tflops_per_second_per_device or 0.0 for row in matching]
+    low, high = min(values), max(values)
+    differ = high > low * (1 + EXACT)
+    if rounding.tflops > COARSE * logged:
+        yield info("too_few_digits_between", low=low, high=high) if differ else info("too_few_digits")
+    elif differ:
+        yield info("digits_do_not_tell", low=low, high=high)
+    elif len(matching) > 1:
+        yield info("same_number")
+
+
+def _about(known: Iterable[Candidate], matching: Sequence[Candidate]) -> Iterator[Note]:
+    """Formulas that are only about right are asked last, and then others may be as near."""
+    accuracy = max(PRINTED_FORMULAS[row.id].accuracy for row in matching)
+    if accuracy == 0:
+        return
+    near = [row.id for row in known if not row.matches and abs(row.difference or 0.0) <= accuracy]
+    if near:
+        yield info("fits_about_as_others", accuracy=accuracy, others=near)
+    else:
+        yield info("fits_about", accuracy=accuracy)
+
+
+def _ours(known: Iterable[Candidate], recompute: Recompute | None) -> Iterator[Note]:
+    """What the formulas this project computes with by default would have given, where they are not the log's."""
+    rows = {row.id: row for row in known if not row.matches}
+    for formula, code in ((default_formula(), "our_formula_gives"), (as_built_formula(), "our_causal_formula_gives")):
+        if row := rows.get(formula.printed_as.get(formula.quoted(recompute), "")):
+            yield info(code, formula=formula.name, tflops=row.tflops_per_second_per_device)
