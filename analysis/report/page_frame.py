@@ -13,6 +13,7 @@ from analysis.report.numbers import engineering, number
 from analysis.report.payload import as_json
 from analysis.screens.html import html
 from analysis.screens.parts import Part
+from analysis.screens.words import say_all
 from logparse.language import current_language, tr
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def render(template: str, title: str, data: dict[str, Any], **values: Any) -> st
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(tr=tr, number=number, engineering=engineering, show=_show)
+    environment.globals.update(tr=tr, say_all=say_all, number=number, engineering=engineering, show=_show)
     script = _resource("page.js")
     return environment.get_template(template).render(
         title=title,

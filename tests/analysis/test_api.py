@@ -8,7 +8,9 @@ import pytest
 from helpers import ROOT, megatron_log, run_logparse
 
 import logparse
+from analysis.screens.words import say
 from logparse.errors import UsageError
+from logparse.findings import flag
 
 LOG = ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 
@@ -18,13 +20,13 @@ def test_a_call_gives_what_the_command_gives(tmp_path):
     run = logparse.analyze(LOG, hw="910b3")
     for metric, numbers in command["runs"][0]["metrics"].items():
         assert run.analysis.value(metric) == numbers["median"]
-    assert [note.text for note in run.notes] == [note["text"] for note in command["runs"][0]["notes"]]
+    assert [say(note) for note in run.notes] == [note["text"] for note in command["runs"][0]["notes"]]
 
 
 def test_quantities_are_given_by_name(tmp_path):
     (tmp_path / "run.log").write_text(megatron_log(world_size=8))
     run = logparse.analyze(tmp_path / "run.log", world_size=16, data_parallel_size=8)
-    assert run.context.origin("world_size") == "--world-size"
+    assert run.context.origin("world_size") == flag("--world-size")
     assert run.context.get("world_size") == 16
 
 

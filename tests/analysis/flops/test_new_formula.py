@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import test_flops
-from browser import page_run
+from browser import run_of
 from helpers import ROOT
 from shapes import LLAMA2_7B
 from typer.testing import CliRunner
@@ -117,7 +117,7 @@ def test_a_run_is_computed_and_told_by_the_new_formula():
 @pytest.mark.usefixtures("new_modules")
 def test_the_page_works_the_new_formula_out_in_english_where_no_catalogue_has_it():
     use_language("zh")
-    run = page_run(LOG, formula="8n")
+    run = run_of(LOG, formula="8n")
     (term,) = write_out(run.analysis).terms
     assert (term.name, term.symbols) == ("all but the embedding", "6 · (N - h · V)")
     page = render_page([run])
