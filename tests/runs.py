@@ -8,7 +8,8 @@ import polars as pl
 from helpers import megatron_line
 
 from analysis.flops import find_formula
-from analysis.run.analyze import Analysis, analyze_steps
+from analysis.run.analyze import analyze_steps
+from analysis.run.result import Analysis
 from analysis.run.window import WindowOptions
 from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
 from logparse.context.dialects import interpret

@@ -15,8 +15,8 @@ import polars as pl
 from analysis.estimate.layout import Layout, Training
 from analysis.estimate.stages import Stage, estimate_stages
 from analysis.model.parameters import count_parameters
-from analysis.run.analyze import Analysis
 from analysis.run.findings import unknown
+from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.errors import UsageError
 from logparse.findings import Note, info

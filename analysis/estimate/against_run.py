@@ -16,7 +16,7 @@ import polars as pl
 from analysis.estimate.against_memory import Planned, assumptions, memory_against, setting
 from analysis.estimate.step import bubble_share
 from analysis.estimate.work import USUAL_UTILISATION
-from analysis.run.analyze import Analysis
+from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
 

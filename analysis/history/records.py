@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from analysis.metrics import OF_ROWS
-from analysis.run.analyze import Analysis
+from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.findings import Origin
 from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform

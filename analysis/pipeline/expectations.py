@@ -14,7 +14,7 @@ from analysis.estimate.against_run import Plan, plan_against
 from analysis.hardware.devices import DevicePeak, find_device
 from analysis.published.match import Achieved, Comparison, compare_run
 from analysis.published.rows import Baseline
-from analysis.run.analyze import Analysis
+from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.errors import UsageError
 

@@ -12,7 +12,7 @@ import polars as pl
 from analysis.identify import Identification
 from analysis.metrics import HEADLINE
 from analysis.pipeline.expectations import Expectations
-from analysis.run.analyze import Analysis
+from analysis.run.result import Analysis
 from logparse.context.dialects import Framework
 from logparse.context.run_context import RunContext
 from logparse.findings import Note

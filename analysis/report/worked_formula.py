@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from analysis.report.numbers import NONE, engineering
-from analysis.run.analyze import Analysis
+from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
 from analysis.screens.parts import Cell, Table
 from logparse.language import tr

@@ -6,13 +6,12 @@ Comes in: decoded steps and the run's context. Goes out: an Analysis. Nothing is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import polars as pl
 
 from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
-from analysis.metrics import OF_ROWS
 from analysis.run.batches import describe_batches, mean_batch
 from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.findings import describe_run
@@ -21,47 +20,14 @@ from analysis.run.outliers import describe_damage
 from analysis.run.pace import describe_pace
 from analysis.run.rates import name_rates
 from analysis.run.restarts import list_segments, number_starts, trace_starts
+from analysis.run.result import Analysis
 from analysis.run.summary import summarize
 from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.time_breakdown import USEFUL, account_time, wall_clock
 from analysis.run.window import DEFAULT_WINDOW, WindowOptions, mark_window
 from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import RunContext
-from logparse.errors import unknown_name
-from logparse.findings import Note
-from logparse.language import msg, tr
 from logparse.schema import conform
-
-STATISTICS = ("median", "mean", "p10", "p90", "n")
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """What one run achieved: all rows with their rates, one row per metric, what it was computed with, what to know."""
-
-    steps: pl.DataFrame
-    summary: pl.DataFrame
-    segments: pl.DataFrame
-    rates: pl.DataFrame
-    account: pl.DataFrame
-    goodput: float | None
-    computation: Computation
-    flops_per_iteration: float | None
-    notes: tuple[Note, ...]
-
-    def value(self, metric: str, statistic: str = "median") -> float | None:
-        """One number of the summary; None where it could not be computed.
-
-        Raises UsageError for a metric or a statistic that does not exist, with those that do.
-        """
-        names = [known.column for known in OF_ROWS]
-        if metric not in names:
-            raise unknown_name(msg("metric"), metric, names, tr("use one of {names}", names=", ".join(names)))
-        if statistic not in STATISTICS:
-            remedy = tr("use one of {names}", names=", ".join(STATISTICS))
-            raise unknown_name(msg("statistic"), statistic, STATISTICS, remedy)
-        found: float | None = self.summary.filter(pl.col("metric") == metric)[statistic].item()
-        return found
 
 
 def analyze_steps(

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from analysis.flops import Ignorable, as_built_formula
+from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
 from logparse.schema import flag_of
-
-if TYPE_CHECKING:
-    from analysis.run.analyze import Analysis
 
 # Codes that say that files given as one run may be several.
 PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"}

@@ -1,0 +1,44 @@
+"""What the analysis of one run ends in: frames, numbers, and the notes that must be read with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from analysis.metrics import OF_ROWS
+from analysis.run.throughput import Computation
+from logparse.errors import unknown_name
+from logparse.findings import Note
+from logparse.language import msg, tr
+
+STATISTICS = ("median", "mean", "p10", "p90", "n")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What one run achieved: all rows with their rates, one row per metric, what it was computed with, what to know."""
+
+    steps: pl.DataFrame
+    summary: pl.DataFrame
+    segments: pl.DataFrame
+    rates: pl.DataFrame
+    account: pl.DataFrame
+    goodput: float | None
+    computation: Computation
+    flops_per_iteration: float | None
+    notes: tuple[Note, ...]
+
+    def value(self, metric: str, statistic: str = "median") -> float | None:
+        """One number of the summary; None where it could not be computed.
+
+        Raises UsageError for a metric or a statistic that does not exist, with those that do.
+        """
+        names = [known.column for known in OF_ROWS]
+        if metric not in names:
+            raise unknown_name(msg("metric"), metric, names, tr("use one of {names}", names=", ".join(names)))
+        if statistic not in STATISTICS:
+            remedy = tr("use one of {names}", names=", ".join(STATISTICS))
+            raise unknown_name(msg("statistic"), statistic, STATISTICS, remedy)
+        found: float | None = self.summary.filter(pl.col("metric") == metric)[statistic].item()
+        return found
