@@ -4,7 +4,7 @@ import math
 
 import polars as pl
 import pytest
-from helpers import known, lines_of, megatron_line
+from helpers import few, known, lines_of, megatron_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -364,6 +364,7 @@ ROUND_TRIP = (
 )
 
 
+@few(15)
 @given(values=st.lists(st.fixed_dictionaries(PRINTED), min_size=1, max_size=8))
 def test_any_values_printed_as_megatron_prints_them_come_back(values):
     text = "".join(ROUND_TRIP.format(**v) + "\n" for v in values)

@@ -1,0 +1,159 @@
+"""Verdicts: what is called a regression, and how often wrongly."""
+
+from typing import get_args
+
+import numpy as np
+import pytest
+from gate_power import verdicts
+from scipy.stats import mannwhitneyu
+
+from analysis.compare.verdict import DEFAULT_METRIC, Reason, _cut, _ways, doubt, estimate, judge, noise_floor, worst_of
+from analysis.metrics import JUDGED
+
+METRIC = JUDGED[DEFAULT_METRIC]
+# Spread 0.4 % or so, in ms.
+BASE = [1000.0, 1003.0, 998.0, 1005.0, 1001.0]
+
+
+def times(factor: float) -> list[float]:
+    return [value * factor + 0.1 * index for index, value in enumerate(BASE)]
+
+
+CASES = {
+    "proven": (BASE, times(1.06), 0.03, "regression"),
+    "excluded": (BASE, times(1.001), 0.03, "no regression"),
+    "faster": (BASE, times(0.90), 0.03, "suspicious"),
+    "not_proven": ([1000, 1100, 900], [1090, 1150, 980], 0.03, "suspicious"),
+    "small_but_there": (BASE, [1029, 1033, 1026, 1035, 1027], 0.03, "suspicious"),
+    "too_noisy": ([1000, 1100, 900], [1010, 1110, 890], 0.03, "insufficient data"),
+    "declared_beyond": (BASE[:2], times(1.06), 0.03, "regression"),
+    "declared_within": (BASE[:1], times(1.01)[:1], 0.03, "no regression"),
+    "declared_faster": (BASE, times(0.9)[:2], 0.03, "suspicious"),
+    "no_values": (BASE, [], 0.03, "insufficient data"),
+    # Two of twelve runs 20 % slower than every run of the baseline: the ranks do not show it.
+    "some_worse": (BASE, [*BASE, *BASE, 1206.0, 1206.0], 0.03, "suspicious"),
+}
+# What is known beside the numbers of the metric.
+DOUBTS = {
+    "no_rows": (judge(METRIC, BASE, [], 0.03), "insufficient data"),
+    "loss_lost": (judge(METRIC, BASE, times(1.001), 0.03), "suspicious"),
+}
+
+
+@pytest.mark.parametrize("reason", CASES)
+def test_each_reason(reason):
+    old, new, threshold, verdict = CASES[reason]
+    found = judge(METRIC, old, new, threshold)
+    assert (found.verdict, found.reason) == (verdict, reason)
+
+
+@pytest.mark.parametrize("reason", DOUBTS)
+def test_each_doubt(reason):
+    finding, verdict = DOUBTS[reason]
+    found = doubt(finding, reason)
+    assert (found.verdict, found.reason) == (verdict, reason)
+
+
+def test_a_doubt_takes_nothing_from_a_regression():
+    worse = judge(METRIC, BASE, times(1.06), 0.03)
+    assert doubt(worse, "loss_lost") == worse
+    assert doubt(worse, "no_rows") == worse
+
+
+def test_there_is_a_case_of_every_reason():
+    assert {*CASES, *DOUBTS} == set(get_args(Reason))
+
+
+def test_runs_that_are_off_are_named_by_their_place():
+    """The worst of the baseline is 1005: 3 % more is 1035.15."""
+    assert judge(METRIC, BASE, [1000.0, 1036.0, 1001.0, 999.0, 1035.0], 0.03).odd == (1,)
+    tokens = JUDGED["tokens_per_second_per_device"]
+    assert judge(tokens, BASE, [1000.0, 900.0, 1001.0, 1002.0, 1100.0], 0.03).odd == (1,)
+    assert judge(METRIC, BASE, times(1.06), 0.03).odd == ()
+
+
+def test_one_run_that_is_off_is_no_suspicion():
+    found = judge(METRIC, BASE, [*BASE, *BASE, 1206.0], 0.03)
+    assert (found.verdict, found.odd) == ("no regression", (10,))
+
+
+@pytest.mark.parametrize(
+    ("runs", "tied", "method"), [(5, 0, "exact"), (5, 1, "exact"), (10, 1, "permutation"), (60, 0, "normal")]
+)
+def test_how_p_was_found_is_told(runs, tied, method):
+    """Ten against ten have 184,756 orders, five against five 252."""
+    values = [1000.0 + i for i in range(2 * runs)]
+    old, new = values[::2], values[1::2]
+    assert estimate(old, [old[0], *new[1:]] if tied else new).method == method
+
+
+def test_less_is_worse_for_rates():
+    tokens = JUDGED["tokens_per_second_per_device"]
+    assert judge(tokens, BASE, times(0.9), 0.03).verdict == "regression"
+    assert judge(tokens, BASE, times(1.1), 0.03).reason == "faster"
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 3), (3, 7), (5, 5), (8, 4)])
+def test_the_null_distribution_is_scipys(n, m):
+    ways = _ways(n, m)
+    sides = np.arange(m), np.arange(n) + 0.5
+    u = mannwhitneyu(sides[1], sides[0], alternative="less", method="exact")
+    assert sum(ways[: int(u.statistic) + 1]) / sum(ways) == pytest.approx(u.pvalue)
+
+
+@pytest.mark.parametrize(("n", "confidence"), [(3, 0.90), (4, 0.943), (5, 0.905), (10, 0.911)])
+def test_the_interval_holds_the_truth_as_often_as_it_says(n, confidence):
+    rng = np.random.default_rng(n)
+    inside = 0
+    for _ in range(1000):
+        effect = estimate(np.exp(rng.normal(0, 0.01, n)), np.exp(rng.normal(0.02, 0.01, n)))
+        inside += effect.low <= np.expm1(0.02) <= effect.high
+    assert _cut(n, n)[1] == pytest.approx(confidence, abs=0.001)
+    assert inside / 1000 == pytest.approx(confidence, abs=0.03)
+
+
+def test_interval_and_test_agree():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        effect = estimate(np.exp(rng.normal(0, 0.01, 5)), np.exp(rng.normal(0.01, 0.01, 5)))
+        assert (effect.low > 0) == (effect.p_worse <= 0.05)
+
+
+def test_ties_are_permuted():
+    effect = estimate([1000, 1000, 1000, 1000], [1000, 1000, 1000, 1000])
+    assert (effect.change, effect.p_worse) == (0.0, 1.0)
+
+
+def test_ten_thousand_runs_a_side_are_judged_by_their_quantiles():
+    rng = np.random.default_rng(0)
+    effect = estimate(np.exp(rng.normal(0, 0.01, 10_000)), np.exp(rng.normal(0.02, 0.01, 10_000)))
+    assert effect.change == pytest.approx(0.0202, abs=0.0005)
+    assert effect.low == pytest.approx(0.0195, abs=0.001)
+
+
+def test_noise_is_that_within_releases():
+    rng = np.random.default_rng(0)
+    groups = [np.exp(rng.normal(level, 0.005, 40)) for level in (0, 1, 2)]
+    noise = noise_floor(groups)
+    assert noise.spread == pytest.approx(0.005, rel=0.15)
+    assert (noise.runs, noise.releases) == (120, 3)
+    assert noise_floor([[1.0], [2.0]]) is None
+
+
+def test_the_worst_verdict_wins():
+    assert worst_of(["no regression", "suspicious"]) == "suspicious"
+    assert worst_of(["insufficient data", "no regression"]) == "insufficient data"
+
+
+@pytest.mark.parametrize("runs", [3, 5, 10])
+@pytest.mark.parametrize("threshold", [0.01, 0.03])
+def test_the_same_release_is_seldom_a_regression(runs, threshold):
+    """benchmarks/gate_power.py, short: at most 5 %."""
+    assert verdicts(runs, 0.005, 0.0, threshold, trials=200)["regression"] <= 10
+
+
+@pytest.mark.parametrize(
+    ("spread", "slow", "threshold", "least"), [(0.005, 0.03, 0.01, 80), (0.01, 0.03, 0.01, 80), (0.01, 0.06, 0.03, 90)]
+)
+def test_a_slower_release_is_found(spread, slow, threshold, least):
+    assert verdicts(5, spread, slow, threshold, trials=100)["regression"] >= least
