@@ -17,7 +17,7 @@ import polars as pl
 
 from analysis.history.storage import Folder
 from analysis.history.store import History, _key, _parquet
-from analysis.pipeline.record import Marks, Reading, record_logs
+from analysis.pipeline.record import Marks, RunOptions, record_logs
 
 LOG = Path(__file__).parent.parent / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 PROGRAM = str(Path(sys.executable).with_name("logparse"))
@@ -27,7 +27,7 @@ BASELINE, CANDIDATE = "release=nightly 0100,seq_length=4096", "release=nightly 0
 
 def fill(history: History, runs: int) -> None:
     """Write ``runs`` summaries, each with an id and a time of its own."""
-    row = record_logs([str(LOG)], Reading(), Marks("first")).summary
+    row = record_logs([str(LOG)], RunOptions(), Marks("first")).summary
     rng = np.random.default_rng(0)
     for number in range(runs):
         release, job = f"nightly {number * RELEASES // runs:04}", number % JOBS

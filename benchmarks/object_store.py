@@ -30,7 +30,7 @@ from history_scale import fill
 
 from analysis.history.storage import open_storage
 from analysis.history.store import History
-from analysis.pipeline.record import Marks, Reading, record_logs
+from analysis.pipeline.record import Marks, RunOptions, record_logs
 
 MOTO = ("moto[iam,s3]==5.2.5", "flask", "flask-cors")
 PREPARE = """
@@ -153,7 +153,7 @@ def tell(name: str, done: Done, wrong: str = "") -> bool:
 
 def story(folder: Path, environment: Environment) -> Iterator[bool]:
     """What the bucket says is what the folder says."""
-    run_id = record_logs([str(LOGS / "8.0.RC1-1.log")], Reading(), Marks()).run_id
+    run_id = record_logs([str(LOGS / "8.0.RC1-1.log")], RunOptions(), Marks()).run_id
     commands: dict[str, tuple[str, ...]] = {
         "record": recording(1),
         "record again": recording(1),

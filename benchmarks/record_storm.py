@@ -35,7 +35,7 @@ import polars as pl
 from analysis.history.records import RunRecord
 from analysis.history.storage import UNFINISHED, Folder
 from analysis.history.store import History, _key
-from analysis.pipeline.record import Marks, Reading, record_logs
+from analysis.pipeline.record import Marks, RunOptions, record_logs
 
 LOG = Path(__file__).parent.parent / "fixtures/releases/8.0.RC1-1.log"
 PRINTED, STEPS = "iteration (ms): 20095.1 ", 20
@@ -398,7 +398,7 @@ def try_commands(storm: Storm, records: int) -> dict[str, int]:
 
 def try_writers(storm: Storm, rounds: int) -> dict[str, int]:
     """The figures of the storm."""
-    base = record_logs([str(LOG)], Reading(), Marks(RELEASES[0]))
+    base = record_logs([str(LOG)], RunOptions(), Marks(RELEASES[0]))
     with watched(storm, compact_in_process, pause=0):
         storm_of_writers(storm, base, rounds)
     told = figures(storm)

@@ -11,7 +11,7 @@ from helpers import SETTINGS, arguments_dump, megatron_line
 from analysis.history.records import RunRecord
 from analysis.history.storage import Folder
 from analysis.history.store import History
-from analysis.pipeline.record import Marks, Reading, keep
+from analysis.pipeline.record import Marks, RunOptions, keep
 from analysis.pipeline.run import Run
 
 FIGURES = {"lm loss": "{loss:.6E}"}
@@ -43,7 +43,7 @@ def record(path: Path, release: str = "r1", **labels: str) -> RunRecord:
 def _analyzed(name: str, content: bytes) -> Run:
     with TemporaryDirectory() as folder:
         (Path(folder) / name).write_bytes(content)
-        return Reading().analyze([f"{folder}/{name}"])
+        return RunOptions().analyze([f"{folder}/{name}"])
 
 
 def fill(folder: Path, releases: dict[str, tuple[float, int, dict[str, object]]]) -> History:

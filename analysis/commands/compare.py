@@ -20,7 +20,7 @@ from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric, parse_threshold
 from analysis.outputs import check_folder, clear_stale, prepare_folder, write_page
 from analysis.pipeline.load import gather
-from analysis.pipeline.record import Reading
+from analysis.pipeline.record import RunOptions
 from analysis.pipeline.sides import find_sides
 from analysis.screens.compare import compose_comparison
 from analysis.screens.compare_json import document
@@ -93,11 +93,11 @@ def compare(
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
         check_folder(out, force)
-    reading = Reading(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
+    how = RunOptions(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
     tell = teller()
-    found = find_sides((baseline, *candidates), history, reading, tell)
+    found = find_sides((baseline, *candidates), history, how, tell)
     first, *others = found.sides
     results = [compare_sides(first, other, chosen, limit, allowed, found.others) for other in others]
     if out is not None:

@@ -21,7 +21,7 @@ from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric, insufficient, parse_threshold
 from analysis.outputs import check_folder, clear_stale, prepare_folder, write_whole
 from analysis.pipeline.load import gather
-from analysis.pipeline.record import Reading
+from analysis.pipeline.record import RunOptions
 from analysis.pipeline.sides import find_sides
 from analysis.screens.gate import judged, verdicts
 from logparse.errors import InsufficientDataError, UsageError, reason_of
@@ -101,11 +101,11 @@ def gate(
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
         check_folder(out, force)
-    reading = Reading(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
+    how = RunOptions(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
     tell = teller()
-    found = find_sides((baseline, candidate), history, reading, tell)
+    found = find_sides((baseline, candidate), history, how, tell)
     old, new = found.sides
     result = compare(old, new, chosen, limit, allowed, found.others, beside=False)
     told = judged(result, strict)

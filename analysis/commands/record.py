@@ -13,7 +13,7 @@ from analysis.commands._release_options import HistoryDir, teller
 from analysis.history.records import RUN_COLUMNS
 from analysis.history.store import check_release
 from analysis.pipeline.load import gather
-from analysis.pipeline.record import Marks, Reading, parse_pairs, record_all
+from analysis.pipeline.record import Marks, RunOptions, parse_pairs, record_all
 from analysis.pipeline.sides import open_history
 from analysis.screens.record import document, sentence
 
@@ -70,12 +70,12 @@ def record(
     release = release.strip()
     check_release(release)
     marks = Marks(release, parse_pairs(label or [], "--label", TAKEN), parse_pairs(version_of or [], "--version-of"))
-    reading = Reading(
+    how = RunOptions(
         gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup, strict
     )
     tell = teller()
     store = open_history(history, tell, must_exist=False)
-    done, failed = record_all([[log] for log in logs] if each else [logs], reading, marks, store, tell)
+    done, failed = record_all([[log] for log in logs] if each else [logs], how, marks, store, tell)
     if as_json:
         typer.echo(json.dumps(document(done), indent=1, ensure_ascii=False))
     else:

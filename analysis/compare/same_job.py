@@ -57,7 +57,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Sample:
+class Observations:
     """The runs that count, each an observation of its own, and those that do not."""
 
     runs: pl.DataFrame
@@ -82,7 +82,7 @@ def find_jobs(runs: pl.DataFrame) -> Jobs:
     return Jobs(jobs, tuple((a, b) for a, b in doubted if jobs.get(a, a) != jobs.get(b, b)))
 
 
-def sample_of(runs: pl.DataFrame, jobs: Jobs) -> Sample:
+def sample_of(runs: pl.DataFrame, jobs: Jobs) -> Observations:
     """One record of each job, where it has FEWEST_ROWS that count.
 
     Of those that are about as long as the longest it is the one that tells most, because the arguments may stand in one
@@ -98,7 +98,7 @@ def sample_of(runs: pl.DataFrame, jobs: Jobs) -> Sample:
     enough = pl.col("counted_rows").fill_null(FEWEST_ROWS) >= FEWEST_ROWS
     same, short = (_named(runs.filter(rows)) for rows in (~one_each, one_each & ~enough))
     left_out = [LeftOut(*run, "same_job") for run in same] + [LeftOut(*run, "too_few_rows") for run in short]
-    return Sample(fill_from_job(runs, jobs).filter(one_each & enough), tuple(left_out))
+    return Observations(fill_from_job(runs, jobs).filter(one_each & enough), tuple(left_out))
 
 
 def fill_from_job(runs: pl.DataFrame, jobs: Jobs) -> pl.DataFrame:

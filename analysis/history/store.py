@@ -55,7 +55,7 @@ State = Literal["recorded", "known", "completed"]
 
 
 @dataclass(frozen=True)
-class Kept:
+class HistoryFile:
     """A file of the history."""
 
     key: str
@@ -201,9 +201,9 @@ class History:
             return self.storage.age_seconds(key) > DEAD_SECONDS
         return False
 
-    def _kept(self, table: str) -> list[Kept]:
+    def _kept(self, table: str) -> list[HistoryFile]:
         found = (KEY.fullmatch(key) for key in self.storage.keys(table))
-        return [Kept(m[0], unquote(m["release"]), m["run"], int(m["version"])) for m in found if m]
+        return [HistoryFile(m[0], unquote(m["release"]), m["run"], int(m["version"])) for m in found if m]
 
     def _compacted(self) -> list[regex.Match[str]]:
         found = (COMPACTED.fullmatch(key) for key in self.storage.keys("compacted"))
@@ -224,7 +224,7 @@ class History:
         frames = self._whole(files, lambda keys: self.storage.read(keys, schema).select(schema.names()))
         return pl.concat([_no_rows(heavy), *frames]).unique(FILE, keep="last", maintain_order=True)
 
-    def _read(self, kept: Sequence[Kept], heavy: bool = True) -> pl.DataFrame:
+    def _read(self, kept: Sequence[HistoryFile], heavy: bool = True) -> pl.DataFrame:
         """The summary rows of some files, whatever version each is of, with FILE."""
         schema = dict.fromkeys((FILE, "release", "run_id"), pl.String)
         named = pl.DataFrame([(k.key, k.release, k.run_id) for k in kept], schema=schema, orient="row")
@@ -319,7 +319,7 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def _recorded_elsewhere(kept: Kept, record: RunRecord) -> RecordedElsewhereError:
+def _recorded_elsewhere(kept: HistoryFile, record: RunRecord) -> RecordedElsewhereError:
     return RecordedElsewhereError(
         tr("this run is recorded already, as a run of {release!r}", release=kept.release),
         where=tr("run {id}", id=kept.run_id),

@@ -12,7 +12,7 @@ import polars as pl
 
 from analysis.estimate.against_run import Plan, plan_against
 from analysis.hardware.devices import DevicePeak, find_device
-from analysis.published.match import Achieved, Comparison, compare_run
+from analysis.published.match import Achieved, PublishedComparison, compare_run
 from analysis.published.rows import Baseline
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
@@ -24,7 +24,7 @@ class Expectations:
     """A run against its plan and against published rates."""
 
     plan: Plan
-    published: Comparison
+    published: PublishedComparison
 
 
 def measure_against(

@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.pipeline.inputs import facts_of_flags, facts_of_model, read_config
 from logparse.context.dialects import Interpretation, interpret
-from logparse.context.run_context import Change, Fact, RunContext, build_changes, build_context
+from logparse.context.run_context import Fact, RunContext, SettingsChange, build_changes, build_context
 from logparse.findings import Origin
 from logparse.read.parse import ParsedLog, Watch, read_run
 
@@ -21,7 +21,7 @@ class Loaded:
     log: ParsedLog
     meaning: Interpretation
     context: RunContext
-    changes: tuple[Change, ...]
+    changes: tuple[SettingsChange, ...]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ OF_ONE_LOG = (InputError, NoStepLineError)
 
 
 @dataclass(frozen=True)
-class Reading:
+class RunOptions:
     """How logs are read and computed, as the flags say; the fields are those of ``load`` and Choices."""
 
     given: Given = field(default_factory=lambda: Given((), {}))
@@ -66,7 +66,7 @@ class Recorded:
 
 
 def record_all(
-    runs: Sequence[Sequence[str]], reading: Reading, marks: Marks, store: History, tell: Callable[[Note], object]
+    runs: Sequence[Sequence[str]], how: RunOptions, marks: Marks, store: History, tell: Callable[[Note], object]
 ) -> tuple[list[Recorded], list[LogparseError]]:
     """Record every run, whatever is wrong with another's logs; also what could not be recorded, and why.
 
@@ -76,7 +76,7 @@ def record_all(
     failed: list[LogparseError] = []
     for run, name in zip(runs, run_names(runs), strict=True):
         try:
-            result = reading.analyze(run, name)
+            result = how.analyze(run, name)
         except OF_ONE_LOG as error:
             failed.append(error)
             continue
@@ -106,9 +106,9 @@ def _record(result: Run, marks: Marks, store: History, tell: Callable[[Note], ob
     return Recorded(kept.run_id, result.log.name, kept.release, result.log.sources, state, differs)
 
 
-def record_logs(logs: Sequence[str], reading: Reading, marks: Marks, name: str | None = None) -> RunRecord:
+def record_logs(logs: Sequence[str], how: RunOptions, marks: Marks, name: str | None = None) -> RunRecord:
     """One run of ``logs`` as history keeps it."""
-    return keep(reading.analyze(logs, name), marks)
+    return keep(how.analyze(logs, name), marks)
 
 
 def keep(result: Run, marks: Marks) -> RunRecord:

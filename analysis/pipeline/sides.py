@@ -17,7 +17,7 @@ from analysis.history.records import RunRecord
 from analysis.history.selection import is_selector, select_runs
 from analysis.history.storage import open_storage
 from analysis.history.store import History
-from analysis.pipeline.record import Marks, Reading, record_logs
+from analysis.pipeline.record import Marks, RunOptions, record_logs
 from logparse.errors import NoStepLineError, UsageError
 from logparse.findings import Note, info
 from logparse.language import tr
@@ -47,14 +47,14 @@ class Sides:
     others: pl.DataFrame | None
 
 
-def find_sides(asked: Sequence[str], place: str | None, reading: Reading, tell: Tell) -> Sides:
+def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, tell: Tell) -> Sides:
     """The sides that ``asked`` names, of logs or of the history at ``place``. Raises as ``find_side``."""
     history = None if place is None else open_history(place, tell)
     runs = history.runs() if history else None
-    return Sides(tuple(find_side(one, history, runs, reading, tell) for one in asked), runs)
+    return Sides(tuple(find_side(one, history, runs, how, tell) for one in asked), runs)
 
 
-def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, reading: Reading, tell: Tell) -> Side:
+def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, how: RunOptions, tell: Tell) -> Side:
     """The runs that ``asked`` names; ``runs`` are those of ``history``.
 
     Raises UsageError where it names none, InputError or NoStepLineError where a log cannot be read.
@@ -67,7 +67,7 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, re
         problem = tr("{asked} is a selector and a file or folder as well", asked=asked)
         raise UsageError(problem, remedy=tr("write ./{asked} for the file, or leave out --history", asked=asked))
     if there or (not is_selector(asked) and any(sign in asked for sign in "*?")):
-        return _of_logs(asked, reading, tell)
+        return _of_logs(asked, how, tell)
     if history is None or runs is None:
         remedy = tr("check the path; runs that were recorded need --history DIR")
         raise UsageError(tr("{asked} is no file and no folder", asked=asked), remedy=remedy)
@@ -90,11 +90,11 @@ def _is_there(path: str) -> bool:
         return False
 
 
-def _of_logs(asked: str, reading: Reading, tell: Tell) -> Side:
+def _of_logs(asked: str, how: RunOptions, tell: Tell) -> Side:
     """Each file or folder within a folder is a run; a file is one, and so are the files of a pattern together."""
     path = Path(asked)
     parts = sorted(p for p in path.iterdir() if not p.name.startswith(".")) if path.is_dir() else [path]
-    records = {record.run_id: record for record in _records(parts, reading, tell)}
+    records = {record.run_id: record for record in _records(parts, how, tell)}
     if not records:
         problem = tr("no log in the folder {path}", path=asked)
         raise NoStepLineError(problem, remedy=tr("name the folder that holds the logs"))
@@ -102,11 +102,11 @@ def _of_logs(asked: str, reading: Reading, tell: Tell) -> Side:
     return Side(asked, frame, frame, lambda run_id: records[run_id].steps, tell)
 
 
-def _records(parts: Sequence[Path], reading: Reading, tell: Tell) -> Iterator[RunRecord]:
+def _records(parts: Sequence[Path], how: RunOptions, tell: Tell) -> Iterator[RunRecord]:
     """The run of each log; what lies among others and is no log is left out."""
     for part in parts:
         try:
-            yield record_logs([str(part)], reading, Marks())
+            yield record_logs([str(part)], how, Marks())
         except NoStepLineError:
             if len(parts) == 1:
                 raise

@@ -1,6 +1,6 @@
 """A run beside published rates: the rows that match it, how much of them it reaches, and the nearest where none does.
 
-Comes in: what a run achieved and rows of ``analysis.published.rows``. Goes out: a Comparison.
+Comes in: what a run achieved and rows of ``analysis.published.rows``. Goes out: a PublishedComparison.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Against:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PublishedComparison:
     """Rows that match a run, the run beside each; without a match the nearest rows, and in ``findings`` the reason."""
 
     matches: tuple[Against, ...]
@@ -68,7 +68,7 @@ class Comparison:
     findings: tuple[Note, ...] = ()
 
 
-def compare_run(run: Achieved, rows: Sequence[Baseline], name: str | None = None) -> Comparison:
+def compare_run(run: Achieved, rows: Sequence[Baseline], name: str | None = None) -> PublishedComparison:
     """Put ``run`` beside the rows of its model, size, devices and precision, or the row ``name``.
 
     Rows that do not state a precision come after those that do. Raises UsageError where no row is called ``name``, or
@@ -77,13 +77,15 @@ def compare_run(run: Achieved, rows: Sequence[Baseline], name: str | None = None
     rated = tuple(row for row in rows if row.tokens_per_second_per_device is not None)
     chosen = (_chosen(rows, name),) if name else _matching(rated, run)
     if run.rate is None:
-        return Comparison((), findings=(info("rate_of_run_unknown"),))
+        return PublishedComparison((), findings=(info("rate_of_run_unknown"),))
     if chosen:
-        return Comparison(tuple(_against(row, run, run.rate, chosen) for row in chosen))
+        return PublishedComparison(tuple(_against(row, run, run.rate, chosen) for row in chosen))
     if run.shape.missing(("num_layers", "hidden_size")):
-        return Comparison((), findings=(info("size_of_run_unknown"),))
+        return PublishedComparison((), findings=(info("size_of_run_unknown"),))
     nearest = tuple(sorted(rated, key=lambda row: _distance(row, run))[:NEAREST])
-    return Comparison((), nearest, (info("no_row_matches", nearest=[row.name for row in nearest]), *_unknown(run)))
+    return PublishedComparison(
+        (), nearest, (info("no_row_matches", nearest=[row.name for row in nearest]), *_unknown(run))
+    )
 
 
 def _unknown(run: Achieved) -> Iterator[Note]:

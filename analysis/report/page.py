@@ -58,7 +58,7 @@ def _sections(runs: Sequence[Run], charts: dict[str, Any], rows: pl.DataFrame) -
         "heads": [(run, say_framework(run.framework), say_evidence(run.framework)) for run in runs],
         "answers": [(run, cards(run, first), gauge(run)) for run in runs],
         "rates": rates_table(runs),
-        "notes": [(run, list_notes(run)) for run in runs],
+        "notes": [(run, list_notes(run.notes)) for run in runs],
         "warned": any(note.level == "warning" for run in runs for note in run.notes),
         "figures": _figures(charts, runs, "", thinned, first.name),
         "thinned": thinned,

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from analysis.compare.trend import Trend
 from analysis.report.document import Drawing, Text, render_document
+from analysis.screens.analyze import list_notes
 from analysis.screens.html import html
-from analysis.screens.parts import Sentence
 from analysis.screens.trend import compose_trend, left_out, page_title
-from analysis.screens.words import say
 
 if TYPE_CHECKING:
     import altair as alt
@@ -22,5 +21,4 @@ def trend_page(trends: Sequence[Trend], charts: Mapping[str, alt.LayerChart]) ->
     for trend, (name, chart) in zip(trends, charts.items(), strict=False):
         title, *told = compose_trend(trend)
         pieces += [Text(html([title], 2)), Drawing(name, chart), Text(html(told, 2))]
-    more = [Sentence(say(note), note.level) for note in left_out(trends)]
-    return render_document(page_title(), [*pieces, Text(html(more))])
+    return render_document(page_title(), [*pieces, Text(html([list_notes(left_out(trends))]))])

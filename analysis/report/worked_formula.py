@@ -31,7 +31,7 @@ LETTERS = {
 
 
 @dataclass(frozen=True)
-class Term:
+class FormulaTerm:
     """One term: FLOPs per token, forward and backward, and how often it counts (4/3 where it is recomputed)."""
 
     name: str
@@ -46,7 +46,7 @@ class Written:
 
     text: str
     sizes: tuple[tuple[str, str, int], ...]
-    terms: tuple[Term, ...]
+    terms: tuple[FormulaTerm, ...]
     step: int
     global_batch_size: int
     seq_length: int
@@ -95,7 +95,7 @@ def _of_row(how: Computation, row: dict[str, Any]) -> tuple[Written, float] | No
         text=formula.text,
         sizes=_sizes(how, length),
         terms=tuple(
-            Term(name, formula.symbols.get(name, ""), flops, 4 / 3 if name in again else 1.0)
+            FormulaTerm(name, formula.symbols.get(name, ""), flops, 4 / 3 if name in again else 1.0)
             for name, flops in terms.items()
             if flops
         ),

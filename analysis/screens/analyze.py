@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import polars as pl
 
@@ -14,6 +14,7 @@ from analysis.screens.expectations import expectation_sentences
 from analysis.screens.metric_names import named, titled
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
 from analysis.screens.words import say, say_evidence, say_framework, say_origin, word
+from logparse.findings import Note
 from logparse.language import tr
 
 # Rows that say nothing where they equal another one.
@@ -54,7 +55,7 @@ def compose(result: Run) -> list[Part]:
         list_expectations(result),
         Heading(tr("computed with")),
         _origins(result),
-        list_notes(result),
+        list_notes(result.notes),
     ]
 
 
@@ -63,9 +64,9 @@ def list_expectations(run: Run) -> Sentences:
     return Sentences([Sentence(text) for text in expectation_sentences(run.expectations)])
 
 
-def list_notes(run: Run) -> Sentences:
-    """What must be read with the numbers, warnings first."""
-    return Sentences([Sentence(say(note), note.level) for note in run.notes])
+def list_notes(notes: Iterable[Note]) -> Sentences:
+    """What must be read with the numbers, in its order."""
+    return Sentences([Sentence(say(note), note.level) for note in notes])
 
 
 def one_line(result: Run) -> str:

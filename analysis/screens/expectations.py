@@ -9,7 +9,7 @@ from typing import Any
 from analysis.estimate.against_memory import ASSUMED, Planned
 from analysis.estimate.against_run import Plan
 from analysis.pipeline.expectations import Expectations
-from analysis.published.match import Against, Comparison
+from analysis.published.match import Against, PublishedComparison
 from analysis.screens.findings_json import note_document, plain
 from analysis.screens.words import say_all, word
 from logparse.findings import Note
@@ -42,7 +42,7 @@ def plan_sentences(plan: Plan) -> Iterator[str]:
         yield tr("the log does not tell, so for the memory it is assumed: {taken}", taken=taken)
 
 
-def published_sentences(compared: Comparison) -> Iterator[str]:
+def published_sentences(compared: PublishedComparison) -> Iterator[str]:
     """A sentence for each of the first rows, or why no row matches."""
     yield from (say_all(against.findings) for against in compared.matches[:MOST_SAID])
     if more := ", ".join(against.row.name for against in compared.matches[MOST_SAID:]):
@@ -80,7 +80,7 @@ def _row(row: Planned) -> dict[str, Any]:
     }
 
 
-def _published_document(compared: Comparison) -> dict[str, Any]:
+def _published_document(compared: PublishedComparison) -> dict[str, Any]:
     """Rows of published rates go by their names."""
     return {
         "matches": [_match(match) for match in compared.matches],

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.identify import Candidate, Identification, ImpliedPeak
+from analysis.screens.analyze import list_notes
 from analysis.screens.findings_json import note_document
-from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
-from analysis.screens.words import say, say_all, word
+from analysis.screens.parts import Heading, Part, Sentence, Table
+from analysis.screens.words import say_all, word
 from logparse.findings import Note
 from logparse.language import speaking, tr
 from logparse.schema import SCHEMA_VERSION
@@ -23,7 +24,7 @@ def formulas_parts(name: str, found: Identification, peak: ImpliedPeak | None, n
         Table(headings, tuple(map(_cells, found.rows)), prose={3}, headed=True),
         Sentence(say_all(found.findings)),
         *([Sentence(say_peak(peak))] if peak else []),
-        Sentences([Sentence(say(note), note.level) for note in notes]),
+        list_notes(notes),
     ]
 
 

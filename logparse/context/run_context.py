@@ -20,7 +20,7 @@ from logparse.findings import Note, Origin, warning
 from logparse.formats._base import LogFormat
 from logparse.schema import QUANTITY, Quantity
 
-__all__ = ["Change", "Fact", "RunContext", "build_changes", "build_context", "read_value"]
+__all__ = ["Fact", "RunContext", "SettingsChange", "build_changes", "build_context", "read_value"]
 
 NOTHING = ("None", "null", "")
 NO_PLACES = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
@@ -50,7 +50,7 @@ class RunContext:
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingsChange:
     """From ``line_number`` of ``source`` on, where a later start printed other settings, ``context`` holds."""
 
     source: str
@@ -89,12 +89,12 @@ def build_context(
 
 def build_changes(
     base: RunContext, settings: pl.DataFrame, fmt: LogFormat, several: bool, places: pl.DataFrame
-) -> list[Change]:
+) -> list[SettingsChange]:
     """The contexts of later starts whose printed settings differ from those in force before; the user's stay."""
     given = {name: base.facts[name] for name in base.given}
     printings = list_printings(settings, places)
     told = {(name, fact.value) for name, fact in _facts_of_log(first_printed(printings), fmt, several).items()}
-    changes: list[Change] = []
+    changes: list[SettingsChange] = []
     before: dict[str, RunContext] = {}
     for printing in (p for p in printings if p.line_number is not None):
         was = before.get(printing.source, base)
@@ -107,7 +107,7 @@ def build_changes(
         notes = (*_differences(was, now), *_overridden(given, fresh))
         if notes:
             before[printing.source] = _context(now.facts, notes, base.given)
-            changes.append(Change(printing.source, printing.line_number or 0, before[printing.source]))
+            changes.append(SettingsChange(printing.source, printing.line_number or 0, before[printing.source]))
     return changes
 
 

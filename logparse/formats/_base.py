@@ -5,7 +5,7 @@ and where the settings of the run stand. It holds no code; ``steps`` and ``setti
 
 Named groups are written ``(?P<name>...)``. ``head``, ``pair``, the ``start`` and ``end`` of a Block and the patterns of
 a Companion or Record are read by polars (Rust syntax, which has no look-around); the ``entry`` of a Block and the
-pattern of a Sentence by the regex module.
+pattern of a SettingSentence by the regex module.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Companion:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SettingSentence:
     """A line of prose that holds settings. Named groups of ``pattern`` are setting names.
 
     ``last`` takes the last match of a log instead of the first.
@@ -149,7 +149,7 @@ class LogFormat:
     companions: tuple[Companion, ...] = ()
     records: tuple[Record, ...] = ()
     blocks: tuple[Block, ...] = ()
-    sentences: tuple[Sentence, ...] = ()
+    sentences: tuple[SettingSentence, ...] = ()
     names: tuple[Name, ...] = ()
     choices: tuple[Choice, ...] = ()
     samples: tuple[Sample, ...] = ()
@@ -157,6 +157,6 @@ class LogFormat:
     @property
     def markers(self) -> tuple[str, ...]:
         """Every literal a line of interest to this format can hold."""
-        parts: tuple[Companion | Record | Sentence | Block, ...]
+        parts: tuple[Companion | Record | SettingSentence | Block, ...]
         parts = (*self.companions, *self.records, *self.sentences, *self.blocks)
         return tuple(dict.fromkeys((*self.marker, *(part.marker for part in parts))))

@@ -1,6 +1,6 @@
 """What both MindFormers trainers (graph mode and PyNative) print about the run's settings."""
 
-from logparse.formats._base import Block, Choice, Name, Record, Sentence
+from logparse.formats._base import Block, Choice, Name, Record, SettingSentence
 
 _PARALLEL = "initial parallel_config from dict"
 _RECOMPUTE = "initial recompute_config from dict"
@@ -58,34 +58,36 @@ RECORDS = (
 )
 
 SENTENCES = (
-    Sentence("parallel", _PARALLEL, r"'data_parallel': (?P<data_parallel>\d+)"),
-    Sentence("parallel", _PARALLEL, r"'model_parallel': (?P<model_parallel>\d+)"),
-    Sentence("parallel", _PARALLEL, r"'pipeline_stage': (?P<pipeline_stage>\d+)"),
-    Sentence("parallel", _PARALLEL, r"'context_parallel': (?P<context_parallel>\d+)"),
-    Sentence("parallel", _PARALLEL, r"'expert_parallel': (?P<expert_parallel>\d+)"),
-    Sentence("recompute", _RECOMPUTE, r"'recompute': (?P<recompute>True|False|\[[^\]]*\])"),
-    Sentence("recompute", _RECOMPUTE, r"'select_recompute': (?P<select_recompute>True|False|\[[^\]]*\])"),
+    SettingSentence("parallel", _PARALLEL, r"'data_parallel': (?P<data_parallel>\d+)"),
+    SettingSentence("parallel", _PARALLEL, r"'model_parallel': (?P<model_parallel>\d+)"),
+    SettingSentence("parallel", _PARALLEL, r"'pipeline_stage': (?P<pipeline_stage>\d+)"),
+    SettingSentence("parallel", _PARALLEL, r"'context_parallel': (?P<context_parallel>\d+)"),
+    SettingSentence("parallel", _PARALLEL, r"'expert_parallel': (?P<expert_parallel>\d+)"),
+    SettingSentence("recompute", _RECOMPUTE, r"'recompute': (?P<recompute>True|False|\[[^\]]*\])"),
+    SettingSentence("recompute", _RECOMPUTE, r"'select_recompute': (?P<select_recompute>True|False|\[[^\]]*\])"),
     # The result stands first from 1.0 on, last before.
-    Sentence("batch", "batch_size = ", r"\bbatch_size = [a-z_ *]+= \d+(?: \* \d+)+ = (?P<global_batch_size>\d+)"),
-    Sentence("batch", "batch_size = ", r"global_batch_size = [a-z_ *]+= (?P<global_batch_size>\d+) = \d+ \*"),
-    Sentence(
+    SettingSentence(
+        "batch", "batch_size = ", r"\bbatch_size = [a-z_ *]+= \d+(?: \* \d+)+ = (?P<global_batch_size>\d+)"
+    ),
+    SettingSentence("batch", "batch_size = ", r"global_batch_size = [a-z_ *]+= (?P<global_batch_size>\d+) = \d+ \*"),
+    SettingSentence(
         "batch",
         "batch_size = ",
         r"global_batch_size = (?!per_batch_size \* device_num)[a-z_ *]+= \d+(?: \* \d+)+ = (?P<global_batch_size>\d+)",
     ),
     # To 1.3.2 the product takes every device for data parallel; the batch of one data-parallel rank is right.
-    Sentence("batch", "* device_num", r"per_batch_size \* device_num = (?P<per_batch_size>\d+) \* \d+ = \d+"),
-    Sentence("batch", "* device_num", r"\* device_num[a-z_ *]* = \d+ = \d+ \* (?P<device_num>\d+)"),
-    Sentence("batch", "* device_num", r"\* device_num = \d+ \* (?P<device_num>\d+) = \d+"),
-    Sentence("batch", "Calculate global_batch_size", r"Calculate global_batch_size=(?P<global_batch_size>\d+)"),
-    Sentence("world", "Current world size", r"Current world size: (?P<world_size>\d+)"),
-    Sentence("world", _GOT, r"data_parallel=(?P<data_parallel>\d+)"),
-    Sentence("world", _GOT, r"tensor_parallel=(?P<model_parallel>\d+)"),
-    Sentence("world", _GOT, r"pipeline_parallel=(?P<pipeline_stage>\d+)"),
-    Sentence("world", _GOT, r"context_parallel=(?P<context_parallel>\d+)"),
-    Sentence("task", "Now Running Task is", r"Model is: (?P<model_name>[\w.+-]+)"),
-    Sentence("runner", "sink_size:", r"sink_size:(?P<sink_size>\d+)"),
-    Sentence("runner", "dataset size:", r"dataset size:(?P<steps_per_epoch>\d+)"),
+    SettingSentence("batch", "* device_num", r"per_batch_size \* device_num = (?P<per_batch_size>\d+) \* \d+ = \d+"),
+    SettingSentence("batch", "* device_num", r"\* device_num[a-z_ *]* = \d+ = \d+ \* (?P<device_num>\d+)"),
+    SettingSentence("batch", "* device_num", r"\* device_num = \d+ \* (?P<device_num>\d+) = \d+"),
+    SettingSentence("batch", "Calculate global_batch_size", r"Calculate global_batch_size=(?P<global_batch_size>\d+)"),
+    SettingSentence("world", "Current world size", r"Current world size: (?P<world_size>\d+)"),
+    SettingSentence("world", _GOT, r"data_parallel=(?P<data_parallel>\d+)"),
+    SettingSentence("world", _GOT, r"tensor_parallel=(?P<model_parallel>\d+)"),
+    SettingSentence("world", _GOT, r"pipeline_parallel=(?P<pipeline_stage>\d+)"),
+    SettingSentence("world", _GOT, r"context_parallel=(?P<context_parallel>\d+)"),
+    SettingSentence("task", "Now Running Task is", r"Model is: (?P<model_name>[\w.+-]+)"),
+    SettingSentence("runner", "sink_size:", r"sink_size:(?P<sink_size>\d+)"),
+    SettingSentence("runner", "dataset size:", r"dataset size:(?P<steps_per_epoch>\d+)"),
 )
 
 

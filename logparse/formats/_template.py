@@ -5,7 +5,7 @@ The line that this template reads:
     step 12/500 | time 3.25 s | loss 2.5000 | batch 64 |
 """
 
-from logparse.formats._base import LogFormat, Name, Reading, Sample, Sentence
+from logparse.formats._base import LogFormat, Name, Reading, Sample, SettingSentence
 
 FORMAT = LogFormat(
     name="template",
@@ -20,7 +20,7 @@ FORMAT = LogFormat(
         "batch": Reading("global_batch_size"),
     },
     ignored=frozenset({"colour"}),
-    sentences=(Sentence("start", "training on", r"training on (?P<devices>\d+) devices"),),
+    sentences=(SettingSentence("start", "training on", r"training on (?P<devices>\d+) devices"),),
     names=(Name("world_size", "start:devices"),),
     samples=(
         Sample(

@@ -4,7 +4,7 @@ v1.0 to core 0.19, Megatron-DeepSpeed (Microsoft, BigScience, Argonne), AscendSp
 MindSpeed-MM, Megatron-Bridge, GPT-NeoX: ``iteration N/ M | label: value | label: value |``.
 """
 
-from logparse.formats._base import NUMBER, Block, Choice, LogFormat, Name, Reading, Record, Sample, Sentence
+from logparse.formats._base import NUMBER, Block, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
 
 GIB, MIB = float(2**30), float(2**20)
 
@@ -44,12 +44,12 @@ LAUNCHED = (
 ).split()
 
 
-def _launched(name: str, before: str, value: str) -> Sentence:
+def _launched(name: str, before: str, value: str) -> SettingSentence:
     """The last such argument of the command line, as argparse takes it; a shell variable in its place gives nothing.
 
     The name is one of its own, because dialects are known by the names in the argument dump.
     """
-    return Sentence("launcher", "--num-layers", rf"{LAUNCHER}.*\s{before}(?P<launched_{name}>{value})(?=\s|$)")
+    return SettingSentence("launcher", "--num-layers", rf"{LAUNCHER}.*\s{before}(?P<launched_{name}>{value})(?=\s|$)")
 
 
 FORMAT = LogFormat(
@@ -236,29 +236,29 @@ FORMAT = LogFormat(
         ),
     ),
     sentences=(
-        Sentence("world", "using world size", r"(?<!\(\) )using world size: (?P<world_size>\d+)"),
+        SettingSentence("world", "using world size", r"(?<!\(\) )using world size: (?P<world_size>\d+)"),
         # GPT-NeoX prints it for the launcher first, which is alone.
-        Sentence("world", "NeoXArgs", r"\(\) using world size: (?P<world_size>\d+)", last=True),
-        Sentence("world", "using world size", r"data-parallel[- ]size: (?P<data_parallel_size>\d+)"),
-        Sentence("world", "using world size", r" context-parallel size: (?P<context_parallel_size>\d+)"),
-        Sentence(
+        SettingSentence("world", "NeoXArgs", r"\(\) using world size: (?P<world_size>\d+)", last=True),
+        SettingSentence("world", "using world size", r"data-parallel[- ]size: (?P<data_parallel_size>\d+)"),
+        SettingSentence("world", "using world size", r" context-parallel size: (?P<context_parallel_size>\d+)"),
+        SettingSentence(
             "world", "using world size", r"(?:None|[ ,])tensor-model-parallel size: (?P<tensor_model_parallel_size>\d+)"
         ),
-        Sentence(
+        SettingSentence(
             "world",
             "using world size",
             r"and (?:intra-layer-)?model-parallel size: (?P<tensor_model_parallel_size>\d+)",
         ),
-        Sentence(
+        SettingSentence(
             "world", "using world size", r"[ ,]pipeline-model-parallel size: (?P<pipeline_model_parallel_size>\d+)"
         ),
-        Sentence(
+        SettingSentence(
             "vocab",
             "padded vocab",
             r"padded vocab \(size: (?P<vocab_size>\d+)\) with \d+ dummy tokens \(new size: (?P<padded_vocab_size>\d+)\)",
         ),
-        Sentence("microbatches", "setting number of micro", r"to constant (?P<num_microbatches>\d+)"),
-        Sentence(
+        SettingSentence("microbatches", "setting number of micro", r"to constant (?P<num_microbatches>\d+)"),
+        SettingSentence(
             "init", "to initialize ", r"time (?:took )?to initialize (?P<framework>megatron|ascendspeed|mindspeed)"
         ),
         *(_launched(name, f"--{name.replace('_', '-')}[= ]", r"\d+") for name in LAUNCHED),

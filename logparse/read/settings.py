@@ -16,7 +16,7 @@ from typing import NamedTuple
 import polars as pl
 import regex
 
-from logparse.formats._base import Block, LogFormat, Sentence
+from logparse.formats._base import Block, LogFormat, SettingSentence
 from logparse.schema import SETTING_COLUMNS
 
 SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
@@ -93,7 +93,7 @@ def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) 
                 yield Setting(name, value.strip("'\""), block.kind, source, number)
 
 
-def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[Sentence, ...]) -> Iterator[Setting]:
+def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence, ...]) -> Iterator[Setting]:
     """The settings that stand in prose."""
     whole = lines.filter("complete").select("source", "line_number", "text")
     marked = {m: whole.filter(pl.col("text").str.contains(m, literal=True)) for m in {s.marker for s in sentences}}

@@ -137,7 +137,7 @@ def test_settings_have_a_block_or_a_sentence(fmt: LogFormat) -> None:
     kinds = {part.kind for part in (*fmt.blocks, *fmt.sentences)}
     asked = {name.setting for name in fmt.names} | {key for rule in (*fmt.names, *fmt.choices) for key in rule.when}
     unknown = {setting for setting in asked if setting.split(":")[0] not in kinds}
-    assert not unknown, f"{fmt.name}: add a Block or a Sentence of that kind, or take the rule out"
+    assert not unknown, f"{fmt.name}: add a Block or a SettingSentence of that kind, or take the rule out"
 
 
 def step_patterns(fmt: LogFormat) -> Iterator[str]:

@@ -19,7 +19,7 @@ from analysis.history.records import IDENTITY, RUN_COLUMNS, STORE_VERSION, conte
 from analysis.history.selection import parse_selector, select_runs
 from analysis.history.storage import DEAD_SECONDS, UNFINISHED, Folder, open_storage
 from analysis.history.store import History, _key, _parquet
-from analysis.pipeline.record import Marks, Reading, parse_pairs, record_logs
+from analysis.pipeline.record import Marks, RunOptions, parse_pairs, record_logs
 from logparse.errors import InputError, UsageError
 from logparse.schema import SCHEMA_VERSION
 
@@ -126,7 +126,7 @@ def test_two_that_record_a_run_at_once_under_other_labels_are_one_run(store, tmp
 def test_the_name_of_a_file_says_nothing_of_when(tmp_path):
     """Two processes that record one log with one command write one file."""
     log = write_run(tmp_path / "a.log", 1)
-    first, again = (record_logs([str(log)], Reading(), Marks("r1")).row_hash for _ in range(2))
+    first, again = (record_logs([str(log)], RunOptions(), Marks("r1")).row_hash for _ in range(2))
     assert first == again
     assert first != record(log, team="x").row_hash
 
@@ -135,7 +135,7 @@ def test_what_differs_from_the_kept_run_is_named(store, tmp_path):
     log = write_run(tmp_path / "a.log", 1)
     store.add(record(log, team="x"))
     told = Marks("r1", {"team": "z"}, {"CANN": "9"})
-    other = record_logs([str(log)], Reading(hw="910b3"), told, "another name")
+    other = record_logs([str(log)], RunOptions(hw="910b3"), told, "another name")
     said = store.differences(other)
     assert {"label team", "version cann", "device", "peak_tflops_per_second"} <= set(said)
     assert not {"name", "recorded_at", "steady_step_time_ms"} & set(said)
@@ -398,7 +398,7 @@ def marked(tmp_path_factory):
     told = Marks("r", {"team": "x=1, y"}), Marks("r", {"Team": "p, q=2"}, {"cann": "8.0"})
     for number, (marks, hw) in enumerate(zip(told, (None, "910b3"), strict=True)):
         log = write_run(folder / f"{number}.log", 50 + number, swiglu=False)
-        history.add(record_logs([str(log)], Reading(hw=hw), marks))
+        history.add(record_logs([str(log)], RunOptions(hw=hw), marks))
     return history.runs()
 
 
