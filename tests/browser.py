@@ -44,6 +44,7 @@ def hostile(run: Run, text: str) -> Run:
         run,
         log=replace(run.log, name=text, sources=(text,), versions={text: Version(text, text, 1)}),
         framework=Framework(text, None, (info("evidence_flag", name=text),)),
+        identified=replace(run.identified, findings=(info("unknown", names=[text]),)),
         context=RunContext({**run.context.facts, "model_name": Fact(text, Origin("config", file=text))}),
         notes=(warning("file_damaged", **told), info("file_damaged", **told)),
     )

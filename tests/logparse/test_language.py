@@ -381,7 +381,7 @@ DOCUMENTS = (
     ("analyze", "run.log", "--peak-tflops", "400"),
     ("formulas", "run.log"),
     ("formulas", "run.log", "--num-layers", "31"),
-    ("estimate", "--from", "run.log", "--hw", "910b", "--tp", "16", "--tokens", "1e12", "--days", "30"),
+    ("estimate", "--from", "run.log", "--hw", "910b", "--tp", "4", "--tokens", "1e12", "--days", "30"),
     ("estimate", "--num-layers", "32", "--hidden-size", "4096"),
     ("baselines",),
     ("models",),
