@@ -5,7 +5,7 @@ import pytest
 from helpers import named_unit, unit_endings
 
 from analysis.metrics import OF_ROWS
-from analysis.run.analyze import STATISTICS
+from analysis.run.result import STATISTICS
 from analysis.tables import (
     ACCOUNT_COLUMNS,
     COMPUTED_COLUMNS,
