@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from analysis.pipeline.analyze import analyze_run, choose
+from analysis.pipeline.analyze import analyze_logs
 from analysis.pipeline.inputs import check_quantities
-from analysis.pipeline.load import gather, load
+from analysis.pipeline.options import choose
 from analysis.pipeline.run import Run
 from analysis.screens.analyze import compose
 from analysis.screens.html import html
@@ -35,9 +35,20 @@ def analyze(
 
     Raises UsageError, InputError or NoStepLineError, each with a remedy.
     """
-    beside = gather(check_quantities(quantities), model, Path(config) if config else None)
-    choices = choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
-    return analyze_run(load([str(log) for log in logs], beside, log_format, strict, dialect=dialect), choices)
+    how = choose(
+        check_quantities(quantities),
+        model=model,
+        config=Path(config) if config else None,
+        formula=formula,
+        hw=hw,
+        peak_tflops=peak_tflops,
+        peak_basis=peak_basis,
+        warmup=warmup,
+        log_format=log_format,
+        dialect=dialect,
+        strict=strict,
+    )
+    return analyze_logs([str(log) for log in logs], how)
 
 
 def _html(run: Run) -> str:

@@ -50,9 +50,8 @@ def build_app() -> typer.Typer:
     ) -> None:
         """Read the text log of a large-model training run and say what the run really achieved."""
 
-    for command in (analyze, baselines, estimate, formulas, hardware, models):
-        app.command(cls=Command)(_to_the_end(command))
-    for command in (record, compare, gate, trend):
+    mounted: tuple[Callable[..., None], ...] = (analyze, baselines, estimate, formulas, hardware, models)
+    for command in (*mounted, record, compare, gate, trend):
         app.command(cls=Command)(_to_the_end(command))
     history = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None)
     for command in COMMANDS:

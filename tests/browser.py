@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from analysis.flops import find_formula
-from analysis.pipeline.analyze import Choices, analyze_run
-from analysis.pipeline.load import gather, load
+from analysis.pipeline.analyze import analyze_logs
+from analysis.pipeline.options import choose
 from analysis.pipeline.run import Run
 from analysis.report import render_page
 from logparse.context.dialects import Framework
@@ -33,8 +32,7 @@ def run_of(
     *logs: Path, name: str | None = None, hw: str | None = "910b3", formula: str = "ascendspeed", **given: Any
 ) -> Run:
     """A run, the whole way from its files."""
-    loaded = load([str(log) for log in logs], gather(given, None, None), name=name)
-    return analyze_run(loaded, Choices(find_formula(formula), hw=hw))
+    return analyze_logs([str(log) for log in logs], choose(given, formula=formula, hw=hw), name)
 
 
 def hostile(run: Run, text: str) -> Run:

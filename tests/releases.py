@@ -11,7 +11,9 @@ from helpers import SETTINGS, arguments_dump, megatron_line
 from analysis.history.records import RunRecord
 from analysis.history.storage import Folder
 from analysis.history.store import History
-from analysis.pipeline.record import Marks, RunOptions, keep
+from analysis.pipeline.analyze import analyze_logs
+from analysis.pipeline.options import RunOptions
+from analysis.pipeline.record import Marks, keep
 from analysis.pipeline.run import Run
 
 FIGURES = {"lm loss": "{loss:.6E}"}
@@ -43,7 +45,7 @@ def record(path: Path, release: str = "r1", **labels: str) -> RunRecord:
 def _analyzed(name: str, content: bytes) -> Run:
     with TemporaryDirectory() as folder:
         (Path(folder) / name).write_bytes(content)
-        return RunOptions().analyze([f"{folder}/{name}"])
+        return analyze_logs([f"{folder}/{name}"], RunOptions())
 
 
 def fill(folder: Path, releases: dict[str, tuple[float, int, dict[str, object]]]) -> History:

@@ -7,14 +7,10 @@ from pathlib import Path
 import polars as pl
 from helpers import megatron_line
 
-from analysis.flops import find_formula
-from analysis.run.analyze import analyze_steps
+from analysis.pipeline.analyze import analyze_logs
+from analysis.pipeline.options import RunOptions
 from analysis.run.result import Analysis
-from analysis.run.window import WindowOptions
 from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
-from logparse.context.dialects import interpret
-from logparse.context.run_context import build_context
-from logparse.read.parse import read_run
 from logparse.schema import DECODED_COLUMNS, EVENT_COLUMNS, conform
 
 BEGIN = datetime(2026, 3, 1, 8)
@@ -65,11 +61,7 @@ def acceptance_log() -> bytes:
 
 def analyze_files(*paths: Path, warm_up: int | None = None) -> Analysis:
     """The whole way from files to numbers, as the command goes it."""
-    log = read_run([str(path) for path in paths])
-    meaning = interpret(log)
-    context = build_context(log.settings, log.format, several=len(log.sources) > 1)
-    window = WindowOptions(warm_up, meaning.profiling_steps, meaning.time_holds_pauses, meaning.times_are_shared)
-    return analyze_steps(meaning.steps, log.starts, log.records, context, find_formula("ascendspeed"), None, window)
+    return analyze_logs([str(path) for path in paths], RunOptions(warmup=warm_up)).analysis
 
 
 def analyze_text(folder: Path, *texts: str | bytes, warm_up: int | None = None) -> Analysis:

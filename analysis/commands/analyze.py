@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import typer
 
 from analysis.commands import _options as options
 from analysis.commands._output_folder import write_results
 from analysis.commands._progress import reading_bar
-from analysis.commands._quantity_flags import with_quantity_flags
+from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.outputs import DEFAULT_FORMATS, check_chart_options, check_folder
-from analysis.pipeline.analyze import analyze_run, choose
-from analysis.pipeline.load import Loaded, gather, load
+from analysis.pipeline.analyze import analyze_run
+from analysis.pipeline.load import Loaded, load
+from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from analysis.published.rows import find_baseline, published, read_baselines
 from analysis.screens.analyze import compose, one_line
@@ -25,21 +24,15 @@ from analysis.screens.markdown import markdown
 from analysis.screens.terminal import print_parts
 from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError
 from logparse.language import tr, use_language
-from logparse.read.parse import Watch, run_names
+from logparse.read.parse import run_names
 
 
-@with_quantity_flags
+@with_run_flags(
+    **COMPUTING, **READING, strict=options.Strict, utilisation=options.PlannedUtilisation, baseline=options.Baseline
+)
 def analyze(
     logs: options.Logs,
-    given: dict[str, Any],
-    hw: options.Hardware = None,
-    peak_tflops: options.PeakTflops = None,
-    peak_basis: options.PeakBasis = None,
-    model: options.Model = None,
-    formula: options.FormulaName = None,
-    config: options.Config = None,
-    log_format: options.LogFormat = None,
-    dialect: options.Dialect = None,
+    how: RunOptions,
     out: options.Out = None,
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
@@ -49,12 +42,8 @@ def analyze(
     chart_format: options.ChartFormats = None,
     theme: options.Theme = None,
     force: options.Force = False,
-    warmup: options.Warmup = None,
-    utilisation: options.PlannedUtilisation = None,
-    baseline: options.Baseline = None,
     baseline_file: options.BaselineFile = None,
     each: options.Each = False,
-    strict: options.Strict = False,
     lang: options.Language = None,
 ) -> None:
     """Say what a training run achieved: time per iteration, samples/s/p, tokens/s/p, TFLOP/s per device, MFU and HFU.
@@ -70,19 +59,15 @@ def analyze(
         use_language("en")
     if as_json + as_markdown + quiet > 1:
         raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
-    beside = gather(given, model, config)
     rows = (() if baseline_file is None else read_baselines(baseline_file)) + published()
-    if baseline is not None:
-        find_baseline(rows, baseline)
-    choices = choose(beside, formula, hw, peak_tflops, peak_basis, warmup)
-    choices = replace(choices, published=rows, baseline=baseline, utilisation=utilisation)
+    if how.baseline is not None:
+        find_baseline(rows, how.baseline)
+    how = replace(how, published=rows)
     formats = _formats(charts, chart_format, theme)
     if out is not None:
         check_folder(out, force)
-    loaded, failed = _load_all(
-        logs, each, quiet, lambda run, name, watch: load(run, beside, log_format, strict, name, dialect, watch)
-    )
-    results = [analyze_run(run, choices) for run in loaded]
+    loaded, failed = _load_all([[log] for log in logs] if each else [logs], how, quiet)
+    results = [analyze_run(run, how) for run in loaded]
     if out is not None:
         write_results(results, out, formats, theme)
     _print(results, as_json, as_markdown, quiet, no_color)
@@ -101,17 +86,14 @@ def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[
     return formats if charts else None
 
 
-def _load_all(
-    logs: list[str], each: bool, quiet: bool, read: Callable[[list[str], str, Watch | None], Loaded]
-) -> tuple[list[Loaded], list[LogparseError]]:
-    """Read every run; with ``each`` a log that cannot be read does not stop the others. Raises where none can."""
-    runs = [[log] for log in logs] if each else [logs]
+def _load_all(runs: list[list[str]], how: RunOptions, quiet: bool) -> tuple[list[Loaded], list[LogparseError]]:
+    """Read every run; one that cannot be read does not stop the others. Raises where none can."""
     loaded: list[Loaded] = []
     failed: list[LogparseError] = []
     with reading_bar(quiet) as watch:
         for run, name in zip(runs, run_names(runs), strict=True):
             try:
-                loaded.append(read(run, name, watch))
+                loaded.append(load(run, how, name, watch))
             except (InputError, NoStepLineError) as error:
                 failed.append(error)
     if not loaded:

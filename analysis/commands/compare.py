@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from analysis.commands import _options as options
 from analysis.commands._output_folder import PAGE
-from analysis.commands._quantity_flags import with_quantity_flags
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
+from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.compare.comparable import check_allowed
 from analysis.compare.comparison import Comparison
 from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric, parse_threshold
 from analysis.outputs import check_folder, clear_stale, prepare_folder, write_page
-from analysis.pipeline.load import gather
-from analysis.pipeline.record import RunOptions
+from analysis.pipeline.options import RunOptions
 from analysis.pipeline.sides import find_sides
 from analysis.screens.compare import compose_comparison
 from analysis.screens.compare_json import document
@@ -55,24 +54,15 @@ Out = Annotated[
 ]
 
 
-@with_quantity_flags
+@with_run_flags(**COMPUTING, **READING)
 def compare(
     baseline: Baseline,
     candidates: Candidates,
-    given: dict[str, Any],
+    how: RunOptions,
     history: HistoryDir = None,
     threshold: Threshold = "3%",
     metric: Metrics = None,
     allow: Allow = None,
-    hw: options.Hardware = None,
-    peak_tflops: options.PeakTflops = None,
-    peak_basis: options.PeakBasis = None,
-    model: options.Model = None,
-    formula: options.FormulaName = None,
-    config: options.Config = None,
-    log_format: options.LogFormat = None,
-    dialect: options.Dialect = None,
-    warmup: options.Warmup = None,
     out: Out = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -93,7 +83,6 @@ def compare(
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
         check_folder(out, force)
-    how = RunOptions(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
     tell = teller()

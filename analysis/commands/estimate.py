@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from analysis.commands import _options as options
-from analysis.commands._quantity_flags import with_quantity_flags
+from analysis.commands._run_flags import with_quantity_flags
 from analysis.estimate import Fit
 from analysis.flops import as_built_formula, find_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
 from analysis.outputs import check_folder, prepare_folder, write_charts
+from analysis.pipeline.inputs import gather
 from analysis.pipeline.job_inputs import Asked, all_given, find_machine, short_facts
-from analysis.pipeline.load import gather
 from analysis.pipeline.planned_job import estimate_planned
 from analysis.screens.console import make_console
 from analysis.screens.estimate import estimate_document, estimate_parts

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import typer
 
 from analysis.commands import _options as options
-from analysis.commands._quantity_flags import with_quantity_flags
+from analysis.commands._run_flags import READING, with_run_flags
 from analysis.identify import implied_peak
-from analysis.pipeline.analyze import analyze_run, choose
-from analysis.pipeline.load import gather, load
+from analysis.pipeline.analyze import analyze_logs
+from analysis.pipeline.options import RunOptions
 from analysis.screens.console import make_console
 from analysis.screens.formulas import formulas_document, formulas_parts
 from analysis.screens.terminal import print_parts
 
 
-@with_quantity_flags
+@with_run_flags(**READING, strict=options.Strict)
 def formulas(
     logs: options.Logs,
-    given: dict[str, Any],
-    model: options.Model = None,
-    config: options.Config = None,
-    log_format: options.LogFormat = None,
-    dialect: options.Dialect = None,
+    how: RunOptions,
     as_json: options.Json = False,
     no_color: options.NoColor = False,
-    strict: options.Strict = False,
     lang: options.Language = None,
 ) -> None:
     """Say by which formula the TFLOP/s of a log was printed, and what every other formula gives for the same run.
@@ -37,8 +31,7 @@ def formulas(
 
     Exit code 0 done, also where no formula fits, 2 wrong usage or unreadable input, 3 no step line found.
     """
-    beside = gather(given, model, config)
-    run = analyze_run(load(logs, beside, log_format, strict, dialect=dialect), choose(beside))
+    run = analyze_logs(logs, how)
     found = (run.log.name, run.identified, implied_peak(run.steps), (*run.log.notes, *run.context.notes))
     if as_json:
         typer.echo(json.dumps(formulas_document(*found), indent=1, ensure_ascii=False, allow_nan=False))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from analysis.commands import _options as options
 from analysis.commands._help import filled
-from analysis.commands._quantity_flags import with_quantity_flags
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
+from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands.compare import print_comparisons
 from analysis.compare.comparable import check_allowed
 from analysis.compare.comparison import Comparison, compare
@@ -20,8 +20,7 @@ from analysis.compare.exports import OUTPUTS, Judged
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric, insufficient, parse_threshold
 from analysis.outputs import check_folder, clear_stale, prepare_folder, write_whole
-from analysis.pipeline.load import gather
-from analysis.pipeline.record import RunOptions
+from analysis.pipeline.options import RunOptions
 from analysis.pipeline.sides import find_sides
 from analysis.screens.gate import judged, verdicts
 from logparse.errors import InsufficientDataError, UsageError, reason_of
@@ -57,24 +56,15 @@ Out = Annotated[
 ]
 
 
-@with_quantity_flags
+@with_run_flags(**COMPUTING, **READING)
 def gate(
     baseline: Baseline,
     candidate: Candidate,
-    given: dict[str, Any],
+    how: RunOptions,
     history: HistoryDir = None,
     threshold: Threshold = "3%",
     metric: Metrics = None,
     allow: Allow = None,
-    hw: options.Hardware = None,
-    peak_tflops: options.PeakTflops = None,
-    peak_basis: options.PeakBasis = None,
-    model: options.Model = None,
-    formula: options.FormulaName = None,
-    config: options.Config = None,
-    log_format: options.LogFormat = None,
-    dialect: options.Dialect = None,
-    warmup: options.Warmup = None,
     strict: Strict = False,
     out: Out = None,
     force: options.Force = False,
@@ -101,7 +91,6 @@ def gate(
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
         check_folder(out, force)
-    how = RunOptions(gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
     tell = teller()

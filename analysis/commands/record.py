@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from analysis.commands import _options as options
-from analysis.commands._quantity_flags import with_quantity_flags
 from analysis.commands._release_options import HistoryDir, teller
+from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.history.records import RUN_COLUMNS
 from analysis.history.store import check_release
-from analysis.pipeline.load import gather
-from analysis.pipeline.record import Marks, RunOptions, parse_pairs, record_all
+from analysis.pipeline.options import RunOptions
+from analysis.pipeline.record import Marks, parse_pairs, record_all
 from analysis.pipeline.sides import open_history
 from analysis.screens.record import document, sentence
 
@@ -37,25 +37,15 @@ Versions = Annotated[
 TAKEN = ("release", *(column.name for column in RUN_COLUMNS))
 
 
-@with_quantity_flags
+@with_run_flags(**COMPUTING, **READING, strict=options.Strict)
 def record(
     logs: options.Logs,
-    given: dict[str, Any],
+    how: RunOptions,
     release: Release,
     history: HistoryDir = None,
     label: Labels = None,
     version_of: Versions = None,
-    hw: options.Hardware = None,
-    peak_tflops: options.PeakTflops = None,
-    peak_basis: options.PeakBasis = None,
-    model: options.Model = None,
-    formula: options.FormulaName = None,
-    config: options.Config = None,
-    log_format: options.LogFormat = None,
-    dialect: options.Dialect = None,
-    warmup: options.Warmup = None,
     each: options.Each = False,
-    strict: options.Strict = False,
     as_json: options.Json = False,
     lang: options.Language = None,
 ) -> None:
@@ -70,9 +60,6 @@ def record(
     release = release.strip()
     check_release(release)
     marks = Marks(release, parse_pairs(label or [], "--label", TAKEN), parse_pairs(version_of or [], "--version-of"))
-    how = RunOptions(
-        gather(given, model, config), hw, peak_tflops, peak_basis, formula, log_format, dialect, warmup, strict
-    )
     tell = teller()
     store = open_history(history, tell, must_exist=False)
     done, failed = record_all([[log] for log in logs] if each else [logs], how, marks, store, tell)

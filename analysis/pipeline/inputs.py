@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,22 @@ CHOICES = {
     "recompute": ("none", "selective", "full"),
     "precision": ("bf16", "fp16", "fp32", "tf32", "fp8", "fp4", "int8"),
 }
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user gave beside the logs: layers of facts, strongest first, and options of the config file."""
+
+    layers: tuple[Mapping[str, Fact], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    file: Path | None = None
+
+
+def gather(given: Mapping[str, Any], model: str | None, config: Path | None) -> Given:
+    """Put flags, model and config file in order. A model that the file names is weaker than the file's own values."""
+    from_file, options = read_config(config)
+    of_file = {} if model else facts_of_model(options.get("model"))
+    return Given((facts_of_flags(given), facts_of_model(model), from_file, of_file), options, config)
 
 
 def facts_of_flags(given: Mapping[str, Any]) -> dict[str, Fact]:

@@ -17,7 +17,7 @@ from analysis.hardware.devices import Device, DevicePeak, choose_peak, device_no
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import Details
 from analysis.model.shape import ModelShape
-from analysis.pipeline.load import Given
+from analysis.pipeline.inputs import Given
 from logparse.context.derivations import derive
 from logparse.context.run_context import Fact
 from logparse.errors import UsageError

@@ -7,15 +7,17 @@ both. Nothing is printed here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import polars as pl
 
 from analysis.flops import Formula
 from analysis.model.shape import ModelShape
-from analysis.pipeline.analyze import Choices, analyze_run
+from analysis.pipeline.analyze import analyze_run
+from analysis.pipeline.inputs import Given
 from analysis.pipeline.job_inputs import LAYOUT, SHORT, WHOLE, Machine
-from analysis.pipeline.load import Given, Loaded, load
+from analysis.pipeline.load import Loaded, load
+from analysis.pipeline.options import RunOptions
 from logparse.context.derivations import is_derived
 from logparse.context.run_context import Fact
 from logparse.findings import Note, Origin, info
@@ -69,11 +71,13 @@ def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fa
 
     What the log does not print is as ``given``, and so is its shape where that is of the same model.
     """
-    run = load([log], Given((), {}))
+    device = machine.device.name if machine.device else None
+    how = RunOptions(formula=formula, hw=device, peak_tflops=machine.peak_tflops)
+    run = load([log], how)
     beside = _beside(run, given)
     if beside:
-        run = load([log], Given((beside,), {}))
-    result = analyze_run(run, Choices(formula, machine.device.name if machine.device else None, machine.peak_tflops))
+        run = load([log], replace(how, given=Given((beside,))))
+    result = analyze_run(run, how)
     rate = result.analysis.rates.row(by_predicate=pl.col("rate") == "delivered", named=True)
     hfu, mfu = rate["hfu"], rate["mfu"]
     if hfu is not None:

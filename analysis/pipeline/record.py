@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from analysis.history.records import Decoded, RunRecord, Told, make_record
 from analysis.history.selection import KEY, UNTYPED
 from analysis.history.store import History, RecordedElsewhereError, State
-from analysis.pipeline.analyze import Choices, analyze_run, choose
-from analysis.pipeline.load import Given, load
+from analysis.pipeline.analyze import analyze_logs
+from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from analysis.run.findings import PERHAPS_ANOTHER_RUN
 from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError
@@ -19,29 +19,6 @@ from logparse.read.parse import run_names
 
 # With --each the other logs are recorded all the same; whatever else goes wrong would go wrong with them too.
 OF_ONE_LOG = (InputError, NoStepLineError)
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How logs are read and computed, as the flags say; the fields are those of ``load`` and Choices."""
-
-    given: Given = field(default_factory=lambda: Given((), {}))
-    hw: str | None = None
-    peak_tflops: float | None = None
-    peak_basis: str | None = None
-    formula: str | None = None
-    log_format: str | None = None
-    dialect: str | None = None
-    warmup: int | None = None
-    strict: bool = False
-
-    def choices(self) -> Choices:
-        """What the flags say, then what the config file says."""
-        return choose(self.given, self.formula, self.hw, self.peak_tflops, self.peak_basis, self.warmup)
-
-    def analyze(self, logs: Sequence[str], name: str | None = None) -> Run:
-        """Read ``logs`` as one run and compute what it achieved."""
-        return analyze_run(load(logs, self.given, self.log_format, self.strict, name, self.dialect), self.choices())
 
 
 @dataclass(frozen=True)
@@ -76,7 +53,7 @@ def record_all(
     failed: list[LogparseError] = []
     for run, name in zip(runs, run_names(runs), strict=True):
         try:
-            result = how.analyze(run, name)
+            result = analyze_logs(run, how, name)
         except OF_ONE_LOG as error:
             failed.append(error)
             continue
@@ -108,7 +85,7 @@ def _record(result: Run, marks: Marks, store: History, tell: Callable[[Note], ob
 
 def record_logs(logs: Sequence[str], how: RunOptions, marks: Marks, name: str | None = None) -> RunRecord:
     """One run of ``logs`` as history keeps it."""
-    return keep(how.analyze(logs, name), marks)
+    return keep(analyze_logs(logs, how, name), marks)
 
 
 def keep(result: Run, marks: Marks) -> RunRecord:

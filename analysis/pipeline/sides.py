@@ -17,7 +17,8 @@ from analysis.history.records import RunRecord
 from analysis.history.selection import is_selector, select_runs
 from analysis.history.storage import open_storage
 from analysis.history.store import History
-from analysis.pipeline.record import Marks, RunOptions, record_logs
+from analysis.pipeline.options import RunOptions
+from analysis.pipeline.record import Marks, record_logs
 from logparse.errors import NoStepLineError, UsageError
 from logparse.findings import Note, info
 from logparse.language import tr

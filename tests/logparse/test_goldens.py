@@ -19,16 +19,13 @@ import polars as pl
 import pytest
 
 from analysis.flops import find_formula
-from analysis.hardware.peak import resolve_peak
-from analysis.run.analyze import analyze_steps
-from analysis.run.window import WindowOptions
+from analysis.pipeline.analyze import analyze_logs
+from analysis.pipeline.options import RunOptions
 from analysis.screens.findings_json import origin_text
 from analysis.screens.words import say_evidence
 from analysis.tables import COMPUTED_COLUMNS
-from logparse.context.dialects import interpret
-from logparse.context.run_context import Fact, build_context
+from logparse.context.run_context import Fact
 from logparse.formats import all_formats
-from logparse.read.parse import read_run
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CASES = sorted(p for p in FIXTURES.glob("*/*") if p.is_dir())
@@ -61,21 +58,17 @@ def make_goldens(case: Path) -> tuple[dict[str, str], pl.DataFrame]:
     """The text of each golden file as the code makes it now, and the steps frame behind it."""
     logs = sorted(p.name for p in case.glob("*.log"))
     assert logs, f"{case} holds no *.log; add the log that this case is about"
-    log = read_run(logs)
+    run = analyze_logs(logs, RunOptions(formula=find_formula(FORMULA), hw=HARDWARE))
+    log = run.log
     assert log.format.name == case.parent.name, f"{case} is read as {log.format.name!r}; move it there"
-    meaning = interpret(log)
-    context = build_context(log.settings, log.format, several=len(log.sources) > 1)
-    peak, _ = resolve_peak(HARDWARE, context.get("precision"))
-    window = WindowOptions(None, meaning.profiling_steps, meaning.time_holds_pauses, meaning.times_are_shared)
-    steps = analyze_steps(meaning.steps, log.starts, log.records, context, find_formula(FORMULA), peak, window).steps
-    framework = {**asdict(meaning.framework), "evidence": say_evidence(meaning.framework)}
+    framework = {**asdict(run.framework), "evidence": say_evidence(run.framework)}
     coverage = {"format": log.format.name, "framework": framework, **asdict(log.coverage)}
     goldens = {
-        "steps.csv": as_csv(steps),
-        "context.json": as_json({name: known(fact) for name, fact in context.facts.items()}),
+        "steps.csv": as_csv(run.steps),
+        "context.json": as_json({name: known(fact) for name, fact in run.context.facts.items()}),
         "coverage.json": as_json(coverage),
     }
-    return goldens, steps
+    return goldens, run.steps
 
 
 def known(fact: Fact) -> dict[str, Any]:

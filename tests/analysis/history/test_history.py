@@ -19,7 +19,8 @@ from analysis.history.records import IDENTITY, RUN_COLUMNS, STORE_VERSION, conte
 from analysis.history.selection import parse_selector, select_runs
 from analysis.history.storage import DEAD_SECONDS, UNFINISHED, Folder, open_storage
 from analysis.history.store import History, _key, _parquet
-from analysis.pipeline.record import Marks, RunOptions, parse_pairs, record_logs
+from analysis.pipeline.options import RunOptions
+from analysis.pipeline.record import Marks, parse_pairs, record_logs
 from logparse.errors import InputError, UsageError
 from logparse.schema import SCHEMA_VERSION
 

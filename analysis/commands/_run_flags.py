@@ -1,0 +1,87 @@
+"""The flags that say something of a run beside its logs, written once for every command that reads logs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_args
+
+import typer
+
+from analysis.commands import _options as options
+from analysis.pipeline.inputs import CHOICES, TYPES
+from analysis.pipeline.options import choose
+from logparse.schema import QUANTITIES, Quantity, flag_of
+
+Command = Callable[..., None]
+# How logs are read, and how a run is computed from them.
+READING = {
+    "model": options.Model,
+    "config": options.Config,
+    "log_format": options.LogFormat,
+    "dialect": options.Dialect,
+}
+COMPUTING = {
+    "hw": options.Hardware,
+    "peak_tflops": options.PeakTflops,
+    "peak_basis": options.PeakBasis,
+    "formula": options.FormulaName,
+    "warmup": options.Warmup,
+}
+
+
+def with_run_flags(**flags: Any) -> Callable[[Command], Command]:
+    """Give a command ``flags`` and one for every quantity; they reach it as ``how``, its RunOptions."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapper(given: dict[str, Any], **values: Any) -> None:
+            chosen = {name: values.pop(name) for name in flags}
+            command(**values, how=choose(given, **chosen))
+
+        named = [_flag(name, hint) for name, hint in flags.items()]
+        return with_quantity_flags(_with_parameters(wrapper, command, "how", [*named, _flag("given", dict)]))
+
+    return decorate
+
+
+def with_quantity_flags(command: Command) -> Command:
+    """Give ``command`` a flag for every quantity the schema allows; they reach it as the dict ``given``."""
+    flags = [_quantity_flag(q) for q in QUANTITIES if q.flag]
+
+    @functools.wraps(command)
+    def wrapper(**values: Any) -> None:
+        given = {flag.name: values.pop(flag.name) for flag in flags}
+        command(**values, given={name: value for name, value in given.items() if value is not None})
+
+    return _with_parameters(wrapper, command, "given", flags)
+
+
+def _with_parameters(wrapper: Command, command: Command, place: str, flags: list[inspect.Parameter]) -> Command:
+    """``wrapper`` with the signature of ``command``, where ``flags`` stand instead of the parameter ``place``."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    parameters = [new for p in own for new in (flags if p.name == place else [p])]
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapper
+
+
+def _flag(name: str, annotation: Any) -> inspect.Parameter:
+    default = False if get_args(annotation)[:1] == (bool,) else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _quantity_flag(quantity: Quantity) -> inspect.Parameter:
+    named = str(flag_of(quantity.name))
+    declaration = f"{named}/--no-{named[2:]}" if quantity.kind == "bool" else named
+    choices = CHOICES.get(quantity.name)
+    option = typer.Option(
+        declaration,
+        help=quantity.meaning,
+        metavar="|".join(choices) if choices else None,
+        min=quantity.least if quantity.kind == "int" else None,
+    )
+    kind: Any = TYPES[quantity.kind]
+    return _flag(quantity.name, Annotated[kind | None, option])
