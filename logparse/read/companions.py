@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import polars as pl
-import regex
 
 from logparse.formats._base import Companion
-from logparse.read.values import group
+from logparse.read.values import group, group_names
 
 
 def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
@@ -22,7 +21,7 @@ def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
 
 def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     """Complete each step line with the first companion line behind it, of the same file."""
-    names = list(regex.compile(companion.pattern).groupindex)
+    names = group_names(companion.pattern)
     numbers = found.select("source", pl.col("line_number").alias("at"), *map(group, names))
     joined = rows.sort("line_number").join_asof(
         numbers.sort("at"),
@@ -41,7 +40,7 @@ def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companio
 
 def malformed_companions(found: pl.DataFrame, companion: Companion) -> Iterator[tuple[str, int, str, str]]:
     """Source, line number, name and text of each value that could not be read."""
-    for name in regex.compile(companion.pattern).groupindex:
+    for name in group_names(companion.pattern):
         bad = found.filter(pl.col(name).is_not_null() & found.select(group(name)).to_series().is_null())
         for source, number, text in bad.select("source", "line_number", name).rows():
             yield source, number, name, text

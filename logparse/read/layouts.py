@@ -17,7 +17,7 @@ import regex
 
 from logparse.formats._base import NUMBER, TIMESTAMP, LogFormat, Reading
 from logparse.read.pairs import read_values
-from logparse.read.values import DTYPE, can_be, group, moment, number
+from logparse.read.values import DTYPE, can_be, group, group_names, moment, number
 from logparse.schema import BOOL
 
 # With fewer lines than this, looking for a layout costs more than it saves.
@@ -142,7 +142,7 @@ class Layout:
     def _columns(self) -> Iterator[pl.Expr]:
         """Groups of the head, and the first pair of each column; where both have one, the head's."""
         first = {piece.reading.column: pl.col(f"number {i}") for i, piece in reversed(self._valued()) if piece.reading}
-        groups = list(regex.compile(self.fmt.head).groupindex)
+        groups = group_names(self.fmt.head)
         for name in groups:
             number = pl.col(name) if name in self.groups else group(name)
             yield pl.coalesce(number, first[name]).alias(name) if name in first else number

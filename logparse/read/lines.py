@@ -92,7 +92,7 @@ def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
         held += len(chunk)
         if held >= size and b"\n" in chunk:
             cut = chunk.rfind(b"\n") + 1
-            yield b"".join((*parts[:-1], chunk[:cut])), True
+            yield b"".join((*parts[:-1], memoryview(chunk)[:cut])), True
             parts, held = [chunk[cut:]], len(chunk) - cut
     last = b"".join(parts)
     cut = last.rfind(b"\n") + 1

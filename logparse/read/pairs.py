@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 import regex
 
-from logparse.formats._base import NUMBER, LogFormat
+from logparse.formats._base import NUMBER, LogFormat, Reading
 from logparse.read.values import DTYPE, bare, clock, group, number
 
 PAIRS = {
@@ -79,15 +79,24 @@ def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
 
 def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     """``pairs`` with ``column``, ``number`` and ``malformed``, each label's values read in one go."""
-    numbers, columns, absent = pl.lit(None, pl.Float64), pl.lit(None, pl.String), pl.col("text").is_null()
-    for label in sorted(fmt.labels.keys() & set(pairs["label"].unique())):
-        reading, here = fmt.labels[label], pl.col("label") == label
-        numbers = pl.when(here).then(number(pl.col("text"), reading)).otherwise(numbers)
-        columns = pl.when(here).then(pl.lit(reading.column)).otherwise(columns)
-        none = bare(pl.col("text")).str.contains(f"^(?:{reading.absent})?$")
-        absent = pl.when(here).then(none).otherwise(absent)
-    read = pairs.with_columns(number=numbers, column=columns, absent=absent)
-    return read.with_columns(malformed=pl.col("number").is_null() & ~pl.col("absent") & pl.col("column").is_not_null())
+    if pairs.is_empty():
+        return _read(pairs, None)
+    parts = pairs.with_row_index("place").partition_by("label")
+    read = pl.concat(_read(part, fmt.labels.get(part["label"][0])) for part in parts)
+    return read.sort("place").drop("place")
+
+
+def _read(pairs: pl.DataFrame, reading: Reading | None) -> pl.DataFrame:
+    """The ``pairs`` of one label, which is read so."""
+    if reading is None:
+        unknown = pl.lit(None, pl.String).alias("column"), pl.lit(None, pl.Float64).alias("number")
+        return pairs.with_columns(*unknown, malformed=pl.lit(value=False))
+    text = pl.col("text")
+    absent = text.is_null() | bare(text).str.contains(f"^(?:{reading.absent})?$")
+    value = number(text, reading)
+    return pairs.with_columns(
+        pl.lit(reading.column).alias("column"), value.alias("number"), malformed=value.is_null() & ~absent
+    )
 
 
 def spread(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:

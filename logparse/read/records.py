@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import polars as pl
-import regex
 
 from logparse.formats._base import LogFormat, Record
-from logparse.read.values import clock, finite
+from logparse.read.values import clock, finite, group_names
 from logparse.schema import FLOAT, RECORD_COLUMNS, conform
 
 Found = dict[tuple[str, ...], pl.DataFrame]
@@ -49,7 +48,7 @@ _EMPTY = pl.DataFrame({"source": []}, schema={"source": pl.String})
 
 
 def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
-    groups = list(regex.compile(record.pattern).groupindex)
+    groups = group_names(record.pattern)
     dtypes = {c.name: c.dtype for c in RECORD_COLUMNS[record.frame]}
     text = pl.col("text").str.extract_all(record.pattern) if record.every else pl.concat_list("text")
     found = (

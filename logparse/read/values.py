@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import polars as pl
+import regex
 
 from logparse.formats._base import NUMBER, TIMESTAMP, Reading
 from logparse.schema import BOOL, DECODED_COLUMNS, INT, UNITS
@@ -14,6 +15,11 @@ DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 _LEAST = {"elapsed_time_per_iteration_ms": math.ulp(0.0), "global_batch_size": 1.0, "seq_length": 1.0}
 _MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
 _EXACT = 2.0**53 - 1
+
+
+def group_names(pattern: str) -> list[str]:
+    """The names of the groups of ``pattern``, in order. To compile it would take longer than to use it."""
+    return regex.findall(r"\(\?P<(\w+)>", pattern)
 
 
 def bare(text: pl.Expr) -> pl.Expr:
