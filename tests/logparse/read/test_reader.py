@@ -50,12 +50,12 @@ def test_any_size_of_blocks_says_the_same(case):
         }
 
 
-@given(block_bytes=st.integers(100, 3000), dumps=st.integers(0, 2), noise=st.integers(0, 3))
+@given(block_bytes=st.integers(200, 3000), dumps=st.integers(0, 1), noise=st.integers(0, 1))
 def test_blocks_end_anywhere(tmp_path_factory, block_bytes, dumps, noise):
     path = tmp_path_factory.getbasetemp() / "cut.log"
     dump = arguments_dump({"world_size": 8, "num_layers": 32, "seq_length": 4096}) * dumps
-    steps = "".join(f"{megatron_line(step)}\n" + "noise\n" * noise for step in range(1, 12))
-    path.write_text(f"{dump}{steps}saving checkpoint at iteration 11 to x\n{dump}{steps}")
+    steps = "".join(f"{megatron_line(step)}\n" + "noise\n" * noise for step in range(1, 4))
+    path.write_text(f"{dump}{steps}saving checkpoint at iteration 3 to x\n{dump}{steps}")
     assert everything(read(path, block_bytes=block_bytes)) == everything(read(path))
 
 
