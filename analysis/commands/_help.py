@@ -16,6 +16,7 @@ from typing import Any
 import typer
 import typer.core
 
+from analysis.commands._values import taking_text
 from logparse.language import current_language, msg, tr
 
 # What Typer raises where a command line cannot be used; it knows its ``exit_code`` and how to ``show`` itself.
@@ -108,6 +109,10 @@ class Command(typer.core.TyperCommand):
 
     context_class = Context
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, of which only numbers and paths are checked."""
+        return taking_text(super().get_params(ctx))
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Translate what is known only now, when the options have been read."""
         _translate(self, ctx)
@@ -122,6 +127,10 @@ class Group(typer.core.TyperGroup):
     """A command above commands."""
 
     context_class = Context
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, of which only numbers and paths are checked."""
+        return taking_text(super().get_params(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Translate what is known only now, when the options have been read."""

@@ -467,6 +467,7 @@ def test_a_command_is_imported_when_it_is_asked_for(arguments):
         "analysis.cli",
         "analysis.commands",
         "analysis.commands._help",
+        "analysis.commands._values",
         "logparse.__main__",
         "logparse.errors",
         "logparse.language",
