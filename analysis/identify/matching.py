@@ -5,7 +5,7 @@ A row is divided by ``elapsed_time_per_iteration_ms``, because the framework div
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -75,11 +75,17 @@ def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Roundin
     flops = {f: found for f in PRINTED_FORMULAS.values() if (found := _flops_per_token(f, shape, logged, rounding))}
     for scale in SCALES:
         for exact in (True, False):
-            asked = [_fits(f, *flops[f], rounding, scale).alias(f.id) for f in flops if (f.accuracy == 0) is exact]
-            shares = logged.select(asked).row(0, named=True) if asked else {}
+            asked = {f.id: _fits(f, *flops[f], rounding, scale) for f in flops if (f.accuracy == 0) is exact}
+            # What fits none of the first tenth does not fit nearly all.
+            first = _shares(logged.head(-(-len(logged) // 10)), asked)
+            shares = _shares(logged, {name: asked[name] for name, share in first.items() if share > 0})
             if ids := tuple(name for name, share in shares.items() if share >= ENOUGH):
                 return scale, ids
     return 1.0, ()
+
+
+def _shares(rows: pl.DataFrame, asked: Mapping[str, pl.Expr]) -> dict[str, float]:
+    return rows.select(**asked).row(0, named=True) if asked else {}
 
 
 def _fits(formula: PrintedFormula, flops: pl.Expr, off: pl.Expr, rounding: Rounding, scale: float) -> pl.Expr:
