@@ -474,6 +474,13 @@ def test_a_command_is_imported_when_it_is_asked_for(arguments):
     }
 
 
+def test_a_table_imports_what_it_needs(folder):
+    loaded = loaded_by(["analyze", str(folder / "run.log"), "--hw", "910b"])
+    unneeded = HEAVY - {"numpy", "rich"} | {"pydantic", "analysis.charts", "analysis.estimate.job", "analysis.report"}
+    assert {"polars", "rich"} <= loaded
+    assert not loaded & unneeded
+
+
 def test_help_in_chinese_imports_no_polars():
     loaded = loaded_by(["--help"], LANG="zh_CN.UTF-8")
     assert not loaded & {"polars", "numpy", "regex", "analysis.flops"}
