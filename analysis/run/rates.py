@@ -57,18 +57,18 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
     counted = steps.filter("counted")
     delivered, everything = tally.without(WARM_UP, REPLAYED), tally.rows
     steady = {
-        "step_time_ms": counted.select(pl.col("step_time_ms").median()).item(),
+        **counted.select(pl.col("step_time_ms", *SCALED).median()).row(0, named=True),
         "interval": block_interval(_matrix(counted, "step_time_ms"), _median),
         "steps": counted["iterations"].sum(),
-        **{name: counted.select(pl.col(name).median()).item() for name in SCALED},
     }
-    useful = int(everything["useful"].sum())
+    all_steps = _in_lines(everything)
     wall_ms = wall_seconds * 1000 if wall_seconds else None
+    all_in = _all_in(everything, wall_ms, all_steps.get("interval"))
     rows = [
         _row("steady", steady),
-        _row("delivered", _over(delivered, float(delivered["time_ms"].sum()), int(delivered["useful"].sum()))),
-        _row("all steps", _over(everything, float(everything["time_ms"].sum()), useful)),
-        _row("all-in", _all_in(everything, wall_ms, useful)),
+        _row("delivered", _in_lines(delivered)),
+        _row("all steps", all_steps),
+        _row("all-in", all_in),
     ]
     frame = pl.DataFrame(
         rows, schema_overrides={c.name: c.dtype for c in RATE_COLUMNS if c.name != "run"}, infer_schema_length=None
@@ -76,24 +76,30 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
     return conform(frame.with_columns(run=pl.lit(steps["run"].first())), RATE_COLUMNS)
 
 
-def _over(rows: pl.DataFrame, time_ms: float | None, useful: int, interval: bool = True) -> dict[str, Any]:
+def _in_lines(rows: pl.DataFrame) -> dict[str, Any]:
+    """Rates over the time of the step lines."""
+    figures = _over(rows, float(rows["time_ms"].sum()))
+    if "step_time_ms" in figures:
+        figures["interval"] = block_interval(_matrix(rows, "time_ms", "useful"), _ratio)
+    return figures
+
+
+def _over(rows: pl.DataFrame, time_ms: float | None) -> dict[str, Any]:
     """Rates of the useful work of ``rows`` over ``time_ms``."""
+    useful = int(rows["useful"].sum())
     if not time_ms or not useful:
         return {"steps": useful}
     share = pl.when(pl.col("iterations") > 0).then(pl.col("useful") / pl.col("iterations")).otherwise(0)
-    work = {name: rows.select((pl.col(name) * pl.col("time_ms") * share).sum()).item() for name in SCALED}
+    work = rows.select(pl.col(SCALED) * pl.col("time_ms") * share).sum().row(0, named=True)
     known = {name: value / time_ms for name, value in work.items() if rows[name].is_not_null().any()}
-    bounds = block_interval(_matrix(rows, "time_ms", "useful"), _ratio) if interval else None
-    return {"step_time_ms": time_ms / useful, "interval": bounds, "steps": useful, **known}
+    return {"step_time_ms": time_ms / useful, "steps": useful, **known}
 
 
-def _all_in(rows: pl.DataFrame, wall_ms: float | None, useful: int) -> dict[str, Any]:
-    """Rates over the clock. Its interval is that of the step lines, with what lies outside them taken as it was."""
-    in_lines = float(rows["time_ms"].sum())
-    figures = _over(rows, wall_ms, useful, interval=False)
-    bounds = _over(rows, in_lines, useful).get("interval")
+def _all_in(rows: pl.DataFrame, wall_ms: float | None, bounds: tuple[float, float] | None) -> dict[str, Any]:
+    """Rates over the clock. Its interval is ``bounds`` of the step lines, with what lies outside them as it was."""
+    figures = _over(rows, wall_ms)
     if wall_ms and bounds:
-        outside = (wall_ms - in_lines) / useful
+        outside = (wall_ms - float(rows["time_ms"].sum())) / figures["steps"]
         figures["interval"] = (bounds[0] + outside, bounds[1] + outside)
     return figures
 
