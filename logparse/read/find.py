@@ -14,7 +14,7 @@ import regex
 
 from logparse.formats._base import LogFormat
 from logparse.read.layouts import Layouts
-from logparse.read.lines import Block
+from logparse.read.lines import TextBlock
 from logparse.read.records import Found, find_records
 from logparse.read.steps import StepBlock, decode_block
 from logparse.read.versions import MARKERS as VERSION_MARKERS
@@ -74,7 +74,7 @@ class Finding:
     told: pl.DataFrame
 
 
-def find(block: Block, search: Search) -> Finding:
+def find(block: TextBlock, search: Search) -> Finding:
     """Read one block. Blocks do not depend on each other, so that threads may each read one."""
     lines = block.lines()
     text = pl.col("text")

@@ -15,10 +15,9 @@ from functools import partial
 
 import polars as pl
 
-from logparse.formats._base import Block as SettingsBlock
-from logparse.formats._base import LogFormat
+from logparse.formats._base import Block, LogFormat
 from logparse.read.find import Finding, Search, find, search_all
-from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, Block, read_blocks
+from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.read.records import Found
 from logparse.read.settings import BlockReader
 from logparse.read.sources import Source
@@ -40,7 +39,7 @@ class Contents:
     steps: list[tuple[LogFormat, StepLines]]
     records: list[Found]
     told: pl.DataFrame
-    inside: dict[SettingsBlock, pl.DataFrame]
+    inside: dict[Block, pl.DataFrame]
 
 
 def read_sources(sources: Sequence[Source], formats: tuple[LogFormat, ...], block_bytes: int = BLOCK_BYTES) -> Contents:
@@ -116,7 +115,9 @@ class _Reader:
 
 
 @contextmanager
-def _workers(sources: Sequence[Source], block_bytes: int) -> Iterator[Callable[[Block, Search], Callable[[], Finding]]]:
+def _workers(
+    sources: Sequence[Source], block_bytes: int
+) -> Iterator[Callable[[TextBlock, Search], Callable[[], Finding]]]:
     """How a block is read: by a thread where there is more than one block, later where there is only one."""
     sizes = [source.size for source in sources]
     if None not in sizes and sum(size or 0 for size in sizes) <= block_bytes:
