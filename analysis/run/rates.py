@@ -7,19 +7,15 @@ not skipped, not NaN, not done again after a restart, not another rank's copy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from analysis.metrics import RATED
-from analysis.run.bootstrap import block_interval
+from analysis.run.bootstrap import median_interval, ratio_interval
 from analysis.run.reasons import COPY, REPLAYED, TIMED, WARM_UP
 from analysis.tables import RATE_COLUMNS
 from logparse.schema import conform
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 # Work per step by which the per-device rates scale; each column is a rate, so work is rate times time.
 SCALED = (*(metric.column for metric in RATED), "logged_tflops_per_second_per_device")
@@ -47,29 +43,31 @@ class Tally:
         )
 
     def without(self, *reasons: str) -> pl.DataFrame:
-        """The rows with none of these reasons."""
-        return self.rows.filter(~pl.col("excluded_reason").is_in(reasons).fill_null(False))
+        """The rows with none of these reasons, of what their rates need."""
+        read = self.rows.select("excluded_reason", "iterations", "time_ms", "useful", *SCALED)
+        return read.filter(~pl.col("excluded_reason").is_in(reasons).fill_null(False))
 
 
 def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
     """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow."""
     tally = Tally.of(steps)
-    counted = steps.filter("counted")
+    counted = steps.select("counted", "iterations", "step_time_ms", *SCALED).filter("counted")
     delivered, everything = tally.without(WARM_UP, REPLAYED), tally.rows
     steady = {
         "step_time_ms": counted.select(pl.col("step_time_ms").median()).item(),
-        "interval": block_interval(_matrix(counted, "step_time_ms"), _median),
+        "interval": median_interval(counted["step_time_ms"].drop_nulls().to_numpy()),
         "steps": counted["iterations"].sum(),
         **{name: counted.select(pl.col(name).median()).item() for name in SCALED},
     }
     useful = int(everything["useful"].sum())
     wall_ms = wall_seconds * 1000 if wall_seconds else None
-    rows = [
-        _row("steady", steady),
-        _row("delivered", _over(delivered, float(delivered["time_ms"].sum()), int(delivered["useful"].sum()))),
-        _row("all steps", _over(everything, float(everything["time_ms"].sum()), useful)),
-        _row("all-in", _all_in(everything, wall_ms, useful)),
-    ]
+    figures = {
+        "steady": steady,
+        "delivered": _over(delivered, float(delivered["time_ms"].sum()), int(delivered["useful"].sum())),
+        "all steps": (in_lines := _over(everything, float(everything["time_ms"].sum()), useful)),
+        "all-in": _all_in(everything, wall_ms, useful, in_lines.get("interval")),
+    }
+    rows = [_row(name, found) for name, found in figures.items()]
     frame = pl.DataFrame(
         rows, schema_overrides={c.name: c.dtype for c in RATE_COLUMNS if c.name != "run"}, infer_schema_length=None
     )
@@ -83,17 +81,17 @@ def _over(rows: pl.DataFrame, time_ms: float | None, useful: int, interval: bool
     share = pl.when(pl.col("iterations") > 0).then(pl.col("useful") / pl.col("iterations")).otherwise(0)
     work = {name: rows.select((pl.col(name) * pl.col("time_ms") * share).sum()).item() for name in SCALED}
     known = {name: value / time_ms for name, value in work.items() if rows[name].is_not_null().any()}
-    bounds = block_interval(_matrix(rows, "time_ms", "useful"), _ratio) if interval else None
+    bounds = _interval(rows) if interval else None
     return {"step_time_ms": time_ms / useful, "interval": bounds, "steps": useful, **known}
 
 
-def _all_in(rows: pl.DataFrame, wall_ms: float | None, useful: int) -> dict[str, Any]:
-    """Rates over the clock. Its interval is that of the step lines, with what lies outside them taken as it was."""
-    in_lines = float(rows["time_ms"].sum())
+def _all_in(
+    rows: pl.DataFrame, wall_ms: float | None, useful: int, bounds: tuple[float, float] | None
+) -> dict[str, Any]:
+    """Rates over the clock. The interval is that of the step lines, with what lies outside them taken as it was."""
     figures = _over(rows, wall_ms, useful, interval=False)
-    bounds = _over(rows, in_lines, useful).get("interval")
     if wall_ms and bounds:
-        outside = (wall_ms - in_lines) / useful
+        outside = (wall_ms - float(rows["time_ms"].sum())) / useful
         figures["interval"] = (bounds[0] + outside, bounds[1] + outside)
     return figures
 
@@ -110,21 +108,6 @@ def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _matrix(rows: pl.DataFrame, *columns: str) -> NDArray[np.float64]:
-    import numpy as np
-
-    table = np.array(rows.select(columns).drop_nulls().rows(), np.float64)
-    matrix: NDArray[np.float64] = np.reshape(table, (-1, len(columns)))
-    return matrix
-
-
-def _median(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np
-
-    return np.asarray(np.median(drawn[:, :, 0], axis=1))
-
-
-def _ratio(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
-    time, useful = drawn[:, :, 0].sum(axis=1), drawn[:, :, 1].sum(axis=1)
-    ratio: NDArray[np.float64] = time[useful > 0] / useful[useful > 0]
-    return ratio
+def _interval(rows: pl.DataFrame) -> tuple[float, float] | None:
+    known = rows.select("time_ms", pl.col("useful").cast(pl.Float64)).drop_nulls()
+    return ratio_interval(known["time_ms"].to_numpy(), known["useful"].to_numpy())
