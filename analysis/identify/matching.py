@@ -55,11 +55,13 @@ def measure_rounding(rows: pl.DataFrame) -> Rounding:
 def printed_unit(values: pl.Series, units: Sequence[float]) -> float:
     """The largest of ``units`` (largest first) that all values are multiples of; 0 for values printed in full."""
     known = values.drop_nulls()
-    for unit in units:
-        counts = known / unit
-        if ((counts - counts.round()).abs() <= EXACT * counts.abs()).all():
-            return unit
-    return 0.0
+    # A unit that is not theirs shows in the first already.
+    return next((unit for unit in units if all(_are_multiples(some, unit) for some in (known.head(100), known))), 0.0)
+
+
+def _are_multiples(values: pl.Series, unit: float) -> bool:
+    counts = values / unit
+    return bool(((counts - counts.round()).abs() <= EXACT * counts.abs()).all())
 
 
 def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: int | None) -> pl.DataFrame:
@@ -81,16 +83,24 @@ def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Roundin
 
 
 def _fits(formula: PrintedFormula, shape: ModelShape, logged: pl.DataFrame, rounding: Rounding, scale: float) -> bool:
-    """Whether the span the formula allows and the span the log allows touch, in nearly all rows."""
+    """Whether the formula and the log agree in nearly all rows, which they cannot where none of the first tenth do."""
+    first = logged.head(-(-len(logged) // 10))
+    return _agree(formula, shape, first, rounding, scale) > 0 and (
+        _agree(formula, shape, logged, rounding, scale) >= ENOUGH
+    )
+
+
+def _agree(formula: PrintedFormula, shape: ModelShape, logged: pl.DataFrame, rounding: Rounding, scale: float) -> float:
+    """The share of rows in which the span the formula allows and the span the log allows touch."""
     flops = flops_per_token(formula, shape, logged)
     if flops is None or logged.is_empty():
-        return False
+        return 0.0
     work, time, printed = pl.col("work"), pl.col(TIME), pl.col(LOGGED)
     off = _ratio_error(formula, shape, logged, rounding)
     low = (flops - off) * (1 - formula.accuracy - EXACT) * work / (time + rounding.above_ms)
     high = (flops + off) * (1 + formula.accuracy + EXACT) * work / (time - rounding.below_ms)
     touches = (low <= (printed + rounding.tflops) * scale) & (high >= (printed - rounding.tflops) * scale)
-    return bool(logged.select(touches.fill_null(False).mean()).item() >= ENOUGH)
+    return float(logged.select(touches.fill_null(False).mean()).item())
 
 
 def flops_per_token(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame) -> pl.Expr | None:
