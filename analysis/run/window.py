@@ -81,7 +81,9 @@ def mark_window(
 
 
 def _mark(rows: pl.DataFrame, where: pl.Expr, reason: str) -> pl.DataFrame:
-    first = pl.col("excluded_reason").is_null() & where.fill_null(False)
+    first = rows.select(pl.col("excluded_reason").is_null() & where.fill_null(False)).to_series()
+    if not first.any():
+        return rows
     return rows.with_columns(excluded_reason=pl.when(first).then(pl.lit(reason)).otherwise("excluded_reason"))
 
 
@@ -138,7 +140,8 @@ def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
 
 def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
     """Isolated slow and fast rows among those of a start that have no other reason."""
-    clean = rows.with_row_index("at").filter(pl.col("excluded_reason").is_null()).with_columns(pace=_pace())
+    read = rows.select("segment", "excluded_reason", pace=_pace()).with_row_index("at")
+    clean = read.filter(pl.col("excluded_reason").is_null()).drop("excluded_reason")
     if len(clean) < 5:
         return rows
     # The pace can be another one in each start.
