@@ -1,6 +1,7 @@
 """Which rows count: every rule of the window on rows made by hand, and what holds for any rows."""
 
 import math
+import statistics
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -229,3 +230,52 @@ def test_a_time_that_lost_digits_does_not_count(step):
 )
 def test_a_row_that_was_faster_counts(times):
     assert damaged_times(times) == []
+
+
+def plainly_out_of_line(times: list[float]) -> list[str | None]:
+    """The reasons of the rows of one start, each row beside its neighbours, as the rule is said."""
+
+    def around(values: list[float], at: int) -> float:
+        half = window.NEIGHBOURS // 2
+        return statistics.median(values[max(0, at - half) : at + half + 1])
+
+    every = range(len(times))
+    local = [around(times, at) for at in every]
+    distance = [abs(time - median) for time, median in zip(times, local, strict=True)]
+    noise = [window.STALL_SIGMAS * window.ROBUST * around(distance, at) for at in every]
+    excess = [time - median for time, median in zip(times, local, strict=True)]
+    usual = [distance[at] <= window.STALL_SHARE * local[at] for at in every]
+    slow = [excess[at] > window.STALL_SHARE * local[at] and excess[at] > noise[at] for at in every]
+    lone = [
+        times[at] < window.DAMAGED_BELOW * local[at]
+        and -excess[at] > noise[at]
+        and all(usual[max(0, at - 1) : at])
+        # The rows beside it; at an end of the start there is one.
+        and all(usual[at + 1 : at + 2])
+        for at in every
+    ]
+    rare = sum(lone) <= max(1, window.DAMAGED_RARE * len(times))
+    return [STALL if slow[at] else TIME_DAMAGED if lone[at] and rare else None for at in every]
+
+
+# Whole ms, so that medians are exact; a change of pace, noise and odd rows at any density.
+TIMES = st.lists(
+    st.sampled_from([1000.0] * 12 + [990.0, 1010.0, 1100.0, 1240.0, 1250.0, 1260.0, 2000.0, 490.0, 500.0, 100.0]),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(st.lists(st.tuples(TIMES, st.integers(1, 6), st.sampled_from([1.0, 3.0])), min_size=1, max_size=4))
+def test_rows_out_of_line_are_those_that_each_row_beside_its_neighbours_shows(starts_of):
+    """Two starts after each other must not see each other's rows, nor two stretches of one start lose theirs."""
+    parts = [[pace * time for time in times * repeat] for times, repeat, pace in starts_of]
+    steps = [step for part in parts for step in range(1, len(part) + 1)]
+    marked = mark_window(rows(steps, step_time_ms=[time for part in parts for time in part]))
+    told = marked.filter(pl.col("excluded_reason").is_null() | pl.col("excluded_reason").is_in([STALL, TIME_DAMAGED]))
+    expected = [
+        reason
+        for _, start in told.group_by("segment", maintain_order=True)
+        for reason in plainly_out_of_line(start["step_time_ms"].to_list())
+    ]
+    assert told["excluded_reason"].to_list() == (expected if len(told) >= 5 else [None] * len(told))
