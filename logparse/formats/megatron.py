@@ -58,7 +58,7 @@ FORMAT = LogFormat(
     marker=("elapsed time per iteration", "elapsed_time_per_iteration_ms", "| consumed samples"),
     head=(
         r"(?:samples/sec:\s*(?P<logged_samples_per_second>[\d.]+)\s*\|\s*)?"
-        r"\biteration(?:\s+|\s*=\s*|:\s+)(?P<step>\d+)(?:/\s*(?P<train_steps>\d+))?\s*\|"
+        r"\biteration(?:\s+(?:=\s*)?|=\s*|:\s+)(?P<step>\d+)(?:/\s*(?P<train_steps>\d+))?\s*\|"
     ),
     pair=r"([^|:=]*[^|:=\s])\s*(?:[:=]\s*([^|]*?))?\s*\|",
     labels={

@@ -1,47 +1,85 @@
 """Which lines matter? Candidates by the literal markers of the formats; all else is dropped as it is read.
 
-Comes in: a source. Goes out: the lines that any format may want, and the lines inside blocks of settings.
+Comes in: a block of bytes. Goes out: what each format reads of it, and the few lines that are read when all are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import polars as pl
+import regex
 
-from logparse.formats._base import Block, LogFormat
-from logparse.read.settings import read_blocks
-from logparse.read.sources import TERMINAL, Source, read_lines
+from logparse.formats._base import LogFormat
+from logparse.read.layouts import Layouts
+from logparse.read.lines import Block
+from logparse.read.records import Found, find_records
+from logparse.read.steps import StepBlock, decode_block
 from logparse.read.versions import MARKERS as VERSION_MARKERS
-
-EMPTY = pl.DataFrame(schema={"line_number": pl.Int64, "text": pl.String, "complete": pl.Boolean})
 
 
 @dataclass(frozen=True)
-class Scan:
-    """Of one file: how many lines it has, those that matter, and the lines inside each block of settings."""
+class Search:
+    """What is looked for: the step lines of all ``formats``, and whatever else the formats ``whole`` want.
 
-    total: int
+    ``layouts`` are those of each format, by its name.
+    """
+
+    formats: tuple[LogFormat, ...]
+    whole: tuple[LogFormat, ...]
+    layouts: dict[str, Layouts] = field(default_factory=dict)
+
+    @cached_property
+    def markers(self) -> str:
+        """A regex for every literal of interest."""
+        literals = [m for fmt in self.formats for m in fmt.marker] + [m for fmt in self.whole for m in fmt.markers]
+        return any_of((*literals, *VERSION_MARKERS))
+
+    @cached_property
+    def told(self) -> str:
+        """A regex for the literals of what is read when all lines are known: sentences of settings, and versions."""
+        return any_of((*(s.marker for fmt in self.whole for s in fmt.sentences), *VERSION_MARKERS))
+
+    def narrowed(self, formats: Iterable[LogFormat]) -> Search:
+        """The same search for no more than the step lines of formats other than ``formats``."""
+        return Search(self.formats, tuple(formats), self.layouts)
+
+
+def any_of(literals: Iterable[str]) -> str:
+    """A regex for any of ``literals``, which the regex engine of polars looks for at memory speed."""
+    return "|".join(regex.escape(literal, special_only=True) for literal in dict.fromkeys(literals))
+
+
+def search_all(formats: tuple[LogFormat, ...]) -> Search:
+    """The search for everything that ``formats`` know."""
+    markers = {m for fmt in formats for m in fmt.markers} | set(VERSION_MARKERS)
+    layouts = {fmt.name: Layouts(fmt, sorted(markers - set(fmt.marker))) for fmt in formats}
+    return Search(formats, formats, layouts)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Of one block: its ``lines``, those that are ``marked`` by other words than a plain step line, and what they say.
+
+    ``steps`` are by the name of their format; ``told`` are lines with sentences of settings or versions.
+    """
+
     lines: pl.DataFrame
-    inside: dict[Block, pl.DataFrame]
+    marked: pl.DataFrame
+    steps: dict[str, StepBlock]
+    records: Found
+    told: pl.DataFrame
 
 
-def find_lines(source: Source, formats: tuple[LogFormat, ...]) -> Scan:
-    """Keep the lines that any format may want, and the blocks of settings; drop the rest as it is read."""
-    markers = list(dict.fromkeys((*(m for f in formats for m in f.markers), *VERSION_MARKERS)))
-    blocks = tuple(dict.fromkeys(b for f in formats for b in f.blocks))
-    kept: list[pl.DataFrame] = [EMPTY]
-    total = 0
-
-    def frames() -> Iterator[pl.DataFrame]:
-        nonlocal total
-        for frame in read_lines(source):
-            clean = frame.with_columns(pl.col("text").str.replace_all(TERMINAL, ""))
-            total += len(frame)
-            kept.append(clean.filter(pl.col("text").str.contains_any(markers)))
-            yield clean
-
-    named = pl.lit(source.name).alias("source")
-    inside = {block: found.with_columns(named) for block, found in read_blocks(frames(), blocks).items()}
-    return Scan(total, pl.concat(kept).with_columns(named), inside)
+def find(block: Block, search: Search) -> Finding:
+    """Read one block. Blocks do not depend on each other, so that threads may each read one."""
+    lines = block.lines()
+    text = pl.col("text")
+    marked = lines.filter(text.str.contains(search.markers))
+    steps = {}
+    for fmt in search.formats:
+        steps[fmt.name], marked = decode_block(marked, fmt, search.layouts[fmt.name])
+    told = marked.filter(text.str.contains(search.told))
+    return Finding(lines, marked, steps, find_records(marked, search.whole), told)

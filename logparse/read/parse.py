@@ -18,9 +18,9 @@ from logparse.findings import Note, warning
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import Block, LogFormat
 from logparse.language import tr
-from logparse.read.find import find_lines
+from logparse.read.reader import read_sources
 from logparse.read.recognize import describe_damage, recognize
-from logparse.read.records import decode_records
+from logparse.read.records import join_records
 from logparse.read.settings import settings_frame
 from logparse.read.sources import Source, find_sources, printable
 from logparse.read.steps import Malformed
@@ -78,35 +78,31 @@ def read_run(
     sources = find_sources(arguments)
     if watch is not None:
         _watch(sources, watch)
-    formats = (find_format(format_name),) if format_name else all_formats()
-    scans = [find_lines(source, formats) for source in sources]
-    if not any(scan.total for scan in scans):
+    found = read_sources(sources, (find_format(format_name),) if format_name else all_formats())
+    if not found.lines:
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
         raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
-    lines = pl.concat(scan.lines for scan in scans)
-    fmt, found, notes = recognize(lines, formats, sources)
+    fmt, stepped, notes = recognize(found.steps, sources)
     notes += [note for source in sources for note in source.notes]
-    coverage = Coverage(sum(s.total for s in scans), len(found.steps), found.torn, len(found.malformed), found.unread)
+    coverage = Coverage(found.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
     if strict:
-        _refuse_damage(coverage, found.malformed)
-    inside = {block: pl.concat(scan.inside[block] for scan in scans) for block in scans[0].inside}
-    settings = settings_frame(lines, inside, fmt)
+        _refuse_damage(coverage, stepped.malformed)
     name = name or run_names([arguments])[0]
-    steps = _by_clock(found.steps).with_columns(run=pl.lit(name))
-    records = {n: f.with_columns(run=pl.lit(name)) for n, f in decode_records(lines, steps, fmt).items()}
-    notes += [warning("value_malformed", **asdict(bad)) for bad in found.malformed[:3]]
+    steps = _by_clock(stepped.steps).with_columns(run=pl.lit(name))
+    records = join_records(found.records, steps, fmt)
+    notes += [warning("value_malformed", **asdict(bad)) for bad in stepped.malformed[:3]]
     return ParsedLog(
         name,
         tuple(s.name for s in sources),
         fmt,
         steps,
-        settings,
+        settings_frame(found.told, found.inside, fmt),
         coverage,
-        found.labels,
-        _starts(inside, fmt),
-        records,
+        stepped.labels,
+        _starts(found.inside, fmt),
+        {kind: frame.with_columns(run=pl.lit(name)) for kind, frame in records.items()},
         tuple(notes),
-        versions_of(lines),
+        versions_of(found.told),
     )
 
 

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import polars as pl
-
 from logparse.errors import NoStepLineError
 from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
 from logparse.language import tr
 from logparse.read.sources import Source
-from logparse.read.steps import StepLines, decode_steps
+from logparse.read.steps import StepLines
 
 
 def recognize(
-    lines: pl.DataFrame, formats: Sequence[LogFormat], sources: Sequence[Source]
+    found: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source]
 ) -> tuple[LogFormat, StepLines, list[Note]]:
-    """The format with the most step lines, what it decoded, and notes on formats that found fewer.
+    """The format that ``found`` the most step lines, those lines, and notes on formats that found fewer.
 
     Raises NoStepLineError where none finds a step line.
     """
-    decoded = [(fmt, decode_steps(lines, fmt)) for fmt in formats]
-    found = sorted((d for d in decoded if len(d[1].steps)), key=lambda d: -len(d[1].steps))
-    if not found:
-        raise _nothing_found(decoded, sources)
-    (fmt, best), others = found[0], found[1:]
+    stepped = sorted((f for f in found if len(f[1].steps)), key=lambda f: -len(f[1].steps))
+    if not stepped:
+        raise _nothing_found(found, sources)
+    (fmt, best), others = stepped[0], stepped[1:]
     notes = [warning("other_format_left_out", n=len(other.steps), name=f.name) for f, other in others]
     return fmt, best, notes
 

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-import polars as pl
-import regex
+from collections.abc import Iterable, Sequence
 
-from logparse.formats._base import TIMESTAMP, LogFormat, Record
+import polars as pl
+
+from logparse.formats._base import LogFormat, Record
+from logparse.read.values import clock, finite, group_names
 from logparse.schema import FLOAT, RECORD_COLUMNS, conform
 
+Found = dict[tuple[str, ...], pl.DataFrame]
 
-def decode_records(lines: pl.DataFrame, steps: pl.DataFrame, fmt: LogFormat) -> dict[str, pl.DataFrame]:
+
+def find_records(lines: pl.DataFrame, formats: Iterable[LogFormat]) -> Found:
+    """The rows that a block of ``lines`` holds, by the key of their record; records that stand nowhere are left out."""
+    records = {record.key: record for fmt in formats for record in fmt.records}
+    markers = dict.fromkeys(record.marker for record in records.values())
+    stands = lines.select(pl.col("text").str.contains(m, literal=True).any().alias(m) for m in markers).row(
+        0, named=True
+    )
+    return {key: _decode(lines, record) for key, record in records.items() if stands[record.marker]}
+
+
+def join_records(blocks: Sequence[Found], steps: pl.DataFrame, fmt: LogFormat) -> dict[str, pl.DataFrame]:
     """Every frame of ``RECORD_COLUMNS``, in order of the lines; empty where the log has no such line.
 
     A timer names no step, nor does a save of MindFormers: it belongs to the step line before it.
     """
     frames = {}
     for name, columns in RECORD_COLUMNS.items():
-        rows = [_decode(lines, record) for record in fmt.records if record.frame == name]
+        mine = [record for record in fmt.records if record.frame == name]
+        rows = [found[record.key] for record in mine for found in blocks if record.key in found]
         frame = conform(pl.concat(rows, how="diagonal_relaxed") if rows else _EMPTY, columns)
         frames[name] = frame.sort("source", "line_number", maintain_order=True)
     frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])
@@ -33,7 +48,7 @@ _EMPTY = pl.DataFrame({"source": []}, schema={"source": pl.String})
 
 
 def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
-    groups = list(regex.compile(record.pattern).groupindex)
+    groups = group_names(record.pattern)
     dtypes = {c.name: c.dtype for c in RECORD_COLUMNS[record.frame]}
     text = pl.col("text").str.extract_all(record.pattern) if record.every else pl.concat_list("text")
     found = (
@@ -44,15 +59,10 @@ def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
     )
     if groups:
         found = found.with_columns(pl.col("text").str.extract_groups(record.pattern).alias("groups")).unnest("groups")
-    scaled = [_finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
+    scaled = [finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
     whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] != FLOAT]
     fixed = [pl.lit(value).alias(name) for name, value in record.fixed.items()]
     return found.with_columns(*scaled, *whole, *fixed).drop("text")
-
-
-def _finite(value: pl.Expr) -> pl.Expr:
-    """Null for a number of hundreds of digits, which no clock or memory has."""
-    return pl.when(value.abs() < 2**53).then(value)
 
 
 def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:
@@ -62,12 +72,6 @@ def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:
         kind=pl.lit("measured"), max_allocated_bytes=allocated, max_reserved_bytes=reserved
     )
     return conform(rows, RECORD_COLUMNS["memory"])
-
-
-def clock(text: pl.Expr) -> pl.Expr:
-    """The last time stamp of a text, whatever the logger's layout around it."""
-    printed = text.str.extract(rf"^.*({TIMESTAMP})", 1).str.replace(",", ".").str.replace("T", " ")
-    return printed.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False)
 
 
 def _last_step(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:

@@ -23,7 +23,7 @@ SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
 # Characters of a line in which settings are looked for, and how deep a nested block may go.
 LONGEST, DEEPEST = 8192, 50
 # ``opened`` is the line number on which the block of a line begins.
-INSIDE = {"opened": pl.Int64(), "line_number": pl.Int64(), "text": pl.String()}
+INSIDE = {"source": pl.String(), "opened": pl.Int64(), "line_number": pl.Int64(), "text": pl.String()}
 
 
 class Setting(NamedTuple):
@@ -36,35 +36,49 @@ class Setting(NamedTuple):
     line_number: int
 
 
-def read_blocks(frames: Iterable[pl.DataFrame], blocks: Sequence[Block]) -> dict[Block, pl.DataFrame]:
-    """The lines inside each block of a file (see INSIDE); a block may run from one frame into the next.
+class BlockReader:
+    """Collects the lines inside each block of settings of one file (see INSIDE); the file comes in frame after frame.
 
     A line is in one block of a kind at most: a start ends the block before it. So a log of nothing but starts costs no
     more than any other.
     """
-    found = {block: [pl.DataFrame(schema=INSIDE)] for block in blocks}
-    running: dict[Block, int | None] = dict.fromkeys(blocks)
-    for frame in frames:
-        for block in found:
-            inside, running[block] = _inside(frame, block, running[block])
-            found[block].append(inside)
-    return {block: pl.concat(parts) for block, parts in found.items()}
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._found = {block: [pl.DataFrame(schema=INSIDE)] for block in blocks}
+        self._running: dict[Block, int | None] = dict.fromkeys(blocks)
+
+    def read(self, lines: pl.DataFrame, marked: pl.DataFrame) -> None:
+        """Take the next ``lines`` of the file; those that hold a marker are ``marked``."""
+        for block, found in self._found.items():
+            starts = _starts(marked, block)
+            if self._running[block] is not None or len(starts):
+                inside, self._running[block] = _inside(lines, block, starts, self._running[block])
+                found.append(inside)
+
+    def inside(self) -> dict[Block, pl.DataFrame]:
+        """The lines that were inside each block."""
+        return {block: pl.concat(found) for block, found in self._found.items()}
 
 
-def _inside(frame: pl.DataFrame, block: Block, running: int | None) -> tuple[pl.DataFrame, int | None]:
-    """Lines of ``frame`` inside a ``block``, and where the block begins that is open at its end.
+def _starts(marked: pl.DataFrame, block: Block) -> pl.Series:
+    """The numbers of the lines on which ``block`` starts."""
+    text = pl.col("text")
+    return marked.filter(text.str.contains(block.marker, literal=True) & text.str.contains(block.start))["line_number"]
+
+
+def _inside(
+    lines: pl.DataFrame, block: Block, starts: pl.Series, running: int | None
+) -> tuple[pl.DataFrame, int | None]:
+    """Those of ``lines`` inside a ``block``, and where the block begins that is open at their end.
 
     ``running`` is where the block begins that was open before.
     """
-    marked = frame["text"].str.contains(block.marker, literal=True)
-    if running is None and not marked.any():
-        return pl.DataFrame(schema=INSIDE), None
-    starts = marked & frame["text"].str.contains(block.start)
-    opened = pl.when(starts).then("line_number").forward_fill().fill_null(pl.lit(running, pl.Int64))
-    near = frame.with_columns(opened=opened).filter(pl.col("line_number") - pl.col("opened") <= block.max_lines)
+    opened = pl.when(pl.col("line_number").is_in(starts.implode())).then("line_number").forward_fill()
+    reach = pl.col("line_number") - pl.col("opened") <= block.max_lines
+    near = lines.with_columns(opened=opened.fill_null(pl.lit(running, pl.Int64))).filter(reach)
     ends = pl.col("text").str.contains(block.end) & (pl.col("line_number") > pl.col("opened"))
     inside = near.filter(~ends.cum_max().over("opened"))
-    still_open = not inside.is_empty() and inside["line_number"][-1] == frame["line_number"][-1]
+    still_open = not inside.is_empty() and inside["line_number"][-1] == lines["line_number"][-1]
     # The last value of a file that was cut off may have lost digits.
     return inside.filter("complete").select(INSIDE.keys()), inside["opened"][-1] if still_open else None
 
@@ -97,7 +111,8 @@ def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence,
     """The settings that stand in prose."""
     whole = lines.filter("complete").select("source", "line_number", "text")
     marked = {m: whole.filter(pl.col("text").str.contains(m, literal=True)) for m in {s.marker for s in sentences}}
-    for sentence in sentences:
+    # Compiling a pattern takes longer than all else where no line has its marker.
+    for sentence in (sentence for sentence in sentences if len(marked[sentence.marker])):
         search = regex.compile(sentence.pattern).search
         rows = marked[sentence.marker].iter_rows()
         found = [(source, number, match) for source, number, text in rows if (match := search(_beginning(text)))]
@@ -108,9 +123,6 @@ def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence,
 
 def settings_frame(lines: pl.DataFrame, inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
     """Every setting that ``fmt`` finds in sentences on ``lines`` or ``inside`` its blocks, in order of appearance."""
-    columns = ("source", *INSIDE)
-    rows = [
-        row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].select(columns).iter_rows())
-    ]
+    rows = [row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].iter_rows())]
     rows += settings_of_sentences(lines, fmt.sentences)
     return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("line_number", maintain_order=True)

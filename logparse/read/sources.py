@@ -1,7 +1,6 @@
-"""Files to lines. Comes in: what the user named. Goes out: frames of numbered lines. What they say is not read here.
+"""What the user named to bytes of text.
 
-Compression is known by its magic bytes. Text may be UTF-8, GBK or damaged; NUL bytes are dropped. Line numbers count
-newlines, as ``grep -n`` does. What never ends is refused: a device, and a line of more than LONGEST_LINE bytes.
+Compression is known by its magic bytes; a device, which never ends, is refused.
 """
 
 from __future__ import annotations
@@ -19,27 +18,18 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Protocol
 
-import polars as pl
 import regex
 
 from logparse.errors import InputError, reason_of
 from logparse.findings import Note, warning
 from logparse.language import msg, tr
 
-BLOCK_BYTES = 64 * 2**20
 SNIFF_BYTES = 2**16
 PORTION_BYTES = 2**16
-LONGEST_LINE = 256 * 2**20
 # Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, pickle, JPEG.
 MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
 DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
-_GIVE_TEXT = msg("give the text log that the training printed")
-# What a terminal obeys instead of showing it: sequences for colours, cursor and title, other control characters, and
-# signs that turn the direction of writing. Tab stays, and so does the carriage return, which parts progress bars.
-TERMINAL = (
-    r"(?:\x1b\[|\x{9b})[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}"
-    r"\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]"
-)
+GIVE_TEXT = msg("give the text log that the training printed")
 # Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
 _CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
 
@@ -163,45 +153,11 @@ def _decompressed(buffered: io.BufferedReader) -> Stream:
     return buffered
 
 
-def read_lines(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
-    """Yield the lines of ``source`` in blocks: ``line_number`` (from 1), ``text``, ``complete`` (ended by a newline).
-
-    Raises InputError for a file that cannot be opened or is not text. A compressed file that ends early or is
-    damaged gives what could be read, and a note.
-    """
-    first = 1
-    for block, complete in _blocks(source, block_bytes):
-        frame = _numbered(block, first, complete)
-        first += len(frame)
-        yield frame
-
-
-def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
-    """Cut the bytes, NUL left out, after newlines; a line longer than ``size`` makes its block larger."""
-    parts: list[bytes] = []
-    held = 0
-    for chunk in _text_chunks(source, size):
-        if held > LONGEST_LINE and b"\n" not in chunk:
-            problem = tr("a line of more than {size} MiB: {path}", size=LONGEST_LINE >> 20, path=source.name)
-            raise InputError(problem, remedy=tr(_GIVE_TEXT))
-        parts.append(chunk)
-        held += len(chunk)
-        if held >= size and b"\n" in chunk:
-            cut = chunk.rfind(b"\n") + 1
-            yield b"".join((*parts[:-1], chunk[:cut])), True
-            parts, held = [chunk[cut:]], len(chunk) - cut
-    last = b"".join(parts)
-    cut = last.rfind(b"\n") + 1
-    if cut:
-        yield last[:cut], True
-    if last[cut:]:
-        yield last[cut:], False
-
-
-def _text_chunks(source: Source, size: int) -> Iterator[bytes]:
+def text_chunks(source: Source, size: int) -> Iterator[bytes]:
+    """The bytes of ``source``, decompressed, without NUL, in chunks of at most ``size``. Raises InputError."""
     for number, chunk in enumerate(_chunks(source, size)):
         if number == 0 and looks_binary(chunk[:SNIFF_BYTES]):
-            raise InputError(tr("not a text file: {path}", path=source.name), remedy=tr(_GIVE_TEXT))
+            raise InputError(tr("not a text file: {path}", path=source.name), remedy=tr(GIVE_TEXT))
         # At once, because a log that was rotated while it was written begins with gigabytes of NUL.
         yield chunk.replace(b"\0", b"")
 
@@ -242,30 +198,3 @@ def _chunks(source: Source, size: int) -> Iterator[bytes]:
                 yield chunk
         except DAMAGE as error:
             source.notes.append(warning("file_damaged", path=source.name, reason=str(error)))
-
-
-def _numbered(block: bytes, first: int, complete: bool) -> pl.DataFrame:
-    frame = pl.read_lines(io.BytesIO(_as_utf8(block)), name="text")
-    return frame.select(
-        (pl.int_range(pl.len(), dtype=pl.Int64) + first).alias("line_number"),
-        "text",
-        ((pl.int_range(pl.len()) < pl.len() - 1) | complete).alias("complete"),
-    )
-
-
-def _as_utf8(block: bytes) -> bytes:
-    try:
-        block.decode("utf-8")
-    except UnicodeDecodeError:
-        return b"\n".join(_line_as_utf8(line) for line in block.split(b"\n"))
-    return block
-
-
-def _line_as_utf8(line: bytes) -> bytes:
-    """Keep UTF-8, turn GBK into it, and put the replacement sign where neither fits."""
-    for encoding in ("utf-8", "gb18030"):
-        try:
-            return line.decode(encoding).encode()
-        except UnicodeDecodeError:
-            continue
-    return line.decode("utf-8", "replace").encode()

@@ -7,16 +7,22 @@ import pytest
 from helpers import lines_of, megatron_line
 
 from logparse.formats.megatron import FORMAT
-from logparse.read.records import clock, decode_records
+from logparse.read.records import find_records, join_records
 from logparse.read.steps import decode_steps
+from logparse.read.values import clock
 from logparse.schema import EVENT_KINDS, RECORD_COLUMNS
 
 MIB = 2**20
 
 
 def decode(*lines: str, source: str = "run.log") -> dict[str, pl.DataFrame]:
-    frame = lines_of("".join(f"{line}\n" for line in lines), source)
-    return decode_records(frame, decode_steps(frame, FORMAT).steps, FORMAT)
+    return records_of(lines_of("".join(f"{line}\n" for line in lines), source))
+
+
+def records_of(*blocks: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The records of a log that is read in ``blocks``."""
+    found = [find_records(block, [FORMAT]) for block in blocks]
+    return join_records(found, decode_steps(pl.concat(blocks), FORMAT).steps, FORMAT)
 
 
 EVENTS = {
@@ -94,8 +100,7 @@ def test_a_log_without_such_lines_has_empty_frames_of_the_schema():
 
 def test_a_step_line_of_another_file_is_not_the_one_before():
     timer = "    forward ...............................: (1.00, 2.00)"
-    both = pl.concat([lines_of(megatron_line(10) + "\n", "a.log"), lines_of(f"\n\n{timer}\n", "b.log")])
-    found = decode_records(both, decode_steps(both, FORMAT).steps, FORMAT)["timers"]
+    found = records_of(lines_of(megatron_line(10) + "\n", "a.log"), lines_of(f"\n\n{timer}\n", "b.log"))["timers"]
     assert found.select("source", "step").rows() == [("b.log", None)]
 
 

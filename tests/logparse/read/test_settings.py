@@ -3,7 +3,6 @@
 import time
 from pathlib import Path
 
-import polars as pl
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line
 
@@ -12,8 +11,9 @@ from logparse.context.run_context import build_context
 from logparse.formats import find_format
 from logparse.formats._base import LogFormat
 from logparse.read.parse import read_run
-from logparse.read.settings import LONGEST, read_blocks, settings_frame
-from logparse.read.sources import Source, read_lines
+from logparse.read.reader import Contents, read_sources
+from logparse.read.settings import LONGEST, settings_frame
+from logparse.read.sources import Source
 
 MEGATRON = find_format("megatron")
 MINDFORMERS = find_format("mindformers")
@@ -34,13 +34,14 @@ def read(tmp_path):
 
 
 def rows(folder: Path, text: str, fmt: LogFormat, block_bytes: int) -> list[tuple[str, str, str, str, int]]:
+    found = contents(folder, text, fmt, block_bytes)
+    return settings_frame(found.told, found.inside, fmt).rows()
+
+
+def contents(folder: Path, text: str, fmt: LogFormat, block_bytes: int) -> Contents:
     path = folder / "run.log"
     path.write_bytes(text.encode())
-    source = Source("run.log", path)
-    frames = list(read_lines(source, block_bytes))
-    named = pl.lit("run.log").alias("source")
-    inside = {block: lines.with_columns(named) for block, lines in read_blocks(frames, fmt.blocks).items()}
-    return settings_frame(pl.concat(frames).with_columns(named), inside, fmt).rows()
+    return read_sources([Source("run.log", path)], (fmt,), block_bytes)
 
 
 def arguments(settings: dict[str, object]) -> dict[str, str]:
@@ -407,9 +408,7 @@ def test_other_sentences_of_mindformers(read):
 
 def blocks_of(folder: Path, text: str, fmt: LogFormat, block_bytes: int = 2**20) -> dict[str, list[tuple[int, int]]]:
     """(start, line number) of every line inside a block, by the block's marker."""
-    path = folder / "run.log"
-    path.write_text(text)
-    inside = read_blocks(read_lines(Source("run.log", path), block_bytes), fmt.blocks)
+    inside = contents(folder, text, fmt, block_bytes).inside
     return {block.marker: lines.select("opened", "line_number").rows() for block, lines in inside.items()}
 
 

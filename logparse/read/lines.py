@@ -1,0 +1,120 @@
+"""Bytes to lines: blocks cut after newlines, each a frame of numbered lines. What they say is not read here.
+
+Text may be UTF-8, GBK or damaged; NUL bytes are dropped. Line numbers count newlines, as ``grep -n`` does. A line of
+more than LONGEST_LINE bytes is refused.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from logparse.errors import InputError
+from logparse.language import tr
+from logparse.read.sources import GIVE_TEXT, Source, text_chunks
+
+BLOCK_BYTES = 16 * 2**20
+LINE_COLUMNS = {"source": pl.String(), "line_number": pl.Int64(), "text": pl.String(), "complete": pl.Boolean()}
+LONGEST_LINE = 256 * 2**20
+# What a terminal obeys instead of showing it: sequences for colours, cursor and title, other control characters, and
+# signs that turn the direction of writing. Tab stays, and so does the carriage return, which parts progress bars.
+TERMINAL = (
+    r"(?:\x1b\[|\x{9b})[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}"
+    r"\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]"
+)
+_CONTROL = bytes(range(32))
+# Bytes from which on numpy has counted before it is imported.
+_WORTH_NUMPY = 2**20
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some whole lines of one file: the number of the first, how many, and whether the last ended with a newline."""
+
+    source: str
+    first: int
+    count: int
+    complete: bool
+    text: bytes
+
+    def lines(self) -> pl.DataFrame:
+        """The lines: ``source``, ``line_number`` (from 1), ``text`` without terminal codes, ``complete``."""
+        end = self.first + self.count
+        return _texts(self.text).select(
+            pl.lit(self.source).alias("source"),
+            pl.int_range(self.first, end, dtype=pl.Int64).alias("line_number"),
+            pl.col("text").str.replace_all(TERMINAL, "") if self._has_controls() else pl.col("text"),
+            complete=(pl.int_range(self.first, end) < end - 1) | self.complete,
+        )
+
+    def _has_controls(self) -> bool:
+        """Whether a terminal code may stand in the text. In nearly every block none does, and looking is cheap."""
+        newlines = self.count - (not self.complete)
+        if not self.text.isascii() or b"\x7f" in self.text:
+            return True
+        others = _count_controls(self.text) - newlines
+        return others > 0 and others > self.text.count(b"\t") + self.text.count(b"\r")
+
+
+def _count_controls(text: bytes) -> int:
+    if len(text) < _WORTH_NUMPY:
+        return len(text) - len(text.translate(None, _CONTROL))
+    import numpy as np
+
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) < len(_CONTROL)))
+
+
+def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+    """Yield the lines of ``source`` in blocks.
+
+    Raises InputError for a file that cannot be opened or is not text. A compressed file that ends early or is
+    damaged gives what could be read, and a note.
+    """
+    first = 1
+    for text, complete in _blocks(source, block_bytes):
+        count = text.count(b"\n") + (not complete)
+        yield Block(source.name, first, count, complete, text)
+        first += count
+
+
+def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
+    """Cut the bytes, NUL left out, after newlines; a line longer than ``size`` makes its block larger."""
+    parts: list[bytes] = []
+    held = 0
+    for chunk in text_chunks(source, size):
+        if held > LONGEST_LINE and b"\n" not in chunk:
+            problem = tr("a line of more than {size} MiB: {path}", size=LONGEST_LINE >> 20, path=source.name)
+            raise InputError(problem, remedy=tr(GIVE_TEXT))
+        parts.append(chunk)
+        held += len(chunk)
+        if held >= size and b"\n" in chunk:
+            cut = chunk.rfind(b"\n") + 1
+            yield b"".join((*parts[:-1], memoryview(chunk)[:cut])), True
+            parts, held = [chunk[cut:]], len(chunk) - cut
+    last = b"".join(parts)
+    cut = last.rfind(b"\n") + 1
+    if cut:
+        yield last[:cut], True
+    if last[cut:]:
+        yield last[cut:], False
+
+
+def _texts(block: bytes) -> pl.DataFrame:
+    try:
+        return pl.read_lines(io.BytesIO(block), name="text")
+    except pl.exceptions.ComputeError:
+        as_utf8 = b"\n".join(_line_as_utf8(line) for line in block.split(b"\n"))
+        return pl.read_lines(io.BytesIO(as_utf8), name="text")
+
+
+def _line_as_utf8(line: bytes) -> bytes:
+    """Keep UTF-8, turn GBK into it, and put the replacement sign where neither fits."""
+    for encoding in ("utf-8", "gb18030"):
+        try:
+            return line.decode(encoding).encode()
+        except UnicodeDecodeError:
+            continue
+    return line.decode("utf-8", "replace").encode()

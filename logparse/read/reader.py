@@ -1,0 +1,124 @@
+"""All files of a run, block by block: blocks side by side on the cores there are, what they say in order.
+
+Comes in: sources. Goes out: the step lines of every format, and what else was found. Text is dropped block by block.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import polars as pl
+
+from logparse.formats._base import Block as SettingsBlock
+from logparse.formats._base import LogFormat
+from logparse.read.find import Finding, Search, find, search_all
+from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, Block, read_blocks
+from logparse.read.records import Found
+from logparse.read.settings import BlockReader
+from logparse.read.sources import Source
+from logparse.read.steps import StepBlock, StepLines, join_blocks
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+# Blocks that are read before the findings of the first of them are kept: as many as keep every core busy.
+AHEAD = CORES + 1
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What the files of a run hold: how many ``lines``; the step lines of each format; rows of other lines.
+
+    ``told`` are the lines with sentences of settings or versions, ``inside`` those in blocks of settings.
+    """
+
+    lines: int
+    steps: list[tuple[LogFormat, StepLines]]
+    records: list[Found]
+    told: pl.DataFrame
+    inside: dict[SettingsBlock, pl.DataFrame]
+
+
+def read_sources(sources: Sequence[Source], formats: tuple[LogFormat, ...], block_bytes: int = BLOCK_BYTES) -> Contents:
+    """Read ``sources`` with all ``formats``. Raises InputError for a file that cannot be read.
+
+    Once one format has shown step lines, only the step lines of the others are looked for. Where one of them turns out
+    to have more, the files are read again for its sake.
+    """
+    reader = _Reader(sources, search_all(formats), narrows=_can_be_read_again(sources))
+    reader.read(block_bytes)
+    contents = reader.contents()
+    most = max(contents.steps, key=lambda found: len(found[1].steps))[0]
+    if most in reader.search.whole:
+        return contents
+    again = _Reader(sources, search_all(formats).narrowed([most]), narrows=False)
+    again.read(block_bytes)
+    return again.contents()
+
+
+def _can_be_read_again(sources: Sequence[Source]) -> bool:
+    return all(source.size is not None for source in sources)
+
+
+class _Reader:
+    """Reads the blocks of ``sources`` and keeps what they say."""
+
+    def __init__(self, sources: Sequence[Source], search: Search, narrows: bool) -> None:
+        self.search = search
+        self._sources, self._narrows = sources, narrows
+        self._lines = 0
+        self._steps: dict[str, list[StepBlock]] = {fmt.name: [] for fmt in search.formats}
+        self._records: list[Found] = []
+        self._told = [pl.DataFrame(schema=LINE_COLUMNS)]
+        self._settings: list[BlockReader] = []
+
+    def read(self, block_bytes: int) -> None:
+        """Read all blocks, some ahead of the one whose findings are kept next."""
+        waiting: deque[Callable[[], Finding]] = deque()
+        with _workers(self._sources, block_bytes) as submit:
+            for block in (block for source in self._sources for block in read_blocks(source, block_bytes)):
+                waiting.append(submit(block, self.search))
+                while len(waiting) > AHEAD:
+                    self._keep(waiting.popleft()())
+            while waiting:
+                self._keep(waiting.popleft()())
+
+    def _keep(self, finding: Finding) -> None:
+        if finding.lines["line_number"][0] == 1:
+            every = dict.fromkeys(block for fmt in self.search.formats for block in fmt.blocks)
+            self._settings.append(BlockReader(tuple(every)))
+        self._settings[-1].read(finding.lines, finding.marked)
+        self._lines += len(finding.lines)
+        self._records.append(finding.records)
+        self._told.append(finding.told)
+        for name, steps in finding.steps.items():
+            self._steps[name].append(steps)
+        stepped = [fmt for fmt in self.search.formats if len(finding.steps[fmt.name].rows)]
+        if self._narrows and stepped:
+            self.search, self._narrows = self.search.narrowed(stepped), False
+
+    def contents(self) -> Contents:
+        """All that was kept, joined."""
+        inside = [settings.inside() for settings in self._settings]
+        return Contents(
+            lines=self._lines,
+            steps=[(fmt, join_blocks(self._steps[fmt.name], fmt)) for fmt in self.search.formats],
+            records=self._records,
+            told=pl.concat(self._told),
+            inside={block: pl.concat(found[block] for found in inside) for block in (inside[0] if inside else ())},
+        )
+
+
+@contextmanager
+def _workers(sources: Sequence[Source], block_bytes: int) -> Iterator[Callable[[Block, Search], Callable[[], Finding]]]:
+    """How a block is read: by a thread where there is more than one block, later where there is only one."""
+    sizes = [source.size for source in sources]
+    if None not in sizes and sum(size or 0 for size in sizes) <= block_bytes:
+        yield lambda block, search: partial(find, block, search)
+        return
+    with ThreadPoolExecutor(CORES) as pool:
+        yield lambda block, search: pool.submit(find, block, search).result

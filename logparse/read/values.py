@@ -1,0 +1,86 @@
+"""Text to numbers, as columns: what a value must look like, and what its column can hold."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+import regex
+
+from logparse.formats._base import NUMBER, TIMESTAMP, Reading
+from logparse.schema import BOOL, DECODED_COLUMNS, INT, UNITS
+
+DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
+# What a measured value can be: nothing negative, and what a float holds exactly. No step takes ten years.
+_LEAST = {"elapsed_time_per_iteration_ms": math.ulp(0.0), "global_batch_size": 1.0, "seq_length": 1.0}
+_MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
+_EXACT = 2.0**53 - 1
+
+
+def group_names(pattern: str) -> list[str]:
+    """The names of the groups of ``pattern``, in order. To compile it would take longer than to use it."""
+    return regex.findall(r"\(\?P<(\w+)>", pattern)
+
+
+def bare(text: pl.Expr) -> pl.Expr:
+    """The value without numpy's brackets and spaces."""
+    return text.str.strip_chars(" []")
+
+
+def number(text: pl.Expr, reading: Reading) -> pl.Expr:
+    """The number that ``text`` is in the unit of its column; null where it is none."""
+    if DTYPE[reading.column] == BOOL:
+        word = bare(text).str.to_lowercase()
+        return pl.when(word == "true").then(1.0).when(word == "false").then(0.0)
+    digits = bare(text).str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1)
+    return possible(reading.column, _float(digits) * reading.scale)
+
+
+def group(name: str) -> pl.Expr:
+    """The number that the text of the column ``name`` is."""
+    return possible(name, _float(pl.col(name))).alias(name)
+
+
+def _float(text: pl.Expr) -> pl.Expr:
+    """Null unless a number; a comma that does not part thousands could be a decimal comma."""
+    parted = text.str.contains(r"^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:[.eE]|$)")
+    plain = pl.when(parted).then(text.str.replace_all(",", "")).otherwise(text)
+    return plain.str.to_lowercase().cast(pl.Float64, strict=False)
+
+
+def possible(column: str, value: pl.Expr) -> pl.Expr:
+    """Null unless a number that the column can hold."""
+    return pl.when(can_be(column, value)).then(value)
+
+
+def can_be(column: str, value: pl.Expr) -> pl.Expr:
+    """Whether the column can hold the number; what has no unit, such as a loss, may be negative and NaN too."""
+    fits = (
+        value.is_between(_LEAST.get(column, 0.0), _MOST.get(column, _EXACT)) if UNITS[column] else value.is_not_null()
+    )
+    return fits & _is_whole(value) if DTYPE[column] == INT else fits
+
+
+def whole(value: pl.Expr) -> pl.Expr:
+    """Null unless a whole number that a float holds exactly."""
+    return pl.when(_is_whole(value)).then(value)
+
+
+def _is_whole(value: pl.Expr) -> pl.Expr:
+    return (value == value.floor()) & (value.abs() <= _EXACT)
+
+
+def finite(value: pl.Expr) -> pl.Expr:
+    """Null for a number of hundreds of digits, which no clock or memory has."""
+    return pl.when(value.abs() < 2**53).then(value)
+
+
+def clock(text: pl.Expr) -> pl.Expr:
+    """The last time stamp of a text, whatever the logger's layout around it."""
+    stamp = text.str.extract(rf"^.*({TIMESTAMP})", 1).str.replace(",", ".").str.replace("T", " ")
+    return moment(stamp, "%Y-%m-%d %H:%M:%S%.f")
+
+
+def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
+    """The time that a stamp is; null for a day or an hour that does not exist."""
+    return stamp.str.to_datetime(layout, time_unit="us", strict=False)

@@ -1,0 +1,158 @@
+"""Lines of one layout are read as columns, and nothing tells from the rows that they were."""
+
+import random
+from pathlib import Path
+
+import polars as pl
+import pytest
+import regex
+from helpers import lines_of, megatron_line
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logparse.formats import all_formats, find_format
+from logparse.formats._base import LogFormat
+from logparse.read.find import search_all
+from logparse.read.layouts import FEWEST, MOST, find_layout
+from logparse.read.lines import read_blocks
+from logparse.read.sources import Source
+from logparse.read.steps import StepLines, decode_block, join_blocks
+
+FIXTURES = sorted(Path(__file__).parents[3].glob("fixtures/*/*/*.log"))
+FORMATS = all_formats()
+WITH_PAIRS = [fmt for fmt in FORMATS if fmt.pair]
+
+
+def both_ways(lines: pl.DataFrame, fmt: LogFormat, cuts: int = 1) -> tuple[StepLines, StepLines, int]:
+    """The step lines by layouts (in blocks) and by the patterns alone, and how many lines a layout took."""
+    layouts = search_all(FORMATS).layouts[fmt.name]
+    size = -(-len(lines) // cuts) or 1
+    blocks = [decode_block(lines.slice(at, size), fmt, layouts) for at in range(0, max(len(lines), 1), size)]
+    slow = join_blocks([decode_block(lines, fmt)[0]], fmt)
+    return join_blocks([block for block, _ in blocks], fmt), slow, len(lines) - sum(len(rest) for _, rest in blocks)
+
+
+def require_equal(fast: StepLines, slow: StepLines) -> None:
+    """Cell for cell, NaN equal to NaN, and the whole account."""
+    assert fast.steps.equals(slow.steps)
+    assert (fast.torn, fast.labels, fast.unread, fast.malformed) == (
+        slow.torn,
+        slow.labels,
+        slow.unread,
+        slow.malformed,
+    )
+
+
+def repeated(text: str, fmt: LogFormat, times: int = 3 * FEWEST) -> pl.DataFrame:
+    """A sample of a format, again and again, with other digits from its head on."""
+    draw = random.Random(1)
+    begin = next(regex.finditer(fmt.head, text)).start()
+
+    def other_digits(line: str) -> str:
+        return "".join(draw.choice("123456789") if c in "23456789" else c for c in line)
+
+    return lines_of("".join(f"{text[:begin]}{other_digits(text[begin:])}\n" for _ in range(times)))
+
+
+@pytest.mark.parametrize("fmt", WITH_PAIRS, ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("sample", range(3))
+def test_samples_are_read_by_a_layout(fmt, sample):
+    if sample >= len(fmt.samples):
+        pytest.skip("the format has fewer samples")
+    lines = repeated(fmt.samples[sample].text, fmt)
+    layout = find_layout(lines["text"][0], fmt, ())
+    fast, slow, _ = both_ways(lines, fmt)
+    require_equal(fast, slow)
+    if layout is not None:
+        heads = lines.filter(pl.col("text").str.contains(fmt.head))
+        assert len(layout.fit(heads)) == len(heads), "the layout of a line must fit lines like it"
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
+@pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
+def test_fixtures_give_the_same_rows(path, fmt):
+    blocks = [block.lines() for block in read_blocks(Source("run.log", path))]
+    # Often enough for a layout to be looked for, line numbers going on.
+    lines = pl.concat(blocks * 4).with_columns(line_number=pl.int_range(pl.len(), dtype=pl.Int64) + 1)
+    for cuts in (1, 3):
+        fast, slow, _ = both_ways(lines, fmt, cuts)
+        require_equal(fast, slow)
+
+
+VALUES = st.one_of(
+    st.floats(0, 1e9, allow_nan=False).map(lambda v: f"{v:.3f}"),
+    st.floats(1e-9, 1e9).map(lambda v: f"{v:.6E}"),
+    st.integers(0, 10**6).map(str),
+    st.sampled_from(
+        ["nan", "inf", "-1.5", "1,234.5", "1,23", "1e999", "", "None", "x", "5 iteration 7/ 9 ", "0", ".5", "7."]
+    ),
+)
+LABELS = ["lm loss", "grad norm", "learning rate", "global batch size", "router temperature", "lm loss", "MFU"]
+FRONTS = st.sampled_from(
+    [
+        "",
+        "[rank0]: ",
+        "[2026-03-01 08:00:00.123456] ",
+        "[2026-03-01 08:00:00] ",
+        "2026-13-01 08:00:00,123 - ",
+        "saving checkpoint at iteration 3 ",
+    ]
+)
+ENDS = st.sampled_from(
+    ["", "\r", " [Rank 1] (after 3 iterations) memory (MB) | allocated: 5.0", " grad norm: 0.5", "|"]
+)
+
+
+@st.composite
+def step_lines(draw):
+    """Lines of one layout, most of them, with whatever damages a line now and then."""
+    labels = draw(st.lists(st.sampled_from(LABELS), max_size=4))
+    front = draw(FRONTS)
+    lines = []
+    for step in range(1, draw(st.integers(FEWEST, FEWEST + 8)) + 1):
+        odd = draw(st.integers(0, 7)) == 0
+        values = [draw(VALUES) if odd else f"{step / 7:.3f}" for _ in labels]
+        pairs = "".join(f" {label}: {value} |" for label, value in zip(labels, values, strict=True))
+        end = draw(ENDS) if odd else ""
+        before = draw(FRONTS) if odd else front
+        head = f"{before} iteration {step:8d}/     500 | elapsed time per iteration (ms): {7000 + step:.1f} |"
+        lines.append(f"{head}{pairs}{end}")
+    return "\n".join(lines) + draw(st.sampled_from(["\n", ""]))
+
+
+@given(text=step_lines(), cuts=st.integers(1, 5))
+def test_whatever_stands_on_the_lines_the_rows_are_the_same(text, cuts):
+    lines = lines_of(text)
+    fast, slow, _ = both_ways(lines, find_format("megatron"), cuts)
+    require_equal(fast, slow)
+
+
+def test_a_plain_log_is_read_by_layouts_alone():
+    lines = lines_of("".join(megatron_line(step) + "\n" for step in range(1, 1001)))
+    fast, slow, explained = both_ways(lines, find_format("megatron"))
+    require_equal(fast, slow)
+    assert explained == 1000
+
+
+def test_ranks_that_print_their_name_have_a_layout_each():
+    text = "".join(f"[rank{step % 4}]:{megatron_line(step)}\n" for step in range(1, 401))
+    fast, slow, explained = both_ways(lines_of(text), find_format("megatron"))
+    require_equal(fast, slow)
+    assert explained == 400
+
+
+def test_lines_of_ever_new_layouts_are_read_by_the_patterns():
+    text = "".join(f"[{'x' * step}]:{megatron_line(step)}\n" for step in range(1, 101))
+    layouts = search_all(FORMATS).layouts["megatron"]
+    for _ in range(MOST):
+        decode_block(lines_of(text), find_format("megatron"), layouts)
+    assert len(layouts.known) <= MOST
+    fast, slow, _ = both_ways(lines_of(text), find_format("megatron"))
+    require_equal(fast, slow)
+
+
+def test_a_line_with_another_word_of_interest_is_handed_on():
+    text = "".join(f"saving checkpoint at iteration {step} {megatron_line(step)}\n" for step in range(1, 101))
+    fast, slow, explained = both_ways(lines_of(text), find_format("megatron"))
+    require_equal(fast, slow)
+    assert explained == 0
