@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis.run.interruptions import Pauses
+from analysis.run.odd_times import ROBUST
 from analysis.run.outliers import name_first
 from analysis.run.reasons import STALL, TIME_DAMAGED
-from analysis.run.window import ROBUST
 from logparse.findings import Note, info
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import polars as pl
 
 from analysis.run.batches import batch_changes
 from analysis.run.interruptions import Pauses
+from analysis.run.odd_times import find_odd_times
 from analysis.run.reasons import (
     BATCH_CHANGES,
     COPY,
@@ -24,8 +25,6 @@ from analysis.run.reasons import (
     NO_TIME,
     REPLAYED,
     SKIPPED,
-    STALL,
-    TIME_DAMAGED,
     WARM_UP,
 )
 from analysis.run.restarts import OWN
@@ -33,13 +32,8 @@ from logparse.findings import Note, info
 
 # A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
 SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
-# A stall is slower than its neighbours by this share and by this many robust standard deviations.
-STALL_SHARE, STALL_SIGMAS, NEIGHBOURS = 0.25, 6.0, 51
-# A time below this share of its neighbours' lost digits, where such rows are lone and at most this share of a start.
-DAMAGED_BELOW, DAMAGED_RARE = 0.5, 0.1
 # Starts whose warm-up is told one by one.
 STARTS_SHOWN = 3
-ROBUST = 1.4826  # median absolute deviation to standard deviation of a normal distribution
 
 
 @dataclass(frozen=True)
@@ -142,57 +136,10 @@ def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
     """Isolated slow and fast rows among those of a start that have no other reason."""
     read = rows.select("segment", "excluded_reason", pace=_pace()).with_row_index("at")
     clean = read.filter(pl.col("excluded_reason").is_null()).drop("excluded_reason")
-    near = _near_odd_rows(clean)
-    if len(clean) < 5 or near.is_empty():
-        return rows
-    # The pace can be another one in each start.
-    around = near.with_columns(local=_around("pace")).with_columns(excess=pl.col("pace") - pl.col("local"))
-    told = around.with_columns(distance=pl.col("excess").abs())
-    known = told.with_columns(sigma=ROBUST * _around("distance"))
     places = pl.int_range(pl.len(), dtype=pl.UInt32)
-    for where, reason in ((_slow(), STALL), (_lost_digits(), TIME_DAMAGED)):
-        rows = _mark(rows, places.is_in(known.filter(where)["at"].implode()), reason)
+    for reason, found in find_odd_times(clean) if len(clean) >= 5 else ():
+        rows = _mark(rows, places.is_in(found["at"].implode()), reason)
     return rows
-
-
-def _near_odd_rows(clean: pl.DataFrame) -> pl.DataFrame:
-    """The only rows that must be seen to judge the ``odd`` ones, in ``stretch``es without a gap: few, in most runs.
-
-    A median lies between the least and the greatest of its rows; by those, all other rows are in line.
-    """
-    pace = pl.col("pace")
-    least, greatest = (of(NEIGHBOURS, min_samples=1, center=True) for of in (pace.rolling_min, pace.rolling_max))
-    odd = clean.select(
-        *("at", "segment", "pace"),
-        of_start=pl.len().over("segment"),
-        odd=(pace - least.over("segment") > STALL_SHARE * least.over("segment"))
-        | (pace < DAMAGED_BELOW * greatest.over("segment")),
-    )
-    # The neighbours, whose distances are asked, have neighbours themselves.
-    reached = pl.col("odd").cast(pl.Float64).rolling_max(2 * NEIGHBOURS - 1, min_samples=1, center=True)
-    near = odd.with_row_index("place").filter(reached.over("segment") > 0)
-    goes_on = (pl.col("place").diff() == 1) & (pl.col("segment").diff() == 0)
-    return near.with_columns(stretch=(~goes_on.fill_null(False)).cum_sum())
-
-
-def _around(name: str) -> pl.Expr:
-    """The median of a column over the neighbours of the same start."""
-    return pl.col(name).rolling_median(NEIGHBOURS, min_samples=1, center=True).over("stretch")
-
-
-def _slow() -> pl.Expr:
-    excess = pl.col("excess")
-    return pl.col("odd") & (excess > STALL_SHARE * pl.col("local")) & (excess > STALL_SIGMAS * pl.col("sigma"))
-
-
-def _lost_digits() -> pl.Expr:
-    """Rare fast rows between usual ones. Several in a row are a faster pace; beside a slow one they make up for it."""
-    fast = (pl.col("pace") < DAMAGED_BELOW * pl.col("local")) & (-pl.col("excess") > STALL_SIGMAS * pl.col("sigma"))
-    usual = pl.col("distance") <= STALL_SHARE * pl.col("local")
-    beside = (usual.shift(rows).over("stretch").fill_null(True) for rows in (1, -1))
-    lone = pl.all_horizontal("odd", fast, *beside)
-    at_most = pl.max_horizontal(pl.lit(1.0), DAMAGED_RARE * pl.col("of_start"))
-    return lone & (lone.sum().over("segment") <= at_most)
 
 
 def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[Note]:
