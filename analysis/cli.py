@@ -1,19 +1,76 @@
-"""The command line: mounts the commands and turns an expected error into a message and an exit code."""
+"""The command line: finds the commands and turns an expected error into a message and an exit code."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 import traceback
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from types import CodeType
 from typing import Annotated, Any
 
 import typer
+import typer.main
 
 from analysis.commands._help import Command, Group, Refusal, show_refusal
 from logparse.errors import InputError, LogparseError, reason_of
 from logparse.language import tr
+
+# Each is a module of analysis.commands and, in it, a function of that name; help lists them in this order.
+COMMANDS = (
+    "analyze",
+    "baselines",
+    "estimate",
+    "formulas",
+    "hardware",
+    "models",
+    "record",
+    "compare",
+    "gate",
+    "trend",
+    "history",
+)
+
+
+class Commands(Group):
+    """The commands by name. One is imported when it is asked for: help that lists them need not wait for polars."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands.update({name: Command(name) for name in COMMANDS})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command called ``cmd_name``; None where there is none."""
+        return _imported(cmd_name) if super().get_command(ctx, cmd_name) else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List what each command's docstring says."""
+        described = [Command(name, help=_docstring(name)) for name in self.commands]
+        Group(commands=described).format_commands(ctx, formatter)
+
+
+def _imported(name: str) -> Any:
+    """The command, or the group of those that its module lists."""
+    module = import_module(f"analysis.commands.{name}")
+    app = _typer(Group, name)
+    commands = getattr(module, "COMMANDS", None)
+    if commands is not None:
+        app.callback()(getattr(module, name))
+    for command in commands or (getattr(module, name),):
+        app.command(cls=Command)(_to_the_end(command))
+    return typer.main.get_command(app)
+
+
+def _docstring(name: str) -> str:
+    """That of the function ``name`` in the module ``name``, from the module's bytecode: importing it takes too long."""
+    spec = find_spec(f"analysis.commands.{name}")
+    module: CodeType = spec.loader.get_code(spec.name)  # type: ignore[union-attr]
+    function = next(code for code in module.co_consts if isinstance(code, CodeType) and code.co_name == name)
+    return inspect.cleandoc(function.co_consts[0] or "")
 
 
 def _version(asked: bool) -> None:
@@ -25,22 +82,8 @@ def _version(asked: bool) -> None:
 
 
 def build_app() -> typer.Typer:
-    """The Typer app with every command mounted."""
-    from analysis.commands.analyze import analyze
-    from analysis.commands.baselines import baselines
-    from analysis.commands.compare import compare
-    from analysis.commands.estimate import estimate
-    from analysis.commands.formulas import formulas
-    from analysis.commands.gate import gate
-    from analysis.commands.hardware import hardware
-    from analysis.commands.history import COMMANDS
-    from analysis.commands.models import models
-    from analysis.commands.record import record
-    from analysis.commands.trend import trend
-
-    app = typer.Typer(
-        cls=Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
-    )
+    """The Typer app of all commands."""
+    app = _typer(Commands)
 
     @app.callback()
     def logparse(
@@ -50,14 +93,18 @@ def build_app() -> typer.Typer:
     ) -> None:
         """Read the text log of a large-model training run and say what the run really achieved."""
 
-    mounted: tuple[Callable[..., None], ...] = (analyze, baselines, estimate, formulas, hardware, models)
-    for command in (*mounted, record, compare, gate, trend):
-        app.command(cls=Command)(_to_the_end(command))
-    history = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None)
-    for command in COMMANDS:
-        history.command(cls=Command)(_to_the_end(command))
-    app.add_typer(history, name="history", help="Look after recorded runs: list, show, remove, compact, export.")
     return app
+
+
+def _typer(cls: type[Group], name: str | None = None) -> typer.Typer:
+    return typer.Typer(
+        name=name,
+        cls=cls,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
 
 
 def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:

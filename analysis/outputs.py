@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from analysis.charts import CHART_NAMES
 from logparse.errors import InputError, UsageError, reason_of, unknown_name
 from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION
@@ -53,6 +52,8 @@ def clear_stale(folder: Path, outputs: Iterable[str], written: Iterable[Path]) -
 
     In the folder of charts only files named as charts are; other files are the user's, and links are not followed.
     """
+    from analysis.charts import CHART_NAMES
+
     kept = set(written)
     for path in (folder / name for name in outputs):
         if path.is_symlink():

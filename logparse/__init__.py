@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__", "analyze"]
 
+__version__ = "0.1.0"
+
 
 def __getattr__(name: str) -> Any:
     """Import on demand, so that the command line's help need not wait for polars."""
@@ -20,10 +22,6 @@ def __getattr__(name: str) -> Any:
         from analysis.api import analyze
 
         return analyze
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("logparse")
     raise AttributeError(f"module 'logparse' has no attribute {name!r}")
 
 

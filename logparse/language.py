@@ -7,11 +7,10 @@ Chinese. A message that a catalogue lacks is shown in English; a test sees to it
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib.resources import files
+from pathlib import Path
 
 LANGUAGES = ("en", "zh")
 
@@ -59,5 +58,7 @@ def language_of_locale(environment: Mapping[str, str]) -> str:
 def _catalogue(language: str) -> dict[str, str]:
     if language == "en":
         return {}
-    text = (files("logparse") / "languages" / f"{language}.toml").read_text(encoding="utf-8")
+    import tomllib
+
+    text = (Path(__file__).parent / "languages" / f"{language}.toml").read_text(encoding="utf-8")
     return {key: str(value) for key, value in tomllib.loads(text).items()}

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import regex
 import typer
 import typer.core
 
-from analysis.commands._options import help_fields
-from analysis.screens.console import wrap
+from analysis.commands._values import taking_text
 from logparse.language import current_language, msg, tr
 
 # What Typer raises where a command line cannot be used; it knows its ``exit_code`` and how to ``show`` itself.
@@ -69,6 +68,8 @@ class Formatter(_TypersFormatter):  # type: ignore[misc]
         if current_language() == "en":
             super().write_text(text)
             return
+        from analysis.screens.console import wrap
+
         room = self.width - self.current_indent
         paragraphs = ("\n".join(self._indented(wrap(part, room))) for part in text.split("\n\n"))
         self.write("\n\n".join(paragraphs) + "\n")
@@ -78,6 +79,8 @@ class Formatter(_TypersFormatter):  # type: ignore[misc]
         if current_language() == "en":
             super().write_dl(rows, col_max, col_spacing)
             return
+        from analysis.screens.console import wrap
+
         column = min(max(len(name) for name, _ in rows), col_max) + col_spacing
         for name, meaning in rows:
             first, *others = wrap(_remarks(meaning), max(self.width - column - 2, 10))
@@ -106,6 +109,10 @@ class Command(typer.core.TyperCommand):
 
     context_class = Context
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, of which only numbers and paths are checked."""
+        return taking_text(super().get_params(ctx))
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Translate what is known only now, when the options have been read."""
         _translate(self, ctx)
@@ -117,18 +124,18 @@ class Command(typer.core.TyperCommand):
 
 
 class Group(typer.core.TyperGroup):
-    """The command above the commands."""
+    """A command above commands."""
 
     context_class = Context
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, of which only numbers and paths are checked."""
+        return taking_text(super().get_params(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Translate what is known only now, when the options have been read."""
         _translate(self, ctx)
         super().format_help(ctx, formatter)
-
-    def get_short_help_str(self, limit: int = 45) -> str:
-        """The first sentence, as far as there is room."""
-        return super().get_short_help_str(limit) if current_language() == "en" else _first_sentence(self, limit)
 
 
 def shown_help(command: Any) -> str:
@@ -145,14 +152,24 @@ def filled(template: str, **fields: str) -> str:
 
 def _translate(command: Any, context: Any) -> None:
     command.help = tr(shown_help(command))
-    fields = help_fields()
     for parameter in command.get_params(context):
         if parameter.help:
-            template, own = FILLED.get(parameter.help, (parameter.help, fields))
-            parameter.help = tr(template, **own)
+            template, fields = FILLED.get(parameter.help) or (parameter.help, _fields_of(parameter.help))
+            parameter.help = tr(template, **fields)
+
+
+def _fields_of(template: str) -> Mapping[str, str]:
+    """Only help that has fields needs the formulas."""
+    if "{" not in template:
+        return {}
+    from analysis.commands._options import help_fields
+
+    return help_fields()
 
 
 def _first_sentence(command: Any, limit: int) -> str:
+    from analysis.screens.console import wrap
+
     sentence = tr(shown_help(command)).split("\n")[0].split("。")[0]
     lines = wrap(sentence, limit - 1)
     return lines[0] + ("…" if len(lines) > 1 else "")
@@ -172,8 +189,8 @@ def show_refusal(error: Any) -> None:
 def translate_refusal(text: str) -> str:
     """``text`` in the language in use where it is one of TEMPLATES."""
     for template in TEMPLATES:
-        pattern = regex.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.*)", regex.escape(template))
-        if found := regex.fullmatch(pattern, text):
+        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.*)", re.escape(template))
+        if found := re.fullmatch(pattern, text):
             values = {name: translate_refusal(value) for name, value in found.groupdict().items()}
             return tr(template, **values)
     return text

@@ -10,7 +10,7 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._run_flags import with_quantity_flags
-from analysis.estimate import Fit
+from analysis.estimate.layout_search import Fit
 from analysis.flops import as_built_formula, find_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS

@@ -33,6 +33,10 @@ ToExport = Annotated[str | None, typer.Option("--select", metavar="SEL", help="O
 Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
 
 
+def history() -> None:
+    """Look after recorded runs: list, show, remove, compact, export."""
+
+
 def list_runs(
     select: Select = None, history: HistoryDir = None, as_json: options.Json = False, lang: options.Language = None
 ) -> None:

@@ -8,18 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from analysis.estimate.layout import Layout, Training
-from analysis.estimate.stages import Stage, estimate_stages
 from analysis.model.parameters import count_parameters
 from analysis.run.findings import unknown
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.errors import UsageError
 from logparse.findings import Note, info
+
+if TYPE_CHECKING:
+    from analysis.estimate.stages import Stage
 
 # Settings of the memory estimate that a log need not tell, with what is taken then.
 ASSUMED: dict[str, Any] = {
@@ -68,6 +70,8 @@ def expected_stages(analysis: Analysis, context: RunContext, zero: int) -> tuple
     counted = count_parameters(shape, include_mtp=True)
     if counted is None or seq_length is None or shape.padded_vocab_size is None or unknown_layout(analysis, context):
         return None
+    from analysis.estimate.stages import estimate_stages
+
     try:
         return estimate_stages(
             shape, counted, shape.padded_vocab_size, _layout(context, zero), _training(context, seq_length)

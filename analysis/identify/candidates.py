@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
-from analysis.flops.printed import PRINTED_FORMULAS, PrintedFormula
-from analysis.identify.matching import TIME, flops_per_token, missing_inputs
+from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS, PrintedFormula
+from analysis.identify.matching import TIME, missing_inputs
 from analysis.model.shape import ModelShape
 
 
@@ -36,9 +38,12 @@ def candidates(
 def _candidate(
     formula: PrintedFormula, shape: ModelShape, row: pl.DataFrame, meant: float | None, matches: bool
 ) -> Candidate:
-    flops = flops_per_token(formula, shape, row)
-    value = None
-    if flops is not None and len(row):
-        value = row.select(flops * pl.col("work") / pl.col(TIME)).item()
+    missing = missing_inputs(formula, shape, row)
+    value = None if missing or row.is_empty() else _tflops(formula, shape, row.row(0, named=True))
     difference = None if value is None or meant is None else value / meant - 1
-    return Candidate(formula.id, formula.title, missing_inputs(formula, shape, row), value, difference, matches)
+    return Candidate(formula.id, formula.title, missing, value, difference, matches)
+
+
+def _tflops(formula: PrintedFormula, shape: ModelShape, row: Mapping[str, Any]) -> float | None:
+    flops = formula.flops_per_token(shape, row["seq_length"], row[CORE_ATTENTION_RATIO])
+    return None if flops is None else flops * row["work"] / row[TIME]

@@ -5,7 +5,7 @@ A row is divided by ``elapsed_time_per_iteration_ms``, because the framework div
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -74,45 +74,46 @@ def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: int
 
 def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Rounding) -> tuple[float, tuple[str, ...]]:
     """The ids that fit, and the scale they fit at. Formulas that are only about right are asked where no other fits."""
+    flops = {f: found for f in PRINTED_FORMULAS.values() if (found := _flops_per_token(f, shape, logged, rounding))}
     for scale in SCALES:
         for exact in (True, False):
-            asked = [f for f in PRINTED_FORMULAS.values() if (f.accuracy == 0) is exact]
-            if ids := tuple(f.id for f in asked if _fits(f, shape, logged, rounding, scale)):
+            asked = {f.id: _fits(f, *flops[f], rounding, scale) for f in flops if (f.accuracy == 0) is exact}
+            # What fits none of the first tenth does not fit nearly all.
+            first = _shares(logged.head(-(-len(logged) // 10)), asked)
+            shares = _shares(logged, {name: asked[name] for name, share in first.items() if share > 0})
+            if ids := tuple(name for name, share in shares.items() if share >= ENOUGH):
                 return scale, ids
     return 1.0, ()
 
 
-def _fits(formula: PrintedFormula, shape: ModelShape, logged: pl.DataFrame, rounding: Rounding, scale: float) -> bool:
-    """Whether the formula and the log agree in nearly all rows, which they cannot where none of the first tenth do."""
-    first = logged.head(-(-len(logged) // 10))
-    return _agree(formula, shape, first, rounding, scale) > 0 and (
-        _agree(formula, shape, logged, rounding, scale) >= ENOUGH
-    )
+def _shares(rows: pl.DataFrame, asked: Mapping[str, pl.Expr]) -> dict[str, float]:
+    return rows.select(**asked).row(0, named=True) if asked else {}
 
 
-def _agree(formula: PrintedFormula, shape: ModelShape, logged: pl.DataFrame, rounding: Rounding, scale: float) -> float:
-    """The share of rows in which the span the formula allows and the span the log allows touch."""
-    flops = flops_per_token(formula, shape, logged)
-    if flops is None or logged.is_empty():
-        return 0.0
+def _fits(formula: PrintedFormula, flops: pl.Expr, off: pl.Expr, rounding: Rounding, scale: float) -> pl.Expr:
+    """In which share of the rows the span the formula allows and the span the log allows touch."""
     work, time, printed = pl.col("work"), pl.col(TIME), pl.col(LOGGED)
-    off = _ratio_error(formula, shape, logged, rounding)
     low = (flops - off) * (1 - formula.accuracy - EXACT) * work / (time + rounding.above_ms)
     high = (flops + off) * (1 + formula.accuracy + EXACT) * work / (time - rounding.below_ms)
     touches = (low <= (printed + rounding.tflops) * scale) & (high >= (printed - rounding.tflops) * scale)
-    return float(logged.select(touches.fill_null(False).mean()).item())
+    return touches.fill_null(False).mean()
 
 
-def flops_per_token(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame) -> pl.Expr | None:
-    """FLOPs per token of each row; None where a size, the printed attention share or the number itself is missing."""
-    if missing_inputs(formula, shape, rows):
+def _flops_per_token(
+    formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame, rounding: Rounding
+) -> tuple[pl.Expr, pl.Expr] | None:
+    """FLOPs per token of each row, and how far the rounding of the printed attention share lets them be off.
+
+    None where a size, the printed attention share or the number itself is missing.
+    """
+    if rows.is_empty() or missing_inputs(formula, shape, rows):
         return None
     lengths = rows["seq_length"].unique().to_list()
     flops = _by_length(lengths, [formula.flops(shape, s) for s in lengths])
     if formula.measured_core is None or flops is None:
-        return flops
+        return None if flops is None else (flops, pl.lit(0.0))
     core = _by_length(lengths, [formula.measured_core(shape, s) for s in lengths])
-    return None if core is None else flops + core * pl.col(CORE_ATTENTION_RATIO)
+    return None if core is None else (flops + core * pl.col(CORE_ATTENTION_RATIO), rounding.ratio * core)
 
 
 def missing_inputs(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame) -> tuple[str, ...]:
@@ -121,17 +122,10 @@ def missing_inputs(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFram
     return (*formula.missing(shape), *((CORE_ATTENTION_RATIO,) if unprinted else ()))
 
 
-def _ratio_error(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame, rounding: Rounding) -> pl.Expr:
-    """How far the rounding of the printed attention share lets the FLOPs per token be off."""
-    if formula.measured_core is None:
-        return pl.lit(0.0)
-    lengths = rows["seq_length"].unique().to_list()
-    core = _by_length(lengths, [formula.measured_core(shape, s) for s in lengths])
-    return pl.lit(0.0) if core is None else rounding.ratio * core
-
-
 def _by_length(lengths: list[int], flops: list[float | None]) -> pl.Expr | None:
     """The number of each row's length; None where a number of any length is not known."""
     if None in flops:
         return None
+    if len(lengths) == 1:
+        return pl.lit(flops[0], pl.Float64)
     return pl.col("seq_length").replace_strict(lengths, flops, default=None, return_dtype=pl.Float64)

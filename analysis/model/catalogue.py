@@ -7,6 +7,7 @@ The padded vocabulary is not here: it depends on the run.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
@@ -52,12 +53,21 @@ def find_model(name: str) -> Model:
 
     Raises UsageError for a name that is not in the catalogue.
     """
-    by_name = {known: model for model in all_models() for known in (model.name, *model.aliases)}
-    try:
-        return by_name[_normal(name)]
-    except KeyError:
+    found = catalogued(name)
+    if found is None:
         remedy = tr("give the shape by flags: --num-layers, --hidden-size, --vocab-size and so on")
-        raise unknown_name(msg("model"), name, by_name, remedy) from None
+        raise unknown_name(msg("model"), name, _by_name(), remedy)
+    return found
+
+
+def catalogued(name: str) -> Model | None:
+    """As ``find_model``; None for a name that is not in the catalogue."""
+    return _by_name().get(_normal(name))
+
+
+@cache
+def _by_name() -> Mapping[str, Model]:
+    return {known: model for model in all_models() for known in (model.name, *model.aliases)}
 
 
 def _normal(name: str) -> str:

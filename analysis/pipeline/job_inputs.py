@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
-from analysis.estimate import Estimate, Fixed, Job, Training
 from analysis.estimate.against_memory import ASSUMED as ASSUMED_OF_RUNS
+from analysis.estimate.job import Estimate, Job
+from analysis.estimate.layout import Training
+from analysis.estimate.layout_search import Fixed
 from analysis.estimate.step import NETWORK_GBITS
 from analysis.flops import Formula, Recompute
 from analysis.hardware.devices import Device, DevicePeak, choose_peak, device_notes, find_device, peak_by_hand

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from analysis.estimate import Estimate, estimate
+from analysis.estimate.job import Estimate, estimate
 from analysis.pipeline.job_inputs import Asked, Machine, assumption_notes, merge_facts, mtp_notes, plan_job
 from analysis.pipeline.measured_job import Measured, measure
 from logparse.context.run_context import Fact

@@ -27,7 +27,10 @@ COUNTS = {"devices", "seq_length", "global_batch_size", "parameters"}
 # No rate, time or size of a training run is outside; products of those within stay finite.
 LEAST, MOST = 1e-9, 1e15
 
+NUMBER, COUNT = regex.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"), regex.compile(r"[0-9]{1,15}")
 SWITCHES = {"true": True, "false": False}
+# The kind of each size, as it is annotated.
+SIZES = {f.name: str(f.type) for f in fields(ModelShape)}
 
 Value = str | int | float | Mapping[str, int | bool] | None
 
@@ -59,13 +62,13 @@ def located(error: LogparseError, where: str) -> InputError:
 
 
 def _number(column: str, cell: str, where: str) -> float:
-    if regex.fullmatch(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", cell) and LEAST <= float(cell) <= MOST:
+    if NUMBER.fullmatch(cell) and LEAST <= float(cell) <= MOST:
         return float(cell)
     raise _wrong(column, cell, where, tr("write a number above 0, or leave it empty"))
 
 
 def _count(column: str, cell: str, where: str) -> int:
-    if regex.fullmatch(r"[0-9]{1,15}", cell) and int(cell):
+    if COUNT.fullmatch(cell) and int(cell):
         return int(cell)
     raise _wrong(column, cell, where, tr("write a whole number above 0, or leave it empty"))
 
@@ -84,11 +87,10 @@ def _sizes(cell: str, where: str) -> dict[str, int | bool]:
 def _size(part: str, where: str) -> tuple[str, int | bool]:
     """One ``name=value``; the names and their kinds are those of ModelShape."""
     name, _, value = part.partition("=")
-    kinds = {f.name: str(f.type) for f in fields(ModelShape)}
-    if name not in kinds:
+    if name not in SIZES:
         remedy = tr("write sizes as name=value with blanks between them, such as num_layers=32 hidden_size=4096")
-        raise located(unknown_name(msg("size"), name, kinds, remedy), where)
-    if "int" in kinds[name]:
+        raise located(unknown_name(msg("size"), name, SIZES, remedy), where)
+    if "int" in SIZES[name]:
         return name, _count(name, value, where)
     if value not in SWITCHES:
         raise _wrong(name, value, where, tr("write true or false"))

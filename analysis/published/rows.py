@@ -21,7 +21,7 @@ from pathlib import Path
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.flops.six_n import FLOPS_PER_PARAMETER
 from analysis.hardware.peak import resolve_peak
-from analysis.model.catalogue import Model, find_model
+from analysis.model.catalogue import Model, catalogued
 from analysis.model.parameters import count_parameters
 from analysis.model.shape import ModelShape
 from analysis.published.cells import NUMBERS, located, read_cell, rounding
@@ -73,10 +73,7 @@ class Baseline:
     @property
     def catalogued(self) -> Model | None:
         """The model of the catalogue; None where it has none of that name."""
-        try:
-            return find_model(self.title)
-        except UsageError:
-            return None
+        return catalogued(self.title)
 
     @property
     def shape(self) -> ModelShape:

@@ -54,44 +54,49 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
     counted = steps.select("counted", "iterations", "step_time_ms", *SCALED).filter("counted")
     delivered, everything = tally.without(WARM_UP, REPLAYED), tally.rows
     steady = {
-        "step_time_ms": counted.select(pl.col("step_time_ms").median()).item(),
+        **counted.select(pl.col("step_time_ms", *SCALED).median()).row(0, named=True),
         "interval": median_interval(counted["step_time_ms"].drop_nulls().to_numpy()),
         "steps": counted["iterations"].sum(),
-        **{name: counted.select(pl.col(name).median()).item() for name in SCALED},
     }
-    useful = int(everything["useful"].sum())
+    all_steps = _in_lines(everything)
     wall_ms = wall_seconds * 1000 if wall_seconds else None
-    figures = {
-        "steady": steady,
-        "delivered": _over(delivered, float(delivered["time_ms"].sum()), int(delivered["useful"].sum())),
-        "all steps": (in_lines := _over(everything, float(everything["time_ms"].sum()), useful)),
-        "all-in": _all_in(everything, wall_ms, useful, in_lines.get("interval")),
-    }
-    rows = [_row(name, found) for name, found in figures.items()]
+    all_in = _all_in(everything, wall_ms, all_steps.get("interval"))
+    rows = [
+        _row("steady", steady),
+        _row("delivered", _in_lines(delivered)),
+        _row("all steps", all_steps),
+        _row("all-in", all_in),
+    ]
     frame = pl.DataFrame(
         rows, schema_overrides={c.name: c.dtype for c in RATE_COLUMNS if c.name != "run"}, infer_schema_length=None
     )
     return conform(frame.with_columns(run=pl.lit(steps["run"].first())), RATE_COLUMNS)
 
 
-def _over(rows: pl.DataFrame, time_ms: float | None, useful: int, interval: bool = True) -> dict[str, Any]:
+def _in_lines(rows: pl.DataFrame) -> dict[str, Any]:
+    """Rates over the time of the step lines."""
+    figures = _over(rows, float(rows["time_ms"].sum()))
+    if "step_time_ms" in figures:
+        figures["interval"] = _interval(rows)
+    return figures
+
+
+def _over(rows: pl.DataFrame, time_ms: float | None) -> dict[str, Any]:
     """Rates of the useful work of ``rows`` over ``time_ms``."""
+    useful = int(rows["useful"].sum())
     if not time_ms or not useful:
         return {"steps": useful}
     share = pl.when(pl.col("iterations") > 0).then(pl.col("useful") / pl.col("iterations")).otherwise(0)
-    work = {name: rows.select((pl.col(name) * pl.col("time_ms") * share).sum()).item() for name in SCALED}
+    work = rows.select(pl.col(SCALED) * pl.col("time_ms") * share).sum().row(0, named=True)
     known = {name: value / time_ms for name, value in work.items() if rows[name].is_not_null().any()}
-    bounds = _interval(rows) if interval else None
-    return {"step_time_ms": time_ms / useful, "interval": bounds, "steps": useful, **known}
+    return {"step_time_ms": time_ms / useful, "steps": useful, **known}
 
 
-def _all_in(
-    rows: pl.DataFrame, wall_ms: float | None, useful: int, bounds: tuple[float, float] | None
-) -> dict[str, Any]:
-    """Rates over the clock. The interval is that of the step lines, with what lies outside them taken as it was."""
-    figures = _over(rows, wall_ms, useful, interval=False)
+def _all_in(rows: pl.DataFrame, wall_ms: float | None, bounds: tuple[float, float] | None) -> dict[str, Any]:
+    """Rates over the clock. Its interval is ``bounds`` of the step lines, with what lies outside them as it was."""
+    figures = _over(rows, wall_ms)
     if wall_ms and bounds:
-        outside = (wall_ms - float(rows["time_ms"].sum())) / useful
+        outside = (wall_ms - float(rows["time_ms"].sum())) / figures["steps"]
         figures["interval"] = (bounds[0] + outside, bounds[1] + outside)
     return figures
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
-
-import regex
 
 from logparse.language import current_language
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 _HAN = r"\u3400-\u9fff"
 _OPENS, _CLOSES = "（“", "，。：；、）”"
 # What may stand at the beginning of a line: words, and Han characters with the signs that belong to them.
-_TOKEN = regex.compile(rf"\s+|[{_OPENS}]*(?:[{_HAN}]|[^\s{_HAN}{_OPENS}{_CLOSES}]+)?[{_CLOSES}]*")
+_TOKEN = re.compile(rf"\s+|[{_OPENS}]*(?:[{_HAN}]|[^\s{_HAN}{_OPENS}{_CLOSES}]+)?[{_CLOSES}]*")
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from analysis.estimate import Estimate, Figure, Fit, Section, Smallest
+from analysis.estimate.job import Estimate, Section, Smallest
+from analysis.estimate.layout_search import Fit
+from analysis.estimate.worked_figure import Figure
 from analysis.pipeline.planned_job import PlannedJob
 from analysis.screens.findings_json import fact_document, note_document
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table

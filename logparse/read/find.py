@@ -63,7 +63,8 @@ def search_all(formats: tuple[LogFormat, ...]) -> Search:
 class Finding:
     """Of one block: its ``lines``, those that are ``marked`` by other words than a plain step line, and what they say.
 
-    ``steps`` are by the name of their format; ``told`` are lines with sentences of settings or versions.
+    ``steps`` are by the name of their format, and none where nothing is marked; ``told`` are lines with sentences of
+    settings or versions.
     """
 
     lines: pl.DataFrame
@@ -78,6 +79,8 @@ def find(block: Block, search: Search) -> Finding:
     lines = block.lines()
     text = pl.col("text")
     marked = lines.filter(text.str.contains(search.markers))
+    if marked.is_empty():
+        return Finding(lines, marked, {}, {}, marked)
     steps = {}
     for fmt in search.formats:
         steps[fmt.name], marked = decode_block(marked, fmt, search.layouts[fmt.name])

@@ -97,7 +97,9 @@ class _Reader:
         self._told.append(finding.told)
         for name, steps in finding.steps.items():
             self._steps[name].append(steps)
-        stepped = [fmt for fmt in self.search.formats if len(finding.steps[fmt.name].rows)]
+        stepped = [
+            fmt for fmt in self.search.formats if fmt.name in finding.steps and len(finding.steps[fmt.name].rows)
+        ]
         if self._narrows and stepped:
             self.search, self._narrows = self.search.narrowed(stepped), False
 

@@ -16,11 +16,10 @@ Found = dict[tuple[str, ...], pl.DataFrame]
 def find_records(lines: pl.DataFrame, formats: Iterable[LogFormat]) -> Found:
     """The rows that a block of ``lines`` holds, by the key of their record; records that stand nowhere are left out."""
     records = {record.key: record for fmt in formats for record in fmt.records}
-    markers = dict.fromkeys(record.marker for record in records.values())
-    stands = lines.select(pl.col("text").str.contains(m, literal=True).any().alias(m) for m in markers).row(
-        0, named=True
-    )
-    return {key: _decode(lines, record) for key, record in records.items() if stands[record.marker]}
+    text = pl.col("text")
+    markers = {record.marker: text.str.contains(record.marker, literal=True).any() for record in records.values()}
+    there = lines.select(**markers).to_dicts() if markers else []
+    return {key: _decode(lines, record) for key, record in records.items() if there[0][record.marker]}
 
 
 def join_records(blocks: Sequence[Found], steps: pl.DataFrame, fmt: LogFormat) -> dict[str, pl.DataFrame]:

@@ -436,18 +436,54 @@ def test_folder_called_analysis_without_a_package_is_harmless(folder):
     assert run_process("--version", cwd=folder, PYTHONPATH=str(folder / "stranger")).returncode == 0
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["analyze", "--help"], ["--version"]], ids=" ".join)
-def test_help_imports_nothing_heavy(tmp_path, arguments):
+HEAVY = {"altair", "jinja2", "numpy", "pandas", "pyarrow", "ray", "rich", "scipy", "vl_convert"}
+
+
+def loaded_by(arguments: list[str], **environment: str) -> set[str]:
+    """Every module that the program has imported when it ends."""
     program = (
         f"import sys; sys.argv = ['logparse', *{arguments!r}]\n"
         "from logparse.__main__ import main\n"
         "try:\n    main()\n"
         "except SystemExit:\n    print('loaded', *sys.modules, file=sys.stderr)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in done.stderr.split()}
-    assert "logparse" in loaded
-    assert loaded & {"altair", "jinja2", "numpy", "pandas", "pyarrow", "ray", "rich", "scipy", "vl_convert"} == set()
+    given = os.environ | environment
+    done = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "analysis.cli" in loaded
+    return loaded
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_of_a_command_imports_nothing_heavy(command):
+    assert not loaded_by([command, "--help"]) & HEAVY
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]], ids=" ".join)
+def test_a_command_is_imported_when_it_is_asked_for(arguments):
+    loaded = loaded_by(arguments)
+    assert not loaded & (HEAVY | {"polars", "regex", "importlib.metadata", "tomllib"})
+    assert {name for name in loaded if name.startswith(("analysis.", "logparse."))} == {
+        "analysis.cli",
+        "analysis.commands",
+        "analysis.commands._help",
+        "analysis.commands._values",
+        "logparse.__main__",
+        "logparse.errors",
+        "logparse.language",
+    }
+
+
+def test_a_table_imports_what_it_needs(folder):
+    loaded = loaded_by(["analyze", str(folder / "run.log"), "--hw", "910b"])
+    unneeded = HEAVY - {"numpy", "rich"} | {"pydantic", "analysis.charts", "analysis.estimate.job", "analysis.report"}
+    assert {"polars", "rich"} <= loaded
+    assert not loaded & unneeded
+
+
+def test_help_in_chinese_imports_no_polars():
+    loaded = loaded_by(["--help"], LANG="zh_CN.UTF-8")
+    assert not loaded & {"polars", "numpy", "regex", "analysis.flops"}
 
 
 @pytest.mark.parametrize("arguments", [["run.log"], ["run.log", "--json"]], ids=["table", "json"])

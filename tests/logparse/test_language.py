@@ -106,8 +106,8 @@ def said_by_pages() -> dict[str, str]:
 
 def commands_below(command: Any) -> Iterator[Any]:
     yield command
-    for child in getattr(command, "commands", {}).values():
-        yield from commands_below(child)
+    for name in getattr(command, "commands", {}):
+        yield from commands_below(command.get_command(None, name))
 
 
 def said_by_help() -> dict[str, str]:

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from helpers import ROOT, run_logparse
 
-from analysis.estimate import Fixed, Job, estimate
 from analysis.estimate.activations import layer_kept, rule_figures
+from analysis.estimate.job import Job, estimate
 from analysis.estimate.layout import Layout, Training, check_layout, check_model, layers_of_stages, layout_notes
-from analysis.estimate.layout_search import Search, all_fits, smallest_fit
+from analysis.estimate.layout_search import Fixed, Search, all_fits, smallest_fit
 from analysis.estimate.parameter_figures import exact_figures, parameter_figures, stage_parameters
 from analysis.estimate.stages import estimate_stages, in_flight, rule_of_thumb_stages
 from analysis.estimate.state import MEGATRON, MIXED, replica_figure, state_figures

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.estimate import Fixed, Job, Layout, Training, estimate
-from analysis.estimate.layout_search import Search, all_fits, smallest_fit
+from analysis.estimate.job import Job, estimate
+from analysis.estimate.layout import Layout, Training
+from analysis.estimate.layout_search import Fixed, Search, all_fits, smallest_fit
 from analysis.flops import find_formula
 from analysis.hardware.peak import resolve_peak
 from analysis.model.catalogue import find_model

@@ -1,0 +1,31 @@
+"""Takes what needs no check from a command line as it stands: text, and what is not given.
+
+Typer has pydantic check every value, of options that are not given too; importing it takes as long as half of polars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+
+def taking_text(parameters: list[Any]) -> list[Any]:
+    """``parameters`` of Typer, each of which now takes text by itself."""
+    for parameter in parameters:
+        if "process_value" not in vars(parameter):
+            parameter.process_value = partial(_process, parameter, parameter.process_value)
+    return parameters
+
+
+def _process(parameter: Any, check: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    if not _needs_no_check(parameter, value):
+        return check(context, value)
+    return value if parameter.callback is None else parameter.callback(context, parameter, value)
+
+
+def _needs_no_check(parameter: Any, value: Any) -> bool:
+    if value is None:
+        return not parameter.required
+    kind = parameter.type_descriptor.annotation
+    return (kind is str and isinstance(value, str)) or (kind == list[str] and isinstance(value, tuple) and value != ())

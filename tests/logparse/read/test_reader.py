@@ -1,0 +1,93 @@
+"""Files in blocks: whatever their size, and whoever reads them, they say the same."""
+
+from pathlib import Path
+
+import pytest
+from helpers import arguments_dump, megatron_line
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logparse.formats import all_formats, find_format
+from logparse.read.reader import Contents, read_sources
+from logparse.read.records import join_records
+from logparse.read.settings import settings_frame
+from logparse.read.sources import Source
+
+CASES = sorted({path.parent for path in Path(__file__).parents[3].glob("fixtures/*/*/*.log")})
+MINDFORMERS_LINE = (
+    "{{ Epoch:[  1/  1], step:[{step:5d}/ 9000], loss: 2.5, per_step_time: 1000ms, lr: 1e-05, overflow cond: False }}"
+)
+SAMPLES_LINE = "    0.0% |          | 0.36029 samples/s/p  10:01:16 }"
+
+
+def read(*paths: Path, block_bytes: int = 2**24) -> Contents:
+    return read_sources([Source(path.name, path) for path in paths], all_formats(), block_bytes)
+
+
+def everything(contents: Contents) -> dict[str, object]:
+    """All that the formats make of ``contents``, as values that can be compared."""
+    said: dict[str, object] = {"lines": contents.lines}
+    for fmt, found in contents.steps:
+        account = (found.torn, found.labels, found.unread, found.malformed)
+        said[fmt.name] = (repr(found.steps.rows()), account, settings_frame(contents.told, contents.inside, fmt).rows())
+    fmt, found = max(contents.steps, key=lambda one: len(one[1].steps))
+    records = join_records(contents.records, found.steps, fmt)
+    return said | {name: repr(frame.rows()) for name, frame in records.items()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_any_size_of_blocks_says_the_same(case):
+    paths = sorted(case.glob("*.log"))
+    whole = read(*paths)
+    best = max(whole.steps, key=lambda found: len(found[1].steps))[0].name
+    expected = everything(whole)
+    for block_bytes in (2_000, 10_000):
+        found = everything(read(*paths, block_bytes=block_bytes))
+        # Of the other formats only the step lines are looked for once one is known.
+        others = {fmt.name for fmt in all_formats()} - {best}
+        assert {k: found[k][0] if k in others else found[k] for k in found} == {
+            k: expected[k][0] if k in others else expected[k] for k in expected
+        }
+
+
+@given(block_bytes=st.integers(200, 3000), dumps=st.integers(0, 1), noise=st.integers(0, 1))
+def test_blocks_end_anywhere(tmp_path_factory, block_bytes, dumps, noise):
+    path = tmp_path_factory.getbasetemp() / "cut.log"
+    dump = arguments_dump({"world_size": 8, "num_layers": 32, "seq_length": 4096}) * dumps
+    steps = "".join(f"{megatron_line(step)}\n" + "noise\n" * noise for step in range(1, 4))
+    path.write_text(f"{dump}{steps}saving checkpoint at iteration 3 to x\n{dump}{steps}")
+    assert everything(read(path, block_bytes=block_bytes)) == everything(read(path))
+
+
+def two_formats(folder: Path, first: str, many: str) -> Path:
+    path = folder / "two.log"
+    path.write_text(first + "noise\n" * 200 + many)
+    return path
+
+
+def test_a_format_that_comes_later_and_has_more_lines_is_read_whole(tmp_path):
+    """Its other lines in front of the first step line, too, though only step lines were looked for by then."""
+    lines = [f"{MINDFORMERS_LINE.format(step=step)}\n{SAMPLES_LINE}\n" for step in range(1, 41)]
+    path = two_formats(tmp_path, f"{megatron_line(1)}\n", "Current world size: 16\n" + "".join(lines))
+    contents = read(path, block_bytes=1000)
+    found = {fmt.name: steps.steps for fmt, steps in contents.steps}
+    assert (len(found["megatron"]), len(found["mindformers"])) == (1, 40)
+    assert found["mindformers"]["logged_samples_per_second_per_device"].to_list() == [0.36029] * 40
+    settings = settings_frame(contents.told, contents.inside, find_format("mindformers"))
+    assert settings.select("name", "value").rows() == [("world_size", "16")]
+
+
+def test_what_cannot_be_read_again_is_searched_for_every_format(tmp_path):
+    lines = [f"{MINDFORMERS_LINE.format(step=step)}\n{SAMPLES_LINE}\n" for step in range(1, 41)]
+    path = two_formats(tmp_path, f"{megatron_line(1)}\n", "".join(lines))
+    source = Source("-", None)
+    reads = iter([path])
+
+    def once(*_: object) -> object:
+        return next(reads).open("rb")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("logparse.read.sources._open", once)
+        contents = read_sources([source], all_formats(), 1000)
+    found = {fmt.name: steps.steps for fmt, steps in contents.steps}
+    assert found["mindformers"]["logged_samples_per_second_per_device"].to_list() == [0.36029] * 40
