@@ -9,17 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import regex
 
 from logparse.errors import InputError, UsageError
-from logparse.language import msg, tr
+from logparse.language import tr
 
 HTTP = ("http://", "https://")
 # A store that fails or cannot be reached is asked again for so long; obstore's own three minutes are long to wait for.
 RETRY_TIMEOUT = timedelta(seconds=20)
-CANNOT_READ = msg("cannot read {path}: {reason}")
+Act = Literal["read", "write", "remove"]
 
 
 def is_url(text: str) -> bool:
@@ -56,7 +56,7 @@ class Store:
         def listed() -> list[dict[str, Any]]:
             return [dict(found) for page in obstore.list(self.store, folder or None) for found in page]
 
-        return cast("list[dict[str, Any]]", self.attempt(listed, CANNOT_READ, folder))
+        return cast("list[dict[str, Any]]", self.attempt(listed, "read", folder))
 
     def get(self, key: str, begin: int = 0, e_tag: str | None = None, gone: bool = False) -> Any:
         """The answer of the store: ``meta``, and the bytes from ``begin`` on as they come.
@@ -70,26 +70,26 @@ class Store:
             options["range"] = {"offset": begin}
         if e_tag is not None:
             options["if_match"] = e_tag
-        return self.attempt(lambda: obstore.get(self.store, key, options=options), CANNOT_READ, key, gone)
+        return self.attempt(lambda: obstore.get(self.store, key, options=options), "read", key, gone)
 
     def read(self, key: str) -> bytes:
         """A whole object. Raises FileNotFoundError where it is gone."""
         import obstore
 
-        return bytes(self.attempt(lambda: obstore.get(self.store, key).bytes(), CANNOT_READ, key, gone=True))
+        return bytes(self.attempt(lambda: obstore.get(self.store, key).bytes(), "read", key, gone=True))
 
     def put_at(self, key: str) -> datetime:
         """When it was put, by the store's clock. Raises FileNotFoundError where it is gone."""
         import obstore
 
-        told = self.attempt(lambda: obstore.head(self.store, key), CANNOT_READ, key, gone=True)
+        told = self.attempt(lambda: obstore.head(self.store, key), "read", key, gone=True)
         return cast("datetime", told["last_modified"])
 
     def put(self, key: str, data: bytes | Path) -> None:
         """Seen whole or not at all, also where obstore sends it in parts."""
         import obstore
 
-        self.attempt(lambda: obstore.put(self.store, key, data), msg("cannot write {path}: {reason}"), key)
+        self.attempt(lambda: obstore.put(self.store, key, data), "write", key)
 
     def remove(self, key: str) -> None:
         """S3 itself says nothing of a key that is not there; where another store does, that is no error."""
@@ -101,16 +101,16 @@ class Store:
             except FileNotFoundError:
                 return
 
-        self.attempt(removed, msg("cannot remove {path}: {reason}"), key)
+        self.attempt(removed, "remove", key)
 
-    def attempt(self, act: Callable[[], Any], problem: str, key: str, gone: bool = False) -> Any:
-        """What ``act`` returns. With ``gone`` a FileNotFoundError is the caller's; else it tells of the bucket."""
+    def attempt(self, call: Callable[[], Any], act: Act, key: str, gone: bool = False) -> Any:
+        """What ``call`` returns. With ``gone`` a FileNotFoundError is the caller's; else it tells of the bucket."""
         try:
-            return act()
+            return call()
         except Exception as error:
             if gone and isinstance(error, FileNotFoundError):
                 raise
-            raise refusal(problem, self.name(key), error) from error
+            raise refusal(act, self.name(key), error) from error
 
 
 def open_store(place: str) -> Store:
@@ -151,10 +151,15 @@ def _escaped(place: str) -> str:
     return place if place.startswith(HTTP) else place.replace("?", "%3F").replace("#", "%23")
 
 
-def refusal(problem: str, path: str, error: Exception, where: str | None = None) -> InputError:
-    """The error that tells of ``error``; ``problem`` is a marked message with ``path`` and ``reason``."""
+def refusal(act: Act, path: str, error: Exception, where: str | None = None) -> InputError:
+    """The error that tells why ``act`` failed on ``path``."""
+    problem = {
+        "read": tr("cannot read {path}: {reason}", path=path, reason=said(error)),
+        "write": tr("cannot write {path}: {reason}", path=path, reason=said(error)),
+        "remove": tr("cannot remove {path}: {reason}", path=path, reason=said(error)),
+    }[act]
     remedy = tr("check the URL and the credentials, and that the store can be reached")
-    return InputError(tr(problem, path=path, reason=said(error)), where=where, remedy=remedy)
+    return InputError(problem, where=where, remedy=remedy)
 
 
 def said(error: Exception) -> str:

@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from logparse.language import tr
-from logparse.stores import CANNOT_READ, HTTP, Store, open_page, open_store, refusal, split_url
+from logparse.stores import HTTP, Store, open_page, open_store, refusal, split_url
 
 BUFFER_BYTES = 2**18
 # Connections cut one after the other without a byte between them, and the wait before the next, which doubles.
@@ -84,7 +84,7 @@ class _Bytes(io.RawIOBase):
                 self._chunks, cut = None, error
                 time.sleep(WAIT_SECONDS * 2**again)
         where = tr("byte {at} of {size}", at=self._at, size=self._size)
-        raise refusal(CANNOT_READ, self._place.name, cut, where) from cut
+        raise refusal("read", self._place.name, cut, where) from cut
 
     def _begin(self) -> Iterator[Any]:
         answer = self._place.store.get(self._place.key, self._at, self._e_tag)
