@@ -149,6 +149,21 @@ def test_a_plain_log_is_read_by_layouts_alone():
     assert explained == 1000
 
 
+BARS = ["50%|##| 5/10 [00:01<00:01]", "", "iteration 3/ 9 |", "iteration", "saving checkpoint at iteration 3", "5 |"]
+
+
+@given(bars=st.lists(st.lists(st.sampled_from(BARS), max_size=3), min_size=1, max_size=4))
+def test_step_lines_behind_a_progress_bar(bars):
+    lines = ["\r".join([*bars[step % len(bars)], megatron_line(step)]) for step in range(1, 2 * FEWEST)]
+    require_equal(*both_ways(lines_of("".join(f"{line}\n" for line in lines)), find_format("megatron"))[:2])
+
+
+@pytest.mark.parametrize(("bar", "explained"), [("50%|##| 5/10", 100), ("saving checkpoint at iteration 3 ", 0)])
+def test_a_progress_bar_is_nothing_of_interest_by_itself(bar, explained):
+    text = "".join(f"{bar}\r{megatron_line(step)}\n" for step in range(1, 101))
+    assert both_ways(lines_of(text), find_format("megatron"))[2] == explained
+
+
 def test_ranks_that_print_their_name_have_a_layout_each():
     text = "".join(f"[rank{step % 4}]:{megatron_line(step)}\n" for step in range(1, 401))
     fast, slow, explained = both_ways(lines_of(text), find_format("megatron"))
