@@ -23,7 +23,8 @@ SHOWN = 3
 
 def mark_damage(steps: pl.DataFrame) -> pl.DataFrame:
     """Add ``damaged``; forget a clock that is out of line and a batch that is not above 0."""
-    own = steps.with_row_index("at").filter(~pl.col("copied"))
+    read = steps.select("source", "begun", "copied", "step", "train_steps", "timestamp")
+    own = read.with_row_index("at").filter(~pl.col("copied"))
     numbers, stamps = _numbers_out_of_line(own), _stamps_out_of_line(own)
     at = pl.int_range(pl.len(), dtype=pl.UInt32)
     return steps.with_columns(

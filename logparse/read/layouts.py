@@ -76,7 +76,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Layout:
+class LineLayout:
     """One layout: words in front, the head, and the pieces behind it.
 
     ``before`` and ``between`` are the words around a time stamp of ``stamp`` characters in front of the head, which
@@ -153,7 +153,7 @@ def _part(number: int) -> pl.Expr:
     return pl.col(f"field_{number}")
 
 
-def find_layout(text: str, fmt: LogFormat, markers: Sequence[str]) -> Layout | None:
+def find_layout(text: str, fmt: LogFormat, markers: Sequence[str]) -> LineLayout | None:
     """The layout of one line; None where the line has something that takes the patterns to read."""
     heads = list(regex.finditer(fmt.head, text))
     if len(heads) != 1 or not any(heads[0].groups()) or "\r" in text or not heads[0].group().endswith(fmt.delimiter):
@@ -165,7 +165,7 @@ def find_layout(text: str, fmt: LogFormat, markers: Sequence[str]) -> Layout | N
     before = text[: heads[0].start()]
     stamp = regex.search(f"^.*({TIMESTAMP})", before)
     begin, end = stamp.span(1) if stamp else (len(before), len(before))
-    return Layout(
+    return LineLayout(
         fmt,
         before=before[:begin],
         stamp=end - begin,
@@ -251,14 +251,14 @@ class Layouts:
 
     fmt: LogFormat
     markers: Sequence[str]
-    known: list[Layout] = field(default_factory=list)
+    known: list[LineLayout] = field(default_factory=list)
 
     def read(self, lines: pl.DataFrame) -> Fitted | None:
         """Those of ``lines`` (of one file) that fit; None where there are too few to look."""
         if len(lines) < FEWEST or not (self.fmt.pair and self.fmt.delimiter):
             return None
         left = lines.filter("complete")
-        found: list[tuple[Layout, pl.DataFrame]] = []
+        found: list[tuple[LineLayout, pl.DataFrame]] = []
         for layout in tuple(self.known):
             left = _take(layout, left, found)
         for attempt in range(TRIES):
@@ -278,7 +278,7 @@ class Layouts:
         )
 
 
-def _take(layout: Layout, lines: pl.DataFrame, found: list[tuple[Layout, pl.DataFrame]]) -> pl.DataFrame:
+def _take(layout: LineLayout, lines: pl.DataFrame, found: list[tuple[LineLayout, pl.DataFrame]]) -> pl.DataFrame:
     """Read what fits ``layout``, and give back the other ``lines``."""
     rows = layout.fit(lines) if len(lines) else lines
     if rows.is_empty():
