@@ -9,6 +9,7 @@ must find the same number of step lines. The logs are made up and kept in the fo
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,13 +27,14 @@ def main() -> int:
     options = arguments()
     options.logs.mkdir(parents=True, exist_ok=True)
     results: Results = {}
+    load = os.getloadavg()[0]
     start = starting(options.logs, options.corpus)
     wanted = list(targets(logs=len(start[-1].command) - 3))
     measure_all(options, start, results)
     if options.check and (missed := {target.log for target in broken(wanted, results)}):
         print(f"measured again, in case the machine was busy: {', '.join(missed)}", file=sys.stderr)
         measure_all(options, start, results, missed)
-    page = "\n".join((*sentences(options), "", *table(results), "", *verdicts(wanted, results)))
+    page = "\n".join((*sentences(options, load), "", *table(results), "", *verdicts(wanted, results)))
     print(page)
     if options.write:
         insert(options.write, page)
@@ -95,12 +97,12 @@ def reached(target: Target, results: Results) -> float | None:
         return None
 
 
-def sentences(options: argparse.Namespace) -> list[str]:
-    """On what it was measured."""
+def sentences(options: argparse.Namespace, load: float) -> list[str]:
+    """On what it was measured, and how busy others kept it."""
     sizes = {batch.log: batch.mib for batch in (QUICK if options.quick else FULL)}
     logs = ", ".join(f"{log} {mib} MiB" for log, mib in sizes.items())
     rounds = f"The fastest and the usual of {options.rounds} runs"
-    return [f"{machine()}.", "", f"{rounds}. Logs: {logs}."]
+    return [f"{machine()}. Processes that ran when it began: {load:.1f}.", "", f"{rounds}. Logs: {logs}."]
 
 
 def table(results: Results) -> list[str]:
