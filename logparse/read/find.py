@@ -12,6 +12,7 @@ from functools import cached_property
 import polars as pl
 import regex
 
+from logparse.formats._base import Block as SettingsBlock
 from logparse.formats._base import LogFormat
 from logparse.read.layouts import Layouts
 from logparse.read.lines import Block
@@ -41,6 +42,11 @@ class Search:
     def told(self) -> str:
         """A regex for the literals of what is read when all lines are known: sentences of settings, and versions."""
         return any_of((*(s.marker for fmt in self.whole for s in fmt.sentences), *VERSION_MARKERS))
+
+    @property
+    def blocks(self) -> tuple[SettingsBlock, ...]:
+        """The blocks of settings of all formats."""
+        return tuple(dict.fromkeys(block for fmt in self.formats for block in fmt.blocks))
 
     def narrowed(self, formats: Iterable[LogFormat]) -> Search:
         """The same search for no more than the step lines of formats other than ``formats``."""

@@ -55,6 +55,11 @@ class BlockReader:
                 inside, self._running[block] = _inside(lines, block, starts, self._running[block])
                 found.append(inside)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a block goes on behind what was read."""
+        return any(begun is not None for begun in self._running.values())
+
     def inside(self) -> dict[Block, pl.DataFrame]:
         """The lines that were inside each block."""
         return {block: pl.concat(found) for block, found in self._found.items()}

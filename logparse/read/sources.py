@@ -28,6 +28,8 @@ SNIFF_BYTES = 2**16
 PORTION_BYTES = 2**16
 # Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, pickle, JPEG.
 MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
+# Beginnings of compressed files.
+GZIP, BZIP2, XZ, ZSTD = PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
 DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 GIVE_TEXT = msg("give the text log that the training printed")
 # Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
@@ -46,7 +48,8 @@ class Stream(Protocol):
 class Source:
     """One file of a run. ``path`` None is standard input. ``notes`` collects what went wrong while reading.
 
-    ``bytes_read`` counts bytes as they lie in the file; ``watch`` is called whenever it has grown.
+    ``bytes_read`` counts bytes as they lie in the file; ``watch`` is called whenever it has grown. ``part`` is how many
+    bytes from its beginning are to be read; None is all.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Source:
     notes: list[Note] = field(default_factory=list)
     bytes_read: int = 0
     watch: Callable[[], None] | None = None
+    part: int | None = None
 
     @property
     def size(self) -> int | None:
@@ -140,13 +144,13 @@ def looks_binary(head: bytes) -> bool:
 
 def _decompressed(buffered: io.BufferedReader) -> Stream:
     magic = buffered.peek(6)[:6]
-    if magic.startswith(b"\x1f\x8b"):
+    if magic.startswith(GZIP):
         return gzip.GzipFile(fileobj=buffered)
-    if magic.startswith(b"BZh"):
+    if magic.startswith(BZIP2):
         return bz2.BZ2File(buffered)
-    if magic == b"\xfd7zXZ\0":
+    if magic == XZ:
         return lzma.LZMAFile(buffered)
-    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+    if magic.startswith(ZSTD):
         import pyarrow as pa
 
         return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(buffered, "r"), "zstd"))
@@ -162,8 +166,11 @@ def text_chunks(source: Source, size: int) -> Iterator[bytes]:
         yield chunk.replace(b"\0", b"")
 
 
-def _open(source: Source) -> io.BufferedReader:
-    """Raises InputError for what cannot be opened, and for a device that is no terminal."""
+def open_source(source: Source) -> io.BufferedReader:
+    """The bytes of ``source`` as they lie in the file.
+
+    Raises InputError for what cannot be opened, and for a device that is no terminal.
+    """
     try:
         if _never_ends(source.path):
             problem = tr("not a file: {path} is a device", path=source.name)
@@ -186,12 +193,14 @@ def _never_ends(path: Path | None) -> bool:
 
 
 def _chunks(source: Source, size: int) -> Iterator[bytes]:
-    with _open(source) as raw:
+    with open_source(source) as raw:
         try:
             stream = _decompressed(raw)
             # A damaged stream loses the portion in which the damage is, so its portions are small.
             portion = size if stream is raw else min(size, PORTION_BYTES)
-            while chunk := stream.read1(portion):
+            left = source.part
+            while chunk := stream.read1(portion if left is None else min(portion, left)):
+                left = None if left is None else left - len(chunk)
                 source.bytes_read = raw.tell() if raw.seekable() else source.bytes_read + len(chunk)
                 if source.watch is not None:
                     source.watch()
