@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from logparse.errors import InputError
+from logparse.ranks import place_of
 from logparse.read.parse import run_names
-from logparse.read.ranks import place_of
 from logparse.read.sources import find_sources
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from helpers import megatron_log, run_logparse
 
+from logparse.ranks import FILE_NAMES, missing_ranks, place_of
 from logparse.read.jobs import named_runs, split_jobs
-from logparse.read.ranks import FILE_NAMES, missing_ranks, place_of
 
 
 @pytest.mark.parametrize("name", FILE_NAMES, ids=lambda name: name.source)
@@ -22,7 +22,7 @@ def test_each_spelling_reads_its_sample(name):
 @pytest.mark.parametrize("name", FILE_NAMES, ids=lambda name: name.source)
 def test_each_spelling_is_needed(name, monkeypatch):
     found = place_of(name.sample)
-    monkeypatch.setattr("logparse.read.ranks.FILE_NAMES", [other for other in FILE_NAMES if other is not name])
+    monkeypatch.setattr("logparse.ranks.FILE_NAMES", [other for other in FILE_NAMES if other is not name])
     assert place_of(name.sample) != found
 
 
