@@ -56,7 +56,10 @@ def identify_formula(
 
 def _median_row(rows: pl.DataFrame) -> pl.DataFrame:
     """The row of median time, a real one and not a mean of two."""
-    return rows.sort(TIME, maintain_order=True).slice(max(0, (len(rows) - 1) // 2), 1)
+    if rows.is_empty():
+        return rows
+    time, middle = rows[TIME], rows[TIME].quantile(0.5, "lower")
+    return rows.filter(time == middle).slice((len(rows) - 1) // 2 - int((time < middle).sum()), 1)
 
 
 def _incomparable(

@@ -55,11 +55,13 @@ def measure_rounding(rows: pl.DataFrame) -> Rounding:
 def printed_unit(values: pl.Series, units: Sequence[float]) -> float:
     """The largest of ``units`` (largest first) that all values are multiples of; 0 for values printed in full."""
     known = values.drop_nulls()
-    for unit in units:
-        counts = known / unit
-        if ((counts - counts.round()).abs() <= EXACT * counts.abs()).all():
-            return unit
-    return 0.0
+    # A unit that is not theirs shows in the first already.
+    return next((unit for unit in units if all(_are_multiples(some, unit) for some in (known.head(100), known))), 0.0)
+
+
+def _are_multiples(values: pl.Series, unit: float) -> bool:
+    counts = values / unit
+    return bool(((counts - counts.round()).abs() <= EXACT * counts.abs()).all())
 
 
 def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: int | None) -> pl.DataFrame:

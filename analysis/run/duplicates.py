@@ -24,7 +24,8 @@ _PRINTED = ("step", "loss", "elapsed_time_per_iteration_ms")
 def mark_copies(steps: pl.DataFrame) -> pl.DataFrame:
     """Add ``copied``: an earlier row, or one of another file, tells of the same step by the same process."""
     files = _copied_files(steps)
-    own = steps.with_row_index("at").cast({"at": pl.Int64}).filter(~pl.col("source").is_in(files))
+    read = steps.select(*_PROCESS, *_PRINTED, "timestamp")
+    own = read.with_row_index("at").cast({"at": pl.Int64}).filter(~pl.col("source").is_in(files))
     twice = own.filter(_same_as_before())["at"]
     again = _with_rounds(own).filter(_of_merged_ranks() | _joined_twice())["at"]
     at = pl.int_range(pl.len()).is_in(pl.concat([twice, again]).implode())
@@ -33,9 +34,12 @@ def mark_copies(steps: pl.DataFrame) -> pl.DataFrame:
 
 def _with_rounds(own: pl.DataFrame) -> pl.DataFrame:
     """Rows of steps that stand more than once, numbered by ``turn``; ``ranks`` is how often nearly all steps stand."""
-    steps = own.group_by(*_PROCESS, "step").agg(times=pl.len())
+    known = own.with_columns(twice=pl.col("step").is_duplicated())
+    once = known.filter(~pl.col("twice")).select(*_PROCESS, times=pl.lit(1, pl.get_index_type()))
+    several = known.filter("twice").drop("twice")
+    steps = pl.concat([once, several.group_by(*_PROCESS, "step").agg(times=pl.len()).drop("step")])
     ranks = steps.group_by(_PROCESS).agg(ranks=pl.col("times").quantile(1 - NEARLY_ALL, "lower"))
-    again = own.filter(pl.col("step").is_duplicated()).with_columns(turn=pl.int_range(pl.len()).over(*_PROCESS, "step"))
+    again = several.with_columns(turn=pl.int_range(pl.len()).over(*_PROCESS, "step"))
     return again.join(ranks, on=_PROCESS, how="left", nulls_equal=True, maintain_order="left")
 
 
@@ -78,7 +82,10 @@ def _copied_files(steps: pl.DataFrame) -> list[str]:
     Two files that follow each other in time share few steps, two ranks nearly all. Files whose clocks do not overlap
     are copies only where the rows are the same: else the second ran later.
     """
-    files = {str(name[0]): rows.unique("step", keep="first") for name, rows in steps.group_by("source")}
+    if steps["source"].n_unique() < 2:
+        return []
+    read = steps.select("source", *_PRINTED, "timestamp")
+    files = {str(name[0]): rows.unique("step", keep="first") for name, rows in read.group_by("source")}
     order = sorted(files, key=lambda name: (-len(files[name]), name))
     kept: list[pl.DataFrame] = []
     copies: list[str] = []
@@ -117,10 +124,14 @@ def _are_same(both: pl.DataFrame) -> bool:
 
 def clocks_apart(steps: pl.DataFrame) -> dict[str, timedelta]:
     """By how much the clock of a copied file is ahead of that of the rows that were kept, where it is another clock."""
-    kept = steps.filter(~pl.col("copied")).unique("step", keep="first")
+    read = steps.select("source", "copied", *_PRINTED, "timestamp")
+    copies = read.filter(pl.col("copied").all().over("source"))
+    if copies.is_empty():
+        return {}
+    kept = read.filter(~pl.col("copied")).unique("step", keep="first")
     apart = {}
-    for (name,), rows in steps.group_by("source", maintain_order=True):
-        both = _shared(kept, rows.unique("step", keep="first")) if rows["copied"].all() else rows.clear()
+    for (name,), rows in copies.group_by("source", maintain_order=True):
+        both = _shared(kept, rows.unique("step", keep="first"))
         ahead = both.select((pl.col("timestamp") - pl.col("timestamp_there")).median()).item() if len(both) else None
         if ahead is not None and abs(ahead) > CLOCKS_WITHIN and _are_same(both):
             apart[str(name)] = ahead

@@ -101,7 +101,7 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     yield from _strangers(result.steps)
     if result.goodput is not None and result.goodput > MOST_GOODPUT:
         yield warning("goodput_above_clock", share=result.goodput)
-    batches = result.steps.filter("counted")["global_batch_size"].drop_nulls().n_unique()
+    batches = result.steps["global_batch_size"].filter(result.steps["counted"]).drop_nulls().n_unique()
     if batches > 1:
         yield info("several_batch_sizes", n=batches)
     yield from _unprinted_ramp(result.steps, context)
@@ -148,7 +148,8 @@ def _printed_samples(result: Analysis, context: RunContext) -> Iterator[Note]:
     how = result.computation
     cluster = pl.col("logged_samples_per_second") / pl.lit(how.world_size, pl.Float64)
     printed = pl.coalesce("logged_samples_per_second_per_device", cluster)
-    ratio = result.steps.filter("counted").select((printed / pl.col("samples_per_second_per_device")).median()).item()
+    ratios = (printed / pl.col("samples_per_second_per_device")).filter("counted")
+    ratio = result.steps.select(ratios.median()).item()
     if ratio is None or abs(ratio - 1) < SAMPLES_AGREE:
         return
     parallel = math.prod(

@@ -23,7 +23,8 @@ SHOWN = 3
 
 def mark_damage(steps: pl.DataFrame) -> pl.DataFrame:
     """Add ``damaged``; forget a clock that is out of line and a batch that is not above 0."""
-    own = steps.with_row_index("at").filter(~pl.col("copied"))
+    read = steps.select("source", "begun", "copied", "step", "train_steps", "timestamp")
+    own = read.with_row_index("at").filter(~pl.col("copied"))
     numbers, stamps = _numbers_out_of_line(own), _stamps_out_of_line(own)
     at = pl.int_range(pl.len(), dtype=pl.UInt32)
     return steps.with_columns(
@@ -40,7 +41,9 @@ def _numbers_out_of_line(own: pl.DataFrame) -> pl.Series:
     told = own.with_columns(beyond=(pl.col("step") > last).fill_null(False))
     # Where most steps are above it, that number means something else.
     kept = told.filter(~pl.col("beyond") | (pl.col("beyond").mean().over("source") > 0.5))
-    lone = kept.with_columns(rise=pl.col("step").diff().over("source", "begun")).filter(_number_out_of_line())["at"]
+    rising = kept.with_columns(rise=pl.col("step").diff().over("source", "begun"))
+    # A selection computes once what an expression says twice; a filter does not.
+    lone = kept["at"].filter(rising.select(_number_out_of_line()).to_series())
     return own["at"].filter(~own["at"].is_in(kept["at"].implode()) | own["at"].is_in(lone.implode()))
 
 
@@ -57,7 +60,7 @@ def _stamps_out_of_line(own: pl.DataFrame) -> pl.Series:
     """Places of lone clocks: those between two rows first, because they would mislead about the ends of files."""
     kept = own.drop_nulls("timestamp")
     for rest in (None, LONGEST_REST):
-        kept = kept.filter(~_stamp_out_of_line(rest))
+        kept = kept.filter(~kept.select(_stamp_out_of_line(rest)).to_series())
     stamped = own.drop_nulls("timestamp")["at"]
     return stamped.filter(~stamped.is_in(kept["at"].implode()))
 

@@ -6,27 +6,33 @@ Comes in: marked rows and the pauses. Goes out: notes. Nothing is excluded here.
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from analysis.run.interruptions import Pauses
+from analysis.run.odd_times import ROBUST
 from analysis.run.outliers import name_first
 from analysis.run.reasons import STALL, TIME_DAMAGED
-from analysis.run.window import ROBUST
 from logparse.findings import Note, info
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Fewer rows than this tell nothing about a trend.
 ENOUGH_ROWS = 40
 SHIFT_SHARE, SHIFT_ERRORS = 0.02, 8.0
+READ = ("source", "line_number", "step", "step_time_ms", "global_batch_size", "excluded_reason", "counted")
 
 
 def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
     """Notes on times that lost digits, stalls and their period, and a level that shifts or drifts."""
+    steps = steps.select(READ)
     damaged = steps.filter(pl.col("excluded_reason") == TIME_DAMAGED)
     yield from map(_as_info, name_first("step_time_ms", damaged, "time_damaged", "more_times_damaged"))
     yield from _stalls(steps, pauses)
@@ -77,18 +83,32 @@ def _shift(counted: pl.DataFrame) -> Iterator[Note]:
     """The split of the window into two levels that differ most, where the difference is large and sure."""
     if len(counted) < ENOUGH_ROWS:
         return
-    pace = counted.select(t=pl.col("step_time_ms") / pl.col("global_batch_size").fill_null(1))["t"]
+    import numpy as np
+
+    pace = counted.select(t=pl.col("step_time_ms") / pl.col("global_batch_size").fill_null(1))["t"].to_numpy()
     quarter = len(pace) // 4
     splits = range(quarter, len(pace) - quarter, max(1, len(pace) // 200))
-    best = max(splits, key=lambda i: abs(_median(pace[i:]) - _median(pace[:i])))
-    before, after = _median(pace[:best]), _median(pace[best:])
+    best, before, after = max(_levels(pace, splits), key=lambda levels: abs(levels[2] - levels[1]))
     # Around each level of its own: around the common median the shift itself would look like noise.
-    spread = ROBUST * _median(pl.concat([pace[:best] - before, pace[best:] - after]).abs())
+    spread = ROBUST * float(np.median(np.abs(np.concatenate([pace[:best] - before, pace[best:] - after]))))
     # The standard error of a median is 1.25 times that of a mean.
     error = 1.25 * spread * math.sqrt(1 / best + 1 / (len(pace) - best))
     if abs(after / before - 1) > SHIFT_SHARE and abs(after - before) > SHIFT_ERRORS * error:
         yield info("pace_changes", change=after / before - 1, step=counted["step"][best])
 
 
-def _median(values: pl.Series) -> float:
-    return statistics.median(values) if len(values) else math.nan
+def _levels(pace: NDArray[np.float64], splits: Iterable[int]) -> Iterator[tuple[int, float, float]]:
+    """Each of ``splits`` with the medians before and behind it: sorted once, those of one side are in order too."""
+    import numpy as np
+
+    order = np.argsort(pace)
+    ascending = pace[order]
+    for split in splits:
+        before = order < split
+        yield split, _middle(ascending, np.flatnonzero(before)), _middle(ascending, np.flatnonzero(~before))
+
+
+def _middle(ascending: NDArray[np.float64], places: NDArray[np.int64]) -> float:
+    """The median of the values at ``places``."""
+    lower, upper = ascending[places[[(len(places) - 1) // 2, len(places) // 2]]].tolist()
+    return float(lower + upper) / 2

@@ -7,19 +7,15 @@ not skipped, not NaN, not done again after a restart, not another rank's copy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from analysis.metrics import RATED
-from analysis.run.bootstrap import block_interval
+from analysis.run.bootstrap import median_interval, ratio_interval
 from analysis.run.reasons import COPY, REPLAYED, TIMED, WARM_UP
 from analysis.tables import RATE_COLUMNS
 from logparse.schema import conform
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 # Work per step by which the per-device rates scale; each column is a rate, so work is rate times time.
 SCALED = (*(metric.column for metric in RATED), "logged_tflops_per_second_per_device")
@@ -47,18 +43,19 @@ class Tally:
         )
 
     def without(self, *reasons: str) -> pl.DataFrame:
-        """The rows with none of these reasons."""
-        return self.rows.filter(~pl.col("excluded_reason").is_in(reasons).fill_null(False))
+        """The rows with none of these reasons, of what their rates need."""
+        read = self.rows.select("excluded_reason", "iterations", "time_ms", "useful", *SCALED)
+        return read.filter(~pl.col("excluded_reason").is_in(reasons).fill_null(False))
 
 
 def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
     """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow."""
     tally = Tally.of(steps)
-    counted = steps.filter("counted")
+    counted = steps.select("counted", "iterations", "step_time_ms", *SCALED).filter("counted")
     delivered, everything = tally.without(WARM_UP, REPLAYED), tally.rows
     steady = {
         **counted.select(pl.col("step_time_ms", *SCALED).median()).row(0, named=True),
-        "interval": block_interval(_matrix(counted, "step_time_ms"), _median),
+        "interval": median_interval(counted["step_time_ms"].drop_nulls().to_numpy()),
         "steps": counted["iterations"].sum(),
     }
     all_steps = _in_lines(everything)
@@ -80,7 +77,7 @@ def _in_lines(rows: pl.DataFrame) -> dict[str, Any]:
     """Rates over the time of the step lines."""
     figures = _over(rows, float(rows["time_ms"].sum()))
     if "step_time_ms" in figures:
-        figures["interval"] = block_interval(_matrix(rows, "time_ms", "useful"), _ratio)
+        figures["interval"] = _interval(rows)
     return figures
 
 
@@ -116,21 +113,6 @@ def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _matrix(rows: pl.DataFrame, *columns: str) -> NDArray[np.float64]:
-    import numpy as np
-
-    table = np.array(rows.select(columns).drop_nulls().rows(), np.float64)
-    matrix: NDArray[np.float64] = np.reshape(table, (-1, len(columns)))
-    return matrix
-
-
-def _median(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np
-
-    return np.asarray(np.median(drawn[:, :, 0], axis=1))
-
-
-def _ratio(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
-    time, useful = drawn[:, :, 0].sum(axis=1), drawn[:, :, 1].sum(axis=1)
-    ratio: NDArray[np.float64] = time[useful > 0] / useful[useful > 0]
-    return ratio
+def _interval(rows: pl.DataFrame) -> tuple[float, float] | None:
+    known = rows.select("time_ms", pl.col("useful").cast(pl.Float64)).drop_nulls()
+    return ratio_interval(known["time_ms"].to_numpy(), known["useful"].to_numpy())

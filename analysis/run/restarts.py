@@ -31,9 +31,10 @@ def number_starts(steps: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
         lines, left_on="line_number", right_on="begun", by="source", strategy="backward", check_sortedness=False
     )
     seen = mark_damage(mark_copies(known)).with_row_index("at")
-    begins = seen.filter(OWN).select("at", segment=_begins().cum_sum().cast(pl.Int64))
-    numbered = seen.join(begins, on="at", how="left", maintain_order="left").drop("at", "begun")
-    return numbered.with_columns(pl.col("segment").forward_fill().fill_null(0))
+    read = seen.select("at", "copied", "damaged", "source", "begun", "step", "step_time_ms", "timestamp")
+    begins = read.filter(OWN).select("at", segment=_begins().cum_sum().cast(pl.Int64))
+    segment = seen.select("at").join(begins, on="at", how="left", maintain_order="left")["segment"]
+    return seen.drop("at", "begun").with_columns(segment.forward_fill().fill_null(0))
 
 
 def _begins() -> pl.Expr:
@@ -61,16 +62,17 @@ def trace_starts(steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | 
     where the row is a copy or its step is damaged. ``replayed`` rows end at a step that an earlier start of the lineage
     had reached.
     """
-    known = steps.with_row_index("at")
+    known = steps.select("source", "line_number", "step", "segment", "copied", "damaged").with_row_index("at")
     own = known.filter(OWN)
     heads = own.group_by("segment", maintain_order=True).agg(pl.col("step").first(), last=pl.col("step").max())
     lineages = heads.select("segment", *_lineages(heads["step"].to_list(), heads["last"].to_list()))
     traced = own.join(lineages, on="segment", how="left", maintain_order="left")
     iterations = _iterations(traced, events, log_interval)
     told = traced.select("at", iterations=iterations, replayed=pl.col("step") <= pl.col("reached"))
-    joined = known.join(lineages.drop("reached"), on="segment", how="left", maintain_order="left")
-    every = joined.join(told, on="at", how="left", maintain_order="left").drop("at")
-    return every.with_columns(pl.col("replayed").fill_null(False))
+    places = known.select("at", "segment")
+    joined = places.join(lineages.drop("reached"), on="segment", how="left", maintain_order="left")
+    every = joined.join(told, on="at", how="left", maintain_order="left").drop("at", "segment")
+    return steps.hstack(every).with_columns(pl.col("replayed").fill_null(False))
 
 
 def _iterations(own: pl.DataFrame, events: pl.DataFrame, log_interval: int | None) -> pl.Expr:

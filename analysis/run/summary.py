@@ -18,7 +18,8 @@ TIME = "step_time_ms"
 
 def summarize(steps: pl.DataFrame) -> pl.DataFrame:
     """Median, mean, 10th and 90th percentile and n of every metric; null where nothing counts."""
-    counted = steps.filter("counted")
+    read = dict.fromkeys((TIME, *(str(metric.row_column) for metric in OF_ROWS)))
+    counted = steps.select("counted", *read).filter("counted")
     rows = [_row(counted, metric) for metric in OF_ROWS]
     frame = pl.DataFrame(rows, schema={c.name: c.dtype for c in SUMMARY_COLUMNS if c.name != "run"})
     return conform(frame.with_columns(run=pl.lit(steps["run"].first())), SUMMARY_COLUMNS)

@@ -6,7 +6,6 @@ or to the step lines where there is no clock.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +33,10 @@ from logparse.schema import conform
 USEFUL = "useful"
 START_UP, RESTARTS = "start_up", "restarts"
 SAVES_BETWEEN, EVALUATION_BETWEEN = "saves_between", "evaluation_between"
+READ = (
+    *("step", "segment", "timestamp", "step_time_ms", "iterations", "global_batch_size", "loss", "overflow"),
+    *("skipped_iterations", "nan_iterations", "replayed", "excluded_reason", "counted"),
+)
 
 
 def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
@@ -60,7 +63,7 @@ def describe_clock(steps: pl.DataFrame) -> Iterator[Note]:
 
 def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     """Where the time went, in seconds and as a share of the clock (of the step lines where there is no clock)."""
-    tally = Tally.of(steps.with_columns(global_batch_size=mean_batch()))
+    tally = Tally.of(steps.with_columns(global_batch_size=mean_batch()).select(READ))
     wall = wall_clock(steps, events)
     parts = _inside(tally)
     if wall is not None:
@@ -146,16 +149,15 @@ def _gaps(start: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
         to="step",
         seconds=pl.col("timestamp").diff().dt.total_microseconds() / 1e6 - pl.col("time_ms") / 1000,
     ).drop_nulls()
+    evaluated, saved = _holds(gaps, pauses.evaluated), _holds(gaps, pauses.saved)
     found = {SAVES_BETWEEN: 0.0, EVALUATION_BETWEEN: 0.0}
-    for after, to, seconds in gaps.iter_rows():
-        if _holds(pauses.evaluated, after, to):
-            found[EVALUATION_BETWEEN] += max(0.0, seconds)
-        elif _holds(pauses.saved, after, to):
-            found[SAVES_BETWEEN] += max(0.0, seconds)
+    for part, held in ((EVALUATION_BETWEEN, evaluated), (SAVES_BETWEEN, saved & ~evaluated)):
+        for seconds in gaps["seconds"].filter(held):
+            found[part] += max(0.0, seconds)
     return found
 
 
-def _holds(pauses: tuple[int, ...], after: int, to: int) -> bool:
+def _holds(gaps: pl.DataFrame, pauses: tuple[int, ...]) -> pl.Series:
     """Whether a pause lies between the rows of two steps."""
-    at = bisect_left(pauses, after)
-    return at < len(pauses) and pauses[at] < to
+    marks = pl.Series(pauses, dtype=pl.Int64)
+    return marks.search_sorted(gaps["to"], "left") > marks.search_sorted(gaps["after"], "left")

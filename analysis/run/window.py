@@ -14,6 +14,7 @@ import polars as pl
 
 from analysis.run.batches import batch_changes
 from analysis.run.interruptions import Pauses
+from analysis.run.odd_times import find_odd_times
 from analysis.run.reasons import (
     BATCH_CHANGES,
     COPY,
@@ -24,8 +25,6 @@ from analysis.run.reasons import (
     NO_TIME,
     REPLAYED,
     SKIPPED,
-    STALL,
-    TIME_DAMAGED,
     WARM_UP,
 )
 from analysis.run.restarts import OWN
@@ -33,13 +32,8 @@ from logparse.findings import Note, info
 
 # A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
 SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
-# A stall is slower than its neighbours by this share and by this many robust standard deviations.
-STALL_SHARE, STALL_SIGMAS, NEIGHBOURS = 0.25, 6.0, 51
-# A time below this share of its neighbours' lost digits, where such rows are lone and at most this share of a start.
-DAMAGED_BELOW, DAMAGED_RARE = 0.5, 0.1
 # Starts whose warm-up is told one by one.
 STARTS_SHOWN = 3
-ROBUST = 1.4826  # median absolute deviation to standard deviation of a normal distribution
 
 
 @dataclass(frozen=True)
@@ -81,7 +75,9 @@ def mark_window(
 
 
 def _mark(rows: pl.DataFrame, where: pl.Expr, reason: str) -> pl.DataFrame:
-    first = pl.col("excluded_reason").is_null() & where.fill_null(False)
+    first = rows.select(pl.col("excluded_reason").is_null() & where.fill_null(False)).to_series()
+    if not first.any():
+        return rows
     return rows.with_columns(excluded_reason=pl.when(first).then(pl.lit(reason)).otherwise("excluded_reason"))
 
 
@@ -138,37 +134,12 @@ def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
 
 def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
     """Isolated slow and fast rows among those of a start that have no other reason."""
-    clean = rows.with_row_index("at").filter(pl.col("excluded_reason").is_null()).with_columns(pace=_pace())
-    if len(clean) < 5:
-        return rows
-    # The pace can be another one in each start.
-    around = clean.with_columns(local=_around("pace")).with_columns(excess=pl.col("pace") - pl.col("local"))
-    told = around.with_columns(distance=pl.col("excess").abs())
-    known = told.with_columns(sigma=ROBUST * _around("distance"))
+    read = rows.select("segment", "excluded_reason", pace=_pace()).with_row_index("at")
+    clean = read.filter(pl.col("excluded_reason").is_null()).drop("excluded_reason")
     places = pl.int_range(pl.len(), dtype=pl.UInt32)
-    for where, reason in ((_slow(), STALL), (_lost_digits(), TIME_DAMAGED)):
-        rows = _mark(rows, places.is_in(known.filter(where)["at"].implode()), reason)
+    for reason, found in find_odd_times(clean) if len(clean) >= 5 else ():
+        rows = _mark(rows, places.is_in(found["at"].implode()), reason)
     return rows
-
-
-def _around(name: str) -> pl.Expr:
-    """The median of a column over the neighbours of the same start."""
-    return pl.col(name).rolling_median(NEIGHBOURS, min_samples=1, center=True).over("segment")
-
-
-def _slow() -> pl.Expr:
-    excess = pl.col("excess")
-    return (excess > STALL_SHARE * pl.col("local")) & (excess > STALL_SIGMAS * pl.col("sigma"))
-
-
-def _lost_digits() -> pl.Expr:
-    """Rare fast rows between usual ones. Several in a row are a faster pace; beside a slow one they make up for it."""
-    fast = (pl.col("pace") < DAMAGED_BELOW * pl.col("local")) & (-pl.col("excess") > STALL_SIGMAS * pl.col("sigma"))
-    usual = pl.col("distance") <= STALL_SHARE * pl.col("local")
-    beside = (usual.shift(rows).over("segment").fill_null(True) for rows in (1, -1))
-    lone = pl.all_horizontal(fast, *beside)
-    at_most = pl.max_horizontal(pl.lit(1.0), DAMAGED_RARE * pl.len().over("segment"))
-    return lone & (lone.sum().over("segment") <= at_most)
 
 
 def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[Note]:

@@ -143,9 +143,10 @@ def _account(result: Run) -> str:
 
 
 def _trace(result: Run) -> Iterator[Sparkline]:
-    rows = result.analysis.steps.filter(pl.col("excluded_reason").ne_missing(COPY) & pl.col("step_time_ms").is_finite())
-    if len(rows) > 1:
-        yield Sparkline(tr("time of each step"), tuple(rows["step_time_ms"]), "ms")
+    time, shown = pl.col("step_time_ms"), pl.col("excluded_reason").ne_missing(COPY)
+    times = result.analysis.steps.select(time.filter(shown & time.is_finite())).to_series()
+    if len(times) > 1:
+        yield Sparkline(tr("time of each step"), tuple(times.to_list()), "ms")
 
 
 def _metrics(result: Run) -> Table:
@@ -190,10 +191,12 @@ def _shares(row: dict[str, Any]) -> tuple[str, str]:
 
 def _logged(result: Run) -> list[tuple[str, ...]]:
     """The framework's own TFLOP/s, under ours."""
-    logged = result.analysis.steps.filter("counted")["logged_tflops_per_second_per_device"].drop_nulls()
+    steps = result.analysis.steps
+    logged = steps["logged_tflops_per_second_per_device"].filter(steps["counted"]).drop_nulls()
     if logged.is_empty():
         return []
-    median = BY_COLUMN[LOGGED_BELOW].text(statistics.median(logged))
+    middle = logged.sort()[(len(logged) - 1) // 2 : len(logged) // 2 + 1]
+    median = BY_COLUMN[LOGGED_BELOW].text(statistics.median(middle))
     return [(tr("  printed by the log"), median, "", "", "", str(len(logged)))]
 
 

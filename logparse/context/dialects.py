@@ -14,6 +14,7 @@ import regex
 from logparse.context.corrections import CORRECTIONS
 from logparse.errors import unknown_name
 from logparse.findings import Note, info
+from logparse.formats import all_formats
 from logparse.language import msg, tr
 from logparse.read.parse import ParsedLog
 
@@ -84,7 +85,6 @@ DIALECTS = (
     Dialect("MindFormers", "0.7 or later", formats=("mindformers",)),
     Dialect("MindFormers", "2.1 or later", labels=("consumed_samples",), formats=("mindformers-pynative",)),
     Dialect("MindFormers", "1.9 or later", formats=("mindformers-pynative",)),
-    Dialect("MindSpore", None, formats=("mindspore",)),
 )
 
 
@@ -131,9 +131,15 @@ def interpret(log: ParsedLog, dialect: str | None = None) -> Interpretation:
     return Interpretation(framework, steps, tuple(notes), holds_pauses(log, found), profiling_steps(log), shared)
 
 
+def _all_dialects() -> tuple[Dialect, ...]:
+    """Those of the table, then one for each format that a single framework prints."""
+    single = (Dialect(fmt.framework, None, formats=(fmt.name,)) for fmt in all_formats() if fmt.framework)
+    return (*DIALECTS, *single)
+
+
 def find_dialect(key: str) -> Dialect:
     """The dialect of that key; UsageError when there is none."""
-    keys = {dialect.key: dialect for dialect in DIALECTS}
+    keys = {dialect.key: dialect for dialect in _all_dialects()}
     if key not in keys:
         raise unknown_name(msg("dialect"), key, keys, tr("known dialects: {names}", names=", ".join(keys)))
     return keys[key]
@@ -142,7 +148,7 @@ def find_dialect(key: str) -> Dialect:
 def identify(log: ParsedLog) -> tuple[Dialect | None, tuple[Note, ...]]:
     """The first dialect that fits, and why."""
     settings = frozenset(log.settings["name"])
-    for dialect in DIALECTS:
+    for dialect in _all_dialects():
         if evidence := dialect.evidence(log, settings):
             return dialect, evidence
     return None, (info("evidence_none"),)

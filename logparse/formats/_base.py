@@ -130,6 +130,7 @@ class Sample:
 class LogFormat:
     """One family of step lines.
 
+    ``framework`` prints it, where only one does; else ``context.dialects`` tells them apart.
     ``marker`` holds literals, one of which is on every step line: they find candidates at memory speed.
     ``head`` starts a step line wherever it stands in the physical line; its named groups are columns. ``pair`` has
     two groups, label and value, and matches one pair with the separator that ends it. ``separator`` is a regex for that
@@ -142,6 +143,7 @@ class LogFormat:
 
     name: str
     title: str
+    framework: str | None = field(default=None, kw_only=True)
     marker: tuple[str, ...]
     head: str
     pair: str

@@ -10,6 +10,7 @@ from logparse.formats._base import LogFormat, Name, Reading, Sample, SettingSent
 FORMAT = LogFormat(
     name="template",
     title="an example trainer",
+    framework="Example",
     marker=("| time ",),
     head=r"step (?P<step>\d+)/(?P<train_steps>\d+) \|",
     pair=r"(\w+) ([^|]*?)\s*\|",

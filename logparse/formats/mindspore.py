@@ -5,6 +5,7 @@ from logparse.formats._base import NUMBER, Companion, LogFormat, Sample
 FORMAT = LogFormat(
     name="mindspore",
     title="MindSpore LossMonitor and TimeMonitor",
+    framework="MindSpore",
     marker=("loss is ",),
     head=rf"epoch:\s*(?P<epoch>\d+)\s+step:\s*(?P<step_in_epoch>\d+),\s*loss is (?P<loss>{NUMBER})",
     pair="",

@@ -12,17 +12,16 @@ from functools import cached_property
 import polars as pl
 import regex
 
-from logparse.formats._base import Block as SettingsBlock
-from logparse.formats._base import LogFormat
+from logparse.formats._base import Block, LogFormat
 from logparse.read.layouts import Layouts
-from logparse.read.lines import Block
+from logparse.read.lines import TextBlock
 from logparse.read.records import Found, find_records
 from logparse.read.steps import StepBlock, decode_block
 from logparse.read.versions import MARKERS as VERSION_MARKERS
 
 
 @dataclass(frozen=True)
-class Search:
+class LineSearch:
     """What is looked for: the step lines of all ``formats``, and whatever else the formats ``whole`` want.
 
     ``layouts`` are those of each format, by its name.
@@ -44,13 +43,13 @@ class Search:
         return any_of((*(s.marker for fmt in self.whole for s in fmt.sentences), *VERSION_MARKERS))
 
     @property
-    def blocks(self) -> tuple[SettingsBlock, ...]:
+    def blocks(self) -> tuple[Block, ...]:
         """The blocks of settings of all formats."""
         return tuple(dict.fromkeys(block for fmt in self.formats for block in fmt.blocks))
 
-    def narrowed(self, formats: Iterable[LogFormat]) -> Search:
+    def narrowed(self, formats: Iterable[LogFormat]) -> LineSearch:
         """The same search for no more than the step lines of formats other than ``formats``."""
-        return Search(self.formats, tuple(formats), self.layouts)
+        return LineSearch(self.formats, tuple(formats), self.layouts)
 
 
 def any_of(literals: Iterable[str]) -> str:
@@ -58,15 +57,15 @@ def any_of(literals: Iterable[str]) -> str:
     return "|".join(regex.escape(literal, special_only=True) for literal in dict.fromkeys(literals))
 
 
-def search_all(formats: tuple[LogFormat, ...]) -> Search:
+def search_all(formats: tuple[LogFormat, ...]) -> LineSearch:
     """The search for everything that ``formats`` know."""
     markers = {m for fmt in formats for m in fmt.markers} | set(VERSION_MARKERS)
     layouts = {fmt.name: Layouts(fmt, sorted(markers - set(fmt.marker))) for fmt in formats}
-    return Search(formats, formats, layouts)
+    return LineSearch(formats, formats, layouts)
 
 
 @dataclass(frozen=True)
-class Finding:
+class BlockContents:
     """Of one block: its ``lines``, those that are ``marked`` by other words than a plain step line, and what they say.
 
     ``steps`` are by the name of their format, and none where nothing is marked; ``told`` are lines with sentences of
@@ -80,15 +79,15 @@ class Finding:
     told: pl.DataFrame
 
 
-def find(block: Block, search: Search) -> Finding:
+def find(block: TextBlock, search: LineSearch) -> BlockContents:
     """Read one block. Blocks do not depend on each other, so that threads may each read one."""
     lines = block.lines()
     text = pl.col("text")
     marked = lines.filter(text.str.contains(search.markers))
     if marked.is_empty():
-        return Finding(lines, marked, {}, {}, marked)
+        return BlockContents(lines, marked, {}, {}, marked)
     steps = {}
     for fmt in search.formats:
         steps[fmt.name], marked = decode_block(marked, fmt, search.layouts[fmt.name])
     told = marked.filter(text.str.contains(search.told))
-    return Finding(lines, marked, steps, find_records(marked, search.whole), told)
+    return BlockContents(lines, marked, steps, find_records(marked, search.whole), told)

@@ -31,7 +31,7 @@ _WORTH_NUMPY = 2**20
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """Some whole lines of one file: the number of the first, how many, and whether the last ended with a newline."""
 
     source: str
@@ -67,7 +67,7 @@ def _count_controls(text: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(text, np.uint8) < len(_CONTROL)))
 
 
-def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBlock]:
     """Yield the lines of ``source`` in blocks.
 
     Raises InputError for a file that cannot be opened or is not text. A compressed file that ends early or is
@@ -76,7 +76,7 @@ def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Bloc
     first = 1
     for text, complete in _blocks(source, block_bytes):
         count = text.count(b"\n") + (not complete)
-        yield Block(source.name, first, count, complete, text)
+        yield TextBlock(source.name, first, count, complete, text)
         first += count
 
 

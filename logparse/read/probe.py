@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from logparse.read.find import Finding, Search, find
-from logparse.read.lines import Block
+from logparse.read.find import BlockContents, LineSearch, find
+from logparse.read.lines import TextBlock
 from logparse.read.settings import BlockReader
 from logparse.read.sources import PACKED, Source, open_source
 
@@ -31,20 +31,20 @@ class Spots:
     texts: tuple[bytes, bytes, bytes]
 
     @property
-    def head(self) -> Block:
+    def head(self) -> TextBlock:
         """The lines at the beginning."""
         return self._block(self.texts[0])
 
     @property
-    def others(self) -> Iterator[Block]:
+    def others(self) -> Iterator[TextBlock]:
         """The lines at the end, where a log is most like what is looked for, and those in the middle."""
         return map(self._block, reversed(self.texts[1:]))
 
-    def _block(self, text: bytes) -> Block:
-        return Block(self.source.name, 1, text.count(b"\n"), True, text)
+    def _block(self, text: bytes) -> TextBlock:
+        return TextBlock(self.source.name, 1, text.count(b"\n"), True, text)
 
 
-def probe(sources: Sequence[Source], search: Search) -> list[Source]:
+def probe(sources: Sequence[Source], search: LineSearch) -> list[Source]:
     """Set ``part`` of those ``sources`` that need not be read to their end, and give them back.
 
     A file is read whole where it shows a step line, an event or the like, where it cannot be probed (it is short,
@@ -85,14 +85,14 @@ def _spots(source: Source) -> Spots | None:
     return Spots(source, (texts[0], texts[1], texts[2]))
 
 
-def _silent(found: Sequence[Spots], search: Search) -> list[bool]:
+def _silent(found: Sequence[Spots], search: LineSearch) -> list[bool]:
     """Whether no spot holds a word of interest, or a terminal code, which may hide one; of all files in one go."""
     texts = pl.Series([text.decode("utf-8", "replace") for spots in found for text in spots.texts], dtype=pl.String)
     spoken = (texts.str.contains(search.markers) | texts.str.contains("\x1b", literal=True)).to_list()
     return [not any(spoken[i : i + 3]) for i in range(0, len(spoken), 3)]
 
 
-def _part(spots: Spots, search: Search) -> int | None:
+def _part(spots: Spots, search: LineSearch) -> int | None:
     """How many bytes of a file are to be read; None where all."""
     if any(_is_lively(found) or len(found.told) or _begins(found, search) for found in _find(spots.others, search)):
         return None
@@ -103,17 +103,17 @@ def _part(spots: Spots, search: Search) -> int | None:
     return len(spots.head.text) if settings or len(head.told) else 0
 
 
-def _find(blocks: Iterator[Block], search: Search) -> Iterator[Finding]:
+def _find(blocks: Iterator[TextBlock], search: LineSearch) -> Iterator[BlockContents]:
     return (find(block, search) for block in blocks)
 
 
-def _is_lively(found: Finding) -> bool:
+def _is_lively(found: BlockContents) -> bool:
     """Whether steps or rows of other frames are found, as the rank that counts prints them all along."""
     rows = [steps.rows for steps in found.steps.values()] + list(found.records.values())
     return any(map(len, rows))
 
 
-def _begins(found: Finding, search: Search) -> bool | None:
+def _begins(found: BlockContents, search: LineSearch) -> bool | None:
     """Whether a block of settings begins; None where it does not end."""
     reader = BlockReader(search.blocks)
     reader.read(found.lines, found.marked)

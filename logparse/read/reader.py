@@ -15,16 +15,16 @@ from functools import partial
 
 import polars as pl
 
-from logparse.formats._base import Block as SettingsBlock
-from logparse.formats._base import LogFormat
-from logparse.read.find import Finding, Search, find, search_all
-from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, Block, read_blocks
+from logparse.formats._base import Block, LogFormat
+from logparse.read.find import BlockContents, LineSearch, find, search_all
+from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.read.probe import probe
 from logparse.read.records import Found
 from logparse.read.settings import BlockReader
 from logparse.read.sources import Source
 from logparse.read.steps import StepBlock, StepLines, join_blocks
 
+Submit = Callable[[TextBlock, LineSearch], Callable[[], BlockContents]]
 # How many blocks are read at once where nobody says otherwise.
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -40,7 +40,7 @@ class Contents:
     steps: list[tuple[LogFormat, StepLines]]
     records: list[Found]
     told: pl.DataFrame
-    inside: dict[SettingsBlock, pl.DataFrame]
+    inside: dict[Block, pl.DataFrame]
 
 
 def read_sources(
@@ -88,7 +88,7 @@ def _can_be_read_again(sources: Sequence[Source]) -> bool:
 class _Reader:
     """Reads the blocks of ``sources`` and keeps what they say."""
 
-    def __init__(self, sources: Sequence[Source], search: Search, narrows: bool) -> None:
+    def __init__(self, sources: Sequence[Source], search: LineSearch, narrows: bool) -> None:
         self.search = search
         self._sources, self._narrows = sources, narrows
         self._lines = 0
@@ -99,7 +99,7 @@ class _Reader:
 
     def read(self, block_bytes: int, jobs: int) -> None:
         """Read all blocks, as many ahead of the one whose findings are kept next as keep every core busy."""
-        waiting: deque[Callable[[], Finding]] = deque()
+        waiting: deque[Callable[[], BlockContents]] = deque()
         with _workers(self._sources, block_bytes, jobs) as submit:
             for block in (block for source in self._sources for block in read_blocks(source, block_bytes)):
                 waiting.append(submit(block, self.search))
@@ -108,18 +108,16 @@ class _Reader:
             while waiting:
                 self._keep(waiting.popleft()())
 
-    def _keep(self, finding: Finding) -> None:
-        if finding.lines["line_number"][0] == 1:
+    def _keep(self, found: BlockContents) -> None:
+        if found.lines["line_number"][0] == 1:
             self._settings.append(BlockReader(self.search.blocks))
-        self._settings[-1].read(finding.lines, finding.marked)
-        self._lines += len(finding.lines)
-        self._records.append(finding.records)
-        self._told.append(finding.told)
-        for name, steps in finding.steps.items():
+        self._settings[-1].read(found.lines, found.marked)
+        self._lines += len(found.lines)
+        self._records.append(found.records)
+        self._told.append(found.told)
+        for name, steps in found.steps.items():
             self._steps[name].append(steps)
-        stepped = [
-            fmt for fmt in self.search.formats if fmt.name in finding.steps and len(finding.steps[fmt.name].rows)
-        ]
+        stepped = [fmt for fmt in self.search.formats if fmt.name in found.steps and len(found.steps[fmt.name].rows)]
         if self._narrows and stepped:
             self.search, self._narrows = self.search.narrowed(stepped), False
 
@@ -136,9 +134,7 @@ class _Reader:
 
 
 @contextmanager
-def _workers(
-    sources: Sequence[Source], block_bytes: int, jobs: int
-) -> Iterator[Callable[[Block, Search], Callable[[], Finding]]]:
+def _workers(sources: Sequence[Source], block_bytes: int, jobs: int) -> Iterator[Submit]:
     """How a block is read: by a thread where there is more than one block, later where there is only one."""
     sizes = [source.size for source in sources]
     if None not in sizes and sum(size or 0 for size in sizes) <= block_bytes:

@@ -82,7 +82,7 @@ def check_invariants(steps: pl.DataFrame, coverage: str) -> None:
     assert said["step_lines"] > 0, "no step line was found; a fixture without one tests nothing"
     assert said["step_lines"] == len(steps), "every whole step line is one row"
     assert said["framework"]["name"] is not None, (
-        "nobody knows who printed this; add a Dialect to logparse/context/dialects.py"
+        "nobody knows who printed this; name its framework in the format, or add a Dialect to context/dialects.py"
     )
     floats = [c for c in steps.columns if steps.schema[c] == pl.Float64]
     infinite = [c for c in floats if steps[c].is_infinite().any()]

@@ -1,6 +1,7 @@
 """Which rows count: every rule of the window on rows made by hand, and what holds for any rows."""
 
 import math
+import statistics
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.run import window
+from analysis.run import odd_times, window
 from analysis.run.reasons import COPY, NAN, NO_TIME, REPLAYED, SKIPPED, STALL, TIME_DAMAGED, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
@@ -229,3 +230,68 @@ def test_a_time_that_lost_digits_does_not_count(step):
 )
 def test_a_row_that_was_faster_counts(times):
     assert damaged_times(times) == []
+
+
+def plainly_out_of_line(times: list[float]) -> list[str | None]:
+    """The reasons of the rows of one start, each row beside its neighbours, as the rule is said."""
+
+    def around(values: list[float], at: int) -> float:
+        half = odd_times.NEIGHBOURS // 2
+        return statistics.median(values[max(0, at - half) : at + half + 1])
+
+    every = range(len(times))
+    local = [around(times, at) for at in every]
+    distance = [abs(time - median) for time, median in zip(times, local, strict=True)]
+    noise = [odd_times.STALL_SIGMAS * odd_times.ROBUST * around(distance, at) for at in every]
+    excess = [time - median for time, median in zip(times, local, strict=True)]
+    usual = [distance[at] <= odd_times.STALL_SHARE * local[at] for at in every]
+    slow = [excess[at] > odd_times.STALL_SHARE * local[at] and excess[at] > noise[at] for at in every]
+    lone = [
+        times[at] < odd_times.DAMAGED_BELOW * local[at]
+        and -excess[at] > noise[at]
+        and all(usual[max(0, at - 1) : at])
+        # The rows beside it; at an end of the start there is one.
+        and all(usual[at + 1 : at + 2])
+        for at in every
+    ]
+    rare = sum(lone) <= max(1, odd_times.DAMAGED_RARE * len(times))
+    return [STALL if slow[at] else TIME_DAMAGED if lone[at] and rare else None for at in every]
+
+
+@st.composite
+def times_of_start(draw: st.DrawFn) -> list[float]:
+    """Whole ms, so that medians are exact: a pace that wanders, noise about as large as lets a row be odd, odd rows."""
+    random = draw(st.randoms(use_true_random=False))
+    wander, noise = random.choice([0, 5, 40]), random.choice([0, 5, 30, 60])
+    level, times = 2000, []
+    for _ in range(random.choice([1, 3, 30, 200, 400])):
+        level = max(1000, level + random.randint(-wander, wander))
+        odd = random.choice([0.1, 0.45, 0.5, 1.2, 1.25, 1.3, 2.0]) if random.random() < 0.02 else 1.0
+        times.append(float(round(odd * (level + random.randint(-noise, noise)))))
+    return times
+
+
+@given(st.lists(times_of_start(), min_size=1, max_size=4))
+def test_rows_out_of_line_are_those_that_each_row_beside_its_neighbours_shows(parts):
+    """Two starts after each other must not see each other's rows, nor two stretches of one start lose theirs."""
+    steps = [step for part in parts for step in range(1, len(part) + 1)]
+    marked = mark_window(rows(steps, step_time_ms=[time for part in parts for time in part]))
+    told = marked.filter(pl.col("excluded_reason").is_null() | pl.col("excluded_reason").is_in([STALL, TIME_DAMAGED]))
+    expected = [
+        reason
+        for _, start in told.group_by("segment", maintain_order=True)
+        for reason in plainly_out_of_line(start["step_time_ms"].to_list())
+    ]
+    assert told["excluded_reason"].to_list() == (expected if len(told) >= 5 else [None] * len(told))
+
+
+def test_rows_whose_medians_are_asked_lie_up_to_two_windows_from_an_odd_one():
+    """Row 70 of the second start is odd: 25 rows on either side are its neighbours, and those have 25 themselves."""
+    pace = [1000.0] * 300
+    pace[170] = 1300.0
+    clean = pl.DataFrame({"at": range(300), "segment": [0] * 100 + [1] * 200, "pace": pace})
+    near = odd_times.near_odd_rows(clean)
+    assert near["at"].to_list() == list(range(120, 221))
+    assert near.filter("odd")["at"].to_list() == [170]
+    pace[170], pace[110] = 1000.0, 1300.0
+    assert odd_times.near_odd_rows(clean.with_columns(pace=pl.Series(pace)))["at"].to_list() == list(range(100, 161))

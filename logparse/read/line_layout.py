@@ -1,0 +1,140 @@
+"""One layout of a step line: which words stand where, and what the numbers between them are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from logparse.formats._base import TIMESTAMP, LogFormat, Reading
+from logparse.read.values import DTYPE, can_be, group, group_names, moment, number
+from logparse.schema import BOOL
+
+# What a value may be beside a plain number, such as 171.176T, [45.7] or 0.5/0.7; not a word of interest.
+_LIKE_A_NUMBER = r"^[-+\[\]\d./eE]+ ?[A-Za-z%]{0,8}\]?$"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What stands between two delimiters: ``before`` up to the value, the value, and what comes ``after`` it.
+
+    ``label`` None has no pair, and the whole piece is ``before``; so it is where a label has no value. ``reading`` None
+    is a label that nobody reads. ``plain`` is a value that is a number and nothing else; ``none`` is the value of the
+    first line where that stands for no number.
+    """
+
+    before: str
+    after: str = ""
+    label: str | None = None
+    reading: Reading | None = None
+    valued: bool = False
+    plain: bool = False
+    none: str | None = None
+
+    def fits(self, piece: pl.Expr) -> pl.Expr:
+        """Whether the words are the same."""
+        if not self.valued:
+            return piece == self.before
+        begins = piece.str.starts_with(self.before)
+        return begins & piece.str.ends_with(self.after) if self.after else begins
+
+    def value(self, piece: pl.Expr) -> pl.Expr:
+        """The text of the value on each line."""
+        text = piece.str.strip_prefix(self.before)
+        return (text.str.strip_suffix(self.after) if self.after else text).str.strip_chars()
+
+    def number(self, text: pl.Expr) -> pl.Expr:
+        """The number that the text of the value is; null where there is none."""
+        if not self.plain:
+            return number(text, self.reading) if self.reading else pl.lit(None, pl.Float64)
+        read = text.cast(pl.Float64, strict=False)
+        return read * self.reading.scale if self.reading and self.reading.scale != 1 else read
+
+    def understood(self, text: pl.Expr, read: pl.Expr) -> pl.Expr:
+        """Whether the patterns would say the same of the value."""
+        if self.plain:
+            return can_be(self.reading.column, read) if self.reading else read.is_not_null()
+        known = read.is_not_null() if self.reading else pl.lit(True)
+        if not (self.reading and DTYPE[self.reading.column] == BOOL):
+            known &= text.str.contains(_LIKE_A_NUMBER)
+        return known if self.none is None else known | (text == self.none)
+
+
+@dataclass(frozen=True)
+class LineLayout:
+    """One layout: words in front, the head, and the pieces behind it.
+
+    ``before`` and ``between`` are the words around a time stamp of ``stamp`` characters in front of the head, which
+    ``clock`` says how to read; without one all of them are ``before``. ``groups`` of the head have a value;
+    ``head_pieces`` delimiters stand up to its end. ``explained``: nothing else of interest stands on such a line.
+    """
+
+    fmt: LogFormat
+    before: str
+    stamp: int
+    clock: str
+    between: str
+    groups: tuple[str, ...]
+    head_pieces: int
+    pieces: tuple[Piece, ...]
+    explained: bool
+
+    def labels_of(self, rows: pl.DataFrame) -> Counter[str]:
+        """How often each label stands on the lines of ``rows``."""
+        once = Counter(piece.label for piece in self.pieces if piece.label is not None)
+        return Counter({label: times * len(rows) for label, times in once.items()})
+
+    def fit(self, lines: pl.DataFrame) -> pl.DataFrame:
+        """The rows of those ``lines`` that fit, in the columns of the schema, numbers as floats."""
+        read = self._numbers(self._texts(lines))
+        known = [can_be(name, pl.col(name)) for name in self.groups]
+        known += [piece.understood(pl.col(f"value {i}"), pl.col(f"number {i}")) for i, piece in self._valued()]
+        if self.stamp:
+            known.append(pl.col("stamp").str.contains(f"^{TIMESTAMP}$"))
+        return read.filter(*known).select("source", "line_number", "timestamp", *self._columns())
+
+    def _texts(self, lines: pl.DataFrame) -> pl.DataFrame:
+        """The texts of head, time stamp and values on lines that have the same words."""
+        count = self.head_pieces + len(self.pieces)
+        split = pl.col("text").str.splitn(self.fmt.delimiter, count).struct.unnest()
+        parts = lines.filter(pl.col("text").str.starts_with(self.before)).select("source", "line_number", split)
+        front = pl.concat_str(*map(_part, range(self.head_pieces)), pl.lit(""), separator=self.fmt.delimiter)
+        parts = parts.with_columns(front.str.slice(len(self.before)).alias("front"))
+        words = [piece.fits(_part(i)) for i, piece in enumerate(self.pieces, start=self.head_pieces)]
+        if self.between:
+            words.append(pl.col("front").str.slice(self.stamp, len(self.between)) == self.between)
+        head = pl.col("front").str.slice(self.stamp + len(self.between))
+        return parts.filter(*words).select(
+            "source",
+            "line_number",
+            head.str.extract_groups(f"^(?:{self.fmt.head})$").alias("head"),
+            pl.col("front").str.slice(0, self.stamp).alias("stamp"),
+            *(piece.value(_part(i)).alias(f"value {i}") for i, piece in self._valued()),
+        )
+
+    def _numbers(self, texts: pl.DataFrame) -> pl.DataFrame:
+        """``texts`` and the numbers that they are."""
+        return texts.unnest("head").with_columns(
+            *(pl.col(name).cast(pl.Float64, strict=False) for name in self.groups),
+            *(piece.number(pl.col(f"value {i}")).alias(f"number {i}") for i, piece in self._valued()),
+            timestamp=moment(pl.col("stamp"), self.clock) if self.stamp else pl.lit(None, pl.Datetime),
+        )
+
+    def _valued(self) -> list[tuple[int, Piece]]:
+        """The pieces that have a value, by their place on the line."""
+        return [(i, piece) for i, piece in enumerate(self.pieces, start=self.head_pieces) if piece.valued]
+
+    def _columns(self) -> Iterator[pl.Expr]:
+        """Groups of the head, and the first pair of each column; where both have one, the head's."""
+        first = {piece.reading.column: pl.col(f"number {i}") for i, piece in reversed(self._valued()) if piece.reading}
+        groups = group_names(self.fmt.head)
+        for name in groups:
+            number = pl.col(name) if name in self.groups else group(name)
+            yield pl.coalesce(number, first[name]).alias(name) if name in first else number
+        yield from (number.alias(name) for name, number in first.items() if name not in groups)
+
+
+def _part(number: int) -> pl.Expr:
+    return pl.col(f"field_{number}")
