@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import polars as pl
 
 from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS, RATED
 from analysis.pipeline.run import Run
-from analysis.run.ranks import rank_names
 from analysis.run.reasons import COPY
 from analysis.screens.expectations import expectation_sentences
 from analysis.screens.metric_names import named, titled
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
+from analysis.screens.ranks import slowest_ranks
 from analysis.screens.words import say, say_evidence, say_framework, say_origin, word
 from logparse.findings import Note
 from logparse.language import tr
@@ -26,8 +25,6 @@ SAME_AS = {
 }
 # Under which metric the framework's own is shown.
 LOGGED_BELOW = "tflops_per_second_per_device"
-# Ranks that are shown.
-SLOWEST = 5
 # Parts of the account below this share are not shown.
 LEAST_SHARE = 0.0005
 
@@ -55,7 +52,7 @@ def compose(result: Run) -> list[Part]:
         Sentence(_account(result)),
         *_trace(result),
         _metrics(result),
-        *_ranks(result.ranks),
+        *slowest_ranks(result.ranks),
         Heading(tr("against plan and published rates")),
         list_expectations(result),
         Heading(tr("computed with")),
@@ -160,33 +157,6 @@ def _metrics(result: Run) -> Table:
         if metric.column == LOGGED_BELOW:
             rows += _logged(result)
     return Table(("", tr("median"), tr("mean"), "p10", "p90", "n"), tuple(rows))
-
-
-def _ranks(ranks: pl.DataFrame) -> Iterator[Part]:
-    """The slowest ranks, where ranks print times of their own."""
-    if ranks.is_empty():
-        return
-    yield Heading(tr("ranks"))
-    median, times = HEADLINE[0].text, ranks["step_time_ms"]
-    least, greatest = (median(float(time)) for time in (times[-1], times[0]))
-    yield Sentence(
-        tr("{n} ranks take {least} to {greatest} ms/step", n=f"{len(ranks):,}", least=least, greatest=greatest)
-    )
-    rows = [
-        (name, _known(row["node"]), median(row["step_time_ms"]), median(row["step_time_p90_ms"]), *_shares(row))
-        for name, row in zip(rank_names(ranks), ranks.head(SLOWEST).iter_rows(named=True), strict=False)
-    ]
-    heads = (tr("the slowest"), tr("node"), tr("ms/step"), "p90", tr("slowest of all"), tr("2 % behind"))
-    yield Table(heads, rows)
-
-
-def _known(number: int | None) -> str:
-    return "-" if number is None else str(number)
-
-
-def _shares(row: dict[str, Any]) -> tuple[str, str]:
-    """In which share of the steps a rank is the slowest, and in which it is behind."""
-    return f"{row['slowest_share']:.1%}", f"{row['behind_share']:.1%}"
 
 
 def _logged(result: Run) -> list[tuple[str, ...]]:

@@ -123,9 +123,14 @@ def _describe_probing(sources: Sequence[Source]) -> Iterator[Note]:
 
 def _watch(sources: Sequence[Source], watch: Watch) -> None:
     sizes = [source.size for source in sources]
-    total = None if None in sizes else sum(size or 0 for size in sizes)
+
+    def tell() -> None:
+        # What is left out is known once the files have been probed.
+        parts = [size if s.part is None else s.part for s, size in zip(sources, sizes, strict=True)]
+        watch(sum(s.bytes_read for s in sources), None if None in parts else sum(part or 0 for part in parts))
+
     for source in sources:
-        source.watch = lambda: watch(sum(s.bytes_read for s in sources), total)
+        source.watch = tell
 
 
 def _by_clock(steps: pl.DataFrame) -> pl.DataFrame:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from logparse.read.compressed import PACKED
 from logparse.read.find import BlockContents, LineSearch, find
 from logparse.read.lines import TextBlock
 from logparse.read.settings import BlockReader
-from logparse.read.sources import PACKED, Source, open_source
+from logparse.read.sources import Source, open_source
 
 SPOT_BYTES = 2**16
 # Fewer files, or fewer bytes, are read as fast as they are probed.

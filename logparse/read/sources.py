@@ -5,43 +5,28 @@ Compression is known by its magic bytes; a device, which never ends, is refused.
 
 from __future__ import annotations
 
-import bz2
 import glob
-import gzip
 import io
-import lzma
 import os
 import stat
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Protocol
 
 import regex
 
 from logparse.errors import InputError, reason_of
 from logparse.findings import Note, warning
 from logparse.language import msg, tr
+from logparse.read.compressed import DAMAGE, decompressed
 
 SNIFF_BYTES = 2**16
 PORTION_BYTES = 2**16
 # Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, pickle, JPEG.
 MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
-# Beginnings of compressed files.
-GZIP, BZIP2, XZ, ZSTD = PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
-DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 GIVE_TEXT = msg("give the text log that the training printed")
 # Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
 _CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
-
-
-class Stream(Protocol):
-    """Bytes that come in the portions they are decompressed in."""
-
-    def read1(self, size: int = ..., /) -> bytes:
-        """The next bytes, at most ``size``."""
-        ...
 
 
 @dataclass
@@ -128,7 +113,7 @@ def _natural(path: Path) -> list[tuple[int, int | str]]:
 def _is_binary(path: Path) -> bool:
     try:
         with path.open("rb") as raw:
-            return looks_binary(_decompressed(raw).read1(SNIFF_BYTES))
+            return looks_binary(decompressed(raw).read1(SNIFF_BYTES))
     except DAMAGE:
         # Not silently left out: reading it says what is wrong.
         return False
@@ -140,21 +125,6 @@ def looks_binary(head: bytes) -> bool:
         return True
     visible = head.replace(b"\0", b"")
     return len(visible) - len(visible.translate(None, _CONTROL)) > len(visible) / 20
-
-
-def _decompressed(buffered: io.BufferedReader) -> Stream:
-    magic = buffered.peek(6)[:6]
-    if magic.startswith(GZIP):
-        return gzip.GzipFile(fileobj=buffered)
-    if magic.startswith(BZIP2):
-        return bz2.BZ2File(buffered)
-    if magic == XZ:
-        return lzma.LZMAFile(buffered)
-    if magic.startswith(ZSTD):
-        import pyarrow as pa
-
-        return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(buffered, "r"), "zstd"))
-    return buffered
 
 
 def text_chunks(source: Source, size: int) -> Iterator[bytes]:
@@ -195,7 +165,7 @@ def _never_ends(path: Path | None) -> bool:
 def _chunks(source: Source, size: int) -> Iterator[bytes]:
     with open_source(source) as raw:
         try:
-            stream = _decompressed(raw)
+            stream = decompressed(raw)
             # A damaged stream loses the portion in which the damage is, so its portions are small.
             portion = size if stream is raw else min(size, PORTION_BYTES)
             left = source.part

@@ -170,3 +170,12 @@ def test_the_command_line_reads_all_files_and_with_any_number_of_jobs(tmp_path):
     codes = [{note["code"] for note in run["notes"]} & {"files_probed"} for run in said]
     assert codes == [{"files_probed"}, set(), {"files_probed"}, set()]
     assert [run["metrics"] for run in said] == [said[0]["metrics"]] * 4
+
+
+def test_progress_ends_at_what_was_to_be_read(tmp_path):
+    sources = write(tmp_path, [STEPS, *[DUMP + NOISE * 400] * 3])
+    told: list[tuple[int, int | None]] = []
+    read_run([str(tmp_path)], watch=lambda done, total: told.append((done, total)))
+    done, total = told[-1]
+    assert done == total
+    assert 0 < total < sum(source.size or 0 for source in sources)
