@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+import os
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.charts import DARK, LIGHT
+from analysis.outputs import write_page
 from analysis.report.numbers import engineering, number
 from analysis.report.payload import as_json
 from analysis.screens.html import html
 from analysis.screens.parts import Part
 from analysis.screens.words import say_all
+from logparse.errors import InputError
 from logparse.language import current_language, tr
 
 if TYPE_CHECKING:
@@ -77,8 +82,31 @@ def _hash(script: str) -> str:
 
 @cache
 def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
+    """Vega, Vega-Lite and Vega-Embed as one script.
+
+    To put it together takes seconds, so that it is kept where the user's caches are, for each version.
+    """
     import vl_convert
 
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle
+    # Without a home there is no such place, and a full disk holds no file: the page is made all the same.
+    with contextlib.suppress(OSError, RuntimeError, UnicodeDecodeError):
+        return _kept().read_text(encoding="utf-8")
+    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    with contextlib.suppress(OSError, RuntimeError, InputError):
+        kept = _kept()
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_page(script, kept)
+    return script
+
+
+def _kept() -> Path:
+    import vl_convert
+
+    versions = (
+        vl_convert.get_vega_version(),
+        vl_convert.get_vegalite_versions()[-1],
+        vl_convert.get_vega_embed_version(),
+    )
+    return (
+        Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "logparse" / f"vega-{'-'.join(versions)}.js"
+    )

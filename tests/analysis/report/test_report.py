@@ -251,3 +251,27 @@ def test_the_page_speaks_chinese(llama):
 )
 def test_numbers_as_people_read_them(shown, expected):
     assert shown == expected
+
+
+@pytest.fixture
+def cache_folder(tmp_path, monkeypatch):
+    """Where the script of charts is kept; nothing is there yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    bundle.cache_clear()
+    yield tmp_path / "caches" / "logparse"
+    bundle.cache_clear()
+
+
+def test_the_script_of_charts_is_put_together_once(cache_folder, monkeypatch):
+    script = bundle()
+    (kept,) = cache_folder.iterdir()
+    assert kept.read_text(encoding="utf-8") == script
+    bundle.cache_clear()
+    monkeypatch.delattr("vl_convert.javascript_bundle")
+    assert bundle() == script
+
+
+def test_a_cache_that_cannot_be_written_costs_no_page(cache_folder, monkeypatch):
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: "the script")
+    cache_folder.parent.write_text("a file where the folder should be")
+    assert bundle() == "the script"
