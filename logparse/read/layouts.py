@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import regex
 
-from logparse.formats._base import NUMBER, TIMESTAMP, LogFormat
+from logparse.formats._base import NUMBER, TIMESTAMP, LogFormat, Reading
 from logparse.read.line_layout import LineLayout, Piece
 from logparse.read.pairs import read_values
 from logparse.read.values import DTYPE
@@ -96,16 +96,30 @@ def _piece(text: str, at: int, span: tuple[int, int] | None, pair: dict[str, Any
     if span is None:
         return Piece(text, label=pair["label"], reading=reading)
     before, value, after = text[: span[0] - at], text[span[0] - at : span[1] - at], text[span[1] - at :]
-    whole = bool(regex.fullmatch(NUMBER, value)) and "," not in value
+    lead, digits, trail = _number_in(value, reading, pair["number"])
     return Piece(
-        before=before.rstrip(),
-        after=after if after.strip() else "",
+        before=(before + lead).rstrip(),
+        after=trail + after if (trail + after).strip() else "",
         label=pair["label"],
         reading=reading,
         valued=True,
-        plain=whole and (reading is None or DTYPE[reading.column] != BOOL),
+        plain=digits is not None,
         none=value.strip() if pair["number"] is None else None,
     )
+
+
+def _number_in(value: str, reading: Reading | None, number: float | None) -> tuple[str, str | None, str]:
+    """The digits of a value that is a number, between words that are the same on every line, such as ``[`` or ``ms``.
+
+    None where it is no such number: a word, or another number beside it.
+    """
+    found = regex.fullmatch(rf"([ \[]*)({NUMBER})(\D*)", value)
+    if found is None or "," in found[2] or (reading and DTYPE[reading.column] == BOOL):
+        return "", None, ""
+    if reading is None:
+        return ("", found[2], "") if found[2] == value else ("", None, "")
+    same = number is not None and (number == float(found[2]) * reading.scale or number != number)
+    return (found[1], found[2], found[3]) if same else ("", None, "")
 
 
 @dataclass(frozen=True)
