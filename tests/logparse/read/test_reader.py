@@ -87,7 +87,7 @@ def test_what_cannot_be_read_again_is_searched_for_every_format(tmp_path):
         return next(reads).open("rb")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("logparse.read.sources._open", once)
+        patch.setattr("logparse.read.sources.open_source", once)
         contents = read_sources([source], all_formats(), 1000)
     found = {fmt.name: steps.steps for fmt, steps in contents.steps}
     assert found["mindformers"]["logged_samples_per_second_per_device"].to_list() == [0.36029] * 40
