@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from analysis.history.storage import Folder
+from analysis.history.folder import Folder
 from analysis.history.store import History, _key, _parquet
 from analysis.pipeline.record import Marks, RunOptions, record_logs
 

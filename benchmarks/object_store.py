@@ -1,14 +1,12 @@
 """Does a history on an object store do what one in a folder does? Prints a table; exit code 1 where anything is wrong.
 
-The store is moto, which speaks S3 and checks signatures and rights as S3 does. It brings a web server and boto3, so it
-is installed in an environment of its own (needs uv and a package index). The story of docs/releases.md is told in a
-folder and in a bucket, and both must say the same; 8 recorders write the same runs at once, some of them killed; more
+The store is moto, which speaks S3 and checks signatures and rights as S3 does. The story of docs/releases.md is told in
+a folder and in a bucket, and both must say the same; 8 recorders write the same runs at once, some of them killed; more
 runs are listed than fit on one page of S3; every failure must be a message with a remedy, exit code 2, and come soon.
 
     python benchmarks/object_store.py
 """
 
-import json
 import os
 import random
 import re
@@ -19,7 +17,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -27,26 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from history_scale import fill
+from s3_server import serve
 
 from analysis.history.storage import open_storage
 from analysis.history.store import History
 from analysis.pipeline.record import Marks, RunOptions, record_logs
 
-MOTO = ("moto[iam,s3]==5.2.5", "flask", "flask-cors")
-PREPARE = """
-import json, sys, boto3
-given = {"endpoint_url": sys.argv[1], "region_name": "us-east-1"}
-given |= {"aws_access_key_id": "any", "aws_secret_access_key": "any"}
-boto3.client("s3", **given).create_bucket(Bucket="bucket")
-iam, keys = boto3.client("iam", **given), {}
-for user, actions in {"writer": ["s3:*"], "reader": ["s3:Get*", "s3:List*"]}.items():
-    iam.create_user(UserName=user)
-    policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]}
-    iam.put_user_policy(UserName=user, PolicyName="store", PolicyDocument=json.dumps(policy))
-    key = iam.create_access_key(UserName=user)["AccessKey"]
-    keys[user] = {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
-print(json.dumps(keys))
-"""
 PROGRAM = str(Path(sys.executable).with_name("logparse"))
 LOGS = Path(__file__).parent.parent / "fixtures/releases"
 PLACE = "s3://bucket/runs"
@@ -83,42 +66,6 @@ def recording(number: int, turned: int = 0) -> tuple[str, ...]:
     """The command that records the runs of one release, beginning with another log."""
     logs = sorted(str(log) for log in LOGS.glob(f"8.0.RC{number}-*.log"))
     return ("record", "--each", *logs[turned:], *logs[:turned], "--release", RELEASES[number - 1])
-
-
-@contextmanager
-def moto(folder: Path) -> Iterator[tuple[str, dict[str, Environment]]]:
-    """The address of a running server with an empty bucket, and the credentials of who may write and who may read."""
-    python = folder / "moto/bin/python"
-    subprocess.run(["uv", "venv", "-q", str(folder / "moto")], check=True)
-    subprocess.run(["uv", "pip", "install", "-q", "--python", str(python), *MOTO], check=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    endpoint = f"http://127.0.0.1:{port}"
-    command = [str(python), "-m", "moto.server", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-        try:
-            wait_for(port)
-            told = subprocess.run([str(python), "-c", PREPARE, endpoint], capture_output=True, text=True, check=True)
-            check_rights_from_now_on(endpoint)
-            yield endpoint, json.loads(told.stdout)
-        finally:
-            server.terminate()
-
-
-def wait_for(port: int) -> None:
-    """Raises TimeoutError where nobody listens within a minute."""
-    for _ in range(600):
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise TimeoutError(f"no server at port {port}")
-
-
-def check_rights_from_now_on(endpoint: str) -> None:
-    """Moto lets everybody in until it is told how many requests it shall not check."""
-    plain = {"Content-Type": "text/plain"}
-    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/moto-api/reset-auth", b"0", plain)).close()
 
 
 @contextmanager
@@ -276,12 +223,11 @@ def main() -> int:
     """All of it on one server."""
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = f"{os.environ.get('NO_PROXY', '')},127.0.0.1"
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "LC_"))}
-    with tempfile.TemporaryDirectory() as place, moto(Path(place)) as (endpoint, keys):
-        settings = {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "LANG": "C.UTF-8", "COLUMNS": "100"}
-        environment = plain | settings | keys["writer"]
+    with tempfile.TemporaryDirectory() as place, serve() as server:
+        environment = plain | {"LANG": "C.UTF-8", "COLUMNS": "100"} | server.writer
         print("| what | exit code | s | said |\n| --- | ---: | ---: | --- |")
         right = [*story(Path(place), environment), *recorders(environment), *pages(environment)]
-        right += failures(environment, keys["reader"], Path(place))
+        right += failures(environment, server.reader, Path(place))
     print(f"\n{sum(right)} of {len(right)} are as they must be")
     return 0 if all(right) else 1
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from logparse.formats import all_formats
 from logparse.read.find import search_all
+from logparse.read.named import find_sources
 from logparse.read.parse import read_run
 from logparse.read.probe import probe
-from logparse.read.sources import find_sources
 
 ROUNDS = 5
 CHATTER = "[2026-01-01 00:00:00,{n:06d}] [INFO] [rank{rank}] worker.py:123:run some chatter of a rank, number {n}\n"

@@ -32,8 +32,8 @@ from threading import Barrier
 
 import polars as pl
 
+from analysis.history.folder import UNFINISHED, Folder
 from analysis.history.records import RunRecord
-from analysis.history.storage import UNFINISHED, Folder
 from analysis.history.store import History, _key
 from analysis.pipeline.record import Marks, RunOptions, record_logs
 

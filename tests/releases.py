@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from helpers import SETTINGS, arguments_dump, megatron_line
 
+from analysis.history.folder import Folder
 from analysis.history.records import RunRecord
-from analysis.history.storage import Folder
 from analysis.history.store import History
 from analysis.pipeline.analyze import analyze_logs
 from analysis.pipeline.options import RunOptions

@@ -11,6 +11,7 @@ import typer
 from analysis.flops import all_formulas
 from analysis.hardware.peak import BASES
 from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS
+from analysis.result_folder import ResultFolder
 from logparse.errors import UsageError
 from logparse.language import LANGUAGES, tr, use_language
 
@@ -34,7 +35,7 @@ Logs = Annotated[
     list[str],
     typer.Argument(
         metavar="LOG...",
-        help="Files of one run: logs, folders, quoted globs, or - for standard input; compressed or not.",
+        help="Files of one run: logs, folders, quoted globs, URLs, or - for standard input; compressed or not.",
     ),
 ]
 Hardware = Annotated[
@@ -87,17 +88,17 @@ Dialect = Annotated[
 ]
 
 
-def folder_of(text: str) -> Path:
-    """The folder that -o names. Raises UsageError for an empty name, which Path would take for the current folder."""
+def folder_of(text: str) -> ResultFolder:
+    """The folder that -o names. Raises UsageError for an empty name, which would be the current folder."""
     if not text.strip():
         raise UsageError(
             tr("the folder of -o has no name"), remedy=tr("give a folder; is a variable of the shell unset?")
         )
-    return Path(text)
+    return ResultFolder(text)
 
 
 Out = Annotated[
-    Path | None,
+    ResultFolder | None,
     typer.Option(
         "-o",
         "--out",

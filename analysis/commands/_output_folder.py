@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.outputs import clear_stale, prepare_folder, write_charts, write_page, write_parquet
+from analysis.outputs import clear_stale, write_charts, write_page, write_parquet
 from analysis.pipeline.run import Run
+from analysis.result_folder import ResultFolder
 from analysis.screens.words import word
 from logparse.schema import RECORD_COLUMNS
 
@@ -21,16 +22,18 @@ TABLES = ("steps", "summary", "segments", "rates", "account", "ranks", *RECORD_C
 OUTPUTS = (*(f"{name}.parquet" for name in TABLES), "charts", PAGE)
 
 
-def write_results(results: Sequence[Run], out: Path, formats: Sequence[str] | None, theme: str | None = None) -> None:
+def write_results(
+    results: Sequence[Run], out: ResultFolder, formats: Sequence[str] | None, theme: str | None = None
+) -> None:
     """Write the tables of all runs and, unless ``formats`` is None, the page and the charts in those forms.
 
     What an earlier run left there and this one does not write is deleted.
     """
-    prepare_folder(out)
-    written = [write_parquet(frame, out / f"{name}.parquet") for name, frame in _frames(results).items()]
-    if formats is not None:
-        written += _write_pictures(results, out, formats, theme)
-    clear_stale(out, OUTPUTS, written)
+    with out.opened() as folder:
+        written = [write_parquet(frame, folder / f"{name}.parquet") for name, frame in _frames(results).items()]
+        if formats is not None:
+            written += _write_pictures(results, folder, formats, theme)
+        clear_stale(folder, OUTPUTS, written)
 
 
 def _frames(results: Sequence[Run]) -> dict[str, pl.DataFrame]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,9 +17,10 @@ from analysis.compare.comparison import Comparison
 from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric, parse_threshold
-from analysis.outputs import check_folder, clear_stale, prepare_folder, write_page
+from analysis.outputs import clear_stale, write_page
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.sides import find_sides
+from analysis.result_folder import ResultFolder
 from analysis.screens.compare import compose_comparison
 from analysis.screens.compare_json import document
 from analysis.screens.console import make_console
@@ -43,7 +43,7 @@ Candidates = Annotated[
 ]
 
 Out = Annotated[
-    Path | None,
+    ResultFolder | None,
     typer.Option(
         "-o",
         "--out",
@@ -82,7 +82,7 @@ def compare(
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
-        check_folder(out, force)
+        out.check(force)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
     tell = teller()
@@ -108,13 +108,15 @@ def print_comparisons(results: Sequence[Comparison], as_json: bool, as_markdown:
             print_parts(make_console(no_color=no_color), compose_comparison(result))
 
 
-def _write(results: Sequence[Comparison], out: Path, tell: Callable[[Note], object]) -> None:
+def _write(results: Sequence[Comparison], out: ResultFolder, tell: Callable[[Note], object]) -> None:
     """A page for each candidate; those that an earlier run left and this one does not write are deleted."""
     from analysis.report.comparison_page import comparison_page
 
-    prepare_folder(out)
-    pages = [out / (f"report-{number}.html" if number > 1 else PAGE) for number in range(1, len(results) + 1)]
-    for path, result in zip(pages, results, strict=True):
-        write_page(comparison_page(result), path)
-        tell(info("wrote", path=path))
-    clear_stale(out, [PAGE, *(path.name for path in out.glob("report-*.html"))], pages)
+    names = [f"report-{number}.html" if number > 1 else PAGE for number in range(1, len(results) + 1)]
+    with out.opened() as folder:
+        pages = [
+            write_page(comparison_page(result), folder / name) for name, result in zip(names, results, strict=True)
+        ]
+        clear_stale(folder, [PAGE, *(path.name for path in folder.glob("report-*.html"))], pages)
+    for name in names:
+        tell(info("wrote", path=f"{out}/{name}"))

@@ -14,10 +14,11 @@ from analysis.estimate.layout_search import Fit
 from analysis.flops import as_built_formula, find_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
-from analysis.outputs import check_folder, prepare_folder, write_charts
+from analysis.outputs import write_charts
 from analysis.pipeline.inputs import gather
 from analysis.pipeline.job_inputs import Asked, all_given, find_machine, short_facts
 from analysis.pipeline.planned_job import estimate_planned
+from analysis.result_folder import ResultFolder
 from analysis.screens.console import make_console
 from analysis.screens.estimate import estimate_document, estimate_parts
 from analysis.screens.markdown import markdown
@@ -77,7 +78,7 @@ Network = Annotated[
     Amount, _amount("--network-gbits", msg("Network of one device between nodes, Gbit/s; 200 unless given."))
 ]
 Out = Annotated[
-    Path | None,
+    ResultFolder | None,
     typer.Option(
         "-o", "--out", parser=options.folder_of, metavar="DIR", help=msg("Folder for the chart of memory by stage.")
     ),
@@ -152,7 +153,7 @@ def estimate(
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
-        check_folder(out, force)
+        out.check(force)
     beside = gather(given, model, config)
     short = short_facts(devices=devices, tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, vpp=vpp, zero=zero)
     switches = {"sequence_parallel": sequence_parallel, "flash_attention": flash_attention, "dropout": dropout}
@@ -174,12 +175,12 @@ def estimate(
         make_console(stderr=True, no_color=no_color).print(written)
 
 
-def _write(fit: Fit | None, out: Path) -> str:
+def _write(fit: Fit | None, out: ResultFolder) -> str:
     """The chart of memory by stage, and what became of it."""
     from analysis.charts.memory import memory_chart
 
     if fit is None:
         return tr("nothing is written to {folder}/: the memory by stage is not known, see above", folder=out)
-    prepare_folder(out)
-    write_charts({"memory": memory_chart(fit)}, out / "charts")
+    with out.opened() as folder:
+        write_charts({"memory": memory_chart(fit)}, folder / "charts")
     return tr("wrote {folder}/", folder=out)

@@ -19,9 +19,10 @@ from analysis.compare.comparison import Comparison, compare
 from analysis.compare.exports import OUTPUTS, Judged
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric, insufficient, parse_threshold
-from analysis.outputs import check_folder, clear_stale, prepare_folder, write_whole
+from analysis.outputs import clear_stale, write_whole
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.sides import find_sides
+from analysis.result_folder import ResultFolder
 from analysis.screens.gate import judged, verdicts
 from logparse.errors import InsufficientDataError, UsageError, reason_of
 from logparse.findings import Note, warning
@@ -45,7 +46,7 @@ Strict = Annotated[
     ),
 ]
 Out = Annotated[
-    Path | None,
+    ResultFolder | None,
     typer.Option(
         "-o",
         "--out",
@@ -90,7 +91,7 @@ def gate(
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
-        check_folder(out, force)
+        out.check(force)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
     tell = teller()
@@ -110,13 +111,13 @@ def gate(
         _exit(result, strict)
 
 
-def _write(told: Judged, out: Path) -> None:
+def _write(told: Judged, out: ResultFolder) -> None:
     """What an earlier run left there and this one does not write is deleted; without a verdict there are no numbers."""
-    prepare_folder(out)
     outputs = [output for output in OUTPUTS if not (output.needs_verdict and told.comparison.refused)]
-    texts = {out / output.name: output.text(told) for output in outputs}
-    written = [_write_text(path, text) for path, text in texts.items() if text is not None]
-    clear_stale(out, [output.name for output in OUTPUTS], written)
+    with out.opened() as folder:
+        texts = {folder / output.name: output.text(told) for output in outputs}
+        written = [_write_text(path, text) for path, text in texts.items() if text is not None]
+        clear_stale(folder, [output.name for output in OUTPUTS], written)
 
 
 def _write_text(path: Path, text: str) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,8 +16,9 @@ from analysis.compare.trend import Trend, follow_all
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
 from analysis.history.selection import select_runs
 from analysis.metrics import JUDGED
-from analysis.outputs import CHART_FORMATS, check_folder, clear_stale, prepare_folder, write_charts, write_page
+from analysis.outputs import CHART_FORMATS, clear_stale, write_charts, write_page
 from analysis.pipeline.sides import open_history
+from analysis.result_folder import ResultFolder
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
 from analysis.screens.terminal import print_parts
@@ -40,7 +40,7 @@ MetricName = Annotated[
     str, typer.Option("--metric", metavar="NAME", help=f"What is followed: one of {', '.join(JUDGED)}.")
 ]
 Out = Annotated[
-    Path | None,
+    ResultFolder | None,
     typer.Option(
         "-o",
         "--out",
@@ -71,7 +71,7 @@ def trend(
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
-        check_folder(out, force)
+        out.check(force)
     tell = teller()
     store = open_history(history, tell)
     runs = store.runs()
@@ -91,14 +91,14 @@ def trend(
             tell(note)
 
 
-def _write(trends: Sequence[Trend], out: Path, tell: Callable[[Note], object]) -> None:
+def _write(trends: Sequence[Trend], out: ResultFolder, tell: Callable[[Note], object]) -> None:
     from analysis.report.trend_page import trend_page
 
-    prepare_folder(out)
     names = [f"trend-{number}" if number > 1 else "trend" for number in range(1, MOST_SERIES + 1)]
     charts = {name: trend_chart(one) for name, one in zip(names, trends, strict=False)}
-    written = write_charts(charts, out, FORMS)
-    written.append(write_page(trend_page(trends, charts), out / PAGE))
-    # Earlier versions wrote a page of each chart.
-    clear_stale(out, [f"{name}.{form}" for name in names for form in CHART_FORMATS], written)
+    with out.opened() as folder:
+        written = write_charts(charts, folder, FORMS)
+        written.append(write_page(trend_page(trends, charts), folder / PAGE))
+        # Earlier versions wrote a page of each chart.
+        clear_stale(folder, [f"{name}.{form}" for name in names for form in CHART_FORMATS], written)
     tell(info("wrote", path=f"{out}/"))

@@ -24,10 +24,11 @@ from urllib.parse import quote, unquote
 import polars as pl
 import regex
 
+from analysis.history.folder import DEAD_SECONDS, SUFFIX
 from analysis.history.migrations import TYPES, migrate_runs, migrate_steps
 from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs
 from analysis.history.selection import UNTYPED
-from analysis.history.storage import DEAD_SECONDS, SUFFIX, Storage
+from analysis.history.storage import Storage
 from analysis.tables import STEP_COLUMNS
 from logparse.errors import InputError, UsageError, unknown_name
 from logparse.findings import Note, warn_caller, warning

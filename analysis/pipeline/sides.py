@@ -22,6 +22,8 @@ from analysis.pipeline.record import Marks, record_logs
 from logparse.errors import NoStepLineError, UsageError
 from logparse.findings import Note, info
 from logparse.language import tr
+from logparse.read.objects import entries
+from logparse.stores import is_url, shown
 
 Tell = Callable[[Note], object]
 # Runs of a side whose settings, versions and losses are looked at: the newest tell enough.
@@ -32,7 +34,7 @@ def open_history(place: str | None, tell: Tell, must_exist: bool = True) -> Hist
     """The history at ``place``. Raises UsageError where none is given, or nothing is there though it must be."""
     if not (place and place.strip()):
         raise UsageError(tr("no history is given"), remedy=tr("name its folder: --history DIR"))
-    if must_exist and "://" not in place and not Path(place).is_dir():
+    if must_exist and not is_url(place) and not Path(place).is_dir():
         raise UsageError(
             tr("there is no history in {place}", place=place),
             remedy=tr("check the path; `logparse record LOG --history DIR --release NAME` begins one"),
@@ -63,6 +65,8 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, ho
     if not asked.strip():
         remedy = tr("give a log, a folder of logs, or a selector such as release=CANN 8.0.RC2")
         raise UsageError(tr("a side is empty"), remedy=remedy)
+    if is_url(asked):
+        return _of_logs(asked, how, tell)
     there = _is_there(asked)
     if there and history is not None and is_selector(asked):
         problem = tr("{asked} is a selector and a file or folder as well", asked=asked)
@@ -93,22 +97,26 @@ def _is_there(path: str) -> bool:
 
 def _of_logs(asked: str, how: RunOptions, tell: Tell) -> Side:
     """Each file or folder within a folder is a run; a file is one, and so are the files of a pattern together."""
-    path = Path(asked)
-    parts = sorted(p for p in path.iterdir() if not p.name.startswith(".")) if path.is_dir() else [path]
+    parts = entries(asked) if is_url(asked) else _entries(Path(asked))
     records = {record.run_id: record for record in _records(parts, how, tell)}
     if not records:
-        problem = tr("no log in the folder {path}", path=asked)
+        problem = tr("no log in the folder {path}", path=shown(asked))
         raise NoStepLineError(problem, remedy=tr("name the folder that holds the logs"))
     frame = pl.concat(r.summary.with_columns(release=pl.lit(None, pl.String)) for r in records.values())
-    return Side(asked, frame, frame, lambda run_id: records[run_id].steps, tell)
+    return Side(shown(asked), frame, frame, lambda run_id: records[run_id].steps, tell)
 
 
-def _records(parts: Sequence[Path], how: RunOptions, tell: Tell) -> Iterator[RunRecord]:
+def _entries(path: Path) -> list[str]:
+    inside = (p for p in path.iterdir() if not p.name.startswith(".")) if path.is_dir() else [path]
+    return [str(p) for p in sorted(inside)]
+
+
+def _records(parts: Sequence[str], how: RunOptions, tell: Tell) -> Iterator[RunRecord]:
     """The run of each log; what lies among others and is no log is left out."""
     for part in parts:
         try:
-            yield record_logs([str(part)], how, Marks())
+            yield record_logs([part], how, Marks())
         except NoStepLineError:
             if len(parts) == 1:
                 raise
-            tell(info("log_left_out", path=str(part)))
+            tell(info("log_left_out", path=shown(part)))

@@ -8,8 +8,8 @@ from pathlib import Path, PurePath
 
 from logparse.errors import InputError
 from logparse.ranks import place_of
+from logparse.read.named import find_sources
 from logparse.read.parse import run_names
-from logparse.read.sources import find_sources
 
 
 def named_runs(arguments: Sequence[str], each: bool) -> list[tuple[str, Sequence[str]]]:

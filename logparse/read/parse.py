@@ -18,14 +18,16 @@ from logparse.findings import Note, info, warning
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import Block, LogFormat
 from logparse.language import tr
+from logparse.read.named import find_sources, printable
 from logparse.read.probe import SPOT_BYTES
 from logparse.read.reader import CORES, read_sources
 from logparse.read.recognize import describe_damage, recognize
 from logparse.read.records import join_records
 from logparse.read.settings import settings_frame
-from logparse.read.sources import Source, find_sources, printable
+from logparse.read.sources import Source
 from logparse.read.steps import Malformed
 from logparse.read.versions import Version, versions_of
+from logparse.stores import shown
 
 Watch = Callable[[int, int | None], None]
 
@@ -158,7 +160,7 @@ def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
 
     A number tells apart those that are still alike.
     """
-    first = [arguments[0] for arguments in runs]
+    first = [shown(arguments[0]) for arguments in runs]
     plain = [_plain_name(argument) for argument in first]
     names: list[str] = []
     for argument, name in zip(first, plain, strict=True):

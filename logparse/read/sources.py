@@ -1,24 +1,22 @@
-"""What the user named to bytes of text.
+"""A file of a run to bytes of text, wherever it lies.
 
 Compression is known by its magic bytes; a device, which never ends, is refused.
 """
 
 from __future__ import annotations
 
-import glob
 import io
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
-
-import regex
+from pathlib import Path
 
 from logparse.errors import InputError, reason_of
 from logparse.findings import Note, warning
 from logparse.language import msg, tr
 from logparse.read.compressed import DAMAGE, decompressed
+from logparse.read.objects import StoredObject
 
 SNIFF_BYTES = 2**16
 PORTION_BYTES = 2**16
@@ -31,14 +29,16 @@ _CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
 
 @dataclass
 class Source:
-    """One file of a run. ``path`` None is standard input. ``notes`` collects what went wrong while reading.
+    """One file of a run, or object on a store; ``path`` None is standard input.
+
+    ``notes`` collects what went wrong while reading.
 
     ``bytes_read`` counts bytes as they lie in the file; ``watch`` is called whenever it has grown. ``part`` is how many
     bytes from its beginning are to be read; None is all.
     """
 
     name: str
-    path: Path | None
+    path: Path | StoredObject | None
     notes: list[Note] = field(default_factory=list)
     bytes_read: int = 0
     watch: Callable[[], None] | None = None
@@ -47,76 +47,9 @@ class Source:
     @property
     def size(self) -> int | None:
         """Bytes in the file; None of what is not a regular file."""
-        regular = self.path is not None and self.path.is_file()
-        return self.path.stat().st_size if regular and self.path else None
-
-
-def find_sources(arguments: Sequence[str]) -> list[Source]:
-    """The files that ``arguments`` name: files, folders (all below), globs, ``-`` for standard input.
-
-    Raises InputError for a name that leads to no file.
-    """
-    sources: dict[str, Source] = {}
-    for argument in arguments:
-        for path in _expand(argument):
-            key = "-" if path is None else str(path.resolve())
-            sources.setdefault(key, Source("-" if path is None else printable(path), path))
-    return list(sources.values())
-
-
-def printable(path: str | PurePath) -> str:
-    """A path as text that can be printed, also where its bytes are no UTF-8; control characters are escaped."""
-    text = str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def _expand(argument: str) -> list[Path | None]:
-    if argument == "-":
-        return [None]
-    path = Path(argument)
-    try:
-        if path.is_dir():
-            return list(_files_below(path))
-        if path.exists():
-            return [path]
-    except OSError as error:
-        problem = tr("cannot read {path}: {reason}", path=printable(argument), reason=reason_of(error))
-        raise InputError(problem, remedy=tr("check the path")) from error
-    found = sorted((Path(p) for p in glob.iglob(argument, recursive=True)), key=_natural)  # noqa: PTH207
-    files: list[Path | None] = [p for p in found if p.is_file()]
-    if not files:
-        raise InputError(
-            tr("no such file: {path}", path=printable(argument)),
-            remedy=tr("check the path; quote a pattern so that the shell leaves it alone"),
-        )
-    return files
-
-
-def _files_below(folder: Path) -> list[Path]:
-    parts = (
-        p for p in folder.rglob("*") if p.is_file() and not any(q.startswith(".") for q in p.relative_to(folder).parts)
-    )
-    files = [p for p in sorted(parts, key=_natural) if not _is_binary(p)]
-    if not files:
-        raise InputError(
-            tr("no log in the folder {path}", path=printable(folder)),
-            remedy=tr("name the log file itself, or the folder that holds it"),
-        )
-    return files
-
-
-def _natural(path: Path) -> list[tuple[int, int | str]]:
-    """Sort key under which worker_2 stands before worker_10."""
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in regex.split(r"(\d+)", str(path)) if part]
-
-
-def _is_binary(path: Path) -> bool:
-    try:
-        with path.open("rb") as raw:
-            return looks_binary(decompressed(raw).read1(SNIFF_BYTES))
-    except DAMAGE:
-        # Not silently left out: reading it says what is wrong.
-        return False
+        if isinstance(self.path, StoredObject):
+            return self.path.size
+        return self.path.stat().st_size if self.path is not None and self.path.is_file() else None
 
 
 def looks_binary(head: bytes) -> bool:
@@ -125,6 +58,16 @@ def looks_binary(head: bytes) -> bool:
         return True
     visible = head.replace(b"\0", b"")
     return len(visible) - len(visible.translate(None, _CONTROL)) > len(visible) / 20
+
+
+def is_binary(source: Source) -> bool:
+    """Whether ``source`` begins like no text."""
+    try:
+        with open_source(source) as raw:
+            return looks_binary(decompressed(raw).read1(SNIFF_BYTES))
+    except (*DAMAGE, InputError):
+        # Not silently left out: reading it says what is wrong.
+        return False
 
 
 def text_chunks(source: Source, size: int) -> Iterator[bytes]:
@@ -141,6 +84,8 @@ def open_source(source: Source) -> io.BufferedReader:
 
     Raises InputError for what cannot be opened, and for a device that is no terminal.
     """
+    if isinstance(source.path, StoredObject):
+        return source.path.open()
     try:
         if _never_ends(source.path):
             problem = tr("not a file: {path} is a device", path=source.name)

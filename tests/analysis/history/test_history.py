@@ -14,10 +14,11 @@ import pytest
 from helpers import run_logparse
 from releases import fill, record, write_run
 
+from analysis.history.folder import DEAD_SECONDS, UNFINISHED, Folder
 from analysis.history.migrations import migrate_runs
 from analysis.history.records import IDENTITY, RUN_COLUMNS, STORE_VERSION, content_hash
 from analysis.history.selection import parse_selector, select_runs
-from analysis.history.storage import DEAD_SECONDS, UNFINISHED, Folder, open_storage
+from analysis.history.storage import open_storage
 from analysis.history.store import History, _key, _parquet
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.record import Marks, parse_pairs, record_logs

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 from helpers import ROOT, run_logparse
 
+from analysis.history.folder import Folder
 from analysis.history.migrations import migrate_runs, migrate_steps, read_origin
 from analysis.history.records import RUN_COLUMNS, STORE_VERSION
-from analysis.history.storage import Folder
 from analysis.history.store import History, _parquet
 from analysis.run import reasons
 from analysis.tables import STEP_COLUMNS

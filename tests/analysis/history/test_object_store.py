@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from analysis.history.storage import Bucket, _said, open_storage
+from analysis.history.storage import Bucket, open_storage
 from logparse.errors import InputError, UsageError
 
 MESSAGE = "The specified bucket does not exist"
@@ -80,22 +80,4 @@ def test_urls_that_no_store_has(place):
 
 def test_waiting_is_bounded(bucket):
     assert isinstance(bucket, Bucket)
-    assert bucket.store.retry_config["retry_timeout"].total_seconds() <= 30
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "Generic S3 error: Error performing GET http://h/b?sig=secret in 1ms - no\n\nDebug source:\nX",
-            "GET http://h/b in 1ms - no",
-        ),
-        (
-            "Error performing GET http://h/b - 403: <?xml?>\n<Error><Message>Access Denied</Message></Error>",
-            "Access Denied",
-        ),
-        ("Account must be specified", "Account must be specified"),
-    ],
-)
-def test_what_a_store_said(text, said):
-    assert _said(Exception(text)) == said
+    assert bucket.store.store.retry_config["retry_timeout"].total_seconds() <= 30

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from logparse.errors import InputError
 from logparse.read import lines
 from logparse.read.lines import LINE_COLUMNS, read_blocks
-from logparse.read.sources import Source, find_sources, looks_binary, printable
+from logparse.read.named import find_sources, printable
+from logparse.read.sources import Source, looks_binary
 
 BODY = b"".join(b"line %d holds %d\n" % (i, i * i) for i in range(1, 20001))
 

@@ -1,0 +1,140 @@
+"""Files of a history in a folder.
+
+A file is first written below ``unfinished/``, outside what any reader of Parquet looks at, and then renamed: no lock,
+so NFS is safe.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import regex
+
+from logparse.errors import InputError, reason_of
+from logparse.language import msg, tr
+
+UNFINISHED = "unfinished"
+# Files of one scan: polars holds them all open, and 20,000 at once take more memory than a machine has.
+BATCH = 500
+# What a killed process left there is dead after this long.
+DEAD_SECONDS = 24 * 3600
+SUFFIX = ".parquet"
+# polars says it so: "Permission denied (os error 13): /path", and shortens the path.
+NUMBER_OF_POLARS = regex.compile(r"\(os error (\d+)\)")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of this machine or of a network file system.
+
+    Every method raises InputError where the system refuses; a FileNotFoundError is the caller's.
+    """
+
+    root: Path
+
+    def keys(self, prefix: str) -> list[str]:
+        """Walked with scandir: of 20,000 files no other property is asked for."""
+        with _refusals(msg("cannot read {path}: {reason}"), self.root):
+            return sorted(_walk(self.root / prefix, prefix))
+
+    def read(self, keys: Sequence[str], schema: pl.Schema | None = None) -> pl.DataFrame:
+        """Where all files have one schema, a batch of them is one scan."""
+        paths = {str(self.root / key): key for key in keys}
+        with _refusals(msg("cannot read {path}: {reason}"), *paths):
+            if schema is None:
+                frames = (scan(path, None).with_columns(key=pl.lit(key)).collect() for path, key in paths.items())
+                return pl.concat(frames, how="diagonal_relaxed")
+            found = pl.concat(scan(batch, schema, "key").collect() for batch in _batches(list(paths)))
+            return found.with_columns(pl.col("key").str.strip_prefix(f"{self.root}/"))
+
+    def put(self, key: str, data: bytes) -> None:
+        """Flushed to the disk before it is renamed."""
+        path, temporary = self.root / key, self.root / UNFINISHED / uuid.uuid4().hex
+        try:
+            temporary.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink()
+            problem = tr("cannot write {path}: {reason}", path=path, reason=reason_of(error))
+            raise InputError(problem, remedy=tr("check the folder's permissions and space")) from error
+
+    def remove(self, key: str) -> None:
+        """The release's folder stays, empty: another process may be about to write into it."""
+        with _refusals(msg("cannot remove {path}: {reason}"), self.root / key):
+            (self.root / key).unlink(missing_ok=True)
+
+    def age_seconds(self, key: str) -> float:
+        """By the file system's clock of its last change. Raises FileNotFoundError where it is gone."""
+        with _refusals(msg("cannot read {path}: {reason}"), self.root / key):
+            return time.time() - (self.root / key).stat().st_mtime
+
+    def sweep(self) -> int:
+        """Only files older than DEAD_SECONDS: others may still be in the writing."""
+        dead = 0
+        for path in (self.root / UNFINISHED).glob("*"):
+            # Whoever wrote it may finish meanwhile, and another may clear too.
+            with suppress(FileNotFoundError), _refusals(msg("cannot remove {path}: {reason}"), path):
+                if time.time() - path.stat().st_mtime > DEAD_SECONDS:
+                    path.unlink()
+                    dead += 1
+        return dead
+
+
+def _batches(paths: list[str]) -> Iterator[list[str]]:
+    return (paths[begin : begin + BATCH] for begin in range(0, len(paths), BATCH))
+
+
+@contextmanager
+def _refusals(problem: str, *paths: str | Path) -> Iterator[None]:
+    """Tell what the system refuses, and of which file. A FileNotFoundError passes."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        number = NUMBER_OF_POLARS.search(str(error))
+        reason = tr(os.strerror(int(number[1]))) if number else reason_of(error)
+        refused = error.filename or next((p for p in paths if not os.access(p, os.R_OK)), paths[0])
+        said = tr(problem, path=refused, reason=reason)
+        raise InputError(said, remedy=tr("check the path and its permissions")) from error
+
+
+def _walk(folder: Path, prefix: str) -> Iterable[str]:
+    try:
+        entries = list(os.scandir(folder))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+            yield f"{prefix}/{entry.name}"
+        elif entry.is_dir():
+            yield from _walk(folder / entry.name, f"{prefix}/{entry.name}")
+
+
+def scan(source: Any, schema: pl.Schema | None, path: str | None = None) -> pl.LazyFrame:
+    """Lazily ``source``; with ``schema`` exactly its columns, those that a file lacks null."""
+    if schema is None:
+        return pl.scan_parquet(source, glob=False, hive_partitioning=False)
+    return pl.scan_parquet(
+        source,
+        glob=False,
+        hive_partitioning=False,
+        schema=schema,
+        missing_columns="insert",
+        extra_columns="ignore",
+        include_file_paths=path,
+    )
