@@ -5,7 +5,7 @@ RUNTIME := .venv/runtime
 DEVELOPMENT := .venv/development
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test explore setup lint constraints clean
+.PHONY: demo test explore bench setup lint constraints clean
 
 demo: $(RUNTIME)  ## analyse a log of fixtures/, writing charts and Parquet to out/demo
 	$(BIN)/logparse analyze fixtures/megatron/core-v0.12-llama2-7b/run.log --hw 910b3 -o out/demo --force
@@ -15,6 +15,9 @@ test: $(DEVELOPMENT)  ## run the whole suite
 
 explore: $(DEVELOPMENT)  ## draw 20,000 new cases for each property test; takes an hour
 	$(BIN)/pytest -q -m hypothesis --hypothesis-profile=explore
+
+bench: $(DEVELOPMENT)  ## measure speed and memory beside other readers; half an hour, and 11 GB in out/speed
+	$(BIN)/python benchmarks/speed.py --large
 
 setup: $(DEVELOPMENT)
 

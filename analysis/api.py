@@ -25,6 +25,8 @@ def analyze(
     dialect: str | None = None,
     warmup: int | None = None,
     strict: bool = False,
+    all_files: bool = False,
+    jobs: int | None = None,
     **quantities: Any,
 ) -> Run:
     """Read ``logs`` as one run and compute what it achieved.
@@ -47,6 +49,8 @@ def analyze(
         log_format=log_format,
         dialect=dialect,
         strict=strict,
+        all_files=all_files,
+        jobs=jobs,
     )
     return analyze_logs([str(log) for log in logs], how)
 

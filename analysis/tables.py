@@ -65,6 +65,19 @@ SEGMENT_COLUMNS = (
     Column("step_time_sum_ms", FLOAT, "ms", "time the step lines add up to"),
 )
 
+RANK_COLUMNS = (
+    Column("run", TEXT, "", "name of the run"),
+    Column("source", TEXT, "", "file of the rank"),
+    Column("rank", INT, "", "its number, where the name of the file tells it"),
+    Column("node", INT, "", "its node, where the name of the file tells it"),
+    Column("steps", INT, "steps", "steps that count and that another rank printed too"),
+    Column("step_time_ms", FLOAT, "ms", "median time of these steps"),
+    Column("step_time_p90_ms", FLOAT, "ms", "their 90th percentile"),
+    Column("slowest_share", FLOAT, "ratio", "of these steps: those in which no other rank took as long"),
+    Column("behind_share", FLOAT, "ratio", "of these steps: those more than 2 % above the median of all ranks"),
+    Column("clock_ahead_seconds", FLOAT, "s", "median by which its stamps are later than the median of all ranks"),
+)
+
 SUMMARY_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
     Column("metric", TEXT, "", "name of the metric"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from analysis.charts.along import CHART_NAMES
 from analysis.charts.histogram import time_histogram
 from analysis.charts.look import DARK, LIGHT
+from analysis.charts.ranks import ranks_chart
 from analysis.charts.rows import AXES, Rows, axes_of, chart_rows, evaluation_rows
 from analysis.charts.run import run_charts, series_charts
 from analysis.charts.series import (
@@ -40,6 +41,7 @@ __all__ = [
     "loss_scale_chart",
     "metric_chart",
     "mfu_chart",
+    "ranks_chart",
     "run_charts",
     "series_charts",
     "tflops_chart",

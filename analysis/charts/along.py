@@ -36,5 +36,6 @@ TITLES = {
     **{name: chart.title for name, chart in ALONG.items()},
     "time_histogram": msg("Distribution"),
     "account": msg("Where the time went"),
+    "ranks": msg("Ranks against each other"),
 }
 CHART_NAMES = tuple(TITLES)

@@ -10,6 +10,7 @@ import polars as pl
 
 from analysis.charts.along import ALONG
 from analysis.charts.histogram import time_histogram
+from analysis.charts.ranks import ranks_chart
 from analysis.charts.rows import NameOf, Rows, chart_rows
 from analysis.charts.series import (
     grad_norm_chart,
@@ -35,6 +36,7 @@ def run_charts(
     formula: str | None = None,
     reasons: NameOf = str,
     parts: NameOf = str,
+    ranks: pl.DataFrame | None = None,
 ) -> dict[str, alt.LayerChart]:
     """Every chart that has data, by file name, each with its data in it.
 
@@ -45,6 +47,8 @@ def run_charts(
         charts["time_histogram"] = time_histogram(steps)
     if account is not None and (account["share"] > 0).any():
         charts["account"] = account_chart(account, parts)
+    if ranks is not None and len(ranks):
+        charts["ranks"] = ranks_chart(steps, ranks)
     return charts
 
 

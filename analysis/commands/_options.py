@@ -152,7 +152,18 @@ Warmup = Annotated[
     int | None,
     typer.Option("--warmup", min=0, help="Rows of each start to leave out, instead of finding them from the data."),
 ]
-Each = Annotated[bool, typer.Option("--each", help="Every LOG is a run of its own, not a part of one run.")]
+AllFiles = Annotated[
+    bool,
+    typer.Option("--all-files", help="Read every file of a run to its end, also those that show nothing where probed."),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", metavar="N", min=1, help="Parts of the logs to read at once; by default one for each core."),
+]
+Each = Annotated[
+    bool,
+    typer.Option("--each", help="Every LOG is a run of its own, a folder as many as the names of its files tell jobs."),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at a torn step line or a value that cannot be read.")]
 Language = Annotated[
     str | None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PAGE = "report.html"
 # What a run writes into its folder; --force clears these, and nothing else, of an earlier run.
-TABLES = ("steps", "summary", "segments", "rates", "account", *RECORD_COLUMNS)
+TABLES = ("steps", "summary", "segments", "rates", "account", "ranks", *RECORD_COLUMNS)
 OUTPUTS = (*(f"{name}.parquet" for name in TABLES), "charts", PAGE)
 
 
@@ -44,7 +44,8 @@ def _frames(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
         for name in ("steps", "summary", "segments", "rates", "account")
     }
     records = {name: pl.concat(r.log.records[name] for r in results) for name in RECORD_COLUMNS}
-    return tables | {name: frame for name, frame in records.items() if len(frame)}
+    where_there = {"ranks": pl.concat(r.ranks for r in results)} | records
+    return tables | {name: frame for name, frame in where_there.items() if len(frame)}
 
 
 def _write_pictures(results: Sequence[Run], out: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
@@ -63,7 +64,8 @@ def _write_charts(result: Run, folder: Path, formats: Sequence[str], theme: str 
     how = result.analysis.computation
     peaks = [how.peak.peak_tflops_per_second] if how.peak else []
     reasons, parts = partial(word, "reasons"), partial(word, "parts")
+    evaluations = result.records["evaluations"]
     charts = run_charts(
-        result.steps, result.account, result.records["evaluations"], peaks, how.formula.name, reasons, parts
+        result.steps, result.account, evaluations, peaks, how.formula.name, reasons, parts, result.ranks
     )
     return write_charts(charts, folder, formats, theme)

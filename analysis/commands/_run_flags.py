@@ -21,6 +21,8 @@ READING = {
     "config": options.Config,
     "log_format": options.LogFormat,
     "dialect": options.Dialect,
+    "all_files": options.AllFiles,
+    "jobs": options.Jobs,
 }
 COMPUTING = {
     "hw": options.Hardware,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import typer
@@ -24,7 +25,7 @@ from analysis.screens.markdown import markdown
 from analysis.screens.terminal import print_parts
 from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError
 from logparse.language import tr, use_language
-from logparse.read.parse import run_names
+from logparse.read.jobs import named_runs
 
 
 @with_run_flags(
@@ -66,7 +67,7 @@ def analyze(
     formats = _formats(charts, chart_format, theme)
     if out is not None:
         out.check(force)
-    loaded, failed = _load_all([[log] for log in logs] if each else [logs], how, quiet)
+    loaded, failed = _load_all(named_runs(logs, each), how, quiet)
     results = [analyze_run(run, how) for run in loaded]
     if out is not None:
         write_results(results, out, formats, theme)
@@ -86,12 +87,14 @@ def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[
     return formats if charts else None
 
 
-def _load_all(runs: list[list[str]], how: RunOptions, quiet: bool) -> tuple[list[Loaded], list[LogparseError]]:
-    """Read every run; one that cannot be read does not stop the others. Raises where none can."""
+def _load_all(
+    runs: list[tuple[str, Sequence[str]]], how: RunOptions, quiet: bool
+) -> tuple[list[Loaded], list[LogparseError]]:
+    """Read every run, by its name; one that cannot be read does not stop the others. Raises where none can."""
     loaded: list[Loaded] = []
     failed: list[LogparseError] = []
     with reading_bar(quiet) as watch:
-        for run, name in zip(runs, run_names(runs), strict=True):
+        for name, run in runs:
             try:
                 loaded.append(load(run, how, name, watch))
             except (InputError, NoStepLineError) as error:

@@ -16,6 +16,7 @@ from analysis.pipeline.options import RunOptions
 from analysis.pipeline.record import Marks, parse_pairs, record_all
 from analysis.pipeline.sides import open_history
 from analysis.screens.record import document, sentence
+from logparse.read.jobs import named_runs
 
 Release = Annotated[
     str,
@@ -62,7 +63,7 @@ def record(
     marks = Marks(release, parse_pairs(label or [], "--label", TAKEN), parse_pairs(version_of or [], "--version-of"))
     tell = teller()
     store = open_history(history, tell, must_exist=False)
-    done, failed = record_all([[log] for log in logs] if each else [logs], how, marks, store, tell)
+    done, failed = record_all(named_runs(logs, each), how, marks, store, tell)
     if as_json:
         typer.echo(json.dumps(document(done), indent=1, ensure_ascii=False))
     else:

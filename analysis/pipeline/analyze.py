@@ -10,6 +10,7 @@ from analysis.pipeline.load import Loaded, load
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from analysis.run.analyze import analyze_steps
+from analysis.run.ranks import describe_missing
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
 from analysis.run.window import WindowOptions, describe_warm_up
@@ -38,6 +39,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     first_time = [note for at, note in enumerate(changed) if note not in changed[:at]]
     warnings = (*log.notes, *context.notes, *first_time, *said)
     told = (
+        *describe_missing(log.sources, context.get("world_size")),
         *describe_warm_up(analysis.steps, how.warmup),
         *describe_clock(analysis.steps),
         *meaning.notes,

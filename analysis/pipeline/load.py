@@ -24,7 +24,7 @@ class Loaded:
 
 def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Loaded:
     """Read ``logs`` as one run."""
-    log = read_run(logs, how.log_format, how.strict, name, watch)
+    log = read_run(logs, how.log_format, how.strict, name, watch, how.jobs, how.all_files)
     several = len(log.sources) > 1
     context = build_context(log.settings, log.format, how.given.layers, several, _facts_of_lines(log), log.steps)
     changes = build_changes(context, log.settings, log.format, several, log.steps)

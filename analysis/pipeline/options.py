@@ -20,6 +20,7 @@ from logparse.findings import Note
 class RunOptions:
     """Everything that is said of a run beside its logs.
 
+    ``all_files`` reads every file of a run to its end, ``jobs`` blocks at once (None: one for each core).
     ``warmup`` None is found from the data; ``utilisation`` is the planned one, from 0 to 1; ``baseline`` names one of
     the ``published`` rows. ``peak_tflops`` is TFLOP/s of one device, ``peak_origin`` the flag or file it is from.
     """
@@ -28,6 +29,8 @@ class RunOptions:
     log_format: str | None = None
     dialect: str | None = None
     strict: bool = False
+    all_files: bool = False
+    jobs: int | None = None
     formula: Formula = field(default_factory=default_formula)
     hw: str | None = None
     peak_tflops: float | None = None

@@ -15,7 +15,6 @@ from analysis.run.findings import PERHAPS_ANOTHER_RUN
 from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError
 from logparse.findings import Note, Origin, flag, warning
 from logparse.language import tr
-from logparse.read.parse import run_names
 
 # With --each the other logs are recorded all the same; whatever else goes wrong would go wrong with them too.
 OF_ONE_LOG = (InputError, NoStepLineError)
@@ -43,15 +42,19 @@ class Recorded:
 
 
 def record_all(
-    runs: Sequence[Sequence[str]], how: RunOptions, marks: Marks, store: History, tell: Callable[[Note], object]
+    runs: Sequence[tuple[str, Sequence[str]]],
+    how: RunOptions,
+    marks: Marks,
+    store: History,
+    tell: Callable[[Note], object],
 ) -> tuple[list[Recorded], list[LogparseError]]:
-    """Record every run, whatever is wrong with another's logs; also what could not be recorded, and why.
+    """Record every run, by its name, whatever is wrong with another's logs; also what could not be recorded, and why.
 
     Raises where none can be recorded.
     """
     done: list[Recorded] = []
     failed: list[LogparseError] = []
-    for run, name in zip(runs, run_names(runs), strict=True):
+    for name, run in runs:
         try:
             result = analyze_logs(run, how, name)
         except OF_ONE_LOG as error:

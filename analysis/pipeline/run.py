@@ -66,6 +66,11 @@ class Run:
         return self.analysis.account
 
     @property
+    def ranks(self) -> pl.DataFrame:
+        """One row per rank, the slowest first, where ranks print times of their own."""
+        return self.analysis.ranks
+
+    @property
     def segments(self) -> pl.DataFrame:
         """One row per start of the run."""
         return self.analysis.segments

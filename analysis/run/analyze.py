@@ -18,6 +18,7 @@ from analysis.run.findings import describe_run
 from analysis.run.interruptions import find_pauses
 from analysis.run.outliers import describe_damage
 from analysis.run.pace import describe_pace
+from analysis.run.ranks import compare_ranks, describe_ranks
 from analysis.run.rates import name_rates
 from analysis.run.restarts import list_segments, number_starts, trace_starts
 from analysis.run.result import Analysis
@@ -62,13 +63,15 @@ def analyze_steps(
         segments=list_segments(computed),
         rates=name_rates(computed, wall_clock(computed, events)),
         account=account,
+        ranks=compare_ranks(computed),
         goodput=_share(account, USEFUL),
         computation=how,
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
     )
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
-    notes = (*odd, *describe_run(result, steps, context), *describe_pace(computed, pauses))
+    paced = (*describe_pace(computed, pauses), *describe_ranks(result.ranks, numbered))
+    notes = (*odd, *describe_run(result, steps, context), *paced)
     return replace(result, notes=notes)
 
 

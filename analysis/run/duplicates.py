@@ -87,11 +87,13 @@ def _copied_files(steps: pl.DataFrame) -> list[str]:
     read = steps.select("source", *_PRINTED, "timestamp")
     files = {str(name[0]): rows.unique("step", keep="first") for name, rows in read.group_by("source")}
     order = sorted(files, key=lambda name: (-len(files[name]), name))
+    kept: list[pl.DataFrame] = []
     copies: list[str] = []
-    for index, name in enumerate(order):
-        kept = [files[other] for other in order[:index] if other not in copies]
+    for name in order:
         if any(_holds(other, files[name]) for other in kept):
             copies.append(name)
+        else:
+            kept.append(files[name])
     return copies
 
 

@@ -24,6 +24,7 @@ class Analysis:
     segments: pl.DataFrame
     rates: pl.DataFrame
     account: pl.DataFrame
+    ranks: pl.DataFrame
     goodput: float | None
     computation: Computation
     flops_per_iteration: float | None

@@ -13,6 +13,7 @@ from analysis.run.reasons import COPY
 from analysis.screens.expectations import expectation_sentences
 from analysis.screens.metric_names import named, titled
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
+from analysis.screens.ranks import slowest_ranks
 from analysis.screens.words import say, say_evidence, say_framework, say_origin, word
 from logparse.findings import Note
 from logparse.language import tr
@@ -51,6 +52,7 @@ def compose(result: Run) -> list[Part]:
         Sentence(_account(result)),
         *_trace(result),
         _metrics(result),
+        *slowest_ranks(result.ranks),
         Heading(tr("against plan and published rates")),
         list_expectations(result),
         Heading(tr("computed with")),

@@ -47,6 +47,7 @@ def _run(result: Run) -> dict[str, Any]:
         "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
         **_metric({"goodput": analysis.goodput}),
         "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
+        "ranks": [_metric(row) for row in analysis.ranks.drop("run").to_dicts()],
         "starts": len(analysis.segments),
         "lost_steps": int(analysis.segments["lost_steps"].sum()),
         **expectations_document(result.expectations),

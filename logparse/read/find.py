@@ -12,7 +12,7 @@ from functools import cached_property
 import polars as pl
 import regex
 
-from logparse.formats._base import LogFormat
+from logparse.formats._base import Block, LogFormat
 from logparse.read.layouts import Layouts
 from logparse.read.lines import TextBlock
 from logparse.read.records import Found, find_records
@@ -41,6 +41,11 @@ class LineSearch:
     def told(self) -> str:
         """A regex for the literals of what is read when all lines are known: sentences of settings, and versions."""
         return any_of((*(s.marker for fmt in self.whole for s in fmt.sentences), *VERSION_MARKERS))
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks of settings of all formats."""
+        return tuple(dict.fromkeys(block for fmt in self.formats for block in fmt.blocks))
 
     def narrowed(self, formats: Iterable[LogFormat]) -> LineSearch:
         """The same search for no more than the step lines of formats other than ``formats``."""

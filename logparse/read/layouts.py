@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import regex
 
-from logparse.formats._base import NUMBER, TIMESTAMP, LogFormat
+from logparse.formats._base import NUMBER, TIMESTAMP, LogFormat, Reading
 from logparse.read.line_layout import LineLayout, Piece
 from logparse.read.pairs import read_values
 from logparse.read.values import DTYPE
@@ -26,6 +26,8 @@ FEWEST = 32
 # Layouts that a format keeps, since the ranks of one file may each print a name of their own in front; and how many
 # lines of a block are tried that show none.
 MOST, TRIES = 16, 4
+# What stands in front of the last carriage return of a line, such as the states of a progress bar.
+_PROGRESS = r"^((?s:.*)\r)"
 
 
 def find_layout(text: str, fmt: LogFormat, markers: Sequence[str]) -> LineLayout | None:
@@ -96,16 +98,30 @@ def _piece(text: str, at: int, span: tuple[int, int] | None, pair: dict[str, Any
     if span is None:
         return Piece(text, label=pair["label"], reading=reading)
     before, value, after = text[: span[0] - at], text[span[0] - at : span[1] - at], text[span[1] - at :]
-    whole = bool(regex.fullmatch(NUMBER, value)) and "," not in value
+    lead, digits, trail = _number_in(value, reading, pair["number"])
     return Piece(
-        before=before.rstrip(),
-        after=after if after.strip() else "",
+        before=(before + lead).rstrip(),
+        after=trail + after if (trail + after).strip() else "",
         label=pair["label"],
         reading=reading,
         valued=True,
-        plain=whole and (reading is None or DTYPE[reading.column] != BOOL),
+        plain=digits is not None,
         none=value.strip() if pair["number"] is None else None,
     )
+
+
+def _number_in(value: str, reading: Reading | None, number: float | None) -> tuple[str, str | None, str]:
+    """The digits of a value that is a number, between words that are the same on every line, such as ``[`` or ``ms``.
+
+    None where it is no such number: a word, or another number beside it.
+    """
+    found = regex.fullmatch(rf"([ \[]*)({NUMBER})(\D*)", value)
+    if found is None or "," in found[2] or (reading and DTYPE[reading.column] == BOOL):
+        return "", None, ""
+    if reading is None:
+        return ("", found[2], "") if found[2] == value else ("", None, "")
+    same = number is not None and (number == float(found[2]) * reading.scale or number != number)
+    return (found[1], found[2], found[3]) if same else ("", None, "")
 
 
 @dataclass(frozen=True)
@@ -136,7 +152,7 @@ class Layouts:
         """Those of ``lines`` (of one file) that fit; None where there are too few to look."""
         if len(lines) < FEWEST or not (self.fmt.pair and self.fmt.delimiter):
             return None
-        left = lines.filter("complete")
+        left = _behind_progress(lines.filter("complete"), self.fmt)
         found: list[tuple[LineLayout, pl.DataFrame]] = []
         for layout in tuple(self.known):
             left = _take(layout, left, found)
@@ -148,13 +164,28 @@ class Layouts:
                 self.known.append(new)
                 left = _take(new, left, found)
         rows = [rows for _, rows in found]
-        explained = [rows["line_number"] for layout, rows in found if layout.explained]
         return Fitted(
             rows=pl.concat(rows, how="diagonal") if rows else lines.clear().select("source", "line_number"),
             labels=sum((layout.labels_of(rows) for layout, rows in found), Counter[str]()),
-            explained=pl.concat(explained) if explained else lines["line_number"].clear(),
+            explained=self._explained(lines, [rows["line_number"] for layout, rows in found if layout.explained]),
             left=_without(lines, rows),
         )
+
+    def _explained(self, lines: pl.DataFrame, fitted: Sequence[pl.Series]) -> pl.Series:
+        """The numbers of the ``fitted`` lines; a line with a word of interest in front of its progress is not."""
+        numbers = pl.concat([lines["line_number"].clear(), *fitted])
+        progress = lines.filter(pl.col("text").str.contains("\r", literal=True))
+        telling = progress.filter(pl.col("text").str.extract(_PROGRESS).str.contains_any(list(self.markers)))
+        return numbers.filter(~numbers.is_in(telling["line_number"].implode())) if len(telling) else numbers
+
+
+def _behind_progress(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
+    """``lines`` without what stands in front of a carriage return; one with a head there is left to the patterns."""
+    text = pl.col("text")
+    if not lines["text"].str.contains("\r", literal=True).any():
+        return lines
+    plain = lines.filter(~text.str.extract(_PROGRESS).fill_null("").str.contains(fmt.head))
+    return plain.with_columns(text.str.extract(r"([^\r]*)$"))
 
 
 def _take(layout: LineLayout, lines: pl.DataFrame, found: list[tuple[LineLayout, pl.DataFrame]]) -> pl.DataFrame:

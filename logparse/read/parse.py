@@ -7,19 +7,20 @@ looked like a step line. What the numbers mean is decided in ``dialects`` and ``
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 
 import polars as pl
 
 from logparse.errors import InputError, NoStepLineError
-from logparse.findings import Note, warning
+from logparse.findings import Note, info, warning
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import Block, LogFormat
 from logparse.language import tr
 from logparse.read.named import find_sources, printable
-from logparse.read.reader import read_sources
+from logparse.read.probe import SPOT_BYTES
+from logparse.read.reader import CORES, read_sources
 from logparse.read.recognize import describe_damage, recognize
 from logparse.read.records import join_records
 from logparse.read.settings import settings_frame
@@ -70,22 +71,28 @@ def read_run(
     strict: bool = False,
     name: str | None = None,
     watch: Watch | None = None,
+    jobs: int | None = None,
+    all_files: bool = False,
 ) -> ParsedLog:
     """Read the files that ``arguments`` name as one run, called ``name`` or after its first argument.
 
-    ``watch`` is told, again and again, how many bytes have been read, and of how many (None: unknown).
+    ``watch`` is told, again and again, how many bytes have been read, and of how many (None: unknown). ``jobs`` blocks
+    are read at once, by default one for each core. Of many large files those that show nothing of interest where they
+    are probed are left out, unless ``all_files``; a note says so.
     Raises InputError for files that cannot be read (and, with ``strict``, for torn lines and malformed values),
     NoStepLineError where no format finds a step line.
     """
     sources = find_sources(arguments)
     if watch is not None:
         _watch(sources, watch)
-    found = read_sources(sources, (find_format(format_name),) if format_name else all_formats())
+    formats = (find_format(format_name),) if format_name else all_formats()
+    found = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
     if not found.lines:
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
         raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
     fmt, stepped, notes = recognize(found.steps, sources)
     notes += [note for source in sources for note in source.notes]
+    notes += _describe_probing(sources)
     coverage = Coverage(found.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
     if strict:
         _refuse_damage(coverage, stepped.malformed)
@@ -111,11 +118,24 @@ def read_run(
     )
 
 
+def _describe_probing(sources: Sequence[Source]) -> Iterator[Note]:
+    """That files were not read to their end."""
+    names = [source.name for source in sources if source.part is not None]
+    if names:
+        spot = SPOT_BYTES >> 10
+        yield info("files_probed", n=len(names), of=len(sources), names=names[:3], spot=spot)
+
+
 def _watch(sources: Sequence[Source], watch: Watch) -> None:
     sizes = [source.size for source in sources]
-    total = None if None in sizes else sum(size or 0 for size in sizes)
+
+    def tell() -> None:
+        # What is left out is known once the files have been probed.
+        parts = [size if s.part is None else s.part for s, size in zip(sources, sizes, strict=True)]
+        watch(sum(s.bytes_read for s in sources), None if None in parts else sum(part or 0 for part in parts))
+
     for source in sources:
-        source.watch = lambda: watch(sum(s.bytes_read for s in sources), total)
+        source.watch = tell
 
 
 def _by_clock(steps: pl.DataFrame) -> pl.DataFrame:

@@ -18,15 +18,15 @@ import polars as pl
 from logparse.formats._base import Block, LogFormat
 from logparse.read.find import BlockContents, LineSearch, find, search_all
 from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
+from logparse.read.probe import probe
 from logparse.read.records import Found
 from logparse.read.settings import BlockReader
 from logparse.read.sources import Source
 from logparse.read.steps import StepBlock, StepLines, join_blocks
 
 Submit = Callable[[TextBlock, LineSearch], Callable[[], BlockContents]]
+# How many blocks are read at once where nobody says otherwise.
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-# Blocks that are read before the findings of the first of them are kept: as many as keep every core busy.
-AHEAD = CORES + 1
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,41 @@ class Contents:
     inside: dict[Block, pl.DataFrame]
 
 
-def read_sources(sources: Sequence[Source], formats: tuple[LogFormat, ...], block_bytes: int = BLOCK_BYTES) -> Contents:
-    """Read ``sources`` with all ``formats``. Raises InputError for a file that cannot be read.
+def read_sources(
+    sources: Sequence[Source],
+    formats: tuple[LogFormat, ...],
+    block_bytes: int = BLOCK_BYTES,
+    jobs: int = CORES,
+    all_files: bool = False,
+) -> Contents:
+    """Read ``sources`` with all ``formats``, ``jobs`` blocks at once. Raises InputError for a file that cannot be read.
+
+    Files that show nothing where they are probed are left out, unless ``all_files`` says otherwise or nothing else
+    holds a step line; ``part`` of a source says how much of it was read.
+    """
+    left_out = [] if all_files else probe(sources, search_all(formats))
+    contents = _read(sources, formats, block_bytes, jobs)
+    if left_out and not any(len(found.steps) for _, found in contents.steps):
+        for source in left_out:
+            source.part = None
+        contents = _read(sources, formats, block_bytes, jobs)
+    return contents
+
+
+def _read(sources: Sequence[Source], formats: tuple[LogFormat, ...], block_bytes: int, jobs: int) -> Contents:
+    """Read ``sources`` as far as they are to be read.
 
     Once one format has shown step lines, only the step lines of the others are looked for. Where one of them turns out
     to have more, the files are read again for its sake.
     """
     reader = _Reader(sources, search_all(formats), narrows=_can_be_read_again(sources))
-    reader.read(block_bytes)
+    reader.read(block_bytes, jobs)
     contents = reader.contents()
     most = max(contents.steps, key=lambda found: len(found[1].steps))[0]
     if most in reader.search.whole:
         return contents
     again = _Reader(sources, search_all(formats).narrowed([most]), narrows=False)
-    again.read(block_bytes)
+    again.read(block_bytes, jobs)
     return again.contents()
 
 
@@ -76,21 +97,20 @@ class _Reader:
         self._told = [pl.DataFrame(schema=LINE_COLUMNS)]
         self._settings: list[BlockReader] = []
 
-    def read(self, block_bytes: int) -> None:
-        """Read all blocks, some ahead of the one whose findings are kept next."""
+    def read(self, block_bytes: int, jobs: int) -> None:
+        """Read all blocks, as many ahead of the one whose findings are kept next as keep every core busy."""
         waiting: deque[Callable[[], BlockContents]] = deque()
-        with _workers(self._sources, block_bytes) as submit:
+        with _workers(self._sources, block_bytes, jobs) as submit:
             for block in (block for source in self._sources for block in read_blocks(source, block_bytes)):
                 waiting.append(submit(block, self.search))
-                while len(waiting) > AHEAD:
+                while len(waiting) > jobs + 1:
                     self._keep(waiting.popleft()())
             while waiting:
                 self._keep(waiting.popleft()())
 
     def _keep(self, found: BlockContents) -> None:
         if found.lines["line_number"][0] == 1:
-            every = dict.fromkeys(block for fmt in self.search.formats for block in fmt.blocks)
-            self._settings.append(BlockReader(tuple(every)))
+            self._settings.append(BlockReader(self.search.blocks))
         self._settings[-1].read(found.lines, found.marked)
         self._lines += len(found.lines)
         self._records.append(found.records)
@@ -114,11 +134,11 @@ class _Reader:
 
 
 @contextmanager
-def _workers(sources: Sequence[Source], block_bytes: int) -> Iterator[Submit]:
+def _workers(sources: Sequence[Source], block_bytes: int, jobs: int) -> Iterator[Submit]:
     """How a block is read: by a thread where there is more than one block, later where there is only one."""
     sizes = [source.size for source in sources]
     if None not in sizes and sum(size or 0 for size in sizes) <= block_bytes:
         yield lambda block, search: partial(find, block, search)
         return
-    with ThreadPoolExecutor(CORES) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         yield lambda block, search: pool.submit(find, block, search).result

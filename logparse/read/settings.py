@@ -49,15 +49,30 @@ class BlockReader:
 
     def read(self, lines: pl.DataFrame, marked: pl.DataFrame) -> None:
         """Take the next ``lines`` of the file; those that hold a marker are ``marked``."""
+        there = _there(marked, self._found)
         for block, found in self._found.items():
-            starts = _starts(marked, block)
+            starts = _starts(marked, block) if block.marker in there else marked["line_number"].clear()
             if self._running[block] is not None or len(starts):
                 inside, self._running[block] = _inside(lines, block, starts, self._running[block])
                 found.append(inside)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a block goes on behind what was read."""
+        return any(begun is not None for begun in self._running.values())
+
     def inside(self) -> dict[Block, pl.DataFrame]:
         """The lines that were inside each block."""
         return {block: pl.concat(found) for block, found in self._found.items()}
+
+
+def _there(marked: pl.DataFrame, blocks: Iterable[Block]) -> set[str]:
+    """The markers of ``blocks`` that stand on any of the lines, looked for in one go."""
+    if marked.is_empty():
+        return set()
+    text, markers = pl.col("text"), {block.marker for block in blocks}
+    found = marked.select(text.str.contains(marker, literal=True).any().alias(marker) for marker in markers)
+    return {marker for marker in found.columns if found[marker][0]}
 
 
 def _starts(marked: pl.DataFrame, block: Block) -> pl.Series:

@@ -5,39 +5,26 @@ Compression is known by its magic bytes; a device, which never ends, is refused.
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 import stat
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from logparse.errors import InputError, reason_of
 from logparse.findings import Note, warning
 from logparse.language import msg, tr
+from logparse.read.compressed import DAMAGE, decompressed
 from logparse.read.objects import StoredObject
 
 SNIFF_BYTES = 2**16
 PORTION_BYTES = 2**16
 # Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, pickle, JPEG.
 MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
-DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 GIVE_TEXT = msg("give the text log that the training printed")
 # Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
 _CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
-
-
-class Stream(Protocol):
-    """Bytes that come in the portions they are decompressed in."""
-
-    def read1(self, size: int = ..., /) -> bytes:
-        """The next bytes, at most ``size``."""
-        ...
 
 
 @dataclass
@@ -46,7 +33,8 @@ class Source:
 
     ``notes`` collects what went wrong while reading.
 
-    ``bytes_read`` counts bytes as they lie in the file; ``watch`` is called whenever it has grown.
+    ``bytes_read`` counts bytes as they lie in the file; ``watch`` is called whenever it has grown. ``part`` is how many
+    bytes from its beginning are to be read; None is all.
     """
 
     name: str
@@ -54,6 +42,7 @@ class Source:
     notes: list[Note] = field(default_factory=list)
     bytes_read: int = 0
     watch: Callable[[], None] | None = None
+    part: int | None = None
 
     @property
     def size(self) -> int | None:
@@ -75,25 +64,10 @@ def is_binary(source: Source) -> bool:
     """Whether ``source`` begins like no text."""
     try:
         with open_source(source) as raw:
-            return looks_binary(_decompressed(raw).read1(SNIFF_BYTES))
+            return looks_binary(decompressed(raw).read1(SNIFF_BYTES))
     except (*DAMAGE, InputError):
         # Not silently left out: reading it says what is wrong.
         return False
-
-
-def _decompressed(buffered: io.BufferedReader) -> Stream:
-    magic = buffered.peek(6)[:6]
-    if magic.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=buffered)
-    if magic.startswith(b"BZh"):
-        return bz2.BZ2File(buffered)
-    if magic == b"\xfd7zXZ\0":
-        return lzma.LZMAFile(buffered)
-    if magic.startswith(b"\x28\xb5\x2f\xfd"):
-        import pyarrow as pa
-
-        return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(buffered, "r"), "zstd"))
-    return buffered
 
 
 def text_chunks(source: Source, size: int) -> Iterator[bytes]:
@@ -136,10 +110,12 @@ def _never_ends(path: Path | None) -> bool:
 def _chunks(source: Source, size: int) -> Iterator[bytes]:
     with open_source(source) as raw:
         try:
-            stream = _decompressed(raw)
+            stream = decompressed(raw)
             # A damaged stream loses the portion in which the damage is, so its portions are small.
             portion = size if stream is raw else min(size, PORTION_BYTES)
-            while chunk := stream.read1(portion):
+            left = source.part
+            while chunk := stream.read1(portion if left is None else min(portion, left)):
+                left = None if left is None else left - len(chunk)
                 source.bytes_read = raw.tell() if raw.seekable() else source.bytes_read + len(chunk)
                 if source.watch is not None:
                     source.watch()

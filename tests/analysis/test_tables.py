@@ -9,6 +9,7 @@ from analysis.run.result import STATISTICS
 from analysis.tables import (
     ACCOUNT_COLUMNS,
     COMPUTED_COLUMNS,
+    RANK_COLUMNS,
     RATE_COLUMNS,
     SEGMENT_COLUMNS,
     STEP_COLUMNS,
@@ -22,6 +23,7 @@ FRAMES = {
     "rates": RATE_COLUMNS,
     "account": ACCOUNT_COLUMNS,
     "segments": SEGMENT_COLUMNS,
+    "ranks": RANK_COLUMNS,
     "summary": SUMMARY_COLUMNS,
 }
 COLUMNS = {f"{frame}.{c.name}": c for frame, columns in FRAMES.items() for c in columns}

@@ -26,6 +26,17 @@ def some(names: Sequence[str]) -> str:
     return tr("{names} and {n} more", names=told, n=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else told
 
 
+def ranges(numbers: Sequence[int]) -> str:
+    """Whole numbers that grow, those that follow each other as a range: 3, 7-9."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return some([f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs])
+
+
 def span(seconds: float) -> str:
     """A time in the unit that people would take: days, hours or seconds."""
     if seconds >= DAY:
@@ -51,6 +62,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "first3": _first(3),
     "first5": _first(5),
     "some": some,
+    "ranges": ranges,
     "span": span,
     "clock": _clock_span,
     "minute": lambda time: f"{time:%Y-%m-%d %H:%M}",

@@ -19,6 +19,7 @@ from analysis.charts import (
     loss_chart,
     metric_chart,
     mfu_chart,
+    ranks_chart,
     run_charts,
     tflops_chart,
     time_chart,
@@ -26,7 +27,9 @@ from analysis.charts import (
 )
 from analysis.charts.along import ALONG
 from analysis.charts.histogram import histogram
+from analysis.charts.ranks import COLUMNS, ROWS
 from analysis.metrics import DRAWN, Metric
+from analysis.run.ranks import compare_ranks
 from analysis.run.reasons import COPY
 from analysis.run.time_breakdown import USEFUL
 from analysis.tables import ACCOUNT_COLUMNS, STEP_COLUMNS
@@ -68,9 +71,22 @@ def account(*parts: tuple[str, float], run: str = "seven-b") -> pl.DataFrame:
 ACCOUNT = account((USEFUL, 80.0), ("stalls", 5.0), ("start-up", 16.0), ("variation of settled steps", -1.0))
 
 
+def several_ranks(count: int = 3, steps_of_each: int = 30, slow: float = 1.05) -> pl.DataFrame:
+    """Rows of ``count`` ranks that print the same steps, the last of them ``slow`` times as long."""
+    ranks = []
+    for rank in range(count):
+        times = [(1000.0 + step % 7 + rank) * (slow if rank == count - 1 else 1) for step in range(steps_of_each)]
+        own = {"source": [f"worker_{rank}.log"] * steps_of_each, "copied": [rank > 0] * steps_of_each}
+        counted = {"counted": [rank == 0] * steps_of_each, "step_time_ms": times}
+        ranks.append(steps(steps_of_each, **own, **counted))
+    return pl.concat(ranks)
+
+
 @pytest.fixture(scope="module")
 def drawn() -> dict[str, alt.LayerChart]:
-    return run_charts(steps(), ACCOUNT, None, [353.89], "ascendspeed")
+    ranks = several_ranks()
+    charts = run_charts(steps(), ACCOUNT, None, [353.89], "ascendspeed")
+    return charts | {"ranks": ranks_chart(ranks, compare_ranks(ranks))}
 
 
 def data(chart: alt.LayerChart, column: str) -> list[dict[str, Any]]:
@@ -289,3 +305,29 @@ def test_charts_take_each_others_company():
     """No chart brings a config of its own, so a notebook may put two side by side."""
     beside = loss_chart(steps()) | time_chart(steps())
     assert beside.to_dict()["hconcat"]
+
+
+def test_the_heat_map_has_a_cell_for_each_rank_and_bin_of_steps():
+    rows = several_ranks(steps_of_each=1000)
+    chart = ranks_chart(rows, compare_ranks(rows))
+    cells = data(chart, "behind")
+    assert len(cells) == 3 * COLUMNS
+    assert {cell["rank"] for cell in cells} == {"0", "1", "2"}
+    assert {cell["to"] - cell["from"] for cell in cells} == {5}
+    slow = [cell["behind"] for cell in cells if cell["rank"] == "2"]
+    assert min(slow) > 0.045
+
+
+def test_of_many_ranks_the_slowest_are_drawn():
+    rows = several_ranks(ROWS + 2, 4)
+    chart = ranks_chart(rows, compare_ranks(rows))
+    assert len({cell["rank"] for cell in data(chart, "behind")}) == ROWS
+    assert f"the slowest {ROWS} of {ROWS + 2}" in subtitle(chart)
+    # From the top down: the slow one, then those that print a little more each.
+    assert chart.to_dict()["layer"][0]["encoding"]["y"]["sort"][:2] == [str(ROWS + 1), str(ROWS)]
+
+
+def test_ranks_are_drawn_among_the_charts_of_a_run():
+    rows = several_ranks()
+    assert "ranks" in run_charts(rows, ranks=compare_ranks(rows))
+    assert "ranks" not in run_charts(steps(), ranks=compare_ranks(steps()))

@@ -128,11 +128,40 @@ def test_whatever_stands_on_the_lines_the_rows_are_the_same(text, cuts):
     require_equal(fast, slow)
 
 
+UNITS = ["{}ms", "{} ms", "{}", "[{}]", "[ {} ]", "{}/9.9", "nanms", "{}s", "None", "1{}"]
+
+
+@given(
+    units=st.lists(st.sampled_from(UNITS), min_size=1, max_size=3),
+    label=st.sampled_from(["per_step_time", "time", "loss", "x"]),
+)
+def test_units_and_brackets_are_as_the_patterns_have_them(units, label):
+    values = [units[min(step // FEWEST, len(units) - 1)].format(f"{step}.5") for step in range(3 * FEWEST)]
+    head = "{{ Epoch:[  1/  2], step:[{:5d}/ 6500], per_step_time: 7ms, "
+    text = "".join(f"{head.format(step)}{label}: {value}, lr: 1e-05 }}\n" for step, value in enumerate(values, start=1))
+    require_equal(*both_ways(lines_of(text), find_format("mindformers"))[:2])
+
+
 def test_a_plain_log_is_read_by_layouts_alone():
     lines = lines_of("".join(megatron_line(step) + "\n" for step in range(1, 1001)))
     fast, slow, explained = both_ways(lines, find_format("megatron"))
     require_equal(fast, slow)
     assert explained == 1000
+
+
+BARS = ["50%|##| 5/10 [00:01<00:01]", "", "iteration 3/ 9 |", "iteration", "saving checkpoint at iteration 3", "5 |"]
+
+
+@given(bars=st.lists(st.lists(st.sampled_from(BARS), max_size=3), min_size=1, max_size=4))
+def test_step_lines_behind_a_progress_bar(bars):
+    lines = ["\r".join([*bars[step % len(bars)], megatron_line(step)]) for step in range(1, 2 * FEWEST)]
+    require_equal(*both_ways(lines_of("".join(f"{line}\n" for line in lines)), find_format("megatron"))[:2])
+
+
+@pytest.mark.parametrize(("bar", "explained"), [("50%|##| 5/10", 100), ("saving checkpoint at iteration 3 ", 0)])
+def test_a_progress_bar_is_nothing_of_interest_by_itself(bar, explained):
+    text = "".join(f"{bar}\r{megatron_line(step)}\n" for step in range(1, 101))
+    assert both_ways(lines_of(text), find_format("megatron"))[2] == explained
 
 
 def test_ranks_that_print_their_name_have_a_layout_each():

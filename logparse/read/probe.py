@@ -1,0 +1,121 @@
+"""Which files of a run matter? Three spots of each tell; a file that shows nothing there is read no further.
+
+Comes in: sources. Goes out: those that are read in part only, with ``part`` set. In a large job one rank prints the
+steps and another the arguments; a thousand others print warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from logparse.read.compressed import PACKED
+from logparse.read.find import BlockContents, LineSearch, find
+from logparse.read.lines import TextBlock
+from logparse.read.settings import BlockReader
+from logparse.read.sources import Source, open_source
+
+SPOT_BYTES = 2**16
+# Fewer files, or fewer bytes, are read as fast as they are probed.
+FEWEST_FILES, FEWEST_BYTES = 4, 2**23
+# Files whose spots are held in memory at once.
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Spots:
+    """Whole lines from the beginning, the middle and the end of one file."""
+
+    source: Source
+    texts: tuple[bytes, bytes, bytes]
+
+    @property
+    def head(self) -> TextBlock:
+        """The lines at the beginning."""
+        return self._block(self.texts[0])
+
+    @property
+    def others(self) -> Iterator[TextBlock]:
+        """The lines at the end, where a log is most like what is looked for, and those in the middle."""
+        return map(self._block, reversed(self.texts[1:]))
+
+    def _block(self, text: bytes) -> TextBlock:
+        return TextBlock(self.source.name, 1, text.count(b"\n"), True, text)
+
+
+def probe(sources: Sequence[Source], search: LineSearch) -> list[Source]:
+    """Set ``part`` of those ``sources`` that need not be read to their end, and give them back.
+
+    A file is read whole where it shows a step line, an event or the like, where it cannot be probed (it is short,
+    compressed, a pipe, or has longer lines than a spot), and where it shows settings behind its first lines. Where
+    settings stand in the first lines only, those are read; the first such file is read whole, because the rank that
+    prints the arguments prints the saves too. Raises InputError for a file that cannot be opened.
+    """
+    sizes = [source.size or 0 for source in sources]
+    if len(sources) < FEWEST_FILES or sum(sizes) < FEWEST_BYTES:
+        return []
+    long = [source for source, size in zip(sources, sizes, strict=True) if size > 4 * SPOT_BYTES]
+    parts = []
+    told = False
+    for batch in (long[i : i + BATCH] for i in range(0, len(long), BATCH)):
+        found = [spots for source in batch if (spots := _spots(source)) is not None]
+        for spots, silent in zip(found, _silent(found, search), strict=True):
+            part = 0 if silent else _part(spots, search)
+            if part is not None and (told or part == 0):
+                spots.source.part = part
+                parts.append(spots.source)
+            told |= bool(part)
+    return parts
+
+
+def _spots(source: Source) -> Spots | None:
+    """What is probed of a file; None where it has to be read whole."""
+    size = source.size or 0
+    with open_source(source) as raw:
+        texts = []
+        for at in (0, (size - SPOT_BYTES) // 2, size - SPOT_BYTES):
+            raw.seek(at)
+            text = raw.read(SPOT_BYTES)
+            # What stands before the first newline may be half a line.
+            begin, end = text.find(b"\n") + 1 if at else 0, text.rfind(b"\n") + 1
+            if begin >= end or b"\0" in text or text.startswith(PACKED):
+                return None
+            texts.append(text[begin:end])
+    return Spots(source, (texts[0], texts[1], texts[2]))
+
+
+def _silent(found: Sequence[Spots], search: LineSearch) -> list[bool]:
+    """Whether no spot holds a word of interest, or a terminal code, which may hide one; of all files in one go."""
+    texts = pl.Series([text.decode("utf-8", "replace") for spots in found for text in spots.texts], dtype=pl.String)
+    spoken = (texts.str.contains(search.markers) | texts.str.contains("\x1b", literal=True)).to_list()
+    return [not any(spoken[i : i + 3]) for i in range(0, len(spoken), 3)]
+
+
+def _part(spots: Spots, search: LineSearch) -> int | None:
+    """How many bytes of a file are to be read; None where all."""
+    if any(_is_lively(found) or len(found.told) or _begins(found, search) for found in _find(spots.others, search)):
+        return None
+    head = find(spots.head, search)
+    settings = _begins(head, search)
+    if _is_lively(head) or settings is None:
+        return None
+    return len(spots.head.text) if settings or len(head.told) else 0
+
+
+def _find(blocks: Iterator[TextBlock], search: LineSearch) -> Iterator[BlockContents]:
+    return (find(block, search) for block in blocks)
+
+
+def _is_lively(found: BlockContents) -> bool:
+    """Whether steps or rows of other frames are found, as the rank that counts prints them all along."""
+    rows = [steps.rows for steps in found.steps.values()] + list(found.records.values())
+    return any(map(len, rows))
+
+
+def _begins(found: BlockContents, search: LineSearch) -> bool | None:
+    """Whether a block of settings begins; None where it does not end."""
+    reader = BlockReader(search.blocks)
+    reader.read(found.lines, found.marked)
+    return None if reader.is_open else any(map(len, reader.inside().values()))
