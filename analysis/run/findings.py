@@ -6,6 +6,7 @@ Comes in: an Analysis, the rows as decoded, the run's context. Goes out: notes. 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
@@ -66,7 +67,7 @@ def _missing(result: Analysis) -> Iterator[Note]:
     """Say what was not computed, for want of what, and which flag gives it."""
     steps, how = result.steps, result.computation
     if not steps["counted"].any():
-        found = steps["excluded_reason"].value_counts(sort=True).iter_rows()
+        found = Counter(steps["excluded_reason"]).most_common()
         yield warning("no_row_counts", reasons=[info("rows_of_reason", n=n, reason=reason) for reason, n in found])
     if steps["step_time_ms"].is_null().all():
         yield warning("no_step_time")

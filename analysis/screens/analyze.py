@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import polars as pl
@@ -98,7 +99,7 @@ def _counts(result: Run) -> str:
 
 def _left_out(result: Run) -> Iterator[str]:
     coverage = result.log.coverage
-    for reason, count in result.analysis.steps["excluded_reason"].drop_nulls().value_counts(sort=True).iter_rows():
+    for reason, count in Counter(result.analysis.steps["excluded_reason"].drop_nulls()).most_common():
         yield tr("{n} left out: {reason}", n=count, reason=word("reasons", reason))
     if coverage.torn_lines:
         yield tr("{n} torn", n=coverage.torn_lines)
