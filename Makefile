@@ -11,7 +11,7 @@ demo: $(RUNTIME)  ## analyse a log of fixtures/, writing charts and Parquet to o
 	$(BIN)/logparse analyze fixtures/megatron/core-v0.12-llama2-7b/run.log --hw 910b3 -o out/demo --force
 
 test: $(DEVELOPMENT)  ## run the whole suite
-	$(BIN)/pytest -q -n auto --dist loadfile
+	$(BIN)/pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
 explore: $(DEVELOPMENT)  ## draw 20,000 new cases for each property test; takes an hour
 	$(BIN)/pytest -q -m hypothesis --hypothesis-profile=explore

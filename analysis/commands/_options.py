@@ -13,6 +13,7 @@ from analysis.hardware.peak import BASES
 from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS
 from analysis.result_folder import ResultFolder
 from logparse.errors import UsageError
+from logparse.formats import all_formats
 from logparse.language import LANGUAGES, tr, use_language
 
 
@@ -25,10 +26,11 @@ def _speak(language: str | None) -> str | None:
 
 
 def help_fields() -> dict[str, str]:
-    """What fills the fields of a help: the names of the formulas, as ``--formula`` lists them."""
+    """What fills the fields of a help: names of formulas and of formats."""
     default, as_built, *others = all_formulas()
     listed = reduce(lambda first, other: tr("{first}, {other}", first=first, other=other), others)
-    return {"default": default, "as_built": as_built, "others": listed}
+    formats = ", ".join(fmt.name for fmt in all_formats())
+    return {"default": default, "as_built": as_built, "others": listed, "formats": formats}
 
 
 Logs = Annotated[
@@ -79,7 +81,7 @@ LogFormat = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Read the log as megatron, mindformers, mindformers-pynative or mindspore.",
+        help="Read the log as one of {formats}.",
     ),
 ]
 Dialect = Annotated[
