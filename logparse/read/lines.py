@@ -26,7 +26,7 @@ TERMINAL = (
     r"\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]"
 )
 _CONTROL = bytes(range(32))
-# Bytes from which on numpy has counted before it is imported.
+# Bytes from which on counting by numpy is faster even where it has to be imported first.
 _WORTH_NUMPY = 2**20
 
 

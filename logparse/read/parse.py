@@ -108,13 +108,13 @@ def read_run(
         tuple(s.name for s in sources),
         fmt,
         steps,
-        settings_frame(found.told, found.inside, fmt),
+        settings_frame(found.sentences, found.inside, fmt),
         coverage,
         stepped.labels,
         _starts(found.inside, fmt),
         {kind: frame.with_columns(run=pl.lit(name)) for kind, frame in records.items()},
         tuple(notes),
-        versions_of(found.told),
+        versions_of(found.sentences),
     )
 
 
