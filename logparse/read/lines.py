@@ -104,10 +104,14 @@ def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
 
 def _texts(block: bytes) -> pl.DataFrame:
     try:
-        return pl.read_lines(io.BytesIO(block), name="text")
+        return _split(block)
     except pl.exceptions.ComputeError:
-        as_utf8 = b"\n".join(_line_as_utf8(line) for line in block.split(b"\n"))
-        return pl.read_lines(io.BytesIO(as_utf8), name="text")
+        return _split(b"\n".join(_line_as_utf8(line) for line in block.split(b"\n")))
+
+
+def _split(block: bytes) -> pl.DataFrame:
+    """The lines of a block. What stands first must not look like packed text, as ``x^`` does to polars."""
+    return pl.read_lines(io.BytesIO(b"\n" + block), name="text").slice(1)
 
 
 def _line_as_utf8(line: bytes) -> bytes:
