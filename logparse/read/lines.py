@@ -16,7 +16,7 @@ from logparse.errors import InputError
 from logparse.language import tr
 from logparse.read.sources import GIVE_TEXT, Source, text_chunks
 
-BLOCK_BYTES = 16 * 2**20
+BLOCK_BYTES = 8 * 2**20
 LINE_COLUMNS = {"source": pl.String(), "line_number": pl.Int64(), "text": pl.String(), "complete": pl.Boolean()}
 LONGEST_LINE = 256 * 2**20
 # What a terminal obeys instead of showing it: sequences for colours, cursor and title, other control characters, and

@@ -120,7 +120,7 @@ class _Reader:
         self._records.append(found.records)
         self._sentences.append(found.sentences)
         for name, steps in found.steps.items():
-            self._steps[name].append(steps)
+            self._steps[name].append(steps.compact(found.lines["source"][0]))
         stepped = [fmt for fmt in self.search.formats if fmt.name in found.steps and len(found.steps[fmt.name].rows)]
         if self._narrows and stepped:
             self.search, self._narrows = self.search.narrowed(stepped), False
