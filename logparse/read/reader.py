@@ -126,11 +126,11 @@ class _Reader:
             self.search, self._narrows = self.search.narrowed(stepped), False
 
     def contents(self) -> Contents:
-        """All that was kept, joined."""
+        """All that was kept, joined; afterwards it is kept no longer."""
         inside = [settings.inside() for settings in self._settings]
         return Contents(
             lines=self._lines,
-            steps=[(fmt, join_blocks(self._steps[fmt.name], fmt)) for fmt in self.search.formats],
+            steps=[(fmt, join_blocks(self._steps.pop(fmt.name), fmt)) for fmt in self.search.formats],
             records=self._records,
             sentences=pl.concat(self._sentences),
             inside={block: pl.concat(found[block] for found in inside) for block in (inside[0] if inside else ())},

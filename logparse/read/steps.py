@@ -134,9 +134,11 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     rows = _with_step(_with_companions(rows, companions, fmt))
     whole = pl.all_horizontal(pl.col(name).is_not_null() for name in ("step", *fmt.required))
     torn = rows.select((~whole).sum()).item()
+    # A filter takes the place of the rows again, and of a large log these are gigabytes.
+    steps = conform(rows.filter(whole) if torn else rows, DECODED_COLUMNS)
+    del rows, blocks
     return StepLines(
-        # A filter takes the place of the rows again, and of a large log these are gigabytes.
-        steps=conform(rows.filter(whole) if torn else rows, DECODED_COLUMNS),
+        steps=_in_one_piece(steps),
         torn=torn,
         labels=_most_first(labels),
         unread=_unread(_most_first(labels), fmt),
@@ -149,6 +151,15 @@ def _joined(blocks: Sequence[StepBlock], part: Callable[[StepBlock], pl.DataFram
     before = accumulate((len(block.rows) for block in blocks), initial=0)
     parts = [part(block).with_columns(pl.col("row") + n) for block, n in zip(blocks, before, strict=False)]
     return pl.concat([part for part in parts if len(part)] or [none], how="diagonal_relaxed")
+
+
+def _in_one_piece(frame: pl.DataFrame) -> pl.DataFrame:
+    """Each column in one chunk. ``frame`` gives up one after the other, so that the rows are not held twice."""
+    columns = []
+    for name in frame.columns:
+        columns.append(frame.select(name).rechunk())
+        frame.drop_in_place(name)
+    return pl.concat(columns, how="horizontal")
 
 
 def _with_tails(rows: pl.DataFrame, tails: pl.DataFrame) -> pl.DataFrame:
