@@ -67,6 +67,14 @@ def _count_controls(text: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(text, np.uint8) < len(_CONTROL)))
 
 
+def _count_newlines(text: bytes) -> int:
+    if len(text) < _WORTH_NUMPY:
+        return text.count(b"\n")
+    import numpy as np
+
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
+
+
 def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBlock]:
     """Yield the lines of ``source`` in blocks.
 
@@ -75,7 +83,7 @@ def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Text
     """
     first = 1
     for text, complete in _blocks(source, block_bytes):
-        count = text.count(b"\n") + (not complete)
+        count = _count_newlines(text) + (not complete)
         yield TextBlock(source.name, first, count, complete, text)
         first += count
 

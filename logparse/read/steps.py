@@ -15,7 +15,7 @@ import polars as pl
 
 from logparse.formats._base import LogFormat
 from logparse.read.companions import find_companions, join_companions, malformed_companions
-from logparse.read.layouts import Layouts
+from logparse.read.layouts import Layouts, without
 from logparse.read.pairs import find_heads, find_tails, read_values, split_pairs, spread
 from logparse.read.values import DTYPE, whole
 from logparse.schema import DECODED_COLUMNS, conform
@@ -86,7 +86,7 @@ def decode_block(lines: pl.DataFrame, fmt: LogFormat, layouts: Layouts | None = 
     fitted = layouts.read(marked) if layouts else None
     if fitted is None or fitted.rows.is_empty():
         return _by_patterns(marked, lines, fmt), lines
-    others = lines.filter(~pl.col("line_number").is_in(fitted.explained.implode()))
+    others = without(lines, fitted.explained)
     return _merge(fitted.rows, fitted.labels, _by_patterns(fitted.left, others, fmt)), others
 
 
@@ -110,6 +110,8 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
 
 def _merge(rows: pl.DataFrame, labels: Counter[str], rest: StepBlock) -> StepBlock:
     """Put ``rows`` that were read by a layout among those of ``rest``."""
+    if rest.rows.is_empty() and rows["line_number"].is_sorted():
+        return replace(rest, rows=rows.with_row_index("row"), labels=labels)
     both = pl.concat([rows, rest.rows], how="diagonal").sort("line_number", maintain_order=True)
     both = both.rename({"row": "of rest"}).with_row_index("row")
     places = both.select("row", "of rest").drop_nulls()
