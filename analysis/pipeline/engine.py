@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,8 +63,7 @@ def _by_ray(
     if any("-" in logs for _, logs in runs):
         problem = tr("the workers of Ray cannot read the standard input of this process")
         raise UsageError(problem, remedy=tr("write it to a file that every node sees, or leave out --engine"))
-    ray = _connected()
-    try:
+    with _cluster() as ray:
         task = ray.remote(num_cpus=cores, max_retries=RETRIES)(_task())
         sent = ray.put(ray.cloudpickle.dumps(read))
         where = {"folder": str(Path.cwd()), "language": current_language(), "version": logparse.__version__}
@@ -75,8 +76,17 @@ def _by_ray(
                 yield _fetched(ray, *waiting.popleft())
         while waiting:
             yield _fetched(ray, *waiting.popleft())
-    finally:
-        ray.shutdown()
+
+
+@contextmanager
+def _cluster() -> Iterator[Any]:
+    """Ray, connected for a while. What it has to say of nodes that die it prints; that is no result."""
+    with redirect_stdout(sys.stderr):
+        ray = _connected()
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
 
 
 def _connected() -> Any:
