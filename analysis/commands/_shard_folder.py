@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from analysis.commands._output_folder import tables_of, write_into
@@ -29,33 +30,40 @@ def read_account(folder: ResultFolder) -> Account | None:
     return None if data is None else account_from(data, f"{folder}/{ACCOUNT}")
 
 
-def check_shard(folder: ResultFolder, whole: Whole) -> None:
-    """Refuse a folder with a finished shard of another whole; one of the same is made again. Raises UsageError."""
-    account = read_account(folder)
-    if account is not None and (names := whole.differences(account.whole)):
-        problem = tr("{path} holds a shard that differs in {names}", path=folder, names=", ".join(names))
-        raise UsageError(problem, remedy=tr("give another folder with -o, or overwrite with --force"))
+@dataclass(frozen=True)
+class ShardFolder:
+    """Where one shard of a whole is kept."""
 
+    folder: ResultFolder
+    shard: Shard
+    whole: Whole
 
-def write_shard(
-    results: Sequence[Run],
-    failed: Sequence[LogparseError],
-    shard: Shard,
-    whole: Whole,
-    folder: ResultFolder,
-    formats: Sequence[str] | None,
-    theme: str | None,
-) -> None:
-    """Write what ``shard`` came to. While it is written there is no account, so that nobody takes it for finished."""
-    failures = [Failure(error.exit_code, str(error)) for error in failed]
-    account = Account(shard, whole, [run.name for run in results], list(tables_of(results)), failures)
-    with folder.opened() as path:
-        (path / ACCOUNT).unlink(missing_ok=True)
-    with folder.opened() as path:
-        write_into(path, results, formats, theme, apart=True)
-        write_bytes(json.dumps(document(list(results)), allow_nan=False).encode(), path / RUNS)
-    with folder.opened() as path:
-        write_bytes(account.to_json(), path / ACCOUNT)
+    def check(self) -> None:
+        """Refuse a finished shard of another whole; one of the same is made again. Raises UsageError."""
+        account = read_account(self.folder)
+        if account is not None and (names := self.whole.differences(account.whole)):
+            told = ", ".join(names)
+            problem = tr("{path} holds a shard that differs in {names}", path=self.folder, names=told)
+            raise UsageError(problem, remedy=tr("give another folder with -o, or overwrite with --force"))
+
+    def write(
+        self,
+        results: Sequence[Run],
+        failed: Sequence[LogparseError],
+        formats: Sequence[str] | None,
+        theme: str | None,
+    ) -> None:
+        """Write what the shard came to. Meanwhile there is no account, so that nobody takes it for finished."""
+        failures = [Failure(error.exit_code, str(error)) for error in failed]
+        names = [run.name for run in results]
+        account = Account(self.shard, self.whole, names, list(tables_of(results)), failures)
+        with self.folder.opened() as path:
+            (path / ACCOUNT).unlink(missing_ok=True)
+        with self.folder.opened() as path:
+            write_into(path, results, formats, theme, apart=True)
+            write_bytes(json.dumps(document(list(results)), allow_nan=False).encode(), path / RUNS)
+        with self.folder.opened() as path:
+            write_bytes(account.to_json(), path / ACCOUNT)
 
 
 def read_shards(folder: ResultFolder) -> list[Account]:

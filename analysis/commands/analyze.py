@@ -14,12 +14,12 @@ from analysis.commands._cluster_options import Engine, ShardOption, check_cluste
 from analysis.commands._output_folder import write_results
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
-from analysis.commands._shard_folder import check_shard, write_shard
+from analysis.commands._shard_folder import ShardFolder
 from analysis.outputs import DEFAULT_FORMATS, check_chart_options
 from analysis.pipeline.analyze import analyze_all
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
-from analysis.pipeline.shards import Shard, Whole, whole_of
+from analysis.pipeline.shards import Shard, whole_of
 from analysis.published.rows import find_baseline, published, read_baselines
 from analysis.result_folder import ResultFolder
 from analysis.screens.analyze import compose, one_line
@@ -81,8 +81,8 @@ def analyze(
         results, failed = _into_folder(out, runs, work, formats, theme, force)
     else:
         out = _folder_of(shard, out)
-        whole = whole_of(runs, how, _drawn(formats, theme), shard.of)
-        results, failed = _into_shard(out, shard, whole, shard.part(runs), work, formats, theme, force)
+        part = ShardFolder(out, shard, whole_of(runs, how, _drawn(formats, theme), shard.of))
+        results, failed = _into_shard(part, shard.part(runs), work, formats, theme, force)
     _print(results, as_json, as_markdown, quiet, no_color)
     if out is not None and not (quiet or as_json):
         make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
@@ -127,20 +127,13 @@ def _into_folder(
 
 
 def _into_shard(
-    out: ResultFolder,
-    shard: Shard,
-    whole: Whole,
-    runs: Runs,
-    work: Work,
-    formats: list[str] | None,
-    theme: str | None,
-    force: bool,
+    part: ShardFolder, runs: Runs, work: Work, formats: list[str] | None, theme: str | None, force: bool
 ) -> Outcome:
     """The same for one shard, which is kept, with what was wrong, though no run of it can be read."""
     if not force:
-        check_shard(out, whole)
+        part.check()
     results, failed = work(runs)
-    write_shard(results, failed, shard, whole, out, formats, theme)
+    part.write(results, failed, formats, theme)
     if failed and not results:
         raise failed[0]
     return results, failed
