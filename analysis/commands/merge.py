@@ -63,7 +63,9 @@ def merge(
         if as_json:
             typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         else:
-            print_parts(make_console(no_color=no_color), compose_merged(document["runs"], len(failed), len(accounts)))
+            pages = "chart_format" in accounts[0].whole.options
+            parts = compose_merged(document["runs"], len(failed), len(accounts), pages)
+            print_parts(make_console(no_color=no_color), parts)
             make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=target))
     for failure in failed if runs else failed[:1]:
         typer.echo(f"logparse: {failure.text}", err=True)

@@ -11,14 +11,15 @@ from analysis.screens.parts import Heading, Part, Sentence, Table
 from logparse.language import tr
 
 
-def compose_merged(runs: Sequence[dict[str, Any]], failed: int, shards: int) -> list[Part]:
-    """What was put together: the median of the headline metrics of each run."""
+def compose_merged(runs: Sequence[dict[str, Any]], failed: int, shards: int, pages: bool) -> list[Part]:
+    """What was put together: the median of the headline metrics of each run. With ``pages`` each shard has one."""
     headings = (tr("run"), *map(named, HEADLINE))
     return [
         Heading(tr("{n} runs of {shards} shards", n=len(runs), shards=shards), "title"),
         *([Sentence(tr("{n} runs could not be read", n=failed), "warning")] if failed else []),
         Table(headings, tuple(map(_row, runs))),
-        Sentence(tr("medians of the rows that count; the pages of the runs are with their shards")),
+        Sentence(tr("medians of the rows that count")),
+        *([Sentence(tr("the report.html of the runs are in the folders of their shards"))] if pages else []),
     ]
 
 

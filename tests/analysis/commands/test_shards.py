@@ -133,7 +133,7 @@ def test_charts_lie_where_one_call_puts_them(logs, tmp_path):
     out = shards(logs, tmp_path / "out", 2, logs=LOGS[:3], charts=True)
     analyze(logs, "-o", str(tmp_path / "local"), logs=LOGS[:3], charts=True)
     merged = run_logparse("merge", str(out), "-o", "all", cwd=tmp_path)
-    assert "with their shards" in merged.stdout
+    assert "the report.html of the runs are in the folders of their shards" in merged.stdout
     assert merged.stderr.startswith("wrote all/\n")
     charts, there = content(tmp_path / "all/charts"), content(tmp_path / "local/charts")
     assert charts.keys() == there.keys()
@@ -158,6 +158,7 @@ def test_people_are_shown_a_row_for_each_run(out, tmp_path):
     assert merged.startswith("4 runs of 2 shards\n! 2 runs could not be read\n")
     (row,) = [line.split() for line in merged.splitlines() if line.startswith("0-core")]
     assert row == ["0-core", "5,008.6", "3,271.2", "149.45", "50.68"]
+    assert "report.html" not in merged
     assert len([line for line in merged.splitlines() if line[:2] in ("0-", "2-", "3-", "4-")]) == 4
 
 
