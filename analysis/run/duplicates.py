@@ -23,6 +23,8 @@ _PRINTED = ("step", "loss", "elapsed_time_per_iteration_ms")
 
 def mark_copies(steps: pl.DataFrame) -> pl.DataFrame:
     """Add ``copied``: an earlier row, or one of another file, tells of the same step by the same process."""
+    if steps["step"].n_unique() == len(steps):
+        return steps.with_columns(copied=pl.lit(value=False))
     files = _copied_files(steps)
     read = steps.select(*_PROCESS, *_PRINTED, "timestamp")
     own = read.with_row_index("at").cast({"at": pl.Int64}).filter(~pl.col("source").is_in(files))
@@ -124,6 +126,8 @@ def _are_same(both: pl.DataFrame) -> bool:
 
 def clocks_apart(steps: pl.DataFrame) -> dict[str, timedelta]:
     """By how much the clock of a copied file is ahead of that of the rows that were kept, where it is another clock."""
+    if not steps["copied"].any():
+        return {}
     read = steps.select("source", "copied", *_PRINTED, "timestamp")
     copies = read.filter(pl.col("copied").all().over("source"))
     if copies.is_empty():

@@ -42,8 +42,11 @@ def _numbers_out_of_line(own: pl.DataFrame) -> pl.Series:
     # Where most steps are above it, that number means something else.
     kept = told.filter(~pl.col("beyond") | (pl.col("beyond").mean().over("source") > 0.5))
     rising = kept.with_columns(rise=pl.col("step").diff().over("source", "begun"))
-    # A selection computes once what an expression says twice; a filter does not.
-    lone = kept["at"].filter(rising.select(_number_out_of_line()).to_series())
+    lone = kept["at"].clear()
+    # Between numbers that never fall each lies between its neighbours.
+    if (rising["rise"] < 0).any():
+        # A selection computes once what an expression says twice; a filter does not.
+        lone = kept["at"].filter(rising.select(_number_out_of_line()).to_series())
     return own["at"].filter(~own["at"].is_in(kept["at"].implode()) | own["at"].is_in(lone.implode()))
 
 
