@@ -23,6 +23,7 @@ from logparse.language import tr
 # Each is a module of analysis.commands and, in it, a function of that name; help lists them in this order.
 COMMANDS = (
     "analyze",
+    "merge",
     "baselines",
     "estimate",
     "formulas",

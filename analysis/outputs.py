@@ -93,7 +93,12 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
 
 def write_page(page: str, path: Path) -> Path:
     """Write a page of HTML."""
-    write_whole(path, lambda p: p.write_text(page, encoding="utf-8"))
+    return write_bytes(page.encode(), path)
+
+
+def write_bytes(data: bytes, path: Path) -> Path:
+    """Write ``data`` as they are."""
+    write_whole(path, lambda p: p.write_bytes(data))
     return path
 
 

@@ -30,6 +30,24 @@ class ResultFolder:
     def __str__(self) -> str:
         return shown(self.place).rstrip("/") if is_url(self.place) else str(Path(self.place))
 
+    def below(self, name: str) -> ResultFolder:
+        """The folder ``name`` in it."""
+        return ResultFolder(f"{self.place.rstrip('/')}/{name}" if is_url(self.place) else str(Path(self.place, name)))
+
+    def names(self) -> list[str]:
+        """The files in it and below, in order of their names; none where there is no folder."""
+        if is_url(self.place):
+            return sorted(_names(open_store(self.place)))
+        files = (path for path in Path(self.place).rglob("*") if path.is_file())
+        return sorted(path.relative_to(self.place).as_posix() for path in files)
+
+    def read(self, name: str) -> bytes | None:
+        """What the file ``name`` in it holds; None where there is none."""
+        try:
+            return open_store(self.place).read(name) if is_url(self.place) else Path(self.place, name).read_bytes()
+        except FileNotFoundError:
+            return None
+
     def check(self, force: bool) -> None:
         """Refuse a folder that holds files, unless ``force``, before any work is done.
 

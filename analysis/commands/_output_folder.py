@@ -30,15 +30,25 @@ def write_results(
     What an earlier run left there and this one does not write is deleted.
     """
     with out.opened() as folder:
-        written = [write_parquet(frame, folder / f"{name}.parquet") for name, frame in _frames(results).items()]
-        if formats is not None:
-            written += _write_pictures(results, folder, formats, theme)
-        clear_stale(folder, OUTPUTS, written)
+        write_into(folder, results, formats, theme, apart=len(results) > 1)
 
 
-def _frames(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
+def write_into(
+    folder: Path, results: Sequence[Run], formats: Sequence[str] | None, theme: str | None, apart: bool
+) -> None:
+    """``write_results`` into ``folder``; charts of runs that stand ``apart`` have a folder for each run."""
+    written = [write_parquet(frame, folder / f"{name}.parquet") for name, frame in tables_of(results).items()]
+    if formats is not None and results:
+        written += _write_pictures(results, folder, formats, theme, apart)
+    clear_stale(folder, OUTPUTS, written)
+
+
+def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
+    """The tables of all ``results`` by their names; those of lines that no run has are left out."""
     import polars as pl
 
+    if not results:
+        return {}
     tables = {
         name: pl.concat(getattr(r.analysis, name) for r in results)
         for name in ("steps", "summary", "segments", "rates", "account")
@@ -48,12 +58,14 @@ def _frames(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
     return tables | {name: frame for name, frame in where_there.items() if len(frame)}
 
 
-def _write_pictures(results: Sequence[Run], out: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
+def _write_pictures(
+    results: Sequence[Run], out: Path, formats: Sequence[str], theme: str | None, apart: bool
+) -> list[Path]:
     from analysis.report import render_page
 
     written = [write_page(render_page(results), out / PAGE)]
     for result in results:
-        folder = out / "charts" / result.log.name if len(results) > 1 else out / "charts"
+        folder = out / "charts" / result.log.name if apart else out / "charts"
         written += _write_charts(result, folder, formats, theme)
     return written
 

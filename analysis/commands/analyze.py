@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
 from analysis.commands._output_folder import write_results
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
+from analysis.commands._shard_folder import ShardFolder
 from analysis.outputs import DEFAULT_FORMATS, check_chart_options
-from analysis.pipeline.analyze import analyze_run
-from analysis.pipeline.load import Loaded, load
+from analysis.pipeline.analyze import analyze_all
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
+from analysis.pipeline.shards import Shard, whole_of
 from analysis.published.rows import find_baseline, published, read_baselines
+from analysis.result_folder import ResultFolder
 from analysis.screens.analyze import compose, one_line
 from analysis.screens.analyze_json import document
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
 from analysis.screens.terminal import print_parts
-from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError
-from logparse.language import tr, use_language
+from logparse.errors import LogparseError, UsageError
+from logparse.language import current_language, tr, use_language
 from logparse.read.jobs import named_runs
+
+Runs = Sequence[tuple[str, Sequence[str]]]
+Outcome = tuple[list[Run], list[LogparseError]]
+Work = Callable[[Runs], Outcome]
 
 
 @with_run_flags(
@@ -45,6 +53,8 @@ def analyze(
     force: options.Force = False,
     baseline_file: options.BaselineFile = None,
     each: options.Each = False,
+    shard: ShardOption = None,
+    engine: Engine = "local",
     lang: options.Language = None,
 ) -> None:
     """Say what a training run achieved: time per iteration, samples/s/p, tokens/s/p, TFLOP/s per device, MFU and HFU.
@@ -60,17 +70,19 @@ def analyze(
         use_language("en")
     if as_json + as_markdown + quiet > 1:
         raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
+    check_cluster_options(each, engine, shard)
     rows = (() if baseline_file is None else read_baselines(baseline_file)) + published()
     if how.baseline is not None:
         find_baseline(rows, how.baseline)
     how = replace(how, published=rows)
     formats = _formats(charts, chart_format, theme)
-    if out is not None:
-        out.check(force)
-    loaded, failed = _load_all(named_runs(logs, each), how, quiet)
-    results = [analyze_run(run, how) for run in loaded]
-    if out is not None:
-        write_results(results, out, formats, theme)
+    runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
+    if shard is None:
+        results, failed = _into_folder(out, runs, work, formats, theme, force)
+    else:
+        out = _folder_of(shard, out)
+        part = ShardFolder(out, shard, whole_of(runs, how, _drawn(formats, theme), shard.of))
+        results, failed = _into_shard(part, shard.part(runs), work, formats, theme, force)
     _print(results, as_json, as_markdown, quiet, no_color)
     if out is not None and not (quiet or as_json):
         make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
@@ -87,21 +99,52 @@ def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[
     return formats if charts else None
 
 
-def _load_all(
-    runs: list[tuple[str, Sequence[str]]], how: RunOptions, quiet: bool
-) -> tuple[list[Loaded], list[LogparseError]]:
-    """Read every run, by its name; one that cannot be read does not stop the others. Raises where none can."""
-    loaded: list[Loaded] = []
-    failed: list[LogparseError] = []
-    with reading_bar(quiet) as watch:
-        for name, run in runs:
-            try:
-                loaded.append(load(run, how, name, watch))
-            except (InputError, NoStepLineError) as error:
-                failed.append(error)
-    if not loaded:
+def _drawn(formats: list[str] | None, theme: str | None) -> dict[str, str]:
+    """On what the pictures of a shard depend."""
+    if formats is None:
+        return {}
+    return {"chart_format": ",".join(formats), "theme": theme or "", "lang": current_language()}
+
+
+def _folder_of(shard: Shard, out: ResultFolder | None) -> ResultFolder:
+    if out is None:
+        raise UsageError(tr("--shard needs a folder"), remedy=tr("give the one folder of all shards with -o"))
+    return out.below(shard.folder)
+
+
+def _into_folder(
+    out: ResultFolder | None, runs: Runs, work: Work, formats: list[str] | None, theme: str | None, force: bool
+) -> Outcome:
+    """Do ``work`` and keep what it gives; raises where no run can be read."""
+    if out is not None:
+        out.check(force)
+    results, failed = work(runs)
+    if not results:
         raise failed[0]
-    return loaded, failed
+    if out is not None:
+        write_results(results, out, formats, theme)
+    return results, failed
+
+
+def _into_shard(
+    part: ShardFolder, runs: Runs, work: Work, formats: list[str] | None, theme: str | None, force: bool
+) -> Outcome:
+    """The same for one shard, which is kept, with what was wrong, though no run of it can be read."""
+    if not force:
+        part.check()
+    results, failed = work(runs)
+    part.write(results, failed, formats, theme)
+    if failed and not results:
+        raise failed[0]
+    return results, failed
+
+
+def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool) -> Outcome:
+    """Analyze every run, by its name; one that cannot be read does not stop the others."""
+    with reading_bar(quiet) as watch:
+        done = list(analyze_all(runs, how, engine, watch))
+    failed = [error for error in done if isinstance(error, LogparseError)]
+    return [run for run in done if isinstance(run, Run)], failed
 
 
 def _print(results: list[Run], as_json: bool, as_markdown: bool, quiet: bool, no_color: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.history.records import RUN_COLUMNS
@@ -47,6 +48,8 @@ def record(
     label: Labels = None,
     version_of: Versions = None,
     each: options.Each = False,
+    shard: ShardOption = None,
+    engine: Engine = "local",
     as_json: options.Json = False,
     lang: options.Language = None,
 ) -> None:
@@ -58,15 +61,17 @@ def record(
 
     Exit code 0 done, 2 wrong usage or unreadable input, 3 no step line found.
     """
+    check_cluster_options(each, engine, shard)
     release = release.strip()
     check_release(release)
     marks = Marks(release, parse_pairs(label or [], "--label", TAKEN), parse_pairs(version_of or [], "--version-of"))
     tell = teller()
     store = open_history(history, tell, must_exist=False)
-    done, failed = record_all(named_runs(logs, each), how, marks, store, tell)
+    runs = named_runs(logs, each)
+    done, failed = record_all(runs if shard is None else shard.part(runs), how, marks, store, tell, engine)
     if as_json:
         typer.echo(json.dumps(document(done), indent=1, ensure_ascii=False))
-    else:
+    elif done:
         typer.echo("\n".join(map(sentence, done)))
     for error in failed:
         typer.echo(f"logparse: {error}", err=True)

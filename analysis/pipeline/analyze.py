@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 from analysis.identify import identify
+from analysis.pipeline.engine import map_runs
 from analysis.pipeline.expectations import measure_against
 from analysis.pipeline.load import Loaded, load
 from analysis.pipeline.options import RunOptions
@@ -14,12 +17,27 @@ from analysis.run.ranks import describe_missing
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
 from analysis.run.window import WindowOptions, describe_warm_up
+from logparse.errors import LogparseError
 from logparse.findings import info
+from logparse.read.parse import Watch
 
 
-def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None) -> Run:
+def analyze_all(
+    runs: Sequence[tuple[str, Sequence[str]]], how: RunOptions, engine: str = "local", watch: Watch | None = None
+) -> Iterator[Run | LogparseError]:
+    """What each of ``runs`` achieved, in their order; an error in place of one whose logs cannot be read.
+
+    Raises as ``map_runs`` and ``analyze_run``.
+    """
+    # Here every core reads a run; a cluster reads as many runs at once as it has cores.
+    cores = how.jobs or 1
+    how = replace(how, jobs=cores) if engine != "local" else how
+    return map_runs(partial(analyze_logs, how=how), runs, engine, watch, cores)
+
+
+def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Run:
     """Read ``logs`` as one run and compute what it achieved. Raises as ``load`` and ``analyze_run``."""
-    return analyze_run(load(logs, how, name), how)
+    return analyze_run(load(logs, how, name, watch), how)
 
 
 def analyze_run(run: Loaded, how: RunOptions) -> Run:

@@ -8,16 +8,13 @@ from dataclasses import dataclass, field
 from analysis.history.records import Decoded, RunRecord, Told, make_record
 from analysis.history.selection import KEY, UNTYPED
 from analysis.history.store import History, RecordedElsewhereError, State
-from analysis.pipeline.analyze import analyze_logs
+from analysis.pipeline.analyze import analyze_all, analyze_logs
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from analysis.run.findings import PERHAPS_ANOTHER_RUN
-from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError
+from logparse.errors import InputError, LogparseError, UsageError
 from logparse.findings import Note, Origin, flag, warning
 from logparse.language import tr
-
-# With --each the other logs are recorded all the same; whatever else goes wrong would go wrong with them too.
-OF_ONE_LOG = (InputError, NoStepLineError)
 
 
 @dataclass(frozen=True)
@@ -47,18 +44,17 @@ def record_all(
     marks: Marks,
     store: History,
     tell: Callable[[Note], object],
+    engine: str = "local",
 ) -> tuple[list[Recorded], list[LogparseError]]:
     """Record every run, by its name, whatever is wrong with another's logs; also what could not be recorded, and why.
 
-    Raises where none can be recorded.
+    Raises where there are runs and none can be recorded.
     """
     done: list[Recorded] = []
     failed: list[LogparseError] = []
-    for name, run in runs:
-        try:
-            result = analyze_logs(run, how, name)
-        except OF_ONE_LOG as error:
-            failed.append(error)
+    for result in analyze_all(runs, how, engine):
+        if isinstance(result, LogparseError):
+            failed.append(result)
             continue
         try:
             done.append(_record(result, marks, store, tell))
@@ -68,7 +64,7 @@ def record_all(
             # What is wrong with the store is so for every log.
             failed.append(error)
             break
-    if not done:
+    if failed and not done:
         raise failed[0]
     return done, failed
 

@@ -1,0 +1,39 @@
+"""Options of the commands that read many runs on many machines, each written once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from analysis.pipeline.engine import ENGINES, check_engine
+from analysis.pipeline.shards import Shard, parse_shard
+from logparse.errors import UsageError
+from logparse.language import tr
+
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="|".join(ENGINES),
+        help="Who reads the runs of --each: local, this process, or ray, the workers of an existing Ray cluster.",
+    ),
+]
+ShardOption = Annotated[
+    Shard | None,
+    typer.Option(
+        "--shard",
+        parser=parse_shard,
+        metavar="i/n",
+        help="Only part i of n of the runs of --each, for a task of a job array; see `logparse merge`.",
+    ),
+]
+
+
+def check_cluster_options(each: bool, engine: str, shard: Shard | None) -> None:
+    """Refuse options of many runs where there is one. Raises UsageError."""
+    check_engine(engine)
+    for flag, given in (("--shard", shard is not None), ("--engine", engine != "local")):
+        if given and not each:
+            problem = tr("{flag} is for many runs, and without --each there is one", flag=flag)
+            raise UsageError(problem, remedy=tr("add --each, and give a LOG for every run"))

@@ -1,0 +1,104 @@
+"""What ``analyze --shard`` leaves in the folder of ``-o``, and what is there already.
+
+DIR/shards/2-of-4/shard.json    the account of part 2 of 4, written last: where it is, the part is finished
+DIR/shards/2-of-4/runs.json     its part of the document of --json
+DIR/shards/2-of-4/...           what analyze leaves for its runs, the charts in a folder for each
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from analysis.commands._output_folder import tables_of, write_into
+from analysis.outputs import write_bytes
+from analysis.pipeline.run import Run
+from analysis.pipeline.shards import SHARDS, Account, Failure, Shard, Whole, account_from
+from analysis.result_folder import ResultFolder
+from analysis.screens.analyze_json import document
+from logparse.errors import InputError, LogparseError, UsageError
+from logparse.language import tr
+
+ACCOUNT, RUNS = "shard.json", "runs.json"
+
+
+def read_account(folder: ResultFolder) -> Account | None:
+    """The account of the shard in ``folder``; None where none was finished. Raises InputError for a damaged one."""
+    data = folder.read(ACCOUNT)
+    return None if data is None else account_from(data, f"{folder}/{ACCOUNT}")
+
+
+@dataclass(frozen=True)
+class ShardFolder:
+    """Where one shard of a whole is kept."""
+
+    folder: ResultFolder
+    shard: Shard
+    whole: Whole
+
+    def check(self) -> None:
+        """Refuse a finished shard of another whole; one of the same is made again. Raises UsageError."""
+        account = read_account(self.folder)
+        if account is not None and (names := self.whole.differences(account.whole)):
+            told = ", ".join(names)
+            problem = tr("{path} holds a shard that differs in {names}", path=self.folder, names=told)
+            raise UsageError(problem, remedy=tr("give another folder with -o, or overwrite with --force"))
+
+    def write(
+        self,
+        results: Sequence[Run],
+        failed: Sequence[LogparseError],
+        formats: Sequence[str] | None,
+        theme: str | None,
+    ) -> None:
+        """Write what the shard came to. Meanwhile there is no account, so that nobody takes it for finished."""
+        failures = [Failure(error.exit_code, str(error)) for error in failed]
+        names = [run.name for run in results]
+        account = Account(self.shard, self.whole, names, list(tables_of(results)), failures)
+        with self.folder.opened() as path:
+            (path / ACCOUNT).unlink(missing_ok=True)
+        with self.folder.opened() as path:
+            write_into(path, results, formats, theme, apart=True)
+            write_bytes(json.dumps(document(list(results)), allow_nan=False).encode(), path / RUNS)
+        with self.folder.opened() as path:
+            write_bytes(account.to_json(), path / ACCOUNT)
+
+
+def read_shards(folder: ResultFolder) -> list[Account]:
+    """The accounts of all shards of ``folder``, in their order.
+
+    Raises InputError where there is none, or some are missing; UsageError where they are not of one whole.
+    """
+    names = (PurePosixPath(name) for name in folder.below(SHARDS).names())
+    found = [read_account(folder.below(f"{SHARDS}/{name.parent}")) for name in names if name.name == ACCOUNT]
+    accounts = sorted((account for account in found if account), key=lambda account: account.shard)
+    if not accounts:
+        remedy = tr("make them with `{command}` and so on", command=_command(folder, Shard(1, 4)))
+        raise InputError(tr("there is no finished shard in {path}", path=folder), remedy=remedy)
+    first, *others = accounts
+    for other in others:
+        if names_apart := first.whole.differences(other.whole):
+            _refuse_mixed(folder, first.shard, other.shard, names_apart)
+    wanted = {Shard(number, first.shard.of) for number in range(1, first.shard.of + 1)}
+    if missing := sorted(wanted - {account.shard for account in accounts}):
+        _refuse_incomplete(folder, missing)
+    return accounts
+
+
+def _refuse_mixed(folder: ResultFolder, first: Shard, other: Shard, names: Sequence[str]) -> None:
+    told = ", ".join(names)
+    problem = tr("shards {first} and {other} differ in {names}", first=first, other=other, names=told)
+    remedy = tr("delete the folders of shards that are left over, or make those shards again with --force")
+    raise UsageError(problem, where=str(folder.below(SHARDS)), remedy=remedy)
+
+
+def _refuse_incomplete(folder: ResultFolder, missing: Sequence[Shard]) -> None:
+    problem = tr("shards are missing or not finished: {names}", names=", ".join(map(str, missing)))
+    remedy = tr("run `{command}` with the logs and options of the others", command=_command(folder, missing[0]))
+    raise InputError(problem, where=str(folder.below(SHARDS)), remedy=remedy)
+
+
+def _command(folder: ResultFolder, shard: Shard) -> str:
+    return f"logparse analyze --each LOG... -o {folder} --shard {shard}"

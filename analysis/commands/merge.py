@@ -1,0 +1,125 @@
+"""``logparse merge``: the results of shards put together. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+from analysis.commands import _options as options
+from analysis.commands._output_folder import OUTPUTS, TABLES
+from analysis.commands._shard_folder import RUNS, read_shards
+from analysis.outputs import clear_stale, prepare_folder, write_bytes, write_parquet
+from analysis.pipeline.shards import SHARDS, Account
+from analysis.result_folder import ResultFolder
+from analysis.screens.console import make_console
+from analysis.screens.merge import compose_merged
+from analysis.screens.terminal import print_parts
+from logparse.errors import InputError, UsageError
+from logparse.language import tr
+
+Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder that every shard was given with -o.")]
+Out = Annotated[
+    ResultFolder | None,
+    typer.Option(
+        "-o",
+        "--out",
+        parser=options.folder_of,
+        metavar="OUT",
+        help="Folder for Parquet tables and charts/ of all runs; by default DIR.",
+    ),
+]
+
+
+def merge(
+    shards: Folder,
+    out: Out = None,
+    as_json: options.Json = False,
+    force: options.Force = False,
+    no_color: options.NoColor = False,
+    lang: options.Language = None,
+) -> None:
+    """Put the results of `logparse analyze --each --shard i/n -o DIR` together, when all n shards are there.
+
+    Tables, charts and the document of --json are those of one `logparse analyze --each -o DIR` over all logs. The pages
+    stay where they are: each shard has a report.html of its runs. No log is read again.
+
+    Exit code 0 done, 2 wrong usage, a shard missing or an unreadable log in one, 3 no step line found in one.
+    """
+    folder = options.folder_of(shards)
+    target = out or folder
+    _check(target, folder, force)
+    accounts = read_shards(folder)
+    failed = [failure for account in accounts for failure in account.failed]
+    runs = [name for account in accounts for name in account.read]
+    if runs:
+        document = _document(folder, accounts)
+        _write(folder, accounts, target, alone=len(runs) == 1)
+        if as_json:
+            typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+        else:
+            pages = "chart_format" in accounts[0].whole.options
+            parts = compose_merged(document["runs"], len(failed), len(accounts), pages)
+            print_parts(make_console(no_color=no_color), parts)
+            make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=target))
+    for failure in failed if runs else failed[:1]:
+        typer.echo(f"logparse: {failure.text}", err=True)
+    if failed:
+        raise typer.Exit(failed[0].exit_code)
+
+
+def _check(target: ResultFolder, folder: ResultFolder, force: bool) -> None:
+    """Refuse a folder with results, unless ``force``; shards are none of them."""
+    if str(target) != str(folder):
+        target.check(force)
+    elif not force and any(not name.startswith(f"{SHARDS}/") for name in folder.names()):
+        raise UsageError(
+            tr("the folder {path} holds more than shards", path=folder),
+            remedy=tr("give another folder with -o, or overwrite with --force"),
+        )
+
+
+def _read(folder: ResultFolder, account: Account, name: str) -> bytes:
+    data = folder.below(account.shard.folder).read(name)
+    if data is None:
+        path = f"{folder}/{account.shard.folder}/{name}"
+        remedy = tr("run the shard again, with --force")
+        raise InputError(tr("no such file: {path}", path=path), remedy=remedy)
+    return data
+
+
+def _document(folder: ResultFolder, accounts: Sequence[Account]) -> dict[str, Any]:
+    first, *others = (json.loads(_read(folder, account, RUNS)) for account in accounts)
+    return {**first, "runs": [run for document in (first, *others) for run in document["runs"]]}
+
+
+def _write(folder: ResultFolder, accounts: Sequence[Account], target: ResultFolder, alone: bool) -> None:
+    """Write what ``analyze`` would for all runs, but the page. A run ``alone`` has no folder for its charts."""
+    with target.opened() as out:
+        written = [write_parquet(frame, out / f"{name}.parquet") for name, frame in _tables(folder, accounts)]
+        for account in accounts:
+            written += _copy_charts(folder, account, out / "charts", alone)
+        clear_stale(out, OUTPUTS, written)
+
+
+def _tables(folder: ResultFolder, accounts: Sequence[Account]) -> Iterator[tuple[str, pl.DataFrame]]:
+    for name in TABLES:
+        parts = [_read(folder, account, f"{name}.parquet") for account in accounts if name in account.tables]
+        if parts:
+            yield name, pl.concat(pl.read_parquet(BytesIO(part)) for part in parts)
+
+
+def _copy_charts(folder: ResultFolder, account: Account, charts: Path, alone: bool) -> list[Path]:
+    written = []
+    drawn = folder.below(f"{account.shard.folder}/charts")
+    for run in account.read:
+        for name in drawn.below(run).names():
+            place = charts / name if alone else charts / run / name
+            prepare_folder(place.parent)
+            written.append(write_bytes(_read(folder, account, f"charts/{run}/{name}"), place))
+    return written
