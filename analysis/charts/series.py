@@ -121,10 +121,12 @@ def draw_series(
     crowded = int((~drawn["counted"]).sum()) > MANY_EXCLUDED
     plot = Plot(series, x, runs, reasons, top, crowded, evaluations is not None)
     base = plot.base(alt.NamedData(rows.name) if rows.name else _columns(drawn, series, x))
+    thinned = drawn["rows"].max() != 1
     layers = [
-        *([plot.spans(base)] if drawn["rows"].max() != 1 else []),
+        *([plot.band(base)] if thinned else []),
         *([plot.line(base, dashed, (5, 3))] if dashed else []),
         plot.line(base, series.column),
+        *([plot.spans(base)] if thinned else []),
         plot.points(base, len(drawn)),
         *([plot.excluded(base)] if reasons else []),
         *([plot.above(base)] if top is not None and (drawn[series.column] > top).any() else []),

@@ -7,13 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.outputs import clear_stale, write_charts, write_page, write_parquet
+from analysis.outputs import ChartWriter, clear_stale, write_page, write_parquet
 from analysis.pipeline.run import Run
 from analysis.result_folder import ResultFolder
 from analysis.screens.words import word
 from logparse.schema import RECORD_COLUMNS
 
 if TYPE_CHECKING:
+    import altair as alt
     import polars as pl
 
 PAGE = "report.html"
@@ -49,23 +50,22 @@ def _frames(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 
 
 def _write_pictures(results: Sequence[Run], out: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
+    """The page, made while the charts are drawn beside it."""
     from analysis.report import render_page
 
-    written = [write_page(render_page(results), out / PAGE)]
+    charts = ChartWriter(formats, theme)
     for result in results:
         folder = out / "charts" / result.log.name if len(results) > 1 else out / "charts"
-        written += _write_charts(result, folder, formats, theme)
-    return written
+        for name, chart in _charts(result).items():
+            charts.add(chart, folder / name)
+    return [write_page(render_page(results), out / PAGE), *charts.finish()]
 
 
-def _write_charts(result: Run, folder: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
+def _charts(result: Run) -> dict[str, alt.LayerChart]:
     from analysis.charts import run_charts
 
     how = result.analysis.computation
     peaks = [how.peak.peak_tflops_per_second] if how.peak else []
     reasons, parts = partial(word, "reasons"), partial(word, "parts")
     evaluations = result.records["evaluations"]
-    charts = run_charts(
-        result.steps, result.account, evaluations, peaks, how.formula.name, reasons, parts, result.ranks
-    )
-    return write_charts(charts, folder, formats, theme)
+    return run_charts(result.steps, result.account, evaluations, peaks, how.formula.name, reasons, parts, result.ranks)

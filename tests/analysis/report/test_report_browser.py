@@ -343,6 +343,22 @@ def test_a_run_of_100_000_steps_is_small_and_quick(browser, tmp_path):
     assert ready < 8
 
 
+def test_hovering_over_the_band_shows_what_a_group_of_rows_holds(browser, tmp_path):
+    path = write_page(tmp_path, run_of(long_log(tmp_path, 9000)))
+    with opened(browser, path) as page:
+        frame = page.frame("grad_norm")
+        x, low, high = page.evaluate(
+            """(() => { const view = logparse.views.get('grad_norm'), row = logparse.rows[1000];
+            return [view.scale('x')(row.step), ...[row.grad_norm_low, row.grad_norm_high].map(view.scale('y'))]; })()"""
+        )
+        place = frame["x"] + x, frame["y"] + low + 0.7 * (high - low)
+        page.page.mouse.move(place[0] - 30, place[1])
+        page.page.mouse.move(*place)
+        page.settled("document.querySelector('#vg-tooltip-element.visible')")
+        said = page.page.locator("#vg-tooltip-element").inner_text()
+        assert all(word in said for word in ("least", "mean", "greatest", "rows"))
+
+
 def long_log(folder: Path, count: int) -> Path:
     """A log of ``count`` steps, some of them stalled."""
     clock, lines = datetime(2026, 1, 1), [arguments_dump(SETTINGS)]
