@@ -157,7 +157,7 @@ class Plot:
         import altair as alt
 
         over = alt.datum[self.series.column] > (self.top or 0)
-        return self._hollow(base).encode(y=alt.value(GUTTER)).transform_filter(over)
+        return self._hollow(base).encode(y=alt.YValue(GUTTER)).transform_filter(over)
 
     def evaluations(self, data: alt.Data | pl.DataFrame) -> Any:
         """Losses of evaluations, as hollow circles."""
@@ -173,12 +173,12 @@ class Plot:
         if not rules:
             return []
         values = [{"value": rule.value, "text": rule.text, "run": rule.run} for rule in rules]
-        base = alt.Chart(alt.InlineData(values=values)).encode(y="value:Q")
+        base = alt.Chart(alt.InlineData(values=values)).encode(y=alt.Y("value:Q"))
         lines = base.mark_rule(strokeDash=[6, 4], tooltip=False)
         if len(rules) > 1:
             return [lines.encode(color=self._color()) if rules[0].run else lines]
         words = base.mark_text(align="right", baseline="bottom", dx=-2, dy=-7).encode(
-            text="text:N", x=alt.value(alt.expr("width"))
+            text=alt.Text("text:N"), x=alt.XValue(alt.expr("width"))
         )
         return [lines, words]
 

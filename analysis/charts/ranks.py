@@ -38,7 +38,7 @@ def ranks_chart(steps: pl.DataFrame, ranks: pl.DataFrame) -> alt.LayerChart:
         .mark_rect()
         .encode(
             x=alt.X("from:Q", title=tr("step"), scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(grid=False)),
-            x2="to:Q",
+            x2=alt.X2("to"),
             y=alt.Y("rank:N", title=tr("rank"), sort=list(drawn.values())),
             color=alt.Color(
                 "behind:Q",

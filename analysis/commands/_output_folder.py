@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.outputs import ChartWriter, clear_stale, write_page, write_parquet
+from analysis.pictures import studio
 from analysis.pipeline.run import Run
 from analysis.result_folder import ResultFolder
 from analysis.screens.words import word
@@ -21,6 +22,16 @@ PAGE = "report.html"
 # What a run writes into its folder; --force clears these, and nothing else, of an earlier run.
 TABLES = ("steps", "summary", "segments", "rates", "account", "ranks", *RECORD_COLUMNS)
 OUTPUTS = (*(f"{name}.parquet" for name in TABLES), "charts", PAGE)
+
+
+def prepare(out: ResultFolder, force: bool, formats: Sequence[str] | None) -> None:
+    """Refuse a folder that holds files, unless ``force``; who draws gets ready while the logs are read.
+
+    Raises UsageError.
+    """
+    out.check(force)
+    if formats is not None:
+        studio()
 
 
 def write_results(
@@ -51,14 +62,19 @@ def _frames(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 
 def _write_pictures(results: Sequence[Run], out: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
     """The page, made while the charts are drawn beside it."""
+    from altair.utils.schemapi import debug_mode
+
     from analysis.report import render_page
 
     charts = ChartWriter(formats, theme)
-    for result in results:
-        folder = out / "charts" / result.log.name if len(results) > 1 else out / "charts"
-        for name, chart in _charts(result).items():
-            charts.add(chart, folder / name)
-    return [write_page(render_page(results), out / PAGE), *charts.finish()]
+    # Altair's check of every part takes as long as all else; the tests let it check what we make.
+    with debug_mode(False):
+        for result in results:
+            folder = out / "charts" / result.log.name if len(results) > 1 else out / "charts"
+            for name, chart in _charts(result).items():
+                charts.add(chart, folder / name)
+        page = write_page(render_page(results), out / PAGE)
+    return [page, *charts.finish()]
 
 
 def _charts(result: Run) -> dict[str, alt.LayerChart]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import typer
 
 from analysis.commands import _options as options
-from analysis.commands._output_folder import write_results
+from analysis.commands._output_folder import prepare, write_results
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.outputs import DEFAULT_FORMATS, check_chart_options
@@ -66,7 +66,7 @@ def analyze(
     how = replace(how, published=rows)
     formats = _formats(charts, chart_format, theme)
     if out is not None:
-        out.check(force)
+        prepare(out, force, formats)
     loaded, failed = _load_all(named_runs(logs, each), how, quiet)
     results = [analyze_run(run, how) for run in loaded]
     if out is not None:
