@@ -125,10 +125,14 @@ class Plot:
         import altair as alt
 
         low, high = self._ends()
-        area = base.mark_area(strokeWidth=1, strokeJoin="bevel", opacity=0.3, clip=True, tooltip=False).encode(
+        edge: dict[str, Any] = {
+            "stroke": alt.ExprRef("scale('color', datum.run)"),
+            "strokeWidth": 1,
+            "strokeJoin": "bevel",
+        }
+        area = base.mark_area(opacity=0.3, clip=True, tooltip=False, **edge).encode(
             y=self._y(low),
             y2=alt.Y2(high),
-            stroke=alt.Stroke("run:N", scale=alt.Scale(domain=list(self.runs)), legend=None),
             detail=alt.Detail("segment:N"),
         )
         return area.transform_filter(alt.expr.isValid(alt.datum[low]))
@@ -157,7 +161,7 @@ class Plot:
         import altair as alt
 
         over = alt.datum[self.series.column] > (self.top or 0)
-        return self._hollow(base).encode(y=alt.YValue(GUTTER)).transform_filter(over)
+        return self._hollow(base).encode(y=alt.YValue(GUTTER)).transform_filter(over)  # type: ignore[no-untyped-call]
 
     def evaluations(self, data: alt.Data | pl.DataFrame) -> Any:
         """Losses of evaluations, as hollow circles."""
@@ -178,7 +182,8 @@ class Plot:
         if len(rules) > 1:
             return [lines.encode(color=self._color()) if rules[0].run else lines]
         words = base.mark_text(align="right", baseline="bottom", dx=-2, dy=-7).encode(
-            text=alt.Text("text:N"), x=alt.XValue(alt.expr("width"))
+            text=alt.Text("text:N"),
+            x=alt.XValue(alt.expr("width")),  # type: ignore[no-untyped-call]
         )
         return [lines, words]
 

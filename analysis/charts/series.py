@@ -10,7 +10,7 @@ import polars as pl
 
 from analysis.charts.along import ALONG, DASHED
 from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Plot, Rule, Series
-from analysis.charts.rows import EVALUATIONS, Rows, chart_rows, evaluation_rows
+from analysis.charts.rows import DIGITS, EVALUATIONS, Rows, chart_rows, evaluation_rows
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.run.reasons import COPY
 from logparse.language import msg, tr
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 CLIP = 1.5
 # Between the parts of a subtitle.
 SEPARATOR = " | "
-# Digits that a chart can show.
-DIGITS = 6
 # Above this many times the usual value the greatest asks for a logarithmic scale.
 WIDE = 20
 
