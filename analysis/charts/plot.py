@@ -125,15 +125,10 @@ class Plot:
         import altair as alt
 
         low, high = self._ends()
-        edge: dict[str, Any] = {
-            "stroke": alt.ExprRef("scale('color', datum.run)"),
-            "strokeWidth": 1,
-            "strokeJoin": "bevel",
-        }
+        color = alt.ExprRef("scale('color', datum.run)")
+        edge: dict[str, Any] = {"stroke": color, "strokeWidth": 1, "strokeJoin": "bevel"}
         area = base.mark_area(opacity=0.3, clip=True, tooltip=False, **edge).encode(
-            y=self._y(low),
-            y2=alt.Y2(high),
-            detail=alt.Detail("segment:N"),
+            y=self._y(low), y2=alt.Y2(high), detail=alt.Detail("segment:N")
         )
         return area.transform_filter(alt.expr.isValid(alt.datum[low]))
 

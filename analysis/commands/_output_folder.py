@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analysis.commands._progress import drawing_bar
 from analysis.outputs import ChartWriter, clear_stale, write_page, write_parquet
 from analysis.pictures import studio
 from analysis.pipeline.run import Run
@@ -35,7 +36,11 @@ def prepare(out: ResultFolder, force: bool, formats: Sequence[str] | None) -> No
 
 
 def write_results(
-    results: Sequence[Run], out: ResultFolder, formats: Sequence[str] | None, theme: str | None = None
+    results: Sequence[Run],
+    out: ResultFolder,
+    formats: Sequence[str] | None,
+    theme: str | None = None,
+    quiet: bool = False,
 ) -> None:
     """Write the tables of all runs and, unless ``formats`` is None, the page and the charts in those forms.
 
@@ -44,7 +49,7 @@ def write_results(
     with out.opened() as folder:
         written = [write_parquet(frame, folder / f"{name}.parquet") for name, frame in _frames(results).items()]
         if formats is not None:
-            written += _write_pictures(results, folder, formats, theme)
+            written += _write_pictures(results, folder, formats, theme, quiet)
         clear_stale(folder, OUTPUTS, written)
 
 
@@ -60,21 +65,26 @@ def _frames(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
     return tables | {name: frame for name, frame in where_there.items() if len(frame)}
 
 
-def _write_pictures(results: Sequence[Run], out: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
+def _write_pictures(
+    results: Sequence[Run], out: Path, formats: Sequence[str], theme: str | None, quiet: bool
+) -> list[Path]:
     """The page, made while the charts are drawn beside it."""
     from altair.utils.schemapi import debug_mode
 
+    from analysis.charts import with_data
     from analysis.report import render_page
 
-    charts = ChartWriter(formats, theme)
+    total = 1 + sum(len(with_data(r.steps, r.account, r.ranks)) for r in results)
     # Altair's check of every part takes as long as all else; the tests let it check what we make.
-    with debug_mode(False):
+    with debug_mode(False), drawing_bar(quiet, total) as tell:
+        charts = ChartWriter(formats, theme, tell)
         for result in results:
             folder = out / "charts" / result.log.name if len(results) > 1 else out / "charts"
             for name, chart in _charts(result).items():
                 charts.add(chart, folder / name)
         page = write_page(render_page(results), out / PAGE)
-    return [page, *charts.finish()]
+        tell()
+        return [page, *charts.finish()]
 
 
 def _charts(result: Run) -> dict[str, alt.LayerChart]:

@@ -70,7 +70,7 @@ def analyze(
     loaded, failed = _load_all(named_runs(logs, each), how, quiet)
     results = [analyze_run(run, how) for run in loaded]
     if out is not None:
-        write_results(results, out, formats, theme)
+        write_results(results, out, formats, theme, quiet)
     _print(results, as_json, as_markdown, quiet, no_color)
     if out is not None and not (quiet or as_json):
         make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
@@ -93,8 +93,8 @@ def _load_all(
     """Read every run, by its name; one that cannot be read does not stop the others. Raises where none can."""
     loaded: list[Loaded] = []
     failed: list[LogparseError] = []
-    with reading_bar(quiet) as watch:
-        for name, run in runs:
+    with reading_bar(quiet, [files for _, files in runs]) as watches:
+        for (name, run), watch in zip(runs, watches, strict=True):
             try:
                 loaded.append(load(run, how, name, watch))
             except (InputError, NoStepLineError) as error:
