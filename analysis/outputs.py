@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from analysis.pictures import Pictures, studio
 from logparse.errors import InputError, UsageError, reason_of, unknown_name
 from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import altair as alt
+
+    from analysis.pictures import Pictures
 
 
 def check_folder(folder: Path, force: bool) -> None:
@@ -144,6 +146,7 @@ class ChartWriter:
     def add(self, chart: alt.TopLevelMixin, stem: Path) -> None:
         """Begin to draw ``chart``, which becomes ``stem`` and the ending of each form."""
         from analysis.charts import LIGHT
+        from analysis.pictures import studio
 
         content = chart.to_dict(validate=False)
         content["config"] = {} if self._theme else LIGHT

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from analysis.commands._progress import drawing_bar
 from analysis.outputs import ChartWriter, clear_stale, write_page, write_parquet
-from analysis.pictures import studio
 from analysis.pipeline.run import Run
 from analysis.result_folder import ResultFolder
 from analysis.screens.words import word
@@ -32,6 +31,8 @@ def prepare(out: ResultFolder, force: bool, formats: Sequence[str] | None) -> No
     """
     out.check(force)
     if formats is not None:
+        from analysis.pictures import studio
+
         studio()
 
 
