@@ -46,8 +46,6 @@ def analyze_steps(
     ``later`` holds for the rows of starts that printed other settings.
     """
     how = plan_computation(context, formula, peak)
-    # The reader's blocks would be put together again at every selection.
-    steps = steps.rechunk()
     numbered = number_starts(steps, starts)
     events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
     traced = trace_starts(numbered, events, context.get("log_interval"))

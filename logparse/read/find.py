@@ -38,7 +38,7 @@ class LineSearch:
         return any_of((*literals, *VERSION_MARKERS))
 
     @cached_property
-    def told(self) -> str:
+    def sentences(self) -> str:
         """A regex for the literals of what is read when all lines are known: sentences of settings, and versions."""
         return any_of((*(s.marker for fmt in self.whole for s in fmt.sentences), *VERSION_MARKERS))
 
@@ -68,7 +68,7 @@ def search_all(formats: tuple[LogFormat, ...]) -> LineSearch:
 class BlockContents:
     """Of one block: its ``lines``, those that are ``marked`` by other words than a plain step line, and what they say.
 
-    ``steps`` are by the name of their format, and none where nothing is marked; ``told`` are lines with sentences of
+    ``steps`` are by the name of their format, and none where nothing is marked; ``sentences`` are lines with such of
     settings or versions.
     """
 
@@ -76,7 +76,7 @@ class BlockContents:
     marked: pl.DataFrame
     steps: dict[str, StepBlock]
     records: Found
-    told: pl.DataFrame
+    sentences: pl.DataFrame
 
 
 def find(block: TextBlock, search: LineSearch) -> BlockContents:
@@ -89,5 +89,5 @@ def find(block: TextBlock, search: LineSearch) -> BlockContents:
     steps = {}
     for fmt in search.formats:
         steps[fmt.name], marked = decode_block(marked, fmt, search.layouts[fmt.name])
-    told = marked.filter(text.str.contains(search.told))
-    return BlockContents(lines, marked, steps, find_records(marked, search.whole), told)
+    sentences = marked.filter(text.str.contains(search.sentences))
+    return BlockContents(lines, marked, steps, find_records(marked, search.whole), sentences)

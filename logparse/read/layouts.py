@@ -168,7 +168,7 @@ class Layouts:
             rows=pl.concat(rows, how="diagonal") if rows else lines.clear().select("source", "line_number"),
             labels=sum((layout.labels_of(rows) for layout, rows in found), Counter[str]()),
             explained=self._explained(lines, [rows["line_number"] for layout, rows in found if layout.explained]),
-            left=_without(lines, rows),
+            left=without(lines, *(found["line_number"] for found in rows)),
         )
 
     def _explained(self, lines: pl.DataFrame, fitted: Sequence[pl.Series]) -> pl.Series:
@@ -194,13 +194,13 @@ def _take(layout: LineLayout, lines: pl.DataFrame, found: list[tuple[LineLayout,
     if rows.is_empty():
         return lines
     found.append((layout, rows))
-    return _without(lines, [rows])
+    return without(lines, rows["line_number"])
 
 
-def _without(lines: pl.DataFrame, read: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The ``lines`` that are on none of the rows that were ``read``."""
-    if sum(map(len, read)) == len(lines):
+def without(lines: pl.DataFrame, *numbers: pl.Series) -> pl.DataFrame:
+    """The ``lines`` with none of these line numbers, each of which is one of theirs."""
+    if sum(map(len, numbers)) == len(lines):
         return lines.clear()
-    for rows in read:
-        lines = lines.filter(~pl.col("line_number").is_in(rows["line_number"].implode()))
+    for some in numbers:
+        lines = lines.filter(~pl.col("line_number").is_in(some.implode()))
     return lines

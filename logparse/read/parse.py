@@ -108,10 +108,11 @@ def read_run(
     if strict:
         _refuse_damage(coverage, stepped.malformed)
     name = name or run_names([arguments])[0]
-    steps = _by_clock(stepped.steps).with_columns(run=pl.lit(name))
-    if len(sources) == 1:
-        # The same text, once: grouping by it takes a fourth of the time.
-        steps = steps.with_columns(source=pl.lit(sources[0].name))
+    # Of one file the same text, once: grouping by it takes a fourth of the time.
+    steps = (
+        stepped.steps.with_columns(source=pl.lit(sources[0].name)) if len(sources) == 1 else _by_clock(stepped.steps)
+    )
+    steps = steps.with_columns(run=pl.lit(name))
     records = join_records(found.records, steps, fmt)
     notes += [warning("value_malformed", **asdict(bad)) for bad in stepped.malformed[:3]]
     return ParsedLog(
@@ -119,13 +120,13 @@ def read_run(
         tuple(s.name for s in sources),
         fmt,
         steps,
-        settings_frame(found.told, found.inside, fmt),
+        settings_frame(found.sentences, found.inside, fmt),
         coverage,
         stepped.labels,
         _starts(found.inside, fmt),
         {kind: frame.with_columns(run=pl.lit(name)) for kind, frame in records.items()},
         tuple(notes),
-        versions_of(found.told),
+        versions_of(found.sentences),
     )
 
 

@@ -58,15 +58,15 @@ def probe(sources: Sequence[Source], search: LineSearch) -> list[Source]:
         return []
     long = [source for source, size in zip(sources, sizes, strict=True) if size > 4 * SPOT_BYTES]
     parts = []
-    told = False
+    settings_seen = False
     for batch in (long[i : i + BATCH] for i in range(0, len(long), BATCH)):
         found = [spots for source in batch if (spots := _spots(source)) is not None]
         for spots, silent in zip(found, _silent(found, search), strict=True):
             part = 0 if silent else _part(spots, search)
-            if part is not None and (told or part == 0):
+            if part is not None and (settings_seen or part == 0):
                 spots.source.part = part
                 parts.append(spots.source)
-            told |= bool(part)
+            settings_seen |= bool(part)
     return parts
 
 
@@ -95,26 +95,29 @@ def _silent(found: Sequence[Spots], search: LineSearch) -> list[bool]:
 
 def _part(spots: Spots, search: LineSearch) -> int | None:
     """How many bytes of a file are to be read; None where all."""
-    if any(_is_lively(found) or len(found.told) or _begins(found, search) for found in _find(spots.others, search)):
+    if any(
+        _has_rows(found) or len(found.sentences) or _prints_settings(found, search)
+        for found in _find(spots.others, search)
+    ):
         return None
     head = find(spots.head, search)
-    settings = _begins(head, search)
-    if _is_lively(head) or settings is None:
+    settings = _prints_settings(head, search)
+    if _has_rows(head) or settings is None:
         return None
-    return len(spots.head.text) if settings or len(head.told) else 0
+    return len(spots.head.text) if settings or len(head.sentences) else 0
 
 
 def _find(blocks: Iterator[TextBlock], search: LineSearch) -> Iterator[BlockContents]:
     return (find(block, search) for block in blocks)
 
 
-def _is_lively(found: BlockContents) -> bool:
+def _has_rows(found: BlockContents) -> bool:
     """Whether steps or rows of other frames are found, as the rank that counts prints them all along."""
     rows = [steps.rows for steps in found.steps.values()] + list(found.records.values())
     return any(map(len, rows))
 
 
-def _begins(found: BlockContents, search: LineSearch) -> bool | None:
+def _prints_settings(found: BlockContents, search: LineSearch) -> bool | None:
     """Whether a block of settings begins; None where it does not end."""
     reader = BlockReader(search.blocks)
     reader.read(found.lines, found.marked)

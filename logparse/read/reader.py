@@ -33,13 +33,13 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 class Contents:
     """What the files of a run hold: how many ``lines``; the step lines of each format; rows of other lines.
 
-    ``told`` are the lines with sentences of settings or versions, ``inside`` those in blocks of settings.
+    ``sentences`` are the lines with such of settings or versions, ``inside`` those in blocks of settings.
     """
 
     lines: int
     steps: list[tuple[LogFormat, StepLines]]
     records: list[Found]
-    told: pl.DataFrame
+    sentences: pl.DataFrame
     inside: dict[Block, pl.DataFrame]
 
 
@@ -94,11 +94,15 @@ class _Reader:
         self._lines = 0
         self._steps: dict[str, list[StepBlock]] = {fmt.name: [] for fmt in search.formats}
         self._records: list[Found] = []
-        self._told = [pl.DataFrame(schema=LINE_COLUMNS)]
+        self._sentences = [pl.DataFrame(schema=LINE_COLUMNS)]
         self._settings: list[BlockReader] = []
 
     def read(self, block_bytes: int, jobs: int) -> None:
         """Read all blocks, as many ahead of the one whose findings are kept next as keep every core busy."""
+        for source in self._sources:
+            # Of a reading before this one.
+            source.notes.clear()
+            source.bytes_read = 0
         waiting: deque[Callable[[], BlockContents]] = deque()
         with _workers(self._sources, block_bytes, jobs) as submit:
             for block in (block for source in self._sources for block in read_blocks(source, block_bytes)):
@@ -114,21 +118,21 @@ class _Reader:
         self._settings[-1].read(found.lines, found.marked)
         self._lines += len(found.lines)
         self._records.append(found.records)
-        self._told.append(found.told)
+        self._sentences.append(found.sentences)
         for name, steps in found.steps.items():
-            self._steps[name].append(steps)
+            self._steps[name].append(steps.compact(found.lines["source"][0]))
         stepped = [fmt for fmt in self.search.formats if fmt.name in found.steps and len(found.steps[fmt.name].rows)]
         if self._narrows and stepped:
             self.search, self._narrows = self.search.narrowed(stepped), False
 
     def contents(self) -> Contents:
-        """All that was kept, joined."""
+        """All that was kept, joined; afterwards it is kept no longer."""
         inside = [settings.inside() for settings in self._settings]
         return Contents(
             lines=self._lines,
-            steps=[(fmt, join_blocks(self._steps[fmt.name], fmt)) for fmt in self.search.formats],
+            steps=[(fmt, join_blocks(self._steps.pop(fmt.name), fmt)) for fmt in self.search.formats],
             records=self._records,
-            told=pl.concat(self._told),
+            sentences=pl.concat(self._sentences),
             inside={block: pl.concat(found[block] for found in inside) for block in (inside[0] if inside else ())},
         )
 

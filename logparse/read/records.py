@@ -75,6 +75,8 @@ def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:
 
 def _last_step(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
     """The step of the step line before each row, of the same file."""
+    if rows.is_empty():
+        return pl.Series(dtype=pl.Int64)
     before = steps.select("source", "line_number", before="step").sort("line_number")
     numbered = rows.select("source", "line_number").with_row_index().sort("line_number")
     joined = numbered.join_asof(before, on="line_number", by="source", strategy="backward", check_sortedness=False)

@@ -15,9 +15,9 @@ import polars as pl
 
 from logparse.formats._base import LogFormat
 from logparse.read.companions import find_companions, join_companions, malformed_companions
-from logparse.read.layouts import Layouts
+from logparse.read.layouts import Layouts, without
 from logparse.read.pairs import find_heads, find_tails, read_values, split_pairs, spread
-from logparse.read.values import whole
+from logparse.read.values import DTYPE, whole
 from logparse.schema import DECODED_COLUMNS, conform
 
 _NO_ROW = pl.DataFrame(
@@ -63,6 +63,11 @@ class StepBlock:
     labels: Counter[str]
     malformed: tuple[Malformed, ...]
 
+    def compact(self, source: str) -> StepBlock:
+        """The same, all of the file ``source``, in as little memory as it will take in the end: its name only once."""
+        typed = [pl.col(name).cast(DTYPE[name]) for name in self.rows.columns if name in DTYPE]
+        return replace(self, rows=self.rows.with_columns(*typed).with_columns(source=pl.lit(source)))
+
 
 def decode_steps(lines: pl.DataFrame, fmt: LogFormat) -> StepLines:
     """Decode ``lines`` (source, line_number, text, complete) with ``fmt``, by its patterns alone.
@@ -81,7 +86,7 @@ def decode_block(lines: pl.DataFrame, fmt: LogFormat, layouts: Layouts | None = 
     fitted = layouts.read(marked) if layouts else None
     if fitted is None or fitted.rows.is_empty():
         return _by_patterns(marked, lines, fmt), lines
-    others = lines.filter(~pl.col("line_number").is_in(fitted.explained.implode()))
+    others = without(lines, fitted.explained)
     return _merge(fitted.rows, fitted.labels, _by_patterns(fitted.left, others, fmt)), others
 
 
@@ -105,6 +110,8 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
 
 def _merge(rows: pl.DataFrame, labels: Counter[str], rest: StepBlock) -> StepBlock:
     """Put ``rows`` that were read by a layout among those of ``rest``."""
+    if rest.rows.is_empty() and rows["line_number"].is_sorted():
+        return replace(rest, rows=rows.with_row_index("row"), labels=labels)
     both = pl.concat([rows, rest.rows], how="diagonal").sort("line_number", maintain_order=True)
     both = both.rename({"row": "of rest"}).with_row_index("row")
     places = both.select("row", "of rest").drop_nulls()
@@ -127,10 +134,14 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     for found, companion in zip(companions, fmt.companions, strict=False):
         malformed += [Malformed(*bad) for bad in malformed_companions(found, companion)]
     rows = _with_step(_with_companions(rows, companions, fmt))
-    complete = rows.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in ("step", *fmt.required)))
+    whole = pl.all_horizontal(pl.col(name).is_not_null() for name in ("step", *fmt.required))
+    torn = rows.select((~whole).sum()).item()
+    # A filter takes the place of the rows again, and of a large log these are gigabytes.
+    steps = conform(rows.filter(whole) if torn else rows, DECODED_COLUMNS)
+    del rows, blocks
     return StepLines(
-        steps=conform(complete, DECODED_COLUMNS),
-        torn=len(rows) - len(complete),
+        steps=_in_one_piece(steps),
+        torn=torn,
         labels=_most_first(labels),
         unread=_unread(_most_first(labels), fmt),
         malformed=tuple(malformed),
@@ -141,7 +152,16 @@ def _joined(blocks: Sequence[StepBlock], part: Callable[[StepBlock], pl.DataFram
     """One ``part`` of all blocks, its rows counted through the whole log."""
     before = accumulate((len(block.rows) for block in blocks), initial=0)
     parts = [part(block).with_columns(pl.col("row") + n) for block, n in zip(blocks, before, strict=False)]
-    return pl.concat([none, *parts], how="diagonal_relaxed")
+    return pl.concat([part for part in parts if len(part)] or [none], how="diagonal_relaxed")
+
+
+def _in_one_piece(frame: pl.DataFrame) -> pl.DataFrame:
+    """Each column in one chunk. ``frame`` gives up one after the other, so that the rows are not held twice."""
+    columns = []
+    for name in frame.columns:
+        columns.append(frame.select(name).rechunk())
+        frame.drop_in_place(name)
+    return pl.concat(columns, how="horizontal")
 
 
 def _with_tails(rows: pl.DataFrame, tails: pl.DataFrame) -> pl.DataFrame:
@@ -158,8 +178,8 @@ def _with_companions(rows: pl.DataFrame, found: Sequence[pl.DataFrame], fmt: Log
     missing = [r.column for r in fmt.labels.values()] + list(fmt.required)
     rows = rows.with_columns(pl.lit(None, pl.Float64).alias(c) for c in dict.fromkeys(missing) if c not in rows.columns)
     for lines, companion in zip(found, fmt.companions, strict=False):
-        rows = join_companions(rows, lines, companion)
-    return rows.sort("row")
+        rows = join_companions(rows, lines, companion).sort("row")
+    return rows
 
 
 def _with_step(rows: pl.DataFrame) -> pl.DataFrame:
@@ -169,7 +189,7 @@ def _with_step(rows: pl.DataFrame) -> pl.DataFrame:
     if "epoch" not in rows.columns:
         return rows.with_columns(step=pl.lit(None, pl.Float64))
     per_epoch = pl.col("steps_per_epoch") if "steps_per_epoch" in rows.columns else pl.col("step_in_epoch").max()
-    return rows.with_columns(step=whole((pl.col("epoch") - 1) * per_epoch + pl.col("step_in_epoch")))
+    return rows.with_columns(step=whole((pl.col("epoch").cast(pl.Float64) - 1) * per_epoch + pl.col("step_in_epoch")))
 
 
 def _count(pairs: pl.DataFrame) -> Counter[str]:

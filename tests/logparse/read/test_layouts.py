@@ -21,6 +21,8 @@ from logparse.read.steps import StepLines, decode_block, join_blocks
 FIXTURES = sorted(Path(__file__).parents[3].glob("fixtures/*/*/*.log"))
 FORMATS = all_formats()
 WITH_PAIRS = [fmt for fmt in FORMATS if fmt.pair]
+# Samples that only the patterns read.
+TAKE_PATTERNS = {("mindformers-pynative", 1)}
 
 
 def both_ways(lines: pl.DataFrame, fmt: LogFormat, cuts: int = 1) -> tuple[StepLines, StepLines, int]:
@@ -63,9 +65,12 @@ def test_samples_are_read_by_a_layout(fmt, sample):
     layout = find_layout(lines["text"][0], fmt, ())
     fast, slow, _ = both_ways(lines, fmt)
     require_equal(fast, slow)
-    if layout is not None:
-        heads = lines.filter(pl.col("text").str.contains(fmt.head))
-        assert len(layout.fit(heads)) == len(heads), "the layout of a line must fit lines like it"
+    if (fmt.name, sample) in TAKE_PATTERNS:
+        assert layout is None
+        return
+    heads = lines.filter(pl.col("text").str.contains(fmt.head))
+    assert layout is not None
+    assert len(layout.fit(heads)) == len(heads), "the layout of a line must fit lines like it"
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")

@@ -62,11 +62,11 @@ def everything(contents: Contents) -> list[object]:
     fmt = find_format("megatron")
     found = next(found for known, found in contents.steps if known is fmt)
     records = join_records(contents.records, found.steps, fmt)
-    printed = settings_frame(contents.told, contents.inside, fmt)
+    printed = settings_frame(contents.sentences, contents.inside, fmt)
     return [
         contents.lines,
         (found.torn, found.labels, found.malformed),
-        *(repr(frame.rows()) for frame in (found.steps, printed, contents.told, *records.values())),
+        *(repr(frame.rows()) for frame in (found.steps, printed, contents.sentences, *records.values())),
     ]
 
 

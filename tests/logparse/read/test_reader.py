@@ -1,5 +1,6 @@
 """Files in blocks: whatever their size, and whoever reads them, they say the same."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,11 @@ def everything(contents: Contents) -> dict[str, object]:
     said: dict[str, object] = {"lines": contents.lines}
     for fmt, found in contents.steps:
         account = (found.torn, found.labels, found.unread, found.malformed)
-        said[fmt.name] = (repr(found.steps.rows()), account, settings_frame(contents.told, contents.inside, fmt).rows())
+        said[fmt.name] = (
+            repr(found.steps.rows()),
+            account,
+            settings_frame(contents.sentences, contents.inside, fmt).rows(),
+        )
     fmt, found = max(contents.steps, key=lambda one: len(one[1].steps))
     records = join_records(contents.records, found.steps, fmt)
     return said | {name: repr(frame.rows()) for name, frame in records.items()}
@@ -73,8 +78,22 @@ def test_a_format_that_comes_later_and_has_more_lines_is_read_whole(tmp_path):
     found = {fmt.name: steps.steps for fmt, steps in contents.steps}
     assert (len(found["megatron"]), len(found["mindformers"])) == (1, 40)
     assert found["mindformers"]["logged_samples_per_second_per_device"].to_list() == [0.36029] * 40
-    settings = settings_frame(contents.told, contents.inside, find_format("mindformers"))
+    settings = settings_frame(contents.sentences, contents.inside, find_format("mindformers"))
     assert settings.select("name", "value").rows() == [("world_size", "16")]
+
+
+def test_damage_is_told_once_of_a_log_that_is_read_twice(tmp_path):
+    lines = [f"{MINDFORMERS_LINE.format(step=step)}\n" for step in range(1, 400)]
+    text = two_formats(tmp_path, f"{megatron_line(1)}\n", "".join(lines)).read_bytes()
+    packed = gzip.compress(text)
+    path = tmp_path / "two.log.gz"
+    path.write_bytes(packed[: len(packed) - 12])
+    source = Source(path.name, path)
+    contents = read_sources([source], all_formats(), 1000)
+    most = max(contents.steps, key=lambda found: len(found[1].steps))[0]
+    assert most.name == "mindformers"
+    assert [note.code for note in source.notes] == ["file_damaged"]
+    assert source.bytes_read == source.size
 
 
 def test_what_cannot_be_read_again_is_searched_for_every_format(tmp_path):

@@ -35,7 +35,7 @@ def read(tmp_path):
 
 def rows(folder: Path, text: str, fmt: LogFormat, block_bytes: int) -> list[tuple[str, str, str, str, int]]:
     found = contents(folder, text, fmt, block_bytes)
-    return settings_frame(found.told, found.inside, fmt).rows()
+    return settings_frame(found.sentences, found.inside, fmt).rows()
 
 
 def contents(folder: Path, text: str, fmt: LogFormat, block_bytes: int) -> Contents:

@@ -183,6 +183,14 @@ def test_any_block_size_gives_the_same_frame_for_any_bytes(tmp_path_factory, dat
     assert in_one["text"].str.contains("\0", literal=True).sum() == 0
 
 
+@pytest.mark.parametrize("magic", [b"x^", b"x\x01", b"x\x9c", b"\x1f\x8b\x08", b"(\xb5/\xfd"])
+def test_block_that_begins_like_packed_text_is_no_crash(tmp_path, magic):
+    """Polars would unpack it; as it stands it is a line of a log, damaged or not."""
+    frame = read_bytes(tmp_path, b"before\n" + magic + b"abcdef\nbehind\n", block_bytes=1)
+    assert texts(frame)[::2] == ["before", "behind"]
+    assert texts(frame)[1].endswith("bcdef")
+
+
 def test_line_of_eight_megabytes(tmp_path):
     frame = read_bytes(tmp_path, b"before\n" + b"x" * (8 * 2**20) + b"\nafter\n", block_bytes=2**16)
     assert frame["text"].str.len_bytes().to_list() == [6, 8 * 2**20, 5]
