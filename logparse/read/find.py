@@ -68,8 +68,8 @@ def search_all(formats: tuple[LogFormat, ...]) -> LineSearch:
 class BlockContents:
     """Of one block: its ``lines``, those that are ``marked`` by other words than a plain step line, and what they say.
 
-    ``steps`` are by the name of their format, and none where nothing is marked; ``sentences`` are lines with such of
-    settings or versions.
+    ``steps`` are by the name of their format, without those that were left nothing; ``sentences`` are lines with such
+    of settings or versions.
     """
 
     lines: pl.DataFrame
@@ -89,5 +89,7 @@ def find(block: TextBlock, search: LineSearch) -> BlockContents:
     steps = {}
     for fmt in search.formats:
         steps[fmt.name], marked = decode_block(marked, fmt, search.layouts[fmt.name])
+        if marked.is_empty():
+            return BlockContents(lines, marked, steps, {}, marked)
     sentences = marked.filter(text.str.contains(search.sentences))
     return BlockContents(lines, marked, steps, find_records(marked, search.whole), sentences)

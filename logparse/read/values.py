@@ -83,4 +83,4 @@ def clock(text: pl.Expr) -> pl.Expr:
 
 def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
     """The time that a stamp is; null for a day or an hour that does not exist."""
-    return stamp.str.to_datetime(layout, time_unit="us", strict=False)
+    return stamp.str.to_datetime(layout, time_unit="us", strict=False, cache=False)
