@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -16,7 +15,11 @@ from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import altair as alt
+
+    from analysis.pictures import Pictures
 
 
 def check_folder(folder: Path, force: bool) -> None:
@@ -45,6 +48,8 @@ def prepare_folder(folder: Path) -> None:
 # Forms in which a chart can be written, and those that are where nothing is asked for.
 CHART_FORMATS = ("json", "png", "svg", "html")
 DEFAULT_FORMATS = ("json", "png", "svg")
+# Charts that are held while they wait to be drawn.
+MOST_WAITING = 32
 
 
 def clear_stale(folder: Path, outputs: Iterable[str], written: Iterable[Path]) -> None:
@@ -120,14 +125,54 @@ def write_charts(
     formats: Sequence[str] = DEFAULT_FORMATS,
     theme: str | None = None,
 ) -> list[Path]:
-    """Write each chart in ``formats``: json (Vega-Lite), png, svg, html (a page of its own that needs no network).
+    """Write each chart in ``formats``, as a ChartWriter does. Raises UsageError for a form or a theme that is none."""
+    writer = ChartWriter(formats, theme)
+    for name, chart in charts.items():
+        writer.add(chart, folder / name)
+    return writer.finish()
 
-    ``theme`` is one of vl_convert's; without one charts look as on the report's page. Raises UsageError for a form or a
-    theme that does not exist.
+
+class ChartWriter:
+    """Draws charts side by side, while its caller does something else, and writes them in the order they came.
+
+    Forms are json (Vega-Lite), png, svg, html (a page of its own that needs no network). ``theme`` is one of
+    vl_convert's; without one charts look as on the report's page. ``tell`` is called after each chart that is written.
+    Raises UsageError for a form or a theme that does not exist.
     """
-    check_chart_options(formats, theme)
-    folder.mkdir(parents=True, exist_ok=True)
-    return [path for name, chart in charts.items() for path in _write_chart(chart, folder / name, formats, theme)]
+
+    def __init__(
+        self, formats: Sequence[str], theme: str | None = None, tell: Callable[[], object] = lambda: None
+    ) -> None:
+        check_chart_options(formats, theme)
+        self._formats, self._theme, self._tell = formats, theme, tell
+        self._waiting: deque[tuple[Path, Future[Pictures]]] = deque()
+        self._written: list[Path] = []
+
+    def add(self, chart: alt.TopLevelMixin, stem: Path) -> None:
+        """Begin to draw ``chart``, which becomes ``stem`` and the ending of each form."""
+        from analysis.charts import LIGHT
+        from analysis.pictures import drawing_pool
+
+        content = chart.to_dict(validate=False)
+        content["config"] = {} if self._theme else LIGHT
+        self._waiting.append((stem, drawing_pool().begin(content, self._formats, self._theme)))
+        while self._waiting and (len(self._waiting) > MOST_WAITING or self._waiting[0][1].done()):
+            self._write_first()
+
+    def finish(self) -> list[Path]:
+        """The files of all charts, when they are written. Raises InputError for one that cannot be."""
+        while self._waiting:
+            self._write_first()
+        return self._written
+
+    def _write_first(self) -> None:
+        stem, drawn = self._waiting.popleft()
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        for form, made in drawn.result().items():
+            path = stem.with_name(f"{stem.name}.{form}")
+            write_whole(path, lambda p, made=made: p.write_bytes(made))  # type: ignore[misc]
+            self._written.append(path)
+        self._tell()
 
 
 def _use(names: Sequence[str]) -> str:
@@ -138,40 +183,3 @@ def _themes() -> list[str]:
     import vl_convert
 
     return sorted(vl_convert.get_themes())
-
-
-def _write_chart(chart: alt.TopLevelMixin, stem: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
-    import vl_convert
-
-    from analysis.charts import LIGHT
-
-    content = chart.to_dict(validate=False)
-    content["config"] = {} if theme else LIGHT
-    spec = json.dumps(content, ensure_ascii=False)
-    # A picture of points is drawn once and serves both forms.
-    svg = cache(lambda: str(vl_convert.vegalite_to_svg(spec, theme=cast("Any", theme))))
-    make: dict[str, Callable[[], bytes]] = {
-        "json": spec.encode,
-        "png": lambda: bytes(vl_convert.svg_to_png(svg(), scale=2)),
-        "svg": lambda: svg().encode(),
-        "html": lambda: _page(spec, theme).encode(),
-    }
-    paths = []
-    for name in formats:
-        path = stem.with_name(f"{stem.name}.{name}")
-        made = make[name]()
-        write_whole(path, lambda p, made=made: p.write_bytes(made))  # type: ignore[misc]
-        paths.append(path)
-    return paths
-
-
-# A character of Unicode's private area, which no log holds on purpose.
-STAND_IN = "\ue000"
-
-
-def _page(spec: str, theme: str | None) -> str:
-    """A chart's page; every ``<`` of the spec is escaped, so that no text of a log can end the script it stands in."""
-    import vl_convert
-
-    page = vl_convert.vegalite_to_html(spec.replace("<", STAND_IN), bundle=True, theme=cast("Any", theme))
-    return page.replace(STAND_IN, "\\u003c")

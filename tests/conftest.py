@@ -1,6 +1,7 @@
 """Options of the whole suite."""
 
 import os
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -15,6 +16,8 @@ hypothesis.settings.load_profile("same")
 for _name in ("LC_ALL", "LC_MESSAGES"):
     os.environ.pop(_name, None)
 os.environ["LANG"] = "C.UTF-8"
+# The script of charts takes seconds to put together: kept from suite to suite, apart from what the user keeps.
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / "out" / "caches")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,7 +13,7 @@ from analysis.charts.histogram import time_histogram
 from analysis.charts.look import DARK, LIGHT
 from analysis.charts.ranks import ranks_chart
 from analysis.charts.rows import AXES, Rows, axes_of, chart_rows, evaluation_rows
-from analysis.charts.run import run_charts, series_charts
+from analysis.charts.run import run_charts, series_charts, with_data
 from analysis.charts.series import (
     grad_norm_chart,
     loss_chart,
@@ -48,4 +48,5 @@ __all__ = [
     "time_chart",
     "time_histogram",
     "tokens_chart",
+    "with_data",
 ]

@@ -33,14 +33,14 @@ def time_histogram(steps: pl.DataFrame) -> alt.LayerChart:
                 scale=alt.Scale(zero=False, nice=False),
                 axis=alt.Axis(format=",.1~f", tickCount=4, grid=False),
             ),
-            x2="to:Q",
+            x2=alt.X2("to"),
             y=alt.Y(
                 "share:Q",
                 title=tr("share of the rows that count"),
                 axis=alt.Axis(format=".2~%", tickCount=5),
                 stack=None,
             ),
-            y2=alt.datum(0),
+            y2=alt.Y2Datum(0),
             color=color,
             tooltip=[
                 *([alt.Tooltip("run:N", title=tr("run"))] if len(runs) > 1 else []),
@@ -52,7 +52,7 @@ def time_histogram(steps: pl.DataFrame) -> alt.LayerChart:
     )
     medians = counted.group_by("run", maintain_order=True).agg(pl.col("step_time_ms").median()).to_dicts()
     rule = alt.Chart(alt.InlineData(values=medians)).mark_rule(strokeDash=[6, 4], tooltip=False)
-    drawn = rule.encode(x="step_time_ms:Q", **({"color": color} if len(runs) > 1 else {}))
+    drawn = rule.encode(x=alt.X("step_time_ms:Q"), **({"color": color} if len(runs) > 1 else {}))
     said = tr("steps that count; dashed: median")
     heading = alt.TitleParams(text=tr(TITLES["time_histogram"]), subtitle=said)
     return alt.LayerChart(layer=[bars, drawn], width=WIDTH, height=HEIGHT, title=heading)

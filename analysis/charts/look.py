@@ -37,7 +37,13 @@ def _config(paper: str, ink: str, faint: str, grid: str, runs: list[str], parts:
         "view": {"stroke": None},
         "range": {"category": runs, "ordinal": parts},
         "axis": axis | {"titleFontWeight": "normal", "labelFontSize": 11, "titleFontSize": 11, "titlePadding": 8},
-        "legend": {"labelColor": ink, "labelFontSize": 11, "labelLimit": LEGEND_LIMIT, "symbolStrokeColor": faint},
+        "legend": {
+            "labelColor": ink,
+            "titleColor": ink,
+            "labelFontSize": 11,
+            "labelLimit": LEGEND_LIMIT,
+            "symbolStrokeColor": faint,
+        },
         "title": {"color": ink, "subtitleColor": faint, "fontSize": 14, "subtitleFontSize": 11, "anchor": "start"},
     }
 

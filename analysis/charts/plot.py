@@ -28,6 +28,8 @@ MANY_ROWS = 400
 MANY_EXCLUDED = 60
 # Where a row above the scale is drawn, in pixels above the frame.
 GUTTER = -9
+# Opacity of a mark that only a pointer meets; with none at all it would not.
+UNSEEN = 0.001
 # A reason why a row does not count has a hollow shape of its own; a row that counts is a full circle.
 CROSS = "M-.7,-.7L.7,.7M.7,-.7L-.7,.7"
 SHAPES = [
@@ -98,12 +100,13 @@ class Plot:
 
         return alt.Chart(data).encode(x=self._x(), y=self._y(self.series.column), color=self._color())
 
-    def line(self, base: alt.Chart, column: str, dash: Sequence[int] = (1, 0)) -> Any:
+    def line(self, base: alt.Chart, column: str, dash: Sequence[int] = ()) -> Any:
         """One line for each start: a step that was done again must not join two of them."""
         import altair as alt
 
-        line = base.mark_line(strokeWidth=1.2, opacity=0.65, clip=True, strokeDash=list(dash), tooltip=False)
-        drawn = line.encode(y=self._y(column), detail="segment:N")
+        how: dict[str, Any] = {"strokeDash": list(dash)} if dash else {}
+        line = base.mark_line(strokeWidth=1.2, opacity=0.65, clip=True, tooltip=False, **how)
+        drawn = line.encode(y=self._y(column), detail=alt.Detail("segment:N"))
         return drawn.transform_filter(alt.datum.counted & self._below())
 
     def points(self, base: alt.Chart, rows: int) -> Any:
@@ -114,15 +117,33 @@ class Plot:
         single = alt.datum.counted & (alt.datum.rows == 1)
         return marks.encode(tooltip=self._tooltip()).transform_filter(single & self._below())
 
-    def spans(self, base: alt.Chart) -> Any:
-        """From the least to the greatest value of each bucket."""
+    def band(self, base: alt.Chart) -> Any:
+        """From the least to the greatest values of the buckets of each start, one shape: thousands would take seconds.
+
+        Its edge shows what is too narrow for an area: a bucket that stands out, a start of one bucket.
+        """
         import altair as alt
 
-        column = self.series.column
-        rule = base.mark_rule(strokeWidth=1.5, opacity=0.3, clip=True).encode(
-            y=self._y(f"{column}_low"), y2=f"{column}_high:Q", tooltip=self._tooltip(bucket=True)
+        low, high = self._ends()
+        color = alt.ExprRef("scale('color', datum.run)")
+        edge: dict[str, Any] = {"stroke": color, "strokeWidth": 1, "strokeJoin": "bevel"}
+        area = base.mark_area(opacity=0.3, clip=True, tooltip=False, **edge).encode(
+            y=self._y(low), y2=alt.Y2(high), detail=alt.Detail("segment:N")
+        )
+        return area.transform_filter(alt.expr.isValid(alt.datum[low]))
+
+    def spans(self, base: alt.Chart) -> Any:
+        """Each bucket from its least to its greatest value: not seen, but what a pointer on the band meets."""
+        import altair as alt
+
+        low, high = self._ends()
+        rule = base.mark_rule(strokeWidth=1.5, opacity=UNSEEN, clip=True).encode(
+            y=self._y(low), y2=alt.Y2(high), tooltip=self._tooltip(bucket=True)
         )
         return rule.transform_filter(alt.datum.rows > 1)
+
+    def _ends(self) -> tuple[str, str]:
+        return f"{self.series.column}_low", f"{self.series.column}_high"
 
     def excluded(self, base: alt.Chart) -> Any:
         """Rows that do not count, larger, or one of them among thousands would not be seen."""
@@ -135,7 +156,7 @@ class Plot:
         import altair as alt
 
         over = alt.datum[self.series.column] > (self.top or 0)
-        return self._hollow(base).encode(y=alt.value(GUTTER)).transform_filter(over)
+        return self._hollow(base).encode(y=alt.YValue(GUTTER)).transform_filter(over)  # type: ignore[no-untyped-call]
 
     def evaluations(self, data: alt.Data | pl.DataFrame) -> Any:
         """Losses of evaluations, as hollow circles."""
@@ -151,12 +172,13 @@ class Plot:
         if not rules:
             return []
         values = [{"value": rule.value, "text": rule.text, "run": rule.run} for rule in rules]
-        base = alt.Chart(alt.InlineData(values=values)).encode(y="value:Q")
+        base = alt.Chart(alt.InlineData(values=values)).encode(y=alt.Y("value:Q"))
         lines = base.mark_rule(strokeDash=[6, 4], tooltip=False)
         if len(rules) > 1:
             return [lines.encode(color=self._color()) if rules[0].run else lines]
         words = base.mark_text(align="right", baseline="bottom", dx=-2, dy=-7).encode(
-            text="text:N", x=alt.value(alt.expr("width"))
+            text=alt.Text("text:N"),
+            x=alt.XValue(alt.expr("width")),  # type: ignore[no-untyped-call]
         )
         return [lines, words]
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from analysis.charts.along import TITLES
 from analysis.charts.plot import WIDTH
+from analysis.charts.rows import DIGITS
 from analysis.run.ranks import rank_names, rank_times
 from logparse.language import tr
 
@@ -33,19 +34,17 @@ def ranks_chart(steps: pl.DataFrame, ranks: pl.DataFrame) -> alt.LayerChart:
         rank=pl.col("source").replace_strict(drawn, return_dtype=pl.String)
     )
     most = max(0.02, float(cells["behind"].abs().max() or 0))  # type: ignore[arg-type]
+    scale = alt.Scale(scheme="blueorange", domain=[-most, most], domainMid=0)
+    legend = alt.Legend(format=".1%", orient="bottom")
     heat = (
         alt.Chart(alt.InlineData(values=cells.drop("source").to_dicts()))
-        .mark_rect()
+        # Without an edge the paper shines through between the cells.
+        .mark_rect(stroke=alt.ExprRef("scale('color', datum.behind)"))
         .encode(
             x=alt.X("from:Q", title=tr("step"), scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(grid=False)),
-            x2="to:Q",
+            x2=alt.X2("to"),
             y=alt.Y("rank:N", title=tr("rank"), sort=list(drawn.values())),
-            color=alt.Color(
-                "behind:Q",
-                title=tr("behind the median"),
-                scale=alt.Scale(scheme="blueorange", domain=[-most, most], domainMid=0),
-                legend=alt.Legend(format=".1%"),
-            ),
+            color=alt.Color("behind:Q", title=tr("behind the median"), scale=scale, legend=legend),
             tooltip=[
                 alt.Tooltip("rank:N", title=tr("rank")),
                 alt.Tooltip("from:Q", title=tr("step"), format=",d"),
@@ -67,4 +66,5 @@ def rank_cells(times: pl.DataFrame) -> pl.DataFrame:
         pl.col("behind", "step_time_ms").median()
     )
     begin = first + pl.col("bin") * width
-    return cells.select("source", begin.alias("from"), (begin + width).alias("to"), "behind", "step_time_ms")
+    values = pl.col("behind", "step_time_ms").round_sig_figs(DIGITS)
+    return cells.select("source", begin.alias("from"), (begin + width).alias("to"), values)

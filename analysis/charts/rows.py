@@ -21,6 +21,8 @@ AXES = ("step", "consumed_tokens", "hours")
 # Drawn with the span of each bucket; the others as a line only.
 SPANNED = tuple(chart.column for chart in ALONG.values())
 SERIES = (*SPANNED, *DASHED.values())
+# Digits that a chart can show.
+DIGITS = 6
 COUNTS, EVALUATION = msg("counts"), msg("evaluation")
 # Name of the rows of evaluations in a page.
 EVALUATIONS = "evaluations"

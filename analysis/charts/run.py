@@ -43,13 +43,27 @@ def run_charts(
     ``reasons`` and ``parts`` say what the codes of ``excluded_reason`` and of the account's parts are called.
     """
     charts = series_charts(steps, evaluations, peaks, formula, rows=Rows(chart_rows(steps, reasons)))
-    if steps.select((pl.col("counted") & pl.col("step_time_ms").is_finite()).any()).item():
+    there = with_data(steps, account, ranks)
+    if "time_histogram" in there:
         charts["time_histogram"] = time_histogram(steps)
-    if account is not None and (account["share"] > 0).any():
+    if account is not None and "account" in there:
         charts["account"] = account_chart(account, parts)
-    if ranks is not None and len(ranks):
+    if ranks is not None and "ranks" in there:
         charts["ranks"] = ranks_chart(steps, ranks)
     return charts
+
+
+def with_data(steps: pl.DataFrame, account: pl.DataFrame | None = None, ranks: pl.DataFrame | None = None) -> list[str]:
+    """The names of the charts that ``run_charts`` draws."""
+    along = [name for name, chart in ALONG.items() if steps[chart.column].is_finite().any()]
+    # A loss scale that never changes tells nothing.
+    constant = ["loss_scale"] if steps["loss_scale"].drop_nulls().n_unique() < 2 else []
+    others = {
+        "time_histogram": (steps["counted"] & steps["step_time_ms"].is_finite()).any(),
+        "account": account is not None and (account["share"] > 0).any(),
+        "ranks": ranks is not None and not ranks.is_empty(),
+    }
+    return [*(name for name in along if name not in constant), *(name for name, there in others.items() if there)]
 
 
 def series_charts(
@@ -60,7 +74,7 @@ def series_charts(
     x: str = "step",
     rows: Rows | None = None,
 ) -> dict[str, alt.LayerChart]:
-    """The charts along the run that have data; a loss scale that never changes tells nothing."""
+    """The charts along the run that have data."""
     draw: dict[str, Callable[[], alt.LayerChart]] = {
         "time_per_iteration": lambda: time_chart(steps, x, rows),
         **{metric.column: partial(metric_chart, metric, steps, x, rows) for metric in DRAWN},
@@ -70,7 +84,5 @@ def series_charts(
         "grad_norm": lambda: grad_norm_chart(steps, x, rows),
         "loss_scale": lambda: loss_scale_chart(steps, x, rows),
     }
-    known = {name for name, chart in ALONG.items() if steps[chart.column].is_finite().any()}
-    if steps["loss_scale"].drop_nulls().n_unique() < 2:
-        known.discard("loss_scale")
-    return {name: make() for name, make in draw.items() if name in known}
+    there = with_data(steps)
+    return {name: make() for name, make in draw.items() if name in there}

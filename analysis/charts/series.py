@@ -10,7 +10,7 @@ import polars as pl
 
 from analysis.charts.along import ALONG, DASHED
 from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Plot, Rule, Series
-from analysis.charts.rows import EVALUATIONS, Rows, chart_rows, evaluation_rows
+from analysis.charts.rows import DIGITS, EVALUATIONS, Rows, chart_rows, evaluation_rows
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.run.reasons import COPY
 from logparse.language import msg, tr
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 CLIP = 1.5
 # Between the parts of a subtitle.
 SEPARATOR = " | "
-# Digits that a chart can show.
-DIGITS = 6
 # Above this many times the usual value the greatest asks for a logarithmic scale.
 WIDE = 20
 
@@ -121,10 +119,12 @@ def draw_series(
     crowded = int((~drawn["counted"]).sum()) > MANY_EXCLUDED
     plot = Plot(series, x, runs, reasons, top, crowded, evaluations is not None)
     base = plot.base(alt.NamedData(rows.name) if rows.name else _columns(drawn, series, x))
+    thinned = drawn["rows"].max() != 1
     layers = [
-        *([plot.spans(base)] if drawn["rows"].max() != 1 else []),
+        *([plot.band(base)] if thinned else []),
         *([plot.line(base, dashed, (5, 3))] if dashed else []),
         plot.line(base, series.column),
+        *([plot.spans(base)] if thinned else []),
         plot.points(base, len(drawn)),
         *([plot.excluded(base)] if reasons else []),
         *([plot.above(base)] if top is not None and (drawn[series.column] > top).any() else []),

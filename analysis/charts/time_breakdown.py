@@ -48,7 +48,7 @@ def account_chart(account: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChar
     legend = alt.Legend(title=None, orient="bottom", columns=legend_columns(parts), symbolType="square")
     bars = base.mark_bar(height=BAR - 12, stroke="white", strokeWidth=1).encode(
         x=alt.X("begin:Q", title=None, scale=alt.Scale(nice=False), axis=alt.Axis(format=".0%", tickCount=5)),
-        x2="end:Q",
+        x2=alt.X2("end"),
         color=alt.Color("part:O", sort=parts, scale=alt.Scale(domain=parts, range="ordinal"), legend=legend),
         tooltip=[
             *([alt.Tooltip("run:N", title=tr("run"))] if len(runs) > 1 else []),

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.outputs import clear_stale, write_charts, write_page, write_parquet
+from analysis.commands._progress import drawing_bar
+from analysis.outputs import ChartWriter, clear_stale, write_page, write_parquet
 from analysis.pipeline.run import Run
 from analysis.result_folder import ResultFolder
 from analysis.screens.words import word
 from logparse.schema import RECORD_COLUMNS
 
 if TYPE_CHECKING:
+    import altair as alt
     import polars as pl
 
 PAGE = "report.html"
@@ -22,24 +25,39 @@ TABLES = ("steps", "summary", "segments", "rates", "account", "ranks", *RECORD_C
 OUTPUTS = (*(f"{name}.parquet" for name in TABLES), "charts", PAGE)
 
 
-def write_results(
-    results: Sequence[Run], out: ResultFolder, formats: Sequence[str] | None, theme: str | None = None
-) -> None:
-    """Write the tables of all runs and, unless ``formats`` is None, the page and the charts in those forms.
+@dataclass(frozen=True)
+class Drawing:
+    """How results are drawn: the ``formats`` of the charts (None: nothing is drawn) and their ``theme``.
+
+    Where it is ``quiet``, nobody is told how far it has come.
+    """
+
+    formats: Sequence[str] | None
+    theme: str | None = None
+    quiet: bool = False
+
+    def prepare(self) -> None:
+        """Let the processes that draw start while the logs are read."""
+        if self.formats is not None:
+            from analysis.pictures import drawing_pool
+
+            drawing_pool()
+
+
+def write_results(results: Sequence[Run], out: ResultFolder, drawing: Drawing) -> None:
+    """Write the tables of all runs and, unless nothing is drawn, the page and the charts.
 
     What an earlier run left there and this one does not write is deleted.
     """
     with out.opened() as folder:
-        write_into(folder, results, formats, theme, apart=len(results) > 1)
+        write_into(folder, results, drawing, apart=len(results) > 1)
 
 
-def write_into(
-    folder: Path, results: Sequence[Run], formats: Sequence[str] | None, theme: str | None, apart: bool
-) -> None:
+def write_into(folder: Path, results: Sequence[Run], drawing: Drawing, apart: bool) -> None:
     """``write_results`` into ``folder``; charts of runs that stand ``apart`` have a folder for each run."""
     written = [write_parquet(frame, folder / f"{name}.parquet") for name, frame in tables_of(results).items()]
-    if formats is not None and results:
-        written += _write_pictures(results, folder, formats, theme, apart)
+    if drawing.formats is not None and results:
+        written += _write_pictures(results, folder, drawing.formats, drawing, apart)
     clear_stale(folder, OUTPUTS, written)
 
 
@@ -59,25 +77,32 @@ def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 
 
 def _write_pictures(
-    results: Sequence[Run], out: Path, formats: Sequence[str], theme: str | None, apart: bool
+    results: Sequence[Run], out: Path, formats: Sequence[str], drawing: Drawing, apart: bool
 ) -> list[Path]:
+    """The page, made while the charts are drawn beside it."""
+    from altair.utils.schemapi import debug_mode
+
+    from analysis.charts import with_data
     from analysis.report import render_page
 
-    written = [write_page(render_page(results), out / PAGE)]
-    for result in results:
-        folder = out / "charts" / result.log.name if apart else out / "charts"
-        written += _write_charts(result, folder, formats, theme)
-    return written
+    total = 1 + sum(len(with_data(r.steps, r.account, r.ranks)) for r in results)
+    # Altair's check of every part takes as long as all else; the tests let it check what we make.
+    with debug_mode(False), drawing_bar(drawing.quiet, total) as tell:
+        charts = ChartWriter(formats, drawing.theme, tell)
+        for result in results:
+            folder = out / "charts" / result.log.name if apart else out / "charts"
+            for name, chart in _charts(result).items():
+                charts.add(chart, folder / name)
+        page = write_page(render_page(results), out / PAGE)
+        tell()
+        return [page, *charts.finish()]
 
 
-def _write_charts(result: Run, folder: Path, formats: Sequence[str], theme: str | None) -> list[Path]:
+def _charts(result: Run) -> dict[str, alt.LayerChart]:
     from analysis.charts import run_charts
 
     how = result.analysis.computation
     peaks = [how.peak.peak_tflops_per_second] if how.peak else []
     reasons, parts = partial(word, "reasons"), partial(word, "parts")
     evaluations = result.records["evaluations"]
-    charts = run_charts(
-        result.steps, result.account, evaluations, peaks, how.formula.name, reasons, parts, result.ranks
-    )
-    return write_charts(charts, folder, formats, theme)
+    return run_charts(result.steps, result.account, evaluations, peaks, how.formula.name, reasons, parts, result.ranks)

@@ -1,15 +1,16 @@
-"""A bar on standard error while a large log is read, for people only."""
+"""Bars on standard error while large logs are read and many charts drawn, for people only."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from analysis.screens.console import make_console
 from logparse.language import tr
-from logparse.read.parse import Watch
+from logparse.read.parse import Amount, Watch
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -19,29 +20,75 @@ PATIENCE_SECONDS = 1.0
 
 
 @contextmanager
-def reading_bar(quiet: bool = False) -> Iterator[Watch | None]:
-    """What to call with the bytes read and their total (None: unknown); None where nobody would see a bar."""
-    console = make_console(stderr=True)
-    if quiet or not console.is_terminal:
+def reading_bar(quiet: bool, runs: Sequence[Sequence[str]]) -> Iterator[list[Watch | None]]:
+    """What to tell of each of ``runs``, which are read one after the other; None where nobody would see a bar."""
+    with _bar(quiet, tr("reading"), "DownloadColumn", "TransferSpeedColumn") as show:
+        yield [None] * len(runs) if show is None else _watches(show, runs)
+
+
+@contextmanager
+def drawing_bar(quiet: bool, total: int) -> Iterator[Callable[[], object]]:
+    """What to call after each of ``total`` charts and pages."""
+    with _bar(quiet, tr("drawing"), "MofNCompleteColumn") as show:
+        yield (lambda: None) if show is None else (lambda: show(total=total, advance=1))
+
+
+Show = Callable[..., None]
+
+
+@contextmanager
+def _bar(quiet: bool, text: str, *columns: str) -> Iterator[Show | None]:
+    """What to call with the fields of a bar that appears when the work has taken a while; None where nobody sees it.
+
+    ``columns`` are the names of Rich's that stand behind the text and the bar.
+    """
+    if quiet or not (console := make_console(stderr=True)).is_terminal:
         yield None
         return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich import progress
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with_bar = Progress(*columns, console=console, transient=True)
+    told = (getattr(progress, name)() for name in ("BarColumn", *columns))
+    bar = progress.Progress(progress.TextColumn("{task.description}"), *told, console=console, transient=True)
     try:
-        yield _watch(with_bar)
+        yield _patient(bar, text)
     finally:
-        with_bar.stop()
+        bar.stop()
 
 
-def _watch(bar: Progress) -> Watch:
-    begin = time.monotonic()
-    task = bar.add_task(tr("reading"), total=None)
+def _patient(bar: Progress, text: str) -> Show:
+    begin, task = time.monotonic(), bar.add_task(text, total=None)
 
-    def watch(done: int, total: int | None) -> None:
+    def show(**fields: Any) -> None:
         if time.monotonic() - begin > PATIENCE_SECONDS:
             bar.start()
-        bar.update(task, completed=done, total=total)
+        bar.update(task, **fields)
 
-    return watch
+    return show
+
+
+def _watches(show: Show, runs: Sequence[Sequence[str]]) -> list[Watch | None]:
+    """One for each run; all count on from what the runs before it have read to what those behind it hold."""
+    read = [Amount(0, _size(files), 0, len(files)) for files in runs]
+
+    def watch_of(number: int) -> Watch:
+        def watch(amount: Amount) -> None:
+            read[number] = amount
+            # A run that is done, or could not be read, will give no more than it gave.
+            known = [Amount(a.read, a.read, a.files, a.files) for a in read[:number]] + read[number:]
+            total = None if any(a.total is None for a in known) else sum(a.total or 0 for a in known)
+            files, of = sum(a.files for a in known), sum(a.of for a in known)
+            told = tr("reading") if of == 1 else tr("reading, {files} of {of} files", files=files, of=of)
+            show(completed=sum(a.read for a in known), total=total, description=told)
+
+        return watch
+
+    return [watch_of(number) for number in range(len(runs))]
+
+
+def _size(files: Sequence[str]) -> int | None:
+    """Bytes of a run that is not yet read; None where something else than files is named."""
+    paths = [Path(file) for file in files]
+    try:
+        return sum(path.stat().st_size for path in paths) if all(path.is_file() for path in paths) else None
+    except (OSError, ValueError):
+        return None

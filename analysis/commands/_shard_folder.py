@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from analysis.commands._output_folder import tables_of, write_into
+from analysis.commands._output_folder import Drawing, tables_of, write_into
 from analysis.outputs import write_bytes
 from analysis.pipeline.run import Run
 from analysis.pipeline.shards import SHARDS, Account, Failure, Shard, Whole, account_from
@@ -46,13 +46,7 @@ class ShardFolder:
             problem = tr("{path} holds a shard that differs in {names}", path=self.folder, names=told)
             raise UsageError(problem, remedy=tr("give another folder with -o, or overwrite with --force"))
 
-    def write(
-        self,
-        results: Sequence[Run],
-        failed: Sequence[LogparseError],
-        formats: Sequence[str] | None,
-        theme: str | None,
-    ) -> None:
+    def write(self, results: Sequence[Run], failed: Sequence[LogparseError], drawing: Drawing) -> None:
         """Write what the shard came to. Meanwhile there is no account, so that nobody takes it for finished."""
         failures = [Failure(error.exit_code, str(error)) for error in failed]
         names = [run.name for run in results]
@@ -60,7 +54,7 @@ class ShardFolder:
         with self.folder.opened() as path:
             (path / ACCOUNT).unlink(missing_ok=True)
         with self.folder.opened() as path:
-            write_into(path, results, formats, theme, apart=True)
+            write_into(path, results, drawing, apart=True)
             write_bytes(json.dumps(document(list(results)), allow_nan=False).encode(), path / RUNS)
         with self.folder.opened() as path:
             write_bytes(account.to_json(), path / ACCOUNT)

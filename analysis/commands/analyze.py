@@ -11,7 +11,7 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
-from analysis.commands._output_folder import write_results
+from analysis.commands._output_folder import Drawing, write_results
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
@@ -77,12 +77,13 @@ def analyze(
     how = replace(how, published=rows)
     formats = _formats(charts, chart_format, theme)
     runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
+    drawing = Drawing(formats, theme, quiet)
     if shard is None:
-        results, failed = _into_folder(out, runs, work, formats, theme, force)
+        results, failed = _into_folder(out, runs, work, drawing, force)
     else:
         out = _folder_of(shard, out)
-        part = ShardFolder(out, shard, whole_of(runs, how, _drawn(formats, theme), shard.of))
-        results, failed = _into_shard(part, shard.part(runs), work, formats, theme, force)
+        part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
+        results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
     _print(results, as_json, as_markdown, quiet, no_color)
     if out is not None and not (quiet or as_json):
         make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
@@ -99,11 +100,11 @@ def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[
     return formats if charts else None
 
 
-def _drawn(formats: list[str] | None, theme: str | None) -> dict[str, str]:
+def _drawn(drawing: Drawing) -> dict[str, str]:
     """On what the pictures of a shard depend."""
-    if formats is None:
+    if drawing.formats is None:
         return {}
-    return {"chart_format": ",".join(formats), "theme": theme or "", "lang": current_language()}
+    return {"chart_format": ",".join(drawing.formats), "theme": drawing.theme or "", "lang": current_language()}
 
 
 def _folder_of(shard: Shard, out: ResultFolder | None) -> ResultFolder:
@@ -112,28 +113,26 @@ def _folder_of(shard: Shard, out: ResultFolder | None) -> ResultFolder:
     return out.below(shard.folder)
 
 
-def _into_folder(
-    out: ResultFolder | None, runs: Runs, work: Work, formats: list[str] | None, theme: str | None, force: bool
-) -> Outcome:
+def _into_folder(out: ResultFolder | None, runs: Runs, work: Work, drawing: Drawing, force: bool) -> Outcome:
     """Do ``work`` and keep what it gives; raises where no run can be read."""
     if out is not None:
         out.check(force)
+        drawing.prepare()
     results, failed = work(runs)
     if not results:
         raise failed[0]
     if out is not None:
-        write_results(results, out, formats, theme)
+        write_results(results, out, drawing)
     return results, failed
 
 
-def _into_shard(
-    part: ShardFolder, runs: Runs, work: Work, formats: list[str] | None, theme: str | None, force: bool
-) -> Outcome:
+def _into_shard(part: ShardFolder, runs: Runs, work: Work, drawing: Drawing, force: bool) -> Outcome:
     """The same for one shard, which is kept, with what was wrong, though no run of it can be read."""
     if not force:
         part.check()
+    drawing.prepare()
     results, failed = work(runs)
-    part.write(results, failed, formats, theme)
+    part.write(results, failed, drawing)
     if failed and not results:
         raise failed[0]
     return results, failed
@@ -141,8 +140,8 @@ def _into_shard(
 
 def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool) -> Outcome:
     """Analyze every run, by its name; one that cannot be read does not stop the others."""
-    with reading_bar(quiet) as watch:
-        done = list(analyze_all(runs, how, engine, watch))
+    with reading_bar(quiet, [files for _, files in runs]) as watches:
+        done = list(analyze_all(runs, how, engine, watches))
     failed = [error for error in done if isinstance(error, LogparseError)]
     return [run for run in done if isinstance(run, Run)], failed
 

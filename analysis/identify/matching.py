@@ -74,7 +74,9 @@ def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: int
 
 def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Rounding) -> tuple[float, tuple[str, ...]]:
     """The ids that fit, and the scale they fit at. Formulas that are only about right are asked where no other fits."""
-    flops = {f: found for f in PRINTED_FORMULAS.values() if (found := _flops_per_token(f, shape, logged, rounding))}
+    lengths = logged["seq_length"].unique().to_list()
+    known = [f for f in PRINTED_FORMULAS.values() if lengths and not missing_inputs(f, shape, logged)]
+    flops = {f: found for f in known if (found := _flops_per_token(f, shape, lengths, rounding))}
     for scale in SCALES:
         for exact in (True, False):
             asked = {f.id: _fits(f, *flops[f], rounding, scale) for f in flops if (f.accuracy == 0) is exact}
@@ -100,15 +102,12 @@ def _fits(formula: PrintedFormula, flops: pl.Expr, off: pl.Expr, rounding: Round
 
 
 def _flops_per_token(
-    formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame, rounding: Rounding
+    formula: PrintedFormula, shape: ModelShape, lengths: list[int], rounding: Rounding
 ) -> tuple[pl.Expr, pl.Expr] | None:
     """FLOPs per token of each row, and how far the rounding of the printed attention share lets them be off.
 
-    None where a size, the printed attention share or the number itself is missing.
+    ``lengths`` are the sequence lengths of the rows. None where the number of one of them is not known.
     """
-    if rows.is_empty() or missing_inputs(formula, shape, rows):
-        return None
-    lengths = rows["seq_length"].unique().to_list()
     flops = _by_length(lengths, [formula.flops(shape, s) for s in lengths])
     if formula.measured_core is None or flops is None:
         return None if flops is None else (flops, pl.lit(0.0))
@@ -118,7 +117,7 @@ def _flops_per_token(
 
 def missing_inputs(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame) -> tuple[str, ...]:
     """Names of what ``formula`` needs and neither ``shape`` nor ``rows`` know."""
-    unprinted = formula.measured_core is not None and rows[CORE_ATTENTION_RATIO].is_null().all()
+    unprinted = formula.measured_core is not None and rows[CORE_ATTENTION_RATIO].null_count() == len(rows)
     return (*formula.missing(shape), *((CORE_ATTENTION_RATIO,) if unprinted else ()))
 
 

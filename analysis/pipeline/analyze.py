@@ -23,7 +23,10 @@ from logparse.read.parse import Watch
 
 
 def analyze_all(
-    runs: Sequence[tuple[str, Sequence[str]]], how: RunOptions, engine: str = "local", watch: Watch | None = None
+    runs: Sequence[tuple[str, Sequence[str]]],
+    how: RunOptions,
+    engine: str = "local",
+    watches: Sequence[Watch | None] = (),
 ) -> Iterator[Run | LogparseError]:
     """What each of ``runs`` achieved, in their order; an error in place of one whose logs cannot be read.
 
@@ -32,7 +35,7 @@ def analyze_all(
     # Here every core reads a run; a cluster reads as many runs at once as it has cores.
     cores = how.jobs or 1
     how = replace(how, jobs=cores) if engine != "local" else how
-    return map_runs(partial(analyze_logs, how=how), runs, engine, watch, cores)
+    return map_runs(partial(analyze_logs, how=how), runs, engine, watches, cores)
 
 
 def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Run:

@@ -12,6 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,18 +40,18 @@ def map_runs(
     read: Callable[..., T],
     runs: Sequence[tuple[str, Sequence[str]]],
     engine: str = "local",
-    watch: Watch | None = None,
+    watches: Sequence[Watch | None] = (),
     cores: int = 1,
 ) -> Iterator[T | LogparseError]:
     """What ``read(logs, name=name)`` makes of each of ``runs``, in their order.
 
-    Where the logs of one cannot be read, the error stands in its place. Here ``read`` is given ``watch`` too; on a
-    cluster a run has ``cores`` cores. Raises UsageError where Ray or its workers cannot be used.
+    Where the logs of one cannot be read, the error stands in its place. Here ``read`` is given what watches that run
+    too; on a cluster a run has ``cores`` cores. Raises UsageError where Ray or its workers cannot be used.
     """
     if engine == "ray" and runs:
         yield from _by_ray(read, runs, cores)
         return
-    for name, logs in runs:
+    for (name, logs), watch in zip_longest(runs, watches):
         try:
             yield read(logs, name=name, watch=watch)
         except OF_ONE_LOG as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import ClassVar
 
 import polars as pl
@@ -17,6 +16,12 @@ from logparse.context.dialects import Framework
 from logparse.context.run_context import RunContext
 from logparse.findings import Note
 from logparse.read.parse import ParsedLog
+
+
+def _escaped(text: str) -> str:
+    from html import escape
+
+    return escape(text)
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +43,7 @@ class Run:
     expectations: Expectations
 
     # How a notebook shows a run. Words stand above the pipeline, so ``analysis.api`` sets it.
-    shown_as_html: ClassVar[Callable[[Run], str]] = lambda run: escape(repr(run))
+    shown_as_html: ClassVar[Callable[[Run], str]] = lambda run: _escaped(repr(run))
 
     @property
     def name(self) -> str:

@@ -103,11 +103,12 @@
 
   async function draw(chart) {
     const name = chart.dataset.chart, specs = page.charts[name];
-    const look = dark.matches ? "dark" : "light";
-    const result = await vegaEmbed(chart, structuredClone(specs[state.axis] ?? specs.none), {
+    const look = dark.matches ? "dark" : "light", spec = specs[state.axis] ?? specs.none;
+    const own = Object.values(spec.datasets ?? {}).map((held) => held.length);
+    const result = await vegaEmbed(chart, structuredClone(spec), {
       mode: "vega-lite",
       config: page.looks[look],
-      renderer: rows.length > SVG_UP_TO ? "canvas" : "svg",
+      renderer: Math.max(rows.length, ...own) > SVG_UP_TO ? "canvas" : "svg",
       actions: { export: true, source: false, compiled: false, editor: false },
       i18n: { PNG_ACTION: page.words.png, SVG_ACTION: page.words.svg, CLICK_TO_VIEW_ACTIONS: page.words.menu },
       downloadFileName: name,

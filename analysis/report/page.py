@@ -18,12 +18,13 @@ from analysis.pipeline.run import Run
 from analysis.report.answer import cards, gauge, rates_table
 from analysis.report.numbers import number, percent
 from analysis.report.page_frame import render
-from analysis.report.payload import payload
+from analysis.report.payload import payload, ranked
 from analysis.report.settings import context_tables, coverage_table, versions_table
 from analysis.report.time_breakdown import account_table, left_out_table, stalls_table, starts_table
 from analysis.report.worked_formula import terms_table, write_out
 from analysis.screens.analyze import list_expectations, list_notes
 from analysis.screens.parts import Cell, Table
+from analysis.screens.ranks import spread_of_ranks, table_of_ranks
 from analysis.screens.words import say_evidence, say_framework, word
 from logparse.language import msg, tr
 
@@ -66,6 +67,9 @@ def _sections(runs: Sequence[Run], charts: dict[str, Any], rows: pl.DataFrame) -
         "metrics": [metric.column for metric in DRAWN],
         "scales": _constant_scales(runs) if "loss_scale" not in charts else [],
         "left_out": left_out_table(runs),
+        "ranked": [
+            (name, run, spread_of_ranks(run.ranks), table_of_ranks(run.ranks)) for name, run in ranked(runs).items()
+        ],
         "account": account_table(runs),
         "clockless": [run.name for run in runs if run.steps["timestamp"].is_null().all()],
         "goings": [(run, stalls_table(run), starts_table(run)) for run in runs],
@@ -82,13 +86,20 @@ def _figures(charts: dict[str, Any], runs: Sequence[Run], *told: str) -> dict[st
     """The charts in the order of the page; what one says of the rows left out, those below do not say again."""
     figures: dict[str, ChartText] = {}
     said = set(told)
-    for name in (name for name in TITLES if name in charts):
-        spec = next(iter(charts[name].values()))
-        parts = [part for part in spec["usermeta"]["said"] if part not in said]
-        said.update(parts)
+    for name in (name for name in TITLES if name in charts and name != "ranks"):
         numbers = _key_numbers(name, runs) if name in ALONG else None
-        figures[name] = ChartText(_alternative(name, runs, numbers), SEPARATOR.join(parts), numbers)
+        figures[name] = ChartText(_alternative(name, runs, numbers), _said(charts[name], said), numbers)
+    for name, run in ranked(runs).items():
+        text = f"{tr(TITLES['ranks'])}. {run.name}: {spread_of_ranks(run.ranks)}."
+        figures[name] = ChartText(text, _said(charts[name], said), None)
     return figures
+
+
+def _said(specs: dict[str, Any], before: set[str]) -> str:
+    """What stands below a chart, less what was said ``before``."""
+    parts = [part for part in next(iter(specs.values()))["usermeta"]["said"] if part not in before]
+    before.update(parts)
+    return SEPARATOR.join(parts)
 
 
 def _key_numbers(name: str, runs: Sequence[Run]) -> Table:

@@ -16,11 +16,12 @@ from analysis.charts import (
     account_chart,
     axes_of,
     evaluation_rows,
+    ranks_chart,
     series_charts,
     time_histogram,
 )
-from analysis.charts.rows import SERIES
-from analysis.charts.series import DIGITS, SEPARATOR
+from analysis.charts.rows import DIGITS, SERIES
+from analysis.charts.series import SEPARATOR
 from analysis.pipeline.run import Run
 from analysis.screens.words import word
 from logparse.language import tr
@@ -91,6 +92,12 @@ def columns(rows: pl.DataFrame) -> dict[str, Any]:
     return columns
 
 
+def ranked(runs: Sequence[Run]) -> dict[str, Run]:
+    """Runs whose ranks print times of their own, by the names of their charts."""
+    names = ["ranks"] if len(runs) == 1 else [f"ranks-{number}" for number in range(1, len(runs) + 1)]
+    return {name: run for name, run in zip(names, runs, strict=True) if len(run.ranks)}
+
+
 def _specs(
     runs: Sequence[Run], steps: pl.DataFrame, evaluations: pl.DataFrame, rows: Rows, axes: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
@@ -107,6 +114,8 @@ def _specs(
         specs["time_histogram"] = {"none": specification(time_histogram(steps))}
     if (account["share"] > 0).any():
         specs["account"] = {"none": specification(account_chart(account, partial(word, "parts")))}
+    for name, run in ranked(runs).items():
+        specs[name] = {"none": specification(ranks_chart(run.steps, run.ranks))}
     return specs
 
 

@@ -42,9 +42,17 @@ def ratio_interval(
 def _interval(n: int, figure: Figure, seed: int) -> tuple[float, float]:
     import numpy as np
 
-    values = np.concatenate([figure(begins, ends) for begins, ends in _draw(n, seed)])
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+    values = np.sort(np.concatenate([figure(begins, ends) for begins, ends in _draw(n, seed)]))
+    return _quantile(values, (1 - LEVEL) / 2), _quantile(values, (1 + LEVEL) / 2)
+
+
+def _quantile(ascending: NDArray[np.float64], share: float) -> float:
+    """The number of numpy.quantile, which loads masked arrays first: a twentieth of the time a small log takes."""
+    at = share * (len(ascending) - 1)
+    lower = math.floor(at)
+    low, high = (float(value) for value in ascending[[lower, math.ceil(at)]])
+    part = at - lower
+    return low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)
 
 
 def _draw(n: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:

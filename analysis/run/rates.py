@@ -88,7 +88,7 @@ def _over(rows: pl.DataFrame, time_ms: float | None) -> dict[str, Any]:
         return {"steps": useful}
     share = pl.when(pl.col("iterations") > 0).then(pl.col("useful") / pl.col("iterations")).otherwise(0)
     work = rows.select((pl.col(SCALED) * pl.col("time_ms") * share).sum()).row(0, named=True)
-    known = {name: value / time_ms for name, value in work.items() if rows[name].is_not_null().any()}
+    known = {name: value / time_ms for name, value in work.items() if rows[name].null_count() < len(rows)}
     return {"step_time_ms": time_ms / useful, "steps": useful, **known}
 
 

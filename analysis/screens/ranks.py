@@ -18,20 +18,28 @@ SLOWEST = 5
 
 def slowest_ranks(ranks: pl.DataFrame) -> Iterator[Part]:
     """The slowest ranks, where ranks print times of their own."""
-    if ranks.is_empty():
-        return
-    yield Heading(tr("ranks"))
+    if len(ranks):
+        yield Heading(tr("ranks"))
+        yield Sentence(spread_of_ranks(ranks))
+        yield table_of_ranks(ranks)
+
+
+def spread_of_ranks(ranks: pl.DataFrame) -> str:
+    """How far apart ranks are, which come the slowest first."""
     median, times = HEADLINE[0].text, ranks["step_time_ms"]
     least, greatest = (median(float(time)) for time in (times[-1], times[0]))
-    yield Sentence(
-        tr("{n} ranks take {least} to {greatest} ms/step", n=f"{len(ranks):,}", least=least, greatest=greatest)
-    )
+    return tr("{n} ranks take {least} to {greatest} ms/step", n=f"{len(ranks):,}", least=least, greatest=greatest)
+
+
+def table_of_ranks(ranks: pl.DataFrame) -> Table:
+    """The slowest of them."""
+    median = HEADLINE[0].text
     rows = [
         (name, _known(row["node"]), median(row["step_time_ms"]), median(row["step_time_p90_ms"]), *_shares(row))
         for name, row in zip(rank_names(ranks), ranks.head(SLOWEST).iter_rows(named=True), strict=False)
     ]
     heads = (tr("the slowest"), tr("node"), tr("ms/step"), "p90", tr("slowest of all"), tr("2 % behind"))
-    yield Table(heads, rows)
+    return Table(heads, rows)
 
 
 def _known(number: int | None) -> str:

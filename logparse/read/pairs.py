@@ -80,13 +80,13 @@ def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
 def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     """``pairs`` with ``column``, ``number`` and ``malformed``, each label's values read in one go."""
     if pairs.is_empty():
-        return _read(pairs, None)
+        return _read(pairs.lazy(), None).collect()
     parts = pairs.with_row_index("place").partition_by("label")
-    read = pl.concat(_read(part, fmt.labels.get(part["label"][0])) for part in parts)
-    return read.sort("place").drop("place")
+    read = pl.concat(_read(part.lazy(), fmt.labels.get(part["label"][0])) for part in parts)
+    return read.sort("place").drop("place").collect()
 
 
-def _read(pairs: pl.DataFrame, reading: Reading | None) -> pl.DataFrame:
+def _read(pairs: pl.LazyFrame, reading: Reading | None) -> pl.LazyFrame:
     """The ``pairs`` of one label, which is read so."""
     if reading is None:
         unknown = pl.lit(None, pl.String).alias("column"), pl.lit(None, pl.Float64).alias("number")

@@ -29,7 +29,18 @@ from logparse.read.steps import Malformed
 from logparse.read.versions import Version, versions_of
 from logparse.stores import shown
 
-Watch = Callable[[int, int | None], None]
+
+@dataclass(frozen=True)
+class Amount:
+    """How much of a run has been read: bytes, of a ``total`` (None: unknown); files, ``of`` so many."""
+
+    read: int
+    total: int | None
+    files: int
+    of: int
+
+
+Watch = Callable[[Amount], None]
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,7 @@ def read_run(
 ) -> ParsedLog:
     """Read the files that ``arguments`` name as one run, called ``name`` or after its first argument.
 
-    ``watch`` is told, again and again, how many bytes have been read, and of how many (None: unknown). ``jobs`` blocks
+    ``watch`` is told, again and again, how much has been read. ``jobs`` blocks
     are read at once, by default one for each core. Of many large files those that show nothing of interest where they
     are probed are left out, unless ``all_files``; a note says so.
     Raises InputError for files that cannot be read (and, with ``strict``, for torn lines and malformed values),
@@ -133,7 +144,9 @@ def _watch(sources: Sequence[Source], watch: Watch) -> None:
     def tell() -> None:
         # What is left out is known once the files have been probed.
         parts = [size if s.part is None else s.part for s, size in zip(sources, sizes, strict=True)]
-        watch(sum(s.bytes_read for s in sources), None if None in parts else sum(part or 0 for part in parts))
+        total = None if None in parts else sum(part or 0 for part in parts)
+        files = sum(part is not None and s.bytes_read >= part for s, part in zip(sources, parts, strict=True))
+        watch(Amount(sum(s.bytes_read for s in sources), total, files, len(sources)))
 
     for source in sources:
         source.watch = tell

@@ -51,7 +51,8 @@ def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
     dtypes = {c.name: c.dtype for c in RECORD_COLUMNS[record.frame]}
     text = pl.col("text").str.extract_all(record.pattern) if record.every else pl.concat_list("text")
     found = (
-        lines.filter(pl.col("text").str.contains(record.marker, literal=True))
+        lines.lazy()
+        .filter(pl.col("text").str.contains(record.marker, literal=True))
         .select("source", "line_number", timestamp=clock(pl.col("text")), text=text)
         .explode("text")
         .filter(pl.col("text").str.contains(record.pattern))
@@ -61,7 +62,7 @@ def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
     scaled = [finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
     whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] != FLOAT]
     fixed = [pl.lit(value).alias(name) for name, value in record.fixed.items()]
-    return found.with_columns(*scaled, *whole, *fixed).drop("text")
+    return found.with_columns(*scaled, *whole, *fixed).drop("text").collect()
 
 
 def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:

@@ -157,6 +157,8 @@ def _joined(blocks: Sequence[StepBlock], part: Callable[[StepBlock], pl.DataFram
 
 def _in_one_piece(frame: pl.DataFrame) -> pl.DataFrame:
     """Each column in one chunk. ``frame`` gives up one after the other, so that the rows are not held twice."""
+    if max(frame.n_chunks("all")) == 1:
+        return frame
     columns = []
     for name in frame.columns:
         columns.append(frame.select(name).rechunk())

@@ -3,6 +3,7 @@
 import gzip
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,27 +11,28 @@ from pathlib import Path
 import pytest
 from helpers import megatron_log, run_logparse
 
-from logparse.read.parse import read_run
+from analysis.commands._progress import _watches
+from logparse.read.parse import Amount, read_run
 
 
 def test_bytes_are_counted_over_all_files(tmp_path):
     (tmp_path / "a.log").write_text(megatron_log(20))
     (tmp_path / "b.log.gz").write_bytes(gzip.compress(megatron_log(50).encode()))
     files = [tmp_path / "a.log", tmp_path / "b.log.gz"]
-    told: list[tuple[int, int | None]] = []
-    read_run([str(file) for file in files], watch=lambda done, total: told.append((done, total)))
+    told: list[Amount] = []
+    read_run([str(file) for file in files], watch=told.append)
     size = sum(file.stat().st_size for file in files)
-    assert {total for _, total in told} == {size}
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1][0] == size
+    assert {amount.total for amount in told} == {size}
+    assert [amount.read for amount in told] == sorted(amount.read for amount in told)
+    assert told[-1] == Amount(size, size, 2, 2)
 
 
 def test_of_a_pipe_the_total_is_unknown(tmp_path):
     code = (
         "from logparse.read.parse import read_run\n"
         "told = []\n"
-        "read_run(['-'], watch=lambda done, total: told.append((done, total)))\n"
-        "print(told[-1])\n"
+        "read_run(['-'], watch=told.append)\n"
+        "print((told[-1].read, told[-1].total))\n"
     )
     text = megatron_log(20).encode()
     done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True)
@@ -89,3 +91,51 @@ def test_quiet_shows_no_bar(log):
 
 def test_a_script_sees_no_bar(log):
     assert run_logparse("analyze", "run.log", cwd=log).stderr == ""
+
+
+def test_the_files_of_all_runs_are_counted(log):
+    (log / "other.log").write_text(megatron_log(30))
+    (log / "none.log").write_text("no step line\n")
+    shown = on_terminal("analyze", "--each", "run.log", "none.log", "other.log", cwd=log, patience="-1")
+    counted = re.findall(r"reading, (\d) of 3 files", shown)
+    assert counted == sorted(counted)
+    assert counted[-1] == "3"
+
+
+def test_bytes_go_on_from_run_to_run_to_the_sum_of_all(log):
+    (log / "other.log").write_text(megatron_log(30))
+    told: list[dict[str, object]] = []
+    names = [str(log / "run.log"), str(log / "other.log")]
+    for watch, name in zip(
+        _watches(lambda **fields: told.append(fields), [[name] for name in names]), names, strict=True
+    ):
+        read_run([name], watch=watch)
+    size = sum(Path(name).stat().st_size for name in names)
+    done = [fields["completed"] for fields in told]
+    assert done == sorted(done)
+    assert done[-1] == size
+    assert {fields["total"] for fields in told} == {size}
+
+
+def test_of_a_folder_the_sum_is_unknown_until_it_is_read(log):
+    told: list[dict[str, object]] = []
+    watches = _watches(lambda **fields: told.append(fields), [[str(log / "run.log")], [str(log)]])
+    for watch, name in zip(watches, (log / "run.log", log), strict=True):
+        read_run([str(name)], watch=watch)
+    assert told[0]["total"] is None
+    assert told[-1]["total"] == told[-1]["completed"] == 2 * (log / "run.log").stat().st_size
+
+
+def test_a_person_sees_how_many_charts_are_drawn(log):
+    shown = on_terminal("analyze", "run.log", "-o", "out", cwd=log, patience="-1")
+    drawn = len(list((log / "out/charts").glob("*.svg"))) + 1
+    assert f"{drawn}/{drawn}" in shown.split("drawing")[-1]
+    assert shown.rstrip().endswith("wrote out/")
+
+
+def test_quiet_shows_no_charts_being_drawn(log):
+    assert on_terminal("analyze", "run.log", "-o", "out", "--quiet", cwd=log, patience="-1") == ""
+
+
+def test_a_script_sees_no_charts_being_drawn(log):
+    assert run_logparse("analyze", "run.log", "-o", "out", cwd=log).stderr == "wrote out/\n"

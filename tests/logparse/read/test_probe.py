@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from logparse.formats import all_formats, find_format
 from logparse.read import probe
-from logparse.read.parse import ParsedLog, read_run
+from logparse.read.parse import Amount, ParsedLog, read_run
 from logparse.read.reader import Contents, read_sources
 from logparse.read.records import join_records
 from logparse.read.settings import settings_frame
@@ -174,8 +174,9 @@ def test_the_command_line_reads_all_files_and_with_any_number_of_jobs(tmp_path):
 
 def test_progress_ends_at_what_was_to_be_read(tmp_path):
     sources = write(tmp_path, [STEPS, *[DUMP + NOISE * 400] * 3])
-    told: list[tuple[int, int | None]] = []
-    read_run([str(tmp_path)], watch=lambda done, total: told.append((done, total)))
-    done, total = told[-1]
-    assert done == total
-    assert 0 < total < sum(source.size or 0 for source in sources)
+    told: list[Amount] = []
+    read_run([str(tmp_path)], watch=told.append)
+    last = told[-1]
+    assert last.read == last.total
+    assert (last.files, last.of) == (4, 4)
+    assert 0 < last.read < sum(source.size or 0 for source in sources)

@@ -1,0 +1,69 @@
+"""Pictures that other processes draw: the same as those drawn here, whatever becomes of the processes."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import analysis.pictures
+from analysis.charts.plot import UNSEEN
+from analysis.pictures import DrawingPool, DrawingProcess, draw
+
+FORMS = ("json", "png", "svg", "html")
+POINTS = {"mark": "point", "encoding": {"x": {"field": "a", "type": "quantitative"}}}
+
+
+def spec(*values: float) -> dict[str, object]:
+    return {"data": {"values": [{"a": value} for value in values]}} | POINTS
+
+
+def test_each_process_draws_what_this_one_would():
+    pool, specs = DrawingPool(), [spec(number) for number in range(6)]
+    begun = [pool.begin(one, FORMS, None) for one in specs]
+    assert [one.result() for one in begun] == [draw(one, FORMS, None) for one in specs]
+
+
+def test_a_layer_for_the_pointer_is_no_part_of_a_picture():
+    shown, unseen = POINTS, POINTS | {"mark": {"type": "rule", "opacity": UNSEEN}}
+    both = draw({"data": {"values": [{"a": 1}]}, "layer": [shown, unseen]}, FORMS, None)
+    one = draw({"data": {"values": [{"a": 1}]}, "layer": [shown]}, FORMS, None)
+    assert (both["svg"], both["png"]) == (one["svg"], one["png"])
+    assert b"rule" in both["json"]
+    assert b"rule" in both["html"]
+
+
+def test_a_chart_whose_process_is_killed_is_drawn_all_the_same(monkeypatch):
+    begun: list[DrawingProcess] = []
+
+    class Killed(DrawingProcess):
+        def __init__(self) -> None:
+            super().__init__()
+            begun.append(self)
+            os.kill(self._process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(analysis.pictures, "DrawingProcess", Killed)
+    assert DrawingPool().begin(spec(1), FORMS, None).result() == draw(spec(1), FORMS, None)
+    assert begun
+
+
+def test_where_no_process_can_be_started_charts_are_drawn_here(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere")
+    assert DrawingPool().begin(spec(1), FORMS, None).result() == draw(spec(1), FORMS, None)
+
+
+def test_what_is_no_chart_raises_as_it_would_here_and_the_process_goes_on():
+    pool = DrawingPool()
+    for _ in range(5):
+        with pytest.raises(ValueError):  # noqa: PT011 - the library's own text
+            pool.begin({"mark": "nothing"}, ("svg",), None).result()
+    assert pool.begin(spec(1), FORMS, None).result() == draw(spec(1), FORMS, None)
+
+
+def test_the_processes_end_with_the_one_that_started_them():
+    code = "from analysis.pictures import drawing_pool; one = drawing_pool()._free.get(); print(one._process.pid)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stderr == b""
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
