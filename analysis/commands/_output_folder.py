@@ -26,7 +26,7 @@ OUTPUTS = (*(f"{name}.parquet" for name in TABLES), "charts", PAGE)
 
 
 @dataclass(frozen=True)
-class Drawing:
+class DrawingOptions:
     """How results are drawn: the ``formats`` of the charts (None: nothing is drawn) and their ``theme``.
 
     Where it is ``quiet``, nobody is told how far it has come.
@@ -44,7 +44,7 @@ class Drawing:
             drawing_pool()
 
 
-def write_results(results: Sequence[Run], out: ResultFolder, drawing: Drawing) -> None:
+def write_results(results: Sequence[Run], out: ResultFolder, drawing: DrawingOptions) -> None:
     """Write the tables of all runs and, unless nothing is drawn, the page and the charts.
 
     What an earlier run left there and this one does not write is deleted.
@@ -53,7 +53,7 @@ def write_results(results: Sequence[Run], out: ResultFolder, drawing: Drawing) -
         write_into(folder, results, drawing, apart=len(results) > 1)
 
 
-def write_into(folder: Path, results: Sequence[Run], drawing: Drawing, apart: bool) -> None:
+def write_into(folder: Path, results: Sequence[Run], drawing: DrawingOptions, apart: bool) -> None:
     """``write_results`` into ``folder``; charts of runs that stand ``apart`` have a folder for each run."""
     written = [write_parquet(frame, folder / f"{name}.parquet") for name, frame in tables_of(results).items()]
     if drawing.formats is not None and results:
@@ -77,7 +77,7 @@ def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 
 
 def _write_pictures(
-    results: Sequence[Run], out: Path, formats: Sequence[str], drawing: Drawing, apart: bool
+    results: Sequence[Run], out: Path, formats: Sequence[str], drawing: DrawingOptions, apart: bool
 ) -> list[Path]:
     """The page, made while the charts are drawn beside it."""
     from altair.utils.schemapi import debug_mode

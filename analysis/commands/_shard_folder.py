@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from analysis.commands._output_folder import Drawing, tables_of, write_into
+from analysis.commands._output_folder import DrawingOptions, tables_of, write_into
 from analysis.outputs import write_bytes
 from analysis.pipeline.run import Run
 from analysis.pipeline.shards import SHARDS, Account, Failure, Shard, Whole, account_from
@@ -46,7 +46,7 @@ class ShardFolder:
             problem = tr("{path} holds a shard that differs in {names}", path=self.folder, names=told)
             raise UsageError(problem, remedy=tr("give another folder with -o, or overwrite with --force"))
 
-    def write(self, results: Sequence[Run], failed: Sequence[LogparseError], drawing: Drawing) -> None:
+    def write(self, results: Sequence[Run], failed: Sequence[LogparseError], drawing: DrawingOptions) -> None:
         """Write what the shard came to. Meanwhile there is no account, so that nobody takes it for finished."""
         failures = [Failure(error.exit_code, str(error)) for error in failed]
         names = [run.name for run in results]

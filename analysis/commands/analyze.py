@@ -11,7 +11,7 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
-from analysis.commands._output_folder import Drawing, write_results
+from analysis.commands._output_folder import DrawingOptions, write_results
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
@@ -77,7 +77,7 @@ def analyze(
     how = replace(how, published=rows)
     formats = _formats(charts, chart_format, theme)
     runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
-    drawing = Drawing(formats, theme, quiet)
+    drawing = DrawingOptions(formats, theme, quiet)
     if shard is None:
         results, failed = _into_folder(out, runs, work, drawing, force)
     else:
@@ -100,7 +100,7 @@ def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[
     return formats if charts else None
 
 
-def _drawn(drawing: Drawing) -> dict[str, str]:
+def _drawn(drawing: DrawingOptions) -> dict[str, str]:
     """On what the pictures of a shard depend."""
     if drawing.formats is None:
         return {}
@@ -113,7 +113,7 @@ def _folder_of(shard: Shard, out: ResultFolder | None) -> ResultFolder:
     return out.below(shard.folder)
 
 
-def _into_folder(out: ResultFolder | None, runs: Runs, work: Work, drawing: Drawing, force: bool) -> Outcome:
+def _into_folder(out: ResultFolder | None, runs: Runs, work: Work, drawing: DrawingOptions, force: bool) -> Outcome:
     """Do ``work`` and keep what it gives; raises where no run can be read."""
     if out is not None:
         out.check(force)
@@ -126,7 +126,7 @@ def _into_folder(out: ResultFolder | None, runs: Runs, work: Work, drawing: Draw
     return results, failed
 
 
-def _into_shard(part: ShardFolder, runs: Runs, work: Work, drawing: Drawing, force: bool) -> Outcome:
+def _into_shard(part: ShardFolder, runs: Runs, work: Work, drawing: DrawingOptions, force: bool) -> Outcome:
     """The same for one shard, which is kept, with what was wrong, though no run of it can be read."""
     if not force:
         part.check()

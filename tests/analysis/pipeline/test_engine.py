@@ -281,7 +281,7 @@ DYING = """
 import sys
 from functools import partial
 from pathlib import Path
-from analysis.commands._output_folder import Drawing, write_into
+from analysis.commands._output_folder import DrawingOptions, write_into
 from analysis.pipeline.analyze import analyze_logs
 from analysis.pipeline.engine import map_runs
 from analysis.pipeline.options import choose
@@ -307,7 +307,7 @@ analyze = partial(analyze_logs, how=choose({}))
 runs = [(str(n), [log]) for n, log in enumerate(logs * 3)]
 for name, read, engine in (("here", analyze, "local"), ("there", dying(analyze, Path(folder), int(raylet)), "ray")):
     (Path(folder) / name).mkdir()
-    write_into(Path(folder) / name, list(map_runs(read, runs, engine)), Drawing(None), apart=True)
+    write_into(Path(folder) / name, list(map_runs(read, runs, engine)), DrawingOptions(None), apart=True)
 """
 
 
