@@ -2,7 +2,6 @@
 
 import math
 import re
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -325,81 +324,15 @@ def test_the_page_of_a_hostile_log_runs_nothing(browser, tmp_path):
         assert page.page.locator("img").count() == 0
 
 
-def test_a_run_of_100_000_steps_is_small_and_quick(browser, tmp_path):
+def test_a_run_of_100_000_steps_is_a_small_page(browser, tmp_path):
     run = run_of(long_log(tmp_path, 100_000))
-    began = time.perf_counter()
     path = write_page(tmp_path, run)
-    built = time.perf_counter() - began
     assert path.stat().st_size <= 1_600_000
-    began = time.perf_counter()
     with opened(browser, path) as page:
-        ready = time.perf_counter() - began
         assert page.evaluate("logparse.rows.length") <= 4000
         assert "100,000 rows in" in page.page.locator(".thinned").inner_text()
         slowest = page.evaluate("Math.max(...logparse.rows.map(r => r.step_time_ms_high ?? r.step_time_ms))")
         assert slowest == run.analysis.steps["step_time_ms"].max()
-    # On an idle machine of two cores 2.0 s and 0.9 s; others may share this one.
-    assert built < 12
-    assert ready < 8
-
-
-def test_hovering_over_the_band_shows_what_a_group_of_rows_holds(browser, tmp_path):
-    path = write_page(tmp_path, run_of(long_log(tmp_path, 9000)))
-    with opened(browser, path) as page:
-        frame = page.frame("grad_norm")
-        x, low, high = page.evaluate(
-            """(() => { const view = logparse.views.get('grad_norm'), row = logparse.rows[1000];
-            return [view.scale('x')(row.step), ...[row.grad_norm_low, row.grad_norm_high].map(view.scale('y'))]; })()"""
-        )
-        place = frame["x"] + x, frame["y"] + low + 0.7 * (high - low)
-        page.page.mouse.move(place[0] - 30, place[1])
-        page.page.mouse.move(*place)
-        page.settled("document.querySelector('#vg-tooltip-element.visible')")
-        said = page.page.locator("#vg-tooltip-element").inner_text()
-        assert all(word in said for word in ("least", "mean", "greatest", "rows"))
-
-
-def job_of_ranks(folder: Path, ranks: int = 4, slow: int = 2) -> list[Path]:
-    """The logs of a job whose ranks print times of their own."""
-    folder.mkdir()
-    for rank in range(ranks):
-        times = [1000.0 + step * 7 % (rank + 3) + (80 if rank == slow else 0) for step in range(1, 31)]
-        lines = [megatron_line(step, ms) + "\n" for step, ms in enumerate(times, 1)]
-        text = arguments_dump(SETTINGS | {"world_size": ranks, "data_parallel_size": ranks // 2})
-        (folder / f"worker_{rank}.log").write_text(text + "".join(lines))
-    return sorted(folder.iterdir())
-
-
-@pytest.mark.parametrize(("language", "heading"), [("en", "Ranks against each other"), ("zh", "各 rank 对比")])
-def test_ranks_with_times_of_their_own_are_a_heat_map_and_a_table(browser, tmp_path, language, heading):
-    logs = job_of_ranks(tmp_path / "a")
-    use_language(language)
-    try:
-        path = write_page(tmp_path, run_of(*logs), run_of(*job_of_ranks(tmp_path / "b", 6, 5), name="second"))
-    finally:
-        use_language("en")
-    with opened(browser, path) as page:
-        section = page.page.locator("section[aria-labelledby='h-ranks']")
-        assert section.locator("h2").inner_text() == heading
-        assert section.locator(".chart.vega-embed").count() == 2
-        slowest = [table.locator("td, tbody th").first.inner_text() for table in section.locator("table").all()]
-        assert slowest == ["2", "5"]
-        for name, ranks in (("ranks-1", 4), ("ranks-2", 6)):
-            assert page.evaluate(f"logparse.views.get('{name}').scale('y').domain().length") == ranks
-        assert "1,082.0 ms" in page.page.locator("#chart-ranks-1").get_attribute("aria-label")
-
-
-def test_a_page_without_such_ranks_has_no_word_of_them(browser, llama):
-    with opened(browser, llama) as page:
-        assert page.page.locator("#h-ranks").count() == 0
-        assert page.page.locator("#chart-ranks").count() == 0
-
-
-def test_long_runs_side_by_side_are_drawn_without_a_warning(browser, tmp_path):
-    (tmp_path / "other").mkdir()
-    runs = run_of(long_log(tmp_path, 5000)), run_of(long_log(tmp_path / "other", 5000), name="other")
-    with opened(browser, write_page(tmp_path, *runs)) as page:
-        assert page.evaluate("[...logparse.views.get('loss').scale('color').domain()]") == ["long", "other"]
 
 
 def long_log(folder: Path, count: int) -> Path:

@@ -55,7 +55,7 @@ def test_any_size_of_blocks_says_the_same(case):
         }
 
 
-@given(block_bytes=st.integers(400, 3000), dumps=st.integers(0, 1), noise=st.integers(0, 1))
+@given(block_bytes=st.integers(700, 3000), dumps=st.integers(0, 1), noise=st.integers(0, 1))
 def test_blocks_end_anywhere(tmp_path_factory, block_bytes, dumps, noise):
     path = tmp_path_factory.getbasetemp() / "cut.log"
     dump = arguments_dump({"world_size": 8, "num_layers": 32, "seq_length": 4096}) * dumps
