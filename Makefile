@@ -7,11 +7,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: demo test explore bench setup lint constraints clean
 
+# One more than cores, since tests of browsers and clusters wait.
+WORKERS := $(shell expr $$(nproc) + 1)
+
 demo: $(RUNTIME)  ## analyse a log of fixtures/, writing charts and Parquet to out/demo
 	$(BIN)/logparse analyze fixtures/megatron/core-v0.12-llama2-7b/run.log --hw 910b3 -o out/demo --force
 
 test: $(DEVELOPMENT)  ## run the whole suite
-	$(BIN)/pytest -q -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 explore: $(DEVELOPMENT)  ## draw 20,000 new cases for each property test; takes an hour
 	$(BIN)/pytest -q -m hypothesis --hypothesis-profile=explore
