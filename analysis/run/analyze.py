@@ -12,6 +12,7 @@ import polars as pl
 
 from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
+from analysis.run.as_built import describe_as_built
 from analysis.run.batches import describe_batches, mean_batch
 from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.findings import describe_run
@@ -69,7 +70,7 @@ def analyze_steps(
     )
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
     paced = (*describe_pace(computed, pauses), *describe_ranks(result.ranks, numbered))
-    notes = (*odd, *describe_run(result, steps, context), *paced)
+    notes = (*odd, *describe_run(result, steps, context), *describe_as_built(result), *paced)
     return replace(result, notes=notes)
 
 

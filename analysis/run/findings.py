@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from analysis.flops import Ignorable, as_built_formula
+from analysis.metrics import MOST_GOODPUT
 from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
 from logparse.context.run_context import RunContext
@@ -22,8 +23,6 @@ from logparse.schema import flag_of
 PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"}
 # Relative difference that the rounding of printed samples/s can make.
 SAMPLES_AGREE = 0.05
-# Above this share of the clock useful steps cannot be; the rest is rounding of stamps.
-MOST_GOODPUT = 1.02
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
 # What is said of a model that has what the formula ignores.
@@ -31,6 +30,7 @@ IGNORED: Mapping[Ignorable, str] = {
     "num_experts": "formula_ignores_experts",
     "multi_latent_attention": "formula_ignores_latent_attention",
     "mtp_num_layers": "formula_ignores_multi_token_prediction",
+    "num_window_layers": "formula_ignores_windows",
 }
 
 
@@ -80,7 +80,9 @@ def _missing(result: Analysis) -> Iterator[Note]:
         yield warning("samples_rate_not_computed", unknown=unknown(lacking))
     if steps["seq_length"].is_null().all():
         yield warning("tokens_rate_not_computed", unknown=unknown(["seq_length"]))
-    if sizes := how.formula.missing(how.shape):
+    if layers := how.formula.not_counted(how.shape):
+        yield warning("layers_not_counted", formula=how.formula.name, layers=layers)
+    elif sizes := how.formula.missing(how.shape):
         yield warning("flops_rate_not_computed", formula=how.formula.name, unknown=unknown(sizes))
     if how.recompute is None:
         yield info("hfu_not_computed")
@@ -110,19 +112,32 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
         yield warning("lora_trained")
     if context.get("variable_seq_lengths"):
         yield warning("lengths_vary")
-    if context.get("recompute_method") == "block" and context.get("recompute") == "full":
-        layers = context.get("recompute_num_layers")
-        yield warning("block_recompute_unknown") if layers is None else warning("block_recompute", n=layers)
+    yield from _not_understood(result)
+
+
+def _not_understood(result: Analysis) -> Iterator[Note]:
+    """Where a setting of the recomputation is not understood: between what HFU lies."""
+    how = result.computation
+    times = how.executed_times()
+    if how.recomputed is None or times is None or times[0] == times[1]:
+        return
+    setting = how.recomputed.setting or how.formula.name
+    low, high = times
+    mfu = result.value("mfu")
+    if mfu is None:
+        yield warning("recompute_not_understood", setting=setting, least=low - 1, most=high - 1)
+    else:
+        yield warning("hfu_is_a_range", setting=setting, low=mfu * low, high=mfu * high)
 
 
 def _against_peak(result: Analysis) -> Iterator[Note]:
     """MFU and HFU that cannot be, and what the SKUs of a family make of them."""
-    peak, mfu, hfu = result.computation.peak, result.value("mfu"), result.value("hfu")
+    peak, mfu = result.computation.peak, result.value("mfu")
     if peak is None:
         return
-    metric, most = ("hfu", hfu) if hfu is not None and (mfu is None or mfu <= 1) else ("mfu", mfu)
-    if most is not None and most > 1:
-        yield warning("above_peak", metric=metric, share=most, peak_tflops_per_second=peak.peak_tflops_per_second)
+    shares = ((metric, result.value(metric)) for metric in ("mfu", "mfu_as_built", "hfu"))
+    for metric, share in [pair for pair in shares if pair[1] is not None and pair[1] > 1][:1]:
+        yield warning("above_peak", metric=metric, share=share, peak_tflops_per_second=peak.peak_tflops_per_second)
     if peak.range and mfu is not None:
         low, high = (mfu * peak.peak_tflops_per_second / p for p in reversed(peak.range))
         least, greatest = peak.range
@@ -130,11 +145,16 @@ def _against_peak(result: Analysis) -> Iterator[Note]:
 
 
 def _not_in_formula(how: Computation) -> Iterator[Note]:
-    """What the model has and the formula does not count."""
+    """What the model has and the formula does not count, where the count as built does not tell how much it is."""
+    built = as_built_formula()
+    if not how.formula.as_built and not built.missing(how.shape) and not built.not_counted(how.shape):
+        return
     names = {"formula": how.formula.name, "other": as_built_formula().name}
     for size in how.formula.ignores:
         if n := getattr(how.shape, size):
             yield warning(IGNORED[size], n=n, **names)
+    if how.formula.plain_layers and how.shape.special_layers:
+        yield warning("formula_ignores_special_layers", formula=how.formula.name, layers=how.shape.special_layers)
 
 
 def _unprinted_ramp(steps: pl.DataFrame, context: RunContext) -> Iterator[Note]:
