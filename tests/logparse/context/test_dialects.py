@@ -185,6 +185,16 @@ def test_each_start_has_its_second_row(parse):
     assert times(parse(text)) == [121407.0, 20084.0, 20100.0, 90000.0, 20000.0, 20100.0]
 
 
+def test_a_start_that_lost_nothing_has_its_second_row(parse):
+    # The steps go on where they were; the settings, printed again, tell that a process began: 2 x 55000 - 90000.
+    first = rows((1, 121407.0), (2, 70745.5), (3, 20100.0))
+    again = rows((4, 90000.0), (5, 55000.0), (6, 20100.0))
+    assert times(parse(first + arguments_dump({"num_layers": 2}) + "\n" + again)) == [
+        *(121407.0, 20084.0, 20100.0),
+        *(90000.0, 20000.0, 20100.0),
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [
