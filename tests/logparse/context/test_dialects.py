@@ -66,6 +66,11 @@ FRAMEWORKS = {
         "2.3 or later",
     ),
     "MindSpeed-LLM": (log({"noop_layers": None, "prompt_type": None, **CORE}), "MindSpeed-LLM", None),
+    "ModelLink 1.2": (
+        arguments_dump({"noop_layers": None, "prompt_type": None}, title="ModelLink Arguments") + "\n" + line({}),
+        "ModelLink",
+        "1.2",
+    ),
     "ModelLink": (log({"use_fused_rmsnorm": True, "lora_register_forward_hook": [], **CORE}), "ModelLink", None),
     "MindSpeed": (line({"theoretical throughput per NPU (TFLOP/s/NPU)": "180.5"}), "MindSpeed", None),
     "core 0.13": (line({"energy per GPU (J/iter/GPU)": "8000.0"}), "Megatron-LM", "core 0.13 or later"),
