@@ -70,7 +70,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Process:
-    """One start. ``begins`` is true time; ``clock_off`` what its own clock is ahead of that.
+    """One start. ``begins`` is true time; behind step ``falls_back`` its clock shows an hour less, as in autumn.
 
     ``resumes`` is the step of the checkpoint it loads, 0 for none; ``start_up`` the seconds to its first step.
     """
@@ -81,7 +81,11 @@ class Process:
     start_up: float
     steps: tuple[Step, ...]
     pauses: tuple[Pause, ...] = ()
-    clock_off: timedelta = timedelta()
+    falls_back: int | None = None
+
+    def shown(self, now: datetime, step: int = 0) -> datetime:
+        """What its clock shows at the end of ``step``."""
+        return now - timedelta(hours=self.falls_back is not None and step > self.falls_back)
 
     def paused_after(self, number: int) -> tuple[Pause, ...]:
         """The pauses behind a step."""

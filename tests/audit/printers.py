@@ -54,10 +54,10 @@ class Megatron:
             f"using world size: {process.devices}, data-parallel size: {replicas}, "
             f"tensor-model-parallel size: {tensor}, pipeline-model-parallel size: {pipeline} "
         )
-        yield f"[after megatron is initialized] datetime: {process.begins + process.clock_off:%Y-%m-%d %H:%M:%S} "
+        yield f"[after megatron is initialized] datetime: {process.begins:%Y-%m-%d %H:%M:%S} "
         if process.resumes:
             yield f"  successfully loaded checkpoint from ckpt [ t 0, p 0 ] at iteration {process.resumes}"
-        training = process.begins + process.clock_off + timedelta(seconds=process.start_up)
+        training = process.begins + timedelta(seconds=process.start_up)
         yield f"[before the start of training step] datetime: {training:%Y-%m-%d %H:%M:%S} "
         printed = {line.steps[-1].number: line for line in lines}
         for step in process.steps:
@@ -77,7 +77,7 @@ class Megatron:
 
     def _line(self, history: History, process: Process, line: Line, lines: list[Line]) -> str:
         last = line.steps[-1]
-        stamp = f" [{(line.end + process.clock_off).strftime(self.stamp)}]" if self.stamp else ""
+        stamp = f" [{process.shown(line.end, last.number).strftime(self.stamp)}]" if self.stamp else ""
         ms = self._timed(line, lines)
         time = f"{ms:.1f}" if self.unit == "ms" else f"{ms / 1000:.2f}"
         skipped = sum(not s.updates for s in line.steps)
@@ -152,13 +152,13 @@ class MindFormers:
         return Printed("\n".join(text) + "\n", truth, 0.5, 1e-3)
 
     def _process(self, history: History, process: Process, lines: list[Line]) -> Iterator[str]:
-        now = process.begins + process.clock_off
+        now = process.begins
         yield from (self._said(now, sentence) for sentence in self._settings(history, process))
         yield from self._config(history)
         training = now + timedelta(seconds=process.start_up)
         yield self._said(training, ".........Model Compiling, Please Wait a Moment...........")
         for line in lines:
-            end = line.end + process.clock_off
+            end = process.shown(line.end, line.steps[-1].number)
             yield self._said(end, self._line(history, line))
             yield from (self._said(end, "......Saving ckpt......") for _ in process.paused_after(line.steps[-1].number))
 
