@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from analysis.flops import Ignorable, as_built_formula
-from analysis.metrics import MOST_GOODPUT
 from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
 from logparse.context.run_context import RunContext
@@ -102,8 +101,6 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     yield from _not_in_formula(how)
     yield from _printed_samples(result, context)
     yield from _strangers(result.steps)
-    if result.goodput is not None and result.goodput > MOST_GOODPUT:
-        yield warning("goodput_above_clock", share=result.goodput)
     batches = result.steps["global_batch_size"].filter(result.steps["counted"]).drop_nulls().n_unique()
     if batches > 1:
         yield info("several_batch_sizes", n=batches)
@@ -181,7 +178,10 @@ def _printed_samples(result: Analysis, context: RunContext) -> Iterator[Note]:
         cause = "count_every_device"
     if abs(ratio * 1000 - 1) < SAMPLES_AGREE:
         cause = "take_seconds_for_ms"
-    yield warning(f"printed_samples_{cause}", ratio=ratio)
+    # A unit and a way to count leave the batch right; anything else may be a wrong batch.
+    batch = result.steps.select(pl.col("global_batch_size").filter("counted").median()).item()
+    implied = {"batch": round(batch), "implied": round(batch * ratio)} if cause == "differ" else {}
+    yield warning(f"printed_samples_{cause}", ratio=ratio, **implied)
 
 
 def _strangers(steps: pl.DataFrame) -> Iterator[Note]:
