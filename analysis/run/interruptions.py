@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from analysis.run.price import PAUSED, price_rows
+from analysis.run.price import PAUSED
 from analysis.run.reasons import STALL
 from logparse.findings import Note, info, warning
 
@@ -41,9 +41,8 @@ def describe_pauses(steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool
     if not time_holds_pauses:
         return
     held = pl.col("excluded_reason").is_in(PAUSED).fill_null(value=False)
-    if steps.select(held.any()).item():
-        seconds = float(price_rows(steps)["pause_ms"].sum()) / 1000
-        yield info("pauses_left_out", n=int(steps.select(held.sum()).item()), seconds=seconds)
+    if n := int(steps.select(held.sum()).item()):
+        yield info("pauses_left_out", n=n)
     elif pauses == Pauses() and (stalls := int((steps["excluded_reason"] == STALL).sum())):
         yield warning("pauses_not_told", n=stalls)
 
