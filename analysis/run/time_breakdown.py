@@ -42,6 +42,7 @@ PARTS = {
     "skipped": (SKIPPED, NAN, BATCH_CHANGES),
 }
 LEAST_S = 1e-9
+BEGINNINGS = ("log begins", "process starts", "training starts")
 
 
 def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
@@ -124,9 +125,7 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> dict[s
 
 def _process_begin(events: pl.DataFrame, first: dict[str, Any], after: Any) -> Any:
     """The earliest stamped event of the process that printed ``first``."""
-    mine = events.filter(
-        (pl.col("timestamp") <= first["timestamp"]) & pl.col("kind").is_in(["process starts", "training starts"])
-    )
+    mine = events.filter((pl.col("timestamp") <= first["timestamp"]) & pl.col("kind").is_in(BEGINNINGS))
     if after is not None:
         # What a process says of its beginning is stamped to the second, where step lines may be to the microsecond.
         mine = mine.filter(pl.col("timestamp") >= after.replace(microsecond=0))
