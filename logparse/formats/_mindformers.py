@@ -160,6 +160,8 @@ CHOICES = (
         for setting in ("transformer:compute_dtype", _MODEL + "compute_dtype")
         for precision, dtype in (("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32"))
     ),
+    # mindformers/models/llama/llama_layer.py: w2 (silu(w1 x) w3 x) of every model that is configured as a Llama.
+    Choice("gated_linear_unit", "True", {_MODEL + "type": "'?LlamaConfig'?"}),
     Choice("recompute", "full", {"recompute:recompute": "True"}),
     Choice("recompute", "full", {"recompute:recompute": _LISTED}),
     Choice("recompute", "selective", {"recompute:select_recompute": "(?!False$).+"}),

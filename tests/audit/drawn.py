@@ -40,6 +40,7 @@ class Plan:
     skips: int
     nans: int
     ramp: bool
+    ramp_shift: int
     save_every: int
     save_seconds: float
     evaluate_every: int
@@ -75,6 +76,7 @@ def plans(draw: Any, intervals: tuple[int, ...] = (1, 5, 10)) -> Plan:
         skips=draw(st.integers(0, 2)),
         nans=draw(st.integers(0, 2)),
         ramp=draw(st.booleans()),
+        ramp_shift=draw(st.sampled_from([0, 0, 3])),
         save_every=draw(st.sampled_from([0, 10, 20, 50])),
         save_seconds=draw(st.sampled_from([3.0, 40.0])),
         evaluate_every=draw(st.sampled_from([0, 25])),
@@ -84,13 +86,22 @@ def plans(draw: Any, intervals: tuple[int, ...] = (1, 5, 10)) -> Plan:
     )
 
 
+def as_before_core(plan: Plan) -> Plan:
+    """What Megatron 2 can train: every head with keys of its own, an MLP that is not gated."""
+    return replace(plan, model=MODELS[0], recompute=_fitting(plan, MODELS[0]))
+
+
 def as_mindformers(plan: Plan) -> Plan:
     """What MindFormers can do and print: a gated dense model, every step on a line, one batch, no evaluation."""
     dense = next(m for m in MODELS if m.gated and not m.experts)
-    layers = None if plan.recompute.layers is None else min(plan.recompute.layers, dense.layers // plan.layout.pipeline)
-    granularity = "full" if plan.recompute.granularity == "full" else "none"
-    recompute = Recompute(granularity, layers)
+    recompute = _fitting(plan, dense) if plan.recompute.granularity == "full" else Recompute()
     return replace(plan, model=dense, recompute=recompute, log_interval=1, ramp=False, evaluate_every=0)
+
+
+def _fitting(plan: Plan, model: Model) -> Recompute:
+    """The plan's recomputation of no more layers than a stage of ``model`` has."""
+    layers = plan.recompute.layers
+    return replace(plan.recompute, layers=None if layers is None else min(layers, model.layers // plan.layout.pipeline))
 
 
 def history_of(plan: Plan) -> History:
@@ -122,8 +133,8 @@ def history_of(plan: Plan) -> History:
 
 
 def _samples(plan: Plan, number: int) -> int:
-    """The batch of a step: with a ramp a quarter, then half, then all of it, 15 lines each."""
-    level = (number - 1) // (15 * plan.log_interval) if plan.ramp else 2
+    """The batch of a step: with a ramp a quarter, then half, then all of it, about 15 lines each."""
+    level = (number - 1 + plan.ramp_shift) // (15 * plan.log_interval) if plan.ramp else 2
     return BATCH // (4, 2, 1)[min(level, 2)]
 
 

@@ -57,9 +57,10 @@ class Line:
         kinds = {s.kind for s in self.steps}
         rules = (
             ("replayed", self.replayed),
-            ("warm_up", self.first or "warm-up" in kinds),
             ("holds_evaluation", any(p.kind == "evaluation" for p in self.inside)),
             ("holds_save", any(p.kind == "save" for p in self.inside)),
+            ("warm_up", self.first or "warm-up" in kinds),
+            ("batch_changes", len({s.samples for s in self.steps}) > 1),
             ("nan", "nan" in kinds),
             ("update_skipped", "skipped" in kinds),
             ("stall", "stall" in kinds),
@@ -134,9 +135,9 @@ class Truth:
 
     @property
     def delivered(self) -> Rate:
-        """Without warm-up, replay, and the pauses that some frameworks have in the time of a line."""
-        lines = [line for line in self.lines if line.reason not in ("warm_up", "replayed")]
-        return _over(lines, sum(s.seconds for line in lines for s in line.steps))
+        """Without warm-up, replay, and the lines whose time holds a pause."""
+        left_out = ("warm_up", "replayed", "holds_evaluation", "holds_save")
+        return _over([line for line in self.lines if line.reason not in left_out])
 
     @property
     def all_steps(self) -> Rate:
