@@ -22,6 +22,8 @@ from logparse.language import tr
 # The vocabulary is padded to a multiple of 128 x tensor parallel size; of published models none is nearer than this.
 MOST_PADDING = 2048
 NEAREST = 3
+# Rows that are shown beside a run.
+MOST_SHOWN = 3
 
 # What logs print of these is not to be relied on: AscendSpeed's llama is gated, has an output matrix of its own, and
 # prints neither. Padding and the depth of multi-token prediction belong to the run and not to the model.
@@ -52,40 +54,48 @@ class Against:
     """A run beside one published row; ``share`` is the run's tokens/s/p over the row's.
 
     ``findings`` are parts of one sentence: the share, and what must be known before the two are compared.
+    ``differs_in`` names what of the run is another thing.
     """
 
     row: Baseline
     share: float
     findings: tuple[Note, ...]
+    differs_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class PublishedComparison:
-    """Rows that match a run, the run beside each; without a match the nearest rows, and in ``findings`` the reason."""
+    """Rows that match a run, the run beside each, best first, then rows of its model that differ in something.
+
+    Without either the nearest rows, and in ``findings`` the reason.
+    """
 
     matches: tuple[Against, ...]
+    differing: tuple[Against, ...] = ()
     nearest: tuple[Baseline, ...] = ()
     findings: tuple[Note, ...] = ()
 
 
 def compare_run(run: Achieved, rows: Sequence[Baseline], name: str | None = None) -> PublishedComparison:
-    """Put ``run`` beside the rows of its model, size, devices and precision, or the row ``name``.
+    """Put ``run`` beside the rows of its model and number of devices, or beside the row ``name``.
 
-    Rows that do not state a precision come after those that do. Raises UsageError where no row is called ``name``, or
-    that row publishes no tokens/s/p.
+    A row matches whose precision, device and kind of training are the run's too, as far as it states them; the others
+    come behind, three in all. Raises UsageError where no row is called ``name``, or that row publishes no tokens/s/p.
     """
     rated = tuple(row for row in rows if row.tokens_per_second_per_device is not None)
-    chosen = (_chosen(rows, name),) if name else _matching(rated, run)
+    chosen = (_chosen(rows, name),) if name else _alike(rated, run)
     if run.rate is None:
         return PublishedComparison((), findings=(info("rate_of_run_unknown"),))
     if chosen:
-        return PublishedComparison(tuple(_against(row, run, run.rate, chosen) for row in chosen))
+        beside = tuple(_against(row, run, run.rate, chosen) for row in chosen)
+        matches = tuple(against for against in beside if name or not against.differs_in)
+        differing = tuple(against for against in beside if against not in matches)
+        return PublishedComparison(matches, differing[: max(MOST_SHOWN - len(matches), 0)])
     if run.shape.missing(("num_layers", "hidden_size")):
         return PublishedComparison((), findings=(info("size_of_run_unknown"),))
     nearest = tuple(sorted(rated, key=lambda row: _distance(row, run))[:NEAREST])
-    return PublishedComparison(
-        (), nearest, (info("no_row_matches", nearest=[row.name for row in nearest]), *_unknown(run))
-    )
+    told = info("no_row_matches", nearest=[row.name for row in nearest])
+    return PublishedComparison((), nearest=nearest, findings=(told, *_unknown(run)))
 
 
 def _unknown(run: Achieved) -> Iterator[Note]:
@@ -106,22 +116,32 @@ def _chosen(rows: Sequence[Baseline], name: str) -> Baseline:
 # Which rows match.
 
 
-def _matching(rows: Sequence[Baseline], run: Achieved) -> tuple[Baseline, ...]:
-    """Rows that match, the user's own first, then the most alike; else in the order of the table."""
-    found, theirs = [row for row in rows if _matches(row, run)], {row.name: row for row in published()}
+def _alike(rows: Sequence[Baseline], run: Achieved) -> tuple[Baseline, ...]:
+    """Rows of the run's model and number of devices, the user's own first, then the most alike."""
+    found, theirs = [row for row in rows if _same_size(row, run)], {row.name: row for row in published()}
 
-    def unlike(row: Baseline) -> tuple[bool, ...]:
-        own = theirs.get(row.name) is not row
-        return (not own, row.precision is None, row.seq_length != run.seq_length, contradicts_itself(row))
+    def unlike(row: Baseline) -> tuple[object, ...]:
+        own, other = theirs.get(row.name) is not row, differences(row, run)
+        return (len(other), not own, row.precision is None, row.seq_length != run.seq_length, contradicts_itself(row))
 
     return tuple(sorted(found, key=unlike))
 
 
-def _matches(row: Baseline, run: Achieved) -> bool:
-    same_precision = row.precision is None or row.precision == run.precision
-    return (
-        run.devices is not None and row.devices == run.devices and same_precision and _same_model(row.shape, run.shape)
-    )
+def _same_size(row: Baseline, run: Achieved) -> bool:
+    return run.devices is not None and row.devices == run.devices and _same_model(row.shape, run.shape)
+
+
+def differences(row: Baseline, run: Achieved) -> tuple[str, ...]:
+    """What the row states and the run has otherwise, or is not known of it: rates of the two tell nothing by themselves.
+
+    A device is not asked of a run whose device nobody named.
+    """
+    other = {
+        "precision": row.precision is not None and row.precision != run.precision,
+        "device": None not in (row.device, run.device) and not _same_device(str(row.device), run.device),
+        "lora": row.lora != run.lora,
+    }
+    return tuple(name for name, differs in other.items() if differs)
 
 
 def _same_model(published_shape: ModelShape, shape: ModelShape) -> bool:
@@ -154,7 +174,9 @@ def _against(row: Baseline, run: Achieved, rate: float, rows: Sequence[Baseline]
         published=published_rate,
         row=_told(row, run, rows),
     )
-    return Against(row, share, (found, *_asides(row, run)))
+    differs_in = differences(row, run)
+    differs = (info("row_differs", names=differs_in),) if differs_in else ()
+    return Against(row, share, (found, *differs, *_asides(row, run)), differs_in)
 
 
 def _told(row: Baseline, run: Achieved, rows: Sequence[Baseline]) -> list[str | Note]:

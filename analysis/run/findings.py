@@ -161,7 +161,10 @@ def _printed_samples(result: Analysis, context: RunContext) -> Iterator[Note]:
         cause = "count_every_device"
     if abs(ratio * 1000 - 1) < SAMPLES_AGREE:
         cause = "take_seconds_for_ms"
-    yield warning(f"printed_samples_{cause}", ratio=ratio)
+    # A unit and a way to count leave the batch right; anything else may be a wrong batch.
+    batch = result.steps.select(pl.col("global_batch_size").filter("counted").median()).item()
+    implied = {"batch": round(batch), "implied": round(batch * ratio)} if cause == "differ" else {}
+    yield warning(f"printed_samples_{cause}", ratio=ratio, **implied)
 
 
 def _strangers(steps: pl.DataFrame) -> Iterator[Note]:

@@ -30,10 +30,9 @@ class Tally:
     @classmethod
     def of(cls, steps: pl.DataFrame) -> Tally:
         """Tally the rows that have a time that can be and are no copies."""
-        lost = pl.col("skipped_iterations").fill_null(0) + pl.col("nan_iterations").fill_null(0)
-        kept = (
-            pl.col("iterations") - pl.max_horizontal(lost, pl.col("overflow").fill_null(False).cast(pl.Int64))
-        ).clip(0)
+        # An iteration that is NaN is one of those whose update was skipped: no count adds to another.
+        lost = pl.max_horizontal("skipped_iterations", "nan_iterations", pl.col("overflow").cast(pl.Int64))
+        kept = (pl.col("iterations") - lost.fill_null(0)).clip(0)
         rows = steps.filter(TIMED & pl.col("excluded_reason").ne_missing(COPY))
         return cls(
             rows.with_columns(

@@ -9,7 +9,7 @@ from typing import Any
 from analysis.estimate.against_memory import ASSUMED, Planned
 from analysis.estimate.against_run import Plan
 from analysis.pipeline.expectations import Expectations
-from analysis.published.match import Against, PublishedComparison
+from analysis.published.match import MOST_SHOWN, Against, PublishedComparison
 from analysis.screens.findings_json import note_document, plain
 from analysis.screens.words import say_all, word
 from logparse.findings import Note
@@ -17,8 +17,6 @@ from logparse.language import speaking, tr
 
 # Shares of the peak are rounded to a tenth of a percent.
 NOTHING = -0.0005
-# Matching rows that get a sentence; of more the names are said.
-MOST_SAID = 3
 
 
 def expectation_sentences(found: Expectations) -> tuple[str, ...]:
@@ -44,9 +42,10 @@ def plan_sentences(plan: Plan) -> Iterator[str]:
 
 def published_sentences(compared: PublishedComparison) -> Iterator[str]:
     """A sentence for each of the first rows, or why no row matches."""
-    yield from (say_all(against.findings) for against in compared.matches[:MOST_SAID])
-    if more := ", ".join(against.row.name for against in compared.matches[MOST_SAID:]):
-        yield tr("{n} more published rows match: {names}", n=len(compared.matches) - MOST_SAID, names=more)
+    yield from (say_all(against.findings) for against in compared.matches[:MOST_SHOWN])
+    if more := ", ".join(against.row.name for against in compared.matches[MOST_SHOWN:]):
+        yield tr("{n} more published rows match: {names}", n=len(compared.matches) - MOST_SHOWN, names=more)
+    yield from (say_all(against.findings) for against in compared.differing)
     if compared.findings:
         yield say_all(compared.findings)
 
@@ -84,6 +83,7 @@ def _published_document(compared: PublishedComparison) -> dict[str, Any]:
     """Rows of published rates go by their names."""
     return {
         "matches": [_match(match) for match in compared.matches],
+        "differing": [{**_match(match), "differs_in": list(match.differs_in)} for match in compared.differing],
         "nearest": [row.name for row in compared.nearest],
         "findings": [note_document(note) for note in compared.findings],
         "sentences": list(published_sentences(compared)),

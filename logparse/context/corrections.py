@@ -37,25 +37,29 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     printed, step = pl.col("elapsed_time_per_iteration_ms"), pl.col("step")
 
     def of(column: pl.Expr, rows: int) -> pl.Expr:
-        return column.shift(rows).over("source")
+        return column.shift(rows).over("source", "process")
 
-    second = (
-        (of(step, 1) >= step.shift(-1).over("source")).fill_null(False)
-        | of(step, 2).is_null()
-        | (of(step, 2) >= of(step, 1))
-    )
+    steps = _with_process(log, steps)
+    second = pl.int_range(pl.len()).over("source", "process") == 1
     n = step - of(step, 1) + 1
     unmixed = (n * printed - of(printed, 1)) / (n - 1)
     nearer = (unmixed - of(printed, -1)).abs() < (printed - of(printed, -1)).abs()
     slow_start = of(printed, 1) > 1.1 * unmixed
-    applies = second & of(step, 1).is_not_null() & (n > 1) & (unmixed > 0) & nearer & slow_start
+    applies = second & (n > 1) & (unmixed > 0) & nearer & slow_start
     marked = steps.with_columns(
         pl.when(applies).then(unmixed).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
     )
     lines = marked.filter("applies")["line_number"].to_list()
-    if not lines:
-        return steps, None
-    return marked.drop("applies"), info("second_row_unmixed", lines=lines)
+    marked = marked.drop("applies", "process")
+    return marked, info("second_row_unmixed", lines=lines) if lines else None
+
+
+def _with_process(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
+    """Add ``process``: another number where the step falls, and behind settings that are printed again."""
+    printed = log.starts.sort("line_number").with_row_index("dump").with_columns(pl.col("dump").cast(pl.Int64))
+    behind = steps.join_asof(printed, on="line_number", by="source", check_sortedness=False)
+    began = (pl.col("step").diff() <= 0) | (pl.col("dump").fill_null(-1).diff() != 0)
+    return behind.with_columns(process=began.fill_null(False).cum_sum().over("source")).drop("dump")
 
 
 def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:

@@ -139,15 +139,15 @@ DERIVATIONS = (
     ),
     Derivation(
         "global_batch_size",
-        ("batch_size_per_model_replica", _DP),
-        "global_batch_of_batch_size",
-        lambda q: q["batch_size_per_model_replica"] * q[_DP],
-    ),
-    Derivation(
-        "global_batch_size",
         ("micro_batch_size", "num_microbatches", _DP),
         "global_batch_of_microbatches",
         lambda q: q["micro_batch_size"] * q["num_microbatches"] * q[_DP],
+    ),
+    Derivation(
+        "global_batch_size",
+        ("batch_size_per_model_replica", _DP),
+        "global_batch_of_batch_size",
+        lambda q: q["batch_size_per_model_replica"] * q[_DP],
     ),
     Derivation(
         "num_microbatches",

@@ -54,6 +54,7 @@ class Dialect:
 
 # The first that fits is taken, so the narrower stands above the wider.
 DIALECTS = (
+    Dialect("ModelLink", "1.2", settings=("modellink_arguments",)),
     Dialect("AMD Primus", None, settings=("use_rocm_mem_info",)),
     Dialect("GPT-NeoX", None, labels=("approx flops per GPU",), pauses_inside=True),
     Dialect(

@@ -35,15 +35,15 @@ class Reading:
 
 @dataclass(frozen=True)
 class Companion:
-    """A line after a step line that completes it. Named groups of ``pattern`` are columns.
+    """A line beside a step line that completes it. Named groups of ``pattern`` are columns.
 
-    ``each``: the line belongs to the one step line before it. ``all``: it belongs to every step line since the last
-    companion, as MindSpore's TimeMonitor does for an epoch.
+    ``each``: the line belongs to the one step line before it. ``next``: to the one behind it. ``all``: to every step
+    line since the last companion, as MindSpore's TimeMonitor does for an epoch.
     """
 
     marker: str
     pattern: str
-    belongs_to: Literal["each", "all"] = "each"
+    belongs_to: Literal["each", "next", "all"] = "each"
 
 
 @dataclass(frozen=True)

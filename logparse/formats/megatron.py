@@ -4,7 +4,18 @@ v1.0 to core 0.19, Megatron-DeepSpeed (Microsoft, BigScience, Argonne), AscendSp
 MindSpeed-MM, Megatron-Bridge, GPT-NeoX: ``iteration N/ M | label: value | label: value |``.
 """
 
-from logparse.formats._base import NUMBER, Block, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import (
+    NUMBER,
+    Block,
+    Choice,
+    Companion,
+    LogFormat,
+    Name,
+    Reading,
+    Record,
+    Sample,
+    SettingSentence,
+)
 
 GIB, MIB = float(2**30), float(2**20)
 
@@ -169,6 +180,14 @@ FORMAT = LogFormat(
     ),
     foreign=r"\[Rank \d+\] \(|\(min, max\) time|\btime \(ms\)",
     tail=frozenset({"grad norm"}),
+    # DeepSpeed's pipeline engine reports the step before Megatron does.
+    companions=(
+        Companion(
+            "iter time (s): ",
+            rf"steps: \d+ loss: .*iter time \(s\): .*samples/sec: (?P<logged_samples_per_second>{NUMBER})",
+            belongs_to="next",
+        ),
+    ),
     records=(
         _event("process starts", "is initialized", r"\[after (?:megatron|ascendspeed) is initialized\.?\]"),
         _event("training starts", "before the start of training step", r"\[before the start of training step\]"),
@@ -220,8 +239,8 @@ FORMAT = LogFormat(
         Block(
             kind="arguments",
             marker="rguments ----------",
-            start=r"-{10,} (?:MindSpeed-LLM )?[Aa]rguments -{10,}",
-            end=r"-{10,} end of (?:MindSpeed-LLM )?[Aa]rguments -{10,}",
+            start=r"-{10,} (?:[A-Z][\w.-]* )?[Aa]rguments -{10,}",
+            end=r"-{10,} end of (?:[A-Z][\w.-]* )?[Aa]rguments -{10,}",
             # Behind a launcher's prefix; 48 letters leave no room for dots. A run of dots is looked at once.
             entry=r"(?:^|[\]:] ?)\s{2}(\w+) (?:\.+ | )(.*?)(?:(?<!\.)\.{5,}+(?:updated|default))?$",
         ),
@@ -252,10 +271,19 @@ FORMAT = LogFormat(
         SettingSentence(
             "world", "using world size", r"[ ,]pipeline-model-parallel size: (?P<pipeline_model_parallel_size>\d+)"
         ),
+        # Whose dump of arguments it is.
+        SettingSentence("title", "rguments ----------", r"-{10,} (?P<modellink_arguments>ModelLink) Arguments -{10,}"),
+        SettingSentence(
+            "title", "rguments ----------", r"-{10,} (?P<mindspeed_llm_arguments>MindSpeed-LLM) Arguments -"
+        ),
         SettingSentence(
             "vocab",
             "padded vocab",
             r"padded vocab \(size: (?P<vocab_size>\d+)\) with \d+ dummy tokens \(new size: (?P<padded_vocab_size>\d+)\)",
+        ),
+        *(
+            SettingSentence("engine", "print]", rf":print\]\s+{name} (?:\.+ )?\s?(?P<{name}>\d+)\s*$")
+            for name in ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
         ),
         SettingSentence("microbatches", "setting number of micro", r"to constant (?P<num_microbatches>\d+)"),
         SettingSentence(
@@ -314,14 +342,22 @@ FORMAT = LogFormat(
         Name("num_microbatches", "microbatches:num_microbatches"),
         Name("global_batch_size", "deepspeed:train_batch_size"),
         Name("micro_batch_size", "deepspeed:train_micro_batch_size_per_gpu"),
+        Name("global_batch_size", "engine:train_batch_size"),
+        Name("micro_batch_size", "engine:train_micro_batch_size_per_gpu"),
+        Name("num_microbatches", "engine:gradient_accumulation_steps"),
         *(Name(name, f"launcher:launched_{name}") for name in (*LAUNCHED, "num_nodes", "devices_per_node")),
     ),
     choices=(
         Choice("precision", "fp8", {"arguments:fp8": "hybrid|e4m3"}),
+        Choice("precision", "bf16", {"arguments:precision": "bfloat16"}),  # GPT-NeoX
+        Choice("precision", "fp16", {"arguments:precision": "fp16"}),
+        Choice("precision", "fp32", {"arguments:precision": "fp32"}),
         Choice("precision", "bf16", {"arguments:bf16": "True"}),
         Choice("precision", "fp16", {"arguments:fp16": "True"}),
         Choice("precision", "fp32", {"arguments:bf16": "False", "arguments:fp16": "False"}),
         Choice("precision", "fp32", {"arguments:fp16": "False"}),
+        Choice("precision", "bf16", {"arguments:bf16": r"\{.*'enabled': True.*\}"}),  # GPT-NeoX before it had a name
+        Choice("precision", "fp16", {"arguments:fp16": r"\{.*'enabled': True.*\}"}),
         # Megatron-LM's distributed optimizer shares out the optimizer state alone: ZeRO-1.
         Choice("zero_stage", "1", {"arguments:use_distributed_optimizer": "True"}),
         Choice("zero_stage", "0", {"arguments:use_distributed_optimizer": "False"}),
@@ -367,6 +403,22 @@ FORMAT = LogFormat(
                 "grad_norm": 0.876,
                 "skipped_iterations": 0,
                 "nan_iterations": 0,
+            },
+        ),
+        Sample(
+            "steps: 2 loss: 12.5004 iter time (s): 145.206 samples/sec: 7.052\n"
+            " iteration        2/    1000 | elapsed time per iteration (ms): 145207.0 | learning rate: 3.750E-05 | "
+            "lm loss: 1.250041E+01 | loss scale: 1024.0 | number of skipped iterations:   0 | number of nan iterations:   0 |",
+            {
+                "step": 2,
+                "train_steps": 1000,
+                "elapsed_time_per_iteration_ms": 145207.0,
+                "learning_rate": 3.75e-5,
+                "loss": 12.50041,
+                "loss_scale": 1024.0,
+                "skipped_iterations": 0,
+                "nan_iterations": 0,
+                "logged_samples_per_second": 7.052,
             },
         ),
         Sample(

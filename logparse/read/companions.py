@@ -1,10 +1,11 @@
-"""Lines behind a step line that complete it."""
+"""Lines beside a step line that complete it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import polars as pl
+import polars.selectors as cs
 
 from logparse.formats._base import Companion
 from logparse.read.values import group, group_names
@@ -20,22 +21,40 @@ def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
 
 
 def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companion) -> pl.DataFrame:
-    """Complete each step line with the first companion line behind it, of the same file."""
+    """Complete each step line with the first companion line behind it (or the last before it), of the same file.
+
+    What the step line prints itself stays.
+    """
     names = group_names(companion.pattern)
-    numbers = found.select("source", pl.col("line_number").alias("at"), *map(group, names))
+    numbers = found.select(
+        "source", pl.col("line_number").alias("at"), *(group(name).alias(f"beside {name}") for name in names)
+    )
     joined = rows.sort("line_number").join_asof(
         numbers.sort("at"),
         left_on="line_number",
         right_on="at",
         by="source",
-        strategy="forward",
+        strategy="backward" if companion.belongs_to == "next" else "forward",
         check_sortedness=False,
     )
-    if companion.belongs_to == "all":
-        return joined.drop("at")
-    following = pl.col("line_number").shift(-1).over("source")
-    mine = following.is_null() | (pl.col("at") < following) | (pl.col("at") == pl.col("line_number"))
-    return joined.with_columns(pl.when(mine).then(pl.col(n)).alias(n) for n in names).drop("at")
+    mine = _belongs(companion)
+    completed = {
+        name: pl.coalesce(*([name] if name in rows.columns else []), pl.when(mine).then(f"beside {name}"))
+        for name in names
+    }
+    return joined.with_columns(**completed).drop("at", cs.starts_with("beside "))
+
+
+def _belongs(companion: Companion) -> pl.Expr:
+    """Whether no other step line lies between."""
+    line, at = pl.col("line_number"), pl.col("at")
+    before, behind = (line.shift(rows).over("source") for rows in (1, -1))
+    of = {
+        "all": pl.lit(True),
+        "next": before.is_null() | (at > before),
+        "each": behind.is_null() | (at < behind) | (at == line),
+    }
+    return of[companion.belongs_to]
 
 
 def malformed_companions(found: pl.DataFrame, companion: Companion) -> Iterator[tuple[str, int, str, str]]:

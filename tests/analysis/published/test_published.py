@@ -283,7 +283,8 @@ def test_another_size_is_another_model(other):
 
 
 @pytest.mark.parametrize(
-    ("device", "told"), [("910b", ""), ("Ascend910B3", ""), ("h100", ", on 910B"), (None, ", on 910B")]
+    ("device", "told"),
+    [("910b", ""), ("Ascend910B3", ""), ("h100", ", on 910B; differs in device"), (None, ", on 910B")],
 )
 def test_the_device_of_a_row_is_named_where_it_is_not_the_runs(device, told):
     sentence = sentences(compare("llama2-7b", device=device))[0]
@@ -293,8 +294,8 @@ def test_the_device_of_a_row_is_named_where_it_is_not_the_runs(device, told):
 def test_rows_that_read_alike_are_told_apart_by_their_mode():
     found = compare("llama3-8b", 5762.0, device="MI300X", seq_length=8192)
     assert [sentence.partition(" for ")[2] for sentence in sentences(found)[:2]] == [
-        "Llama3.1-8B, 1x8, BF16, on H100, FSDP",
-        "Llama3.1-8B, 1x8, BF16, on H100, FSDP, compile",
+        "Llama3.1-8B, 1x8, BF16, on H100, FSDP; differs in device",
+        "Llama3.1-8B, 1x8, BF16, on H100, FSDP, compile; differs in device",
     ]
 
 
@@ -307,12 +308,32 @@ def test_rows_without_mode_or_date_of_their_own_are_told_apart_by_name(tmp_path)
     assert [sentence[-17:] for sentence in sentences(found)] == ["llama2-7b, FP8, a", "llama2-7b, FP8, b"]
 
 
+def test_rows_of_another_precision_come_behind_and_say_so():
+    """Megatron-Bridge's rows of Llama3-8B on 8 H100 are FP8; a run in BF16 reaches 60 % of something else."""
+    found = compare("llama3-8b", 8670.6, device="h100", seq_length=8192)
+    assert not [against for against in found.matches if against.row.precision not in ("bf16", None)]
+    fp8 = [against for against in found.differing if against.row.precision == "fp8"]
+    assert fp8 and all("precision" in against.differs_in for against in fp8)
+    assert len(found.matches) + len(found.differing) >= 3
+    own = compare("llama3-8b", 14451.0, 8, "fp8", device="h100", seq_length=8192)
+    assert own.matches[0].row.name == "megatron-bridge-25.11-llama3-8b-h100-1x8"
+    assert own.matches[0].share == 1.0
+
+
+def test_at_most_three_rows_are_shown_and_those_that_match_first():
+    found = compare("llama3-8b", 5762.0, device="h100", precision="fp16", seq_length=8192)
+    assert not found.matches
+    assert len(found.differing) == 3
+    assert [against.differs_in for against in found.differing] == [("precision",)] * 3
+
+
 def test_low_rank_adapters_beside_a_row_of_all_weights_and_the_other_way_round():
     lora = sentences(compare("llama2-7b", lora=True))[0]
     assert lora.endswith("; this run trains low-rank adapters (LoRA), that row all weights")
     for trains_lora in (True, False):
         (told,) = sentences(compare("llama3-8b", 1452.0, 4, None, lora=trains_lora, seq_length=256))
-        assert told.endswith("of Kahsolt's published 1,450 for Llama3-8B, 1x4, precision not stated, LoRA")
+        row = "of Kahsolt's published 1,450 for Llama3-8B, 1x4, precision not stated, LoRA"
+        assert told.endswith(row if trains_lora else f"{row}; differs in lora")
 
 
 def test_an_unknown_vocabulary_is_said():

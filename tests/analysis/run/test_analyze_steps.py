@@ -234,6 +234,7 @@ def test_samples_per_second_a_thousand_times_too_small_is_told():
 def test_samples_per_second_that_differ_for_no_known_cause_are_told():
     (note,) = (n for n in run(GOLDEN, **{LOGGED: [4.8] * 4}).notes if n.code.startswith("printed_samples_"))
     assert (note.code, note.fields["ratio"]) == ("printed_samples_differ", pytest.approx(1.5))
+    assert note.fields["implied"] == 1.5 * note.fields["batch"]
 
 
 def test_samples_per_second_that_agrees_is_not_told():

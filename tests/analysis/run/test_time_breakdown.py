@@ -119,6 +119,13 @@ def test_delivered_pays_for_a_step_that_was_not_kept(columns):
     assert rate(steps, "steady")["step_time_ms"] == 1000.0
 
 
+def test_a_nan_iteration_is_one_of_those_that_were_skipped():
+    # Steps 11 to 20: two without an update, one of them NaN; 40 - 2 are useful.
+    steps = rows([10, 20, 30, 40], skipped_iterations=[0, 2, 0, 0], nan_iterations=[0, 1, 0, 0])
+    assert rate(steps, "all steps")["steps"] == 38
+    assert rate(steps, "all steps")["step_time_ms"] == pytest.approx(40_000 / 38)
+
+
 def test_of_a_row_of_ten_steps_those_that_were_skipped_are_not_useful():
     steps = rows([10, 20, 30, 40], skipped_iterations=[0, 3, 0, 0])
     assert rate(steps, "all steps")["steps"] == 37

@@ -66,6 +66,11 @@ FRAMEWORKS = {
         "2.3 or later",
     ),
     "MindSpeed-LLM": (log({"noop_layers": None, "prompt_type": None, **CORE}), "MindSpeed-LLM", None),
+    "ModelLink 1.2": (
+        arguments_dump({"noop_layers": None, "prompt_type": None}, title="ModelLink Arguments") + "\n" + line({}),
+        "ModelLink",
+        "1.2",
+    ),
     "ModelLink": (log({"use_fused_rmsnorm": True, "lora_register_forward_hook": [], **CORE}), "ModelLink", None),
     "MindSpeed": (line({"theoretical throughput per NPU (TFLOP/s/NPU)": "180.5"}), "MindSpeed", None),
     "core 0.13": (line({"energy per GPU (J/iter/GPU)": "8000.0"}), "Megatron-LM", "core 0.13 or later"),
@@ -183,6 +188,16 @@ def test_second_row_of_every_tenth_step(parse):
 def test_each_start_has_its_second_row(parse):
     text = rows((1, 121407.0), (2, 70745.5), (3, 20100.0), (2, 90000.0), (3, 55000.0), (4, 20100.0))
     assert times(parse(text)) == [121407.0, 20084.0, 20100.0, 90000.0, 20000.0, 20100.0]
+
+
+def test_a_start_that_lost_nothing_has_its_second_row(parse):
+    # The steps go on where they were; the settings, printed again, tell that a process began: 2 x 55000 - 90000.
+    first = rows((1, 121407.0), (2, 70745.5), (3, 20100.0))
+    again = rows((4, 90000.0), (5, 55000.0), (6, 20100.0))
+    assert times(parse(first + arguments_dump({"num_layers": 2}) + "\n" + again)) == [
+        *(121407.0, 20084.0, 20100.0),
+        *(90000.0, 20000.0, 20100.0),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -303,6 +303,11 @@ PRECISIONS = [
     (arguments(bf16=False, fp16=False), "fp32"),
     (arguments(fp16=False), "fp32"),  # v1.0 knows no bf16
     (arguments(fp16=True), "fp16"),
+    (arguments(precision="bfloat16", fp16=None, bf16={"enabled": True}), "bf16"),  # GPT-NeoX
+    (arguments(precision="fp16", fp16={"enabled": True}, bf16=None), "fp16"),
+    (arguments(fp16={"fp16": True, "enabled": True}), "fp16"),
+    (arguments(bf16={"enabled": True, "loss_scale": 0}), "bf16"),
+    (arguments(fp16={"enabled": False}), None),
     (arguments(seq_length=1), None),
 ]
 

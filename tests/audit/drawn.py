@@ -1,0 +1,184 @@
+"""Histories drawn at random, each far enough from every rule's edge that careful readers would agree on it."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from audit.histories import History, Kind, Layout, Model, Pause, PauseKind, Process, Recompute, Step
+from hypothesis import strategies as st
+
+BEGIN = datetime(2025, 10, 26, 1, 0, 0, 123457)
+BATCH = 64
+
+MODELS = (
+    Model(),
+    Model(layers=16, hidden=1024, ffn=3584, heads=16, groups=4, vocab=51200, gated=True),
+    Model(layers=8, hidden=4096, ffn=14336, heads=32, groups=8, gated=True),
+    Model(layers=8, hidden=2048, ffn=5632, heads=16, groups=8, gated=True, experts=8, topk=2),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is drawn; the steps follow from it. Periods are in lines; ``slow_first`` are factors on the first steps."""
+
+    seed: int
+    model: Model
+    layout: Layout
+    recompute: Recompute
+    devices: tuple[int, ...]
+    log_interval: int
+    lines: tuple[int, ...]
+    step_seconds: float
+    fixed_share: float
+    noise: float
+    start_up: float
+    slow_first: tuple[float, ...]
+    stalls: int
+    skips: int
+    nans: int
+    ramp: bool
+    save_every: int
+    save_seconds: float
+    evaluate_every: int
+    evaluate_seconds: float
+    rest: float
+    falls_back: bool
+
+
+@st.composite
+def plans(draw: Any, intervals: tuple[int, ...] = (1, 5, 10)) -> Plan:
+    """A plan of a run of one to three processes."""
+    processes = draw(st.integers(1, 3))
+    tensor, pipeline = draw(st.sampled_from([(1, 1), (2, 1), (1, 2), (2, 2), (4, 2)]))
+    replicas = draw(st.lists(st.sampled_from([2, 4, 8]), min_size=processes, max_size=processes))
+    replicas = replicas if draw(st.booleans()) else replicas[:1] * processes
+    granularity = draw(st.sampled_from(["none", "none", "selective", "full"]))
+    model = draw(st.sampled_from(MODELS))
+    layers = draw(st.none() | st.integers(0, model.layers // pipeline)) if granularity == "full" else None
+    return Plan(
+        seed=draw(st.integers(0, 2**32)),
+        model=model,
+        layout=Layout(tensor, pipeline),
+        recompute=Recompute(granularity, layers),
+        devices=tuple(tensor * pipeline * n for n in replicas),
+        log_interval=draw(st.sampled_from(intervals)),
+        lines=tuple(draw(st.integers(30, 70)) for _ in range(processes)),
+        step_seconds=draw(st.sampled_from([0.4, 1.7, 7.0, 31.25])),
+        fixed_share=draw(st.sampled_from([0.0, 0.3])),
+        noise=draw(st.sampled_from([0.0, 0.0, 0.01])),
+        start_up=draw(st.sampled_from([0.0, 12.0, 300.0])),
+        slow_first=draw(st.sampled_from([(3.0,), (20.0,), (9.0, 1.6), (8.0, 2.0, 1.5)])),
+        stalls=draw(st.integers(0, 3)),
+        skips=draw(st.integers(0, 2)),
+        nans=draw(st.integers(0, 2)),
+        ramp=draw(st.booleans()),
+        save_every=draw(st.sampled_from([0, 10, 20, 50])),
+        save_seconds=draw(st.sampled_from([3.0, 40.0])),
+        evaluate_every=draw(st.sampled_from([0, 25])),
+        evaluate_seconds=draw(st.sampled_from([5.0, 60.0])),
+        rest=draw(st.sampled_from([0.0, 45.0, 3600.0])),
+        falls_back=draw(st.sampled_from([False, False, True])),
+    )
+
+
+def as_mindformers(plan: Plan) -> Plan:
+    """What MindFormers can do and print: a gated dense model, every step on a line, one batch, no evaluation."""
+    dense = next(m for m in MODELS if m.gated and not m.experts)
+    layers = None if plan.recompute.layers is None else min(plan.recompute.layers, dense.layers // plan.layout.pipeline)
+    granularity = "full" if plan.recompute.granularity == "full" else "none"
+    recompute = Recompute(granularity, layers)
+    return replace(plan, model=dense, recompute=recompute, log_interval=1, ramp=False, evaluate_every=0)
+
+
+def history_of(plan: Plan) -> History:
+    """Let the run of ``plan`` happen."""
+    chance = random.Random(plan.seed)
+    now, done, processes = BEGIN, 0, []
+    for index in range(len(plan.lines)):
+        process = _process(plan, index, now, done, chance)
+        processes.append(process)
+        took = plan.start_up + sum(s.seconds for s in process.steps) + sum(p.seconds for p in process.pauses)
+        now += timedelta(seconds=took + plan.rest)
+        done = _last_checkpoint(process)
+    last = max(s.number for p in processes for s in p.steps)
+    consumed = {0: 0}
+    for number in range(1, last + 1):
+        consumed[number] = consumed[number - 1] + _samples(plan, number)
+    return History(
+        model=plan.model,
+        layout=plan.layout,
+        recompute=plan.recompute,
+        seq_length=2048,
+        log_interval=plan.log_interval,
+        train_steps=last + 1000 * plan.log_interval,
+        processes=tuple(processes),
+        full_batch=BATCH,
+        noise=plan.noise,
+        consumed=consumed,
+    )
+
+
+def _samples(plan: Plan, number: int) -> int:
+    """The batch of a step: with a ramp a quarter, then half, then all of it, 15 lines each."""
+    level = (number - 1) // (15 * plan.log_interval) if plan.ramp else 2
+    return BATCH // (4, 2, 1)[min(level, 2)]
+
+
+def _last_checkpoint(process: Process) -> int:
+    """Where the next process goes on: the last checkpoint; without any, where this one ended."""
+    saved = [p.after for p in process.pauses if p.kind == "save"]
+    return saved[-1] if saved else process.steps[-1].number
+
+
+def _process(plan: Plan, index: int, begins: datetime, done: int, chance: random.Random) -> Process:
+    numbers = range(done + 1, done + plan.lines[index] * plan.log_interval + 1)
+    odd = dict(_odd(plan, plan.lines[index], chance))
+    steps = []
+    for place, number in enumerate(numbers):
+        fair = _fair(plan, plan.devices[index], _samples(plan, number)) * (1 + plan.noise * chance.uniform(-1, 1))
+        factor, kind = odd.get(place, (1.0, "usual"))
+        steps.append(Step(number, _samples(plan, number), fair, fair * factor, kind))
+    return Process(
+        begins=begins,
+        devices=plan.devices[index],
+        resumes=done,
+        start_up=plan.start_up,
+        steps=tuple(steps),
+        pauses=tuple(_pauses(plan, numbers)),
+        # Later starts would show the hour less as well, and nothing tells how long the job rested before them.
+        falls_back=numbers[len(numbers) // 2] if plan.falls_back and index + 1 == len(plan.lines) else None,
+    )
+
+
+def _fair(plan: Plan, devices: int, samples: int) -> float:
+    """A step has a part that does not grow with the batch; more devices share the work."""
+    share = plan.fixed_share + (1 - plan.fixed_share) * samples / BATCH
+    return plan.step_seconds * share * plan.devices[0] / devices
+
+
+def _odd(plan: Plan, lines: int, chance: random.Random) -> Iterator[tuple[int, tuple[float, Kind]]]:
+    """Places in a process whose step is not usual, with the factor on its time; each can be seen in its line's mean."""
+    interval = plan.log_interval
+    for place, factor in enumerate(plan.slow_first):
+        yield place, (1 + (factor - 1) * interval, "warm-up")
+    free = list(range(8, lines - 2, 4))
+    chance.shuffle(free)
+    kinds: tuple[tuple[Kind, int], ...] = (("stall", plan.stalls), ("skipped", plan.skips), ("nan", plan.nans))
+    for kind, n in kinds:
+        for _ in range(min(n, len(free))):
+            place = free.pop() * interval + chance.randrange(interval)
+            yield place, (1 + chance.choice([0.8, 3.0]) * interval if kind == "stall" else 1.0, kind)
+
+
+def _pauses(plan: Plan, numbers: range) -> Iterator[Pause]:
+    kinds: tuple[tuple[PauseKind, int, float], ...] = (
+        ("evaluation", plan.evaluate_every, plan.evaluate_seconds),
+        ("save", plan.save_every, plan.save_seconds),
+    )
+    for number in numbers:
+        for kind, every, seconds in kinds:
+            if every and number % (every * plan.log_interval) == 0:
+                yield Pause(kind, number, seconds)

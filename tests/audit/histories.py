@@ -1,0 +1,109 @@
+"""What happened in a run, described: nothing here is read from a log, and nothing of the product is used.
+
+A history is a list of processes that follow each other. All seconds are true ones; what a framework prints of them is
+said by its printer, what they amount to by ``truth``.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+Kind = Literal["usual", "warm-up", "stall", "skipped", "nan"]
+PauseKind = Literal["evaluation", "save"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """Sizes of a decoder. ``experts`` 0 is a dense MLP; ``topk`` of them, ``ffn`` wide each, work on a token."""
+
+    layers: int = 8
+    hidden: int = 2048
+    ffn: int = 8192
+    heads: int = 16
+    groups: int = 16
+    vocab: int = 32000
+    gated: bool = False
+    experts: int = 0
+    topk: int = 0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the model lies on the devices; the rest of them is data-parallel."""
+
+    tensor: int = 1
+    pipeline: int = 1
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """``layers`` of each pipeline stage run their forward pass again; None with ``full`` is all of them."""
+
+    granularity: Literal["none", "selective", "full"] = "none"
+    layers: int | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One optimizer step. ``fair`` is what it takes when nothing is wrong; ``seconds`` what it took."""
+
+    number: int
+    samples: int
+    fair: float
+    seconds: float
+    kind: Kind = "usual"
+
+    @property
+    def updates(self) -> bool:
+        """Whether its update was made."""
+        return self.kind not in ("skipped", "nan")
+
+
+@dataclass(frozen=True)
+class Pause:
+    """What a process does behind step ``after`` instead of training."""
+
+    kind: PauseKind
+    after: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Process:
+    """One start. ``begins`` is true time; behind step ``falls_back`` its clock shows an hour less, as in autumn.
+
+    ``resumes`` is the step of the checkpoint it loads, 0 for none; ``start_up`` the seconds to its first step.
+    """
+
+    begins: datetime
+    devices: int
+    resumes: int
+    start_up: float
+    steps: tuple[Step, ...]
+    pauses: tuple[Pause, ...] = ()
+    falls_back: int | None = None
+
+    def shown(self, now: datetime, step: int = 0) -> datetime:
+        """What its clock shows at the end of ``step``."""
+        return now - timedelta(hours=self.falls_back is not None and step > self.falls_back)
+
+    def paused_after(self, number: int) -> tuple[Pause, ...]:
+        """The pauses behind a step."""
+        return tuple(p for p in self.pauses if p.after == number)
+
+
+@dataclass(frozen=True)
+class History:
+    """A run. ``consumed`` holds the samples consumed with the step of each number, those of skipped steps too."""
+
+    model: Model
+    layout: Layout
+    recompute: Recompute
+    seq_length: int
+    log_interval: int
+    train_steps: int
+    processes: tuple[Process, ...]
+    micro_batch: int = 1
+    full_batch: int = 64
+    noise: float = 0.0
+    consumed: dict[int, int] = field(default_factory=dict)

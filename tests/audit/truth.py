@@ -1,0 +1,256 @@
+"""What a history amounts to, worked out from what happened; no log, and nothing of the product, is used.
+
+The definitions are those of docs/numbers.md. A line stands for the steps since the line before; what a framework makes
+of its timer is said by ``Habits``.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from itertools import pairwise
+from statistics import median
+
+from audit.histories import History, Model, Pause, Process, Step
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How a framework measures: evaluation and saving in the time of the line; a line of its own for the first step."""
+
+    pauses_inside: bool = False
+    first_step_alone: bool = False
+    stamped: bool = True
+
+
+@dataclass(frozen=True)
+class Line:
+    """One step line: its steps, pauses its time holds, and true times of its first step's begin and last step's end."""
+
+    process: int
+    devices: int
+    steps: tuple[Step, ...]
+    inside: tuple[Pause, ...]
+    begin: datetime
+    end: datetime
+    replayed: bool
+    first: bool
+
+    @property
+    def seconds(self) -> float:
+        """The time of all its steps, as its framework measures it."""
+        return sum(s.seconds for s in self.steps) + sum(p.seconds for p in self.inside)
+
+    @property
+    def ms(self) -> float:
+        """The mean of its steps, in ms."""
+        return 1000 * self.seconds / len(self.steps)
+
+    @property
+    def useful(self) -> tuple[Step, ...]:
+        """The steps whose update was made and kept."""
+        return () if self.replayed else tuple(s for s in self.steps if s.updates)
+
+    @property
+    def reason(self) -> str | None:
+        """Why it does not count, by the order of docs/numbers.md; None where it does."""
+        kinds = {s.kind for s in self.steps}
+        rules = (
+            ("replayed", self.replayed),
+            ("warm_up", self.first or "warm-up" in kinds),
+            ("holds_evaluation", any(p.kind == "evaluation" for p in self.inside)),
+            ("holds_save", any(p.kind == "save" for p in self.inside)),
+            ("nan", "nan" in kinds),
+            ("update_skipped", "skipped" in kinds),
+            ("stall", "stall" in kinds),
+        )
+        return next((code for code, holds in rules if holds), None)
+
+
+def lines_of(history: History, habits: Habits) -> list[Line]:
+    """The step lines of a run."""
+    found: list[Line] = []
+    reached = 0
+    for index, process in enumerate(history.processes):
+        own = list(_lines(history, habits, index, process, reached))
+        found += own
+        reached = max(reached, own[-1].steps[-1].number)
+    return found
+
+
+def _lines(history: History, habits: Habits, index: int, process: Process, reached: int) -> Iterator[Line]:
+    now = process.begins + timedelta(seconds=process.start_up)
+    begin, steps, inside = now, [], []
+    first, carried = True, ()
+    for step in process.steps:
+        begin = begin if steps else now
+        steps.append(step)
+        now += timedelta(seconds=step.seconds)
+        alone = habits.first_step_alone and step is process.steps[0]
+        if alone or step.number % history.log_interval == 0:
+            held = (*carried, *inside) if habits.pauses_inside else ()
+            replayed = step.number <= reached
+            yield Line(index, process.devices, tuple(steps), held, begin, now, replayed, first)
+            steps, inside, first, carried = [], [], False, process.paused_after(step.number)
+        else:
+            inside += process.paused_after(step.number)
+        now += timedelta(seconds=sum(p.seconds for p in process.paused_after(step.number)))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Seconds per useful step, and what a device did in a second of that time."""
+
+    ms: float
+    samples_per_second_per_device: float
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The answers."""
+
+    history: History
+    habits: Habits
+    clock_begin: datetime
+    clock_end: datetime
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """All step lines."""
+        return lines_of(self.history, self.habits)
+
+    @cached_property
+    def wall(self) -> float | None:
+        """Seconds by the clock, from the first stamp to the last; None where step lines carry none."""
+        return (self.clock_end - self.clock_begin).total_seconds() if self.habits.stamped else None
+
+    @property
+    def steady(self) -> Rate:
+        """The median line that counts."""
+        counted = [line for line in self.lines if line.reason is None]
+        rates = [_samples(line.steps) / line.seconds / line.devices for line in counted]
+        return Rate(median(line.ms for line in counted), median(rates))
+
+    @property
+    def delivered(self) -> Rate:
+        """Without warm-up, replay and the lines whose time holds a pause."""
+        left_out = ("warm_up", "replayed", "holds_evaluation", "holds_save")
+        return _over([line for line in self.lines if line.reason not in left_out])
+
+    @property
+    def all_steps(self) -> Rate:
+        """Everything that lines stand for."""
+        return _over(self.lines)
+
+    @property
+    def all_in(self) -> Rate | None:
+        """Over the clock."""
+        return None if self.wall is None else _over(self.lines, self.wall)
+
+    @property
+    def lost_steps(self) -> int:
+        """Steps done again after a restart."""
+        return sum(len(line.steps) for line in self.lines if line.replayed)
+
+    @property
+    def total(self) -> float:
+        """Seconds that the account splits: the clock, or the time of the lines."""
+        return sum(line.seconds for line in self.lines) if self.wall is None else self.wall
+
+    @property
+    def useful_seconds(self) -> float:
+        """What the useful steps take when nothing is wrong."""
+        return sum(s.fair for line in self.lines for s in line.useful)
+
+    @property
+    def goodput(self) -> float:
+        """Their share."""
+        return self.useful_seconds / self.total
+
+    @cached_property
+    def account(self) -> dict[str, float]:
+        """Seconds of each part; evaluation and saves, which one gap can hold both, are one part ``pauses``."""
+        parts = {"useful": self.useful_seconds}
+        for code, part in _PARTS.items():
+            parts[part] = parts.get(part, 0.0) + sum(
+                line.seconds - sum(s.fair for s in line.useful) for line in self.lines if line.reason == code
+            )
+        if self.wall is not None:
+            self._add_outside(parts)
+        return {part: seconds for part, seconds in parts.items() if abs(seconds) > 1e-6}
+
+    def _add_outside(self, parts: dict[str, float]) -> None:
+        """What lies between the lines."""
+        parts["start_up"] = sum(p.start_up for p in self.history.processes)
+        parts["restarts"] = 0.0
+        for before, behind in pairwise(self.lines):
+            if before.process != behind.process:
+                began = self.history.processes[behind.process].begins
+                parts["restarts"] += (began - before.end).total_seconds()
+            else:
+                gap = (behind.end - before.end).total_seconds() - behind.seconds
+                parts["pauses"] = parts.get("pauses", 0.0) + gap
+
+
+_PARTS = {
+    "warm_up": "warm_up",
+    "replayed": "replayed",
+    "holds_evaluation": "pauses",
+    "holds_save": "pauses",
+    "nan": "skipped",
+    "update_skipped": "skipped",
+    "stall": "stalls",
+}
+
+
+def _samples(steps: Iterable[Step]) -> int:
+    return sum(s.samples for s in steps)
+
+
+def _over(lines: list[Line], seconds: float | None = None) -> Rate:
+    """Useful work over the time of ``lines``, or over ``seconds``."""
+    time = sum(line.seconds for line in lines) if seconds is None else seconds
+    work = sum(_samples(line.useful) / line.devices for line in lines)
+    return Rate(1000 * time / sum(len(line.useful) for line in lines), work / time)
+
+
+# FLOPs, product of matrices by product of matrices.
+
+
+def forward_flops(model: Model, tokens: int) -> dict[str, float]:
+    """Operations of the forward pass over one sequence of ``tokens``: 2 m n k for a product of m x k and k x n."""
+    width = model.hidden // model.heads
+    layer = {
+        "projections": 2.0 * tokens * model.hidden * width * (model.heads + 2 * model.groups)
+        + 2.0 * tokens * (model.heads * width) * model.hidden,
+        # Scores and their product with the values, of which causal attention needs one half.
+        "attention": 2 * (2.0 * tokens * tokens * width * model.heads) / 2,
+        "mlp": sum(
+            2.0 * tokens * model.hidden * model.ffn for _ in range((3 if model.gated else 2) * (model.topk or 1))
+        ),
+    }
+    logits = 2.0 * tokens * model.hidden * model.vocab
+    return {name: count * model.layers for name, count in layer.items()} | {"logits": logits}
+
+
+def as_built_flops(model: Model, tokens: int) -> float:
+    """Operations of training on one sequence, forward and twice that backward."""
+    return 3 * sum(forward_flops(model, tokens).values())
+
+
+def ascendspeed_flops(history: History, executed: bool) -> float:
+    """The user's formula, 24 c B s l h^2 (1 + s/(6h) + V/(16 l h)), of a sequence; c grows by what is recomputed."""
+    m, s = history.model, history.seq_length
+    passes = 3 + (recomputed_share(history) if executed else 0.0)
+    base = 24 * s * m.layers * m.hidden**2 * (1 + s / (6 * m.hidden) + m.vocab / (16 * m.layers * m.hidden))
+    core_again = 4.0 * s * s * m.layers * m.hidden if executed and history.recompute.granularity == "selective" else 0.0
+    return passes * base + core_again
+
+
+def recomputed_share(history: History) -> float:
+    """Share of the layers whose forward pass runs again."""
+    if history.recompute.granularity != "full":
+        return 0.0
+    if history.recompute.layers is None:
+        return 1.0
+    return history.recompute.layers * history.layout.pipeline / history.model.layers
