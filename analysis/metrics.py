@@ -189,7 +189,7 @@ METRICS = (
         rated=True,
     ),
     Metric(
-        "goodput", "ratio", msg("goodput"), "useful steps at the steady pace over the clock", 100.0, digits=2, worse=-1
+        "goodput", "ratio", msg("goodput"), "useful steps over the clock", 100.0, digits=2, worse=-1
     ),
     Metric(
         "max_memory_allocated_bytes",

@@ -88,7 +88,7 @@ RUN_COLUMNS = (
         Column(metric.column, FLOAT, metric.unit, f"median of the rows that count: {metric.meaning}")
         for metric in OF_ROWS
     ),
-    Column("goodput", FLOAT, "ratio", "useful steps at the steady pace over the clock"),
+    Column("goodput", FLOAT, "ratio", "useful steps over the clock"),
     Column("final_loss", FLOAT, "", "last loss that was printed"),
     Column("loss_lost_at", INT, "", "step from which on no loss is finite"),
     Column("max_memory_allocated_bytes", FLOAT, "bytes", "largest memory allocated on a device"),

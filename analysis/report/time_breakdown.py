@@ -10,7 +10,7 @@ import polars as pl
 from analysis.charts.time_breakdown import parts_in_order
 from analysis.pipeline.run import Run
 from analysis.report.numbers import number, percent
-from analysis.run.reasons import STALL
+from analysis.run.pace import stalled
 from analysis.screens.parts import Cell, Table
 from analysis.screens.words import word
 from logparse.language import tr
@@ -45,11 +45,7 @@ def _seconds(seconds: float) -> str:
 
 def stalls_table(run: Run) -> Table | None:
     """Each stalled step, how long it took and how much longer than usual; None where nothing stalled."""
-    steps = run.steps
-    usual = steps.filter("counted").select(pl.col("step_time_ms").median()).item()
-    stalls = steps.filter(pl.col("excluded_reason") == STALL).select(
-        "step", "step_time_ms", "timestamp", longer=pl.col("step_time_ms") - usual
-    )
+    stalls = stalled(run.steps).select("step", "step_time_ms", "timestamp", longer="longer_ms")
     if stalls.is_empty():
         return None
     shown = stalls.top_k(MOST_STALLS, by="longer").sort("step")

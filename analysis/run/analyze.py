@@ -13,6 +13,7 @@ import polars as pl
 from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
 from analysis.run.batches import describe_batches, mean_batch
+from analysis.run.clock import Clock, mend_clock, read_clock
 from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.findings import describe_run
 from analysis.run.interruptions import find_pauses
@@ -24,7 +25,7 @@ from analysis.run.restarts import list_segments, number_starts, trace_starts
 from analysis.run.result import Analysis
 from analysis.run.summary import summarize
 from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
-from analysis.run.time_breakdown import USEFUL, account_time, wall_clock
+from analysis.run.time_breakdown import USEFUL, account_time
 from analysis.run.window import DEFAULT_WINDOW, WindowOptions, mark_window
 from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import RunContext
@@ -49,27 +50,32 @@ def analyze_steps(
     numbered = number_starts(steps, starts)
     events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
     traced = trace_starts(numbered, events, context.get("log_interval"))
-    filled = by_settings(traced, how, later, fill_batch)
+    mended = mend_clock(traced, events)
+    events = mended.events
+    filled = by_settings(mended.steps, how, later, fill_batch)
     marked = mark_window(filled, pauses, window)
     # The rates of a row follow the mean batch; the column says what was printed.
     rated = by_settings(marked.with_columns(global_batch_size=mean_batch()), how, later, compute_metrics)
     computed = conform(rated.with_columns(marked["global_batch_size"]), STEP_COLUMNS)
-    account = account_time(computed, events, pauses)
+    clock = read_clock(computed, events) if mended.trusted else Clock(None)
+    account = account_time(computed, events, pauses, mended.trusted)
+    told = (*mended.notes, *clock.notes)
     result = Analysis(
         steps=computed,
         summary=summarize(computed),
         segments=list_segments(computed),
-        rates=name_rates(computed, wall_clock(computed, events)),
+        rates=name_rates(computed, clock.seconds),
         account=account,
         ranks=compare_ranks(computed),
-        goodput=_share(account, USEFUL),
+        # Of stamps that contradict the steps nothing follows.
+        goodput=None if not mended.trusted or clock.notes else _share(account, USEFUL),
         computation=how,
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
     )
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
     paced = (*describe_pace(computed, pauses), *describe_ranks(result.ranks, numbered))
-    notes = (*odd, *describe_run(result, steps, context), *paced)
+    notes = (*odd, *told, *describe_run(result, steps, context), *paced)
     return replace(result, notes=notes)
 
 

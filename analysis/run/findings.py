@@ -22,8 +22,6 @@ from logparse.schema import flag_of
 PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"}
 # Relative difference that the rounding of printed samples/s can make.
 SAMPLES_AGREE = 0.05
-# Above this share of the clock useful steps cannot be; the rest is rounding of stamps.
-MOST_GOODPUT = 1.02
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
 # What is said of a model that has what the formula ignores.
@@ -100,8 +98,6 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     yield from _not_in_formula(how)
     yield from _printed_samples(result, context)
     yield from _strangers(result.steps)
-    if result.goodput is not None and result.goodput > MOST_GOODPUT:
-        yield warning("goodput_above_clock", share=result.goodput)
     batches = result.steps["global_batch_size"].filter(result.steps["counted"]).drop_nulls().n_unique()
     if batches > 1:
         yield info("several_batch_sizes", n=batches)

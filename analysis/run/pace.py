@@ -5,9 +5,8 @@ Comes in: marked rows and the pauses. Goes out: notes. Nothing is excluded here.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -15,28 +14,27 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis.run.interruptions import Pauses
-from analysis.run.odd_times import ROBUST
+from analysis.run.levels import ENOUGH_ROWS, Level, find_levels, two_modes
 from analysis.run.outliers import name_first
 from analysis.run.reasons import STALL, TIME_DAMAGED
-from logparse.findings import Note, info
+from analysis.run.usual import add_pace, middle, usual_ms
+from logparse.findings import Note, info, warning
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Fewer rows than this tell nothing about a trend.
-ENOUGH_ROWS = 40
-SHIFT_SHARE, SHIFT_ERRORS = 0.02, 8.0
-READ = ("source", "line_number", "step", "step_time_ms", "global_batch_size", "excluded_reason", "counted")
+# Levels further apart than this make one steady pace misleading; so many are told one by one.
+LEVELS_APART, LEVELS_SHOWN = 0.10, 4
 
 
 def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
     """Notes on times that lost digits, stalls and their period, and a level that shifts or drifts."""
-    steps = steps.select(READ)
     damaged = steps.filter(pl.col("excluded_reason") == TIME_DAMAGED)
     yield from map(_as_info, name_first("step_time_ms", damaged, "time_damaged", "more_times_damaged"))
     yield from _stalls(steps, pauses)
-    yield from _shift(steps.filter("counted"))
+    placed = steps.with_columns(place=(pl.col("iterations").is_not_null().cum_sum() - 1).over("segment"))
+    yield from _levels(placed.filter(pl.col("counted") | (pl.col("excluded_reason") == STALL)))
 
 
 def _as_info(note: Note) -> Note:
@@ -44,17 +42,24 @@ def _as_info(note: Note) -> Note:
 
 
 def _stalls(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
-    stalls = steps.filter(pl.col("excluded_reason") == STALL)
+    stalls = stalled(steps)
     if stalls.is_empty():
         return
-    usual = steps.filter("counted").select(pl.col("step_time_ms").median()).item()
-    longer = stalls.select((pl.col("step_time_ms") - usual).median()).item()
+    longer = stalls["longer_ms"].median()
     positions = stalls["step"].to_list()
     number = "one" if len(positions) == 1 else "several"
     if period := find_period(positions):
         yield info(f"stalls_{_cause(period, pauses)}", n=len(positions), longer_ms=longer, period=period)
     else:
         yield info(f"stalls_{number}", n=len(positions), longer_ms=longer, steps=positions)
+
+
+def stalled(steps: pl.DataFrame) -> pl.DataFrame:
+    """The rows that stalled, with ``longer_ms``: by how much, against what is usual for the rows around."""
+    stall = pl.col("excluded_reason") == STALL
+    if not steps.select(stall.any()).item():
+        return steps.clear().with_columns(longer_ms=pl.lit(None, pl.Float64))
+    return steps.with_columns(longer_ms=pl.col("step_time_ms") - usual_ms(steps)).filter(stall)
 
 
 def find_period(positions: Sequence[int]) -> int | None:
@@ -79,45 +84,53 @@ def _cause(period: int, pauses: Pauses) -> str:
     return "as_often_as_evaluations" if find_period(pauses.evaluated) == period else "periodic"
 
 
-def _shift(counted: pl.DataFrame) -> Iterator[Note]:
-    """The split of the window into two levels that differ most, where the difference is large and sure."""
+def _levels(rows: pl.DataFrame) -> Iterator[Note]:
+    """The levels of the pace over the whole run, where they differ by much and for sure."""
+    counted = rows.filter("counted")
     if len(counted) < ENOUGH_ROWS:
         return
-    import numpy as np
-
-    pace = counted.select(t=pl.col("step_time_ms") / pl.col("global_batch_size").fill_null(1))["t"].to_numpy()
-    quarter = len(pace) // 4
-    splits = range(quarter, len(pace) - quarter, max(1, len(pace) // 200))
-    best, before, after = max(_levels(pace, splits), key=lambda levels: abs(levels[2] - levels[1]))
-    # Around each level of its own: around the common median the shift itself would look like noise.
-    spread = ROBUST * _median(np.abs(np.concatenate([pace[:best] - before, pace[best:] - after])))
-    # The standard error of a median is 1.25 times that of a mean.
-    error = 1.25 * spread * math.sqrt(1 / best + 1 / (len(pace) - best))
-    if abs(after / before - 1) > SHIFT_SHARE and abs(after - before) > SHIFT_ERRORS * error:
-        yield info("pace_changes", change=after / before - 1, step=counted["step"][best])
-
-
-def _median(values: NDArray[np.float64]) -> float:
-    """The number of numpy.median, which loads masked arrays first: a twentieth of the time a small log takes."""
-    import numpy as np
-
-    middle = (len(values) - 1) // 2, len(values) // 2
-    ordered = np.partition(values, middle)
-    return float((ordered[middle[0]] + ordered[middle[1]]) / 2)
+    levels = find_levels(_pace(counted))
+    if len(levels) < 2:
+        yield from _mixed(rows)
+        return
+    apart = max(level.pace for level in levels) / min(level.pace for level in levels) - 1
+    before, behind = levels[0], levels[1]
+    if apart > LEVELS_APART:
+        yield _told(counted, levels, apart)
+    elif len(levels) == 2:
+        yield info("pace_changes", change=behind.pace / before.pace - 1, step=counted["step"][behind.begin])
+    else:
+        yield info("pace_wanders", n=len(levels), apart=apart)
 
 
-def _levels(pace: NDArray[np.float64], splits: Iterable[int]) -> Iterator[tuple[int, float, float]]:
-    """Each of ``splits`` with the medians before and behind it: sorted once, those of one side are in order too."""
-    import numpy as np
-
-    order = np.argsort(pace)
-    ascending = pace[order]
-    for split in splits:
-        before = order < split
-        yield split, _middle(ascending, np.flatnonzero(before)), _middle(ascending, np.flatnonzero(~before))
+def _pace(rows: pl.DataFrame) -> NDArray[np.float64]:
+    """Over all starts, so that a start at another pace is a level too."""
+    return add_pace(rows.with_columns(segment=pl.lit(0)), pl.lit(value=True))["pace"].to_numpy()
 
 
-def _middle(ascending: NDArray[np.float64], places: NDArray[np.int64]) -> float:
-    """The median of the values at ``places``."""
-    lower, upper = ascending[places[[(len(places) - 1) // 2, len(places) // 2]]].tolist()
-    return float(lower + upper) / 2
+def _told(counted: pl.DataFrame, levels: Sequence[Level], apart: float) -> Note:
+    shown = [_level(counted.slice(level.begin, len(level))) for level in levels[:LEVELS_SHOWN]]
+    more = [info("more_levels", n=len(levels) - LEVELS_SHOWN)] if len(levels) > LEVELS_SHOWN else []
+    steady = counted.select(middle("step_time_ms")).item()
+    told = {"levels": [*shown, *more], "apart": apart, "steady_ms": steady}
+    place = counted["place"][levels[1].begin]
+    # --warmup is of each start.
+    one = counted["segment"].n_unique() == 1
+    return warning("pace_has_levels", **told, rows=place) if one else warning("pace_has_levels_over_starts", **told)
+
+
+def _level(rows: pl.DataFrame) -> Note:
+    ms = rows.select(middle("step_time_ms")).item()
+    return info("level_of_pace", first=rows["step"][0], last=rows["step"][-1], ms=ms)
+
+
+def _mixed(rows: pl.DataFrame) -> Iterator[Note]:
+    """Two paces that take turns: neither a change nor stalls."""
+    pace = _pace(rows)
+    if found := two_modes(pace):
+        slow = rows.filter(pl.Series(pace > found))
+        fast = rows.filter(pl.Series(pace <= found))
+        ms = [part.select(middle("step_time_ms")).item() for part in (fast, slow)]
+        steady = rows.filter("counted").select(middle("step_time_ms")).item()
+        share = len(slow) / len(rows)
+        yield warning("pace_is_mixed", fast_ms=ms[0], slow_ms=ms[1], share=share, steady_ms=steady)

@@ -6,14 +6,15 @@ not skipped, not NaN, not done again after a restart, not another rank's copy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from analysis.metrics import RATED
 from analysis.run.bootstrap import median_interval, ratio_interval
-from analysis.run.reasons import COPY, REPLAYED, TIMED, WARM_UP
+from analysis.run.price import kept_steps, price_rows
+from analysis.run.reasons import REPLAYED, TIMED, WARM_UP
+from analysis.run.usual import middle
 from analysis.tables import RATE_COLUMNS
 from logparse.schema import conform
 
@@ -21,48 +22,22 @@ from logparse.schema import conform
 SCALED = (*(metric.column for metric in RATED), "logged_tflops_per_second_per_device")
 
 
-@dataclass(frozen=True)
-class Tally:
-    """Rows with their time and useful steps. ``time_ms`` and ``useful`` are totals of a row over its iterations."""
-
-    rows: pl.DataFrame
-
-    @classmethod
-    def of(cls, steps: pl.DataFrame) -> Tally:
-        """Tally the rows that have a time that can be and are no copies."""
-        # An iteration that is NaN is one of those whose update was skipped: no count adds to another.
-        lost = pl.max_horizontal("skipped_iterations", "nan_iterations", pl.col("overflow").cast(pl.Int64))
-        kept = (pl.col("iterations") - lost.fill_null(0)).clip(0)
-        rows = steps.filter(TIMED & pl.col("excluded_reason").ne_missing(COPY))
-        return cls(
-            rows.with_columns(
-                time_ms=pl.col("step_time_ms") * pl.col("iterations"),
-                useful=pl.when(pl.col("replayed") | pl.col("loss").is_nan().fill_null(False)).then(0).otherwise(kept),
-            )
-        )
-
-    def without(self, *reasons: str) -> pl.DataFrame:
-        """The rows with none of these reasons, of what their rates need."""
-        read = self.rows.select("excluded_reason", "iterations", "time_ms", "useful", *SCALED)
-        return read.filter(~pl.col("excluded_reason").is_in(reasons).fill_null(False))
-
-
 def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
     """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow."""
-    tally = Tally.of(steps)
+    everything = price_rows(steps)
     counted = steps.select("counted", "iterations", "step_time_ms", *SCALED).filter("counted")
-    delivered, everything = tally.without(WARM_UP, REPLAYED), tally.rows
+    delivered = everything.filter(~pl.col("excluded_reason").is_in([WARM_UP, REPLAYED]).fill_null(False))
     steady = {
-        **counted.select(pl.col("step_time_ms", *SCALED).median()).row(0, named=True),
+        **counted.select(middle("step_time_ms"), *(middle(name, "lower") for name in SCALED)).row(0, named=True),
         "interval": median_interval(counted["step_time_ms"].drop_nulls().to_numpy()),
         "steps": counted["iterations"].sum(),
     }
-    all_steps = _in_lines(everything)
+    all_steps = _in_lines(everything.with_columns(spent_ms="time_ms"))
     wall_ms = wall_seconds * 1000 if wall_seconds else None
-    all_in = _all_in(everything, wall_ms, all_steps.get("interval"))
+    all_in = _all_in(everything, _untimed(steps), wall_ms, all_steps.get("interval"))
     rows = [
         _row("steady", steady),
-        _row("delivered", _in_lines(delivered)),
+        _row("delivered", _in_lines(delivered.with_columns(spent_ms=pl.col("time_ms") - pl.col("pause_ms")))),
         _row("all steps", all_steps),
         _row("all-in", all_in),
     ]
@@ -73,8 +48,8 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
 
 
 def _in_lines(rows: pl.DataFrame) -> dict[str, Any]:
-    """Rates over the time of the step lines."""
-    figures = _over(rows, float(rows["time_ms"].sum()))
+    """Rates over ``spent_ms`` of the step lines."""
+    figures = _over(rows, float(rows["spent_ms"].sum()))
     if "step_time_ms" in figures:
         figures["interval"] = _interval(rows)
     return figures
@@ -91,9 +66,25 @@ def _over(rows: pl.DataFrame, time_ms: float | None) -> dict[str, Any]:
     return {"step_time_ms": time_ms / useful, "steps": useful, **known}
 
 
-def _all_in(rows: pl.DataFrame, wall_ms: float | None, bounds: tuple[float, float] | None) -> dict[str, Any]:
-    """Rates over the clock. Its interval is ``bounds`` of the step lines, with what lies outside them as it was."""
+def _untimed(steps: pl.DataFrame) -> int:
+    """Useful steps of rows whose time is lacking or damaged."""
+    rows = steps.filter(~TIMED & pl.col("iterations").is_not_null())
+    return int(rows.select(kept_steps().sum()).item() or 0)
+
+
+def _all_in(
+    rows: pl.DataFrame, untimed: int, wall_ms: float | None, bounds: tuple[float, float] | None
+) -> dict[str, Any]:
+    """Rates over the clock. Its interval is ``bounds`` of the step lines, with what lies outside them as it was.
+
+    Steps whose line has no time that can be were done by the same clock, and count as the others did.
+    """
     figures = _over(rows, wall_ms)
+    if wall_ms and "step_time_ms" in figures and untimed:
+        more = 1 + untimed / figures["steps"]
+        rates = {name: value * more for name, value in figures.items() if name in SCALED}
+        steps = figures["steps"] + untimed
+        figures = {"step_time_ms": wall_ms / steps, "steps": steps, **rates}
     if wall_ms and bounds:
         outside = (wall_ms - float(rows["time_ms"].sum())) / figures["steps"]
         figures["interval"] = (bounds[0] + outside, bounds[1] + outside)
@@ -113,5 +104,5 @@ def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def _interval(rows: pl.DataFrame) -> tuple[float, float] | None:
-    known = rows.select("time_ms", pl.col("useful").cast(pl.Float64)).drop_nulls()
-    return ratio_interval(known["time_ms"].to_numpy(), known["useful"].to_numpy())
+    known = rows.select("spent_ms", pl.col("useful").cast(pl.Float64)).drop_nulls()
+    return ratio_interval(known["spent_ms"].to_numpy(), known["useful"].to_numpy())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from analysis.metrics import OF_ROWS, Metric
+from analysis.run.usual import middle
 from analysis.tables import SUMMARY_COLUMNS
 from logparse.schema import conform
 
@@ -32,7 +33,7 @@ def _row(counted: pl.DataFrame, metric: Metric) -> dict[str, object]:
     return {
         "metric": metric.column,
         "unit": metric.unit,
-        "median": x.median(),
+        "median": values.select(middle(column, "higher" if column == TIME else "lower")).item(),
         "mean": x.mean() if column == TIME else _mean_rate(values, column),
         "p10": x.quantile(0.1, "linear"),
         "p90": x.quantile(0.9, "linear"),

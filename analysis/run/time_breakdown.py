@@ -1,7 +1,7 @@
 """Where the time went.
 
 Comes in: rows marked by ``window``, events, pauses. Goes out: the frame ``account``, whose parts add up to the clock,
-or to the step lines where there is no clock.
+or to the step lines where there is no clock. No part is below 0, so that no share is above 1.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from analysis.run.batches import mean_batch
+from analysis.run.clock import read_clock
 from analysis.run.interruptions import Pauses
-from analysis.run.rates import Tally
+from analysis.run.price import price_rows, untimed_seconds
 from analysis.run.reasons import (
     BATCH_CHANGES,
     HOLDS_EVALUATION,
@@ -22,7 +22,6 @@ from analysis.run.reasons import (
     REPLAYED,
     SKIPPED,
     STALL,
-    TIMED,
     WARM_UP,
 )
 from analysis.tables import ACCOUNT_COLUMNS
@@ -33,26 +32,21 @@ from logparse.schema import conform
 USEFUL = "useful"
 START_UP, RESTARTS = "start_up", "restarts"
 SAVES_BETWEEN, EVALUATION_BETWEEN = "saves_between", "evaluation_between"
-READ = (
-    *("step", "segment", "timestamp", "step_time_ms", "iterations", "global_batch_size", "loss", "overflow"),
-    *("skipped_iterations", "nan_iterations", "replayed", "excluded_reason", "counted"),
-)
+# What rows of these reasons took beside useful work.
+PARTS = {
+    WARM_UP: (WARM_UP,),
+    "replayed": (REPLAYED,),
+    "saves": (HOLDS_SAVE,),
+    "evaluation": (HOLDS_EVALUATION,),
+    "stalls": (STALL,),
+    "skipped": (SKIPPED, NAN, BATCH_CHANGES),
+}
+LEAST_S = 1e-9
 
 
 def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
-    """Seconds from the first time stamp to the last; a step line counts from the beginning of its first step.
-
-    None where step lines carry no time stamp.
-    """
-    stamped = steps.filter(~pl.col("copied")).drop_nulls("timestamp")
-    if len(stamped) < 2:
-        return None
-    held = pl.col("step_time_ms") * pl.col("iterations")
-    known = pl.when(TIMED).then(held).fill_null(0)
-    begin = stamped.select(pl.col("timestamp") - pl.duration(milliseconds=known)).to_series().min()
-    stamps: list[Any] = [begin, stamped["timestamp"].max(), *events["timestamp"].drop_nulls()]
-    seconds: float = (max(stamps) - min(stamps)).total_seconds()
-    return seconds
+    """Seconds from the first time stamp to the last; None where they cannot be known, as ``read_clock`` says."""
+    return read_clock(steps, events).seconds
 
 
 def describe_clock(steps: pl.DataFrame) -> Iterator[Note]:
@@ -61,53 +55,47 @@ def describe_clock(steps: pl.DataFrame) -> Iterator[Note]:
         yield info("all_in_not_computed")
 
 
-def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
-    """Where the time went, in seconds and as a share of the clock (of the step lines where there is no clock)."""
-    tally = Tally.of(steps.with_columns(global_batch_size=mean_batch()).select(READ))
-    wall = wall_clock(steps, events)
-    parts = _inside(tally)
-    if wall is not None:
-        parts |= _outside(tally.rows, events, pauses)
-    in_lines = float(tally.rows["time_ms"].sum()) / 1000
-    total = wall if wall is not None else in_lines
-    parts["not_explained"] = total - sum(parts.values())
-    rows = [
+def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trusted: bool = True) -> pl.DataFrame:
+    """Where the time went, in seconds and as a share of the clock.
+
+    Of the step lines where there is no clock, or one that is not ``trusted``. No part is below 0.
+    """
+    rows = price_rows(steps)
+    in_lines = float(rows["time_ms"].sum()) / 1000
+    wall = wall_clock(steps, events) if trusted else None
+    parts = _inside(rows)
+    total = in_lines if wall is None else max(wall, in_lines)
+    if wall is not None and parts:
+        outside = _outside(rows, events, pauses)
+        parts |= _within(outside, total - in_lines)
+        # Steps whose time is not printed were done all the same, in what is left.
+        room = total - in_lines - sum(outside.values())
+        parts[USEFUL] += min(max(room, 0.0), untimed_seconds(steps))
+    parts["not_explained"] = max(total - sum(parts.values()), 0.0)
+    shares = [
         {"part": part, "seconds": seconds, "share": seconds / total if total else None}
         for part, seconds in parts.items()
     ]
-    frame = pl.DataFrame(rows, schema={"part": pl.String, "seconds": pl.Float64, "share": pl.Float64}, orient="row")
+    frame = pl.DataFrame(shares, schema={"part": pl.String, "seconds": pl.Float64, "share": pl.Float64}, orient="row")
     return conform(frame.with_columns(run=pl.lit(steps["run"].first())), ACCOUNT_COLUMNS)
 
 
-def _inside(tally: Tally) -> dict[str, float]:
-    """What the step lines hold. Useful work is priced at the steady pace of its start; the rest has a reason."""
-    rows = tally.rows.with_columns(samples=pl.col("global_batch_size").fill_null(1))
-    per_sample = pl.when("counted").then(pl.col("step_time_ms") / pl.col("samples")).median()
-    anywhere = rows.select(per_sample).item()
-    if anywhere is None:
+def _within(parts: dict[str, float], room: float) -> dict[str, float]:
+    """The parts, made smaller together where stamps cut to seconds say more than there is ``room`` for."""
+    together = sum(parts.values())
+    share = min(1.0, max(room, 0.0) / together) if together else 0.0
+    return {part: seconds * share for part, seconds in parts.items() if seconds * share > LEAST_S}
+
+
+def _inside(rows: pl.DataFrame) -> dict[str, float]:
+    """What the step lines hold: useful work, and the rest by the reason of its row."""
+    if not rows["counted"].any():
         return {}
-    # A start none of whose rows counts takes the pace of all.
-    rows = rows.with_columns(pace=per_sample.over("segment").fill_null(anywhere))
-    fair = pl.col("samples") * pl.col("pace") * pl.col("useful")
-    reason = pl.col("excluded_reason")
-
-    def above(some: pl.DataFrame) -> float:
-        return float(some.select((pl.col("time_ms") - fair).sum()).item()) / 1000
-
-    def excess(*reasons: str) -> float:
-        return above(rows.filter(reason.is_in(reasons).fill_null(False)))
-
-    parts = {
-        USEFUL: float(rows.select(fair.sum()).item()) / 1000,
-        WARM_UP: excess(WARM_UP),
-        "replayed": excess(REPLAYED),
-        "saves": excess(HOLDS_SAVE),
-        "evaluation": excess(HOLDS_EVALUATION),
-        "stalls": excess(STALL),
-        "skipped": excess(SKIPPED, NAN),
-        "variation": excess(BATCH_CHANGES) + above(rows.filter("counted")),
-    }
-    return {part: seconds for part, seconds in parts.items() if abs(seconds) > 1e-9}
+    lost = (pl.col("time_ms") - pl.col("useful_ms")).sum() / 1000
+    by_reason = dict(rows.group_by("excluded_reason", maintain_order=True).agg(lost).iter_rows())
+    parts = {part: sum(by_reason.get(reason) or 0.0 for reason in reasons) for part, reasons in PARTS.items()}
+    useful = {USEFUL: float(rows["useful_ms"].sum()) / 1000}
+    return useful | {part: seconds for part, seconds in parts.items() if seconds > LEAST_S}
 
 
 def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
@@ -138,7 +126,8 @@ def _process_begin(events: pl.DataFrame, first: dict[str, Any], after: Any) -> A
         (pl.col("timestamp") <= first["timestamp"]) & pl.col("kind").is_in(["process starts", "training starts"])
     )
     if after is not None:
-        mine = mine.filter(pl.col("timestamp") >= after)
+        # What a process says of its beginning is stamped to the second, where step lines may be to the microsecond.
+        mine = mine.filter(pl.col("timestamp") >= after.replace(microsecond=0))
     return mine["timestamp"].min()
 
 

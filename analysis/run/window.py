@@ -14,7 +14,7 @@ import polars as pl
 
 from analysis.run.batches import batch_changes
 from analysis.run.interruptions import Pauses
-from analysis.run.odd_times import find_odd_times
+from analysis.run.odd_times import borne_out, find_odd_times
 from analysis.run.reasons import (
     BATCH_CHANGES,
     COPY,
@@ -25,13 +25,14 @@ from analysis.run.reasons import (
     NO_TIME,
     REPLAYED,
     SKIPPED,
+    TIME_DAMAGED,
     WARM_UP,
 )
 from analysis.run.restarts import OWN
+from analysis.run.usual import add_pace
+from analysis.run.warm_up import warm_up_rows
 from logparse.findings import Note, info
 
-# A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
-SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
 # Starts whose warm-up is told one by one.
 STARTS_SHOWN = 3
 
@@ -63,7 +64,8 @@ def mark_window(
     rows = _mark(rows, ~timed.fill_null(False), NO_TIME)
     rows = _mark(rows, pl.col("replayed"), REPLAYED)
     place = OWN.cum_sum().over("segment")
-    rows = _mark(rows, place <= _warm_up_rows(rows, options), WARM_UP)
+    warm_up = warm_up_rows(rows, options.warm_up, options.profiling_steps, options.times_are_shared)
+    rows = _mark(rows, place <= warm_up, WARM_UP)
     if options.time_holds_pauses:
         rows = _mark(rows, _first_row_after(rows, pauses.evaluated), HOLDS_EVALUATION)
         rows = _mark(rows, _first_row_after(rows, pauses.saved), HOLDS_SAVE)
@@ -79,41 +81,6 @@ def _mark(rows: pl.DataFrame, where: pl.Expr, reason: str) -> pl.DataFrame:
     if not first.any():
         return rows
     return rows.with_columns(excluded_reason=pl.when(first).then(pl.lit(reason)).otherwise("excluded_reason"))
-
-
-def _pace() -> pl.Expr:
-    """Time of a row relative to its batch, so that a batch that grows looks no slower."""
-    return pl.col("step_time_ms") / pl.col("global_batch_size").fill_null(1)
-
-
-def _warm_up_rows(rows: pl.DataFrame, options: WindowOptions) -> pl.Expr:
-    """How many rows at the beginning of the row's start are warm-up."""
-    if options.warm_up is not None:
-        return pl.lit(options.warm_up)
-    found = [
-        (segment[0], _warm_up_of(start.select(_pace()).to_series().to_list(), options.times_are_shared))
-        for segment, start in rows.filter(OWN).group_by("segment", maintain_order=True)
-    ]
-    numbers = [segment for segment, _ in found]
-    by_profiling = _rows_within(rows, options.profiling_steps)
-    counts = [max(n, by_profiling.get(segment, 0)) for segment, n in found]
-    return pl.col("segment").replace_strict(numbers, counts, default=1, return_dtype=pl.Int64)
-
-
-def _rows_within(rows: pl.DataFrame, profiling_steps: int) -> dict[int, int]:
-    done = pl.col("step") - pl.col("step").first() < profiling_steps
-    return dict(rows.filter(OWN).group_by("segment").agg(done.sum()).iter_rows())
-
-
-def _warm_up_of(pace: Sequence[float | None], shared: bool) -> int:
-    """Rows before the first settled one; at least one, and all whose time is one mean with the first's."""
-    alike = next((i for i, p in enumerate(pace) if p != pace[0]), len(pace)) if shared else 1
-    for index in range(alike, len(pace)):
-        behind = sorted(p for p in pace[index : index + ROWS_BEHIND] if p is not None)
-        here = pace[index]
-        if here is not None and here <= SETTLED_WITHIN * behind[(len(behind) - 1) // 2]:
-            return index
-    return len(pace)
 
 
 def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
@@ -133,12 +100,15 @@ def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
 
 
 def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
-    """Isolated slow and fast rows among those of a start that have no other reason."""
-    read = rows.select("segment", "excluded_reason", pace=_pace()).with_row_index("at")
-    clean = read.filter(pl.col("excluded_reason").is_null()).drop("excluded_reason")
+    """Slow and fast rows out of line with those of a start that have no other reason."""
+    read = ("segment", "excluded_reason", "iterations", "step_time_ms", "global_batch_size", "consumed_samples")
+    paced = add_pace(rows.select(read), pl.col("excluded_reason").is_null())
+    marked = paced.select("segment", "excluded_reason", "pace").with_row_index("at")
+    clean = marked.filter(pl.col("excluded_reason").is_null()).drop("excluded_reason")
     places = pl.int_range(pl.len(), dtype=pl.UInt32)
     for reason, found in find_odd_times(clean) if len(clean) >= 5 else ():
-        rows = _mark(rows, places.is_in(found["at"].implode()), reason)
+        where = places.is_in(found["at"].implode())
+        rows = _mark(rows, where & ~borne_out() if reason == TIME_DAMAGED and len(found) else where, reason)
     return rows
 
 

@@ -135,7 +135,7 @@ def _last_checkpoint(process: Process) -> int:
 
 def _process(plan: Plan, index: int, begins: datetime, done: int, chance: random.Random) -> Process:
     numbers = range(done + 1, done + plan.lines[index] * plan.log_interval + 1)
-    odd = dict(_odd(plan, plan.lines[index], chance))
+    odd = dict(_odd(plan, done, plan.lines[index], chance))
     steps = []
     for place, number in enumerate(numbers):
         fair = _fair(plan, plan.devices[index], _samples(plan, number)) * (1 + plan.noise * chance.uniform(-1, 1))
@@ -159,18 +159,24 @@ def _fair(plan: Plan, devices: int, samples: int) -> float:
     return plan.step_seconds * share * plan.devices[0] / devices
 
 
-def _odd(plan: Plan, lines: int, chance: random.Random) -> Iterator[tuple[int, tuple[float, Kind]]]:
+def _odd(plan: Plan, done: int, lines: int, chance: random.Random) -> Iterator[tuple[int, tuple[float, Kind]]]:
     """Places in a process whose step is not usual, with the factor on its time; each can be seen in its line's mean."""
     interval = plan.log_interval
     for place, factor in enumerate(plan.slow_first):
         yield place, (1 + (factor - 1) * interval, "warm-up")
-    free = list(range(8, lines - 2, 4))
+    # How long a step stalled whose line holds a pause too, no log tells.
+    free = [line for line in range(8, lines - 2, 4) if not _paused(plan, done // interval + line)]
     chance.shuffle(free)
     kinds: tuple[tuple[Kind, int], ...] = (("stall", plan.stalls), ("skipped", plan.skips), ("nan", plan.nans))
     for kind, n in kinds:
         for _ in range(min(n, len(free))):
             place = free.pop() * interval + chance.randrange(interval)
             yield place, (1 + chance.choice([0.8, 3.0]) * interval if kind == "stall" else 1.0, kind)
+
+
+def _paused(plan: Plan, line: int) -> bool:
+    """Whether a pause lies before a line, counted from 0 at the beginning of the run."""
+    return any(every and line % every == 0 for every in (plan.save_every, plan.evaluate_every))
 
 
 def _pauses(plan: Plan, numbers: range) -> Iterator[Pause]:

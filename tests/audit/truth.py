@@ -4,12 +4,12 @@ The definitions are those of docs/numbers.md. A line stands for the steps since 
 of its timer is said by ``Habits``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import pairwise
-from statistics import median
+from statistics import median_high, median_low
 
 from audit.histories import History, Model, Pause, Process, Step
 
@@ -126,16 +126,17 @@ class Truth:
 
     @property
     def steady(self) -> Rate:
-        """The median line that counts."""
+        """The median line that counts; of two in the middle that are no one pace, the slower."""
         counted = [line for line in self.lines if line.reason is None]
+        times = [line.ms for line in counted]
         rates = [_samples(line.steps) / line.seconds / line.devices for line in counted]
-        return Rate(median(line.ms for line in counted), median(rates))
+        return Rate(_middle(times, max), _middle(rates, min))
 
     @property
     def delivered(self) -> Rate:
-        """Without warm-up, replay and the lines whose time holds a pause."""
-        left_out = ("warm_up", "replayed", "holds_evaluation", "holds_save")
-        return _over([line for line in self.lines if line.reason not in left_out])
+        """Without warm-up, replay, and the pauses that some frameworks have in the time of a line."""
+        lines = [line for line in self.lines if line.reason not in ("warm_up", "replayed")]
+        return _over(lines, sum(s.seconds for line in lines for s in line.steps))
 
     @property
     def all_steps(self) -> Rate:
@@ -205,6 +206,11 @@ _PARTS = {
 
 def _samples(steps: Iterable[Step]) -> int:
     return sum(s.samples for s in steps)
+
+
+def _middle(values: list[float], slower: Callable[[float, float], float]) -> float:
+    low, high = median_low(values), median_high(values)
+    return slower(low, high) if high > 1.1 * low else (low + high) / 2
 
 
 def _over(lines: list[Line], seconds: float | None = None) -> Rate:

@@ -132,7 +132,8 @@ def test_where_settings_change_the_formula_is_worked_for_the_first_start():
 def test_stalls_starts_and_reasons_are_listed(llama):
     said = words(llama)
     assert "Stalls" in said
-    assert "+4,409.4" in said
+    # 9,418.0 ms beside the median of its neighbours, 5,008.0 ms.
+    assert "+4,410.0" in said
     assert "One start, no restart." in said
     resumed = run_of(RESUMED)
     assert ("Starts of the run" in words(resumed)) == (len(resumed.analysis.segments) > 1)

@@ -1,18 +1,14 @@
 """What is slow and why: warm-up found from the data, pauses on the line, stalls, their period, a level that shifts."""
 
 import random
-import statistics
 from datetime import timedelta
 
-import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from runs import BEGIN, as_computed, events, no_starts, rows
 
 from analysis.run.interruptions import Pauses, find_pauses
-from analysis.run.pace import _levels, describe_pace, find_period
+from analysis.run.pace import describe_pace, find_period
 from analysis.run.reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.window import DEFAULT_WINDOW, NO_PAUSES, WindowOptions, describe_warm_up, mark_window
@@ -276,13 +272,3 @@ def test_a_clock_on_the_line_changes_no_reason():
     times = [60_000.0, *[1000.0] * 30]
     clock = [BEGIN + timedelta(seconds=60 + i) for i in range(31)]
     assert mark(timed(times, timestamp=clock))["excluded_reason"].equals(mark(timed(times))["excluded_reason"])
-
-
-@given(st.lists(st.sampled_from([900.0, 1000.0, 1000.5, 1001.0, 1060.0, 1500.0]), min_size=40, max_size=450), st.data())
-def test_the_split_is_the_one_that_trying_each_finds(times, data):
-    shift = data.draw(st.integers(0, len(times)))
-    times = [*times[:shift], *(1.1 * time for time in times[shift:])]
-    quarter = len(times) // 4
-    splits = range(quarter, len(times) - quarter, max(1, len(times) // 200))
-    expected = [(at, statistics.median(times[:at]), statistics.median(times[at:])) for at in splits]
-    assert list(_levels(np.array(times), splits)) == expected

@@ -1,0 +1,159 @@
+"""Levels of the pace: spans of rows at one pace, and stretches that were slow for a while.
+
+Comes in: the pace of rows in order. Goes out: spans, one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ROBUST = 1.4826  # median absolute deviation to standard deviation of a normal distribution
+# Fewer rows than this tell nothing about levels; a level has at least FEWEST of them.
+ENOUGH_ROWS, FEWEST = 40, 10
+# A change is at least this share of the pace, and so many standard errors of the two medians.
+SHIFT_SHARE, SHIFT_ERRORS = 0.02, 8.0
+MOST_CHANGES, PIECE = 20, 1000
+# Two paces that take turns: the share of each, and how far they are apart.
+MODE_SHARE, MODES_APART = 0.2, 0.10
+# A slow stretch lies between two levels that agree to ALIKE, and is at most this share of the three.
+ALIKE, SLOW_SHARE, MOST_SLOW = 0.10, 0.25, 0.4
+
+
+@dataclass(frozen=True)
+class Level:
+    """Rows ``begin`` to before ``end`` at a median ``pace``."""
+
+    begin: int
+    end: int
+    pace: float
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+
+def find_levels(pace: NDArray[np.float64]) -> list[Level]:
+    """The spans of ``pace``, one after the other; a single one where the level never changes."""
+    changes = _placed(pace, _changes(pace)) if len(pace) >= ENOUGH_ROWS else []
+    while weak := [c for c in _judged(pace, changes) if c[0] <= 1]:
+        changes.remove(min(weak)[1])
+    return _spans(pace, changes)
+
+
+def slow_stretches(levels: Sequence[Level]) -> Iterator[Level]:
+    """Levels that the run came back from: slower than the two beside them, which agree with each other."""
+    for before, here, behind in zip(levels, levels[1:], levels[2:], strict=False):
+        usual = max(before.pace, behind.pace)
+        alike = usual <= (1 + ALIKE) * min(before.pace, behind.pace)
+        few = len(here) <= MOST_SLOW * (len(before) + len(here) + len(behind))
+        if alike and few and here.pace > (1 + SLOW_SHARE) * usual:
+            yield here
+
+
+def two_modes(pace: NDArray[np.float64]) -> float | None:
+    """The pace between two that take turns; None where there is one.
+
+    Each is of at least MODE_SHARE of the rows, and they lie further apart than each of them spreads.
+    """
+    import numpy as np
+
+    ordered = np.sort(pace)
+    least = max(1, round(MODE_SHARE * len(ordered)))
+    gaps = np.diff(ordered)[least - 1 : -least]
+    if not len(gaps):
+        return None
+    at = least + int(gaps.argmax())
+    fast, slow = ordered[:at], ordered[at:]
+    spread = max(float(np.abs(part - median(part)).mean()) for part in (fast, slow))
+    apart = median(slow) - median(fast)
+    between = float(ordered[at - 1] + ordered[at]) / 2
+    return between if apart > max(MODES_APART * median(fast), SHIFT_ERRORS * spread) else None
+
+
+def _spans(pace: NDArray[np.float64], changes: Sequence[int]) -> list[Level]:
+    return [Level(a, b, median(pace[a:b])) for a, b in pairwise([0, *sorted(changes), len(pace)]) if a < b]
+
+
+def _judged(pace: NDArray[np.float64], changes: Sequence[int]) -> Iterator[tuple[float, int]]:
+    """Each change with how many times it is as large as it must be."""
+    import numpy as np
+
+    for before, behind in pairwise(_spans(pace, changes)):
+        apart = abs(behind.pace - before.pace)
+        # Around each level of its own: around the common median the shift itself would look like noise.
+        parts = [np.abs(pace[level.begin : level.end] - level.pace) for level in (before, behind)]
+        spread = ROBUST * median(np.concatenate(parts))
+        # The standard error of a median is 1.25 times that of a mean.
+        error = 1.25 * spread * math.sqrt(1 / len(before) + 1 / len(behind))
+        least = max(SHIFT_SHARE * min(before.pace, behind.pace), SHIFT_ERRORS * error)
+        yield apart / least if least else math.inf, behind.begin
+
+
+def _changes(pace: NDArray[np.float64]) -> list[int]:
+    """Rows before which the level may change.
+
+    The sum of what rows are above the mean falls along a fast stretch and rises along a slow one: between its ends lies
+    the stretch that differs most. Each part is looked at again.
+    """
+    found: list[int] = []
+    waiting = [(0, len(pace)), *_with_slow_rows(pace)]
+    while waiting and len(found) < MOST_CHANGES:
+        begin, end = waiting.pop(0)
+        part = pace[begin:end]
+        edges = [begin + at for at in _edges(part)]
+        if edges and any(times > 1 for times, _ in _judged(part, [at - begin for at in edges])):
+            found += [at for at in edges if all(abs(at - other) >= FEWEST for other in found)]
+            waiting += [(a, b) for a, b in pairwise([begin, *edges, end]) if b - a >= 2 * FEWEST]
+    return sorted(found)
+
+
+def _placed(pace: NDArray[np.float64], changes: Sequence[int]) -> list[int]:
+    """Each change where the rows between its neighbours differ most."""
+    import numpy as np
+
+    places = [0, *changes, len(pace)]
+    for i in range(1, len(places) - 1):
+        part = pace[places[i - 1] : places[i + 1]]
+        rows = np.arange(1, len(part))
+        apart = np.abs(np.cumsum(part - part.mean())[:-1]) / np.sqrt(rows * (len(part) - rows))
+        at = places[i - 1] + 1 + int(apart.argmax())
+        places[i] = min(max(at, places[i - 1] + FEWEST), places[i + 1] - FEWEST)
+    return places[1:-1]
+
+
+def _with_slow_rows(pace: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
+    """Pieces of a long run in which a slow stretch may lie, which is lost in the noise of the whole."""
+    import numpy as np
+
+    if len(pace) <= PIECE:
+        return
+    groups = np.median(pace[: len(pace) // FEWEST * FEWEST].reshape(-1, FEWEST), axis=1)
+    slow = np.flatnonzero(groups > (1 + SLOW_SHARE) * median(groups)) * FEWEST
+    for begin in np.unique(slow // PIECE).tolist():
+        yield max(0, begin * PIECE - PIECE // 2), min(len(pace), (begin + 1) * PIECE + PIECE // 2)
+
+
+def _edges(part: NDArray[np.float64]) -> list[int]:
+    """The ends of the stretch of ``part`` that differs most from the rest; those at an end of ``part`` are none."""
+    import numpy as np
+
+    above = np.cumsum(part - part.mean())
+    edges = sorted({int(above.argmin()) + 1, int(above.argmax()) + 1})
+    far = [at for at in edges if FEWEST <= at <= len(part) - FEWEST]
+    return far[:1] if len(far) == 2 and far[1] - far[0] < FEWEST else far
+
+
+def median(values: NDArray[np.float64]) -> float:
+    """The number of numpy.median, which loads masked arrays first: a twentieth of the time a small log takes."""
+    import numpy as np
+
+    middle = (len(values) - 1) // 2, len(values) // 2
+    ordered = np.partition(values, middle)
+    return float((ordered[middle[0]] + ordered[middle[1]]) / 2)

@@ -1,0 +1,75 @@
+"""How many rows at the beginning of a start are warm-up.
+
+Comes in: rows that ``segments`` has traced. Goes out: a number for each start. The rows are marked in ``window``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from analysis.run.restarts import OWN
+from analysis.run.usual import FEW_ROWS
+
+# A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
+SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
+
+
+def warm_up_rows(rows: pl.DataFrame, asked: int | None, profiling_steps: int, times_are_shared: bool) -> pl.Expr:
+    """How many rows at the beginning of the row's start are warm-up.
+
+    ``asked`` rows where the user says so; else those found from the data, and those of the steps that profile. Where
+    ``times_are_shared`` rows with one time print the mean of them all.
+    """
+    if asked is not None:
+        return pl.lit(asked)
+    found = [
+        (segment[0], _warm_up_of(start["step_time_ms"].to_list(), _batches(start), times_are_shared))
+        for segment, start in rows.filter(OWN).group_by("segment", maintain_order=True)
+    ]
+    numbers = [segment for segment, _ in found]
+    by_profiling = _rows_within(rows, profiling_steps)
+    counts = [max(n, by_profiling.get(segment, 0)) for segment, n in found]
+    return pl.col("segment").replace_strict(numbers, counts, default=1, return_dtype=pl.Int64)
+
+
+def _rows_within(rows: pl.DataFrame, profiling_steps: int) -> dict[int, int]:
+    done = pl.col("step") - pl.col("step").first() < profiling_steps
+    return dict(rows.filter(OWN).group_by("segment").agg(done.sum()).iter_rows())
+
+
+def _batches(start: pl.DataFrame) -> list[int]:
+    return start["global_batch_size"].fill_null(1).to_list()
+
+
+def _warm_up_of(times: Sequence[float | None], batches: Sequence[int], shared: bool) -> int:
+    """Rows before the first settled one; at least one, and all whose time is one mean with the first's."""
+    alike = next((i for i, time in enumerate(times) if time != times[0]), len(times)) if shared else 1
+    for index in range(alike, len(times)):
+        window = slice(index, index + ROWS_BEHIND)
+        behind = [(time, n) for time, n in zip(times[window], batches[window], strict=True) if time is not None]
+        here = times[index]
+        if here is not None and _is_settled(here, batches[index], behind):
+            return index
+    return len(times)
+
+
+def _is_settled(time: float, batch: int, behind: Sequence[tuple[float, int]]) -> bool:
+    """Whether a row takes as long as those from it on.
+
+    Per sample first; but a step has fixed costs, so that a batch that grows is compared with rows of its own or, where
+    they are few, with the next larger ones, than which it takes no longer.
+    """
+    if time / batch <= SETTLED_WITHIN * _middle([t / n for t, n in behind]):
+        return True
+    larger = [t for t, n in behind if n > batch]
+    same = [t for t, n in behind if n == batch]
+    if not larger:
+        return False
+    return time <= SETTLED_WITHIN * _middle(same if len(same) >= FEW_ROWS else larger[:FEW_ROWS])
+
+
+def _middle(values: Sequence[float]) -> float:
+    """The median; of two in the middle the lower."""
+    return sorted(values)[(len(values) - 1) // 2]
