@@ -188,9 +188,7 @@ METRICS = (
         expression=lambda inputs: pl.col("hardware_tflops_per_second_per_device") / inputs.peak,
         rated=True,
     ),
-    Metric(
-        "goodput", "ratio", msg("goodput"), "useful steps over the clock", 100.0, digits=2, worse=-1
-    ),
+    Metric("goodput", "ratio", msg("goodput"), "useful steps over the clock", 100.0, digits=2, worse=-1),
     Metric(
         "max_memory_allocated_bytes",
         "bytes",

@@ -65,10 +65,14 @@ def _both_ways(what: str, sizes: dict[str, int]) -> Iterator[Cause]:
     yield Cause(info(f"{what}_left_out", sizes=named), 1 / product)
 
 
-def of_counts(rows: pl.DataFrame) -> Iterator[Cause]:
-    """Units of time, and rates over more than the row."""
+def of_units() -> Iterator[Cause]:
+    """Units of time taken for one another."""
     yield Cause(info("seconds_for_ms"), 0.001)
     yield Cause(info("ms_for_seconds"), 1000.0)
+
+
+def of_spans(rows: pl.DataFrame) -> Iterator[Cause]:
+    """Rates over more than the row."""
     if rows[RESUMED].is_not_null().any():
         yield Cause(info("rate_of_all_steps_since_resume"), pl.col(RESUMED))
     yield Cause(info("mean_of_rates"), pl.col(MEAN))

@@ -17,14 +17,15 @@ from analysis.hardware.devices import DevicePeak
 from analysis.identify.causes import (
     RATIO,
     Cause,
-    of_counts,
     of_flops,
     of_lengths,
     of_peaks,
     of_printed_flops,
     of_samples,
     of_sizes,
+    of_spans,
     of_time,
+    of_units,
 )
 from analysis.identify.formula import Identification
 from analysis.identify.implied_peak import ImpliedPeak, divided_by, implied_peak
@@ -36,7 +37,7 @@ from logparse.findings import Note, info, warning
 AGREE = 0.05
 # Relative difference up to which a cause explains it, beside the rounding.
 PROVEN = 0.005
-# Most that rounding is taken to be: values that happen to be round tell nothing.
+# Rounding beyond this proves nothing: more causes would come near.
 MOST_ROUNDING = 0.05
 COUNT_UNITS = (1.0, *TFLOPS_UNITS)
 
@@ -116,7 +117,7 @@ def beside(steps: pl.DataFrame, figure: Figure, world_size: int | None) -> Besid
         return None
     printed, ours, ratio = rows.select(pl.col("_printed", "_ours", RATIO).median()).row(0)
     rounding = printed_unit(rows["_printed"], figure.units) / 2 / printed
-    return Beside(figure, rows, printed, ours, ratio, min(rounding, MOST_ROUNDING))
+    return Beside(figure, rows, printed, ours, ratio, rounding)
 
 
 def _note(side: Beside, cause: Note) -> Note:
@@ -146,7 +147,10 @@ def _of_known_peak(side: Beside, known: Known, implied: ImpliedPeak, peak: Devic
 
 def _common(side: Beside, known: Known) -> Iterator[Cause]:
     yield from of_sizes(known.context, side.figure.total)
-    yield from of_counts(side.rows)
+    yield from of_spans(side.rows)
+    # A TFLOP/s in another unit is told by the formula that it fits.
+    if not (side.figure.kind == "flops" and known.found.matches):
+        yield from of_units()
 
 
 def _own(side: Beside, known: Known, samples_agree: bool) -> Iterator[Cause]:
@@ -168,7 +172,8 @@ def _told(side: Beside, known: Known, causes: Sequence[Cause], divided: float = 
     factors = [pl.lit(c.factor) if isinstance(c.factor, float) else c.factor for c in causes]
     # Half of the rows are as near as that; one that a cause says nothing of is not.
     off = [(pl.col(RATIO) / divided / f - 1).abs().fill_null(inf).median().alias(str(i)) for i, f in enumerate(factors)]
-    near = [c for c, miss in zip(causes, side.rows.select(off).row(0), strict=True) if miss <= PROVEN + side.rounding]
+    most = PROVEN + min(side.rounding, MOST_ROUNDING)
+    near = [c for c, miss in zip(causes, side.rows.select(off).row(0), strict=True) if miss <= most]
     # There are many formulas, and what is simpler may be the same number.
     notes = [c.note for c in near if not c.last] or _merged([c.note for c in near])
     if not notes:
