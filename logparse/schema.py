@@ -82,6 +82,7 @@ EVENT_COLUMNS = (
 )
 
 EVENT_KINDS = (
+    "log begins",
     "process starts",
     "training starts",
     "checkpoint loaded",

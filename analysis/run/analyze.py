@@ -16,7 +16,7 @@ from analysis.run.batches import describe_batches, mean_batch
 from analysis.run.clock import Clock, mend_clock, read_clock
 from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.findings import describe_run
-from analysis.run.interruptions import find_pauses
+from analysis.run.interruptions import describe_pauses, find_pauses
 from analysis.run.outliers import describe_damage
 from analysis.run.pace import describe_pace
 from analysis.run.ranks import compare_ranks, describe_ranks
@@ -74,7 +74,8 @@ def analyze_steps(
         notes=(),
     )
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
-    paced = (*describe_pace(computed, pauses), *describe_ranks(result.ranks, numbered))
+    held = describe_pauses(computed, pauses, window.time_holds_pauses)
+    paced = (*describe_pace(computed, pauses), *held, *describe_ranks(result.ranks, numbered))
     notes = (*odd, *told, *describe_run(result, steps, context), *paced)
     return replace(result, notes=notes)
 

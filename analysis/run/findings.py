@@ -63,7 +63,8 @@ def _missing(result: Analysis) -> Iterator[Note]:
     steps, how = result.steps, result.computation
     if not steps["counted"].any():
         found = Counter(steps["excluded_reason"]).most_common()
-        yield warning("no_row_counts", reasons=[info("rows_of_reason", n=n, reason=reason) for reason, n in found])
+        reasons = [info("rows_of_reason", n=n, reason=reason) for reason, n in found]
+        yield warning("no_row_counts", reasons=reasons, instead=_rates_there_are(result.rates))
     if steps["step_time_ms"].is_null().all():
         yield warning("no_step_time")
     lacking = []
@@ -79,6 +80,18 @@ def _missing(result: Analysis) -> Iterator[Note]:
         yield warning("flops_rate_not_computed", formula=how.formula.name, unknown=unknown(sizes))
     if how.recompute is None:
         yield info("hfu_not_computed")
+
+
+def _rates_there_are(rates: pl.DataFrame) -> list[Note]:
+    """The first rate that is known, for a run of which no row counts."""
+    known = rates.filter(pl.col("step_time_ms").is_not_null()).head(1)
+    read = known.select("rate", "step_time_ms", "tokens_per_second_per_device").iter_rows()
+    return [
+        info("rate_there_is", rate=rate, ms=ms)
+        if tokens is None
+        else info("rate_and_tokens_there_are", rate=rate, ms=ms, tokens=tokens)
+        for rate, ms, tokens in read
+    ]
 
 
 def unknown(names: Sequence[str]) -> Note:

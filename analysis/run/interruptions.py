@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
-# Megatron's timers of a save, by age.
+from analysis.run.price import PAUSED
+from analysis.run.reasons import STALL
+from logparse.findings import Note, info, warning
+
+# Megatron's timers of a save, by age, and of an evaluation.
 SAVE_TIMERS = ("save-checkpoint", "save checkpoint", "save-checkpoint-non-persistent")
+EVALUATION_TIMERS = ("evaluate", "eval-time", "evaluate-time")
+# Timers of a step: beside one of them, in one block, stands what the interval before its step line held.
+STEP_TIMERS = ("forward-backward", "forward-compute", "backward-compute", "optimizer", "forward", "backward")
 
 
 @dataclass(frozen=True)
@@ -20,10 +27,41 @@ class Pauses:
 
 
 def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
-    """Read pauses off the events, the evaluations, and the timers of saves that print no line of their own."""
+    """Read pauses off the events, the evaluations, and the timers of those that print no line of their own."""
     starts = records["events"].filter(pl.col("kind") == "save starts")["step"]
-    timers = records["timers"].filter(pl.col("name").is_in(SAVE_TIMERS) & (pl.col("max_ms") > 0))["step"]
-    return Pauses(_sorted(pl.concat([starts, timers])), _sorted(records["evaluations"]["step"]))
+    timers = _with_place(records["timers"])
+    saves, evaluations = (_timed(timers, names) for names in (SAVE_TIMERS, EVALUATION_TIMERS))
+    return Pauses(
+        _sorted(pl.concat([starts, saves])), _sorted(pl.concat([records["evaluations"]["step"], evaluations]))
+    )
+
+
+def describe_pauses(steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool) -> Iterator[Note]:
+    """What delivered leaves out of rows whose time holds pauses, and that it cannot where no line tells of them."""
+    if not time_holds_pauses:
+        return
+    held = pl.col("excluded_reason").is_in(PAUSED).fill_null(value=False)
+    if n := int(steps.select(held.sum()).item()):
+        yield info("pauses_left_out", n=n)
+    elif pauses == Pauses() and (stalls := int((steps["excluded_reason"] == STALL).sum())):
+        yield warning("pauses_not_told", n=stalls)
+
+
+def _with_place(timers: pl.DataFrame) -> pl.DataFrame:
+    """Add ``behind``: the step behind which what a timer measures lies.
+
+    The block of all timers follows its step line and tells of the interval before it; a block of its own, of what
+    happened since.
+    """
+    rise, one_line = pl.col("line_number").diff(), pl.col("min_ms").is_null()
+    apart = (rise > 1) | (one_line & (rise != 0)) | (pl.col("source") != pl.col("source").shift(1))
+    blocks = timers.with_columns(block=apart.fill_null(value=True).cum_sum())
+    of_interval = pl.col("name").is_in(STEP_TIMERS).any().over("block")
+    return blocks.with_columns(behind=pl.col("step") - of_interval.cast(pl.Int64))
+
+
+def _timed(timers: pl.DataFrame, names: tuple[str, ...]) -> pl.Series:
+    return timers.filter(pl.col("name").is_in(names) & (pl.col("max_ms") > 0))["behind"]
 
 
 def _sorted(steps: pl.Series) -> tuple[int, ...]:

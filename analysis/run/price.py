@@ -31,9 +31,9 @@ MANY_STALLS, FEW_STALLS, MOST_STALLS = 0.3, 0.4, 0.5
 def kept_steps() -> pl.Expr:
     """Steps of a row whose update was made and kept: not skipped, not NaN, not replayed."""
     # An iteration that is NaN is one of those whose update was skipped: no count adds to another.
-    lost = pl.max_horizontal("skipped_iterations", "nan_iterations", pl.col("overflow").cast(pl.Int64))
+    lost = pl.max_horizontal("skipped_iterations", "nan_iterations", pl.col("overflow").cast(pl.Int64)).fill_null(0)
     none = pl.col("replayed") | pl.col("loss").is_nan().fill_null(False)
-    return pl.when(none).then(0).otherwise((pl.col("iterations") - lost.fill_null(0)).clip(0))
+    return pl.when(none).then(0).otherwise((pl.col("iterations") - lost).clip(0))
 
 
 def price_rows(steps: pl.DataFrame) -> pl.DataFrame:
@@ -57,10 +57,7 @@ def price_rows(steps: pl.DataFrame) -> pl.DataFrame:
         .otherwise(usual)
     )
     priced = rows.with_columns(time_ms=pl.col("step_time_ms") * pl.col("iterations"), useful=kept_steps())
-    return priced.with_columns(
-        useful_ms=(worth * pl.col("useful") / pl.col("iterations")).fill_null(0),
-        pause_ms=pl.when(reason.is_in(PAUSED)).then(time - usual).fill_null(0),
-    )
+    return priced.with_columns(useful_ms=(worth * pl.col("useful") / pl.col("iterations")).fill_null(0))
 
 
 def _as_stall(stall: pl.Expr) -> pl.Expr:

@@ -12,7 +12,7 @@ import polars as pl
 
 from analysis.metrics import RATED
 from analysis.run.bootstrap import median_interval, ratio_interval
-from analysis.run.price import kept_steps, price_rows
+from analysis.run.price import PAUSED, kept_steps, price_rows
 from analysis.run.reasons import REPLAYED, TIMED, WARM_UP
 from analysis.run.usual import middle
 from analysis.tables import RATE_COLUMNS
@@ -26,18 +26,18 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
     """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow."""
     everything = price_rows(steps)
     counted = steps.select("counted", "iterations", "step_time_ms", *SCALED).filter("counted")
-    delivered = everything.filter(~pl.col("excluded_reason").is_in([WARM_UP, REPLAYED]).fill_null(False))
+    delivered = everything.filter(~pl.col("excluded_reason").is_in([WARM_UP, REPLAYED, *PAUSED]).fill_null(False))
     steady = {
         **counted.select(middle("step_time_ms"), *(middle(name, "lower") for name in SCALED)).row(0, named=True),
         "interval": median_interval(counted["step_time_ms"].drop_nulls().to_numpy()),
         "steps": counted["iterations"].sum(),
     }
-    all_steps = _in_lines(everything.with_columns(spent_ms="time_ms"))
+    all_steps = _in_lines(everything)
     wall_ms = wall_seconds * 1000 if wall_seconds else None
     all_in = _all_in(everything, _untimed(steps), wall_ms, all_steps.get("interval"))
     rows = [
         _row("steady", steady),
-        _row("delivered", _in_lines(delivered.with_columns(spent_ms=pl.col("time_ms") - pl.col("pause_ms")))),
+        _row("delivered", _in_lines(delivered)),
         _row("all steps", all_steps),
         _row("all-in", all_in),
     ]
@@ -48,8 +48,8 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
 
 
 def _in_lines(rows: pl.DataFrame) -> dict[str, Any]:
-    """Rates over ``spent_ms`` of the step lines."""
-    figures = _over(rows, float(rows["spent_ms"].sum()))
+    """Rates over the time of the step lines."""
+    figures = _over(rows, float(rows["time_ms"].sum()))
     if "step_time_ms" in figures:
         figures["interval"] = _interval(rows)
     return figures
@@ -104,5 +104,5 @@ def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def _interval(rows: pl.DataFrame) -> tuple[float, float] | None:
-    known = rows.select("spent_ms", pl.col("useful").cast(pl.Float64)).drop_nulls()
-    return ratio_interval(known["spent_ms"].to_numpy(), known["useful"].to_numpy())
+    known = rows.select("time_ms", pl.col("useful").cast(pl.Float64)).drop_nulls()
+    return ratio_interval(known["time_ms"].to_numpy(), known["useful"].to_numpy())

@@ -203,7 +203,8 @@ FORMAT = LogFormat(
         Record(
             "evaluations",
             "loss at iteration",
-            rf"(?P<dataset>validation\S*) loss at iteration (?P<step>\d+){EVALUATED}",
+            # BigScience names the set as its loader does: ``valid loss at iteration``.
+            rf"(?P<dataset>valid(?:ation)?\S*) loss at iteration (?P<step>\d+){EVALUATED}",
         ),
         Record(
             "evaluations",

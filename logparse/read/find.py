@@ -78,6 +78,12 @@ class BlockContents:
     records: Found
     sentences: pl.DataFrame
 
+    @property
+    def first_step(self) -> int | None:
+        """The line of the first step line of any format; None where there is none."""
+        heads: list[int] = [block.rows["line_number"][0] for block in self.steps.values() if len(block.rows)]
+        return min(heads, default=None)
+
 
 def find(block: TextBlock, search: LineSearch) -> BlockContents:
     """Read one block. Blocks do not depend on each other, so that threads may each read one."""

@@ -18,6 +18,7 @@ from logparse.findings import Note, info, warning
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import Block, LogFormat
 from logparse.language import tr
+from logparse.read.beginnings import log_begins
 from logparse.read.named import find_sources, printable
 from logparse.read.probe import SPOT_BYTES
 from logparse.read.reader import CORES, read_sources
@@ -113,7 +114,7 @@ def read_run(
         stepped.steps.with_columns(source=pl.lit(sources[0].name)) if len(sources) == 1 else _by_clock(stepped.steps)
     )
     steps = steps.with_columns(run=pl.lit(name))
-    records = join_records(found.records, steps, fmt)
+    records = join_records(found.records, steps, fmt, log_begins(found.begins, steps))
     notes += [warning("value_malformed", **asdict(bad)) for bad in stepped.malformed[:3]]
     return ParsedLog(
         name,

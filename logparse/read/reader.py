@@ -16,6 +16,7 @@ from functools import partial
 import polars as pl
 
 from logparse.formats._base import Block, LogFormat
+from logparse.read.beginnings import first_stamps
 from logparse.read.find import BlockContents, LineSearch, find, search_all
 from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.read.probe import probe
@@ -33,7 +34,8 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 class Contents:
     """What the files of a run hold: how many ``lines``; the step lines of each format; rows of other lines.
 
-    ``sentences`` are the lines with such of settings or versions, ``inside`` those in blocks of settings.
+    ``sentences`` are the lines with such of settings or versions, ``inside`` those in blocks of settings; ``begins``
+    are the first stamps of files.
     """
 
     lines: int
@@ -41,6 +43,7 @@ class Contents:
     records: list[Found]
     sentences: pl.DataFrame
     inside: dict[Block, pl.DataFrame]
+    begins: list[pl.DataFrame]
 
 
 def read_sources(
@@ -96,6 +99,7 @@ class _Reader:
         self._records: list[Found] = []
         self._sentences = [pl.DataFrame(schema=LINE_COLUMNS)]
         self._settings: list[BlockReader] = []
+        self._begins: list[pl.DataFrame] = []
 
     def read(self, block_bytes: int, jobs: int) -> None:
         """Read all blocks, as many ahead of the one whose findings are kept next as keep every core busy."""
@@ -115,6 +119,7 @@ class _Reader:
     def _keep(self, found: BlockContents) -> None:
         if found.lines["line_number"][0] == 1:
             self._settings.append(BlockReader(self.search.blocks))
+            self._begins.append(first_stamps(found.lines, found.first_step))
         self._settings[-1].read(found.lines, found.marked)
         self._lines += len(found.lines)
         self._records.append(found.records)
@@ -133,6 +138,7 @@ class _Reader:
             steps=[(fmt, join_blocks(self._steps.pop(fmt.name), fmt)) for fmt in self.search.formats],
             records=self._records,
             sentences=pl.concat(self._sentences),
+            begins=self._begins,
             inside={block: pl.concat(found[block] for found in inside) for block in (inside[0] if inside else ())},
         )
 

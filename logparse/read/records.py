@@ -22,7 +22,9 @@ def find_records(lines: pl.DataFrame, formats: Iterable[LogFormat]) -> Found:
     return {key: _decode(lines, record) for key, record in records.items() if there[0][record.marker]}
 
 
-def join_records(blocks: Sequence[Found], steps: pl.DataFrame, fmt: LogFormat) -> dict[str, pl.DataFrame]:
+def join_records(
+    blocks: Sequence[Found], steps: pl.DataFrame, fmt: LogFormat, begins: pl.DataFrame | None = None
+) -> dict[str, pl.DataFrame]:
     """Every frame of ``RECORD_COLUMNS``, in order of the lines; empty where the log has no such line.
 
     A timer names no step, nor does a save of MindFormers: it belongs to the step line before it.
@@ -31,6 +33,7 @@ def join_records(blocks: Sequence[Found], steps: pl.DataFrame, fmt: LogFormat) -
     for name, columns in RECORD_COLUMNS.items():
         mine = [record for record in fmt.records if record.frame == name]
         rows = [found[record.key] for record in mine for found in blocks if record.key in found]
+        rows += [begins] if name == "events" and begins is not None else []
         frame = conform(pl.concat(rows, how="diagonal_relaxed") if rows else _EMPTY, columns)
         frames[name] = frame.sort("source", "line_number", maintain_order=True)
     frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])

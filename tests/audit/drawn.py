@@ -40,6 +40,7 @@ class Plan:
     skips: int
     nans: int
     ramp: bool
+    ramp_shift: int
     save_every: int
     save_seconds: float
     evaluate_every: int
@@ -75,6 +76,7 @@ def plans(draw: Any, intervals: tuple[int, ...] = (1, 5, 10)) -> Plan:
         skips=draw(st.integers(0, 2)),
         nans=draw(st.integers(0, 2)),
         ramp=draw(st.booleans()),
+        ramp_shift=draw(st.sampled_from([0, 0, 3])),
         save_every=draw(st.sampled_from([0, 10, 20, 50])),
         save_seconds=draw(st.sampled_from([3.0, 40.0])),
         evaluate_every=draw(st.sampled_from([0, 25])),
@@ -122,8 +124,8 @@ def history_of(plan: Plan) -> History:
 
 
 def _samples(plan: Plan, number: int) -> int:
-    """The batch of a step: with a ramp a quarter, then half, then all of it, 15 lines each."""
-    level = (number - 1) // (15 * plan.log_interval) if plan.ramp else 2
+    """The batch of a step: with a ramp a quarter, then half, then all of it, about 15 lines each."""
+    level = (number - 1 + plan.ramp_shift) // (15 * plan.log_interval) if plan.ramp else 2
     return BATCH // (4, 2, 1)[min(level, 2)]
 
 

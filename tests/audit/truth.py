@@ -60,6 +60,7 @@ class Line:
             ("warm_up", self.first or "warm-up" in kinds),
             ("holds_evaluation", any(p.kind == "evaluation" for p in self.inside)),
             ("holds_save", any(p.kind == "save" for p in self.inside)),
+            ("batch_changes", len({s.samples for s in self.steps}) > 1),
             ("nan", "nan" in kinds),
             ("update_skipped", "skipped" in kinds),
             ("stall", "stall" in kinds),

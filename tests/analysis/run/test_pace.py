@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
-from runs import BEGIN, as_computed, events, no_starts, rows
+from helpers import megatron_line
+from runs import BEGIN, analyze_text, as_computed, events, no_starts, parts_of, rate_of, rows
 
 from analysis.run.interruptions import Pauses, find_pauses
 from analysis.run.pace import describe_pace, find_period
@@ -14,6 +15,7 @@ from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.window import DEFAULT_WINDOW, NO_PAUSES, WindowOptions, describe_warm_up, mark_window
 from analysis.screens.words import say
 from logparse.findings import info
+from logparse.read.parse import read_run
 from logparse.schema import RECORD_COLUMNS, conform
 
 
@@ -159,6 +161,60 @@ def test_pauses_are_read_off_events_evaluations_and_timers():
     records["timers"] = conform(pl.DataFrame(timers), RECORD_COLUMNS["timers"])
     records["evaluations"] = conform(pl.DataFrame({"step": [7, 7, 3]}), RECORD_COLUMNS["evaluations"])
     assert find_pauses(records) == Pauses(saved=(20, 50), evaluated=(3, 7))
+
+
+@pytest.mark.parametrize(
+    ("lines", "pauses"),
+    [
+        # A line of its own tells of a save behind step 20; one beside the timers of the step, of the interval before.
+        (["time (ms) | save-checkpoint: 900.00"], Pauses(saved=(20,))),
+        (["time (ms) | forward-compute: 10.00 | save-checkpoint: 900.00 | optimizer: 5.00"], Pauses(saved=(19,))),
+        (["time (ms) | forward-compute: 10.00 | optimizer: 5.00", "time (ms) | save-checkpoint: 9.00"], Pauses((20,))),
+        (
+            [
+                "(min, max) time across ranks (ms):",
+                "    forward-backward ...............................: (9.00, 10.00)",
+                "    save-checkpoint ................................: (899.00, 900.00)",
+            ],
+            Pauses(saved=(19,)),
+        ),
+        (
+            [
+                "(min, max) time across ranks (ms):",
+                "    forward-backward ...............................: (9.00, 10.00)",
+                "(min, max) time across ranks (ms):",
+                "    save-checkpoint ................................: (899.00, 900.00)",
+                "(min, max) time across ranks (ms):",
+                "    evaluate .......................................: (99.00, 100.00)",
+            ],
+            Pauses(saved=(20,), evaluated=(20,)),
+        ),
+        (
+            ["[default7]:valid loss at iteration 20 | lm loss value: 2.3E+00 | lm loss PPL: 1.0E+01 |"],
+            Pauses((), (20,)),
+        ),
+        (["test loss at the end of the day"], Pauses()),
+    ],
+)
+def test_pauses_that_no_line_of_their_own_tells(tmp_path, lines, pauses):
+    log = tmp_path / "run.log"
+    shown = [megatron_line(10), megatron_line(20), *lines, megatron_line(30)]
+    log.write_text("".join(line + "\n" for line in shown))
+    assert find_pauses(read_run([str(log)]).records) == pauses
+
+
+def test_steps_that_hold_a_pause_are_useful_for_their_usual_time(tmp_path):
+    """An old Megatron: 40 steps of 1 s, an evaluation of 4 s behind 10 and a save of 9 s behind 20 in their times."""
+    times = {11: 5000.0, 21: 10_000.0}
+    lines = [megatron_line(step, times.get(step, 1000.0)) for step in range(1, 41)]
+    lines.insert(20, " time (ms) | save-checkpoint: 9000.00")
+    lines.insert(10, " valid loss at iteration 10 | lm loss value: 2.3E+00 | lm loss PPL: 1.0E+01 |")
+    result = analyze_text(tmp_path, "\n".join(lines))
+    assert found(result.steps, HOLDS_EVALUATION) == [11]
+    assert found(result.steps, HOLDS_SAVE) == [21]
+    # 40 s of steps, 53 s in all; delivered holds no pause, all steps do.
+    assert parts_of(result.account) == {"useful": 40.0, "saves": 9.0, "evaluation": 4.0, "not_explained": 0.0}
+    assert (rate_of(result, "delivered"), rate_of(result, "all steps")) == (1000.0, 53_000 / 40)
 
 
 # Stalls

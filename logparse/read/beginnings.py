@@ -1,0 +1,51 @@
+"""When a log begins: the first time stamp of a file, on whatever line it stands.
+
+Comes in: the lines of a file before its first step line. Goes out: an event where the stamp can be of the same clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import polars as pl
+
+from logparse.read.values import clock
+from logparse.schema import EVENT_COLUMNS, INT, TEXT, TIME, conform
+
+# A logger's stamp stands at the beginning of its line; behind it a text may name any date.
+WITHIN = 100
+# No start-up takes longer. Stamps whole hours apart are of two time zones, as in a container's log.
+LONGEST, NEAR, BESIDE = timedelta(days=1), timedelta(minutes=10), timedelta(minutes=2)
+BEGINS = pl.Schema({"source": TEXT, "line_number": INT, "first": TIME, "last": TIME})
+
+
+def first_stamps(lines: pl.DataFrame, first_step: int | None) -> pl.DataFrame:
+    """The first stamped line before the line ``first_step``, and the ``last`` stamp before it; at most one row."""
+    before = lines if first_step is None else lines.filter(pl.col("line_number") < first_step)
+    text = pl.col("text").str.slice(0, WITHIN)
+    stamped = before.filter(text.str.contains(r"\d\d:\d\d:\d\d")).with_columns(stamp=clock(text)).drop_nulls("stamp")
+    zone = _of_two_zones(pl.col("stamp").diff(), BESIDE).fill_null(value=False).cum_sum()
+    mine = stamped.with_columns(zone=zone).filter(pl.col("zone") == pl.col("zone").max())
+    found = mine.head(1).select("source", "line_number", first="stamp")
+    return found.with_columns(last=pl.lit(stamped["stamp"].last(), pl.Datetime("us")))
+
+
+def log_begins(found: Sequence[pl.DataFrame], steps: pl.DataFrame) -> pl.DataFrame:
+    """Events of the kind ``log begins``, for files with stamped step lines."""
+    steps_begin = (
+        steps.drop_nulls("timestamp")
+        .group_by("source", maintain_order=True)
+        .agg(step_stamp=pl.col("timestamp").first(), ms=pl.col("elapsed_time_per_iteration_ms").first().fill_null(0))
+    )
+    begins = pl.concat([pl.DataFrame(schema=BEGINS), *found]).join(steps_begin, on="source")
+    first, last, stamp = pl.col("first"), pl.col("last"), pl.col("step_stamp")
+    off = stamp - last - pl.duration(milliseconds="ms")
+    likely = begins.filter((first <= stamp) & (stamp - first <= LONGEST) & (last <= stamp) & ~_of_two_zones(off, NEAR))
+    return conform(likely.select("source", "line_number", timestamp="first", kind=pl.lit("log begins")), EVENT_COLUMNS)
+
+
+def _of_two_zones(apart: pl.Expr, near: timedelta) -> pl.Expr:
+    """Stamps whole hours apart, but for a moment ``near``."""
+    hours = (apart.dt.total_seconds() / 3600).round()
+    return (hours != 0) & ((apart - pl.duration(hours=hours)).abs() <= near)
