@@ -69,7 +69,7 @@ class BlockContents:
     """Of one block: its ``lines``, those that are ``marked`` by other words than a plain step line, and what they say.
 
     ``steps`` are by the name of their format, without those that were left nothing; ``sentences`` are lines with such
-    of settings or versions.
+    of settings or versions. ``waits``: what the marked lines say is still to be read.
     """
 
     lines: pl.DataFrame
@@ -77,6 +77,7 @@ class BlockContents:
     steps: dict[str, StepBlock]
     records: Found
     sentences: pl.DataFrame
+    waits: bool = False
 
     @property
     def first_step(self) -> int | None:
@@ -85,11 +86,25 @@ class BlockContents:
         return min(heads, default=None)
 
 
-def find(block: TextBlock, search: LineSearch) -> BlockContents:
-    """Read one block. Blocks do not depend on each other, so that threads may each read one."""
+def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
+    """Read one block. Blocks do not depend on each other, so that threads may each read one.
+
+    Marked lines of less than ``few`` bytes wait to be read together with those of other blocks.
+    """
     lines = block.lines()
-    text = pl.col("text")
-    marked = lines.filter(text.str.contains(search.markers))
+    marked = lines.filter(pl.col("text").str.contains(search.markers))
+    if 0 < size_of(marked) < few:
+        return BlockContents(lines, marked, {}, {}, marked.clear(), waits=True)
+    return find_in(lines, marked, search)
+
+
+def size_of(lines: pl.DataFrame) -> int:
+    """How many bytes of text ``lines`` hold."""
+    return int(lines["text"].str.len_bytes().sum())
+
+
+def find_in(lines: pl.DataFrame, marked: pl.DataFrame, search: LineSearch) -> BlockContents:
+    """Read those of ``lines`` of one file that are ``marked``."""
     if marked.is_empty():
         return BlockContents(lines, marked, {}, {}, marked)
     steps = {}
@@ -97,5 +112,5 @@ def find(block: TextBlock, search: LineSearch) -> BlockContents:
         steps[fmt.name], marked = decode_block(marked, fmt, search.layouts[fmt.name])
         if marked.is_empty():
             return BlockContents(lines, marked, steps, {}, marked)
-    sentences = marked.filter(text.str.contains(search.sentences))
+    sentences = marked.filter(pl.col("text").str.contains(search.sentences))
     return BlockContents(lines, marked, steps, find_records(marked, search.whole), sentences)

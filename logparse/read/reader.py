@@ -17,7 +17,7 @@ import polars as pl
 
 from logparse.formats._base import Block, LogFormat
 from logparse.read.beginnings import first_stamps
-from logparse.read.find import BlockContents, LineSearch, find, search_all
+from logparse.read.find import BlockContents, LineSearch, find, find_in, search_all, size_of
 from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.read.probe import probe
 from logparse.read.records import Found
@@ -25,9 +25,13 @@ from logparse.read.settings import BlockReader
 from logparse.read.sources import Source
 from logparse.read.steps import StepBlock, StepLines, join_blocks
 
-Submit = Callable[[TextBlock, LineSearch], Callable[[], BlockContents]]
+Submit = Callable[[TextBlock, LineSearch, int], Callable[[], BlockContents]]
 # How many blocks are read at once where nobody says otherwise.
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+# Bytes of marked lines below which to read them costs much the same however few they are, so that those of several
+# blocks are read together, and how many bytes they may come to.
+FEW, ENOUGH = 2**19, 2**21
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,8 @@ class _Reader:
         self._sentences = [pl.DataFrame(schema=LINE_COLUMNS)]
         self._settings: list[BlockReader] = []
         self._begins: list[pl.DataFrame] = []
+        # Marked lines of blocks of one file that are still to be read.
+        self._waiting: list[pl.DataFrame] = []
 
     def read(self, block_bytes: int, jobs: int) -> None:
         """Read all blocks, as many ahead of the one whose findings are kept next as keep every core busy."""
@@ -112,11 +118,14 @@ class _Reader:
             # Of a thousand files of which nothing is to be read, opening each would take as long as reading one.
             some = (source for source in self._sources if source.part != 0)
             for block in (block for source in some for block in read_blocks(source, block_bytes)):
-                waiting.append(submit(block, self.search))
+                # What the first block of a file says, and which format it shows, is wanted at once.
+                few = 0 if block.first == 1 or self._narrows else FEW
+                waiting.append(submit(block, self.search, few))
                 while len(waiting) > jobs + 1:
                     self._keep(waiting.popleft()())
             while waiting:
                 self._keep(waiting.popleft()())
+        self._read_waiting()
 
     def _keep(self, found: BlockContents) -> None:
         if found.lines["line_number"][0] == 1:
@@ -124,6 +133,20 @@ class _Reader:
             self._begins.append(first_stamps(found.lines, found.first_step))
         self._settings[-1].read(found.lines, found.marked)
         self._lines += len(found.lines)
+        if found.waits:
+            self._waiting.append(found.marked)
+        if not found.waits or sum(map(size_of, self._waiting)) >= ENOUGH:
+            self._read_waiting()
+        if not found.waits:
+            self._add(found)
+
+    def _read_waiting(self) -> None:
+        if self._waiting:
+            marked = pl.concat(self._waiting)
+            self._waiting.clear()
+            self._add(find_in(marked, marked, self.search))
+
+    def _add(self, found: BlockContents) -> None:
         self._records.append(found.records)
         self._sentences.append(found.sentences)
         for name, steps in found.steps.items():
@@ -150,7 +173,7 @@ def _workers(sources: Sequence[Source], block_bytes: int, jobs: int) -> Iterator
     """How a block is read: by a thread where there is more than one block, later where there is only one."""
     sizes = [source.size for source in sources]
     if None not in sizes and sum(size or 0 for size in sizes) <= block_bytes:
-        yield lambda block, search: partial(find, block, search)
+        yield lambda block, search, few: partial(find, block, search, few)
         return
     with ThreadPoolExecutor(jobs) as pool:
-        yield lambda block, search: pool.submit(find, block, search).result
+        yield lambda block, search, few: pool.submit(find, block, search, few).result

@@ -64,6 +64,20 @@ def test_blocks_end_anywhere(tmp_path_factory, block_bytes, dumps, noise):
     assert everything(read(path, block_bytes=block_bytes)) == everything(read(path))
 
 
+@pytest.mark.parametrize(("few", "enough"), [(1, 1), (300, 500), (500, 1500), (900, 10**6)])
+def test_marked_lines_of_several_blocks_are_read_together(tmp_path, monkeypatch, few, enough):
+    """Or at once, where there are many; of one file each time, and in order."""
+    dump = arguments_dump({"world_size": 8, "num_layers": 32, "seq_length": 4096})
+    paths = [tmp_path / name for name in ("a.log", "b.log")]
+    for path in paths:
+        steps = [f"{megatron_line(step)}\n" * (1 + step % 3) + "noise\n" * (step % 7 * 30) for step in range(1, 60)]
+        path.write_text("".join([*steps, dump, "saving checkpoint at iteration 59 to x\n", *steps[:9], "cut off"]))
+    expected = everything(read(*paths))
+    monkeypatch.setattr("logparse.read.reader.FEW", few)
+    monkeypatch.setattr("logparse.read.reader.ENOUGH", enough)
+    assert everything(read(*paths, block_bytes=1000)) == expected
+
+
 def two_formats(folder: Path, first: str, many: str) -> Path:
     path = folder / "two.log"
     path.write_text(first + "noise\n" * 200 + many)
