@@ -72,6 +72,7 @@ def analyze_steps(
         computation=how,
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
+        latest=later[-1].how if later else how,
     )
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
     held = describe_pauses(computed, pauses, window.time_holds_pauses)

@@ -17,7 +17,10 @@ STATISTICS = ("median", "mean", "p10", "p90", "n")
 
 @dataclass(frozen=True)
 class Analysis:
-    """What one run achieved: all rows with their rates, one row per metric, what it was computed with, what to know."""
+    """What one run achieved: all rows with their rates, one row per metric, what it was computed with, what to know.
+
+    ``computation`` is of the first start, ``latest`` of the last one, which may have had other settings.
+    """
 
     steps: pl.DataFrame
     summary: pl.DataFrame
@@ -29,6 +32,7 @@ class Analysis:
     computation: Computation
     flops_per_iteration: float | None
     notes: tuple[Note, ...]
+    latest: Computation
 
     def value(self, metric: str, statistic: str = "median") -> float | None:
         """One number of the summary; None where it could not be computed.

@@ -7,6 +7,7 @@ longer per sample than a large one: where batches change, each is measured by it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -68,6 +69,19 @@ def _costs(rows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:
         mine = segment == start
         cost[mine] = _through(known["cost"].to_numpy(), known["step_time_ms"].to_numpy(), cost[mine])
     return pl.Series("cost", cost)
+
+
+def batch_costs(rows: pl.DataFrame, batches: Sequence[int]) -> list[float]:
+    """What a step of each of ``batches`` takes by the counted ``rows`` of a start; in proportion where one is known."""
+    points = _points(rows.filter("counted").select("segment", "step_time_ms", cost=_samples()))
+    asked = [float(batch) for batch in batches]
+    if points.is_empty():
+        return asked
+    import numpy as np
+
+    known = points.sort("cost")
+    found: list[float] = _through(known["cost"].to_numpy(), known["step_time_ms"].to_numpy(), np.array(asked)).tolist()
+    return found
 
 
 def _through(samples: NDArray[np.float64], ms: NDArray[np.float64], asked: NDArray[np.float64]) -> NDArray[np.float64]:
