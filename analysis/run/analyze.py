@@ -16,6 +16,7 @@ from analysis.run.batches import describe_batches, mean_batch
 from analysis.run.clock import Clock, mend_clock, read_clock
 from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.findings import describe_run
+from analysis.run.goodput import count_goodput
 from analysis.run.interruptions import describe_pauses, find_pauses
 from analysis.run.outliers import describe_damage
 from analysis.run.pace import describe_pace
@@ -60,19 +61,23 @@ def analyze_steps(
     clock = read_clock(computed, events) if mended.trusted else Clock(None)
     account = account_time(computed, events, pauses, mended.trusted)
     told = (*mended.notes, *clock.notes)
+    segments = list_segments(computed)
+    # Of stamps that contradict the steps nothing follows.
+    known = mended.trusted and not clock.notes
+    goodput = _share(account, USEFUL) if known else None
     result = Analysis(
         steps=computed,
         summary=summarize(computed),
-        segments=list_segments(computed),
+        segments=segments,
         rates=name_rates(computed, clock.seconds),
         account=account,
         ranks=compare_ranks(computed),
-        # Of stamps that contradict the steps nothing follows.
-        goodput=None if not mended.trusted or clock.notes else _share(account, USEFUL),
+        goodput=goodput,
         computation=how,
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
         latest=later[-1].how if later else how,
+        field=count_goodput(computed, account, segments, events, goodput if clock.seconds else None),
     )
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
     held = describe_pauses(computed, pauses, window.time_holds_pauses)

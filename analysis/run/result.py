@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from analysis.metrics import OF_ROWS
+from analysis.run.goodput import FieldGoodput
 from analysis.run.throughput import Computation
 from logparse.errors import unknown_name
 from logparse.findings import Note
@@ -20,6 +21,7 @@ class Analysis:
     """What one run achieved: all rows with their rates, one row per metric, what it was computed with, what to know.
 
     ``computation`` is of the first start, ``latest`` of the last one, which may have had other settings.
+    ``field`` is goodput by the field's own terms.
     """
 
     steps: pl.DataFrame
@@ -33,6 +35,7 @@ class Analysis:
     flops_per_iteration: float | None
     notes: tuple[Note, ...]
     latest: Computation
+    field: FieldGoodput
 
     def value(self, metric: str, statistic: str = "median") -> float | None:
         """One number of the summary; None where it could not be computed.
