@@ -17,14 +17,18 @@ from logparse.language import msg
 
 # By the unit of a column: the unit that people read.
 READ_AS = {"ratio": "%", "bytes": "GiB"}
+# Behind a number that cannot be.
+IMPOSSIBLE = "!"
+# Above this share of the clock useful steps cannot be; the rest is rounding of stamps.
+MOST_GOODPUT = 1.02
 
 
 @dataclass(frozen=True)
 class Inputs:
     """What the rates of a row are computed with: expressions over the steps, null where unknown.
 
-    The three are FLOPs of one sample of the row's length: of the model alone, as the chosen formula quotes them, and
-    as executed, recomputation in. ``peak`` is that of one device in TFLOP/s.
+    The FLOPs are of one sample of the row's length: of the model alone, as the chosen formula quotes them, as executed,
+    recomputation in, and of the model alone as it is built. ``peak`` is that of one device in TFLOP/s.
     """
 
     devices: pl.Expr
@@ -32,6 +36,7 @@ class Inputs:
     model_flops: pl.Expr
     quoted_flops: pl.Expr
     executed_flops: pl.Expr
+    as_built_flops: pl.Expr
 
 
 Expression = Callable[[Inputs], pl.Expr]
@@ -44,7 +49,7 @@ class Metric:
     ``worse`` is +1 where more of it is worse, -1 where less is, None where it is not judged: another metric says the
     same. ``needs`` names the quantities without which it is unknown. ``row_column`` is the column of the steps it is
     summarized from; ``expression`` computes it there. ``rated`` metrics are given for each named rate, ``headline``
-    ones stand first on the page; ``chart`` is the title of its chart along the run.
+    ones stand first on the page; ``chart`` is the title of its chart along the run. Above ``most`` a value cannot be.
     """
 
     column: str
@@ -60,6 +65,7 @@ class Metric:
     rated: bool = False
     headline: bool = False
     chart: str | None = None
+    most: float | None = None
 
     @property
     def shown_unit(self) -> str:
@@ -74,8 +80,16 @@ class Metric:
         return self.worse
 
     def text(self, value: float | None) -> str:
-        """``value`` of the column as people read it, without its unit; a hyphen where it is unknown."""
-        return "-" if value is None else f"{value * self.scale:,.{self.digits}f}"
+        """``value`` of the column as people read it, without its unit; a hyphen where it is unknown.
+
+        One that cannot be is marked.
+        """
+        mark = IMPOSSIBLE if self.impossible(value) else ""
+        return "-" if value is None else f"{value * self.scale:,.{self.digits}f}{mark}"
+
+    def impossible(self, value: float | None) -> bool:
+        """Whether no device or clock gives ``value``."""
+        return value is not None and self.most is not None and value > self.most
 
 
 _COUNT = ("world_size", "global_batch_size")
@@ -170,6 +184,7 @@ METRICS = (
         "model TFLOP/s/p over the device's peak",
         (*_FLOPS, "peak"),
         scale=100.0,
+        most=1.0,
         digits=2,
         worse=-1,
         expression=lambda inputs: pl.col("model_tflops_per_second_per_device") / inputs.peak,
@@ -178,17 +193,31 @@ METRICS = (
         chart=msg("MFU"),
     ),
     _rate(
+        "mfu_as_built",
+        "ratio",
+        msg("MFU as built"),
+        "TFLOP/s/p of the model as it is built, by the megatron formula, over the device's peak",
+        (*_TOKENS, "the shape", "peak"),
+        scale=100.0,
+        most=1.0,
+        digits=2,
+        expression=lambda inputs: _tflops(lambda _: inputs.as_built_flops)(inputs) / inputs.peak,
+        rated=True,
+        headline=True,
+    ),
+    _rate(
         "hfu",
         "ratio",
         msg("HFU"),
         "hardware TFLOP/s/p over the device's peak",
         (*_FLOPS, "recompute", "peak"),
         scale=100.0,
+        most=1.0,
         digits=2,
         expression=lambda inputs: pl.col("hardware_tflops_per_second_per_device") / inputs.peak,
         rated=True,
     ),
-    Metric("goodput", "ratio", msg("goodput"), "useful steps over the clock", 100.0, digits=2, worse=-1),
+    Metric("goodput", "ratio", msg("goodput"), "useful steps over the clock", 100.0, 2, -1, most=MOST_GOODPUT),
     Metric(
         "max_memory_allocated_bytes",
         "bytes",

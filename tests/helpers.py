@@ -118,6 +118,7 @@ NAMED_UNITS = {
     "_samples": "samples",
     "_ratio": "ratio",
     "mfu": "ratio",
+    "mfu_as_built": "ratio",
     "hfu": "ratio",
 }
 WORK = {"samples": "samples", "tokens": "tokens", "tflops": "TFLOP"}

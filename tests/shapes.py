@@ -38,3 +38,18 @@ GPT_22B = ModelShape(
     padded_vocab_size=51200,
     untie_embeddings_and_output_weights=False,
 )
+# A gated delta net in each of 16 layers, as 56 H100 trained it with Megatron-LM after core 0.16.
+DELTA = ModelShape(
+    num_layers=16,
+    hidden_size=2048,
+    ffn_hidden_size=5824,
+    gated_linear_unit=True,
+    num_attention_heads=32,
+    padded_vocab_size=128256,
+    num_linear_attention_layers=16,
+    linear_key_head_dim=192,
+    linear_value_head_dim=384,
+    linear_num_key_heads=8,
+    linear_num_value_heads=8,
+    linear_conv_kernel_dim=4,
+)

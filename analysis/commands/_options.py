@@ -166,7 +166,10 @@ Each = Annotated[
     bool,
     typer.Option("--each", help="Every LOG is a run of its own, a folder as many as the names of its files tell jobs."),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at a torn step line or a value that cannot be read.")]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Stop at a torn step line, a value that cannot be read, or a result that cannot be."),
+]
 Language = Annotated[
     str | None,
     typer.Option(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.estimate.layout import Layout, Training
+from analysis.flops import Recompute
 from analysis.model.parameters import count_parameters
 from analysis.run.findings import unknown
 from analysis.run.result import Analysis
@@ -45,6 +46,8 @@ SIZES = (
     "padded_vocab_size",
     "untie_embeddings_and_output_weights",
 )
+# A stage that takes a tenth more or less than was to be expected is told why that can be.
+MUCH_MORE, MUCH_LESS = 1.1, 0.9
 TP, PP, DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
 CP, EP = "context_parallel_size", "expert_model_parallel_size"
 
@@ -64,7 +67,9 @@ class Planned:
     planned_to: float | None = None
 
 
-def expected_stages(analysis: Analysis, context: RunContext, zero: int) -> tuple[Stage, ...] | None:
+def expected_stages(
+    analysis: Analysis, context: RunContext, zero: int, recompute: Recompute = "none"
+) -> tuple[Stage, ...] | None:
     """Memory of each stage as the settings of the run let expect; None where a size is unknown or they cannot be."""
     shape, seq_length = analysis.computation.shape, analysis.computation.seq_length
     counted = count_parameters(shape, include_mtp=True)
@@ -74,7 +79,7 @@ def expected_stages(analysis: Analysis, context: RunContext, zero: int) -> tuple
 
     try:
         return estimate_stages(
-            shape, counted, shape.padded_vocab_size, _layout(context, zero), _training(context, seq_length)
+            shape, counted, shape.padded_vocab_size, _layout(context, zero), _training(context, seq_length, recompute)
         )
     except (UsageError, ValueError):
         return None
@@ -97,12 +102,24 @@ def _layout(context: RunContext, zero: int) -> Layout:
     return Layout(tp, pp, dp, cp, ep, chunks, zero, setting(context, "sequence_parallel"), etp)
 
 
-def _training(context: RunContext, seq_length: int) -> Training:
+def _recomputes(analysis: Analysis) -> tuple[Recompute, ...]:
+    """The recomputation that the estimate knows, or the two between which that of the run lies."""
+    found = analysis.computation.recomputed
+    if found is None:
+        return (ASSUMED["recompute"],)
+    if found.known is None or 0 < found.known.layers < 1:
+        return ("full", "none")
+    if found.known.layers:
+        return ("full",)
+    return ("selective",) if "core_attn" in found.known.modules else ("none",)
+
+
+def _training(context: RunContext, seq_length: int, recompute: Recompute) -> Training:
     return Training(
         seq_length=seq_length,
         micro_batch_size=setting(context, "micro_batch_size"),
         global_batch_size=context.get("global_batch_size"),
-        recompute=setting(context, "recompute"),
+        recompute=recompute,
         dtype=setting(context, "precision"),
         flash_attention=setting(context, "flash_attention"),
         dropout=setting(context, "dropout"),
@@ -136,12 +153,13 @@ def memory_against(analysis: Analysis, context: RunContext, memory: pl.DataFrame
     known = context.get("zero_stage")
     # Where the log does not tell whether the optimizer state is shared out, both are expected.
     zeros = (1, 0) if known is None else (known,)
-    expected = [expected_stages(analysis, context, zero) for zero in zeros] if measured else []
+    ways = [(zero, way) for zero in zeros for way in _recomputes(analysis)] if measured else []
+    expected = [expected_stages(analysis, context, *way) for way in ways]
     for number, size in measured.items():
         planned = sorted({_planned_bytes(stages, number) for stages in expected if stages is not None})
         low, high = (planned[0], planned[-1]) if planned else (None, None)
-        expectation = _expectation(planned, size) if planned else _why_not(analysis, context)
-        found = (_allocated(number, size), expectation)
+        expectation = _expectation(planned, size, known is None) if planned else (_why_not(analysis, context),)
+        found = (_allocated(number, size), *expectation)
         yield Planned("memory", "bytes", low, size, found, high if len(planned) > 1 else None)
 
 
@@ -153,6 +171,8 @@ def _why_not(analysis: Analysis, context: RunContext) -> Note:
         *(() if how.seq_length else ("seq_length",)),
         *unknown_layout(analysis, context),
     )
+    if layers := how.shape.special_layers:
+        return info("memory_of_special_layers", layers=layers)
     if not lacks:
         return info("memory_settings_do_not_fit")
     return info("memory_not_estimated", unknown=unknown(lacks))
@@ -168,11 +188,19 @@ def _allocated(number: int | None, size: float) -> Note:
     return info("memory_of_stage", stage=number, measured_bytes=size)
 
 
-def _expectation(planned: Sequence[float], size: float) -> Note:
-    """What was to be expected of a stage that took ``size``; with ZeRO-1 and without where that is not known."""
-    if len(planned) > 1:
-        return info("memory_expected_with_and_without_zero", low_bytes=planned[0], high_bytes=planned[-1])
-    return info("memory_expected", planned_bytes=planned[0], share=size / planned[0])
+def _expectation(planned: Sequence[float], size: float, two_zeros: bool) -> Iterator[Note]:
+    """What was to be expected of a stage that took ``size``, and why it may have taken more or less."""
+    low, high = planned[0], planned[-1]
+    if len(planned) == 1:
+        yield info("memory_expected", planned_bytes=low, share=size / low)
+    elif two_zeros:
+        yield info("memory_expected_with_and_without_zero", low_bytes=low, high_bytes=high)
+    else:
+        yield info("memory_expected_by_recompute", low_bytes=low, high_bytes=high)
+    if size > high * MUCH_MORE:
+        yield info("memory_more_than_expected")
+    elif size < low * MUCH_LESS:
+        yield info("memory_less_than_expected")
 
 
 def _measured_by_stage(analysis: Analysis, context: RunContext, memory: pl.DataFrame) -> dict[int | None, float]:

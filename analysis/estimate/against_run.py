@@ -15,6 +15,7 @@ from analysis.estimate.against_memory import Planned, assumptions, memory_agains
 from analysis.estimate.step import bubble_share
 from analysis.estimate.time_left import Left, work_left
 from analysis.estimate.work import USUAL_UTILISATION
+from analysis.flops import as_built_formula
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
@@ -51,7 +52,7 @@ def plan_against(
     """
     memory = tuple(memory_against(analysis, context, records["memory"]))
     left = work_left(analysis, context, records)
-    time = _time_left(analysis, left, _shares(context, utilisation)) if left else ()
+    time = _time_left(analysis, left, _shares(analysis, context, utilisation)) if left else ()
     rows = (*memory, *time, *_utilisation(analysis, utilisation))
     assumed = assumptions(context) if any(row.planned is not None for row in memory) else ()
     return Plan(rows, split_gap(analysis, context), mfu_ceiling(analysis, context), assumed, left)
@@ -60,10 +61,15 @@ def plan_against(
 # Time left.
 
 
-def _shares(context: RunContext, utilisation: float | None) -> tuple[float, ...]:
-    """The planned share of the peak, or both ends of what is usual, as far as the bubble of the pipeline leaves it."""
+def _shares(analysis: Analysis, context: RunContext, utilisation: float | None) -> tuple[float, ...]:
+    """The planned share of the peak, or both ends of what is usual, as far as the bubble of the pipeline leaves it.
+
+    None for few devices: what is usual is published for many.
+    """
     if utilisation is not None:
         return (utilisation,)
+    if not _many_devices(analysis):
+        return ()
     most = 1 - (pipeline_bubble(context) or 0.0)
     return USUAL_UTILISATION if most >= max(USUAL_UTILISATION) else (most,)
 
@@ -71,7 +77,7 @@ def _shares(context: RunContext, utilisation: float | None) -> tuple[float, ...]
 def _time_left(analysis: Analysis, left: Left, shares: tuple[float, ...]) -> Iterator[Planned]:
     """Time for the steps that are still to be done: as the last start went, and at the planned share of the peak."""
     planned = [_planned_seconds(analysis, left.steps, share) for share in shares]
-    low, high = planned[-1], planned[0]
+    low, high = (planned[-1], planned[0]) if planned else (None, None)
     found = [_left_to_do(left), _at_last_pace(left)]
     if low is not None and high is not None:
         found.append(_at_planned_share(low, high, shares))
@@ -100,7 +106,8 @@ def _at_planned_share(low: float, high: float, shares: tuple[float, ...]) -> Not
 def _planned_seconds(analysis: Analysis, left: int, share: float) -> float | None:
     """FLOPs of the steps, recomputed ones in, over what the devices of the last start give at that share."""
     how = analysis.latest
-    work = how.flops_per_sample(how.seq_length, how.recompute) if how.seq_length else None
+    built = how.executed_once(how.seq_length, as_built_formula()) if how.seq_length else None
+    work = how.executed_once(how.seq_length) if built is None and how.seq_length else built
     if work is None or how.peak is None or how.world_size is None or how.global_batch_size is None:
         return None
     return left * work * how.global_batch_size / (how.world_size * how.peak.peak_tflops_per_second * 1e12 * share)
@@ -109,22 +116,47 @@ def _planned_seconds(analysis: Analysis, left: int, share: float) -> float | Non
 # Utilisation and the gap to the peak.
 
 
+@dataclass(frozen=True)
+class Reached:
+    """MFU and HFU of a rate by ``formula``: as the model is built where its shape tells, else by the chosen one."""
+
+    mfu: float | None
+    hfu: float | None
+    formula: str
+
+
+def reached(analysis: Analysis, rate: str) -> Reached:
+    """What ``rate`` came to."""
+    how, built = analysis.computation, _rate(analysis, rate, "mfu_as_built")
+    times = how.executed_times(as_built_formula())
+    if built is None or times is None or times[0] != times[1]:
+        return Reached(_rate(analysis, rate, "mfu"), _rate(analysis, rate, "hfu"), how.formula.name)
+    return Reached(built, built * times[0], as_built_formula().name)
+
+
 def _utilisation(analysis: Analysis, utilisation: float | None) -> Iterator[Planned]:
     """Delivered HFU beside the plan, or beside what is usual for clusters of over 100 devices."""
-    hfu = _rate(analysis, "delivered", "hfu")
+    delivered = reached(analysis, "delivered")
+    hfu = delivered.hfu
     if hfu is None:
         return
-    reached = {"hfu": hfu, "formula": analysis.computation.formula.name}
+    told = {"hfu": hfu, "formula": delivered.formula}
     if utilisation is not None:
-        found = info("utilisation_beside_plan", **reached, planned=utilisation)
+        found = info("utilisation_beside_plan", **told, planned=utilisation)
         yield Planned("utilisation", "ratio", utilisation, hfu, (found,))
         return
+    if not _many_devices(analysis):
+        yield Planned("utilisation", "ratio", None, hfu, (info("utilisation_of_few_devices", **told),))
+        return
     low, high = USUAL_UTILISATION
-    code = "utilisation_of_few_devices"
-    if (analysis.computation.world_size or 0) > MANY_DEVICES:
-        where = "below" if hfu < low else "above" if hfu > high else "within"
-        code = f"utilisation_{where}_usual"
-    yield Planned("utilisation", "ratio", low, hfu, (info(code, **reached, low=low, high=high),), high)
+    where = "below" if hfu < low else "above" if hfu > high else "within"
+    found = info(f"utilisation_{where}_usual", **told, low=low, high=high)
+    yield Planned("utilisation", "ratio", low, hfu, (found,), high)
+
+
+def _many_devices(analysis: Analysis) -> bool:
+    """Whether what is usual is published for so many."""
+    return (analysis.computation.world_size or 0) > MANY_DEVICES
 
 
 def pipeline_bubble(context: RunContext) -> float | None:
@@ -139,7 +171,8 @@ def pipeline_bubble(context: RunContext) -> float | None:
 
 def mfu_ceiling(analysis: Analysis, context: RunContext) -> float | None:
     """What MFU could be with this pipeline and recomputation: the share not waited, less its recomputed part."""
-    bubble, mfu, hfu = pipeline_bubble(context), _rate(analysis, "steady", "mfu"), _rate(analysis, "steady", "hfu")
+    bubble, steady = pipeline_bubble(context), reached(analysis, "steady")
+    mfu, hfu = steady.mfu, steady.hfu
     return None if bubble is None or mfu is None or not hfu else (1 - bubble) * mfu / hfu
 
 
@@ -149,7 +182,8 @@ def split_gap(analysis: Analysis, context: RunContext) -> tuple[GapPart, ...]:
     The rest is slow kernels, communication, waiting for data; it is below zero where the run is faster than its bubble
     allows, and then a setting or the peak is wrong. Empty where MFU, HFU or the bubble is unknown.
     """
-    bubble, mfu, hfu = pipeline_bubble(context), _rate(analysis, "steady", "mfu"), _rate(analysis, "steady", "hfu")
+    bubble, steady = pipeline_bubble(context), reached(analysis, "steady")
+    mfu, hfu = steady.mfu, steady.hfu
     if bubble is None or mfu is None or hfu is None:
         return ()
     return (

@@ -11,11 +11,36 @@ import pkgutil
 from collections.abc import Mapping
 from functools import cache
 
-from analysis.flops._base import Formula, Ignorable, Recompute
+from analysis.flops._base import Formula, Ignorable
+from analysis.flops._recomputation import (
+    ELEMENTWISE,
+    EVERYTHING,
+    NOTHING,
+    PRODUCTS,
+    WORDS,
+    Recomputation,
+    Recompute,
+    Recomputed,
+)
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
 
-__all__ = ["Formula", "Ignorable", "Recompute", "all_formulas", "as_built_formula", "default_formula", "find_formula"]
+__all__ = [
+    "ELEMENTWISE",
+    "EVERYTHING",
+    "NOTHING",
+    "PRODUCTS",
+    "WORDS",
+    "Formula",
+    "Ignorable",
+    "Recomputation",
+    "Recompute",
+    "Recomputed",
+    "all_formulas",
+    "as_built_formula",
+    "default_formula",
+    "find_formula",
+]
 
 
 @cache

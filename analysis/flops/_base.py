@@ -10,14 +10,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from analysis.flops._recomputation import CORE_ATTENTION, EVERYTHING, WORDS, Recomputation, Recompute
 from analysis.model.shape import ModelShape
 
-Recompute = Literal["none", "selective", "full"]
 # What a model can have and a formula can leave out, as the shape names it.
-Ignorable = Literal["num_experts", "multi_latent_attention", "mtp_num_layers"]
+Ignorable = Literal["num_experts", "multi_latent_attention", "mtp_num_layers", "num_window_layers"]
 
 # A matrix product costs as much forward as for each of the two gradients of the backward pass: three equal parts.
 FORWARD_SHARE = 1 / 3
+
+# Of each part of a layer that can be recomputed alone: the term that holds it, and its FLOPs per token.
+Modules = Mapping[str, tuple[str, float]]
+
+
+def no_modules(_shape: ModelShape, _seq_length: int) -> Modules:
+    """Of a formula that does not tell the parts of its terms apart."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -28,12 +36,13 @@ class Formula:
     shape must know, which depends on the kind of model. ``terms`` gives the FLOPs per token, forward and backward
     without recomputation, and may only be called when none of them is missing. ``symbols`` writes the terms out in the
     letters of docs/formulas.md. ``selective`` and ``full`` name the terms whose forward pass runs a second time under
-    that recomputation.
+    that recomputation, ``of_depths`` those of them that multi-token prediction alone has. ``modules`` gives the parts
+    that can be recomputed alone, each with its term and FLOPs, as far as the formula tells them apart.
 
-    ``ignores`` names what of a model makes no difference. ``quotes_recompute`` is of a formula whose own figure, the
-    one called TFLOP/s, counts full recomputation. ``printed_as`` is the id of the printed formula that is the same
-    count, by the recomputation it counts. One formula is the ``default`` for what a run achieved, one counts the
-    model ``as_built``.
+    ``ignores`` names what of a model makes no difference; where ``plain_layers`` holds, neither do linear attention and
+    the like. ``quotes_recompute`` is of a formula whose own figure, the one called TFLOP/s, counts full recomputation.
+    ``printed_as`` is the id of the printed formula that is the same count, by the recomputation it counts. One formula
+    is the ``default`` for what a run achieved, one counts the model ``as_built``.
     """
 
     name: str
@@ -45,7 +54,10 @@ class Formula:
     symbols: Mapping[str, str]
     selective: tuple[str, ...]
     full: tuple[str, ...]
+    of_depths: tuple[str, ...] = ()
+    modules: Callable[[ModelShape, int], Modules] = no_modules
     ignores: tuple[Ignorable, ...] = ()
+    plain_layers: bool = False
     quotes_recompute: bool = False
     printed_as: Mapping[Recompute, str] = field(default_factory=dict)
     default: bool = False
@@ -55,20 +67,77 @@ class Formula:
         """Glossary names of the sizes this formula needs and ``shape`` does not know."""
         return shape.missing(self.needs(shape))
 
+    def not_counted(self, shape: ModelShape) -> str | None:
+        """What the layers of ``shape`` have that this formula would have to count and cannot; None where it can.
+
+        A formula that counts every layer as plain knows none.
+        """
+        if self.plain_layers:
+            return None
+        return shape.uncounted if self.as_built else shape.special_layers
+
     def terms_per_token(self, shape: ModelShape, seq_length: int) -> Mapping[str, float] | None:
-        """Model FLOPs per token by term, at ``seq_length`` tokens; None when a size is missing."""
-        return None if self.missing(shape) else self.terms(shape, seq_length)
+        """Model FLOPs per token by term, at ``seq_length`` tokens; None where a size or a part is not known."""
+        return None if self.missing(shape) or self.not_counted(shape) else self.terms(shape, seq_length)
 
     def model_flops_per_token(self, shape: ModelShape, seq_length: int) -> float | None:
         """FLOPs per token, forward and backward, recomputation not counted; None when a size is missing."""
         return self.hardware_flops_per_token(shape, seq_length, "none")
 
-    def hardware_flops_per_token(self, shape: ModelShape, seq_length: int, recompute: Recompute) -> float | None:
-        """FLOPs per token with the forward passes that ``recompute`` repeats; None when a size is missing."""
+    def hardware_flops_per_token(
+        self, shape: ModelShape, seq_length: int, recompute: Recompute | Recomputation
+    ) -> float | None:
+        """FLOPs per token with the forward passes that ``recompute`` repeats.
+
+        None when a size is missing, or the formula does not tell a recomputed part from the rest of its term.
+        """
+        terms, again = self.terms_per_token(shape, seq_length), self.again_per_token(shape, seq_length, recompute)
+        return None if terms is None or again is None else sum(terms.values()) + sum(again.values())
+
+    def again_per_token(
+        self, shape: ModelShape, seq_length: int, recompute: Recompute | Recomputation
+    ) -> Mapping[str, float] | None:
+        """FLOPs per token that ``recompute`` runs again, by term; None as above."""
+        what = WORDS[recompute] if isinstance(recompute, str) else recompute
+        terms, parts = self.terms_per_token(shape, seq_length), self._parts(shape, seq_length, what.modules)
+        if terms is None or parts is None:
+            return None
+        again = {name: terms[name] * self._share(name, shape, what) for name in self.full}
+        for term, flops in parts:
+            again[term] = again.get(term, 0.0) + flops * (1 - what.layers)
+        return {name: flops * FORWARD_SHARE for name, flops in again.items() if flops}
+
+    def most_per_token(self, shape: ModelShape, seq_length: int, recompute: Recomputation) -> float | None:
+        """FLOPs per token at most: a part that cannot be told apart counts as everything."""
+        known = self.hardware_flops_per_token(shape, seq_length, recompute)
+        return self.hardware_flops_per_token(shape, seq_length, EVERYTHING) if known is None else known
+
+    def least_per_token(self, shape: ModelShape, seq_length: int, recompute: Recomputation) -> float | None:
+        """FLOPs per token at least: a part that cannot be told apart counts as nothing."""
+        known = self.hardware_flops_per_token(shape, seq_length, recompute)
+        return self.hardware_flops_per_token(shape, seq_length, recompute.whole) if known is None else known
+
+    def _share(self, term: str, shape: ModelShape, what: Recomputation) -> float:
+        """The share of ``term`` that layers recomputed whole run again."""
+        depths = 0 if "mtp_num_layers" in self.ignores else shape.mtp_num_layers or 0
+        if term in self.of_depths or not depths or not shape.num_layers:
+            return what.depths if term in self.of_depths else what.layers
+        return (what.layers * shape.num_layers + what.depths * depths) / (shape.num_layers + depths)
+
+    def _parts(self, shape: ModelShape, seq_length: int, names: frozenset[str]) -> list[tuple[str, float]] | None:
+        """Term and FLOPs of each module of ``names``; None where the formula does not tell one of them apart."""
         terms = self.terms_per_token(shape, seq_length)
         if terms is None:
             return None
-        return sum(terms.values()) + sum(terms[name] for name in self.repeated(recompute)) * FORWARD_SHARE
+        if names <= {CORE_ATTENTION}:
+            return [(term, terms[term]) for term in self.selective if names]
+        known = self.modules(shape, seq_length)
+        # The whole layer with experts holds the shared ones.
+        wanted = names - {CORE_ATTENTION} - ({"shared_experts"} if "moe" in names else set())
+        if not wanted <= known.keys():
+            return None
+        core = [(term, terms[term]) for term in self.selective if CORE_ATTENTION in names]
+        return core + [known[name] for name in sorted(wanted)]
 
     def repeated(self, recompute: Recompute) -> tuple[str, ...]:
         """The terms whose forward pass runs a second time under ``recompute``."""
@@ -77,6 +146,10 @@ class Formula:
     def quoted(self, recompute: Recompute | None) -> Recompute:
         """What the formula's own figure counts of a run's ``recompute``."""
         return "full" if self.quotes_recompute and recompute == "full" else "none"
+
+    def quoted_part(self, recompute: Recomputation) -> Recomputation:
+        """The same of layers of which a share is recomputed whole; parts of the others are never quoted."""
+        return recompute.whole if self.quotes_recompute else WORDS["none"]
 
 
 def sizes(shape: ModelShape, *names: str) -> tuple[int, ...]:

@@ -2,13 +2,13 @@
 
 Comes in: a shape. A feature that is None is one the model does not have, as in Megatron's own arguments: no experts, no
 shared experts, no multi-token prediction, no multi-latent attention, and with it no query compression. An expert whose
-width is None is as wide as ``ffn_hidden_size``. Megatron's state-space layers, latent experts and gated attention
-output are not counted here.
+width is None is as wide as ``ffn_hidden_size``. A sliding window is counted as it is; Megatron takes all tokens before.
 """
 
 from __future__ import annotations
 
-from analysis.flops._base import Formula, sizes
+from analysis.flops import _linear_layers as linear
+from analysis.flops._base import Formula, Modules, sizes
 from analysis.model.shape import ModelShape
 
 # A multiply and an add; once forward and twice backward.
@@ -24,25 +24,54 @@ def needs(shape: ModelShape) -> tuple[str, ...]:
     """Names of the sizes a model of this kind must have."""
     attention = LATENT if shape.multi_latent_attention else GROUPED
     experts = EXPERTS if shape.num_experts else ()
-    return ALWAYS + attention + experts + (("ffn_hidden_size",) if _uses_ffn_hidden_size(shape) else ())
+    window = ("sliding_window",) if shape.num_window_layers else ()
+    mlp = ("ffn_hidden_size",) if _uses_ffn_hidden_size(shape) else ()
+    return ALWAYS + (attention if _attention_layers(shape) else ()) + experts + mlp + linear.needs(shape) + window
 
 
 def terms(shape: ModelShape, seq_length: int) -> dict[str, float]:
     """FLOPs per token, forward and backward."""
-    layers, hidden, vocab = sizes(shape, "num_layers", "hidden_size", "padded_vocab_size")
-    depths = shape.mtp_num_layers or 0
+    hidden, vocab = sizes(shape, "hidden_size", "padded_vocab_size")
+    layers, depths = _attention_layers(shape), shape.mtp_num_layers or 0
     weights = {
-        "attention projections": (layers + depths) * _projections(shape),
-        "attention core": (layers + depths) * _core(shape) * seq_length / 2,  # causal: half of the matrix is zero
-        "mlp": hidden * _matrices(shape) * _summed_mlp_width(shape),
+        "attention projections": layers * _projections(shape) if layers else 0,
+        "attention core": _core(shape) * _summed_keys(shape, seq_length) if layers else 0,
+        "linear attention": linear.linear_products(shape),
+        "mlp": sum(_mlp_weights(shape).values()),
         "multi-token prediction": depths * (3 * hidden + 2 * hidden**2),
         "logits": hidden * vocab * (depths + 1),
     }
     return {name: FLOPS_PER_WEIGHT * count for name, count in weights.items()}
 
 
+def modules(shape: ModelShape, _seq_length: int) -> Modules:
+    """The parts that can be recomputed alone, but the attention core, which is a term."""
+    dense, routed, shared = _mlp_weights(shape).values()
+    parts = {"mlp": ("mlp", dense), "moe": ("mlp", routed + shared), "shared_experts": ("mlp", shared)}
+    if shape.multi_latent_attention:
+        up = _attention_layers(shape) * _latent_up_projections(shape)
+        parts["mla_up_proj"] = ("attention projections", up)
+    return {name: (term, FLOPS_PER_WEIGHT * count) for name, (term, count) in parts.items()}
+
+
 def _uses_ffn_hidden_size(shape: ModelShape) -> bool:
+    if shape.num_mlp_layers is not None:
+        return shape.num_mlp_layers > 0 or bool(shape.num_experts and shape.moe_ffn_hidden_size is None)
     return not shape.num_experts or shape.moe_ffn_hidden_size is None or shape.num_moe_layers != shape.num_layers
+
+
+def _attention_layers(shape: ModelShape) -> int:
+    """Layers, and depths of multi-token prediction, whose tokens meet each other."""
+    if shape.num_attention_layers is not None:
+        return shape.num_attention_layers
+    return (shape.num_layers or 0) + (shape.mtp_num_layers or 0) - (shape.num_linear_attention_layers or 0)
+
+
+def _summed_keys(shape: ModelShape, seq_length: int) -> float:
+    """Keys that a token meets on average, summed over the layers; causal: half of the matrix is zero."""
+    windows = min(shape.num_window_layers or 0, _attention_layers(shape))
+    whole = (_attention_layers(shape) - windows) * linear.mean_keys(seq_length, None)
+    return whole + (windows * linear.mean_keys(seq_length, shape.sliding_window) if windows else 0.0)
 
 
 def _projections(shape: ModelShape) -> int:
@@ -50,7 +79,8 @@ def _projections(shape: ModelShape) -> int:
     if shape.multi_latent_attention:
         return _latent_projections(shape)
     hidden, heads, groups, width = sizes(shape, "hidden_size", "num_attention_heads", *GROUPED)
-    return 2 * hidden * width * (heads + groups)
+    gate = hidden * width * heads if shape.attention_output_gate else 0
+    return 2 * hidden * width * (heads + groups) + gate
 
 
 def _latent_projections(shape: ModelShape) -> int:
@@ -61,6 +91,12 @@ def _latent_projections(shape: ModelShape) -> int:
     query = hidden * query_width if query_rank is None else query_rank * (hidden + query_width + 1)
     key_value = rank * (hidden + heads * (content + value) + 1) + hidden * position
     return query + key_value + heads * value * hidden
+
+
+def _latent_up_projections(shape: ModelShape) -> int:
+    """Of those the products that widen the compressed query, key and value; a query without rank is not compressed."""
+    heads, rank, content, position, value = sizes(shape, "num_attention_heads", *LATENT)
+    return rank * heads * (content + value) + (shape.q_lora_rank or 0) * heads * (content + position)
 
 
 def _core(shape: ModelShape) -> int:
@@ -76,19 +112,27 @@ def _matrices(shape: ModelShape) -> int:
     return 3 if shape.gated_linear_unit else 2
 
 
-def _summed_mlp_width(shape: ModelShape) -> int:
-    """Inner widths one token passes through, summed over the layers and the depths of multi-token prediction."""
-    (layers,) = sizes(shape, "num_layers")
-    depths = shape.mtp_num_layers or 0
-    if not shape.num_experts:
-        return (layers + depths) * sizes(shape, "ffn_hidden_size")[0]
-    topk, moe_layers = sizes(shape, *EXPERTS)
-    dense_width = shape.ffn_hidden_size or 0  # only unknown where no layer uses it
-    expert_width = dense_width if shape.moe_ffn_hidden_size is None else shape.moe_ffn_hidden_size
-    moe_width = topk * expert_width + (shape.moe_shared_expert_intermediate_size or 0)
-    # Megatron builds them like the last layer, which has experts in every published model with both.
-    depth_width = moe_width if moe_layers else dense_width
-    return (layers - moe_layers) * dense_width + moe_layers * moe_width + depths * depth_width
+def _mlp_weights(shape: ModelShape) -> dict[str, int]:
+    """Weights of the MLPs that one token meets, over layers and depths: dense, routed to, shared by all tokens."""
+    (layers, hidden), depths = sizes(shape, "num_layers", "hidden_size"), shape.mtp_num_layers or 0
+    moe_layers = (shape.num_moe_layers or 0) if shape.num_experts else 0
+    dense_layers = layers - moe_layers
+    if shape.num_mlp_layers is not None:
+        dense_layers = shape.num_mlp_layers
+    # Megatron builds the depths like the last layer, which has experts in every published model with both.
+    elif moe_layers:
+        moe_layers += depths
+    else:
+        dense_layers += depths
+    width = shape.ffn_hidden_size or 0  # only unknown where no layer uses it
+    expert = width if shape.moe_ffn_hidden_size is None else shape.moe_ffn_hidden_size
+    weights = hidden * _matrices(shape)
+    routed = moe_layers * (shape.moe_router_topk or 0) * expert
+    latent = shape.moe_latent_size
+    # Routed experts of a latent width, between a product down to it and one up again.
+    of_experts = weights * routed if latent is None else latent * (_matrices(shape) * routed + 2 * hidden * moe_layers)
+    shared = moe_layers * (shape.moe_shared_expert_intermediate_size or 0)
+    return {"dense": weights * dense_layers * width, "routed": of_experts, "shared": weights * shared}
 
 
 FORMULA = Formula(
@@ -104,12 +148,15 @@ FORMULA = Formula(
     symbols={
         "attention projections": "6 · (l + m) · 2 h d (a + g)",
         "attention core": "6 · (l + m) · a d s",
+        "linear attention": "6 · (l_delta · w_delta + l_mamba · w_mamba)",
         "mlp": "6 · h u (f · l_dense + (k f_e + f_s) · l_moe)",
         "multi-token prediction": "6 · m (3 h + 2 h²)",
         "logits": "6 · h V (m + 1)",
     },
     selective=("attention core",),
-    full=("attention projections", "attention core", "mlp", "multi-token prediction"),
+    full=("attention projections", "attention core", "linear attention", "mlp", "multi-token prediction"),
+    of_depths=("multi-token prediction",),
+    modules=modules,
     printed_as={"none": "M8"},
     as_built=True,
 )

@@ -23,6 +23,7 @@ FORMULA = Formula(
     symbols={**six_n.FORMULA.symbols, "attention core": "12 · l · h · s"},
     selective=("attention core",),
     full=("parameters", "attention core"),
+    modules=six_n.modules,
     ignores=six_n.FORMULA.ignores,
     printed_as={"none": "6N+12lhs"},
 )

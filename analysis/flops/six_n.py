@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.flops import megatron
-from analysis.flops._base import Formula
+from analysis.flops._base import Formula, Modules
 from analysis.model.parameters import count_parameters
 from analysis.model.shape import ModelShape
 
@@ -25,6 +25,14 @@ def terms(shape: ModelShape, _seq_length: int) -> dict[str, float]:
     return {"parameters": FLOPS_PER_PARAMETER * parameters.active}
 
 
+def modules(shape: ModelShape, seq_length: int) -> Modules:
+    """The parts that can be recomputed alone; their matrices are those that the other formula counts."""
+    layers = shape.num_layers or 0
+    of_layers = layers / (layers + (shape.mtp_num_layers or 0)) if layers else 0.0
+    parts = megatron.modules(shape, seq_length).items()
+    return {name: ("parameters", flops * of_layers) for name, (_, flops) in parts}
+
+
 FORMULA = Formula(
     name="6n",
     title="6 N: six per active parameter, embeddings included, no attention between tokens",
@@ -35,6 +43,7 @@ FORMULA = Formula(
     symbols={"parameters": "6 · N"},
     selective=(),
     full=("parameters",),
-    ignores=("mtp_num_layers",),
+    modules=modules,
+    ignores=("mtp_num_layers", "num_window_layers"),
     printed_as={"none": "6N"},
 )

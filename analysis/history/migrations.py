@@ -16,7 +16,10 @@ from typing import Any
 import polars as pl
 import regex
 
+from analysis.flops import Recomputation, all_formulas, as_built_formula
 from analysis.history.records import RUN_COLUMNS, STORE_VERSION
+from analysis.model.shape import ModelShape
+from logparse.context.recomputed_layers import recomputed_layers
 from logparse.errors import InputError
 from logparse.findings import Origin, flag
 from logparse.language import tr
@@ -42,7 +45,7 @@ CONFIG_1 = regex.compile(r"(?:config file|配置文件) (.+)")
 
 def migrate_runs(runs: pl.DataFrame, version: int) -> pl.DataFrame:
     """Bring summary rows of ``version`` to the present one. Raises InputError for a version of the future."""
-    return _migrate(runs, version, {0: _runs_from_0, 1: _runs_from_1})
+    return recount(_migrate(runs, version, {0: _runs_from_0, 1: _runs_from_1}))
 
 
 def migrate_steps(steps: pl.DataFrame, version: int) -> pl.DataFrame:
@@ -63,6 +66,54 @@ def _migrate(frame: pl.DataFrame, version: int, steps: Mapping[int, Migration]) 
     for number in range(version, STORE_VERSION):
         frame = steps[number](frame) if number in steps else frame
     return frame
+
+
+# Figures of work as executed, which version 2 at first took for that of all layers where only some were recomputed.
+OF_ALL_LAYERS = ("tflops_per_second_per_device", "flops_per_iteration")
+EXECUTED = ("hardware_tflops_per_second_per_device", "hfu")
+
+
+def recount(runs: pl.DataFrame) -> pl.DataFrame:
+    """Runs recorded before MFU as built was known, and when a part of the layers counted as all, as they are now.
+
+    From what they kept: shape, rate, peak and settings. The rate is their median, so MFU as built is what a run of one
+    sequence length would have been recorded with. Rows of the present are as they were.
+    """
+    name = "mfu_as_built"
+    old = runs if name in runs.columns else runs.with_columns(pl.lit(None, pl.Float64).alias(name))
+    if not old[name].null_count():
+        return runs
+    found = [row if row[name] is not None else {**row, **_recounted(row)} for row in old.iter_rows(named=True)]
+    changed = [n for n in (name, *OF_ALL_LAYERS, *EXECUTED) if n in old.columns]
+    return old.with_columns(pl.Series(n, [row[n] for row in found], pl.Float64) for n in changed)
+
+
+def _recounted(row: Mapping[str, Any]) -> dict[str, float | None]:
+    length, shape = row.get("seq_length"), ModelShape.from_quantities(row)
+    rate, peak = row.get("tokens_per_second_per_device"), row.get("peak_tflops_per_second")
+    if not length:
+        return {}
+    built = as_built_formula().model_flops_per_token(shape, length)
+    known = built is not None and rate is not None and peak
+    as_built = {"mfu_as_built": built * rate / (peak * 1e12)} if known else {}  # type: ignore[operator]
+    return {**as_built, **_in_part(row, shape, length)}
+
+
+def _in_part(row: Mapping[str, Any], shape: ModelShape, length: int) -> dict[str, float | None]:
+    """The figures of work as executed, where only some of the layers were recomputed."""
+    facts = {name: value for name, value in row.items() if value is not None}
+    formula = all_formulas().get(row.get("formula") or "")
+    if formula is None or row.get("recompute_method") != "block" or not {"recompute", "num_layers"} <= facts.keys():
+        return {}
+    layers = recomputed_layers(facts)
+    if layers is None or row.get("recomputed_layers") is not None:
+        return {}
+    part = Recomputation(layers / row["num_layers"])
+    full, now = (formula.hardware_flops_per_token(shape, length, what) for what in ("full", part))
+    if not full or not now:
+        return {}
+    names = (*OF_ALL_LAYERS, *EXECUTED) if formula.quotes_recompute else EXECUTED
+    return {name: None if row.get(name) is None else row[name] * now / full for name in names}
 
 
 def _runs_from_0(runs: pl.DataFrame) -> pl.DataFrame:

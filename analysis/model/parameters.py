@@ -125,6 +125,8 @@ def _known(value: Value | None) -> Value:
 
 
 def _count(shape: ModelShape, vocab_size: int | None, details: Details, include_mtp: bool) -> Parameters:
+    if shape.special_layers:
+        raise _UnknownError
     hidden = _known(shape.hidden_size)
     norm = details.norm_parameters(hidden)
     embedding = _known(vocab_size) * hidden

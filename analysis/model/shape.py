@@ -15,6 +15,9 @@ class ModelShape:
     """Sizes of a decoder-only transformer by glossary name; None is unknown.
 
     ``num_experts`` None means a dense model. ``num_moe_layers`` counts layers with experts among ``num_layers``.
+    ``num_linear_attention_layers``, ``num_mamba_layers`` and ``num_window_layers`` None mean that the model has none;
+    ``num_attention_layers`` and ``num_mlp_layers`` are known of a hybrid model, whose layers hold one part each.
+    ``uncounted`` is what else the layers hold that no formula here counts, as the framework names it.
     """
 
     num_layers: int | None = None
@@ -38,6 +41,30 @@ class ModelShape:
     qk_pos_emb_head_dim: int | None = None
     v_head_dim: int | None = None
     mtp_num_layers: int | None = None
+    attention_output_gate: bool | None = None
+    moe_latent_size: int | None = None
+    num_linear_attention_layers: int | None = None
+    linear_key_head_dim: int | None = None
+    linear_value_head_dim: int | None = None
+    linear_num_key_heads: int | None = None
+    linear_num_value_heads: int | None = None
+    linear_conv_kernel_dim: int | None = None
+    num_mamba_layers: int | None = None
+    mamba_state_dim: int | None = None
+    mamba_head_dim: int | None = None
+    mamba_num_groups: int | None = None
+    mamba_num_heads: int | None = None
+    num_attention_layers: int | None = None
+    num_mlp_layers: int | None = None
+    sliding_window: int | None = None
+    num_window_layers: int | None = None
+    uncounted: str | None = None
+
+    @property
+    def special_layers(self) -> str | None:
+        """What some layers have in place of attention and MLP, or beside them; None of a plain transformer."""
+        linear = "linear attention" if self.num_linear_attention_layers else None
+        return self.uncounted or linear or ("Mamba" if self.num_mamba_layers else None)
 
     @classmethod
     def from_quantities(cls, quantities: Mapping[str, Any]) -> ModelShape:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from analysis.identify import identify
+from analysis.metrics import BY_COLUMN
 from analysis.pipeline.engine import map_runs
 from analysis.pipeline.expectations import measure_against
 from analysis.pipeline.load import Loaded, load
@@ -14,11 +15,13 @@ from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from analysis.run.analyze import analyze_steps
 from analysis.run.ranks import describe_missing
+from analysis.run.result import Analysis
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
 from analysis.run.window import WindowOptions, describe_warm_up
-from logparse.errors import LogparseError
+from logparse.errors import InputError, LogparseError
 from logparse.findings import info
+from logparse.language import tr
 from logparse.read.parse import Watch
 
 
@@ -44,7 +47,10 @@ def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, 
 
 
 def analyze_run(run: Loaded, how: RunOptions) -> Run:
-    """Compute what a run achieved. Raises UsageError for a device or a peak that cannot be used."""
+    """Compute what a run achieved.
+
+    Raises UsageError for a device or a peak that cannot be used; with ``strict`` InputError for an impossible result.
+    """
     log, meaning, context = run.log, run.meaning, run.context
     peak, said = how.peak(context)
     window = WindowOptions(how.warmup, meaning.profiling_steps, meaning.time_holds_pauses, meaning.times_are_shared)
@@ -55,6 +61,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     analysis = analyze_steps(
         meaning.steps, log.starts, log.records, context, how.formula, peak, window=window, later=later
     )
+    if how.strict and analysis.impossible:
+        raise _impossible(log.name, analysis)
     found = identify(before_changes(analysis.steps, later), context)
     changed = [note for change in run.changes for note in change.context.notes]
     first_time = [note for at, note in enumerate(changed) if note not in changed[:at]]
@@ -70,3 +78,16 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     beside = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
     return Run(log, meaning.framework, context, analysis, found, tuple(ordered), beside)
+
+
+def _impossible(name: str, analysis: Analysis) -> InputError:
+    """The error for the first of the metrics that cannot be."""
+    metric = BY_COLUMN[analysis.impossible[0]]
+    rates = analysis.rates[metric.column] if metric.rated else ()
+    values = [*rates, analysis.value(metric.column) if metric.row_column else analysis.goodput]
+    most = max(value for value in values if value is not None)
+    problem = tr(
+        "{metric} is {value} %, more than can be", metric=tr(metric.label), value=f"{most * metric.scale:,.1f}"
+    )
+    remedy = tr("check --hw, --world-size, the batch and the shape; leave out --strict to see it marked")
+    return InputError(problem, where=name, remedy=remedy)

@@ -132,7 +132,7 @@ def _same_size(row: Baseline, run: Achieved) -> bool:
 
 
 def differences(row: Baseline, run: Achieved) -> tuple[str, ...]:
-    """What the row states and the run has otherwise, or is not known of it: rates of the two tell nothing by themselves.
+    """What the row states and of the run is another or not known: the rates of the two tell nothing by themselves.
 
     A device is not asked of a run whose device nobody named.
     """

@@ -12,7 +12,7 @@ from analysis.hardware.devices import DevicePeak
 from analysis.metrics import BY_COLUMN, HEADLINE, RATED, Metric
 from analysis.pipeline.run import Run
 from analysis.report.numbers import NONE, difference, interval, number, percent, shown
-from analysis.screens.metric_names import named, titled
+from analysis.screens.metric_names import headed, rated_of, titled, work_counted
 from analysis.screens.parts import Bar, Cell, Table
 from analysis.screens.words import word
 from logparse.language import msg, tr
@@ -51,14 +51,15 @@ def cards(run: Run, first: Run) -> list[Card]:
     """The headline metrics of ``run``, each with its distance from the first run where that is another."""
     mine, base = steady(run), {} if run is first else steady(first)
     alike = run.steps.filter("counted").select("global_batch_size", "seq_length").n_unique() == 1
-    return [_card(metric, mine, base, alike) for metric in HEADLINE]
+    shown = [metric for metric in HEADLINE if metric in rated_of(run.analysis) or not metric.rated]
+    return [_card(metric, mine, base, alike, work_counted(metric, run.analysis)) for metric in shown]
 
 
-def _card(metric: Metric, mine: dict[str, Any], base: dict[str, Any], alike: bool) -> Card:
+def _card(metric: Metric, mine: dict[str, Any], base: dict[str, Any], alike: bool, counts: str) -> Card:
     value, (low, high) = _value(metric, mine), _interval(metric, mine, alike)
     digits = 0 if metric is TIME and (low or 0) >= 1000 else metric.digits
     return Card(
-        label=tr(metric.label),
+        label=tr("{metric} ({work})", metric=tr(metric.label), work=counts) if counts else tr(metric.label),
         value=shown(metric, value),
         unit="" if metric.shown_unit in metric.label else metric.shown_unit,
         interval=interval(low, high, digits, metric.scale) if value is not None else "",
@@ -138,12 +139,13 @@ def rates_table(runs: Sequence[Run]) -> Table:
 
 def _rates_of_one(run: Run) -> Table:
     rows: list[list[Cell | str]] = []
+    rated = rated_of(run.analysis)
     for rate in run.rates.iter_rows(named=True):
-        time, *values = (shown(metric, _value(metric, rate)) for metric in TOLD)
+        time, *values = (shown(metric, _value(metric, rate)) for metric in (TIME, *rated))
         span = interval(rate["step_time_low_ms"], rate["step_time_high_ms"])
         heading = Cell(word("rates", rate["rate"]), word("covers", rate["rate"]))
         rows.append([heading, Cell(time, span), *values, number(rate["steps"], 0)])
-    units = [named(metric).replace(" ", "\u00a0") for metric in RATED]
+    units = [headed(metric, run.analysis).replace(" ", "\u00a0") for metric in rated]
     return Table(["", tr("ms/step"), *units, tr("useful steps")], rows, tr("The four rates and what each covers"))
 
 

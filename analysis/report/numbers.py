@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from analysis.metrics import Metric
+from analysis.metrics import IMPOSSIBLE, Metric
 from logparse.language import tr
 
 NONE = "–"
 
 
 def shown(metric: Metric, value: float | None) -> str:
-    """``value`` of ``metric`` in its unit and with its decimals."""
-    return number(value, metric.digits, metric.scale)
+    """``value`` of ``metric`` in its unit and with its decimals; marked where it cannot be."""
+    return number(value, metric.digits, metric.scale) + (IMPOSSIBLE if metric.impossible(value) else "")
 
 
 def number(value: float | None, digits: int = 1, scale: float = 1.0) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,7 @@ LETTERS = {
 
 @dataclass(frozen=True)
 class FormulaTerm:
-    """One term: FLOPs per token, forward and backward, and how often it counts (4/3 where it is recomputed)."""
+    """One term: FLOPs per token, forward and backward, and how often it counts: 4/3 where it is recomputed."""
 
     name: str
     symbols: str
@@ -90,12 +91,12 @@ def _of_row(how: Computation, row: dict[str, Any]) -> tuple[Written, float] | No
     terms = formula.terms_per_token(how.shape, length)
     if terms is None or how.world_size is None:
         return None
-    again = formula.repeated(how.quoted)
+    again = formula.again_per_token(how.shape, length, how.quoted) or {}
     written = Written(
         text=formula.text,
         sizes=_sizes(how, length),
         terms=tuple(
-            FormulaTerm(name, formula.symbols.get(name, ""), flops, 4 / 3 if name in again else 1.0)
+            FormulaTerm(name, formula.symbols.get(name, ""), flops, 1 + again.get(name, 0.0) / flops)
             for name, flops in terms.items()
             if flops
         ),
@@ -118,10 +119,18 @@ def _sizes(how: Computation, seq_length: int) -> tuple[tuple[str, str, int], ...
 def terms_table(written: Written) -> Table:
     """The terms, what each adds to the FLOPs per token, and how often it is done."""
     heads = (tr("term"), tr("in symbols"), tr("FLOPs per token"), tr("passes"))
-    again = tr("3 and the forward again: × 4/3")
     rows = [
-        (tr(term.name), term.symbols or NONE, engineering(term.flops_per_token), again if term.times > 1 else "3")
+        (tr(term.name), term.symbols or NONE, engineering(term.flops_per_token), _passes(term.times))
         for term in written.terms
     ]
     total = [Cell(text, mark="sum") for text in (tr("together"), "", engineering(written.flops_per_token), "")]
     return Table(heads, [*rows, total], prose={1})
+
+
+def _passes(times: float) -> str:
+    """The forward pass, the two of the backward pass, and the share of the first that is done again."""
+    if times == 1:
+        return "3"
+    if math.isclose(times, 4 / 3):
+        return tr("3 and the forward again: × 4/3")
+    return tr("3 and {share} of the forward again: × {times}", share=f"{times * 3 - 3:.1%}", times=f"{times:.4f}")

@@ -12,6 +12,7 @@ import polars as pl
 
 from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
+from analysis.run.as_built import describe_as_built
 from analysis.run.batches import describe_batches, mean_batch
 from analysis.run.clock import Clock, mend_clock, read_clock
 from analysis.run.duplicates import describe_copies, of_one_clock
@@ -82,7 +83,7 @@ def analyze_steps(
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
     held = describe_pauses(computed, pauses, window.time_holds_pauses)
     paced = (*describe_pace(computed, pauses), *held, *describe_ranks(result.ranks, numbered))
-    notes = (*odd, *told, *describe_run(result, steps, context), *paced)
+    notes = (*odd, *told, *describe_run(result, steps, context), *describe_as_built(result), *paced)
     return replace(result, notes=notes)
 
 

@@ -29,6 +29,7 @@ IGNORED: Mapping[Ignorable, str] = {
     "num_experts": "formula_ignores_experts",
     "multi_latent_attention": "formula_ignores_latent_attention",
     "mtp_num_layers": "formula_ignores_multi_token_prediction",
+    "num_window_layers": "formula_ignores_windows",
 }
 
 
@@ -66,7 +67,8 @@ def _missing(result: Analysis) -> Iterator[Note]:
     steps, how = result.steps, result.computation
     if not steps["counted"].any():
         found = Counter(steps["excluded_reason"]).most_common()
-        yield warning("no_row_counts", reasons=[info("rows_of_reason", n=n, reason=reason) for reason, n in found])
+        reasons = [info("rows_of_reason", n=n, reason=reason) for reason, n in found]
+        yield warning("no_row_counts", reasons=reasons, instead=_rates_there_are(result.rates))
     if steps["step_time_ms"].is_null().all():
         yield warning("no_step_time")
     lacking = []
@@ -78,10 +80,24 @@ def _missing(result: Analysis) -> Iterator[Note]:
         yield warning("samples_rate_not_computed", unknown=unknown(lacking))
     if steps["seq_length"].is_null().all():
         yield warning("tokens_rate_not_computed", unknown=unknown(["seq_length"]))
-    if sizes := how.formula.missing(how.shape):
+    if layers := how.formula.not_counted(how.shape):
+        yield warning("layers_not_counted", formula=how.formula.name, layers=layers)
+    elif sizes := how.formula.missing(how.shape):
         yield warning("flops_rate_not_computed", formula=how.formula.name, unknown=unknown(sizes))
     if how.recompute is None:
         yield info("hfu_not_computed")
+
+
+def _rates_there_are(rates: pl.DataFrame) -> list[Note]:
+    """The first rate that is known, for a run of which no row counts."""
+    known = rates.filter(pl.col("step_time_ms").is_not_null()).head(1)
+    read = known.select("rate", "step_time_ms", "tokens_per_second_per_device").iter_rows()
+    return [
+        info("rate_there_is", rate=rate, ms=ms)
+        if tokens is None
+        else info("rate_and_tokens_there_are", rate=rate, ms=ms, tokens=tokens)
+        for rate, ms, tokens in read
+    ]
 
 
 def unknown(names: Sequence[str]) -> Note:
@@ -106,19 +122,32 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
         yield warning("lora_trained")
     if context.get("variable_seq_lengths"):
         yield warning("lengths_vary")
-    if context.get("recompute_method") == "block" and context.get("recompute") == "full":
-        layers = context.get("recompute_num_layers")
-        yield warning("block_recompute_unknown") if layers is None else warning("block_recompute", n=layers)
+    yield from _not_understood(result)
+
+
+def _not_understood(result: Analysis) -> Iterator[Note]:
+    """Where a setting of the recomputation is not understood: between what HFU lies."""
+    how = result.computation
+    times = how.executed_times()
+    if how.recomputed is None or times is None or times[0] == times[1]:
+        return
+    setting = how.recomputed.setting or how.formula.name
+    low, high = times
+    mfu = result.value("mfu")
+    if mfu is None:
+        yield warning("recompute_not_understood", setting=setting, least=low - 1, most=high - 1)
+    else:
+        yield warning("hfu_is_a_range", setting=setting, low=mfu * low, high=mfu * high)
 
 
 def _against_peak(result: Analysis) -> Iterator[Note]:
     """MFU and HFU that cannot be, and what the SKUs of a family make of them."""
-    peak, mfu, hfu = result.computation.peak, result.value("mfu"), result.value("hfu")
+    peak, mfu = result.computation.peak, result.value("mfu")
     if peak is None:
         return
-    metric, most = ("hfu", hfu) if hfu is not None and (mfu is None or mfu <= 1) else ("mfu", mfu)
-    if most is not None and most > 1:
-        yield warning("above_peak", metric=metric, share=most, peak_tflops_per_second=peak.peak_tflops_per_second)
+    shares = ((metric, result.value(metric)) for metric in ("mfu", "mfu_as_built", "hfu"))
+    for metric, share in [pair for pair in shares if pair[1] is not None and pair[1] > 1][:1]:
+        yield warning("above_peak", metric=metric, share=share, peak_tflops_per_second=peak.peak_tflops_per_second)
     if peak.range and mfu is not None:
         low, high = (mfu * peak.peak_tflops_per_second / p for p in reversed(peak.range))
         least, greatest = peak.range
@@ -126,11 +155,16 @@ def _against_peak(result: Analysis) -> Iterator[Note]:
 
 
 def _not_in_formula(how: Computation) -> Iterator[Note]:
-    """What the model has and the formula does not count."""
+    """What the model has and the formula does not count, where the count as built does not tell how much it is."""
+    built = as_built_formula()
+    if not how.formula.as_built and not built.missing(how.shape) and not built.not_counted(how.shape):
+        return
     names = {"formula": how.formula.name, "other": as_built_formula().name}
     for size in how.formula.ignores:
         if n := getattr(how.shape, size):
             yield warning(IGNORED[size], n=n, **names)
+    if how.formula.plain_layers and how.shape.special_layers:
+        yield warning("formula_ignores_special_layers", formula=how.formula.name, layers=how.shape.special_layers)
 
 
 def _unprinted_ramp(steps: pl.DataFrame, context: RunContext) -> Iterator[Note]:

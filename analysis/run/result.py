@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from analysis.metrics import OF_ROWS
+from analysis.metrics import BY_COLUMN, OF_ROWS, RATED
 from analysis.run.goodput import FieldGoodput
 from analysis.run.throughput import Computation
 from logparse.errors import unknown_name
@@ -36,6 +36,13 @@ class Analysis:
     notes: tuple[Note, ...]
     latest: Computation
     field: FieldGoodput
+
+    @property
+    def impossible(self) -> tuple[str, ...]:
+        """Metrics of which the median, one of the named rates or, of goodput, the run is more than can be."""
+        found = {metric.column: [self.value(metric.column), *self.rates[metric.column]] for metric in RATED}
+        values = found | {"goodput": [self.goodput]}
+        return tuple(name for name, all_of in values.items() if any(map(BY_COLUMN[name].impossible, all_of)))
 
     def value(self, metric: str, statistic: str = "median") -> float | None:
         """One number of the summary; None where it could not be computed.

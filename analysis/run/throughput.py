@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 import polars as pl
 
-from analysis.flops import Formula, Recompute
+from analysis.flops import NOTHING, Formula, Recomputation, Recompute, Recomputed, as_built_formula
 from analysis.hardware.devices import DevicePeak
 from analysis.metrics import COMPUTED, Expression, Inputs
 from analysis.model.shape import ModelShape
+from analysis.run.recomputation import read_recomputation
 from logparse.context.run_context import RunContext
 
 
 @dataclass(frozen=True)
 class Computation:
-    """What the rates are computed with. ``recompute`` None is unknown; ``recompute_factor`` counts passes.
+    """What the rates are computed with. ``recompute`` is the word for it, ``recomputed`` what it is; None is unknown.
 
     ``overrules`` names what the user gave of the batch and the sequence length: it stands against the rows' own.
     """
@@ -31,26 +32,54 @@ class Computation:
     seq_length: int | None
     world_size: int | None
     recompute: Recompute | None
+    recomputed: Recomputed | None
     peak: DevicePeak | None
     global_batch_size: int | None = None
     overrules: frozenset[str] = frozenset()
 
     @property
-    def recompute_factor(self) -> Literal[3, 4]:
-        """Forward and backward passes in the step: 4 where all activations are recomputed."""
-        return 4 if self.recompute == "full" else 3
+    def recompute_factor(self) -> float:
+        """Forward and backward passes in the step: 3, and the share of the layers that is recomputed whole.
+
+        3 where that is not known.
+        """
+        known = self.recomputed.known if self.recomputed else None
+        return 3 + known.layers if known and known.layers % 1 else 4 if known and known.layers else 3
 
     @property
-    def quoted(self) -> Recompute:
-        """The recompute the formula's own figure counts."""
-        return self.formula.quoted(self.recompute)
+    def quoted(self) -> Recomputation:
+        """The recomputation that the formula's own figure counts; nothing where it is not known."""
+        known = self.recomputed.known if self.recomputed else None
+        return self.formula.quoted_part(known) if known else NOTHING
 
-    def flops_per_sample(self, seq_length: int, recompute: Recompute | None) -> float | None:
-        """FLOPs of one sample of ``seq_length`` tokens; None where a size or the recompute is unknown."""
-        if recompute is None:
-            return None
-        per_token = self.formula.hardware_flops_per_token(self.shape, seq_length, recompute)
+    def flops_per_sample(
+        self, seq_length: int, recompute: Recomputation, formula: Formula | None = None
+    ) -> float | None:
+        """FLOPs of one sample of ``seq_length`` tokens; None where a size is unknown or a part cannot be told apart."""
+        per_token = (formula or self.formula).hardware_flops_per_token(self.shape, seq_length, recompute)
         return None if per_token is None else per_token * seq_length
+
+    def executed_flops(self, seq_length: int, formula: Formula | None = None) -> tuple[float, float] | None:
+        """FLOPs of one sample as executed, at least and at most; None where a size or the recomputation is unknown."""
+        if self.recomputed is None:
+            return None
+        counted = formula or self.formula
+        least = counted.least_per_token(self.shape, seq_length, self.recomputed.least)
+        most = counted.most_per_token(self.shape, seq_length, self.recomputed.most)
+        return None if least is None or most is None else (least * seq_length, most * seq_length)
+
+    def executed_once(self, seq_length: int, formula: Formula | None = None) -> float | None:
+        """FLOPs of one sample as executed; None also where only a range is known."""
+        ends = self.executed_flops(seq_length, formula)
+        return ends[0] if ends and ends[0] == ends[1] else None
+
+    def executed_times(self, formula: Formula | None = None) -> tuple[float, float] | None:
+        """The work as executed over that of the model, at least and at most: HFU over MFU. None where unknown."""
+        if self.seq_length is None:
+            return None
+        model = self.flops_per_sample(self.seq_length, NOTHING, formula)
+        ends = self.executed_flops(self.seq_length, formula)
+        return None if ends is None or not model else (ends[0] / model, ends[1] / model)
 
 
 def plan_computation(context: RunContext, formula: Formula, peak: DevicePeak | None) -> Computation:
@@ -61,6 +90,7 @@ def plan_computation(context: RunContext, formula: Formula, peak: DevicePeak | N
         seq_length=context.get("seq_length"),
         world_size=context.get("world_size"),
         recompute=cast("Recompute | None", context.get("recompute")),
+        recomputed=read_recomputation(context),
         peak=peak,
         global_batch_size=context.get("global_batch_size"),
         overrules=context.given & {"global_batch_size", "seq_length"},
@@ -128,18 +158,19 @@ def compute_metrics(filled: pl.DataFrame, how: Computation) -> pl.DataFrame:
     inputs = Inputs(
         devices=pl.lit(how.world_size, pl.Float64),
         peak=pl.lit(how.peak.peak_tflops_per_second if how.peak else None, pl.Float64),
-        model_flops=_by_length(lengths, how, "none"),
-        quoted_flops=_by_length(lengths, how, how.quoted),
-        executed_flops=_by_length(lengths, how, how.recompute),
+        model_flops=_by_length(lengths, lambda s: how.flops_per_sample(s, NOTHING)),
+        quoted_flops=_by_length(lengths, lambda s: how.flops_per_sample(s, how.quoted)),
+        executed_flops=_by_length(lengths, how.executed_once),
+        as_built_flops=_by_length(lengths, lambda s: how.flops_per_sample(s, NOTHING, as_built_formula())),
     )
     for metric in COMPUTED:
         filled = filled.with_columns(cast("Expression", metric.expression)(inputs).alias(metric.column))
     return filled
 
 
-def _by_length(lengths: list[int], how: Computation, recompute: Recompute | None) -> pl.Expr:
+def _by_length(lengths: list[int], flops_of: Callable[[int], float | None]) -> pl.Expr:
     """FLOPs of one sample by the row's sequence length."""
-    flops = [how.flops_per_sample(s, recompute) for s in lengths]
+    flops = [flops_of(s) for s in lengths]
     if not flops or None in flops:
         return pl.lit(None, pl.Float64)
     return pl.col("seq_length").replace_strict(lengths, flops, default=None, return_dtype=pl.Float64)

@@ -60,7 +60,8 @@ def describe_clock(steps: pl.DataFrame) -> Iterator[Note]:
 def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trusted: bool = True) -> pl.DataFrame:
     """Where the time went, in seconds and as a share of the clock.
 
-    Of the step lines where there is no clock, or one that is not ``trusted``. No part is below 0.
+    Of the step lines where there is no clock, or one that is not ``trusted``. No part is below 0. Empty where no row
+    counts, because then nothing tells what a step takes.
     """
     rows = price_rows(steps)
     in_lines = float(rows["time_ms"].sum()) / 1000
@@ -73,7 +74,8 @@ def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trus
         # Steps whose time is not printed were done all the same, in what is left.
         room = total - in_lines - sum(outside.values())
         parts[USEFUL] += min(max(room, 0.0), untimed_seconds(steps))
-    parts["not_explained"] = max(total - sum(parts.values()), 0.0)
+    if parts:
+        parts["not_explained"] = max(total - sum(parts.values()), 0.0)
     shares = [
         {"part": part, "seconds": seconds, "share": seconds / total if total else None}
         for part, seconds in parts.items()

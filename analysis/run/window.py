@@ -63,12 +63,12 @@ def mark_window(
     timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
     rows = _mark(rows, ~timed.fill_null(False), NO_TIME)
     rows = _mark(rows, pl.col("replayed"), REPLAYED)
-    place = OWN.cum_sum().over("segment")
-    warm_up = warm_up_rows(rows, options.warm_up, options.profiling_steps, options.times_are_shared)
-    rows = _mark(rows, place <= warm_up, WARM_UP)
     if options.time_holds_pauses:
         rows = _mark(rows, _first_row_after(rows, pauses.evaluated), HOLDS_EVALUATION)
         rows = _mark(rows, _first_row_after(rows, pauses.saved), HOLDS_SAVE)
+    place = OWN.cum_sum().over("segment")
+    warm_up = warm_up_rows(_unpaused(rows), options.warm_up, options.profiling_steps, options.times_are_shared)
+    rows = _mark(rows, place <= warm_up, WARM_UP)
     rows = _mark(rows, batch_changes(), BATCH_CHANGES)
     rows = _mark(rows, (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False), NAN)
     rows = _mark(rows, (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False), SKIPPED)
@@ -81,6 +81,12 @@ def _mark(rows: pl.DataFrame, where: pl.Expr, reason: str) -> pl.DataFrame:
     if not first.any():
         return rows
     return rows.with_columns(excluded_reason=pl.when(first).then(pl.lit(reason)).otherwise("excluded_reason"))
+
+
+def _unpaused(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows without the times that hold a pause: they say nothing of whether the pace has settled."""
+    paused = pl.col("excluded_reason").is_in([HOLDS_EVALUATION, HOLDS_SAVE]).fill_null(False)
+    return rows.with_columns(step_time_ms=pl.when(~paused).then("step_time_ms"))
 
 
 def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
-from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS, RATED
+from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS
 from analysis.pipeline.run import Run
 from analysis.run.reasons import COPY
+from analysis.run.result import Analysis
 from analysis.screens.expectations import expectation_sentences
-from analysis.screens.metric_names import named, titled
+from analysis.screens.metric_names import cell_of, counting, headed, rated_of
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
 from analysis.screens.ranks import slowest_ranks
 from analysis.screens.words import say, say_evidence, say_framework, say_origin, word
@@ -23,9 +24,12 @@ from logparse.language import tr
 SAME_AS = {
     "model_tflops_per_second_per_device": "tflops_per_second_per_device",
     "hardware_tflops_per_second_per_device": "tflops_per_second_per_device",
+    "mfu_as_built": "mfu",
 }
 # Under which metric the framework's own is shown.
 LOGGED_BELOW = "tflops_per_second_per_device"
+# What says why a number cannot be.
+CANNOT_BE = {"above_peak", "goodput_above_clock"}
 # Parts of the account below this share are not shown.
 LEAST_SHARE = 0.0005
 
@@ -75,10 +79,18 @@ def list_notes(notes: Iterable[Note]) -> Sentences:
 def one_line(result: Run) -> str:
     """The answer alone, for scripts that read by eye; ``--json`` is for programs."""
     analysis = result.analysis
-    values = [f"{titled(metric)} {metric.text(analysis.value(metric.column))}" for metric in HEADLINE]
+    shown = [metric for metric in HEADLINE if metric in rated_of(analysis) or not metric.rated]
+    values = [f"{counting(metric, analysis)} {metric.text(analysis.value(metric.column))}" for metric in shown]
     if analysis.value(HEADLINE[0].column) is None:
         values += [say(note) for note in result.notes if note.level == "warning"][:1]
+    if analysis.impossible:
+        values += [say(note) for note in result.notes if note.code in CANNOT_BE] or [_cannot_be(analysis)]
     return tr("{name}: {values}", name=result.log.name, values=tr("; ").join(values))
+
+
+def _cannot_be(analysis: Analysis) -> str:
+    names = tr(", ").join(tr(BY_COLUMN[name].label) for name in analysis.impossible)
+    return tr("{metrics}: more than can be", metrics=names)
 
 
 def _title(result: Run) -> str:
@@ -110,13 +122,20 @@ def _left_out(result: Run) -> Iterator[str]:
 
 
 def _rates(result: Run) -> Table:
-    headings = ("", tr("ms/step"), tr("95 % interval"), *(named(metric) for metric in RATED), tr("steps"))
+    shown = rated_of(result.analysis)
+    headings = (
+        "",
+        tr("ms/step"),
+        tr("95 % interval"),
+        *(headed(metric, result.analysis) for metric in shown),
+        tr("steps"),
+    )
     rows = tuple(
         (
             word("rates", row["rate"]),
             HEADLINE[0].text(row["step_time_ms"]),
             _interval(row["step_time_low_ms"], row["step_time_high_ms"]),
-            *(metric.text(row[metric.column]) for metric in RATED),
+            *(cell_of(metric, row, result.analysis) for metric in shown),
             f"{row['steps']:,}",
         )
         for row in result.analysis.rates.iter_rows(named=True)
@@ -154,7 +173,7 @@ def _metrics(result: Run) -> Table:
         row = summary[metric.column]
         if metric.column not in SAME_AS or row["median"] != summary[SAME_AS[metric.column]]["median"]:
             numbers = [metric.text(row[statistic]) for statistic in ("median", "mean", "p10", "p90")]
-            rows.append((titled(metric), *numbers, str(row["n"])))
+            rows.append((counting(metric, result.analysis), *numbers, str(row["n"])))
         if metric.column == LOGGED_BELOW:
             rows += _logged(result)
     return Table(("", tr("median"), tr("mean"), "p10", "p90", "n"), tuple(rows))
@@ -177,11 +196,11 @@ def _origins(result: Run) -> Table:
         (name, str(fact.value), say_origin(fact.origin))
         if (fact := context.facts.get(name))
         else (name, "-", tr("not found"))
-        for name in SHOWN_FACTS
+        for name in (*SHOWN_FACTS, *(("recomputed_layers",) if _in_part(result) else ()))
     ]
     told = context.origin("recompute")
     evidence = say_origin(told) if told else tr("no setting tells of recompute")
-    factor = tr("c = {factor}: {evidence}", factor=how.recompute_factor, evidence=evidence)
+    factor = tr("c = {factor}: {evidence}", factor=f"{how.recompute_factor:.4g}", evidence=evidence)
     counted = factor if how.formula.quotes_recompute else tr(how.formula.title)
     rows.append((tr("formula"), how.formula.name, counted))
     if peak := how.peak:
@@ -194,3 +213,9 @@ def _origins(result: Run) -> Table:
         )
         rows.append((tr("peak"), f"{peak.peak_tflops_per_second:g}", origin))
     return Table((tr("quantity"), tr("value"), tr("origin")), tuple(rows), prose={2})
+
+
+def _in_part(result: Run) -> bool:
+    """Whether not all layers are recomputed whole though some may be."""
+    layers = result.context.get("recomputed_layers")
+    return layers is not None and layers != result.context.get("num_layers")

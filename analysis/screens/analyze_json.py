@@ -6,9 +6,11 @@ import math
 from dataclasses import asdict, replace
 from typing import Any
 
+from analysis.flops import Recomputed
 from analysis.hardware.devices import DevicePeak
 from analysis.pipeline.run import Run
 from analysis.run.goodput import FieldGoodput, Stretch
+from analysis.run.result import Analysis
 from analysis.screens.expectations import expectations_document
 from analysis.screens.findings_json import fact_document, note_document, origin_text, plain
 from analysis.screens.words import say_evidence, word
@@ -40,11 +42,13 @@ def _run(result: Run) -> dict[str, Any]:
         "formula": {
             "name": how.formula.name,
             "recompute_factor": how.recompute_factor,
+            "recomputed": _recomputed(how.recomputed),
             "recompute": how.recompute,
             "recompute_origin": origin_text(recompute) if recompute else None,
             "flops_per_iteration": analysis.flops_per_iteration,
         },
-        "metrics": {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()},
+        "metrics": _metrics(analysis),
+        "impossible": list(analysis.impossible),
         "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
         **_metric({"goodput": analysis.goodput}),
         "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
@@ -63,6 +67,25 @@ def _reliability(found: FieldGoodput) -> dict[str, Any]:
     badput = [_metric(row) for row in found.badput.drop("run").to_dicts()]
     stretches = {name: asdict(value) for name, value in told.items() if isinstance(value, Stretch)}
     return {**plain(told | stretches), "badput": badput}
+
+
+def _metrics(analysis: Analysis) -> dict[str, Any]:
+    """Each metric; HFU with both ends where it is a range, and marked where it is more than can be."""
+    found = {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()}
+    for name in found.keys() & set(analysis.impossible):
+        found[name]["impossible"] = True
+    times, mfu = analysis.computation.executed_times(), analysis.value("mfu")
+    if times and mfu is not None and times[0] != times[1]:
+        found["hfu"]["range"] = [mfu * end for end in times]
+    return found
+
+
+def _recomputed(found: Recomputed | None) -> list[dict[str, Any]] | None:
+    """What is recomputed: one entry, or at least and at most where a setting is not understood; null is unknown."""
+    if found is None:
+        return None
+    ends = (found.least,) if found.known else (found.least, found.most)
+    return [{"layers": end.layers, "mtp": end.depths, "modules": sorted(end.modules)} for end in ends]
 
 
 def _device(peak: DevicePeak) -> dict[str, Any]:

@@ -1,8 +1,12 @@
-"""What a metric is called, in the language in use."""
+"""What a metric is called, in the language in use, and what its work counts in a run."""
 
 from __future__ import annotations
 
-from analysis.metrics import Metric
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.metrics import RATED, Metric
+from analysis.run.result import Analysis
 from logparse.language import tr
 
 
@@ -16,3 +20,42 @@ def named(metric: Metric) -> str:
     """A metric at the head of a narrow column."""
     label, unit = tr(metric.label), metric.shown_unit
     return label if unit in metric.label else f"{label} {unit}"
+
+
+def rated_of(analysis: Analysis) -> tuple[Metric, ...]:
+    """The metrics of the named rates; MFU as built not where the chosen formula is that."""
+    both = not analysis.computation.formula.as_built
+    return tuple(metric for metric in RATED if both or metric.column != "mfu_as_built")
+
+
+def work_counted(metric: Metric, analysis: Analysis) -> str:
+    """Of TFLOP/s, MFU and HFU: whether their work is that of the model or holds what is recomputed; else nothing."""
+    if metric.column == "mfu":
+        return tr("model")
+    again = analysis.computation.quoted.layers > 0
+    if metric.column == "tflops_per_second_per_device":
+        return tr("with recompute") if again else tr("model")
+    return tr("with recompute") if metric.column == "hfu" and again else ""
+
+
+def counting(metric: Metric, analysis: Analysis) -> str:
+    """A metric with its unit and with what its work counts."""
+    counts = work_counted(metric, analysis)
+    return tr("{metric} ({work})", metric=titled(metric), work=counts) if counts else titled(metric)
+
+
+def headed(metric: Metric, analysis: Analysis) -> str:
+    """A metric at the head of a column, over what its work counts."""
+    if metric.column == "mfu_as_built":
+        return tr("MFU %\nas built")
+    counts = work_counted(metric, analysis)
+    return "\n".join((named(metric), *counts.split()))
+
+
+def cell_of(metric: Metric, rate: Mapping[str, Any], analysis: Analysis) -> str:
+    """The value of ``metric`` in a row of the rates; both ends where HFU is a range."""
+    value, mfu = rate[metric.column], rate["mfu"]
+    times = analysis.computation.executed_times() if metric.column == "hfu" else None
+    if value is not None or times is None or mfu is None:
+        return metric.text(value)
+    return tr("{low} to {high}", low=metric.text(mfu * times[0]), high=metric.text(mfu * times[1]))

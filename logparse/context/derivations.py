@@ -6,13 +6,20 @@ not apply gives nothing.
 
 from __future__ import annotations
 
-import ast
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from logparse.context.layer_patterns import (
+    hybrid_layers,
+    linear_attention_layers,
+    moe_layers,
+    number_of_window,
+    window_layers,
+)
+from logparse.context.recomputed_layers import recomputed_layers
 from logparse.errors import UsageError
 from logparse.findings import Note, Origin, info, warning
 from logparse.language import msg, tr
@@ -55,64 +62,24 @@ def _cp(q: Mapping[str, Any]) -> int:
 _TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
 
 
-# Characters of a pattern of layers that are read; a thousand layers written out take 3000.
-LONGEST_PATTERN = 4096
-
-
-def _moe_layers(q: Mapping[str, Any]) -> int | None:
-    """Count the layers with experts: a list of 0 and 1 by layer (possibly a Python expression), or every n-th."""
-    text, layers = str(q["moe_layer_freq"]), q["num_layers"]
-    if len(text) > LONGEST_PATTERN:
-        return None
-    try:
-        pattern = _pattern(ast.parse(text.strip(), mode="eval").body, layers)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
-    if isinstance(pattern, _Flags):
-        return pattern.ones if pattern.length == layers else None
-    return _every(pattern, q.get("first_k_dense_replace") or 0, layers) if pattern > 0 else None
-
-
-def _every(step: int, dense: int, layers: int) -> int:
-    """How many of ``layers`` are a multiple of ``step`` and not among the first ``dense``."""
-    before = min(max(dense, 0), max(layers, 0))
-    return -(-max(layers, 0) // step) - -(-before // step)
-
-
-@dataclass(frozen=True)
-class _Flags:
-    """A list of 0 and 1 by layer, as its length and its ones: however long it is, it takes no room."""
-
-    length: int
-    ones: int
-
-
-def _pattern(node: ast.expr, layers: int) -> _Flags | int:
-    """The value of a whole number, a list of 0 and 1, or sums and products of them; ValueError for all else.
-
-    No list may be longer than ``layers``.
-    """
-    found: _Flags | int | None = None
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        found = node.value
-    elif isinstance(node, ast.List):
-        flags = [str(e.value) if isinstance(e, ast.Constant) else "" for e in node.elts]
-        if set(flags) <= {"0", "1"}:
-            found = _Flags(len(flags), flags.count("1"))
-    elif isinstance(node, ast.BinOp):
-        left, right = _pattern(node.left, layers), _pattern(node.right, layers)
-        if isinstance(node.op, ast.Mult) and isinstance(left, int):
-            left, right = right, left
-        if isinstance(node.op, ast.Add) and isinstance(left, _Flags) and isinstance(right, _Flags):
-            found = _Flags(left.length + right.length, left.ones + right.ones)
-        elif isinstance(node.op, ast.Mult) and isinstance(left, _Flags) and isinstance(right, int):
-            found = _Flags(left.length * max(right, 0), left.ones * max(right, 0))
-    if found is None or (isinstance(found, _Flags) and found.length > layers):
-        raise ValueError("no pattern of layers")
-    return found
-
+# Which layers of a hybrid model the letters of its pattern are.
+HYBRID = {
+    "num_attention_layers": "*",
+    "num_mamba_layers": "M",
+    "num_linear_attention_layers": "G",
+    "num_mlp_layers": "-",
+    "num_moe_layers": "E",
+}
 
 DERIVATIONS = (
+    *(
+        Derivation(name, ("hybrid_layer_pattern",), "layers_of_hybrid_pattern", hybrid_layers(symbol))
+        for name, symbol in HYBRID.items()
+    ),
+    *(
+        Derivation(name, ("hybrid_attention_ratio", "num_layers"), "layers_of_hybrid_ratios", hybrid_layers(symbol))
+        for name, symbol in HYBRID.items()
+    ),
     Derivation(
         "world_size",
         (_DP, _TP, _PP),
@@ -180,13 +147,28 @@ DERIVATIONS = (
         "expert_width_of_mlp",
         lambda q: q["ffn_hidden_size"],
     ),
-    Derivation("num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), "moe_layers_of_pattern", _moe_layers),
+    Derivation("num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), "moe_layers_of_pattern", moe_layers),
     Derivation(
         "num_moe_layers",
         ("num_experts", "num_layers"),
         "moe_layers_all",
         lambda q: None if {"moe_layer_freq", "first_k_dense_replace"} & set(q) else q["num_layers"],
     ),
+    Derivation(
+        "num_linear_attention_layers",
+        ("linear_attention_freq", "num_layers"),
+        "linear_layers_of_pattern",
+        linear_attention_layers,
+    ),
+    Derivation("sliding_window", ("window_size",), "window_of_tuple", number_of_window),
+    Derivation("num_window_layers", ("window_size", "num_layers"), "window_layers_of_pattern", window_layers),
+    Derivation(
+        "virtual_pipeline_model_parallel_size",
+        ("num_layers", _PP, "num_layers_per_virtual_pipeline_stage"),
+        "chunks_of_layers",
+        lambda q: _whole(q["num_layers"], q[_PP] * q["num_layers_per_virtual_pipeline_stage"]),
+    ),
+    Derivation("recomputed_layers", ("recompute", "num_layers"), "recomputed_layers_of_settings", recomputed_layers),
 )
 
 

@@ -23,6 +23,8 @@ from logparse.schema import QUANTITY, Quantity
 __all__ = ["Fact", "RunContext", "SettingsChange", "build_changes", "build_context", "read_value"]
 
 NOTHING = ("None", "null", "")
+# Who says whether there is recomputation says all of it: what the log tells of how much is void then.
+OF_RECOMPUTE = frozenset(name for name in QUANTITY if name.startswith("recompute")) - {"recompute"}
 NO_PLACES = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
 
 
@@ -81,7 +83,7 @@ def build_context(
     for layer in (*given, log):
         notes += _overridden(facts, layer)
         facts = {**layer, **facts}
-    derived = derive({**(lines or {}), **facts})
+    derived = derive(_void({**(lines or {}), **facts}, given))
     names = frozenset(name for layer in given for name in layer)
     notes += broken_identities(derived, sorted(names))
     return _context(derived, notes, names)
@@ -103,12 +105,19 @@ def build_changes(
         facts = _without(was.facts, fmt, rows) | log | given
         fresh = {name: fact for name, fact in log.items() if (name, fact.value) not in told}
         told |= {(name, fact.value) for name, fact in fresh.items()}
-        now = _context(derive(facts), [], base.given)
+        now = _context(derive(_void(facts, [given])), [], base.given)
         notes = (*_differences(was, now), *_overridden(given, fresh))
         if notes:
             before[printing.source] = _context(now.facts, notes, base.given)
             changes.append(SettingsChange(printing.source, printing.line_number or 0, before[printing.source]))
     return changes
+
+
+def _void(facts: Mapping[str, Fact], given: Sequence[Mapping[str, Fact]]) -> dict[str, Fact]:
+    """``facts`` without what the log says of a recomputation that the user has told otherwise."""
+    told = {name for layer in given for name in layer}
+    void = OF_RECOMPUTE - told if "recompute" in told else frozenset()
+    return {name: fact for name, fact in facts.items() if name not in void}
 
 
 def _without(facts: Mapping[str, Fact], fmt: LogFormat, rows: Mapping[str, Row]) -> dict[str, Fact]:

@@ -4,6 +4,8 @@ from logparse.formats._base import Block, Choice, Name, Record, SettingSentence
 
 _PARALLEL = "initial parallel_config from dict"
 _RECOMPUTE = "initial recompute_config from dict"
+# A list of numbers, or of lists of them.
+_LISTED = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"
 _GOT = "Got parallelism settings"
 _MODEL = "config:model.model_config."
 
@@ -63,8 +65,11 @@ SENTENCES = (
     SettingSentence("parallel", _PARALLEL, r"'pipeline_stage': (?P<pipeline_stage>\d+)"),
     SettingSentence("parallel", _PARALLEL, r"'context_parallel': (?P<context_parallel>\d+)"),
     SettingSentence("parallel", _PARALLEL, r"'expert_parallel': (?P<expert_parallel>\d+)"),
-    SettingSentence("recompute", _RECOMPUTE, r"'recompute': (?P<recompute>True|False|\[[^\]]*\])"),
-    SettingSentence("recompute", _RECOMPUTE, r"'select_recompute': (?P<select_recompute>True|False|\[[^\]]*\])"),
+    SettingSentence("recompute", _RECOMPUTE, rf"'recompute': (?P<recompute>True|False|{_LISTED})"),
+    SettingSentence(
+        "recompute", _RECOMPUTE, rf"'select_recompute': (?P<select_recompute>True|False|{_LISTED}|\{{[^}}]*\}})"
+    ),
+    SettingSentence("recompute", "initial swap_config from dict", r"'swap': (?P<swap>True|False)"),
     # The result stands first from 1.0 on, last before.
     SettingSentence(
         "batch", "batch_size = ", r"\bbatch_size = [a-z_ *]+= \d+(?: \* \d+)+ = (?P<global_batch_size>\d+)"
@@ -139,6 +144,12 @@ NAMES = (
     *_shape("qk_pos_emb_head_dim", "qk_pos_emb_head_dim"),
     *_shape("v_head_dim", "v_head_dim"),
     *_shape("mtp_num_layers", "mtp_num_layers"),
+    Name("recompute_by_stage", "recompute:recompute", when={"recompute:recompute": _LISTED}),
+    Name("recompute_selected", "recompute:select_recompute", when={"recompute:select_recompute": "(?!False$).+"}),
+    # The lists are of layers then, not of stages.
+    Name("recompute_scheme", "recompute:swap", when={"recompute:swap": "True", "recompute:recompute": _LISTED}),
+    *_shape("pipeline_offset", "offset", "offset"),
+    *_shape("virtual_pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size", "pp_interleave_num"),
     Name("model_name", "task:model_name"),
     Name("sink_size", "runner:sink_size"),
 )
@@ -149,9 +160,11 @@ CHOICES = (
         for setting in ("transformer:compute_dtype", _MODEL + "compute_dtype")
         for precision, dtype in (("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32"))
     ),
+    # mindformers/models/llama/llama_layer.py: w2 (silu(w1 x) w3 x) of every model that is configured as a Llama.
+    Choice("gated_linear_unit", "True", {_MODEL + "type": "'?LlamaConfig'?"}),
     Choice("recompute", "full", {"recompute:recompute": "True"}),
-    Choice("recompute", "selective", {"recompute:recompute": r"\[.*\]"}),
-    Choice("recompute", "selective", {"recompute:select_recompute": r"True|\[.*\]"}),
+    Choice("recompute", "full", {"recompute:recompute": _LISTED}),
+    Choice("recompute", "selective", {"recompute:select_recompute": "(?!False$).+"}),
     Choice("recompute", "none", {"recompute:recompute": "False"}),
     Choice("lora", "True", {_MODEL + "pet_config.lora_rank": r"\d+"}),
 )

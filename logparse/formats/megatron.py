@@ -47,11 +47,38 @@ LAUNCHER = (
     r"^(?>.{0,200}?\b(?:torchrun|torch\.distributed\.(?:launch|run))(?=\s))(?=.*\s--train-(?:iters|samples)[= ]\d)"
 )
 UNTIED = "untie_embeddings_and_output_weights"
+# A setting of a number type or format that is on.
+SET = "(?!None$|null$|False$).+"
+# Sizes of layers without attention between all tokens, and the setting without which they mean nothing.
+LINEAR = {"arguments:experimental_attention_variant": "gated_delta_net"}
+HYBRID = {"arguments:is_hybrid_model": "True"}
+LINEAR_SIZES = (
+    "linear_attention_freq linear_key_head_dim linear_value_head_dim linear_num_key_heads linear_num_value_heads "
+    "linear_conv_kernel_dim"
+).split()
+HYBRID_SIZES = (
+    "hybrid_attention_ratio hybrid_mlp_ratio mamba_state_dim mamba_head_dim mamba_num_groups mamba_num_heads".split()
+)
+# What replaces the attention, or stands beside it, and is not counted here.
+OTHER_LAYERS = {
+    "experimental_attention_variant": "(?!None$|gated_delta_net$).+",
+    "compress_ratios": r"\[.*[1-9].*\]",
+    "hybrid_layer_pattern": r".*[D+].*",
+    "spec": ".*(gdp|gated_delta_product)_stack_spec.*",
+}
+# Settings that leave to the framework what is recomputed, or choose otherwise than by a number of layers.
+SCHEMES = {
+    "adaptive_recompute_device_size": r"\d+",
+    "auto_recompute_device_size": r"\d+",
+    "recompute_layer_ids": "(?!None$).+",
+    "reduce_recompute_for_last_chunk": "True",
+    "checkpoint_policy": "(?!full$|None$).+",
+}
 LAUNCHED = (
     "tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size expert_model_parallel_size "
     "global_batch_size micro_batch_size seq_length num_layers hidden_size ffn_hidden_size num_attention_heads kv_channels "
     "vocab_size num_experts moe_router_topk moe_ffn_hidden_size moe_shared_expert_intermediate_size log_interval "
-    "make_vocab_size_divisible_by"
+    "make_vocab_size_divisible_by recompute_num_layers num_layers_per_virtual_pipeline_stage"
 ).split()
 
 
@@ -294,6 +321,10 @@ FORMAT = LogFormat(
         *(_launched(name, "", f"--{name.replace('_', '-')}") for name in ("bf16", "fp16", "swiglu", UNTIED)),
         _launched("recompute_granularity", "--recompute-granularity[= ]", r"\w+"),
         _launched("recompute_activations", "", "--recompute-activations"),
+        _launched("recompute_method", "--recompute-method[= ]", r"\w+"),
+        _launched("recompute_modules", "--recompute-modules[= ]", r"\w+(?: \w+)*"),
+        _launched("fp8_format", "--fp8-format[= ]", r"\w+"),
+        _launched("fp4_format", "--fp4-format[= ]", r"\w+"),
         _launched("num_nodes", "--nnodes[= ]", r"\d+"),
         _launched("devices_per_node", "--nproc[-_]per[-_]node[= ]", r"\d+"),
     ),
@@ -328,6 +359,26 @@ FORMAT = LogFormat(
         Name("moe_ffn_hidden_size", "arguments:moe_intermediate_size"),
         Name("recompute_method", "arguments:recompute_method"),
         Name("recompute_num_layers", "arguments:recompute_num_layers"),
+        Name("recompute_method", "arguments:activations_checkpoint_method"),  # 2021 to 2022
+        Name("recompute_num_layers", "arguments:activations_checkpoint_num_layers"),
+        Name("recompute_modules", "arguments:recompute_modules"),
+        Name("recompute_per_stage", "arguments:enable_recompute_layers_per_pp_rank"),  # MindSpeed
+        *(
+            Name("recompute_scheme", f"arguments:{name}", when={f"arguments:{name}": value})
+            for name, value in SCHEMES.items()
+        ),
+        Name("first_stage_layers", "arguments:decoder_first_pipeline_num_layers"),
+        Name("last_stage_layers", "arguments:decoder_last_pipeline_num_layers"),
+        Name("pipeline_layout", "arguments:pipeline_model_parallel_layout"),
+        *(Name(name, f"arguments:{name}", when=LINEAR) for name in LINEAR_SIZES),
+        *(Name("hybrid_layer_pattern", f"arguments:hybrid_{name}_pattern") for name in ("layer", "override")),
+        *(Name(name, f"arguments:{name}", when=HYBRID) for name in HYBRID_SIZES),
+        Name(
+            "attention_output_gate", "arguments:attention_output_gate", when={"arguments:attention_output_gate": "True"}
+        ),
+        Name("moe_latent_size", "arguments:moe_latent_size"),
+        Name("window_size", "arguments:window_size"),
+        Name("window_attn_skip_freq", "arguments:window_attn_skip_freq"),
         *(
             Name(name, f"world:{name}")
             for name in (
@@ -346,9 +397,13 @@ FORMAT = LogFormat(
         Name("global_batch_size", "engine:train_batch_size"),
         Name("micro_batch_size", "engine:train_micro_batch_size_per_gpu"),
         Name("num_microbatches", "engine:gradient_accumulation_steps"),
-        *(Name(name, f"launcher:launched_{name}") for name in (*LAUNCHED, "num_nodes", "devices_per_node")),
+        *(
+            Name(name, f"launcher:launched_{name}")
+            for name in (*LAUNCHED, "num_nodes", "devices_per_node", "recompute_method", "recompute_modules")
+        ),
     ),
     choices=(
+        Choice("precision", "fp4", {"arguments:fp4": SET}),
         Choice("precision", "fp8", {"arguments:fp8": "hybrid|e4m3"}),
         Choice("precision", "bf16", {"arguments:precision": "bfloat16"}),  # GPT-NeoX
         Choice("precision", "fp16", {"arguments:precision": "fp16"}),
@@ -376,9 +431,21 @@ FORMAT = LogFormat(
         Choice("recompute", "full", {"arguments:recompute_granularity": "full"}),
         Choice("recompute", "selective", {"arguments:recompute_granularity": "selective"}),
         Choice("recompute", "selective", {"arguments:recompute_activations": "True"}),
+        Choice("recompute", "full", {"arguments:activations_checkpoint_method": "uniform|block"}),
+        Choice("recompute", "none", {"arguments:activations_checkpoint_method": "None"}),
+        # Older than the list of modules; it sets both.
+        Choice("recompute_modules", "core_attn moe", {"arguments:moe_layer_recompute": "True"}),
+        Choice("recompute", "selective", {"arguments:moe_layer_recompute": "True"}),
         Choice("recompute", "none", {"arguments:recompute_granularity": "None"}),
+        Choice(
+            "pipeline_layout", "embedding as a layer", {"arguments:account_for_embedding_in_pipeline_split": "True"}
+        ),
+        Choice("pipeline_layout", "loss as a layer", {"arguments:account_for_loss_in_pipeline_split": "True"}),
         Choice("recompute", "none", {"arguments:checkpoint_activations": "False"}),
+        *(Choice("uncounted", name, {f"arguments:{name}": value}) for name, value in OTHER_LAYERS.items()),
         Choice("lora", "True", {"arguments:lora_target_modules": r"\[.+\]"}),
+        Choice("precision", "fp4", {"launcher:launched_fp4_format": SET}),
+        Choice("precision", "fp8", {"launcher:launched_fp8_format": SET}),
         Choice("precision", "bf16", {"launcher:launched_bf16": "--bf16"}),
         Choice("precision", "fp16", {"launcher:launched_fp16": "--fp16"}),
         Choice("gated_linear_unit", "True", {"launcher:launched_swiglu": "--swiglu"}),

@@ -40,6 +40,7 @@ class Plan:
     skips: int
     nans: int
     ramp: bool
+    ramp_shift: int
     save_every: int
     save_seconds: float
     evaluate_every: int
@@ -75,6 +76,7 @@ def plans(draw: Any, intervals: tuple[int, ...] = (1, 5, 10)) -> Plan:
         skips=draw(st.integers(0, 2)),
         nans=draw(st.integers(0, 2)),
         ramp=draw(st.booleans()),
+        ramp_shift=draw(st.sampled_from([0, 0, 3])),
         save_every=draw(st.sampled_from([0, 10, 20, 50])),
         save_seconds=draw(st.sampled_from([3.0, 40.0])),
         evaluate_every=draw(st.sampled_from([0, 25])),
@@ -84,13 +86,22 @@ def plans(draw: Any, intervals: tuple[int, ...] = (1, 5, 10)) -> Plan:
     )
 
 
+def as_before_core(plan: Plan) -> Plan:
+    """What Megatron 2 can train: every head with keys of its own, an MLP that is not gated."""
+    return replace(plan, model=MODELS[0], recompute=_fitting(plan, MODELS[0]))
+
+
 def as_mindformers(plan: Plan) -> Plan:
     """What MindFormers can do and print: a gated dense model, every step on a line, one batch, no evaluation."""
     dense = next(m for m in MODELS if m.gated and not m.experts)
-    layers = None if plan.recompute.layers is None else min(plan.recompute.layers, dense.layers // plan.layout.pipeline)
-    granularity = "full" if plan.recompute.granularity == "full" else "none"
-    recompute = Recompute(granularity, layers)
+    recompute = _fitting(plan, dense) if plan.recompute.granularity == "full" else Recompute()
     return replace(plan, model=dense, recompute=recompute, log_interval=1, ramp=False, evaluate_every=0)
+
+
+def _fitting(plan: Plan, model: Model) -> Recompute:
+    """The plan's recomputation of no more layers than a stage of ``model`` has."""
+    layers = plan.recompute.layers
+    return replace(plan.recompute, layers=None if layers is None else min(layers, model.layers // plan.layout.pipeline))
 
 
 def history_of(plan: Plan) -> History:
@@ -122,8 +133,8 @@ def history_of(plan: Plan) -> History:
 
 
 def _samples(plan: Plan, number: int) -> int:
-    """The batch of a step: with a ramp a quarter, then half, then all of it, 15 lines each."""
-    level = (number - 1) // (15 * plan.log_interval) if plan.ramp else 2
+    """The batch of a step: with a ramp a quarter, then half, then all of it, about 15 lines each."""
+    level = (number - 1 + plan.ramp_shift) // (15 * plan.log_interval) if plan.ramp else 2
     return BATCH // (4, 2, 1)[min(level, 2)]
 
 
@@ -135,7 +146,7 @@ def _last_checkpoint(process: Process) -> int:
 
 def _process(plan: Plan, index: int, begins: datetime, done: int, chance: random.Random) -> Process:
     numbers = range(done + 1, done + plan.lines[index] * plan.log_interval + 1)
-    odd = dict(_odd(plan, plan.lines[index], chance))
+    odd = dict(_odd(plan, done, plan.lines[index], chance))
     steps = []
     for place, number in enumerate(numbers):
         fair = _fair(plan, plan.devices[index], _samples(plan, number)) * (1 + plan.noise * chance.uniform(-1, 1))
@@ -159,18 +170,24 @@ def _fair(plan: Plan, devices: int, samples: int) -> float:
     return plan.step_seconds * share * plan.devices[0] / devices
 
 
-def _odd(plan: Plan, lines: int, chance: random.Random) -> Iterator[tuple[int, tuple[float, Kind]]]:
+def _odd(plan: Plan, done: int, lines: int, chance: random.Random) -> Iterator[tuple[int, tuple[float, Kind]]]:
     """Places in a process whose step is not usual, with the factor on its time; each can be seen in its line's mean."""
     interval = plan.log_interval
     for place, factor in enumerate(plan.slow_first):
         yield place, (1 + (factor - 1) * interval, "warm-up")
-    free = list(range(8, lines - 2, 4))
+    # How long a step stalled whose line holds a pause too, no log tells.
+    free = [line for line in range(8, lines - 2, 4) if not _paused(plan, done // interval + line)]
     chance.shuffle(free)
     kinds: tuple[tuple[Kind, int], ...] = (("stall", plan.stalls), ("skipped", plan.skips), ("nan", plan.nans))
     for kind, n in kinds:
         for _ in range(min(n, len(free))):
             place = free.pop() * interval + chance.randrange(interval)
             yield place, (1 + chance.choice([0.8, 3.0]) * interval if kind == "stall" else 1.0, kind)
+
+
+def _paused(plan: Plan, line: int) -> bool:
+    """Whether a pause lies before a line, counted from 0 at the beginning of the run."""
+    return any(every and line % every == 0 for every in (plan.save_every, plan.evaluate_every))
 
 
 def _pauses(plan: Plan, numbers: range) -> Iterator[Pause]:

@@ -13,13 +13,14 @@ from helpers import arguments_dump
 class Printed:
     """A log and the truth of it. ``clock_rounding`` is that of a line's stamp, in seconds, ``ms_rounding`` of its time.
 
-    What a process prints at its start is stamped to the second.
+    What a process prints at its start is stamped to the second. ``shape_is_known``: the settings tell every size.
     """
 
     text: str
     truth: Truth
     ms_rounding: float
     clock_rounding: float
+    shape_is_known: bool = True
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Megatron:
     unit: str = "ms"
     evaluated: str = " validation loss at iteration {step} | lm loss value: 2.1E+00 | lm loss PPL: 8.1E+00 | "
     extra: str = ""
-    knows_context_parallel: bool = True
+    is_core: bool = True
 
     def print(self, history: History) -> Printed:
         """The whole log."""
@@ -44,7 +45,8 @@ class Megatron:
         first, last = history.processes[0], lines[-1]
         truth = Truth(history, self.habits, first.begins, last.end)
         rounding = 0.05 if self.unit == "ms" else 5.0
-        return Printed("\n".join(text) + "\n", truth, rounding, 1.0 if self.stamp != MICROSECONDS else 1e-6)
+        clock_rounding = 1.0 if self.stamp != MICROSECONDS else 1e-6
+        return Printed("\n".join(text) + "\n", truth, rounding, clock_rounding, self.is_core)
 
     def _process(self, history: History, process: Process, lines: list[Line]) -> Iterator[str]:
         yield from arguments_dump(self._arguments(history, process)).splitlines()
@@ -128,9 +130,7 @@ class Megatron:
             "tensor_model_parallel_size": layout.tensor,
             "world_size": process.devices,
         }
-        if not self.knows_context_parallel:
-            del known["context_parallel_size"]
-        return known
+        return {name: value for name, value in known.items() if self.is_core or name not in SINCE_CORE}
 
 
 @dataclass(frozen=True)
@@ -223,15 +223,17 @@ def _loss(line: Line) -> float:
     return 10 / (1 + line.steps[-1].number) ** 0.1 + 0.001 * line.process
 
 
+# Settings that Megatron 2 does not have: every head has keys of its own, and no MLP is gated.
+SINCE_CORE = {"context_parallel_size", "group_query_attention", "num_query_groups", "swiglu"}
 SECONDS, MICROSECONDS = "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f"
 
 CORE_0_8 = Megatron(Habits(), SECONDS)
 CORE_0_18 = Megatron(Habits(first_step_alone=True), MICROSECONDS)
-MEGATRON_2_5 = Megatron(Habits(pauses_inside=True, stamped=False), knows_context_parallel=False)
+MEGATRON_2_5 = Megatron(Habits(pauses_inside=True, stamped=False), is_core=False)
 BIGSCIENCE = Megatron(
     Habits(pauses_inside=True, stamped=False),
     unit="s",
     evaluated=" valid loss at iteration {step} | lm loss value: 2.1E+00 | lm loss PPL: 8.1E+00 | ",
-    knows_context_parallel=False,
+    is_core=False,
 )
 MINDFORMERS_1_5 = MindFormers()

@@ -4,12 +4,12 @@ The definitions are those of docs/numbers.md. A line stands for the steps since 
 of its timer is said by ``Habits``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import pairwise
-from statistics import median
+from statistics import median_high, median_low
 
 from audit.histories import History, Model, Pause, Process, Step
 
@@ -57,9 +57,10 @@ class Line:
         kinds = {s.kind for s in self.steps}
         rules = (
             ("replayed", self.replayed),
-            ("warm_up", self.first or "warm-up" in kinds),
             ("holds_evaluation", any(p.kind == "evaluation" for p in self.inside)),
             ("holds_save", any(p.kind == "save" for p in self.inside)),
+            ("warm_up", self.first or "warm-up" in kinds),
+            ("batch_changes", len({s.samples for s in self.steps}) > 1),
             ("nan", "nan" in kinds),
             ("update_skipped", "skipped" in kinds),
             ("stall", "stall" in kinds),
@@ -126,14 +127,15 @@ class Truth:
 
     @property
     def steady(self) -> Rate:
-        """The median line that counts."""
+        """The median line that counts; of two in the middle that are no one pace, the slower."""
         counted = [line for line in self.lines if line.reason is None]
+        times = [line.ms for line in counted]
         rates = [_samples(line.steps) / line.seconds / line.devices for line in counted]
-        return Rate(_middle([line.ms for line in counted], slow=1), _middle(rates, slow=0))
+        return Rate(_middle(times, max), _middle(rates, min))
 
     @property
     def delivered(self) -> Rate:
-        """Without warm-up, replay and the lines whose time holds a pause."""
+        """Without warm-up, replay, and the lines whose time holds a pause."""
         left_out = ("warm_up", "replayed", "holds_evaluation", "holds_save")
         return _over([line for line in self.lines if line.reason not in left_out])
 
@@ -203,15 +205,13 @@ _PARTS = {
 }
 
 
-def _middle(values: list[float], slow: int) -> float:
-    """The median; where its two values are of two paces, the slow one: no line ran at their mean."""
-    ordered = sorted(values)
-    two = (ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2])
-    return two[slow] if two[1] > 1.1 * two[0] and len(ordered) >= 8 else median(ordered)
-
-
 def _samples(steps: Iterable[Step]) -> int:
     return sum(s.samples for s in steps)
+
+
+def _middle(values: list[float], slower: Callable[[float, float], float]) -> float:
+    low, high = median_low(values), median_high(values)
+    return slower(low, high) if high > 1.1 * low else (low + high) / 2
 
 
 def _over(lines: list[Line], seconds: float | None = None) -> Rate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from analysis.flops import megatron
 from analysis.flops._base import sizes
 from analysis.flops.printed._base import Flops, Needs, PrintedFormula, always
@@ -52,12 +54,13 @@ def _chosen(shape: ModelShape, counts_experts: bool) -> int:
 
 
 def _causal(shape: ModelShape, seq_length: int) -> float:
-    return sum(megatron.terms(shape, seq_length).values())
+    """Without windows, which Megatron does not count."""
+    return sum(megatron.terms(replace(shape, num_window_layers=None), seq_length).values())
 
 
 def _full_core(shape: ModelShape, seq_length: int) -> float:
     """The whole attention matrix; Megatron counts half."""
-    return 2 * megatron.terms(shape, seq_length)["attention core"]
+    return 2 * megatron.terms(replace(shape, num_window_layers=None), seq_length)["attention core"]
 
 
 def _without_core(shape: ModelShape, seq_length: int) -> float:

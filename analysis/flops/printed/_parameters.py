@@ -34,9 +34,10 @@ def _torchtitan(shape: ModelShape, seq_length: int) -> float | None:
     return None if counted is None else 6.0 * counted + 12.0 * layers * heads * width * seq_length
 
 
-def _neox(shape: ModelShape, seq_length: int) -> float:
+def _neox(shape: ModelShape, seq_length: int) -> float | None:
     layers, hidden = sizes(shape, "num_layers", "hidden_size")
-    return sum(six_n.terms(shape, seq_length).values()) + 60.0 * layers * hidden * seq_length
+    counted = six_n.FORMULA.model_flops_per_token(shape, seq_length)
+    return None if counted is None else counted + 60.0 * layers * hidden * seq_length
 
 
 def _verl(shape: ModelShape, seq_length: int) -> float:
@@ -73,7 +74,7 @@ PARAMETER_FORMULAS = (
         "Kaplan et al. 2020 and many scripts",
         "6 N",
         six_n.needs,
-        lambda shape, s: sum(six_n.terms(shape, s).values()),
+        six_n.FORMULA.model_flops_per_token,
     ),
     PrintedFormula(
         "6N-in",
@@ -89,7 +90,7 @@ PARAMETER_FORMULAS = (
         "Chowdhery et al. 2022, appendix B, and many scripts",
         palm.FORMULA.text,
         palm.FORMULA.needs,
-        lambda shape, s: sum(palm.terms(shape, s).values()),
+        palm.FORMULA.model_flops_per_token,
     ),
     PrintedFormula(
         "6N+6lhs",

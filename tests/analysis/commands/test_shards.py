@@ -157,7 +157,7 @@ def test_people_are_shown_a_row_for_each_run(out, tmp_path):
     merged = run_logparse("merge", "out", cwd=tmp_path).stdout
     assert merged.startswith("4 runs of 2 shards\n! 2 runs could not be read\n")
     (row,) = [line.split() for line in merged.splitlines() if line.startswith("0-core")]
-    assert row == ["0-core", "5,008.6", "3,271.2", "149.45", "50.68"]
+    assert row == ["0-core", "5,008.6", "3,271.2", "149.45", "50.68", "47.54"]
     assert "report.html" not in merged
     assert len([line for line in merged.splitlines() if line[:2] in ("0-", "2-", "3-", "4-")]) == 4
 

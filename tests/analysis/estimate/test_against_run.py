@@ -11,7 +11,7 @@ from runs import stamped_log
 
 from analysis.estimate.against_run import mfu_ceiling, pipeline_bubble, plan_against, split_gap
 from analysis.estimate.time_left import finished_at, steps_left
-from analysis.flops import find_formula
+from analysis.flops import WORDS, find_formula
 from analysis.hardware.devices import peak_by_hand
 from analysis.model.parameters import count_parameters
 from analysis.pipeline.expectations import measure_against
@@ -40,6 +40,16 @@ def run_of(path, text, tflops=400.0, **facts):
     return analysis, context, log.records
 
 
+def built(analysis):
+    """FLOPs of one sample as the model is built."""
+    return analysis.computation.flops_per_sample(4096, WORDS["none"], find_formula("megatron"))
+
+
+def executed(analysis):
+    """The same with everything recomputed."""
+    return analysis.computation.flops_per_sample(4096, WORDS["full"], find_formula("megatron"))
+
+
 def sentences(plan):
     return tuple(plan_sentences(plan))
 
@@ -62,7 +72,10 @@ def test_gap_to_the_peak_by_cause(tmp_path):
     analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30, **piped()))
     assert context.get("num_microbatches") == 32
     assert pipeline_bubble(context) == 3 / 35
-    mfu, hfu = analysis.value("mfu"), analysis.value("hfu")
+    # As the model is built: 42.864 GFLOP per token, 56.889 with everything but the logits once more.
+    mfu = analysis.value("mfu_as_built")
+    hfu = mfu * executed(analysis) / built(analysis)
+    assert executed(analysis) / built(analysis) == pytest.approx(56.889 / 42.864, rel=1e-4)
     shares = [part.share for part in split_gap(analysis, context)]
     assert shares == pytest.approx([mfu, hfu - mfu, 3 / 35, 1 - hfu - 3 / 35])
     assert sum(shares) == pytest.approx(1)
@@ -99,16 +112,25 @@ def test_time_left_by_the_clock(tmp_path):
     assert row.measured == pytest.approx(400 * 7.0)
     assert "400 steps, 52,428,800 tokens are left" in say_all(row.findings)  # 400 x 32 x 4096
     assert "until 2026-03-01 08:58 by the log's clock" in say_all(row.findings)
-    # 24 x 4 passes of the formula over 8 devices of 400 TFLOP/s at half their peak
-    work = analysis.computation.flops_per_sample(4096, "full") * 32 * 400
-    assert row.planned == pytest.approx(work / (8 * 400e12 * 0.5))
-    assert row.planned_to == pytest.approx(work / (8 * 400e12 * 0.3))
+    # What is usual is of clusters of over 100 devices, so nothing is planned for 8.
+    assert (row.planned, row.planned_to) == (None, None)
+
+
+def test_time_left_of_many_devices(tmp_path):
+    many = {"world_size": 128, "data_parallel_size": 64, "global_batch_size": 512}
+    text = megatron_log(30, **many).replace("global batch size:    32", "global batch size:   512")
+    analysis, context, records = run_of(tmp_path / "run.log", text)
+    (row,) = found(plan_against(analysis, context, records), "time_left")
+    # All that is executed, over 128 devices of 400 TFLOP/s at half and at three tenths of their peak.
+    work = executed(analysis) * 512 * 470
+    assert row.planned == pytest.approx(work / (128 * 400e12 * 0.5))
+    assert row.planned_to == pytest.approx(work / (128 * 400e12 * 0.3))
 
 
 def test_time_left_at_a_planned_utilisation(tmp_path):
     analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30))
     (row,) = found(plan_against(analysis, context, records, utilisation=0.4), "time_left")
-    work = analysis.computation.flops_per_sample(4096, "full") * 32 * 470
+    work = executed(analysis) * 32 * 470
     assert row.planned == pytest.approx(work / (8 * 400e12 * 0.4))
     assert row.planned_to is None
 
@@ -147,15 +169,14 @@ def test_utilisation_beside_what_is_usual(tmp_path, tflops, where):
 def test_few_devices_are_not_judged_by_what_is_usual_for_many(tmp_path):
     analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), tflops=4000.0)
     (row,) = found(plan_against(analysis, context, records), "utilisation")
-    assert say_all(row.findings).endswith("over 100 devices 30% to 50% is usual")
+    assert say_all(row.findings) == f"{row.measured:.1%} of the peak delivered (HFU by megatron)"
+    assert (row.planned, row.planned_to) == (None, None)
 
 
 def test_time_left_is_not_planned_beyond_what_the_bubble_leaves(tmp_path):
-    # batch 4 on one data-parallel rank: 4 micro-batches on 8 stages, of which 4 / 11 of the time is left
-    text = megatron_log(30, world_size=8, pipeline_model_parallel_size=8, data_parallel_size=1)
-    analysis, context, records = run_of(
-        tmp_path / "run.log", text.replace("global batch size:    32", "global batch size:     4"), num_microbatches=4
-    )
+    # 4 micro-batches on 8 stages, of which 4 / 11 of the time is left; 128 devices, for which there is a usual share
+    text = megatron_log(30, world_size=128, pipeline_model_parallel_size=8, data_parallel_size=8)
+    analysis, context, records = run_of(tmp_path / "run.log", text, num_microbatches=4)
     (row,) = found(plan_against(analysis, context, records), "time_left")
     assert f"at {4 / 11:.1%} of the peak: " in say_all(row.findings)
     assert row.planned_to is None

@@ -128,6 +128,7 @@ def test_megatron_terms_with_latent_attention_experts_and_token_prediction():
     assert FORMULAS["megatron"].terms_per_token(SMALL_LATENT, 10) == {
         "attention projections": 3624,
         "attention core": 1200,
+        "linear attention": 0,
         "mlp": 8352,
         "multi-token prediction": 912,
         "logits": 1920,
@@ -232,13 +233,18 @@ def test_terms_refuse_an_unknown_size():
 # ---- properties
 
 SIZE = st.integers(1, 2**14)
+# What only models with other layers than attention and MLP have.
+SPECIAL = {
+    *("num_attention_layers", "num_mlp_layers", "num_mamba_layers", "num_linear_attention_layers", "uncounted"),
+    *("attention_output_gate", "moe_latent_size", "num_window_layers"),
+}
 SEQ_LENGTHS = st.integers(1, 2**20)
 
 
 @st.composite
 def shapes(draw, unknown=False):
     """Shapes of dense, expert and latent-attention models; with ``unknown``, some sizes are None."""
-    values = {f.name: draw(SIZE) for f in fields(ModelShape)}
+    values = {f.name: draw(SIZE) for f in fields(ModelShape) if f.name not in SPECIAL}
     flags = ("gated_linear_unit", "untie_embeddings_and_output_weights", "multi_latent_attention")
     values |= {name: draw(st.booleans()) for name in flags}
     values["num_moe_layers"] = draw(st.integers(0, values["num_layers"]))
@@ -304,7 +310,13 @@ def test_recomputed_terms_and_those_with_symbols_exist(shape):
 
 # The same model with heads of its own where it has no latent attention.
 SMALL = replace(
-    SMALL_LATENT, num_query_groups=1, kv_channels=4, untie_embeddings_and_output_weights=True, qk_head_dim=3
+    SMALL_LATENT,
+    num_query_groups=1,
+    kv_channels=4,
+    untie_embeddings_and_output_weights=True,
+    qk_head_dim=3,
+    num_window_layers=2,
+    sliding_window=4,
 )
 
 

@@ -313,7 +313,8 @@ def test_rows_of_another_precision_come_behind_and_say_so():
     found = compare("llama3-8b", 8670.6, device="h100", seq_length=8192)
     assert not [against for against in found.matches if against.row.precision not in ("bf16", None)]
     fp8 = [against for against in found.differing if against.row.precision == "fp8"]
-    assert fp8 and all("precision" in against.differs_in for against in fp8)
+    assert fp8
+    assert all("precision" in against.differs_in for against in fp8)
     assert len(found.matches) + len(found.differing) >= 3
     own = compare("llama3-8b", 14451.0, 8, "fp8", device="h100", seq_length=8192)
     assert own.matches[0].row.name == "megatron-bridge-25.11-llama3-8b-h100-1x8"

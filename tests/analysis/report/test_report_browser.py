@@ -196,9 +196,9 @@ def test_the_legend_toggles_a_run_in_all_charts(browser, two):
 def test_the_second_run_is_compared_with_the_first(browser, two):
     with opened(browser, two) as page:
         cards = page.page.locator(".card").all_inner_texts()
-        assert len(cards) == 8
-        assert any("-19.9 %" in text for text in cards[4:])
-        assert any("+24.9 %" in text for text in cards[4:])
+        assert len(cards) == 10
+        assert any("-19.9 %" in text for text in cards[5:])
+        assert any("+24.9 %" in text for text in cards[5:])
         heads = page.page.locator("#answer thead th").all_inner_texts()
         assert [text for text in heads if text] == ["before", "after"]
 

@@ -184,8 +184,8 @@ def test_copies_take_no_time():
     assert parts_of(account(ranks)) == {USEFUL: 4.0, "not_explained": 0.0}
 
 
-def test_where_no_row_counts_nothing_is_explained():
-    assert parts_of(account(rows([1]))) == {"not_explained": 1.0}
+def test_where_no_row_counts_there_is_no_account():
+    assert account(rows([1])).is_empty()
 
 
 @st.composite
@@ -219,6 +219,9 @@ def test_the_parts_are_the_whole_and_the_shares_are_one(log, holds):
     lines = timed.select((pl.col("step_time_ms") * pl.col("iterations")).sum()).item()
     wall = wall_clock(marked, found)
     total = lines / 1000 if wall is None else wall
+    if not marked["counted"].any():
+        assert result.is_empty()
+        return
     assert result["seconds"].sum() == pytest.approx(total, abs=1e-6)
     assert list_segments(marked)["step_time_sum_ms"].sum() == pytest.approx(lines)
     if total:

@@ -96,12 +96,14 @@ SAID = [
         "line is wrong",
     ),
     (
-        warning("block_recompute", n=2),
-        "only 2 layers per pipeline stage are recomputed (method block), so hfu is an upper bound",
+        warning("hfu_is_a_range", setting="recompute_method block", low=0.3512, high=0.4682),
+        "HFU lies between 35.1% and 46.8%: the setting recompute_method block does not tell what is recomputed; "
+        "TFLOP/s counts the model alone; --recompute or --recomputed-layers settles it",
     ),
     (
-        warning("block_recompute_unknown"),
-        "an unknown number of layers per pipeline stage is recomputed (method block), so hfu is an upper bound",
+        warning("recompute_not_understood", setting="recompute_modules mhc", least=0.0, most=1 / 3),
+        "between 0% and 33% of the model's own work is recomputed: the setting recompute_modules mhc does not tell "
+        "more; TFLOP/s counts the model alone; --recompute or --recomputed-layers settles it",
     ),
     (
         warning("printed_samples_take_seconds_for_ms", ratio=0.00100012),

@@ -345,7 +345,7 @@ def test_recompute(settings, recompute):
         ({"recompute:recompute": "False", "recompute:select_recompute": "False"}, "none"),
         ({"recompute:recompute": "False", "recompute:select_recompute": "True"}, "selective"),
         ({"recompute:recompute": "False", "recompute:select_recompute": "[1, 2]"}, "selective"),
-        ({"recompute:recompute": "[3, 2]"}, "selective"),
+        ({"recompute:recompute": "[3, 2]"}, "full"),
     ],
 )
 def test_recompute_of_mindformers(settings, recompute):

@@ -1,0 +1,123 @@
+"""How many layers of a kind a model has, from the patterns that frameworks print.
+
+Comes in: quantities by name, patterns among them as text. Goes out: counts; None where a pattern is none.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+Known = Mapping[str, Any]
+
+# Characters of a pattern of layers that are read; a thousand layers written out take 3000.
+LONGEST_PATTERN = 4096
+
+
+def moe_layers(q: Known) -> int | None:
+    """Count the layers with experts: a list of 0 and 1 by layer (possibly a Python expression), or every n-th."""
+    layers = q["num_layers"]
+    pattern = _read(str(q["moe_layer_freq"]), layers)
+    if isinstance(pattern, _Flags):
+        return pattern.ones if pattern.length == layers else None
+    return _every(pattern, q.get("first_k_dense_replace") or 0, layers) if pattern and pattern > 0 else None
+
+
+def _every(step: int, dense: int, layers: int) -> int:
+    """How many of ``layers`` are a multiple of ``step`` and not among the first ``dense``."""
+    before = min(max(dense, 0), max(layers, 0))
+    return -(-max(layers, 0) // step) - -(-before // step)
+
+
+@dataclass(frozen=True)
+class _Flags:
+    """A list of 0 and 1 by layer, as its length and its ones: however long it is, it takes no room."""
+
+    length: int
+    ones: int
+
+
+def _pattern(node: ast.expr, layers: int) -> _Flags | int:
+    """The value of a whole number, a list of 0 and 1, or sums and products of them; ValueError for all else.
+
+    No list may be longer than ``layers``.
+    """
+    found: _Flags | int | None = None
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        found = node.value
+    elif isinstance(node, ast.List):
+        flags = [str(e.value) if isinstance(e, ast.Constant) else "" for e in node.elts]
+        if set(flags) <= {"0", "1"}:
+            found = _Flags(len(flags), flags.count("1"))
+    elif isinstance(node, ast.BinOp):
+        left, right = _pattern(node.left, layers), _pattern(node.right, layers)
+        if isinstance(node.op, ast.Mult) and isinstance(left, int):
+            left, right = right, left
+        if isinstance(node.op, ast.Add) and isinstance(left, _Flags) and isinstance(right, _Flags):
+            found = _Flags(left.length + right.length, left.ones + right.ones)
+        elif isinstance(node.op, ast.Mult) and isinstance(left, _Flags) and isinstance(right, int):
+            found = _Flags(left.length * max(right, 0), left.ones * max(right, 0))
+    if found is None or (isinstance(found, _Flags) and found.length > layers):
+        raise ValueError("no pattern of layers")
+    return found
+
+
+def linear_attention_layers(q: Known) -> int | None:
+    """Layers with linear attention: every one but each n-th, or a list of 0 and 1; depths of prediction counted in."""
+    layers: int = q["num_layers"] + (q.get("mtp_num_layers") or 0)
+    found = _read(str(q["linear_attention_freq"]), layers)
+    if isinstance(found, _Flags):
+        return found.ones if found.length == layers else None
+    return None if found is None or found <= 0 else layers - layers // found
+
+
+def number_of_window(q: Known) -> int | None:
+    """Tokens that one sees through ``window_size``, (before, after) as Megatron prints it, itself included."""
+    found = regex.fullmatch(r"[(\[](\d+), ?-?\d+[)\]]", str(q["window_size"]))
+    return int(found[1]) + 1 if found else None
+
+
+def window_layers(q: Known) -> int | None:
+    """Layers that look through the window: all, every one but each n-th, or a list of 0 and 1."""
+    layers: int = q["num_layers"]
+    if number_of_window(q) is None:
+        return None
+    found = _read(str(q.get("window_attn_skip_freq") or "None"), layers)
+    if isinstance(found, _Flags):
+        return found.ones if found.length == layers else None
+    return layers if found is None or found <= 0 else layers - layers // found
+
+
+def hybrid_layers(symbol: str) -> Callable[[Known], int | None]:
+    """The rule that counts the layers of ``symbol`` in a hybrid model."""
+
+    def rule(q: Known) -> int | None:
+        pattern = q.get("hybrid_layer_pattern")
+        return _of_ratios(q, symbol) if pattern is None else _of_pattern(str(pattern), symbol)
+
+    return rule
+
+
+def _of_pattern(pattern: str, symbol: str) -> int | None:
+    """Letters of the layers, by stages apart with |; behind each / the layers of one depth of prediction."""
+    known = regex.fullmatch(r"[MG*DE+\-|/]+", pattern) and len(pattern) <= LONGEST_PATTERN
+    return pattern.count(symbol) if known else None
+
+
+def _of_ratios(q: Known, symbol: str) -> int | None:
+    """Older Megatron: shares of attention and of MLPs, the rest is Mamba."""
+    layers: int = q["num_layers"]
+    attention, mlp = (round(layers * (q.get(f"hybrid_{kind}_ratio") or 0.0)) for kind in ("attention", "mlp"))
+    return {"*": attention, "-": mlp, "M": layers - attention - mlp}.get(symbol, 0)
+
+
+def _read(text: str, layers: int) -> _Flags | int | None:
+    """The value of a pattern; None where it is none."""
+    try:
+        return None if len(text) > LONGEST_PATTERN else _pattern(ast.parse(text.strip(), mode="eval").body, layers)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None

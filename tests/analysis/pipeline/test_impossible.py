@@ -1,0 +1,63 @@
+"""What no device and no clock can give: marked wherever it is shown, refused under --strict."""
+
+import json
+
+import pytest
+from helpers import megatron_log, run_logparse
+
+from analysis.metrics import BY_COLUMN
+
+# LLaMA2-7B, full recomputation, 32 samples of 4096 tokens in 1.0155 s (the middle of 1001 ms to 1030 ms) on 8 devices:
+# 45.687 GFLOP x 131072 tokens / 1.0155 s / 8 = 737.1 TFLOP/s of the model, of a peak of 512: 144.0 %.
+PEAK = ["--peak-tflops", "512"]
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(megatron_log(30))
+    return path
+
+
+def test_a_value_above_the_peak_is_marked():
+    assert BY_COLUMN["mfu"].text(1.44) == "144.00!"
+    assert BY_COLUMN["mfu"].text(1.0) == "100.00"
+    assert BY_COLUMN["goodput"].text(1.18) == "118.00!"
+    assert BY_COLUMN["tokens_per_second_per_device"].text(1e9) == "1,000,000,000.0"
+
+
+def test_one_line_marks_it_and_says_why(log):
+    done = run_logparse("analyze", str(log), *PEAK, "-q", cwd=log.parent)
+    assert "MFU, % (model) 143." in done.stdout or "MFU, % (model) 144." in done.stdout
+    assert "!; MFU as built" in done.stdout
+    assert "above the peak" in done.stdout
+    assert done.returncode == 0
+
+
+def test_json_marks_it(log):
+    done = run_logparse("analyze", str(log), *PEAK, "--json", cwd=log.parent)
+    (found,) = json.loads(done.stdout)["runs"]
+    assert found["impossible"] == ["mfu", "mfu_as_built", "hfu"]
+    assert found["metrics"]["mfu"]["impossible"] is True
+    assert "impossible" not in found["metrics"]["tokens_per_second_per_device"]
+
+
+@pytest.mark.parametrize("form", [(), ("--markdown",)])
+def test_tables_mark_it(log, form):
+    done = run_logparse("analyze", str(log), *PEAK, *form, cwd=log.parent)
+    (steady,) = [line for line in done.stdout.splitlines() if "steady" in line and "!" in line]
+    assert steady.count("!") == 3
+
+
+@pytest.mark.parametrize("command", [("analyze",), ("record", "--release", "r1", "--history", "store")])
+def test_strict_refuses_it(log, command):
+    done = run_logparse(*command, str(log), *PEAK, "--strict", cwd=log.parent)
+    assert done.returncode == 2
+    assert "MFU is 14" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_strict_takes_what_can_be(log):
+    done = run_logparse("analyze", str(log), "--peak-tflops", "2000", "--strict", "-q", cwd=log.parent)
+    assert done.returncode == 0
+    assert "!" not in done.stdout

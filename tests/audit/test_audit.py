@@ -1,0 +1,40 @@
+"""Every answer of runs that are described, printed as five ages of frameworks print them, and worked out apart.
+
+100 histories of each age in the suite, 4,000 in ``make explore``: 500 and 20,000 of all.
+"""
+
+from collections.abc import Callable
+
+import hypothesis
+import pytest
+from audit.drawn import Plan, as_before_core, as_mindformers, history_of, plans
+from audit.held import hold
+from audit.printers import BIGSCIENCE, CORE_0_8, CORE_0_18, MEGATRON_2_5, MINDFORMERS_1_5, Megatron, MindFormers
+from hypothesis import given
+
+IN_SUITE, EXPLORED = 100, 4_000
+
+drawn = hypothesis.settings(
+    max_examples=IN_SUITE if hypothesis.settings.get_current_profile_name() == "same" else EXPLORED
+)
+
+
+def as_it_is(plan: Plan) -> Plan:
+    return plan
+
+
+AGES: dict[str, tuple[Megatron | MindFormers, Callable[[Plan], Plan]]] = {
+    "core 0.8": (CORE_0_8, as_it_is),
+    "core 0.18": (CORE_0_18, as_it_is),
+    "2.5": (MEGATRON_2_5, as_before_core),
+    "BigScience": (BIGSCIENCE, as_before_core),
+    "MindFormers 1.5": (MINDFORMERS_1_5, as_mindformers),
+}
+
+
+@pytest.mark.parametrize("age", AGES)
+@drawn
+@given(plan=plans())
+def test_every_answer_is_that_of_the_history(age: str, plan: Plan) -> None:
+    printer, adapted = AGES[age]
+    hold(printer.print(history_of(adapted(plan))))
