@@ -97,6 +97,11 @@ def _through(samples: NDArray[np.float64], ms: NDArray[np.float64], asked: NDArr
     return np.asarray(found)
 
 
+def with_usual(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the column ``usual_ms``, which they may have already."""
+    return rows if "usual_ms" in rows.columns else rows.with_columns(usual_ms=usual_ms(rows))
+
+
 def usual_ms(rows: pl.DataFrame) -> pl.Series:
     """Per row the time of a step that the counted rows around it, of the same start, let expect.
 
