@@ -19,8 +19,6 @@ from logparse.language import msg
 READ_AS = {"ratio": "%", "bytes": "GiB"}
 # Behind a number that cannot be.
 IMPOSSIBLE = "!"
-# Above this share of the clock useful steps cannot be; the rest is rounding of stamps.
-MOST_GOODPUT = 1.02
 
 
 @dataclass(frozen=True)
@@ -196,7 +194,7 @@ METRICS = (
         "mfu_as_built",
         "ratio",
         msg("MFU as built"),
-        "TFLOP/s/p of the model as it is built, by the megatron formula, over the device's peak",
+        "TFLOP/s/p of the model as it is built over the device's peak",
         (*_TOKENS, "the shape", "peak"),
         scale=100.0,
         most=1.0,
@@ -217,7 +215,7 @@ METRICS = (
         expression=lambda inputs: pl.col("hardware_tflops_per_second_per_device") / inputs.peak,
         rated=True,
     ),
-    Metric("goodput", "ratio", msg("goodput"), "useful steps over the clock", 100.0, 2, -1, most=MOST_GOODPUT),
+    Metric("goodput", "ratio", msg("goodput"), "useful steps over the clock", 100.0, 2, -1, most=1.0),
     Metric(
         "max_memory_allocated_bytes",
         "bytes",

@@ -234,7 +234,7 @@ def _work(job: Job, counted: Parameters | None, fit: Fit | None) -> Work:
 
 
 def _work_figures(job: Job, work: Work, training: Training) -> Iterator[Figure]:
-    yield from flops_figures(work, job.shape, job.formula, training.seq_length)
+    yield from flops_figures(work, _per_token(job, training))
     yield from time_figures(work, _per_token(job, training))
     if job.deadline_days is not None:
         yield from deadline_figures(work, job.deadline_days * DAY, _per_token(job, training))
@@ -255,7 +255,7 @@ def _step_figures(job: Job, layout: Layout, training: Training) -> Iterator[Figu
 
 
 def _per_token(job: Job, training: Training) -> Figure:
-    return flops_per_token(job.shape, job.formula, training.seq_length, training.recompute)
+    return flops_per_token(job.shape, job.formula, training.seq_length, training.recomputation(job.shape.num_layers))
 
 
 def _notes(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator[Note]:

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.flops import Recompute
+from analysis.flops import WORDS, Recomputation, Recompute
 from analysis.model.shape import ModelShape
 from logparse.context.derivations import LIMITS, MORE, PROBLEMS, Limit
 from logparse.errors import UsageError
@@ -89,7 +89,8 @@ class Layout:
 class Training:
     """What one step does. ``global_batch_size`` None is unknown: then as many micro-batches as the pipeline holds.
 
-    ``dropout`` keeps a mask per dropout; LLaMA and what came after have none.
+    ``dropout`` keeps a mask per dropout; LLaMA and what came after have none. ``recomputed_layers`` are those of a run
+    that recomputes only some of them; memory is that of all recomputed.
     """
 
     seq_length: int
@@ -99,6 +100,14 @@ class Training:
     dtype: str = "bf16"
     flash_attention: bool = True
     dropout: bool = False
+    recomputed_layers: int | None = None
+
+    def recomputation(self, num_layers: int | None) -> Recomputation:
+        """What of the forward pass runs again, of ``num_layers`` layers."""
+        if self.recompute != "full" or self.recomputed_layers is None or not num_layers:
+            return WORDS[self.recompute]
+        share = min(self.recomputed_layers / num_layers, 1.0)
+        return Recomputation(share, float(share == 1.0))
 
     @property
     def element_bytes(self) -> int:

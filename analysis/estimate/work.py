@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from analysis.estimate.sources import ARTICLE, CHEAT_SHEET, SIX_PASSES
 from analysis.estimate.worked_figure import Figure, Number, Term, work_out
-from analysis.flops import Formula, Recompute
+from analysis.flops import Formula, Recomputation, Recompute
 from analysis.model.shape import ModelShape
 from logparse.schema import flag_of
 
@@ -36,25 +36,28 @@ class Work:
         return 8 if self.recompute == "full" else 6
 
 
-def flops_figures(work: Work, shape: ModelShape, formula: Formula, seq_length: int) -> tuple[Figure, ...]:
-    """FLOPs per token and of the whole training: the rule, then the formula."""
-    exact = flops_per_token(shape, formula, seq_length, work.recompute)
+def flops_figures(work: Work, exact: Figure) -> tuple[Figure, ...]:
+    """FLOPs per token and of the whole training: the rule, then ``exact`` by the formula."""
     return (
         work_out("flops_per_token_rule", "FLOPs", f"{work.passes} * P", CHEAT_SHEET, P=work.parameters),
         exact,
         total_flops(work),
-        work_out("flops", "FLOPs", "F * n", formula.source, F=exact, n=work.tokens),
+        work_out("flops", "FLOPs", "F * n", exact.source, F=exact, n=work.tokens),
     )
 
 
-def flops_per_token(shape: ModelShape, formula: Formula, seq_length: int, recompute: Recompute) -> Figure:
-    """FLOPs per token by the formula's terms; those that recomputation runs again have their third more."""
+def flops_per_token(
+    shape: ModelShape, formula: Formula, seq_length: int, recompute: Recompute | Recomputation
+) -> Figure:
+    """FLOPs per token by the formula's terms; what recomputation runs again has a third more."""
     figure = Figure("flops_per_token", "flops_per_token", "FLOPs", None, formula.text, "", formula.source)
-    terms = formula.terms_per_token(shape, seq_length)
-    if terms is None:
+    terms, again = (
+        formula.terms_per_token(shape, seq_length),
+        formula.again_per_token(shape, seq_length, recompute),
+    )
+    if terms is None or again is None:
         return replace(figure, lacks=tuple(flag_of(name) or name for name in formula.missing(shape)))
-    again = formula.repeated(recompute)
-    counted = tuple(Term(name, value, name in again) for name, value in terms.items() if value)
+    counted = tuple(Term(name, value, 3 * again.get(name, 0.0) / value) for name, value in terms.items() if value)
     return replace(figure, value=formula.hardware_flops_per_token(shape, seq_length, recompute), terms=counted)
 
 

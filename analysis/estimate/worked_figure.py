@@ -41,11 +41,11 @@ _FUNCTIONS = {"min": min, "max": max, "ceil": math.ceil}
 
 @dataclass(frozen=True)
 class Term:
-    """One term of a sum: its name, its value as it is counted, and whether that is 4/3 because recomputed."""
+    """One term of a sum: its name, its value, and the share of its forward pass, a third of it, that runs again."""
 
     name: str
     value: float
-    again: bool
+    again: float
 
 
 @dataclass(frozen=True)

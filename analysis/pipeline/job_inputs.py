@@ -21,7 +21,7 @@ from analysis.model.parameters import Details
 from analysis.model.shape import ModelShape
 from analysis.pipeline.inputs import Given
 from logparse.context.derivations import derive
-from logparse.context.run_context import Fact
+from logparse.context.run_context import OF_RECOMPUTE, Fact
 from logparse.errors import UsageError
 from logparse.findings import Note, Origin, flag, info, warning
 from logparse.language import tr
@@ -174,6 +174,8 @@ def merge_facts(given: Mapping[str, Fact], printed: Mapping[str, Fact]) -> dict[
         dropped |= {"num_microbatches"}
     if "vocab_size" in printed and {"tensor_model_parallel_size", "vocab_size"} & given.keys():
         dropped |= {"padded_vocab_size"}
+    if "recompute" in given:
+        dropped |= OF_RECOMPUTE
     kept = {name: fact for name, fact in printed.items() if name not in dropped}
     assumed = {name: Fact(value, Origin("assumed")) for name, value in ASSUMED.items()}
     return derive(assumed | kept | dict(given))
@@ -241,7 +243,9 @@ def _training(values: Mapping[str, Any]) -> Training | None:
         seq_length=values["seq_length"],
         micro_batch_size=values["micro_batch_size"],
         global_batch_size=values.get("global_batch_size"),
-        recompute=cast("Recompute", values["recompute"]),
+        # A run that names no layer recomputes nothing, whatever its method.
+        recompute=cast("Recompute", "none" if values.get("recomputed_layers") == 0 else values["recompute"]),
+        recomputed_layers=values.get("recomputed_layers"),
         dtype=values["precision"],
         flash_attention=values["flash_attention"],
         dropout=values["dropout"],

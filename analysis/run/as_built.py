@@ -18,7 +18,7 @@ from logparse.findings import Note, info, warning
 AGREES = 0.03
 # Reasons smaller than this share are not told.
 LEAST_REASON = 0.005
-# Terms that a formula made of parameters holds as one.
+# Everything but the attention core, as a formula made of parameters counts it; and that core.
 PARAMETERS, CORE = "parameters", "attention core"
 # Terms that a layer with linear attention has in place of each other.
 ATTENTION = ("attention projections", CORE, "linear attention")
@@ -65,13 +65,18 @@ def _reasons(how: Computation, terms: Mapping[str, float], built: Mapping[str, f
 def _alike(
     shape: ModelShape, terms: Mapping[str, float], built: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Both counts by terms that mean the same."""
-    if PARAMETERS in terms:
-        core = built[CORE]
-        return dict(terms), {PARAMETERS: sum(built.values()) - core, CORE: core}
+    """Both counts by terms that mean the same: all but the core as one where a formula has terms of its own."""
+    if not terms.keys() <= built.keys():
+        return _apart(terms), _apart(built)
     if not shape.special_layers:
         return dict(terms), dict(built)
     return _joined(terms), _joined(built)
+
+
+def _apart(terms: Mapping[str, float]) -> dict[str, float]:
+    """The core, and all else as one."""
+    core = terms.get(CORE, 0.0)
+    return {PARAMETERS: sum(terms.values()) - core, CORE: core}
 
 
 def _joined(terms: Mapping[str, float]) -> dict[str, float]:

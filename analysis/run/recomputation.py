@@ -17,7 +17,9 @@ from logparse.context.run_context import RunContext
 
 CORE = WORDS["selective"]
 # MindFormers names operators by patterns: without a matrix product, and the attention between tokens.
-NO_PRODUCT = regex.compile(r"mul|add|.*\.(mul|add|cast|silu|gelu|relu|norm|reshape|transpose|dropout)|.*norm\w*")
+NO_PRODUCT = regex.compile(
+    r"(.*\.)?(mul|add|cast|silu|gelu|relu|sigmoid|softmax|activation|reshape|transpose|dropout|concat|split|\w*norm\w*)"
+)
 ATTENTION = regex.compile(r".*(flash_attention|core_attention)")
 
 

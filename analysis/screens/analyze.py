@@ -29,7 +29,7 @@ SAME_AS = {
 # Under which metric the framework's own is shown.
 LOGGED_BELOW = "tflops_per_second_per_device"
 # What says why a number cannot be.
-CANNOT_BE = {"above_peak", "goodput_above_clock"}
+CANNOT_BE = {"above_peak"}
 # Parts of the account below this share are not shown.
 LEAST_SHARE = 0.0005
 

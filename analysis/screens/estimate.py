@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -162,7 +163,7 @@ def worked(figure: Figure) -> str:
     """The formula with its own numbers, or the sum of its terms; empty where the value is unknown."""
     if not figure.terms:
         return figure.worked
-    return " + ".join(f"{'4/3 x ' if t.again else ''}{t.value:.6g} ({tr(t.name)})" for t in figure.terms)
+    return " + ".join(f"{_times(t.again)}{t.value:.6g} ({tr(t.name)})" for t in figure.terms)
 
 
 def _lacking(name: str) -> str:
@@ -231,3 +232,10 @@ def _fit(fit: Fit | None, rule: tuple[float, ...] | None = None) -> dict[str, An
         stage["rule_bytes"] = by_rule
     found = {"devices": fit.layout.devices, **asdict(fit.layout), "memory_bytes": fit.memory_bytes, "fits": fit.fits}
     return found | {"overflows": list(fit.overflows), "stages": stages}
+
+
+def _times(again: float) -> str:
+    """How often a term counts of which a share of the forward pass runs again."""
+    if not again:
+        return ""
+    return "4/3 x " if math.isclose(again, 1) else f"{3 + again:.4g}/3 x "

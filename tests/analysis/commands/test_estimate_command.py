@@ -400,3 +400,21 @@ def test_wrong_usage(arguments, problem):
     assert done.returncode == 2
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "flags", "share"),
+    [
+        ({"recompute_num_layers": 8}, (), 8 / 32),
+        ({"recompute_num_layers": 0}, (), 0),
+        ({"recompute_num_layers": 8}, ("--recompute", "full"), 1),
+    ],
+)
+def test_a_run_that_recomputes_a_part_of_its_layers(tmp_path, settings, flags, share):
+    """8 of 32 layers in one stage: a quarter of the forward pass of all but the logits runs again."""
+    log = tmp_path / "run.log"
+    log.write_text(megatron_log(30, recompute_method="block", **settings))
+    done = run_logparse("estimate", "--from", str(log), "--peak-tflops", "1000", *flags, "--json", cwd=tmp_path)
+    figures = json.loads(done.stdout)["figures"]
+    # LLaMA2-7B as built: 42.864 GFLOP per token, of it 6 x 4096 x 32000 = 0.786 for the logits.
+    assert figures["flops_per_token"]["value"] / 1e9 == pytest.approx(42.864 + share * (42.864 - 0.786) / 3, rel=1e-4)

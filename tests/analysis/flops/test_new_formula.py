@@ -109,8 +109,8 @@ def test_a_run_is_computed_and_told_by_the_new_formula():
         run["metrics"][f"{kind}tflops_per_second_per_device"]["median"] for kind in ("model_", "", "hardware_")
     )
     assert own == hardware == pytest.approx(model * 4 / 3)
-    note = "the 8n formula ignores multi-token prediction; pass --formula megatron"
-    assert note in [note["text"] for note in run["notes"]]
+    (told,) = [note["text"] for note in run["notes"] if note["code"] == "work_as_built_differs"]
+    assert told.startswith("as the model is built a step is +14% work against what 8n counts (")
     assert "c = 4: --recompute" in output("analyze", *given)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from helpers import megatron_log, of_code
+from helpers import ROOT, megatron_line, megatron_log, of_code
 from shapes import LLAMA2_7B, MIXTRAL
 
 from analysis.flops import Recomputation, find_formula
@@ -235,3 +235,78 @@ def test_depths_of_prediction_are_left_out_by_the_block_method():
     terms = formula.terms_per_token(shape, 4096)
     assert again["mlp"] == pytest.approx(terms["mlp"] * 10 / 11 / 3)
     assert "multi-token prediction" not in again
+
+
+MINDFORMERS = ROOT / "fixtures/mindformers/family-b-1.5/run.log"
+PATTERNS = r"['feed_forward\\.mul', 'feed_forward\\.w1\\.activation']"
+
+
+@pytest.mark.parametrize(
+    ("listed", "selected", "times"),
+    [
+        # 28 layers on two stages of 14.
+        ("False", PATTERNS, 1),
+        ("[3, 2]", "False", (3 + 5 / 28) / 3),
+        ("[20, True]", "False", 4 / 3),
+        # Two interleaves of 7 layers a stage: 1 and 0, then 2 and 7 though 9 is asked.
+        ("[[1, 0], [2, 9]]", "False", (3 + 10 / 28) / 3),
+        ("[0, 0]", PATTERNS, 1),
+        ("True", "False", 4 / 3),
+    ],
+)
+def test_a_log_of_mindformers(tmp_path, listed, selected, times):
+    text = MINDFORMERS.read_text()
+    was = f"'recompute': False, 'select_recompute': {PATTERNS}"
+    assert was in text
+    log = tmp_path / "run.log"
+    log.write_text(text.replace(was, f"'recompute': {listed}, 'select_recompute': {selected}"))
+    run = analyze_logs([str(log)], RunOptions(peak_tflops=400.0))
+    assert run.value("hfu") / run.value("mfu") == pytest.approx(times)
+    assert of_code(run.notes, "hfu_is_a_range") == []
+
+
+def test_lists_of_layers_under_swap_are_not_taken_for_lists_of_stages(tmp_path):
+    swapped = "initial swap_config from dict: {'swap': True, 'layer_swap': None}\n"
+    text = swapped + MINDFORMERS.read_text().replace("'recompute': False", "'recompute': [3, 5]", 1)
+    log = tmp_path / "run.log"
+    log.write_text(text)
+    run = analyze_logs([str(log)], RunOptions(peak_tflops=400.0))
+    assert run.value("hfu") is None
+    assert of_code(run.notes, "hfu_is_a_range")
+
+
+@pytest.mark.parametrize(
+    ("settings", "times"),
+    [
+        ({"activations_checkpoint_method": "uniform", "activations_checkpoint_num_layers": 1}, 4 / 3),
+        ({"activations_checkpoint_method": "block", "activations_checkpoint_num_layers": 8}, (3 + 8 / 32) / 3),
+        ({"activations_checkpoint_method": "None", "activations_checkpoint_num_layers": 1}, 1),
+    ],
+)
+def test_the_names_of_2021(tmp_path, settings, times):
+    log = tmp_path / "run.log"
+    log.write_text(megatron_log(30, **settings).replace("  recompute_granularity", "  no_setting_of_then_at_all"))
+    run = analyze_logs([str(log)], RunOptions(peak_tflops=1000.0))
+    assert run.value("hfu") / run.value("mfu") == pytest.approx(times)
+
+
+def test_modules_of_a_log_by_the_formula_as_built(tmp_path):
+    # Per token forward: MLPs 2 x 32 x 3 x 4096 x 11008 = 8.657 GFLOP of a model of 42.864.
+    log = tmp_path / "run.log"
+    modules = {"recompute_granularity": "selective", "recompute_modules": "['mlp', 'layernorm']"}
+    log.write_text(megatron_log(30, **modules))
+    run = analyze_logs([str(log)], RunOptions(formula=find_formula("megatron"), peak_tflops=1000.0))
+    assert run.value("hfu") / run.value("mfu") == pytest.approx(1 + 8.6570 / 42.864, rel=1e-4)
+
+
+def test_a_command_line_tells_of_fp4_and_of_recomputation(tmp_path):
+    command = (
+        "+ torchrun pretrain_gpt.py --num-layers 32 --hidden-size 4096 --bf16 --fp4-format e2m1 "
+        "--recompute-granularity full --recompute-method block --recompute-num-layers 2 "
+        "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 4 --train-iters 500\n"
+    )
+    log = tmp_path / "run.log"
+    log.write_text(command + "".join(f"{megatron_line(step)}\n" for step in range(1, 31)))
+    context = analyze_logs([str(log)], RunOptions()).context
+    # 4 stages of 2 chunks of 4 layers, 2 of each chunk.
+    assert (context.get("precision"), context.get("recomputed_layers")) == ("fp4", 16)
