@@ -18,6 +18,7 @@ from logparse.read.find import search_all
 from logparse.read.named import find_sources
 from logparse.read.parse import read_run
 from logparse.read.probe import probe
+from logparse.read.reader import CORES
 
 ROUNDS = 5
 CHATTER = "[2026-01-01 00:00:00,{n:06d}] [INFO] [rank{rank}] worker.py:123:run some chatter of a rank, number {n}\n"
@@ -57,7 +58,7 @@ def main(files: int = 1000, mib: int = 10, place: str | None = None) -> None:
         one = build(folder, files, mib << 20)
         alone = best(lambda: read_run([str(one)]))
         search = search_all(all_formats())
-        probes = best(lambda: probe(find_sources([name]), search))
+        probes = best(lambda: probe(find_sources([name]), search, CORES))
         together = best(lambda: read_run([name]))
     print(f"the one file      {alone:8.2f} s")
     print(f"the probes        {probes:8.2f} s")

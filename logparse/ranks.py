@@ -5,12 +5,11 @@ The spellings are data. Files whose names differ in these numbers only are of on
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
-
-import regex
 
 
 @dataclass(frozen=True)
@@ -93,10 +92,10 @@ def place_of(path: str) -> Place | None:
     """The job, node, rank and attempt that the name of a file tells; None where it tells none."""
     for name in FILE_NAMES:
         # A folder above may be called so too, such as rank_2024/rank_3.
-        found = list(regex.finditer(name.pattern, path))[-1:]
+        found = list(re.finditer(name.pattern, path))[-1:]
         for match in found:
             folder, _, front = path[: match.start()].rpartition("/")
-            said = regex.sub(_NUMBERED, "", front + regex.sub(r"\d+", "*", match.group()).partition("/")[0])
+            said = re.sub(_NUMBERED, "", front + re.sub(r"\d+", "*", match.group()).partition("/")[0])
             numbers = {key: int(value) for key, value in match.groupdict().items()}
             return Place(folder if folder or path[0] != "/" else "/", said.strip(_JOINTS), **numbers)
     return None

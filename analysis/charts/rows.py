@@ -1,7 +1,7 @@
 """Steps to the rows that charts draw: each with its place on every axis, its values, and why it does not count.
 
-Up to MOST_POINTS rows stay as they are. Of more, rows that count are put into buckets of neighbours, each with the
-mean, the least and the greatest of its values; of the others the slowest stay.
+Up to MOST_POINTS rows stay as they are, or as many as whoever draws asks for. Of more, rows that count are put into
+buckets of neighbours, each with the mean, the least and the greatest of its values; of the others the slowest stay.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Rows:
     name: str | None = None
 
 
-def chart_rows(steps: pl.DataFrame, name_of: NameOf = str) -> pl.DataFrame:
+def chart_rows(steps: pl.DataFrame, name_of: NameOf = str, most: int = MOST_POINTS) -> pl.DataFrame:
     """The rows to draw; ``rows`` is how many of the log one stands for, ``..._low`` and ``..._high`` their span.
 
     ``why`` a row does not count is in the words of ``name_of``, by the codes of ``analysis.run.reasons``.
     """
     placed = _place(steps.filter(pl.col("excluded_reason").ne_missing(COPY)), name_of)
     runs = placed.partition_by("run", maintain_order=True)
-    return pl.concat([_shrink(run, MOST_POINTS // len(runs)) for run in runs]) if runs else _shrink(placed, MOST_POINTS)
+    return pl.concat([_shrink(run, most // len(runs)) for run in runs]) if runs else _shrink(placed, most)
 
 
 def axes_of(steps: pl.DataFrame) -> list[str]:

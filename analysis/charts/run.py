@@ -10,6 +10,7 @@ import polars as pl
 
 from analysis.charts.along import ALONG
 from analysis.charts.histogram import time_histogram
+from analysis.charts.plot import WIDTH
 from analysis.charts.ranks import ranks_chart
 from analysis.charts.rows import NameOf, Rows, chart_rows
 from analysis.charts.series import (
@@ -27,6 +28,10 @@ from analysis.metrics import DRAWN
 if TYPE_CHECKING:
     import altair as alt
 
+# A bucket for each pixel of a picture, which cannot be zoomed as a page can: more make its line a second band, and
+# drawing them takes twice as long.
+MOST_DRAWN = 2 * WIDTH
+
 
 def run_charts(
     steps: pl.DataFrame,
@@ -42,7 +47,7 @@ def run_charts(
 
     ``reasons`` and ``parts`` say what the codes of ``excluded_reason`` and of the account's parts are called.
     """
-    charts = series_charts(steps, evaluations, peaks, formula, rows=Rows(chart_rows(steps, reasons)))
+    charts = series_charts(steps, evaluations, peaks, formula, rows=Rows(chart_rows(steps, reasons, MOST_DRAWN)))
     there = with_data(steps, account, ranks)
     if "time_histogram" in there:
         charts["time_histogram"] = time_histogram(steps)

@@ -12,6 +12,7 @@ import polars as pl
 
 from analysis.flops import Recompute
 from analysis.identify.candidates import Candidate
+from analysis.identify.disagreement import describe_disagreements
 from analysis.identify.formula import Identification, identify_formula
 from analysis.identify.implied_peak import ImpliedPeak, implied_peak
 from analysis.identify.matching import LOGGED, TIME, Rounding, measure_rounding
@@ -25,6 +26,7 @@ __all__ = [
     "Identification",
     "ImpliedPeak",
     "Rounding",
+    "describe_disagreements",
     "identify",
     "identify_formula",
     "implied_peak",

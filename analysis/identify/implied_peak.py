@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
 
-from analysis.hardware.devices import Peak, all_devices
+from analysis.hardware.devices import DevicePeak, Peak, all_devices, find_device
 from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS, printed_unit
+from logparse.errors import UsageError
+from logparse.findings import Note, info
 
 TRAINING_TYPES = ("bf16", "fp16")
+# Tables write the same peak as 989, 989.4 and 989.5.
+SAME_PEAK = 0.005
 
 
 @dataclass(frozen=True)
@@ -58,3 +63,27 @@ def _peaks_between(low: float, high: float) -> tuple[tuple[str, Peak], ...]:
         if peak.dtype in TRAINING_TYPES
         and (low <= peak.tflops_per_second <= high or low <= round(peak.tflops_per_second) <= high)
     )
+
+
+def divided_by(implied: ImpliedPeak, ours: DevicePeak) -> Note | None:
+    """Which peak the log divided by; None where it is ``ours``."""
+    low, high = implied.low * (1 - SAME_PEAK), implied.high * (1 + SAME_PEAK)
+    peak, known = ours.peak_tflops_per_second, {"peak": implied.tflops_per_second}
+    if low <= peak <= high:
+        return None
+    known["ours"] = peak
+    kinds = [kind for kind, value in _others_of(ours) if low <= value <= high]
+    if kinds:
+        return info("divided_by_own_other", kinds=list(dict.fromkeys(kinds)), **known)
+    devices = list(dict.fromkeys(device for device, _ in implied.peaks))
+    return info("divided_by_peak_of", devices=devices, **known) if devices else info("divided_by_no_peak", **known)
+
+
+def _others_of(ours: DevicePeak) -> Iterator[tuple[str, float]]:
+    """Other peaks of the same device: with 2:4 sparsity, twice as much, and those of other number types."""
+    yield f"{ours.dtype} sparse", 2 * ours.peak_tflops_per_second
+    try:
+        device = find_device(ours.name)
+    except UsageError:
+        return
+    yield from ((peak.dtype, peak.tflops_per_second) for peak in device.peaks if peak.dtype != ours.dtype)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from analysis.identify import identify
+from analysis.identify import LOGGED, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
 from analysis.pipeline.engine import map_runs
 from analysis.pipeline.expectations import measure_against
@@ -63,7 +63,11 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     )
     if how.strict and analysis.impossible:
         raise _impossible(log.name, analysis)
-    found = identify(before_changes(analysis.steps, later), context)
+    unchanged = before_changes(analysis.steps, later)
+    found = identify(unchanged, context)
+    differ = describe_disagreements(unchanged, context, peak, found)
+    # Where the log's TFLOP/s is not ours, the warning says which formula it is.
+    identified = found.logged is not None and LOGGED not in [note.fields["figure"] for note in differ]
     changed = [note for change in run.changes for note in change.context.notes]
     first_time = [note for at, note in enumerate(changed) if note not in changed[:at]]
     warnings = (*log.notes, *context.notes, *first_time, *said)
@@ -72,9 +76,9 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         *describe_warm_up(analysis.steps, how.warmup),
         *describe_clock(analysis.steps),
         *meaning.notes,
-        *([info("formula_identified", findings=found.findings)] if found.logged is not None else []),
+        *([info("formula_identified", findings=found.findings)] if identified else []),
     )
-    notes = (*analysis.notes, *warnings, *told)
+    notes = (*analysis.notes, *differ, *warnings, *told)
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     beside = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
     return Run(log, meaning.framework, context, analysis, found, tuple(ordered), beside)

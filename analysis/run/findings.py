@@ -5,7 +5,6 @@ Comes in: an Analysis, the rows as decoded, the run's context. Goes out: notes. 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -20,8 +19,6 @@ from logparse.schema import flag_of
 
 # Codes that say that files given as one run may be several.
 PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"}
-# Relative difference that the rounding of printed samples/s can make.
-SAMPLES_AGREE = 0.05
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
 # What is said of a model that has what the formula ignores.
@@ -112,7 +109,6 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     how = result.computation
     yield from _against_peak(result)
     yield from _not_in_formula(how)
-    yield from _printed_samples(result, context)
     yield from _strangers(result.steps)
     batches = result.steps["global_batch_size"].filter(result.steps["counted"]).drop_nulls().n_unique()
     if batches > 1:
@@ -172,29 +168,6 @@ def _unprinted_ramp(steps: pl.DataFrame, context: RunContext) -> Iterator[Note]:
     ramp = context.get("rampup_batch_size")
     if ramp and steps["consumed_samples"].is_null().all() and steps["global_batch_size"].drop_nulls().n_unique() == 1:
         yield warning("ramp_not_printed", ramp=ramp)
-
-
-def _printed_samples(result: Analysis, context: RunContext) -> Iterator[Note]:
-    """Where the samples/s that the log prints are not the batch over the time, say by how much and why."""
-    how = result.computation
-    cluster = pl.col("logged_samples_per_second") / pl.lit(how.world_size, pl.Float64)
-    printed = pl.coalesce("logged_samples_per_second_per_device", cluster)
-    ratios = (printed / pl.col("samples_per_second_per_device")).filter("counted")
-    ratio = result.steps.select(ratios.median()).item()
-    if ratio is None or abs(ratio - 1) < SAMPLES_AGREE:
-        return
-    parallel = math.prod(
-        context.get(f"{kind}_parallel_size") or 1 for kind in ("tensor_model", "pipeline_model", "context")
-    )
-    cause = "differ"
-    if parallel > 1 and abs(ratio / parallel - 1) < SAMPLES_AGREE:
-        cause = "count_every_device"
-    if abs(ratio * 1000 - 1) < SAMPLES_AGREE:
-        cause = "take_seconds_for_ms"
-    # A unit and a way to count leave the batch right; anything else may be a wrong batch.
-    batch = result.steps.select(pl.col("global_batch_size").filter("counted").median()).item()
-    implied = {"batch": round(batch), "implied": round(batch * ratio)} if cause == "differ" else {}
-    yield warning(f"printed_samples_{cause}", ratio=ratio, **implied)
 
 
 def _strangers(steps: pl.DataFrame) -> Iterator[Note]:

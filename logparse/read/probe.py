@@ -7,7 +7,9 @@ steps and another the arguments; a thousand others print warnings.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 
 import polars as pl
 
@@ -20,8 +22,8 @@ from logparse.read.sources import Source, open_source
 SPOT_BYTES = 2**16
 # Fewer files, or fewer bytes, are read as fast as they are probed.
 FEWEST_FILES, FEWEST_BYTES = 4, 2**23
-# Files whose spots are held in memory at once.
-BATCH = 64
+# Files whose spots a thread holds in memory at once.
+BATCH = 32
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ class Spots:
         return TextBlock(self.source.name, 1, text.count(b"\n"), True, text)
 
 
-def probe(sources: Sequence[Source], search: LineSearch) -> list[Source]:
-    """Set ``part`` of those ``sources`` that need not be read to their end, and give them back.
+def probe(sources: Sequence[Source], search: LineSearch, jobs: int) -> list[Source]:
+    """Set ``part`` of those ``sources`` that need not be read to their end, and give them back; ``jobs`` at once.
 
     A file is read whole where it shows a step line, an event or the like, where it cannot be probed (it is short,
     compressed, a pipe, or has longer lines than a spot), and where it shows settings behind its first lines. Where
@@ -56,23 +58,27 @@ def probe(sources: Sequence[Source], search: LineSearch) -> list[Source]:
     sizes = [source.size or 0 for source in sources]
     if len(sources) < FEWEST_FILES or sum(sizes) < FEWEST_BYTES:
         return []
-    long = [source for source, size in zip(sources, sizes, strict=True) if size > 4 * SPOT_BYTES]
-    parts = []
+    long = [(source, size) for source, size in zip(sources, sizes, strict=True) if size > 4 * SPOT_BYTES]
+    batches = [long[i : i + BATCH] for i in range(0, len(long), BATCH)]
+    with ThreadPoolExecutor(jobs) as pool:
+        found = list(chain.from_iterable(pool.map(lambda batch: _parts(batch, search), batches)))
     settings_seen = False
-    for batch in (long[i : i + BATCH] for i in range(0, len(long), BATCH)):
-        found = [spots for source in batch if (spots := _spots(source)) is not None]
-        for spots, silent in zip(found, _silent(found, search), strict=True):
-            part = 0 if silent else _part(spots, search)
-            if part is not None and (settings_seen or part == 0):
-                spots.source.part = part
-                parts.append(spots.source)
-            settings_seen |= bool(part)
-    return parts
+    for (source, _), part in zip(long, found, strict=True):
+        if part is not None and (settings_seen or part == 0):
+            source.part = part
+        settings_seen |= bool(part)
+    return [source for source, _ in long if source.part is not None]
 
 
-def _spots(source: Source) -> Spots | None:
-    """What is probed of a file; None where it has to be read whole."""
-    size = source.size or 0
+def _parts(batch: Sequence[tuple[Source, int]], search: LineSearch) -> list[int | None]:
+    """How many bytes of each of some files, whose sizes stand beside them, are to be read; None where all."""
+    spots = [_spots(source, size) for source, size in batch]
+    silent = iter(_silent([found for found in spots if found is not None], search))
+    return [None if found is None else 0 if next(silent) else _part(found, search) for found in spots]
+
+
+def _spots(source: Source, size: int) -> Spots | None:
+    """What is probed of a file of ``size`` bytes; None where it has to be read whole."""
     with open_source(source) as raw:
         texts = []
         for at in (0, (size - SPOT_BYTES) // 2, size - SPOT_BYTES):
@@ -88,9 +94,17 @@ def _spots(source: Source) -> Spots | None:
 
 def _silent(found: Sequence[Spots], search: LineSearch) -> list[bool]:
     """Whether no spot holds a word of interest, or a terminal code, which may hide one; of all files in one go."""
-    texts = pl.Series([text.decode("utf-8", "replace") for spots in found for text in spots.texts], dtype=pl.String)
+    texts = _as_text([text for spots in found for text in spots.texts])
     spoken = (texts.str.contains(search.markers) | texts.str.contains("\x1b", literal=True)).to_list()
     return [not any(spoken[i : i + 3]) for i in range(0, len(spoken), 3)]
+
+
+def _as_text(texts: Sequence[bytes]) -> pl.Series:
+    """The ``texts``; only where one is no UTF-8 they are decoded one by one, which takes longer."""
+    try:
+        return pl.Series(texts, dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.ComputeError:
+        return pl.Series([text.decode("utf-8", "replace") for text in texts], dtype=pl.String)
 
 
 def _part(spots: Spots, search: LineSearch) -> int | None:

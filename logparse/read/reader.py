@@ -58,7 +58,7 @@ def read_sources(
     Files that show nothing where they are probed are left out, unless ``all_files`` says otherwise or nothing else
     holds a step line; ``part`` of a source says how much of it was read.
     """
-    left_out = [] if all_files else probe(sources, search_all(formats))
+    left_out = [] if all_files else probe(sources, search_all(formats), jobs)
     contents = _read(sources, formats, block_bytes, jobs)
     if left_out and not any(len(found.steps) for _, found in contents.steps):
         for source in left_out:
@@ -109,7 +109,9 @@ class _Reader:
             source.bytes_read = 0
         waiting: deque[Callable[[], BlockContents]] = deque()
         with _workers(self._sources, block_bytes, jobs) as submit:
-            for block in (block for source in self._sources for block in read_blocks(source, block_bytes)):
+            # Of a thousand files of which nothing is to be read, opening each would take as long as reading one.
+            some = (source for source in self._sources if source.part != 0)
+            for block in (block for source in some for block in read_blocks(source, block_bytes)):
                 waiting.append(submit(block, self.search))
                 while len(waiting) > jobs + 1:
                     self._keep(waiting.popleft()())

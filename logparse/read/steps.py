@@ -17,7 +17,7 @@ from logparse.formats._base import LogFormat
 from logparse.read.companions import find_companions, join_companions, malformed_companions
 from logparse.read.layouts import Layouts, without
 from logparse.read.pairs import find_heads, find_tails, read_values, split_pairs, spread
-from logparse.read.values import DTYPE, whole
+from logparse.read.values import DTYPE, group_names, whole
 from logparse.schema import DECODED_COLUMNS, conform
 
 _NO_ROW = pl.DataFrame(
@@ -177,10 +177,13 @@ def _with_tails(rows: pl.DataFrame, tails: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_companions(rows: pl.DataFrame, found: Sequence[pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
-    missing = [r.column for r in fmt.labels.values()] + list(fmt.required)
+    told = (name for companion in fmt.companions for name in group_names(companion.pattern))
+    missing = [*(r.column for r in fmt.labels.values()), *fmt.required, *told]
     rows = rows.with_columns(pl.lit(None, pl.Float64).alias(c) for c in dict.fromkeys(missing) if c not in rows.columns)
     for lines, companion in zip(found, fmt.companions, strict=False):
-        rows = join_companions(rows, lines, companion).sort("row")
+        # Joining none to the rows of a large log takes a fifteenth of its time.
+        if len(lines):
+            rows = join_companions(rows, lines, companion).sort("row")
     return rows
 
 

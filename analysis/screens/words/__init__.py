@@ -21,7 +21,7 @@ from logparse.context.dialects import Framework
 from logparse.findings import Note, Origin
 from logparse.language import current_language, msg, tr
 
-JOINED = {"spaced": " ", "product": " x ", "semicolon": msg("; ")}
+JOINED = {"spaced": " ", "product": " x ", "semicolon": msg("; "), "alternatives": msg("; or ")}
 
 
 def say(note: Note) -> str:

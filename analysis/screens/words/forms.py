@@ -49,6 +49,11 @@ def _clock_span(seconds: float) -> str:
     return str(abs(timedelta(seconds=round(seconds))))
 
 
+def _rate(value: float) -> str:
+    """Five digits, and all those before the point."""
+    return f"{value:,.0f}" if value >= 10_000 else f"{value:,.5g}"
+
+
 def _printed_formula(name: str) -> str:
     """A printed formula by its title and its id."""
     return tr("{title} ({id})", title=tr(PRINTED_FORMULAS[name].title), id=name)
@@ -67,6 +72,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "clock": _clock_span,
     "minute": lambda time: f"{time:%Y-%m-%d %H:%M}",
     "upper": str.upper,
+    "rate": _rate,
     "printed_formula": _printed_formula,
     "printed_formulas": _printed_formulas,
     "gb": lambda size: f"{size / 1e9:,.2f}",

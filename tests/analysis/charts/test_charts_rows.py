@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_charts import steps
 
-from analysis.charts import AXES, axes_of, chart_rows, loss_chart
+from analysis.charts import AXES, axes_of, chart_rows, loss_chart, run_charts
 from analysis.charts.rows import EXCLUDED_PART, MOST_POINTS, SPANNED, _buckets
+from analysis.charts.run import MOST_DRAWN
 from analysis.run.reasons import COPY
 
 
@@ -35,6 +36,13 @@ def test_the_chart_of_a_long_run_says_what_its_points_are():
     said = " ".join(loss_chart(spread(3 * MOST_POINTS)).to_dict()["title"]["subtitle"])
     assert f"{3 * MOST_POINTS:,} rows in" in said
     assert "groups of neighbours" not in str(loss_chart(spread(100)).to_dict()["title"])
+
+
+def test_a_picture_has_no_more_points_than_pixels():
+    drawn = run_charts(spread(3 * MOST_DRAWN))["loss"].to_dict()
+    (rows,) = drawn["datasets"].values()
+    assert MOST_DRAWN / 4 < len(rows) <= MOST_DRAWN / 2
+    assert drawn["width"] == MOST_DRAWN / 2
 
 
 def test_several_runs_share_the_points():

@@ -1,7 +1,12 @@
 """The batch of runs whose old code prints it only as DeepSpeed's own settings, each answer worked by hand."""
 
+from pathlib import Path
+
 from helpers import arguments_dump, megatron_line
-from runs import analyze_text
+
+from analysis.pipeline.analyze import analyze_logs
+from analysis.pipeline.options import RunOptions
+from analysis.pipeline.run import Run
 
 MODEL = {
     "batch_size": 4,
@@ -26,28 +31,36 @@ def log(*settings: str, samples: float = 7.052, batch: str | None = None) -> str
     return "\n".join(lines) + "\n"
 
 
+def analyzed(folder: Path, text: str) -> Run:
+    path = folder / "run.log"
+    path.write_text(text)
+    return analyze_logs([str(path)], RunOptions())
+
+
 def test_the_batch_is_what_deepspeed_says(tmp_path):
     # 1024 samples of 1024 tokens in 145.207 s on 64 devices.
-    found = analyze_text(tmp_path, log(ENGINE))
+    found = analyzed(tmp_path, log(ENGINE))
     assert round(found.value("tokens_per_second_per_device"), 1) == 112.8
-    assert not [note for note in found.notes if note.code.startswith("printed_samples")]
+    assert not [note for note in found.notes if note.code == "printed_rate_differs"]
 
 
 def test_micro_batches_make_the_batch(tmp_path):
     # 4 samples x 256 micro-batches x 64 / (4 x 16) replicas.
     accumulation = ENGINE.splitlines()[0]
     micro = ENGINE.splitlines()[2]
-    found = analyze_text(tmp_path, log(accumulation, micro))
+    found = analyzed(tmp_path, log(accumulation, micro))
     assert round(found.value("tokens_per_second_per_device"), 1) == 112.8
 
 
 def test_a_batch_that_the_printed_samples_refute_is_told(tmp_path):
     # batch_size x replicas = 4, of which 145.207 s make 0.0275 samples/s; printed are 7.052, of 1024 samples.
-    found = analyze_text(tmp_path, log())
-    (note,) = (note for note in found.notes if note.code == "printed_samples_differ")
-    assert (note.level, note.fields["batch"], note.fields["implied"]) == ("warning", 4, 1024)
+    found = analyzed(tmp_path, log())
+    (note,) = (note for note in found.notes if note.code == "printed_rate_differs")
+    cause = note.fields["cause"]
+    assert (note.level, cause.code) == ("warning", "no_known_cause_of_samples")
+    assert (cause.fields["ours"], cause.fields["implied"]) == (4, 1024)
 
 
 def test_what_the_step_line_prints_stays(tmp_path):
     own = log(ENGINE).replace(" lm loss:", " samples per second: 7.100 | lm loss:")
-    assert set(analyze_text(tmp_path, own).steps["logged_samples_per_second"]) == {7.1}
+    assert set(analyzed(tmp_path, own).steps["logged_samples_per_second"]) == {7.1}

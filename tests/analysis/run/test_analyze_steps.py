@@ -228,35 +228,6 @@ def test_an_empty_frame_is_analyzed_without_a_crash():
     assert result.value("elapsed_time_per_iteration_ms", "n") == 0
 
 
-LOGGED = "logged_samples_per_second_per_device"
-
-
-def test_samples_per_second_that_counts_every_device_is_told():
-    """256 samples / 10 s / 8 devices = 3.2; the log says 25.6, eight times that, and tensor parallel is 8."""
-    result = run(GOLDEN | {"tensor_model_parallel_size": 8}, **{LOGGED: [25.6] * 4})
-    (note,) = (n for n in result.notes if n.code.startswith("printed_samples_"))
-    assert (note.code, note.level) == ("printed_samples_count_every_device", "warning")
-    assert note.fields["ratio"] == pytest.approx(8)
-    assert "samples/s as the log prints it is 8 times" in say(note)
-
-
-def test_samples_per_second_a_thousand_times_too_small_is_told():
-    result = run(GOLDEN, logged_samples_per_second=[0.0256] * 4)
-    (note,) = (n for n in result.notes if n.code.startswith("printed_samples_"))
-    assert note.code == "printed_samples_take_seconds_for_ms"
-    assert note.fields["ratio"] == pytest.approx(0.001)
-
-
-def test_samples_per_second_that_differ_for_no_known_cause_are_told():
-    (note,) = (n for n in run(GOLDEN, **{LOGGED: [4.8] * 4}).notes if n.code.startswith("printed_samples_"))
-    assert (note.code, note.fields["ratio"]) == ("printed_samples_differ", pytest.approx(1.5))
-    assert note.fields["implied"] == 1.5 * note.fields["batch"]
-
-
-def test_samples_per_second_that_agrees_is_not_told():
-    assert not [n for n in run(GOLDEN, **{LOGGED: [3.2] * 4}).notes if n.code.startswith("printed_samples_")]
-
-
 def test_files_at_another_pace_are_told():
     result = run(
         GOLDEN,

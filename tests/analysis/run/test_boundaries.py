@@ -2,8 +2,8 @@
 
 import polars as pl
 import pytest
-from helpers import SETTINGS, arguments_dump, megatron_line, of_code
-from runs import analyze_text, events, no_starts, rows
+from helpers import megatron_line
+from runs import events, no_starts, rows
 
 from analysis.run.reasons import STALL
 from analysis.run.restarts import number_starts, trace_starts
@@ -39,15 +39,6 @@ def test_stamps_are_in_utc_within_ten_minutes_of_whole_hours(tmp_path, hours, la
     path.write_text(f"{begun}\n{megatron_line(1, 5000.0, clock)}\n")
     notes = interpret(read_run([str(path)])).notes
     assert notes == ((info("stamps_in_utc", hours=hours),) if taken_back else ())
-
-
-@pytest.mark.parametrize(("ratio", "told"), [(0.94, True), (0.96, False), (1.04, False), (1.06, True)])
-def test_printed_samples_agree_within_a_twentieth(tmp_path, ratio, told):
-    """A batch of 32 in a second."""
-    pairs: dict[str, str | None] = {"samples per second": f"{32 * ratio:.3f}"}
-    lines = [megatron_line(step, 1000.0, pairs=pairs) for step in range(1, 7)]
-    result = analyze_text(tmp_path, arguments_dump(SETTINGS) + "\n".join(lines) + "\n")
-    assert bool(of_code(result.notes, "printed_samples_differ")) is told
 
 
 @pytest.mark.parametrize(("sigmas", "stalls"), [(5.5, []), (6.5, [31])])

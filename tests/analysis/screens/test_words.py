@@ -21,6 +21,7 @@ from logparse.language import LANGUAGES, speaking
 each_language = pytest.mark.parametrize("language", LANGUAGES)
 LOG = Origin("log", line=8)
 OF_A_FILE = Origin("log", "logs/a.log", 8)
+TP_AND_PP = (("tp", 2), ("pp", 4))
 SEVEN = info("known_quantity", name="dp", value=7, origin=LOG)
 
 
@@ -106,9 +107,37 @@ SAID = [
         "more; TFLOP/s counts the model alone; --recompute or --recomputed-layers settles it",
     ),
     (
-        warning("printed_samples_take_seconds_for_ms", ratio=0.00100012),
-        "samples/s as the log prints it is 0.001 times batch / time / devices: seconds taken for milliseconds, as in "
-        "BigScience's code of 2021-12 and 2022-01",
+        warning(
+            "printed_rate_differs",
+            figure="logged_tokens_per_second",
+            printed=201824.0,
+            ours=25228.0,
+            ratio=8.0,
+            cause=info("model_parallel_counted", sizes=[info("named_value", name=n, value=v) for n, v in TP_AND_PP]),
+        ),
+        "tokens/s: the log prints 201,824, 8 times the 25,228 here: devices that share a sample are counted as if "
+        "each had its own (tp 2 x pp 4)",
+    ),
+    (
+        warning(
+            "printed_share_differs",
+            figure="logged_mfu",
+            printed=0.2122,
+            ours=0.4247,
+            ratio=0.5,
+            cause=info("divided_by_own_other", peak=1979.0, ours=989.4, kinds=["bf16 sparse", "fp8"]),
+        ),
+        "MFU: the log prints 21.22%, 0.5 times the 42.47% here: divided by 1,979 TFLOP/s, the peak for bf16 sparse, "
+        "fp8; that of this run is 989.4",
+    ),
+    (
+        info("several_causes", causes=[info("rate_divided_again", n=8), info("seconds_for_ms")]),
+        "several causes explain it and none is proven: the rate of one device is divided by the 8 devices again; or "
+        "seconds are taken for milliseconds, as in BigScience's code of 2021-12 and 2022-01",
+    ),
+    (
+        info("no_known_cause_of_samples", ours=4, implied=1024),
+        "no known cause; with a batch of 1024 instead of 4 the two would agree: --global-batch-size settles it",
     ),
     (
         warning("time_damaged", value=50.0, source="a.log", line=110),
@@ -221,6 +250,8 @@ def test_every_part_of_a_list_is_a_code_of_the_table(monkeypatch):
         ("clock", -61.6, "0:01:02", "0:01:02"),
         ("gb", 2_345_000_000, "2.35", "2.35"),
         ("gb", 1_234_567_890_123, "1,234.57", "1,234.57"),
+        ("rate", 201824.4, "201,824", "201,824"),
+        ("rate", 0.0061591, "0.0061591", "0.0061591"),
         ("said", "matrix", "matrix", "矩阵"),
         ("said", "of no catalogue", "of no catalogue", "of no catalogue"),
     ],

@@ -62,13 +62,13 @@ def test_samples_are_read_by_a_layout(fmt, sample):
     if sample >= len(fmt.samples):
         pytest.skip("the format has fewer samples")
     lines = repeated(fmt.samples[sample].text, fmt)
-    layout = find_layout(lines["text"][0], fmt, ())
+    heads = lines.filter(pl.col("text").str.contains(fmt.head))
+    layout = find_layout(heads["text"][0], fmt, ())
     fast, slow, _ = both_ways(lines, fmt)
     require_equal(fast, slow)
     if (fmt.name, sample) in TAKE_PATTERNS:
         assert layout is None
         return
-    heads = lines.filter(pl.col("text").str.contains(fmt.head))
     assert layout is not None
     assert len(layout.fit(heads)) == len(heads), "the layout of a line must fit lines like it"
 
@@ -167,6 +167,16 @@ def test_step_lines_behind_a_progress_bar(bars):
 def test_a_progress_bar_is_nothing_of_interest_by_itself(bar, explained):
     text = "".join(f"{bar}\r{megatron_line(step)}\n" for step in range(1, 101))
     assert both_ways(lines_of(text), find_format("megatron"))[2] == explained
+
+
+def test_digits_and_blanks_of_other_scripts_are_left_to_the_patterns():
+    """A head is read by a layout with those of ASCII alone."""
+    plain = [megatron_line(step) for step in range(1, 2 * FEWEST)]
+    odd = [plain[1].replace("2/", "\u0662/", 1), plain[2].replace("iteration ", "iteration\u00a0", 1)]
+    assert not set(odd) & set(plain)
+    fast, slow, taken = both_ways(lines_of("\n".join([*plain, *odd, ""])), find_format("megatron"))
+    require_equal(fast, slow)
+    assert taken == len(plain)
 
 
 def test_ranks_that_print_their_name_have_a_layout_each():

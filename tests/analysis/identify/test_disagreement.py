@@ -1,0 +1,118 @@
+"""Rates that a log prints and the run contradicts: what users complained of, and what must not be claimed."""
+
+import pytest
+from complaints import COMPLAINTS, codes_of, notes_of, run_of
+
+# Eight devices, tp 2, dp 4, 8 micro-batches: 32 samples of 4096 tokens in 4 s are 8 samples/s, 32768 tokens/s.
+RUN = {"ms": 4000.0}
+
+
+def told(folder, line, settings=(), **more):
+    """Cause by figure of a run whose lines print ``line``."""
+    notes = notes_of(run_of({**RUN, "line": line, "settings": dict(settings), **more}, folder))
+    return {figure: list(codes_of(note.fields["cause"])) for figure, note in notes.items()}
+
+
+@pytest.mark.parametrize("complaint", COMPLAINTS, ids=[f"{c['thread']}-{i}" for i, c in enumerate(COMPLAINTS)])
+def test_what_users_complained_of_is_told_with_its_cause(complaint, tmp_path):
+    run = run_of(complaint, tmp_path)
+    notes = notes_of(run)
+    for metric, value in complaint.get("values", {}).items():
+        assert run.value(metric) == pytest.approx(value, rel=0.002)
+    if not complaint["codes"]:
+        assert not notes
+        return
+    note = notes[complaint["figure"]]
+    assert note.level == "warning"
+    assert list(codes_of(note.fields["cause"]))[: len(complaint["codes"])] == complaint["codes"]
+    assert note.fields["printed"] == pytest.approx(complaint["logged"], rel=0.002)
+    assert note.fields["ours"] == pytest.approx(complaint["ours"], rel=0.002)
+    assert note.fields["ratio"] == pytest.approx(complaint["logged"] / complaint["ours"], rel=0.01)
+    assert set(complaint.get("formulas", ())) <= set(run.identified.matches)
+
+
+def test_at_least_twenty_threads_are_reproduced():
+    assert len({complaint["thread"] for complaint in COMPLAINTS}) >= 20
+
+
+@pytest.mark.parametrize(("ratio", "differs"), [(0.94, True), (0.96, False), (1.0, False), (1.04, False), (1.06, True)])
+def test_a_rate_within_a_twentieth_agrees(tmp_path, ratio, differs):
+    assert bool(told(tmp_path, {"samples per second": f"{8 * ratio:.4f}"})) is differs
+
+
+def test_digits_that_do_not_tell_are_no_disagreement(tmp_path):
+    """0.02 may be 0.0246: a fifth too little and nothing wrong."""
+    assert told(tmp_path, {"samples per second": "0.02"}, {"global_batch_size": 32}, ms=1_350_000.0) == {}
+    assert told(tmp_path, {"samples per second": "0.030"}, {"global_batch_size": 32}, ms=1_350_000.0)
+
+
+def test_what_no_cause_explains_claims_none(tmp_path):
+    line = {"samples per second": "12.0", "tokens/s": "49152", "throughput per GPU (TFLOP/s/GPU)": "417.0"}
+    assert told(tmp_path, {**line, "MFU": "17.0%"}, peak=1000.0) == {
+        "logged_samples_per_second": ["no_known_cause_of_samples"],
+        "logged_tokens_per_second": ["no_known_cause_of_tokens"],
+        "logged_tflops_per_second_per_device": [
+            "no_known_cause_of_formula",
+            "no_formula_fits",
+            "inputs_or_count_differ",
+        ],
+        "logged_mfu": ["two_causes", "divided_by_no_peak", "no_known_cause_of_share"],
+    }
+
+
+def test_the_size_that_would_settle_it_is_named(tmp_path):
+    notes = notes_of(run_of({**RUN, "line": {"samples per second": "12.0", "tokens/s": "49152"}}, tmp_path))
+    causes = {figure: note.fields["cause"].fields for figure, note in notes.items()}
+    assert causes["logged_samples_per_second"] == {"ours": 32, "implied": 48}
+    assert causes["logged_tokens_per_second"] == {"ours": 4096, "implied": 6144}
+
+
+def test_sizes_that_are_equal_are_not_told_apart(tmp_path):
+    """tp 2 and pp 2: twice the rate is either; four times is both."""
+    settings = {"pipeline_model_parallel_size": 2, "data_parallel_size": 2}
+    (codes,) = told(tmp_path, {"tokens/s": "65536"}, settings).values()
+    assert codes == ["several_causes", "model_parallel_counted", "model_parallel_counted", "data_parallel_counted"]
+    (codes,) = told(tmp_path, {"tokens/s": "131072"}, settings).values()
+    assert codes == ["model_parallel_counted"]
+
+
+def test_tokens_of_another_length_are_told_where_samples_are_right(tmp_path):
+    line = {"samples per second": "8.0", "tokens/s": "45056"}
+    (note,) = notes_of(run_of({**RUN, "line": line}, tmp_path)).values()
+    assert note.fields["cause"].code == "counts_other_length"
+    assert note.fields["cause"].fields == {"length": 5632, "ours": 4096}
+
+
+def test_a_rate_since_the_start_holds_its_slow_steps(tmp_path):
+    times = [80000.0, *[4000.0] * 9]
+    so_far = [32000 * (n + 1) / sum(times[: n + 1]) for n in range(10)]
+    complaint = {"times": times, "cumulative": "since_start"}
+    note = notes_of(run_of(complaint, tmp_path))["logged_samples_per_second"]
+    assert note.fields["cause"].code == "rate_since_start"
+    assert note.fields["printed"] < max(so_far)
+
+
+def test_recompute_that_an_mfu_counts_is_told(tmp_path):
+    """By the formula as built LLaMA2-7B takes 42.864 GFLOP a token: 175.6 TFLOP/s are 17.56 % of 1000."""
+    settings = {"recompute_granularity": "None"}
+    more = {"formula": "megatron", "peak": 1000.0}
+    assert told(tmp_path, {"MFU": "17.56%"}, settings, **more) == {}
+    assert told(tmp_path, {"MFU": "23.41%"}, settings, **more) == {"logged_mfu": ["recompute_counted"]}
+
+
+def test_the_formula_is_told_once(tmp_path):
+    """Where the log's TFLOP/s is not ours the warning holds what the note would say."""
+    line = {"throughput per GPU (TFLOP/s/GPU)": "175.6"}
+    settings = {"recompute_granularity": "None"}
+    ours, other = (
+        run_of({**RUN, "line": line, "settings": settings, "formula": f}, tmp_path) for f in ("megatron", "palm")
+    )
+    assert [note.code for note in ours.notes if "findings" in note.fields] == ["formula_identified"]
+    assert not notes_of(ours)
+    assert [note.code for note in other.notes if "findings" in note.fields] == []
+    (note,) = notes_of(other).values()
+    assert note.fields["cause"].fields["findings"] == other.identified.findings
+
+
+def test_without_a_peak_an_mfu_is_beside_nothing(tmp_path):
+    assert told(tmp_path, {"MFU": "17.56%"}) == {}
