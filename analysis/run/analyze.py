@@ -86,7 +86,7 @@ def analyze_steps(
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
     held = describe_pauses(computed, pauses, window.time_holds_pauses)
     paced = (*describe_pace(usual, pauses), *held, *describe_ranks(result.ranks, numbered))
-    notes = (*odd, *told, *describe_run(result, steps, context), *describe_as_built(result), *paced)
+    notes = (*odd, *told, *describe_run(result, steps, context), *describe_as_built(result, context), *paced)
     return replace(result, notes=notes)
 
 
