@@ -101,23 +101,33 @@ def describe_disagreements(
 
     ``found`` is what the log's TFLOP/s was told to be.
     """
+    sides = _beside_all(steps, context)
+    if all(side.agrees for side in sides):
+        return ()
     known = Known(of_time(steps), context, peak, found)
-    sides = [side for figure in FIGURES if (side := beside(known.steps, figure, context.get("world_size")))]
     samples_agree = any(side.agrees for side in sides if side.figure.kind == "samples")
-    return tuple(_note(side, _cause(side, known, samples_agree)) for side in sides if not side.agrees)
+    differing = (side for side in _beside_all(known.steps, context) if not side.agrees)
+    return tuple(_note(side, _cause(side, known, samples_agree)) for side in differing)
+
+
+def _beside_all(steps: pl.DataFrame, context: RunContext) -> list[Beside]:
+    return [side for figure in FIGURES if (side := beside(steps, figure, context.get("world_size")))]
 
 
 def beside(steps: pl.DataFrame, figure: Figure, world_size: int | None) -> Beside | None:
     """``figure`` as printed and as computed; None where no row that counts has both."""
     devices = pl.lit(world_size if figure.total else 1, pl.Float64)
+    if steps[figure.printed].null_count() == len(steps):
+        return None
     sides = steps.with_columns(_printed=pl.col(figure.printed), _ours=pl.col(figure.ours) * devices)
     rows = sides.filter("counted").with_columns((pl.col("_printed") / pl.col("_ours")).alias(RATIO))
     rows = rows.filter((pl.col("_printed") > 0) & pl.col(RATIO).is_finite() & (pl.col(RATIO) > 0))
     if rows.is_empty():
         return None
     printed, ours, ratio = rows.select(pl.col("_printed", "_ours", RATIO).median()).row(0)
-    rounding = printed_unit(rows["_printed"], figure.units) / 2 / printed
-    return Beside(figure, rows, printed, ours, ratio, rounding)
+    # What agrees is not asked for its digits.
+    unit = 0.0 if abs(ratio - 1) <= AGREE else printed_unit(rows["_printed"], figure.units)
+    return Beside(figure, rows, printed, ours, ratio, unit / 2 / printed)
 
 
 def _note(side: Beside, cause: Note) -> Note:
