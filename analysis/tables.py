@@ -48,6 +48,20 @@ ACCOUNT_COLUMNS = (
     Column("share", FLOAT, "ratio", "of the clock, or of all step lines where there is no clock"),
 )
 
+BADPUT_COLUMNS = (
+    Column("run", TEXT, "", "name of the run"),
+    Column("type", TEXT, "", "badput type of Google's goodput library"),
+    Column("seconds", FLOAT, "s", "time"),
+    Column("share", FLOAT, "ratio", "of the clock, or of all step lines where there is no clock"),
+)
+
+GOODPUT_COLUMNS = (
+    Column("run", TEXT, "", "name of the run"),
+    Column("hours", FLOAT, "h", "since the first stamp"),
+    Column("ettr", FLOAT, "ratio", "productive time over the clock so far"),
+    Column("ettr_of_hour", FLOAT, "ratio", "the same over the hour before"),
+)
+
 SEGMENT_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
     Column("source", TEXT, "", "file of the first row"),

@@ -251,6 +251,7 @@ QUANTITIES = (
     Quantity("recomputed_layers", "int", "layers recomputed whole, over all pipeline stages", least=0),
     Quantity("log_interval", "int", "steps between two step lines", flag=False),
     Quantity("lora", "bool", "low-rank adapters are trained, the base weights are frozen", flag=False),
+    Quantity("packed_documents", "bool", "attention stays within the documents packed into a sample", flag=False),
     Quantity("variable_seq_lengths", "bool", "samples differ in length", flag=False),
     Quantity("rampup_batch_size", "text", "start, increment and samples of a growing batch", flag=False),
     Quantity("batch_size_per_model_replica", "int", "samples of one data-parallel rank (Megatron-LM v1)", flag=False),

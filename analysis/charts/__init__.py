@@ -9,6 +9,7 @@ Codes, such as that of a reason, are drawn by the names that ``name_of`` gives t
 from __future__ import annotations
 
 from analysis.charts.along import CHART_NAMES
+from analysis.charts.goodput import goodput_chart
 from analysis.charts.histogram import time_histogram
 from analysis.charts.look import DARK, LIGHT
 from analysis.charts.ranks import ranks_chart
@@ -36,6 +37,7 @@ __all__ = [
     "axes_of",
     "chart_rows",
     "evaluation_rows",
+    "goodput_chart",
     "grad_norm_chart",
     "loss_chart",
     "loss_scale_chart",

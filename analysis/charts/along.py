@@ -36,6 +36,7 @@ TITLES = {
     **{name: chart.title for name, chart in ALONG.items()},
     "time_histogram": msg("Distribution"),
     "account": msg("Where the time went"),
+    "goodput": msg("Goodput over time"),
     "ranks": msg("Ranks against each other"),
 }
 CHART_NAMES = tuple(TITLES)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis.charts.along import ALONG
+from analysis.charts.goodput import goodput_chart
 from analysis.charts.histogram import time_histogram
 from analysis.charts.plot import WIDTH
 from analysis.charts.ranks import ranks_chart
@@ -42,23 +43,31 @@ def run_charts(
     reasons: NameOf = str,
     parts: NameOf = str,
     ranks: pl.DataFrame | None = None,
+    goodput: pl.DataFrame | None = None,
 ) -> dict[str, alt.LayerChart]:
     """Every chart that has data, by file name, each with its data in it.
 
     ``reasons`` and ``parts`` say what the codes of ``excluded_reason`` and of the account's parts are called.
     """
     charts = series_charts(steps, evaluations, peaks, formula, rows=Rows(chart_rows(steps, reasons, MOST_DRAWN)))
-    there = with_data(steps, account, ranks)
+    there = with_data(steps, account, ranks, goodput)
     if "time_histogram" in there:
         charts["time_histogram"] = time_histogram(steps)
     if account is not None and "account" in there:
         charts["account"] = account_chart(account, parts)
+    if goodput is not None and "goodput" in there:
+        charts["goodput"] = goodput_chart(goodput)
     if ranks is not None and "ranks" in there:
         charts["ranks"] = ranks_chart(steps, ranks)
     return charts
 
 
-def with_data(steps: pl.DataFrame, account: pl.DataFrame | None = None, ranks: pl.DataFrame | None = None) -> list[str]:
+def with_data(
+    steps: pl.DataFrame,
+    account: pl.DataFrame | None = None,
+    ranks: pl.DataFrame | None = None,
+    goodput: pl.DataFrame | None = None,
+) -> list[str]:
     """The names of the charts that ``run_charts`` draws."""
     along = [name for name, chart in ALONG.items() if steps[chart.column].is_finite().any()]
     # A loss scale that never changes tells nothing.
@@ -66,6 +75,7 @@ def with_data(steps: pl.DataFrame, account: pl.DataFrame | None = None, ranks: p
     others = {
         "time_histogram": (steps["counted"] & steps["step_time_ms"].is_finite()).any(),
         "account": account is not None and (account["share"] > 0).any(),
+        "goodput": goodput is not None and not goodput.is_empty(),
         "ranks": ranks is not None and not ranks.is_empty(),
     }
     return [*(name for name in along if name not in constant), *(name for name, there in others.items() if there)]

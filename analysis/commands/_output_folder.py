@@ -85,7 +85,7 @@ def _write_pictures(
     from analysis.charts import with_data
     from analysis.report import render_page
 
-    total = 1 + sum(len(with_data(r.steps, r.account, r.ranks)) for r in results)
+    total = 1 + sum(len(with_data(r.steps, r.account, r.ranks, r.analysis.field.curve)) for r in results)
     # Altair's check of every part takes as long as all else; the tests let it check what we make.
     with debug_mode(False), drawing_bar(drawing.quiet, total) as tell:
         charts = ChartWriter(formats, drawing.theme, tell)
@@ -105,4 +105,6 @@ def _charts(result: Run) -> dict[str, alt.LayerChart]:
     peaks = [how.peak.peak_tflops_per_second] if how.peak else []
     reasons, parts = partial(word, "reasons"), partial(word, "parts")
     evaluations = result.records["evaluations"]
-    return run_charts(result.steps, result.account, evaluations, peaks, how.formula.name, reasons, parts, result.ranks)
+    curve = result.analysis.field.curve
+    said = (peaks, how.formula.name, reasons, parts)
+    return run_charts(result.steps, result.account, evaluations, *said, ranks=result.ranks, goodput=curve)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
 
 import polars as pl
 
 from analysis.estimate.against_memory import Planned, assumptions, memory_against, setting
 from analysis.estimate.step import bubble_share
+from analysis.estimate.time_left import Left, work_left
 from analysis.estimate.work import USUAL_UTILISATION
 from analysis.flops import as_built_formula
 from analysis.run.result import Analysis
@@ -31,15 +30,6 @@ class GapPart:
 
     part: str
     share: float
-
-
-@dataclass(frozen=True)
-class Left:
-    """What is still to be done: ``tokens`` None where the batch is unknown, ``ends_at`` where no clock is printed."""
-
-    steps: int
-    tokens: int | None
-    ends_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -61,7 +51,7 @@ def plan_against(
     ``utilisation`` is the planned share of the peak (HFU); without one both ends of the usual range stand for it.
     """
     memory = tuple(memory_against(analysis, context, records["memory"]))
-    left = work_left(analysis)
+    left = work_left(analysis, context, records)
     time = _time_left(analysis, left, _shares(analysis, context, utilisation)) if left else ()
     rows = (*memory, *time, *_utilisation(analysis, utilisation))
     assumed = assumptions(context) if any(row.planned is not None for row in memory) else ()
@@ -69,17 +59,6 @@ def plan_against(
 
 
 # Time left.
-
-
-def work_left(analysis: Analysis) -> Left | None:
-    """What is left of the steps asked for, at the delivered rate; None where nothing is, or either is unknown."""
-    steps, how = steps_left(analysis.steps), analysis.computation
-    delivered = _rate(analysis, "delivered", "step_time_ms")
-    if not steps or delivered is None:
-        return None
-    known = how.global_batch_size is not None and how.seq_length is not None
-    tokens = steps * how.global_batch_size * how.seq_length if known else None  # type: ignore[operator]
-    return Left(steps, tokens, finished_at(analysis.steps, steps * delivered / 1000))
 
 
 def _shares(analysis: Analysis, context: RunContext, utilisation: float | None) -> tuple[float, ...]:
@@ -96,14 +75,13 @@ def _shares(analysis: Analysis, context: RunContext, utilisation: float | None) 
 
 
 def _time_left(analysis: Analysis, left: Left, shares: tuple[float, ...]) -> Iterator[Planned]:
-    """Time for the steps that are still to be done: at the delivered rate, and at the planned share of the peak."""
-    seconds = left.steps * (_rate(analysis, "delivered", "step_time_ms") or 0.0) / 1000
+    """Time for the steps that are still to be done: as the last start went, and at the planned share of the peak."""
     planned = [_planned_seconds(analysis, left.steps, share) for share in shares]
     low, high = (planned[-1], planned[0]) if planned else (None, None)
-    found = [_left_to_do(left), _at_delivered_rate(left, seconds)]
+    found = [_left_to_do(left), _at_last_pace(left)]
     if low is not None and high is not None:
         found.append(_at_planned_share(low, high, shares))
-    yield Planned("time_left", "s", low, seconds, tuple(found), high if len(planned) > 1 else None)
+    yield Planned("time_left", "s", low, left.seconds, tuple(found), high if len(planned) > 1 else None)
 
 
 def _left_to_do(left: Left) -> Note:
@@ -112,10 +90,11 @@ def _left_to_do(left: Left) -> Note:
     return info("steps_and_tokens_left", steps=left.steps, tokens=left.tokens)
 
 
-def _at_delivered_rate(left: Left, seconds: float) -> Note:
+def _at_last_pace(left: Left) -> Note:
+    told = {"seconds": left.seconds, "low": left.seconds_low, "high": left.seconds_high}
     if left.ends_at is None:
-        return info("left_at_delivered_rate", seconds=seconds)
-    return info("left_at_delivered_rate_until", seconds=seconds, ends_at=left.ends_at)
+        return info("left_at_last_pace", **told)
+    return info("left_at_last_pace_until", **told, ends_at=left.ends_at)
 
 
 def _at_planned_share(low: float, high: float, shares: tuple[float, ...]) -> Note:
@@ -124,28 +103,9 @@ def _at_planned_share(low: float, high: float, shares: tuple[float, ...]) -> Not
     return info("left_at_usual_shares", most=shares[-1], least=shares[0], low_seconds=low, high_seconds=high)
 
 
-def steps_left(steps: pl.DataFrame) -> int | None:
-    """Steps asked for that are not done; None where the log does not say how many were asked for."""
-    asked, done = steps["train_steps"].drop_nulls(), steps.filter(~pl.col("copied"))["step"].drop_nulls()
-    return max(int(asked[-1]) - int(done[-1]), 0) if len(asked) and len(done) else None
-
-
-def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
-    """When the last step will be done if ``seconds`` pass after the last time stamp.
-
-    None without time stamps, and beyond the year 9999.
-    """
-    stamps = steps["timestamp"].drop_nulls()
-    last: Any = stamps[-1] if len(stamps) else None
-    try:
-        return None if last is None else last + timedelta(seconds=seconds)
-    except OverflowError:
-        return None
-
-
 def _planned_seconds(analysis: Analysis, left: int, share: float) -> float | None:
-    """FLOPs of the steps, recomputed ones in, over what the devices give at that share of their peak."""
-    how = analysis.computation
+    """FLOPs of the steps, recomputed ones in, over what the devices of the last start give at that share."""
+    how = analysis.latest
     built = how.executed_once(how.seq_length, as_built_formula()) if how.seq_length else None
     work = how.executed_once(how.seq_length) if built is None and how.seq_length else built
     if work is None or how.peak is None or how.world_size is None or how.global_batch_size is None:

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
+from typing import cast
 
 import polars as pl
 
+from analysis.flops import Recompute, all_formulas
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.hardware.devices import DevicePeak
 from analysis.identify.formula import Identification, identify_formula
@@ -111,10 +113,19 @@ def of_lengths(rows: pl.DataFrame, ratio: float) -> Iterator[Cause]:
 def of_printed_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: Identification) -> Iterator[Cause]:
     """What makes TFLOP/s differ; ``found`` compared them with every formula row by row."""
     if found.matches:
-        yield Cause(info("identified", findings=found.findings), pl.col(RATIO))
+        yield Cause(_identified(context, found), pl.col(RATIO))
     else:
         yield from _recompute(rows, ours)
         yield from _other_lengths(rows, context)
+
+
+def _identified(context: RunContext, found: Identification) -> Note:
+    """The formula behind the log's TFLOP/s, and which of ours would give the same."""
+    recompute = cast("Recompute | None", context.get("recompute"))
+    ours = [f.name for f in all_formulas().values() if f.printed_as.get(f.quoted(recompute)) in found.matches]
+    if not ours or found.scale != 1:
+        return info("identified", findings=found.findings)
+    return info("identified_as", formula=ours[0], findings=found.findings)
 
 
 def of_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: Identification) -> Iterator[Cause]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Literal
 
 import polars as pl
 
@@ -27,61 +26,16 @@ from analysis.identify.causes import (
     of_time,
     of_units,
 )
+from analysis.identify.figures import AGREE, Beside, beside_all
 from analysis.identify.formula import Identification
 from analysis.identify.implied_peak import ImpliedPeak, divided_by, implied_peak
-from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS, printed_unit
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
 
-# Relative difference up to which a printed rate agrees; rounding may add to it.
-AGREE = 0.05
 # Relative difference up to which a cause explains it, beside the rounding.
 PROVEN = 0.005
 # Rounding beyond this proves nothing: more causes would come near.
 MOST_ROUNDING = 0.05
-COUNT_UNITS = (1.0, *TFLOPS_UNITS)
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A rate that logs print in ``printed``, beside ours; ``total`` is one of all devices together."""
-
-    printed: str
-    ours: str
-    kind: Literal["samples", "tokens", "flops", "share"]
-    total: bool = False
-    units: Sequence[float] = TFLOPS_UNITS
-
-
-FIGURES = (
-    Figure("logged_samples_per_second", "samples_per_second_per_device", "samples", total=True),
-    Figure("logged_samples_per_second_per_device", "samples_per_second_per_device", "samples"),
-    Figure("logged_tokens_per_second", "tokens_per_second_per_device", "tokens", True, COUNT_UNITS),
-    Figure("logged_tokens_per_second_per_device", "tokens_per_second_per_device", "tokens", False, COUNT_UNITS),
-    Figure(LOGGED, "tflops_per_second_per_device", "flops"),
-    Figure("logged_mfu", "mfu", "share", units=RATIO_UNITS),
-    Figure("logged_hfu", "hfu", "share", units=RATIO_UNITS),
-)
-
-
-@dataclass(frozen=True)
-class Beside:
-    """One printed rate beside ours over the ``rows`` that count and have both; medians.
-
-    ``ratio`` is printed over ours, ``rounding`` what the printed digits let it be off by, relatively.
-    """
-
-    figure: Figure
-    rows: pl.DataFrame
-    printed: float
-    ours: float
-    ratio: float
-    rounding: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the two are the same rate, as far as such rates go."""
-        return abs(self.ratio - 1) <= AGREE + self.rounding
 
 
 @dataclass(frozen=True)
@@ -101,23 +55,13 @@ def describe_disagreements(
 
     ``found`` is what the log's TFLOP/s was told to be.
     """
+    sides = beside_all(steps, context.get("world_size"))
+    if all(side.agrees for side in sides):
+        return ()
     known = Known(of_time(steps), context, peak, found)
-    sides = [side for figure in FIGURES if (side := beside(known.steps, figure, context.get("world_size")))]
     samples_agree = any(side.agrees for side in sides if side.figure.kind == "samples")
-    return tuple(_note(side, _cause(side, known, samples_agree)) for side in sides if not side.agrees)
-
-
-def beside(steps: pl.DataFrame, figure: Figure, world_size: int | None) -> Beside | None:
-    """``figure`` as printed and as computed; None where no row that counts has both."""
-    devices = pl.lit(world_size if figure.total else 1, pl.Float64)
-    sides = steps.with_columns(_printed=pl.col(figure.printed), _ours=pl.col(figure.ours) * devices)
-    rows = sides.filter("counted").with_columns((pl.col("_printed") / pl.col("_ours")).alias(RATIO))
-    rows = rows.filter((pl.col("_printed") > 0) & pl.col(RATIO).is_finite() & (pl.col(RATIO) > 0))
-    if rows.is_empty():
-        return None
-    printed, ours, ratio = rows.select(pl.col("_printed", "_ours", RATIO).median()).row(0)
-    rounding = printed_unit(rows["_printed"], figure.units) / 2 / printed
-    return Beside(figure, rows, printed, ours, ratio, rounding)
+    differing = (side for side in beside_all(known.steps, context.get("world_size")) if not side.agrees)
+    return tuple(_note(side, _cause(side, known, samples_agree)) for side in differing)
 
 
 def _note(side: Beside, cause: Note) -> Note:

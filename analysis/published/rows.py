@@ -14,7 +14,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 
@@ -70,12 +70,12 @@ class Baseline:
         """Whether low-rank adapters were trained."""
         return "lora" in (self.mode or "").lower()
 
-    @property
+    @cached_property
     def catalogued(self) -> Model | None:
         """The model of the catalogue; None where it has none of that name."""
         return catalogued(self.title)
 
-    @property
+    @cached_property
     def shape(self) -> ModelShape:
         """Sizes of the row itself, else those of the catalogue."""
         model = self.catalogued

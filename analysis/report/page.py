@@ -16,6 +16,7 @@ from analysis.charts.series import SEPARATOR, describe_thinning
 from analysis.metrics import DRAWN
 from analysis.pipeline.run import Run
 from analysis.report.answer import cards, gauge, rates_table
+from analysis.report.goodput import goodput_table
 from analysis.report.numbers import number, percent
 from analysis.report.page_frame import render
 from analysis.report.payload import payload, ranked
@@ -71,6 +72,7 @@ def _sections(runs: Sequence[Run], charts: dict[str, Any], rows: pl.DataFrame) -
             (name, run, spread_of_ranks(run.ranks), table_of_ranks(run.ranks)) for name, run in ranked(runs).items()
         ],
         "account": account_table(runs),
+        "field": goodput_table(runs),
         "clockless": [run.name for run in runs if run.steps["timestamp"].is_null().all()],
         "goings": [(run, stalls_table(run), starts_table(run)) for run in runs],
         "against": [(run, list_expectations(run)) for run in runs],
@@ -124,6 +126,8 @@ def _alternative(name: str, runs: Sequence[Run], numbers: Table | None) -> str:
     """What the chart shows, in one sentence for each run."""
     if name == "account":
         said = [f"{run.name}: {_account_words(run)}" for run in runs]
+    elif name == "goodput":
+        said = [f"{run.name}: {percent(run.analysis.goodput)}" for run in runs]
     elif numbers is None:
         said = [_spread_words(run) for run in runs]
     else:

@@ -16,6 +16,7 @@ from analysis.charts import (
     account_chart,
     axes_of,
     evaluation_rows,
+    goodput_chart,
     ranks_chart,
     series_charts,
     time_histogram,
@@ -114,6 +115,9 @@ def _specs(
         specs["time_histogram"] = {"none": specification(time_histogram(steps))}
     if (account["share"] > 0).any():
         specs["account"] = {"none": specification(account_chart(account, partial(word, "parts")))}
+    curve = pl.concat(run.analysis.field.curve for run in runs)
+    if len(curve):
+        specs["goodput"] = {"none": specification(goodput_chart(curve))}
     for name, run in ranked(runs).items():
         specs[name] = {"none": specification(ranks_chart(run.steps, run.ranks))}
     return specs

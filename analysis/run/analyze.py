@@ -17,6 +17,7 @@ from analysis.run.batches import describe_batches, mean_batch
 from analysis.run.clock import Clock, mend_clock, read_clock
 from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.findings import describe_run
+from analysis.run.goodput import count_goodput
 from analysis.run.interruptions import describe_pauses, find_pauses
 from analysis.run.outliers import describe_damage
 from analysis.run.pace import describe_pace
@@ -27,6 +28,7 @@ from analysis.run.result import Analysis
 from analysis.run.summary import summarize
 from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.time_breakdown import USEFUL, account_time
+from analysis.run.usual import with_usual
 from analysis.run.window import DEFAULT_WINDOW, WindowOptions, mark_window
 from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import RunContext
@@ -59,25 +61,32 @@ def analyze_steps(
     rated = by_settings(marked.with_columns(global_batch_size=mean_batch()), how, later, compute_metrics)
     computed = conform(rated.with_columns(marked["global_batch_size"]), STEP_COLUMNS)
     clock = read_clock(computed, events) if mended.trusted else Clock(None)
-    account = account_time(computed, events, pauses, mended.trusted)
+    # What is usual for a row is asked again and again, and takes long to say.
+    usual = with_usual(computed)
+    account = account_time(usual, events, pauses, mended.trusted)
     told = (*mended.notes, *clock.notes)
+    segments = list_segments(computed)
+    # Of stamps that contradict the steps nothing follows.
+    known = mended.trusted and not clock.notes
+    goodput = _share(account, USEFUL) if known else None
     result = Analysis(
         steps=computed,
         summary=summarize(computed),
-        segments=list_segments(computed),
-        rates=name_rates(computed, clock.seconds),
+        segments=segments,
+        rates=name_rates(usual, clock.seconds),
         account=account,
         ranks=compare_ranks(computed),
-        # Of stamps that contradict the steps nothing follows.
-        goodput=None if not mended.trusted or clock.notes else _share(account, USEFUL),
+        goodput=goodput,
         computation=how,
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
+        latest=later[-1].how if later else how,
+        field=count_goodput(usual, account, segments, events, goodput if clock.seconds else None),
     )
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
     held = describe_pauses(computed, pauses, window.time_holds_pauses)
-    paced = (*describe_pace(computed, pauses), *held, *describe_ranks(result.ranks, numbered))
-    notes = (*odd, *told, *describe_run(result, steps, context), *describe_as_built(result), *paced)
+    paced = (*describe_pace(usual, pauses), *held, *describe_ranks(result.ranks, numbered))
+    notes = (*odd, *told, *describe_run(result, steps, context), *describe_as_built(result, context), *paced)
     return replace(result, notes=notes)
 
 

@@ -12,6 +12,7 @@ from analysis.model.shape import ModelShape
 from analysis.run.findings import unknown
 from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
+from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
 
 # Relative difference below which the two are one: about what norms, routers and padding make.
@@ -24,8 +25,10 @@ PARAMETERS, CORE = "parameters", "attention core"
 ATTENTION = ("attention projections", CORE, "linear attention")
 
 
-def describe_as_built(result: Analysis) -> Iterator[Note]:
+def describe_as_built(result: Analysis, context: RunContext) -> Iterator[Note]:
     """How far the chosen formula is from the model as it is built, and why; or why that is not known."""
+    if context.get("packed_documents"):
+        yield from _packed(result)
     how, formula = result.computation, as_built_formula()
     terms = how.formula.terms_per_token(how.shape, how.seq_length) if how.seq_length else None
     if how.formula.as_built or terms is None or how.seq_length is None:
@@ -37,6 +40,14 @@ def describe_as_built(result: Analysis) -> Iterator[Note]:
         yield warning("as_built_not_counted", layers=layers)
     else:
         yield info("as_built_not_computed", unknown=unknown(formula.missing(how.shape)))
+
+
+def _packed(result: Analysis) -> Iterator[Note]:
+    """Between what MFU as built lies where tokens meet only those of their own document, whose length no line tells."""
+    how, mfu = result.computation, result.value("mfu_as_built")
+    terms = as_built_formula().terms_per_token(how.shape, how.seq_length) if how.seq_length else None
+    if terms is not None and mfu is not None:
+        yield warning("attention_within_documents", low=mfu * (1 - terms[CORE] / sum(terms.values())), high=mfu)
 
 
 def _difference(result: Analysis, terms: Mapping[str, float], built: Mapping[str, float]) -> Iterator[Note]:
@@ -89,6 +100,8 @@ def _reason(term: str, shape: ModelShape, share: float) -> Note:
     """Why ``term`` differs by ``share``, by what the model has."""
     if term == "attention projections":
         return _of_projections(shape, share)
+    if term == CORE and share > 0 and not shape.num_window_layers and _wide(shape):
+        return info("built_wide_core", share=share)
     if term == "mlp":
         return _of_mlp(shape, share)
     if term == CORE and shape.num_window_layers:
@@ -96,6 +109,13 @@ def _reason(term: str, shape: ModelShape, share: float) -> Note:
     if term == "multi-token prediction":
         return info("built_prediction", share=share, depths=shape.mtp_num_layers)
     return info(CODES[term], share=share)
+
+
+def _wide(shape: ModelShape) -> bool:
+    """Whether the heads are wider together than the model, which formulas that know only h leave out."""
+    return bool(shape.multi_latent_attention) or (shape.num_attention_heads or 0) * (shape.kv_channels or 0) > (
+        shape.hidden_size or 0
+    )
 
 
 CODES = {

@@ -74,11 +74,14 @@ def _jumps(steps: pl.DataFrame) -> pl.DataFrame:
     stamped = read.drop_nulls("timestamp").with_columns(
         same=same, goes_on=goes_on, gap=gap, steps_s=steps_s, short=steps_s - gap
     )
-    # What passes between two lines beside the steps passed there too.
-    beside = stamped.filter("same").select((-pl.col("short")).median()).item() or 0.0
-    back = pl.col("short") + max(0.0, beside)
-    quarters = (back / QUARTER_S).round() * QUARTER_S
-    near = ((back - quarters).abs() <= pl.max_horizontal(pl.lit(NEAR_S), 0.02 * pl.col("steps_s"))) & (quarters > 0)
+    # What passes between two lines beside the steps passed there too, and may have been a pause as long as others.
+    beside = stamped.filter("same", pl.col("gap") >= 0).select(usual=-pl.col("short"))["usual"]
+    usual, longest = (max(0.0, float(value or 0.0)) for value in (beside.median(), beside.max()))  # type: ignore[arg-type]
+    near_s = pl.max_horizontal(pl.lit(NEAR_S), 0.02 * pl.col("steps_s"))
+    back = pl.col("short") + usual
+    quarters = ((pl.col("short") - near_s) / QUARTER_S).ceil() * QUARTER_S
+    pause = pl.max_horizontal(near_s, pl.lit(min(longest + CUT_S, QUARTER_S / 2)))
+    near = (quarters - pl.col("short") <= pause) & (quarters > 0)
     ran_back = pl.col("gap") < -SET_BACK_S
     told = stamped.with_columns(
         ran_back=ran_back, back=pl.when(near).then(quarters).otherwise(pl.when(ran_back).then(back))

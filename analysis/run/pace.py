@@ -17,7 +17,7 @@ from analysis.run.interruptions import Pauses
 from analysis.run.levels import ENOUGH_ROWS, Level, find_levels, two_modes
 from analysis.run.outliers import name_first
 from analysis.run.reasons import STALL, TIME_DAMAGED
-from analysis.run.usual import add_pace, middle, usual_ms
+from analysis.run.usual import add_pace, middle, with_usual
 from logparse.findings import Note, info, warning
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def stalled(steps: pl.DataFrame) -> pl.DataFrame:
     stall = pl.col("excluded_reason") == STALL
     if not steps.select(stall.any()).item():
         return steps.clear().with_columns(longer_ms=pl.lit(None, pl.Float64))
-    return steps.with_columns(longer_ms=pl.col("step_time_ms") - usual_ms(steps)).filter(stall)
+    return with_usual(steps).with_columns(longer_ms=pl.col("step_time_ms") - pl.col("usual_ms")).filter(stall)
 
 
 def find_period(positions: Sequence[int]) -> int | None:

@@ -19,7 +19,7 @@ from analysis.run.reasons import (
     TIME_DAMAGED,
     TIMED,
 )
-from analysis.run.usual import usual_ms
+from analysis.run.usual import with_usual
 
 # Rows of these reasons took what their steps took: they are useful as far as their steps were kept.
 WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
@@ -43,7 +43,7 @@ def price_rows(steps: pl.DataFrame) -> pl.DataFrame:
     something else too (warm-up, a stall, a pause) at most what is usual for the rows around it. So no row is worth more
     than it took, and the sum moves as little as the times do.
     """
-    rows = steps.with_columns(usual_ms=usual_ms(steps)).filter(
+    rows = with_usual(steps).filter(
         TIMED & pl.col("excluded_reason").ne_missing(COPY) & pl.col("iterations").is_not_null()
     )
     reason, time = pl.col("excluded_reason"), pl.col("time_ms")
@@ -78,6 +78,6 @@ def untimed_seconds(steps: pl.DataFrame) -> float:
     untimed = pl.col("excluded_reason").is_in([NO_TIME, TIME_DAMAGED]).fill_null(False)
     if not steps.select(untimed.any()).item():
         return 0.0
-    rows = steps.with_columns(usual_ms=usual_ms(steps)).filter(untimed)
+    rows = with_usual(steps).filter(untimed)
     found = rows.select((pl.col("usual_ms") * kept_steps()).sum() / 1000).item()
     return float(found or 0.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from analysis.metrics import BY_COLUMN, OF_ROWS, RATED
+from analysis.run.goodput import FieldGoodput
 from analysis.run.throughput import Computation
 from logparse.errors import unknown_name
 from logparse.findings import Note
@@ -17,7 +18,11 @@ STATISTICS = ("median", "mean", "p10", "p90", "n")
 
 @dataclass(frozen=True)
 class Analysis:
-    """What one run achieved: all rows with their rates, one row per metric, what it was computed with, what to know."""
+    """What one run achieved: all rows with their rates, one row per metric, what it was computed with, what to know.
+
+    ``computation`` is of the first start, ``latest`` of the last one, which may have had other settings.
+    ``field`` is goodput by the field's own terms.
+    """
 
     steps: pl.DataFrame
     summary: pl.DataFrame
@@ -29,6 +34,8 @@ class Analysis:
     computation: Computation
     flops_per_iteration: float | None
     notes: tuple[Note, ...]
+    latest: Computation
+    field: FieldGoodput
 
     @property
     def impossible(self) -> tuple[str, ...]:

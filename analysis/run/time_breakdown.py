@@ -7,6 +7,7 @@ or to the step lines where there is no clock. No part is below 0, so that no sha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
@@ -41,7 +42,7 @@ PARTS = {
     "stalls": (STALL,),
     "skipped": (SKIPPED, NAN, BATCH_CHANGES),
 }
-LEAST_S = 1e-9
+LEAST_S, CUT = 1e-9, timedelta(seconds=1)
 BEGINNINGS = ("log begins", "process starts", "training starts")
 
 
@@ -127,9 +128,10 @@ def _process_begin(events: pl.DataFrame, first: dict[str, Any], after: Any) -> A
     """The earliest stamped event of the process that printed ``first``."""
     mine = events.filter((pl.col("timestamp") <= first["timestamp"]) & pl.col("kind").is_in(BEGINNINGS))
     if after is not None:
-        # What a process says of its beginning is stamped to the second, where step lines may be to the microsecond.
-        mine = mine.filter(pl.col("timestamp") >= after.replace(microsecond=0))
-    return mine["timestamp"].min()
+        # A stamp cut to seconds can lie before the one it follows.
+        mine = mine.filter(pl.col("timestamp") >= after - CUT)
+    begin: Any = mine["timestamp"].min()
+    return begin if after is None or begin is None else max(begin, after)
 
 
 def _gaps(start: pl.DataFrame, pauses: Pauses) -> dict[str, float]:

@@ -7,6 +7,7 @@ longer per sample than a large one: where batches change, each is measured by it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -70,6 +71,19 @@ def _costs(rows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:
     return pl.Series("cost", cost)
 
 
+def batch_costs(rows: pl.DataFrame, batches: Sequence[int]) -> list[float]:
+    """What a step of each of ``batches`` takes by the counted ``rows`` of a start; in proportion where one is known."""
+    points = _points(rows.filter("counted").select("segment", "step_time_ms", cost=_samples()))
+    asked = [float(batch) for batch in batches]
+    if points.is_empty():
+        return asked
+    import numpy as np
+
+    known = points.sort("cost")
+    found: list[float] = _through(known["cost"].to_numpy(), known["step_time_ms"].to_numpy(), np.array(asked)).tolist()
+    return found
+
+
 def _through(samples: NDArray[np.float64], ms: NDArray[np.float64], asked: NDArray[np.float64]) -> NDArray[np.float64]:
     """The line through the points; beyond its ends as it goes on, but never more than in proportion nor against it."""
     import numpy as np
@@ -81,6 +95,11 @@ def _through(samples: NDArray[np.float64], ms: NDArray[np.float64], asked: NDArr
         line, whole = ms[end] + (asked - samples[end]) * rise, ms[end] * asked / samples[end]
         found = np.where(beyond, np.clip(line, np.minimum(whole, ms[end]), np.maximum(whole, ms[end])), found)
     return np.asarray(found)
+
+
+def with_usual(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the column ``usual_ms``, which they may have already."""
+    return rows if "usual_ms" in rows.columns else rows.with_columns(usual_ms=usual_ms(rows))
 
 
 def usual_ms(rows: pl.DataFrame) -> pl.Series:

@@ -12,6 +12,7 @@ from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS
 from analysis.pipeline.run import Run
 from analysis.run.reasons import COPY
 from analysis.run.result import Analysis
+from analysis.run.throughput import Computation
 from analysis.screens.expectations import expectation_sentences
 from analysis.screens.metric_names import cell_of, counting, headed, rated_of
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
@@ -200,7 +201,7 @@ def _origins(result: Run) -> Table:
     ]
     told = context.origin("recompute")
     evidence = say_origin(told) if told else tr("no setting tells of recompute")
-    factor = tr("c = {factor}: {evidence}", factor=f"{how.recompute_factor:.4g}", evidence=evidence)
+    factor = tr("c = {factor}: {evidence}", factor=_factor(how), evidence=evidence)
     counted = factor if how.formula.quotes_recompute else tr(how.formula.title)
     rows.append((tr("formula"), how.formula.name, counted))
     if peak := how.peak:
@@ -219,3 +220,12 @@ def _in_part(result: Run) -> bool:
     """Whether not all layers are recomputed whole though some may be."""
     layers = result.context.get("recomputed_layers")
     return layers is not None and layers != result.context.get("num_layers")
+
+
+def _factor(how: Computation) -> str:
+    """Passes that are counted, and how many there can be where a setting of the recomputation is not understood."""
+    found = how.recomputed
+    if found is None or found.known:
+        return f"{how.recompute_factor:.4g}"
+    low, high = (f"{3 + end.layers:.4g}" for end in (found.least, found.most))
+    return tr("{counted} ({low} to {high})", counted=f"{how.recompute_factor:.4g}", low=low, high=high)

@@ -9,9 +9,10 @@ from typing import Any
 from analysis.flops import Recomputed
 from analysis.hardware.devices import DevicePeak
 from analysis.pipeline.run import Run
+from analysis.run.goodput import FieldGoodput, Stretch
 from analysis.run.result import Analysis
 from analysis.screens.expectations import expectations_document
-from analysis.screens.findings_json import fact_document, note_document, origin_text
+from analysis.screens.findings_json import fact_document, note_document, origin_text, plain
 from analysis.screens.words import say_evidence, word
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
@@ -51,12 +52,21 @@ def _run(result: Run) -> dict[str, Any]:
         "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
         **_metric({"goodput": analysis.goodput}),
         "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
+        "reliability": _reliability(analysis.field),
         "ranks": [_metric(row) for row in analysis.ranks.drop("run").to_dicts()],
         "starts": len(analysis.segments),
         "lost_steps": int(analysis.segments["lost_steps"].sum()),
         **expectations_document(result.expectations),
         "notes": [note_document(note) for note in result.notes],
     }
+
+
+def _reliability(found: FieldGoodput) -> dict[str, Any]:
+    """Goodput by the field's terms; the course of it stands in the charts."""
+    told = {name: value for name, value in vars(found).items() if name not in ("badput", "curve")}
+    badput = [_metric(row) for row in found.badput.drop("run").to_dicts()]
+    stretches = {name: asdict(value) for name, value in told.items() if isinstance(value, Stretch)}
+    return {**plain(told | stretches), "badput": badput}
 
 
 def _metrics(analysis: Analysis) -> dict[str, Any]:

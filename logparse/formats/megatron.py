@@ -377,6 +377,7 @@ FORMAT = LogFormat(
             "attention_output_gate", "arguments:attention_output_gate", when={"arguments:attention_output_gate": "True"}
         ),
         Name("moe_latent_size", "arguments:moe_latent_size"),
+        Name("packed_documents", "arguments:use_packed_seq_params"),
         Name("window_size", "arguments:window_size"),
         Name("window_attn_skip_freq", "arguments:window_attn_skip_freq"),
         *(

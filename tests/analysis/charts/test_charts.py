@@ -85,7 +85,13 @@ def several_ranks(count: int = 3, steps_of_each: int = 30, slow: float = 1.05) -
 @pytest.fixture(scope="module")
 def drawn() -> dict[str, alt.LayerChart]:
     ranks = several_ranks()
-    charts = run_charts(steps(), ACCOUNT, None, [353.89], "ascendspeed")
+    shares = {
+        "run": ["seven-b"] * 3,
+        "hours": [0.5, 1.0, 1.5],
+        "ettr": [0.5, 0.7, 0.8],
+        "ettr_of_hour": [0.5, 0.7, 0.9],
+    }
+    charts = run_charts(steps(), ACCOUNT, None, [353.89], "ascendspeed", goodput=pl.DataFrame(shares))
     return charts | {"ranks": ranks_chart(ranks, compare_ranks(ranks))}
 
 

@@ -9,7 +9,8 @@ import pytest
 from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, megatron_log
 from runs import stamped_log
 
-from analysis.estimate.against_run import finished_at, mfu_ceiling, pipeline_bubble, plan_against, split_gap, steps_left
+from analysis.estimate.against_run import mfu_ceiling, pipeline_bubble, plan_against, split_gap
+from analysis.estimate.time_left import finished_at, steps_left
 from analysis.flops import WORDS, find_formula
 from analysis.hardware.devices import peak_by_hand
 from analysis.model.parameters import count_parameters
@@ -138,7 +139,9 @@ def test_what_is_left_is_a_document(tmp_path):
     lines = stamped_log([(1, 100)], lambda step, place: 7000.0)
     analysis, context, records = run_of(tmp_path / "run.log", arguments_dump(SETTINGS) + "\n".join(lines) + "\n")
     told = expectations_document(measure_against(analysis, context, records, published()))["planned"]["left"]
-    assert told == {"steps": 400, "tokens": 52_428_800, "ends_at": "2026-03-01T08:58:20"}
+    # Every step took 7 s, so nothing ranges.
+    seconds = dict.fromkeys(("seconds", "seconds_low", "seconds_high"), 2800.0)
+    assert told == {"steps": 400, "tokens": 52_428_800, "ends_at": "2026-03-01T08:58:20", **seconds}
 
 
 def test_no_date_lies_beyond_the_calendar(tmp_path):

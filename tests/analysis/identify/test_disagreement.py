@@ -1,7 +1,10 @@
 """Rates that a log prints and the run contradicts: what users complained of, and what must not be claimed."""
 
 import pytest
-from complaints import COMPLAINTS, codes_of, notes_of, run_of
+from complaints import COMPLAINTS, codes_of, log_of, notes_of, run_of
+
+from analysis.pipeline.analyze import analyze_logs
+from analysis.pipeline.options import RunOptions
 
 # Eight devices, tp 2, dp 4, 8 micro-batches: 32 samples of 4096 tokens in 4 s are 8 samples/s, 32768 tokens/s.
 RUN = {"ms": 4000.0}
@@ -116,3 +119,73 @@ def test_the_formula_is_told_once(tmp_path):
 
 def test_without_a_peak_an_mfu_is_beside_nothing(tmp_path):
     assert told(tmp_path, {"MFU": "17.56%"}) == {}
+
+
+# 128 devices: tp 4, pp 2, cp 1, dp 16; 3 micro-batches of 5 samples on each of 16 replicas; lines 7 steps apart.
+LAYOUT = {
+    "world_size": 128,
+    "tensor_model_parallel_size": 4,
+    "pipeline_model_parallel_size": 2,
+    "data_parallel_size": 16,
+    "micro_batch_size": 5,
+    "global_batch_size": 240,
+    "log_interval": 7,
+}
+# 240 samples of 4096 tokens in 4 s.
+TOTAL = 245760.0
+DOUBLE = {"world_size": 16, "data_parallel_size": 8}
+
+
+@pytest.mark.parametrize(
+    ("factor", "code"),
+    [
+        (4, "model_parallel_counted"),
+        (2, "model_parallel_counted"),
+        (8, "model_parallel_counted"),
+        (1 / 8, "model_parallel_left_out"),
+        (16, "data_parallel_counted"),
+        (1 / 16, "data_parallel_left_out"),
+        (128, "rate_times_devices"),
+        (1 / 128, "rate_of_one_device"),
+        (3, "num_microbatches_counted"),
+        (1 / 3, "num_microbatches_left_out"),
+        (7, "log_interval_counted"),
+        (1 / 7, "log_interval_left_out"),
+        (0.001, "seconds_for_ms"),
+        (1000, "ms_for_seconds"),
+        (5, "no_known_cause_of_tokens"),
+        (1.5, "no_known_cause_of_tokens"),
+    ],
+)
+def test_a_size_that_was_counted_once_too_often_is_named(tmp_path, factor, code):
+    more = {"first_step": 7, "every": 7}
+    line = {"tokens/s": f"{TOTAL * factor:.3f}"}
+    assert told(tmp_path, line, LAYOUT, **more) == {"logged_tokens_per_second": [code]}
+    one = {"tokens per gpu per second (tgs)": f"{TOTAL / 128 * factor:.6f}"}
+    of_one = {"rate_times_devices": "rate_of_all_devices", "rate_of_one_device": "rate_divided_again"}
+    assert told(tmp_path, one, LAYOUT, **more) == {"logged_tokens_per_second_per_device": [of_one.get(code, code)]}
+
+
+def test_recompute_that_an_hfu_leaves_out_is_told(tmp_path):
+    """Everything is recomputed; by the formula as built all but the vocabulary is done a fourth time."""
+    run = run_of({**RUN, "formula": "megatron", "peak": 1000.0}, tmp_path)
+    mfu, hfu = run.value("mfu"), run.value("hfu")
+    assert mfu is not None
+    assert hfu is not None
+    assert hfu > 1.3 * mfu
+    assert told(tmp_path, {"HFU": f"{hfu:.4%}"}, formula="megatron", peak=1000.0) == {}
+    assert told(tmp_path, {"HFU": f"{mfu:.4%}"}, formula="megatron", peak=1000.0) == {
+        "logged_hfu": ["recompute_left_out"]
+    }
+    assert told(tmp_path, {"MFU": f"{hfu:.4%}"}, formula="megatron", peak=1000.0) == {
+        "logged_mfu": ["recompute_counted"]
+    }
+
+
+def test_rows_of_a_later_start_with_other_devices_are_not_compared(tmp_path):
+    """The second start has twice the devices: what it prints is right for them."""
+    first = log_of({**RUN, "line": {"tokens/s": "32768"}})
+    second = log_of({"ms": 2000.0, "first_step": 9, "line": {"tokens/s": "65536"}, "settings": DOUBLE})
+    path = tmp_path / "run.log"
+    path.write_text(first + second)
+    assert not notes_of(analyze_logs([str(path)], RunOptions()))

@@ -59,7 +59,7 @@ def test_every_chart_is_drawn_without_an_error_or_a_request(browser, llama):
     with opened(browser, llama) as page:
         drawn = page.evaluate("[...logparse.views.keys()]")
         assert drawn == page.evaluate("[...document.querySelectorAll('.chart')].map(c => c.dataset.chart)")
-        assert len(drawn) == 8
+        assert len(drawn) == 9
         assert page.evaluate("[...document.querySelectorAll('.chart svg.marks')].every(s => s.clientWidth > 200)")
 
 

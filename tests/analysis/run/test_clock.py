@@ -48,6 +48,21 @@ def test_a_clock_set_back_within_a_start_is_mended(tmp_path, by):
     assert "the clock goes back by" in say(note)
 
 
+def test_a_save_where_the_clock_is_set_back_is_a_pause_still(tmp_path):
+    """200 steps of 7 s, 40 s behind steps 50, 100, 150; the clock falls back an hour behind 100: 1,400 + 120 s."""
+    lines, late = [], timedelta()
+    for step in range(1, 201):
+        shown = BEGIN + timedelta(seconds=7 * step) + late - (HOUR if step > 100 else timedelta())
+        lines.append(megatron_line(step, 7000.0, f"{shown:%Y-%m-%d %H:%M:%S}"))
+        if step in (50, 100, 150):
+            late += timedelta(seconds=40)
+            lines.append(f"saving checkpoint at iteration {step:7d} to ckpt")
+    result = analyze_text(tmp_path, "\n".join(lines))
+    assert parts_of(result.account) == pytest.approx({USEFUL: 1400.0, "saves_between": 120.0, "not_explained": 0.0})
+    (note,) = of_code(result.notes, "clock_set_back")
+    assert note.fields["seconds"] == 3600.0
+
+
 def test_long_steps_are_set_back_though_their_stamps_rise():
     """Steps of 2 h: from 4 h to 5 h by the clock is 2 h, as summer time ended between."""
     hours = [2, 4, 5, 7, 9]

@@ -1,0 +1,39 @@
+"""Goodput over time: since the beginning, and over the last hour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from analysis.charts.along import TITLES
+from analysis.charts.plot import HEIGHT, WIDTH
+from analysis.charts.rows import DIGITS
+from logparse.language import tr
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+def goodput_chart(curve: pl.DataFrame) -> alt.LayerChart:
+    """ETTR of each run in ``curve``: a line since the first stamp, a dashed one over the hour before."""
+    import altair as alt
+
+    runs = curve["run"].unique(maintain_order=True).to_list()
+    values = curve.with_columns(pl.selectors.float().round_sig_figs(DIGITS)).to_dicts()
+    base = alt.Chart(alt.InlineData(values=values)).encode(
+        x=alt.X("hours:Q", title=tr("wall clock, hours"), axis=alt.Axis(grid=False)),
+        color=alt.Color("run:N", scale=alt.Scale(domain=runs), legend=None if len(runs) == 1 else alt.Undefined),
+    )
+    whole = _line(base, "ettr").mark_line(clip=True)
+    of_hour = _line(base, "ettr_of_hour").mark_line(clip=True, strokeDash=[5, 3], opacity=0.8)
+    said = tr("productive time over the clock so far; dashed: over the hour before")
+    heading = alt.TitleParams(text=tr(TITLES["goodput"]), subtitle=said)
+    return alt.LayerChart(layer=[of_hour, whole], width=WIDTH, height=HEIGHT, title=heading)
+
+
+def _line(base: alt.Chart, column: str) -> alt.Chart:
+    import altair as alt
+
+    scale, axis = alt.Scale(domain=[0, 1]), alt.Axis(format="~%", tickCount=5)
+    return base.encode(y=alt.Y(f"{column}:Q", title=tr("goodput"), scale=scale, axis=axis))

@@ -1,0 +1,82 @@
+"""The rates that logs print, each beside ours.
+
+Comes in: the steps with their rates. Goes out: how far printed and computed are apart over the rows that count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from analysis.identify.causes import RATIO
+from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS, printed_unit
+
+# Relative difference up to which a printed rate agrees; rounding may add to it.
+AGREE = 0.05
+COUNT_UNITS = (1.0, *TFLOPS_UNITS)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A rate that logs print in ``printed``, beside ours; ``total`` is one of all devices together."""
+
+    printed: str
+    ours: str
+    kind: Literal["samples", "tokens", "flops", "share"]
+    total: bool = False
+    units: Sequence[float] = TFLOPS_UNITS
+
+
+FIGURES = (
+    Figure("logged_samples_per_second", "samples_per_second_per_device", "samples", total=True),
+    Figure("logged_samples_per_second_per_device", "samples_per_second_per_device", "samples"),
+    Figure("logged_tokens_per_second", "tokens_per_second_per_device", "tokens", True, COUNT_UNITS),
+    Figure("logged_tokens_per_second_per_device", "tokens_per_second_per_device", "tokens", False, COUNT_UNITS),
+    Figure(LOGGED, "tflops_per_second_per_device", "flops"),
+    Figure("logged_mfu", "mfu", "share", units=RATIO_UNITS),
+    Figure("logged_hfu", "hfu", "share", units=RATIO_UNITS),
+)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One printed rate beside ours over the ``rows`` that count and have both; medians.
+
+    ``ratio`` is printed over ours, ``rounding`` what the printed digits let it be off by, relatively.
+    """
+
+    figure: Figure
+    rows: pl.DataFrame
+    printed: float
+    ours: float
+    ratio: float
+    rounding: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the two are the same rate, as far as such rates go."""
+        return abs(self.ratio - 1) <= AGREE + self.rounding
+
+
+def beside_all(steps: pl.DataFrame, world_size: int | None) -> list[Beside]:
+    """Every printed rate that rows have beside ours."""
+    return [side for figure in FIGURES if (side := _beside(steps, figure, world_size))]
+
+
+def _beside(steps: pl.DataFrame, figure: Figure, world_size: int | None) -> Beside | None:
+    """``figure`` as printed and as computed; None where no row that counts has both."""
+    devices = pl.lit(world_size if figure.total else 1, pl.Float64)
+    if steps[figure.printed].null_count() == len(steps):
+        return None
+    sides = steps.with_columns(_printed=pl.col(figure.printed), _ours=pl.col(figure.ours) * devices)
+    rows = sides.filter("counted").with_columns((pl.col("_printed") / pl.col("_ours")).alias(RATIO))
+    rows = rows.filter((pl.col("_printed") > 0) & pl.col(RATIO).is_finite() & (pl.col(RATIO) > 0))
+    if rows.is_empty():
+        return None
+    printed, ours, ratio = rows.select(pl.col("_printed", "_ours", RATIO).median()).row(0)
+    # What agrees is not asked for its digits.
+    unit = 0.0 if abs(ratio - 1) <= AGREE else printed_unit(rows["_printed"], figure.units)
+    return Beside(figure, rows, printed, ours, ratio, unit / 2 / printed)

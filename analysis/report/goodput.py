@@ -1,0 +1,45 @@
+"""Goodput as the field counts it, in a table: a column for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analysis.pipeline.run import Run
+from analysis.report.numbers import number, percent
+from analysis.run.goodput import TYPES, Stretch
+from analysis.screens.parts import Cell, Table
+from analysis.screens.words.forms import span
+from logparse.language import tr
+
+
+def goodput_table(runs: Sequence[Run]) -> Table:
+    """ETTR, interruptions and lost time, then badput by the names of Google's goodput library."""
+    columns = [dict(_figures(run)) for run in runs]
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = [[Cell(name), *(column.get(name, Cell("–")) for column in columns)] for name in names]
+    heads = [run.name for run in runs] if len(runs) > 1 else [tr("figure")]
+    return Table(["", *heads], rows, tr("Goodput as the field counts it"))
+
+
+def _figures(run: Run) -> Iterator[tuple[str, Cell]]:
+    found = run.analysis.field
+    yield tr("ETTR: productive time over the clock"), Cell(percent(found.ettr))
+    hour = found.worst_hour
+    yield tr("ETTR of the least productive hour"), Cell(percent(hour.share), _from(hour)) if hour else Cell("–")
+    yield tr("interruptions"), Cell(number(found.interruptions, 0))
+    yield tr("announced stops"), Cell(number(found.planned_stops, 0))
+    between = "–" if found.seconds_between is None else span(found.seconds_between)
+    bound = "" if found.interruptions else tr("at least")
+    yield tr("mean time between interruptions"), Cell(between, bound)
+    yield tr("steps lost"), Cell(number(found.lost_steps, 0))
+    dead = found.longest_dead
+    yield tr("longest stretch without a step"), Cell(span(dead.seconds), _from(dead)) if dead else Cell("–")
+    badput = {kind: (seconds, share) for _, kind, seconds, share in found.badput.rows()}
+    for kind in TYPES:
+        if kind in badput:
+            seconds, share = badput[kind]
+            yield kind, Cell(percent(share), span(seconds))
+
+
+def _from(stretch: Stretch) -> str:
+    return tr("from {begins} on", begins=f"{stretch.begins:%Y-%m-%d %H:%M:%S}")

@@ -1,0 +1,197 @@
+"""Goodput as the field counts it: badput by its named types, ETTR, interruptions, and the longest dead stretch.
+
+Comes in: priced rows, the account, starts, events. Goes out: a ``FieldGoodput``. The types are those of Google's
+goodput library (AI-Hypercomputer/ml-goodput-measurement 57092cfc, goodput_utils.py); ETTR is productive time over wall
+time of all starts, as a whole (arXiv 2410.21680) and over a sliding hour (arXiv 2509.16293). Queueing and set-up before
+the first line, work behind the last, asynchronous saves and a slow rank's share of a step cannot be seen in a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from analysis.run.price import price_rows
+from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
+from logparse.schema import conform
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# The parts of the account by the library's types; what is in none is OTHER.
+TYPES: Mapping[str, tuple[str, ...]] = {
+    "PROGRAM_STARTUP": ("start_up", "warm_up"),
+    "UNPRODUCTIVE_CHECKPOINT_SAVE_TIME": ("saves", "saves_between"),
+    "WASTED_PROGRESS_FROM_DISRUPTION": ("replayed",),
+    "INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION": ("restarts",),
+    "CUSTOM_BADPUT_EVENTS": ("evaluation", "evaluation_between"),
+    "OTHER": ("stalls", "skipped", "not_explained"),
+}
+# Events that say that a process was meant to end.
+MEANT_TO_END = ("training ends", "process exits")
+HOUR_S, MOST_POINTS = 3600.0, 1000
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of the clock: ``seconds`` from ``begins`` on; ``share`` of it was productive, where that is asked."""
+
+    begins: datetime
+    seconds: float
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class FieldGoodput:
+    """``ettr`` is goodput; ``worst_hour`` the sliding hour of the least ETTR; None where the clock is unknown or short.
+
+    ``interruptions`` are ends of a start that a later one goes on from, ``planned_stops`` those that a line announced.
+    ``seconds_between`` interruptions is a lower bound where there was none. ``badput`` has a row for each type that the
+    log shows, ``curve`` the course of ETTR.
+    """
+
+    ettr: float | None
+    worst_hour: Stretch | None
+    interruptions: int
+    planned_stops: int
+    seconds_between: float | None
+    lost_steps: int
+    longest_dead: Stretch | None
+    badput: pl.DataFrame
+    curve: pl.DataFrame
+
+
+def count_goodput(
+    steps: pl.DataFrame, account: pl.DataFrame, segments: pl.DataFrame, events: pl.DataFrame, ettr: float | None
+) -> FieldGoodput:
+    """Measure a run by the field's terms; ``ettr`` is its goodput by the clock, None where that is unknown."""
+    stops, planned = _stops(segments, events)
+    total = float(account["seconds"].sum())
+    rows = _by_the_clock(steps, events) if ettr is not None else steps.clear()
+    course = _Course.of(rows, total) if len(rows) > 1 else None
+    return FieldGoodput(
+        ettr=ettr,
+        worst_hour=course.worst_hour() if course else None,
+        interruptions=stops - planned,
+        planned_stops=planned,
+        seconds_between=total / max(1, stops - planned) if total else None,
+        lost_steps=int(segments["lost_steps"].sum()),
+        longest_dead=_longest_dead(rows) if course else None,
+        badput=_badput(account),
+        curve=conform(course.curve() if course else pl.DataFrame(), GOODPUT_COLUMNS).with_columns(
+            run=pl.lit(steps["run"].first(), pl.String)
+        ),
+    )
+
+
+def _badput(account: pl.DataFrame) -> pl.DataFrame:
+    types = {part: kind for kind, parts in TYPES.items() for part in parts}
+    lost = account.filter(pl.col("part") != "useful")
+    named = lost.with_columns(type=pl.col("part").replace_strict(types, default="OTHER", return_dtype=pl.String))
+    found = named.group_by("run", "type", maintain_order=True).agg(pl.col("seconds", "share").sum())
+    return conform(found.filter(pl.col("seconds") > 0).sort("seconds", descending=True), BADPUT_COLUMNS)
+
+
+def _stops(segments: pl.DataFrame, events: pl.DataFrame) -> tuple[int, int]:
+    """How often a start ended and a later one of its lineage went on, and how many of these ends were announced."""
+    again = segments.with_columns(
+        behind=pl.col("line_number").shift(-1).over("source"), goes_on=pl.col("lineage").shift(-1).eq(pl.col("lineage"))
+    ).filter(pl.col("goes_on").fill_null(value=False))
+    ends = events.filter(pl.col("kind").is_in(MEANT_TO_END)).select("source", end="line_number")
+    said = again.join(ends, on="source", how="inner")
+    within = (pl.col("end") > pl.col("line_number")) & (pl.col("end") < pl.col("behind")).fill_null(value=True)
+    return len(again), said.filter(within)["segment"].n_unique()
+
+
+def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """Stamped rows in order, with seconds since the first stamp at which they ``end``, and what was productive in them.
+
+    A step that a later start did again was lost: it is productive when it was done for good.
+    """
+    again = steps.with_columns(replayed=pl.lit(value=False), excluded_reason=_unless_replayed())
+    resumes = (pl.col("step") - pl.col("iterations")).first().over("segment")
+    begun = steps.filter(pl.col("iterations").is_not_null()).with_columns(resumes=resumes)
+    heads = begun.group_by("lineage", "segment", maintain_order=True).agg(pl.col("resumes").first())
+    later = heads.with_columns(lost_from=pl.col("resumes").shift(-1).cum_min(reverse=True).over("lineage"))
+    priced = price_rows(again).join(later.select("segment", "lost_from"), on="segment", how="left")
+    kept = (pl.col("step") <= pl.col("lost_from")).fill_null(value=True)
+    stamped = priced.with_columns(productive_s=pl.when(kept).then(pl.col("useful_ms") / 1000).otherwise(0.0))
+    rows = stamped.drop_nulls("timestamp").sort("timestamp", maintain_order=True)
+    stamps: list[Any] = [
+        rows.select(pl.col("timestamp") - pl.duration(milliseconds="time_ms")).to_series().min(),
+        events["timestamp"].min(),
+    ]
+    first = min((stamp for stamp in stamps if stamp is not None), default=None)
+    ends = (pl.col("timestamp") - pl.lit(first, pl.Datetime("us"))).dt.total_microseconds() / 1e6
+    return rows.with_columns(first=pl.lit(first, pl.Datetime("us")), end=ends)
+
+
+def _unless_replayed() -> pl.Expr:
+    reason = pl.col("excluded_reason")
+    return pl.when(reason != "replayed").then(reason)
+
+
+@dataclass(frozen=True)
+class _Course:
+    """Productive seconds up to moments of the clock, on straight lines between them."""
+
+    first: datetime
+    at: NDArray[np.float64]
+    productive: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame, total_s: float) -> _Course:
+        """A row is productive evenly over its time, which ends at its stamp; behind the last one nothing is."""
+        import numpy as np
+
+        end, time, worth = (rows[name].to_numpy() for name in ("end", "time_ms", "productive_s"))
+        done = np.cumsum(worth)
+        begin = np.maximum.accumulate(np.maximum(np.concatenate([[0.0], end[:-1]]), end - time / 1000))
+        at = np.stack([begin, np.maximum(begin, end)], axis=1).ravel()
+        productive = np.stack([done - worth, done], axis=1).ravel()
+        ends = max(total_s, float(at[-1]))
+        return cls(rows["first"][0], np.array([0.0, *at, ends]), np.array([0.0, *productive, done[-1]]))
+
+    def _hour(self, moments: NDArray[np.float64]) -> NDArray[np.float64]:
+        """ETTR over the hour up to each of ``moments``; over all that passed where that is less."""
+        import numpy as np
+
+        since = np.maximum(moments - HOUR_S, 0.0)
+        done, before = (np.interp(x, self.at, self.productive) for x in (moments, since))
+        found: NDArray[np.float64] = ((done - before) / np.maximum(moments - since, 1e-9)).clip(0, 1)
+        return found
+
+    def worst_hour(self) -> Stretch | None:
+        """The hour that was the least productive; None of a run that is shorter than an hour."""
+        import numpy as np
+
+        moments = np.unique(np.concatenate([self.at, self.at + HOUR_S]))
+        moments = moments[(moments >= HOUR_S) & (moments <= self.at[-1])]
+        if not len(moments):
+            return None
+        shares = self._hour(moments)
+        least = int(shares.argmin())
+        begins = self.first + timedelta(seconds=float(moments[least]) - HOUR_S)
+        return Stretch(begins, HOUR_S, float(shares[least]))
+
+    def curve(self) -> pl.DataFrame:
+        """ETTR since the beginning and over the last hour, at up to MOST_POINTS moments."""
+        import numpy as np
+
+        moments = np.linspace(0, self.at[-1], min(MOST_POINTS, len(self.at)) + 1)[1:]
+        whole = (np.interp(moments, self.at, self.productive) / np.maximum(moments, 1e-9)).clip(0, 1)
+        return pl.DataFrame({"hours": moments / HOUR_S, "ettr": whole, "ettr_of_hour": self._hour(moments)})
+
+
+def _longest_dead(rows: pl.DataFrame) -> Stretch:
+    """The longest stretch in which no step was done: between lines, less the steps of the line but for its first."""
+    others = (pl.col("time_ms") - pl.col("step_time_ms")) / 1000
+    before = pl.col("end").shift(1).fill_null(0.0)
+    found = rows.select("first", before=before, dead=pl.col("end") - before - others).sort("dead", descending=True)
+    first, begin, seconds = found.row(0)
+    return Stretch(first + timedelta(seconds=begin), seconds)
