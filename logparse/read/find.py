@@ -94,6 +94,8 @@ def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
     lines = block.lines()
     marked = lines.filter(pl.col("text").str.contains(search.markers))
     if 0 < size_of(marked) < few:
+        # In memory of their own, or they would keep that of the whole block.
+        marked = marked.with_columns(text=pl.Series(marked["text"].to_list(), dtype=pl.String))
         return BlockContents(lines, marked, {}, {}, marked.clear(), waits=True)
     return find_in(lines, marked, search)
 
