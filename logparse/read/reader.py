@@ -106,6 +106,7 @@ class _Reader:
         self._begins: list[pl.DataFrame] = []
         # Marked lines of blocks of one file that are still to be read.
         self._waiting: list[pl.DataFrame] = []
+        self._waiting_bytes = 0
 
     def read(self, block_bytes: int, jobs: int) -> None:
         """Read all blocks, as many ahead of the one whose findings are kept next as keep every core busy."""
@@ -129,13 +130,17 @@ class _Reader:
 
     def _keep(self, found: BlockContents) -> None:
         if found.lines["line_number"][0] == 1:
+            self._read_waiting()
             self._settings.append(BlockReader(self.search.blocks))
             self._begins.append(first_stamps(found.lines, found.first_step))
         self._settings[-1].read(found.lines, found.marked)
         self._lines += len(found.lines)
+        if found.marked.is_empty():
+            return
         if found.waits:
             self._waiting.append(found.marked)
-        if not found.waits or sum(map(size_of, self._waiting)) >= ENOUGH:
+            self._waiting_bytes += size_of(found.marked)
+        if not found.waits or self._waiting_bytes >= ENOUGH:
             self._read_waiting()
         if not found.waits:
             self._add(found)
@@ -143,7 +148,7 @@ class _Reader:
     def _read_waiting(self) -> None:
         if self._waiting:
             marked = pl.concat(self._waiting)
-            self._waiting.clear()
+            self._waiting, self._waiting_bytes = [], 0
             self._add(find_in(marked, marked, self.search))
 
     def _add(self, found: BlockContents) -> None:
