@@ -43,8 +43,6 @@ def plan_sentences(plan: Plan) -> Iterator[str]:
 def published_sentences(compared: PublishedComparison) -> Iterator[str]:
     """A sentence for each of the first rows, or why no row matches."""
     yield from (say_all(against.findings) for against in compared.matches[:MOST_SHOWN])
-    if more := ", ".join(against.row.name for against in compared.matches[MOST_SHOWN:]):
-        yield tr("{n} more published rows match: {names}", n=len(compared.matches) - MOST_SHOWN, names=more)
     yield from (say_all(against.findings) for against in compared.differing)
     if compared.findings:
         yield say_all(compared.findings)

@@ -101,7 +101,9 @@ def kept_since(columns: Iterable[Column], part: str) -> tuple[str, ...]:
 
 SINCE = kept_since(RUN_COLUMNS, "summary")
 STEPS_SINCE = kept_since(STEP_COLUMNS, "steps")
-NOT_COMPARED = (*INCIDENTAL, *SINCE)
+# Since version 1 all-in begins at the first stamp of the log, and useful steps count for what they took.
+DEFINED_ANEW = ("goodput", "all_in_step_time_ms", "all_in_step_time_low_ms", "all_in_step_time_high_ms")
+NOT_COMPARED = (*INCIDENTAL, *SINCE, *DEFINED_ANEW)
 # An old run's resamples were summed row by row, which the last digits of an interval tell.
 INTERVALS, DIGITS = pl.col("^.*_(low|high)_ms$"), 12
 
@@ -169,7 +171,7 @@ def document(place: Path, store: str, command: str) -> dict[str, object]:
 
 
 def compared(fields: dict[str, object]) -> dict[str, object]:
-    if fields.get("name") in SINCE:
+    if {fields.get("name"), fields.get("metric")} & {*SINCE, *DEFINED_ANEW}:
         return {}
     return {name: value for name, value in fields.items() if name not in NOT_COMPARED}
 
