@@ -20,7 +20,7 @@ COUNT_UNITS = (1.0, *TFLOPS_UNITS)
 
 
 @dataclass(frozen=True)
-class Figure:
+class PrintedRate:
     """A rate that logs print in ``printed``, beside ours; ``total`` is one of all devices together."""
 
     printed: str
@@ -31,13 +31,13 @@ class Figure:
 
 
 FIGURES = (
-    Figure("logged_samples_per_second", "samples_per_second_per_device", "samples", total=True),
-    Figure("logged_samples_per_second_per_device", "samples_per_second_per_device", "samples"),
-    Figure("logged_tokens_per_second", "tokens_per_second_per_device", "tokens", True, COUNT_UNITS),
-    Figure("logged_tokens_per_second_per_device", "tokens_per_second_per_device", "tokens", False, COUNT_UNITS),
-    Figure(LOGGED, "tflops_per_second_per_device", "flops"),
-    Figure("logged_mfu", "mfu", "share", units=RATIO_UNITS),
-    Figure("logged_hfu", "hfu", "share", units=RATIO_UNITS),
+    PrintedRate("logged_samples_per_second", "samples_per_second_per_device", "samples", total=True),
+    PrintedRate("logged_samples_per_second_per_device", "samples_per_second_per_device", "samples"),
+    PrintedRate("logged_tokens_per_second", "tokens_per_second_per_device", "tokens", True, COUNT_UNITS),
+    PrintedRate("logged_tokens_per_second_per_device", "tokens_per_second_per_device", "tokens", False, COUNT_UNITS),
+    PrintedRate(LOGGED, "tflops_per_second_per_device", "flops"),
+    PrintedRate("logged_mfu", "mfu", "share", units=RATIO_UNITS),
+    PrintedRate("logged_hfu", "hfu", "share", units=RATIO_UNITS),
 )
 
 
@@ -48,7 +48,7 @@ class Beside:
     ``ratio`` is printed over ours, ``rounding`` what the printed digits let it be off by, relatively.
     """
 
-    figure: Figure
+    figure: PrintedRate
     rows: pl.DataFrame
     printed: float
     ours: float
@@ -66,7 +66,7 @@ def beside_all(steps: pl.DataFrame, world_size: int | None) -> list[Beside]:
     return [side for figure in FIGURES if (side := _beside(steps, figure, world_size))]
 
 
-def _beside(steps: pl.DataFrame, figure: Figure, world_size: int | None) -> Beside | None:
+def _beside(steps: pl.DataFrame, figure: PrintedRate, world_size: int | None) -> Beside | None:
     """``figure`` as printed and as computed; None where no row that counts has both."""
     devices = pl.lit(world_size if figure.total else 1, pl.Float64)
     if steps[figure.printed].null_count() == len(steps):
