@@ -135,7 +135,7 @@ class _Reader:
             self._begins.append(first_stamps(found.lines, found.first_step))
         self._settings[-1].read(found.lines, found.marked)
         self._lines += len(found.lines)
-        if found.marked.is_empty():
+        if not (found.waits or found.steps):
             return
         if found.waits:
             self._waiting.append(found.marked)
