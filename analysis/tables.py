@@ -21,6 +21,7 @@ COMPUTED_COLUMNS = (
     Column("iterations", INT, "steps", "steps that the row's time is the mean of"),
     Column("copied", BOOL, "", "another rank printed the same step"),
     Column("replayed", BOOL, "", "an earlier start had done the step"),
+    Column("replayed_steps", INT, "steps", "steps of the row that an earlier start had done"),
     Column("counted", BOOL, "", "the row enters the metrics"),
     Column("excluded_reason", TEXT, "", "code of why the row does not count"),
     *(Column(metric.column, FLOAT, metric.unit, metric.meaning) for metric in COMPUTED),
