@@ -20,6 +20,7 @@ from analysis.run.interruptions import Pauses, find_pauses
 from analysis.run.reasons import WARM_UP
 from analysis.run.result import Analysis
 from analysis.run.usual import batch_costs
+from analysis.run.warm_up import warm_up_rows
 from logparse.context.run_context import RunContext
 
 # Fewer rows of the last start than this say nothing of its pace.
@@ -85,9 +86,11 @@ def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
 
 
 def _last_start(steps: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the last start that has enough of them, without warm-up."""
+    """The rows of the last start that has enough of them, without warm-up: also that of steps that are done again."""
     own = steps.filter((pl.col("step_time_ms") > 0) & pl.col("iterations").is_not_null())
-    settled = own.filter(pl.col("excluded_reason").ne_missing(WARM_UP))
+    own = own.with_columns(damaged=pl.lit(value=False))
+    warm_up = pl.int_range(pl.len()).over("segment") < warm_up_rows(own, None, 0, times_are_shared=False)
+    settled = own.filter(pl.col("excluded_reason").ne_missing(WARM_UP) & ~(warm_up & pl.col("replayed")))
     enough = settled.filter(pl.len().over("segment") >= FEWEST)
     rows = enough if len(enough) else settled
     return rows.filter(pl.col("segment") == pl.col("segment").max())

@@ -126,6 +126,7 @@ def history_of(plan: Plan) -> History:
         log_interval=plan.log_interval,
         train_steps=last + 1000 * plan.log_interval,
         processes=tuple(processes),
+        routine=tuple((every * plan.log_interval, seconds) for _, every, seconds in _routine(plan) if every),
         full_batch=BATCH,
         noise=plan.noise,
         consumed=consumed,
@@ -187,15 +188,19 @@ def _odd(plan: Plan, done: int, lines: int, chance: random.Random) -> Iterator[t
 
 def _paused(plan: Plan, line: int) -> bool:
     """Whether a pause lies before a line, counted from 0 at the beginning of the run."""
-    return any(every and line % every == 0 for every in (plan.save_every, plan.evaluate_every))
+    return any(every and line % every == 0 for _, every, _ in _routine(plan))
 
 
-def _pauses(plan: Plan, numbers: range) -> Iterator[Pause]:
-    kinds: tuple[tuple[PauseKind, int, float], ...] = (
+def _routine(plan: Plan) -> tuple[tuple[PauseKind, int, float], ...]:
+    """What a process does beside training, each so many lines, for so many seconds."""
+    return (
         ("evaluation", plan.evaluate_every, plan.evaluate_seconds),
         ("save", plan.save_every, plan.save_seconds),
     )
+
+
+def _pauses(plan: Plan, numbers: range) -> Iterator[Pause]:
     for number in numbers:
-        for kind, every, seconds in kinds:
+        for kind, every, seconds in _routine(plan):
             if every and number % (every * plan.log_interval) == 0:
                 yield Pause(kind, number, seconds)

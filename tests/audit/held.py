@@ -145,4 +145,23 @@ def _restarts(run: Run, printed: Printed) -> list[str]:
     return wrong
 
 
-CHECKS = (_lines, _rates, _as_built, _goodput, _restarts)
+def _time_left(run: Run, printed: Printed) -> list[str]:
+    """The end of the run, where the log tells how many steps were asked for: one estimate, inside its own range."""
+    truth, left = printed.truth, run.expectations.plan.left
+    expected = truth.left_seconds
+    if expected is None or run.steps["train_steps"].is_null().all():
+        return []
+    if left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
+        return [f"time left: {left}, not {expected}"]
+    wrong = []
+    if not left.seconds_low <= left.seconds <= left.seconds_high:
+        wrong.append(f"time left: {left.seconds} is not from {left.seconds_low} to {left.seconds_high}")
+    steps = len(truth.history.processes[-1].steps)
+    within = left.steps * (2 * truth.luck_of_last_process + 2 * printed.clock_rounding / steps)
+    within += expected * (0.001 + truth.history.noise) + left.steps * printed.ms_rounding / 1000
+    if abs(left.seconds - expected) > within:
+        wrong.append(f"time left: {left.seconds} s, not {expected} s within {within}")
+    return wrong
+
+
+CHECKS = (_lines, _rates, _as_built, _goodput, _restarts, _time_left)

@@ -94,7 +94,10 @@ class Process:
 
 @dataclass(frozen=True)
 class History:
-    """A run. ``consumed`` holds the samples consumed with the step of each number, those of skipped steps too."""
+    """A run. ``consumed`` holds the samples consumed with the step of each number, those of skipped steps too.
+
+    ``routine`` is what every process does again and again: each so many steps, for so many seconds.
+    """
 
     model: Model
     layout: Layout
@@ -103,6 +106,7 @@ class History:
     log_interval: int
     train_steps: int
     processes: tuple[Process, ...]
+    routine: tuple[tuple[int, float], ...] = ()
     micro_batch: int = 1
     full_batch: int = 64
     noise: float = 0.0

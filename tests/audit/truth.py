@@ -169,6 +169,25 @@ class Truth:
         """Their share."""
         return self.useful_seconds / self.total
 
+    @property
+    def left_seconds(self) -> float | None:
+        """What the steps left will take if nothing goes wrong; None before the batch has grown to its full size."""
+        last = self.history.processes[-1].steps[-1]
+        if last.samples != self.history.full_batch:
+            return None
+        each = last.fair + sum(seconds / every for every, seconds in self.history.routine)
+        return (self.history.train_steps - last.number) * each
+
+    @property
+    def luck_of_last_process(self) -> float:
+        """By how much a step of the last process may mislead about those to come, in seconds.
+
+        What stalled, and one round of what it does again and again, of which it may hold one more or less.
+        """
+        steps = [s for s in self.history.processes[-1].steps if s.samples == self.history.full_batch]
+        stalled = sum(s.seconds - s.fair for s in steps if s.kind == "stall")
+        return (stalled + sum(seconds for _, seconds in self.history.routine)) / len(steps)
+
     @cached_property
     def account(self) -> dict[str, float]:
         """Seconds of each part; evaluation and saves, which one gap can hold both, are one part ``pauses``."""

@@ -83,6 +83,14 @@ def test_after_a_change_of_devices_the_last_start_tells(tmp_path):
     assert row.planned == pytest.approx(planned.planned)
 
 
+def test_the_warm_up_of_steps_done_again_is_no_pace(tmp_path):
+    """Restarted at 51 after step 100: 61 s for the first, 7 s for the others; 350 steps of 7 s are left."""
+    first, clock = steps_of(1, 100, 7000.0)
+    second, _ = steps_of(51, 150, lambda step: 61_000.0 if step == 51 else 7000.0, clock + timedelta(minutes=5))
+    left, _ = left_of(tmp_path / "run.log", arguments_dump(SETTINGS), *first, arguments_dump(SETTINGS), *second)
+    assert left.seconds == pytest.approx(350 * 7.0, rel=0.001)
+
+
 def test_without_stamps_the_lines_tell(tmp_path):
     lines = [megatron_line(step, 7000.0) for step in range(1, 101)]
     left, _ = left_of(tmp_path / "run.log", arguments_dump(SETTINGS), *lines)
