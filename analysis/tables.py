@@ -42,18 +42,21 @@ RATE_COLUMNS = (
     Column("logged_tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "by the log's own count of work"),
 )
 
+_SPENT = (
+    Column("seconds", FLOAT, "s", "time"),
+    Column("share", FLOAT, "ratio", "of the clock, or of all step lines where there is no clock"),
+)
+
 ACCOUNT_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
     Column("part", TEXT, "", "code of what the time was spent on"),
-    Column("seconds", FLOAT, "s", "time"),
-    Column("share", FLOAT, "ratio", "of the clock, or of all step lines where there is no clock"),
+    *_SPENT,
 )
 
 BADPUT_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
     Column("type", TEXT, "", "badput type of Google's goodput library"),
-    Column("seconds", FLOAT, "s", "time"),
-    Column("share", FLOAT, "ratio", "of the clock, or of all step lines where there is no clock"),
+    *_SPENT,
 )
 
 GOODPUT_COLUMNS = (

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.run.price import price_rows
+from analysis.run.reasons import REPLAYED
 from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
 from logparse.schema import conform
 
@@ -136,7 +137,7 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
 def _unless_replayed() -> pl.Expr:
     reason = pl.col("excluded_reason")
-    return pl.when(reason != "replayed").then(reason)
+    return pl.when(reason != REPLAYED).then(reason)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,6 @@ def _points(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _costs(rows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:
     """``cost`` in ms where ``points`` of the row's start tell it; else in samples, as it is."""
-
     segment, cost = rows["segment"].to_numpy(), rows["cost"].to_numpy().copy()
     for (start,), known in points.sort("cost").group_by("segment"):
         mine = segment == start
