@@ -21,6 +21,7 @@ COMPUTED_COLUMNS = (
     Column("iterations", INT, "steps", "steps that the row's time is the mean of"),
     Column("copied", BOOL, "", "another rank printed the same step"),
     Column("replayed", BOOL, "", "an earlier start had done the step"),
+    Column("replayed_steps", INT, "steps", "steps of the row that an earlier start had done"),
     Column("counted", BOOL, "", "the row enters the metrics"),
     Column("excluded_reason", TEXT, "", "code of why the row does not count"),
     *(Column(metric.column, FLOAT, metric.unit, metric.meaning) for metric in COMPUTED),
@@ -41,18 +42,21 @@ RATE_COLUMNS = (
     Column("logged_tflops_per_second_per_device", FLOAT, "TFLOP/s/p", "by the log's own count of work"),
 )
 
+_SPENT = (
+    Column("seconds", FLOAT, "s", "time"),
+    Column("share", FLOAT, "ratio", "of the clock, or of all step lines where there is no clock"),
+)
+
 ACCOUNT_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
     Column("part", TEXT, "", "code of what the time was spent on"),
-    Column("seconds", FLOAT, "s", "time"),
-    Column("share", FLOAT, "ratio", "of the clock, or of all step lines where there is no clock"),
+    *_SPENT,
 )
 
 BADPUT_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
     Column("type", TEXT, "", "badput type of Google's goodput library"),
-    Column("seconds", FLOAT, "s", "time"),
-    Column("share", FLOAT, "ratio", "of the clock, or of all step lines where there is no clock"),
+    *_SPENT,
 )
 
 GOODPUT_COLUMNS = (

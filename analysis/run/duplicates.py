@@ -48,7 +48,9 @@ def _with_rounds(own: pl.DataFrame) -> pl.DataFrame:
 def _same_as_before() -> pl.Expr:
     """A line that one file holds twice in a row, as two handlers of one logger write it."""
     same = [pl.col(name) == pl.col(name).shift(1) for name in ("source", "step", "elapsed_time_per_iteration_ms")]
-    return pl.all_horizontal(*same, pl.col("loss").eq_missing(pl.col("loss").shift(1))).fill_null(False)
+    # Two processes that follow each other can do one step alike, the second after a crash.
+    alike = [pl.col(name).eq_missing(pl.col(name).shift(1)) for name in ("begun", "loss")]
+    return pl.all_horizontal(*same, *alike).fill_null(False)
 
 
 def _of_merged_ranks() -> pl.Expr:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.run.price import price_rows
+from analysis.run.reasons import REPLAYED
 from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
 from logparse.schema import conform
 
@@ -113,14 +114,17 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     A step that a later start did again was lost: it is productive when it was done for good.
     """
-    again = steps.with_columns(replayed=pl.lit(value=False), excluded_reason=_unless_replayed())
+    again = steps.with_columns(
+        replayed=pl.lit(value=False), replayed_steps=pl.lit(0), excluded_reason=_unless_replayed()
+    )
     resumes = (pl.col("step") - pl.col("iterations")).first().over("segment")
     begun = steps.filter(pl.col("iterations").is_not_null()).with_columns(resumes=resumes)
     heads = begun.group_by("lineage", "segment", maintain_order=True).agg(pl.col("resumes").first())
     later = heads.with_columns(lost_from=pl.col("resumes").shift(-1).cum_min(reverse=True).over("lineage"))
     priced = price_rows(again).join(later.select("segment", "lost_from"), on="segment", how="left")
-    kept = (pl.col("step") <= pl.col("lost_from")).fill_null(value=True)
-    stamped = priced.with_columns(productive_s=pl.when(kept).then(pl.col("useful_ms") / 1000).otherwise(0.0))
+    before = pl.col("lost_from") - pl.col("step") + pl.col("iterations")
+    kept = (before / pl.col("iterations")).clip(0, 1).fill_null(1)
+    stamped = priced.with_columns(productive_s=pl.col("useful_ms") / 1000 * kept)
     rows = stamped.drop_nulls("timestamp").sort("timestamp", maintain_order=True)
     stamps: list[Any] = [
         rows.select(pl.col("timestamp") - pl.duration(milliseconds="time_ms")).to_series().min(),
@@ -133,7 +137,7 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
 def _unless_replayed() -> pl.Expr:
     reason = pl.col("excluded_reason")
-    return pl.when(reason != "replayed").then(reason)
+    return pl.when(reason != REPLAYED).then(reason)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from analysis.run.price import PAUSED
 from analysis.run.reasons import STALL
 from logparse.findings import Note, info, warning
 
-# Megatron's timers of a save, by age, and of an evaluation.
+# Megatron's timers of a save, by age, and of an evaluation (megatron/training/training.py: around it, and within).
 SAVE_TIMERS = ("save-checkpoint", "save checkpoint", "save-checkpoint-non-persistent")
-EVALUATION_TIMERS = ("evaluate", "eval-time", "evaluate-time")
+EVALUATION_TIMERS = ("evaluate", "eval-time")
 # Timers of a step: beside one of them, in one block, stands what the interval before its step line held.
 STEP_TIMERS = ("forward-backward", "forward-compute", "backward-compute", "optimizer", "forward", "backward")
 

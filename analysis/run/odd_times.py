@@ -20,8 +20,6 @@ STALL_SHARE, STALL_SIGMAS = 0.25, 6.0
 # A time below this share of its neighbours' lost digits, where nothing bears it out, and such rows are lone and at most
 # this share of a start. Small steps can be twice as fast as their neighbours; a fifth is no step of the same work.
 DAMAGED_BELOW, DAMAGED_RARE = 0.2, 0.1
-
-
 # Printed rates, whose product with the time is the work of a step; how near the work of two steps is, and how near
 # stamps must lie to show that a step was faster than usual.
 RATES = (

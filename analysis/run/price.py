@@ -33,7 +33,12 @@ def kept_steps() -> pl.Expr:
     # An iteration that is NaN is one of those whose update was skipped: no count adds to another.
     lost = pl.max_horizontal("skipped_iterations", "nan_iterations", pl.col("overflow").cast(pl.Int64)).fill_null(0)
     none = pl.col("replayed") | pl.col("loss").is_nan().fill_null(False)
-    return pl.when(none).then(0).otherwise((pl.col("iterations") - lost).clip(0))
+    return pl.when(none).then(0).otherwise((pl.col("iterations") - again_steps() - lost).clip(0))
+
+
+def again_steps() -> pl.Expr:
+    """Steps of a row that an earlier start had done: it can end behind the step that was reached."""
+    return pl.coalesce("replayed_steps", pl.when("replayed").then("iterations").otherwise(0))
 
 
 def price_rows(steps: pl.DataFrame) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import polars as pl
 
 from analysis.metrics import RATED
 from analysis.run.bootstrap import median_interval, ratio_interval
-from analysis.run.price import PAUSED, kept_steps, price_rows
+from analysis.run.price import PAUSED, again_steps, kept_steps, price_rows
 from analysis.run.reasons import REPLAYED, TIMED, WARM_UP
 from analysis.run.usual import middle
 from analysis.tables import RATE_COLUMNS
@@ -26,7 +26,7 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
     """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow."""
     everything = price_rows(steps)
     counted = steps.select("counted", "iterations", "step_time_ms", *SCALED).filter("counted")
-    delivered = everything.filter(~pl.col("excluded_reason").is_in([WARM_UP, REPLAYED, *PAUSED]).fill_null(False))
+    delivered = _without_replay(everything)
     steady = {
         **counted.select(middle("step_time_ms"), *(middle(name, "lower") for name in SCALED)).row(0, named=True),
         "interval": median_interval(counted["step_time_ms"].drop_nulls().to_numpy()),
@@ -45,6 +45,13 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
         rows, schema_overrides={c.name: c.dtype for c in RATE_COLUMNS if c.name != "run"}, infer_schema_length=None
     )
     return conform(frame.with_columns(run=pl.lit(steps["run"].first())), RATE_COLUMNS)
+
+
+def _without_replay(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of delivered; one of which some steps were replayed stands for the others alone."""
+    left = rows.filter(~pl.col("excluded_reason").is_in([WARM_UP, REPLAYED, *PAUSED]).fill_null(False))
+    new = pl.col("iterations") - again_steps()
+    return left.with_columns(time_ms=pl.col("time_ms") * new / pl.col("iterations"), iterations=new)
 
 
 def _in_lines(rows: pl.DataFrame) -> dict[str, Any]:

@@ -55,12 +55,12 @@ def _goes_on() -> pl.Expr:
 
 
 def trace_starts(steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | None) -> pl.DataFrame:
-    """Add ``lineage``, ``iterations`` and ``replayed`` to rows that ``number_starts`` has numbered.
+    """Add ``lineage``, ``iterations``, ``replayed`` and ``replayed_steps`` to rows that ``number_starts`` has numbered.
 
     A start that goes on from a later step than its lineage's first continues it; one that begins at the beginning
     again is a run of its own in the same file. ``iterations`` is how many steps the row's time is the mean of, null
     where the row is a copy or its step is damaged. ``replayed`` rows end at a step that an earlier start of the lineage
-    had reached.
+    had reached; ``replayed_steps`` are those of the row's steps up to it.
     """
     known = steps.select("source", "line_number", "step", "segment", "copied", "damaged").with_row_index("at")
     own = known.filter(OWN)
@@ -68,7 +68,10 @@ def trace_starts(steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | 
     lineages = heads.select("segment", *_lineages(heads["step"].to_list(), heads["last"].to_list()))
     traced = own.join(lineages, on="segment", how="left", maintain_order="left")
     iterations = _iterations(traced, events, log_interval)
-    told = traced.select("at", iterations=iterations, replayed=pl.col("step") <= pl.col("reached"))
+    counted = traced.select("at", "step", "reached", iterations=iterations)
+    again = (pl.col("reached") - pl.col("step") + pl.col("iterations")).clip(0, pl.col("iterations"))
+    replayed = pl.col("step") <= pl.col("reached")
+    told = counted.select("at", "iterations", replayed=replayed, replayed_steps=again.fill_null(0))
     places = known.select("at", "segment")
     joined = places.join(lineages.drop("reached"), on="segment", how="left", maintain_order="left")
     every = joined.join(told, on="at", how="left", maintain_order="left").drop("at", "segment")
@@ -138,7 +141,7 @@ def list_segments(steps: pl.DataFrame) -> pl.DataFrame:
             pl.col("step").first().alias("first_step"),
             pl.col("step").last().alias("last_step"),
             pl.len().alias("rows"),
-            pl.col("iterations").filter("replayed").sum().alias("replayed_steps"),
+            pl.col("replayed_steps").sum(),
             (pl.col("excluded_reason") == WARM_UP).sum().alias("warm_up_rows"),
             (pl.col("step_time_ms") * pl.col("iterations")).filter(TIMED).sum().alias("step_time_sum_ms"),
         )

@@ -14,7 +14,7 @@ import polars as pl
 
 from analysis.run.clock import read_clock
 from analysis.run.interruptions import Pauses
-from analysis.run.price import price_rows, untimed_seconds
+from analysis.run.price import again_steps, price_rows, untimed_seconds
 from analysis.run.reasons import (
     BATCH_CHANGES,
     HOLDS_EVALUATION,
@@ -95,9 +95,14 @@ def _inside(rows: pl.DataFrame) -> dict[str, float]:
     """What the step lines hold: useful work, and the rest by the reason of its row."""
     if not rows["counted"].any():
         return {}
-    lost = (pl.col("time_ms") - pl.col("useful_ms")).sum() / 1000
-    by_reason = dict(rows.group_by("excluded_reason", maintain_order=True).agg(lost).iter_rows())
+    lost = pl.col("time_ms") - pl.col("useful_ms")
+    # Replayed steps can share a row with new ones, which then has another reason or none.
+    again = pl.min_horizontal(lost, pl.col("time_ms") * again_steps() / pl.col("iterations"))
+    partly = pl.when(pl.col("excluded_reason").ne_missing(REPLAYED)).then(again).otherwise(0.0)
+    told = rows.select("excluded_reason", lost=lost - partly, again=partly)
+    by_reason = dict(told.group_by("excluded_reason", maintain_order=True).agg(pl.col("lost").sum() / 1000).iter_rows())
     parts = {part: sum(by_reason.get(reason) or 0.0 for reason in reasons) for part, reasons in PARTS.items()}
+    parts["replayed"] += float(told["again"].sum()) / 1000
     useful = {USEFUL: float(rows["useful_ms"].sum()) / 1000}
     return useful | {part: seconds for part, seconds in parts.items() if seconds > LEAST_S}
 

@@ -28,9 +28,7 @@ def middle(name: str, slow: Literal["higher", "lower"] = "higher") -> pl.Expr:
     """The median of a column; where the two rows in the middle differ, the ``slow`` one of them: a pace that ran."""
     value = pl.col(name)
     lower, higher = (value.quantile(0.5, side) for side in ("lower", "higher"))
-    # Among rows that are merely noisy the two in the middle are no further apart than others.
-    spread = value.quantile(0.75) - value.quantile(0.25)
-    apart = (higher > (1 + ONE_PACE) * lower) & (higher - lower > spread / 2) & (value.count() >= PACE_ROWS)
+    apart = (higher > (1 + ONE_PACE) * lower) & (value.count() >= PACE_ROWS)
     return pl.when(apart).then(value.quantile(0.5, slow)).otherwise(value.median())
 
 
@@ -63,7 +61,6 @@ def _points(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _costs(rows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:
     """``cost`` in ms where ``points`` of the row's start tell it; else in samples, as it is."""
-
     segment, cost = rows["segment"].to_numpy(), rows["cost"].to_numpy().copy()
     for (start,), known in points.sort("cost").group_by("segment"):
         mine = segment == start

@@ -1,6 +1,6 @@
 """How frameworks print a history: the words of each, its rounding, and what its timer holds."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -23,6 +23,20 @@ class Printed:
     shape_is_known: bool = True
 
 
+def _print(
+    history: History, habits: Habits, of_process: Callable[[History, Process, list[Line]], Iterator[str]]
+) -> tuple[str, Truth]:
+    """What all processes print, one after the other, and the truth of it."""
+    lines = lines_of(history, habits)
+    text = [
+        entry
+        for index, process in enumerate(history.processes)
+        for entry in of_process(history, process, [line for line in lines if line.process == index])
+    ]
+    truth = Truth(history, habits, history.processes[0].begins, lines[-1].end)
+    return "\n".join(text) + "\n", truth
+
+
 @dataclass(frozen=True)
 class Megatron:
     """An age of the Megatron family."""
@@ -31,22 +45,14 @@ class Megatron:
     stamp: str | None = None
     unit: str = "ms"
     evaluated: str = " validation loss at iteration {step} | lm loss value: 2.1E+00 | lm loss PPL: 8.1E+00 | "
-    extra: str = ""
     is_core: bool = True
 
     def print(self, history: History) -> Printed:
         """The whole log."""
-        lines = lines_of(history, self.habits)
-        text = [
-            entry
-            for index, process in enumerate(history.processes)
-            for entry in self._process(history, process, [line for line in lines if line.process == index])
-        ]
-        first, last = history.processes[0], lines[-1]
-        truth = Truth(history, self.habits, first.begins, last.end)
+        text, truth = _print(history, self.habits, self._process)
         rounding = 0.05 if self.unit == "ms" else 5.0
         clock_rounding = 1.0 if self.stamp != MICROSECONDS else 1e-6
-        return Printed("\n".join(text) + "\n", truth, rounding, clock_rounding, self.is_core)
+        return Printed(text, truth, rounding, clock_rounding, self.is_core)
 
     def _process(self, history: History, process: Process, lines: list[Line]) -> Iterator[str]:
         yield from arguments_dump(self._arguments(history, process)).splitlines()
@@ -90,7 +96,7 @@ class Megatron:
             f"{stamp} iteration {last.number:8d}/{history.train_steps:8d} |"
             f" consumed samples: {history.consumed[last.number]:12d} |"
             f" elapsed time per iteration ({self.unit}): {time} |"
-            f"{self.extra} learning rate: 1.000E-04 | global batch size: {last.samples:5d} |{loss} loss scale: 1.0 |"
+            f" learning rate: 1.000E-04 | global batch size: {last.samples:5d} |{loss} loss scale: 1.0 |"
             f" grad norm: 0.876 | number of skipped iterations: {skipped:3d} | number of nan iterations: {nans:3d} |"
         )
 
@@ -142,14 +148,7 @@ class MindFormers:
 
     def print(self, history: History) -> Printed:
         """The whole log."""
-        lines = lines_of(history, self.habits)
-        text = [
-            entry
-            for index, process in enumerate(history.processes)
-            for entry in self._process(history, process, [line for line in lines if line.process == index])
-        ]
-        truth = Truth(history, self.habits, history.processes[0].begins, lines[-1].end)
-        return Printed("\n".join(text) + "\n", truth, 0.5, 1e-3)
+        return Printed(*_print(history, self.habits, self._process), 0.5, 1e-3)
 
     def _process(self, history: History, process: Process, lines: list[Line]) -> Iterator[str]:
         now = process.begins

@@ -81,6 +81,17 @@ def test_a_last_step_that_a_resumed_run_prints_again_is_done_again():
     assert traced["replayed"].to_list() == [False, False, False, True, False]
 
 
+def test_a_last_step_that_the_next_process_does_in_the_same_time_is_done_again():
+    """As at a log interval of 10, resumed from step 55: 60 stands twice in a row, the second line for 5 steps."""
+    steps = rows([50, 60, 60, 70], loss=[5.0, 4.8, 4.8, 4.7], elapsed_time_per_iteration_ms=[1000.0] * 4)
+    begun = pl.DataFrame({"source": ["a.log"], "line_number": [25]})
+    loaded = events((26, "checkpoint loaded", 55, None))
+    traced = trace_starts(number_starts(steps, begun), loaded, 10)
+    assert not traced["copied"].any()
+    assert traced["iterations"].to_list() == [10, 10, 5, 10]
+    assert traced["replayed_steps"].to_list() == [0, 0, 5, 0]
+
+
 def trace(steps: pl.DataFrame) -> pl.DataFrame:
     return trace_starts(number_starts(steps, no_starts()), events(), None)
 

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import polars as pl
 import pytest
 from helpers import of_code
 from hypothesis import given
@@ -15,6 +16,7 @@ from analysis.run.pace import describe_pace
 from analysis.run.reasons import STALL
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.time_breakdown import USEFUL, account_time
+from analysis.run.usual import middle
 from analysis.run.window import NO_PAUSES, mark_window
 from analysis.screens.words import say
 
@@ -216,3 +218,9 @@ def test_steps_of_a_damaged_time_are_in_all_in(tmp_path):
     assert rate_of(result, "all-in", "steps") == 100
     assert rate_of(result, "all-in") == pytest.approx(7000.0)
     assert result.goodput == pytest.approx(1.0)
+
+
+def test_of_three_paces_the_median_is_one_that_ran():
+    """10 rows of 100 ms, 4 of 200, 6 of 400: the two in the middle are 100 and 200, and none ran at 150."""
+    times = pl.DataFrame({"ms": [100.0] * 10 + [200.0] * 4 + [400.0] * 6})
+    assert times.select(middle("ms"), low=middle("ms", "lower")).row(0) == (200.0, 100.0)

@@ -54,6 +54,17 @@ def test_lost_steps_belong_to_the_start_that_had_done_them():
     assert table["lost_steps"].to_list() == [2, 1, 0]
 
 
+def test_a_row_can_hold_steps_done_again_and_new_ones():
+    """Steps 1 to 7 line by line; from the checkpoint of step 5 every fifth: 6 and 7 are in the row of 6 to 10."""
+    loaded = events((75, "checkpoint loaded", 5, None))
+    begun = pl.DataFrame({"source": ["a.log"], "line_number": [75]})
+    traced = trace(rows([1, 2, 3, 4, 5, 6, 7, 10, 15]), loaded, begun=begun)
+    assert traced["iterations"].to_list() == [1] * 7 + [5, 5]
+    assert traced["replayed_steps"].to_list() == [0] * 7 + [2, 0]
+    assert not traced["replayed"].any()
+    assert list_segments(as_computed(mark_window(traced)))["lost_steps"].to_list() == [2, 0]
+
+
 def test_nothing_is_lost_to_another_run_of_the_same_file():
     table = segments(rows([1, 2, 3, 1, 2, 3, 3, 4]))
     assert table["lineage"].to_list() == [0, 1, 1]

@@ -91,6 +91,17 @@ def test_a_restart_is_a_gap_then_a_start_up_then_steps_done_again():
     )
 
 
+def test_steps_done_again_in_a_row_with_new_ones_are_its_share():
+    """Steps of 1 s: 1 to 7 line by line, again from 1 every third. 1 to 6, and 7 of the row of 7 to 9, are lost.
+
+    All steps: 7 + 12 s for 12 steps. Delivered: 2 to 7, 8 and 9, 10 to 12.
+    """
+    steps = rows([1, 2, 3, 4, 5, 6, 7, 3, 6, 9, 12])
+    assert parts_of(account(steps)) == pytest.approx({USEFUL: 12.0, "replayed": 7.0, "not_explained": 0.0})
+    assert (rate(steps, "all steps")["step_time_ms"], rate(steps, "all steps")["steps"]) == (19_000 / 12, 12)
+    assert (rate(steps, "delivered")["step_time_ms"], rate(steps, "delivered")["steps"]) == (1000.0, 6 + 2 + 3)
+
+
 def test_a_save_inside_a_row_is_what_the_row_took_above_the_pace():
     times = [5000.0, *[1000.0] * 4, 4000.0, *[1000.0] * 4]
     result = account(rows(list(range(1, 11)), step_time_ms=times), pauses=Pauses(saved=(5,)), holds=True)
