@@ -1,18 +1,23 @@
 """Files in blocks: whatever their size, and whoever reads them, they say the same."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 from helpers import arguments_dump, megatron_line
 from hypothesis import given
 from hypothesis import strategies as st
 
 from logparse.formats import all_formats, find_format
+from logparse.read.layouts import FEWEST
+from logparse.read.lines import read_blocks
 from logparse.read.reader import Contents, read_sources
 from logparse.read.records import join_records
 from logparse.read.settings import settings_frame
 from logparse.read.sources import Source
+from logparse.read.steps import decode_steps
 
 CASES = sorted({path.parent for path in Path(__file__).parents[3].glob("fixtures/*/*/*.log")})
 MINDFORMERS_LINE = (
@@ -77,6 +82,24 @@ def test_marked_lines_of_several_blocks_are_read_together(tmp_path, monkeypatch,
     monkeypatch.setattr("logparse.read.reader.FEW", few)
     monkeypatch.setattr("logparse.read.reader.ENOUGH", enough)
     assert everything(read(*paths, block_bytes=1000)) == expected
+
+
+@pytest.mark.parametrize("few", [0, 2**19])
+def test_blocks_of_one_layout_give_the_rows_of_the_patterns(tmp_path, monkeypatch, few):
+    """Each block has lines enough for a layout, among noise and lines that do not fit; each waits, or none does."""
+    odd = {50: "saving checkpoint at iteration 50\n", 51: "iteration 51/ 9 |\n", 52: "[rank1]:"}
+    lines = [f"{odd.get(step % 70, '')}{megatron_line(step, ms=7000 + step / 8)}\n" for step in range(1, 401)]
+    path = tmp_path / "run.log"
+    path.write_text("".join(line + "noise\n" * (step % 3) for step, line in enumerate(lines)) + lines[0][:-40])
+    monkeypatch.setattr("logparse.read.reader.FEW", few)
+    blocks = list(read_blocks(Source(path.name, path), 20_000))
+    assert min(block.text.count(b"elapsed time per") for block in blocks[:-1]) >= FEWEST
+    assert len(blocks) > 5
+    fmt = find_format("megatron")
+    fast = next(steps for found, steps in read(path, block_bytes=20_000).steps if found is fmt)
+    slow = decode_steps(pl.concat(block.lines() for block in blocks), fmt)
+    assert fast.steps.equals(slow.steps)
+    assert replace(fast, steps=slow.steps) == replace(slow, steps=slow.steps)
 
 
 def two_formats(folder: Path, first: str, many: str) -> Path:
