@@ -20,6 +20,12 @@ def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     return found.select("source", "line_number", groups).unnest("groups")
 
 
+def no_companions(companion: Companion) -> pl.DataFrame:
+    """What ``find_companions`` gives where there is none."""
+    groups = dict.fromkeys(group_names(companion.pattern), pl.String())
+    return pl.DataFrame(schema={"source": pl.String(), "line_number": pl.Int64(), **groups})
+
+
 def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     """Complete each step line with the first companion line behind it (or the last before it), of the same file.
 

@@ -6,7 +6,7 @@ Comes in: a block of bytes. Goes out: what each format reads of it, and the few 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import polars as pl
@@ -16,7 +16,8 @@ from logparse.formats._base import Block, LogFormat
 from logparse.read.layouts import Layouts
 from logparse.read.lines import TextBlock
 from logparse.read.records import Found, find_records
-from logparse.read.steps import StepBlock, decode_block
+from logparse.read.stencils import Stencils
+from logparse.read.steps import StepBlock, decode_block, merge, no_steps
 from logparse.read.versions import MARKERS as VERSION_MARKERS
 
 
@@ -24,12 +25,13 @@ from logparse.read.versions import MARKERS as VERSION_MARKERS
 class LineSearch:
     """What is looked for: the step lines of all ``formats``, and whatever else the formats ``whole`` want.
 
-    ``layouts`` are those of each format, by its name.
+    ``layouts`` are those of each format, by its name; ``stencils`` those of lines like theirs.
     """
 
     formats: tuple[LogFormat, ...]
     whole: tuple[LogFormat, ...]
-    layouts: dict[str, Layouts] = field(default_factory=dict)
+    layouts: dict[str, Layouts]
+    stencils: Stencils
 
     @cached_property
     def markers(self) -> str:
@@ -49,7 +51,7 @@ class LineSearch:
 
     def narrowed(self, formats: Iterable[LogFormat]) -> LineSearch:
         """The same search for no more than the step lines of formats other than ``formats``."""
-        return LineSearch(self.formats, tuple(formats), self.layouts)
+        return replace(self, whole=tuple(formats))
 
 
 def any_of(literals: Iterable[str]) -> str:
@@ -61,18 +63,17 @@ def search_all(formats: tuple[LogFormat, ...]) -> LineSearch:
     """The search for everything that ``formats`` know."""
     markers = {m for fmt in formats for m in fmt.markers} | set(VERSION_MARKERS)
     layouts = {fmt.name: Layouts(fmt, sorted(markers - set(fmt.marker))) for fmt in formats}
-    return LineSearch(formats, formats, layouts)
+    return LineSearch(formats, formats, layouts, Stencils(layouts))
 
 
 @dataclass(frozen=True)
 class BlockContents:
-    """Of one block: its ``lines``, those that are ``marked`` by other words than a plain step line, and what they say.
+    """Of one block: the lines that are ``marked`` by other words than a plain step line, and what all of them say.
 
     ``steps`` are by the name of their format, without those that were left nothing; ``sentences`` are lines with such
     of settings or versions. ``waits``: what the marked lines say is still to be read.
     """
 
-    lines: pl.DataFrame
     marked: pl.DataFrame
     steps: dict[str, StepBlock]
     records: Found
@@ -91,13 +92,18 @@ def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
 
     Marked lines of less than ``few`` bytes wait to be read together with those of other blocks.
     """
-    lines = block.lines()
-    marked = lines.filter(pl.col("text").str.contains(search.markers))
-    if 0 < size_of(marked) < few:
+    fitted, rest = search.stencils.read(block)
+    marked = rest.lines.filter(pl.col("text").str.contains(search.markers))
+    if not fitted and 0 < size_of(marked) < few:
         # In memory of their own, or they would keep that of the whole block.
         marked = marked.with_columns(text=pl.Series(marked["text"].to_list(), dtype=pl.String))
-        return BlockContents(lines, marked, {}, {}, marked.clear(), waits=True)
-    return find_in(lines, marked, search)
+        return BlockContents(marked, {}, {}, marked.clear(), waits=True)
+    found = find_in(marked, search)
+    for layout, rows in fitted:
+        name = layout.fmt.name
+        found.steps[name] = merge(rows, layout.labels_of(rows), found.steps.get(name) or no_steps(layout.fmt))
+    search.stencils.judge(block, found.steps.values())
+    return found
 
 
 def size_of(lines: pl.DataFrame) -> int:
@@ -105,14 +111,14 @@ def size_of(lines: pl.DataFrame) -> int:
     return int(lines["text"].str.len_bytes().sum())
 
 
-def find_in(lines: pl.DataFrame, marked: pl.DataFrame, search: LineSearch) -> BlockContents:
-    """Read those of ``lines`` of one file that are ``marked``."""
+def find_in(marked: pl.DataFrame, search: LineSearch) -> BlockContents:
+    """Read the lines of one file that are ``marked``."""
     if marked.is_empty():
-        return BlockContents(lines, marked, {}, {}, marked)
+        return BlockContents(marked, {}, {}, marked)
     steps = {}
     for fmt in search.formats:
         steps[fmt.name], marked = decode_block(marked, fmt, search.layouts[fmt.name])
         if marked.is_empty():
-            return BlockContents(lines, marked, steps, {}, marked)
+            return BlockContents(marked, steps, {}, marked)
     sentences = marked.filter(pl.col("text").str.contains(search.sentences))
-    return BlockContents(lines, marked, steps, find_records(marked, search.whole), sentences)
+    return BlockContents(marked, steps, find_records(marked, search.whole), sentences)

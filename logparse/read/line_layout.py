@@ -89,9 +89,26 @@ class LineLayout:
 
     def fit(self, lines: pl.DataFrame) -> pl.DataFrame:
         """The rows of those ``lines`` that fit, in the columns of the schema, numbers as floats."""
+        return self._read(lines).select(self._columns)
+
+    def _read(self, lines: pl.DataFrame) -> pl.DataFrame:
         begun = lines.filter(self._begins).select("source", "line_number", self._split)
         texts = begun.with_columns(self._front).filter(self._words).select(self._texts)
-        return texts.unnest("head").with_columns(self._numbers).filter(self._known).select(self._columns)
+        return texts.unnest("head").with_columns(self._numbers).filter(self._possible & self._known)
+
+    def numbers_on(self, text: str) -> pl.DataFrame:
+        """What ``rows`` takes, of one line; no row where it does not fit."""
+        line = pl.DataFrame({"source": "", "line_number": 0, "text": text})
+        return self._read(line).select("timestamp", *group_names(self.fmt.head), pl.col("^number .*$"))
+
+    def rows(self, numbers: pl.LazyFrame) -> pl.DataFrame:
+        """What ``fit`` makes of the ``numbers`` on lines that fit; a line with one that cannot be is left out."""
+        return numbers.filter(self._possible).select(self._columns).collect()
+
+    @property
+    def stamp_span(self) -> tuple[int, int]:
+        """Where the time stamp begins and ends."""
+        return len(self.before), len(self.before) + self.stamp
 
     # Expressions are put together once, because for each block that would take a tenth of the time.
 
@@ -126,7 +143,7 @@ class LineLayout:
             pl.col("source", "line_number"),
             head.str.extract_groups(f"^(?:{_ascii(self.fmt.head)})$").alias("head"),
             pl.col("front").str.slice(0, self.stamp).alias("stamp"),
-            *(piece.value(_part(i)).alias(f"value {i}") for i, piece in self._valued()),
+            *(piece.value(_part(i)).alias(f"value {i}") for i, piece in self.valued),
         ]
 
     @cached_property
@@ -135,23 +152,32 @@ class LineLayout:
         stamp = moment(pl.col("stamp"), self.clock) if self.stamp else pl.lit(None, pl.Datetime)
         return [
             *(pl.col(name).cast(pl.Float64, strict=False) for name in self.groups),
-            *(piece.number(pl.col(f"value {i}")).alias(f"number {i}") for i, piece in self._valued()),
+            *(piece.number(pl.col(f"value {i}")).alias(f"number {i}") for i, piece in self.valued),
             stamp.alias("timestamp"),
         ]
 
     @cached_property
+    def _possible(self) -> pl.Expr:
+        """Whether the numbers can be."""
+        possible = [can_be(name, pl.col(name)) for name in self.groups]
+        possible += [self._understood(i, piece) for i, piece in self.valued if piece.plain and piece.reading]
+        return pl.all_horizontal(pl.lit(value=True), *possible)
+
+    @cached_property
     def _known(self) -> pl.Expr:
         """Whether the patterns would say the same."""
-        known = [can_be(name, pl.col(name)) for name in self.groups]
-        known += [piece.understood(pl.col(f"value {i}"), pl.col(f"number {i}")) for i, piece in self._valued()]
+        known = [self._understood(i, piece) for i, piece in self.valued if not (piece.plain and piece.reading)]
         if self.stamp:
             known.append(pl.col("stamp").str.contains(f"^{TIMESTAMP}$"))
         return pl.all_horizontal(pl.lit(value=True), *known)
 
+    def _understood(self, i: int, piece: Piece) -> pl.Expr:
+        return piece.understood(pl.col(f"value {i}"), pl.col(f"number {i}"))
+
     @cached_property
     def _columns(self) -> list[pl.Expr]:
         """Groups of the head, and the first pair of each column; where both have one, the head's."""
-        first = {piece.reading.column: pl.col(f"number {i}") for i, piece in reversed(self._valued()) if piece.reading}
+        first = {piece.reading.column: pl.col(f"number {i}") for i, piece in reversed(self.valued) if piece.reading}
         columns = [pl.col("source", "line_number", "timestamp")]
         for name in group_names(self.fmt.head):
             number = pl.col(name) if name in self.groups else group(name)
@@ -159,7 +185,8 @@ class LineLayout:
         others = (number.alias(name) for name, number in first.items() if name not in group_names(self.fmt.head))
         return [*columns, *others]
 
-    def _valued(self) -> list[tuple[int, Piece]]:
+    @property
+    def valued(self) -> list[tuple[int, Piece]]:
         """The pieces that have a value, by their place on the line."""
         return [(i, piece) for i, piece in enumerate(self.pieces, start=self.head_pieces) if piece.valued]
 

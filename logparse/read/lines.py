@@ -9,12 +9,18 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from logparse.errors import InputError
 from logparse.language import tr
 from logparse.read.sources import GIVE_TEXT, Source, text_chunks
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 BLOCK_BYTES = 8 * 2**20
 LINE_COLUMNS = {"source": pl.String(), "line_number": pl.Int64(), "text": pl.String(), "complete": pl.Boolean()}
@@ -32,23 +38,49 @@ _WORTH_NUMPY = 2**20
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Some whole lines of one file: the number of the first, how many, and whether the last ended with a newline."""
+    """Some whole lines of one file: the number of the first, how many, and whether the last ended with a newline.
+
+    ``numbers`` are those of the lines where some are left out.
+    """
 
     source: str
     first: int
     count: int
     complete: bool
     text: bytes
+    numbers: NDArray[np.int64] | None = None
 
+    @cached_property
     def lines(self) -> pl.DataFrame:
         """The lines: ``source``, ``line_number`` (from 1), ``text`` without terminal codes, ``complete``."""
         end = self.first + self.count
+        numbers = pl.int_range(self.first, end, dtype=pl.Int64) if self.numbers is None else pl.Series(self.numbers)
         return _texts(self.text).select(
             pl.lit(self.source).alias("source"),
-            pl.int_range(self.first, end, dtype=pl.Int64).alias("line_number"),
+            numbers.alias("line_number"),
             pl.col("text").str.replace_all(TERMINAL, "") if self._has_controls() else pl.col("text"),
             complete=(pl.int_range(self.first, end) < end - 1) | self.complete,
         )
+
+    @cached_property
+    def ends(self) -> NDArray[np.int64]:
+        """Where in the text the newlines stand."""
+        import numpy as np
+
+        return np.flatnonzero(np.frombuffer(self.text, np.uint8) == ord("\n"))
+
+    def without(self, numbers: NDArray[np.int64]) -> TextBlock:
+        """The block without the lines of these numbers."""
+        import numpy as np
+
+        left = np.delete(np.arange(self.count), numbers - self.first)
+        begins = np.concatenate(([0], self.ends + 1))
+        ends = np.append(begins[1:], len(self.text))
+        text = b"".join(
+            self.text[begin:end] for begin, end in zip(begins[left].tolist(), ends[left].tolist(), strict=True)
+        )
+        complete = self.complete or self.count - 1 not in left
+        return TextBlock(self.source, self.first, len(left), complete, text, left + self.first)
 
     def _has_controls(self) -> bool:
         """Whether a terminal code may stand in the text. In nearly every block none does, and looking is cheap."""

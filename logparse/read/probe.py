@@ -110,19 +110,19 @@ def _as_text(texts: Sequence[bytes]) -> pl.Series:
 def _part(spots: Spots, search: LineSearch) -> int | None:
     """How many bytes of a file are to be read; None where all."""
     if any(
-        _has_rows(found) or len(found.sentences) or _prints_settings(found, search)
-        for found in _find(spots.others, search)
+        _has_rows(found) or len(found.sentences) or _prints_settings(block, found, search)
+        for block, found in _find(spots.others, search)
     ):
         return None
     head = find(spots.head, search)
-    settings = _prints_settings(head, search)
+    settings = _prints_settings(spots.head, head, search)
     if _has_rows(head) or settings is None:
         return None
     return len(spots.head.text) if settings or len(head.sentences) else 0
 
 
-def _find(blocks: Iterator[TextBlock], search: LineSearch) -> Iterator[BlockContents]:
-    return (find(block, search) for block in blocks)
+def _find(blocks: Iterator[TextBlock], search: LineSearch) -> Iterator[tuple[TextBlock, BlockContents]]:
+    return ((block, find(block, search)) for block in blocks)
 
 
 def _has_rows(found: BlockContents) -> bool:
@@ -131,8 +131,8 @@ def _has_rows(found: BlockContents) -> bool:
     return any(map(len, rows))
 
 
-def _prints_settings(found: BlockContents, search: LineSearch) -> bool | None:
+def _prints_settings(block: TextBlock, found: BlockContents, search: LineSearch) -> bool | None:
     """Whether a block of settings begins; None where it does not end."""
     reader = BlockReader(search.blocks)
-    reader.read(found.lines, found.marked)
+    reader.read(block, found.marked)
     return None if reader.is_open else any(map(len, reader.inside().values()))

@@ -114,27 +114,28 @@ class _Reader:
             # Of a reading before this one.
             source.notes.clear()
             source.bytes_read = 0
-        waiting: deque[Callable[[], BlockContents]] = deque()
+        waiting: deque[tuple[TextBlock, Callable[[], BlockContents]]] = deque()
         with _workers(self._sources, block_bytes, jobs) as submit:
             # Of a thousand files of which nothing is to be read, opening each would take as long as reading one.
             some = (source for source in self._sources if source.part != 0)
             for block in (block for source in some for block in read_blocks(source, block_bytes)):
                 # What the first block of a file says, and which format it shows, is wanted at once.
                 few = 0 if block.first == 1 or self._narrows else FEW
-                waiting.append(submit(block, self.search, few))
+                waiting.append((block, submit(block, self.search, few)))
                 while len(waiting) > jobs + 1:
-                    self._keep(waiting.popleft()())
+                    self._keep(*waiting.popleft())
             while waiting:
-                self._keep(waiting.popleft()())
+                self._keep(*waiting.popleft())
         self._read_waiting()
 
-    def _keep(self, found: BlockContents) -> None:
-        if found.lines["line_number"][0] == 1:
+    def _keep(self, block: TextBlock, findings: Callable[[], BlockContents]) -> None:
+        found = findings()
+        if block.first == 1:
             self._read_waiting()
             self._settings.append(BlockReader(self.search.blocks))
-            self._begins.append(first_stamps(found.lines, found.first_step))
-        self._settings[-1].read(found.lines, found.marked)
-        self._lines += len(found.lines)
+            self._begins.append(first_stamps(block.lines, found.first_step))
+        self._settings[-1].read(block, found.marked)
+        self._lines += block.count
         if not (found.waits or found.steps):
             return
         if found.waits:
@@ -143,19 +144,19 @@ class _Reader:
         if not found.waits or self._waiting_bytes >= ENOUGH:
             self._read_waiting()
         if not found.waits:
-            self._add(found)
+            self._add(block.source, found)
 
     def _read_waiting(self) -> None:
         if self._waiting:
             marked = pl.concat(self._waiting)
             self._waiting, self._waiting_bytes = [], 0
-            self._add(find_in(marked, marked, self.search))
+            self._add(marked["source"][0], find_in(marked, self.search))
 
-    def _add(self, found: BlockContents) -> None:
+    def _add(self, source: str, found: BlockContents) -> None:
         self._records.append(found.records)
         self._sentences.append(found.sentences)
         for name, steps in found.steps.items():
-            self._steps[name].append(steps.compact(found.lines["source"][0]))
+            self._steps[name].append(steps.compact(source))
         stepped = [fmt for fmt in self.search.formats if fmt.name in found.steps and len(found.steps[fmt.name].rows)]
         if self._narrows and stepped:
             self.search, self._narrows = self.search.narrowed(stepped), False

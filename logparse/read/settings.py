@@ -17,6 +17,7 @@ import polars as pl
 import regex
 
 from logparse.formats._base import Block, LogFormat, SettingSentence
+from logparse.read.lines import TextBlock
 from logparse.schema import SETTING_COLUMNS
 
 SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
@@ -47,13 +48,13 @@ class BlockReader:
         self._found = {block: [pl.DataFrame(schema=INSIDE)] for block in blocks}
         self._running: dict[Block, int | None] = dict.fromkeys(blocks)
 
-    def read(self, lines: pl.DataFrame, marked: pl.DataFrame) -> None:
-        """Take the next ``lines`` of the file; those that hold a marker are ``marked``."""
+    def read(self, text: TextBlock, marked: pl.DataFrame) -> None:
+        """Take the next lines of the file; those that hold a marker are ``marked``."""
         there = _there(marked, self._found)
         for block, found in self._found.items():
             starts = _starts(marked, block) if block.marker in there else marked["line_number"].clear()
             if self._running[block] is not None or len(starts):
-                inside, self._running[block] = _inside(lines, block, starts, self._running[block])
+                inside, self._running[block] = _inside(text.lines, block, starts, self._running[block])
                 found.append(inside)
 
     @property

@@ -14,7 +14,7 @@ from itertools import accumulate
 import polars as pl
 
 from logparse.formats._base import LogFormat
-from logparse.read.companions import find_companions, join_companions, malformed_companions
+from logparse.read.companions import find_companions, join_companions, malformed_companions, no_companions
 from logparse.read.layouts import Layouts, without
 from logparse.read.pairs import find_heads, find_tails, read_values, split_pairs, spread
 from logparse.read.values import DTYPE, group_names, whole
@@ -69,6 +69,11 @@ class StepBlock:
         return replace(self, rows=self.rows.with_columns(*typed).with_columns(source=pl.lit(source)))
 
 
+def no_steps(fmt: LogFormat) -> StepBlock:
+    """What a block without a step line or a companion gives."""
+    return StepBlock(_NO_ROW, _NO_TAIL, tuple(map(no_companions, fmt.companions)), Counter(), ())
+
+
 def decode_steps(lines: pl.DataFrame, fmt: LogFormat) -> StepLines:
     """Decode ``lines`` (source, line_number, text, complete) with ``fmt``, by its patterns alone.
 
@@ -87,14 +92,14 @@ def decode_block(lines: pl.DataFrame, fmt: LogFormat, layouts: Layouts | None = 
     if fitted is None or fitted.rows.is_empty():
         return _by_patterns(marked, lines, fmt), lines
     others = without(lines, fitted.explained)
-    return _merge(fitted.rows, fitted.labels, _by_patterns(fitted.left, others, fmt)), others
+    return merge(fitted.rows, fitted.labels, _by_patterns(fitted.left, others, fmt)), others
 
 
 def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> StepBlock:
     """Decode the lines ``marked``; companions stand on ``others``."""
     companions = tuple(find_companions(others, companion) for companion in fmt.companions)
     if marked.is_empty():
-        return StepBlock(_NO_ROW, _NO_TAIL, companions, Counter(), ())
+        return replace(no_steps(fmt), companions=companions)
     heads = find_heads(marked, fmt)
     pairs, tails = (read_values(found, fmt) for found in (split_pairs(heads, fmt), find_tails(heads, fmt)))
     known = pairs.filter(pl.col("column").is_not_null())
@@ -108,7 +113,7 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
     )
 
 
-def _merge(rows: pl.DataFrame, labels: Counter[str], rest: StepBlock) -> StepBlock:
+def merge(rows: pl.DataFrame, labels: Counter[str], rest: StepBlock) -> StepBlock:
     """Put ``rows`` that were read by a layout among those of ``rest``."""
     if rest.rows.is_empty() and rows["line_number"].is_sorted():
         return replace(rest, rows=rows.with_row_index("row"), labels=labels)

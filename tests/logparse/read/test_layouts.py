@@ -76,7 +76,7 @@ def test_samples_are_read_by_a_layout(fmt, sample):
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
 def test_fixtures_give_the_same_rows(path, fmt):
-    blocks = [block.lines() for block in read_blocks(Source("run.log", path))]
+    blocks = [block.lines for block in read_blocks(Source("run.log", path))]
     # Often enough for a layout to be looked for, line numbers going on.
     lines = pl.concat(blocks * 4).with_columns(line_number=pl.int_range(pl.len(), dtype=pl.Int64) + 1)
     for cuts in (1, 3):

@@ -97,7 +97,7 @@ def test_blocks_of_one_layout_give_the_rows_of_the_patterns(tmp_path, monkeypatc
     assert len(blocks) > 5
     fmt = find_format("megatron")
     fast = next(steps for found, steps in read(path, block_bytes=20_000).steps if found is fmt)
-    slow = decode_steps(pl.concat(block.lines() for block in blocks), fmt)
+    slow = decode_steps(pl.concat(block.lines for block in blocks), fmt)
     assert fast.steps.equals(slow.steps)
     assert replace(fast, steps=slow.steps) == replace(slow, steps=slow.steps)
 

@@ -1,0 +1,177 @@
+"""Step lines that differ in nothing but digits, to rows: bytes below bytes, neither cut nor searched.
+
+A line that a layout reads is a stencil: its bytes are fixed, but for the digits of its numbers. All lines of its length
+are laid below each other and held against it at once, and the numbers of those that fit are made of columns of digits.
+Blanks before a number are fixed too, so that a number of one digit more is another stencil.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import regex
+
+from logparse.read.line_layout import LineLayout
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# The sign of a number, its digits before and behind the point, its exponent.
+_NUMBER = regex.compile(r"([-+]?)(\d+)\.?(\d*)(?:[eE]([-+]?\d{1,2}))?")
+# With so many digits, times or over no higher power of ten, a float is the nearest to its text.
+_DIGITS, _POWER = 15, 22
+# Shorter fractions of a second than microseconds are rounded.
+_STAMP = len("2026-01-01 00:00:00.123456")
+# Lines that are held against a stencil at once: their bytes stay near the processor.
+_PART = 1024
+
+
+@dataclass(frozen=True)
+class EqualLines:
+    """Lines of one length: where they begin in ``windows``, which are as long and begin at each byte of a text."""
+
+    source: str
+    numbers: NDArray[np.int64]
+    begins: NDArray[np.int64]
+    windows: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def only(self, which: NDArray[np.bool_]) -> EqualLines:
+        """Some of them."""
+        return replace(self, numbers=self.numbers[which], begins=self.begins[which])
+
+    def parts(self) -> Iterator[NDArray[np.uint8]]:
+        """The bytes (lines by bytes), of some lines at a time."""
+        return (self.windows[self.begins[i : i + _PART]] for i in range(0, len(self), _PART))
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in a ``column`` of ``LineLayout.rows``.
+
+    Its digits stand at ``places`` and count 10 ** ``power``; then comes ``scale``, with the sign.
+    """
+
+    column: str
+    places: tuple[int, ...]
+    power: int
+    scale: float
+
+    def of(self, digits: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """The number on each line, whose ``digits`` (digits by lines) these are."""
+        whole: NDArray[np.float64] = digits[0].astype("float64")
+        for digit in digits[1:]:
+            whole *= 10
+            whole += digit
+        ten = float(10 ** abs(self.power))
+        return (whole / ten if self.power < 0 else whole * ten) * self.scale
+
+
+@dataclass(frozen=True)
+class Stencil:
+    """A line of ``layout``.
+
+    A byte of another line may be ``room`` more than the ``least``: 9 at a digit, elsewhere 0. ``same`` is what every
+    such line says beside its ``numbers`` and its time stamp.
+    """
+
+    layout: LineLayout
+    least: NDArray[np.uint8]
+    room: NDArray[np.uint8]
+    numbers: tuple[Number, ...]
+    same: pl.DataFrame
+
+    def fits(self, lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Which of ``lines`` (lines by bytes), as long as this one, differ in digits alone."""
+        import numpy as np
+
+        return np.asarray((lines - self.least <= self.room).all(axis=1))
+
+    def read(self, lines: EqualLines) -> tuple[NDArray[np.bool_], pl.DataFrame]:
+        """Which of ``lines`` fit, and their rows as the layout gives them, but for lines with a number that cannot be.
+
+        Raises ValueError for a day or an hour that does not exist.
+        """
+        import numpy as np
+
+        places = list(chain.from_iterable(number.places for number in self.numbers))
+        begin, end = self.layout.stamp_span
+        fitting, digits, stamps = [], [], []
+        for part in lines.parts():
+            fits = self.fits(part)
+            fitting.append(fits)
+            digits.append(part[fits].T[places] - np.uint8(ord("0")))
+            stamps.append(part[fits, begin:end])
+        fits = np.concatenate(fitting)
+        columns = {"line_number": lines.numbers[fits], **self._columns(np.concatenate(digits, axis=1))}
+        if begin < end:
+            columns["timestamp"] = _moments(np.concatenate(stamps))
+        same = (pl.lit(self.same[name][0], self.same.schema[name]).alias(name) for name in self.same.columns)
+        return fits, self.layout.rows(pl.LazyFrame(columns).with_columns(*same, source=pl.lit(lines.source)))
+
+    def _columns(self, digits: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+        """The ``numbers``, whose ``digits`` (digits by lines) follow each other."""
+        ends = accumulate((len(number.places) for number in self.numbers), initial=0)
+        of_each = zip(self.numbers, pairwise(ends), strict=True)
+        return {number.column: number.of(digits[begin:end]) for number, (begin, end) in of_each}
+
+
+def _moments(stamps: NDArray[np.uint8]) -> NDArray[np.datetime64]:
+    """The times that ``stamps`` (lines by bytes) are. Raises ValueError for a day or an hour that does not exist."""
+    stamps[stamps == ord(",")] = ord(".")
+    return stamps.view(f"S{stamps.shape[1]}").ravel().astype("datetime64[us]")
+
+
+def cut_stencil(line: bytes, layout: LineLayout) -> Stencil | None:
+    """The stencil of a line; None where ``layout`` does not read it, or what it says takes more than its bytes."""
+    text = line.decode("latin-1")
+    if not (line.isascii() and text.isprintable()) or layout.stamp > _STAMP:
+        return None
+    same = layout.numbers_on(text)
+    if same.is_empty():
+        return None
+    import numpy as np
+
+    numbers = tuple(_numbers(text, layout))
+    least, room = np.frombuffer(line, np.uint8).copy(), np.zeros(len(line), np.uint8)
+    free = [place for number in numbers for place in number.places]
+    free += [place for place in range(*layout.stamp_span) if text[place].isdigit()]
+    least[free], room[free] = ord("0"), 9
+    own = [number.column for number in numbers] + (["timestamp"] if layout.stamp else [])
+    return Stencil(layout, least, room, numbers, same.drop(own))
+
+
+def _numbers(text: str, layout: LineLayout) -> Iterator[Number]:
+    """The numbers on a line of ``layout`` that digits make; one that a float does not hold exactly so is left fixed."""
+    for column, scale, begin, end in _values(text, layout):
+        found = _NUMBER.fullmatch(text, begin, end)
+        if found is None:
+            continue
+        places = (*range(*found.span(2)), *range(*found.span(3)))
+        power = int(found[4] or 0) - len(found[3])
+        if len(places) <= _DIGITS and abs(power) <= _POWER:
+            yield Number(column, places, power, -scale if found[1] == "-" else scale)
+
+
+def _values(text: str, layout: LineLayout) -> Iterator[tuple[str, float, int, int]]:
+    """Of each value that is a plain number: its column in ``LineLayout.rows``, its scale, where it begins and ends."""
+    delimiter = layout.fmt.delimiter
+    parts = text.split(delimiter)
+    begins = list(accumulate((len(part) + len(delimiter) for part in parts), initial=0))
+    begin = layout.stamp_span[1] + len(layout.between)
+    head = regex.fullmatch(layout.fmt.head, text[begin : begins[layout.head_pieces]])
+    if head is not None:
+        yield from ((name, 1.0, begin + head.start(name), begin + head.end(name)) for name in layout.groups)
+    for i, piece in layout.valued:
+        value = parts[i].removeprefix(piece.before).removesuffix(piece.after)
+        end = begins[i] + len(piece.before) + len(value.rstrip())
+        if piece.plain:
+            scale = piece.reading.scale if piece.reading else 1.0
+            yield f"number {i}", scale, end - len(value.strip()), end

@@ -1,0 +1,103 @@
+"""The stencils of a log: which lines of a block are read without cutting them, and which are left.
+
+They pay where step lines stand close. Whether and which there are changes how fast a block is read and nothing else:
+what fits none is left to ``layouts`` and ``pairs``, which give the same rows, only slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from logparse.read.layouts import Layouts
+from logparse.read.line_layout import LineLayout
+from logparse.read.lines import TextBlock
+from logparse.read.stencil import EqualLines, Stencil, cut_stencil
+from logparse.read.steps import StepBlock
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Lines of one length, and which share of a block, that are worth it; and how long they may be.
+FEWEST, SHARE, LONGEST = 512, 0.25, 4096
+# Stencils that are kept; lines of a block that are tried as new ones, and blocks in a row that may disappoint before
+# no more are tried.
+MOST, TRIES = 32, 4
+
+
+@dataclass
+class Stencils:
+    """The stencils that the lines of ``layouts`` have shown so far, the last first; threads may share them.
+
+    ``dense`` says whether the step lines of the block before stood close, ``misses`` how many blocks in a row did not
+    fit all the same.
+    """
+
+    layouts: Mapping[str, Layouts]
+    known: tuple[Stencil, ...] = ()
+    dense: bool = False
+    misses: int = 0
+
+    def read(self, block: TextBlock) -> tuple[list[tuple[LineLayout, pl.DataFrame]], TextBlock]:
+        """The rows of the lines that fit, each stencil's with its layout, and the other lines of the block."""
+        if not self.dense or self.misses >= TRIES:
+            return [], block
+        new = iter(range(TRIES))
+        found = [rows for lines in _by_length(block) for rows in self._read(lines, new)]
+        taken = pl.concat([pl.Series(dtype=pl.Int64), *(rows["line_number"] for _, rows in found)])
+        self.misses = 0 if len(taken) >= SHARE * block.count else self.misses + 1
+        return found, block.without(taken.to_numpy())
+
+    def judge(self, block: TextBlock, steps: Iterable[StepBlock]) -> None:
+        """Whether the next block is worth it, by the ``steps`` of one."""
+        self.dense = sum(len(found.rows) for found in steps) >= SHARE * block.count
+
+    def _read(self, lines: EqualLines, new: Iterator[int]) -> Iterator[tuple[LineLayout, pl.DataFrame]]:
+        """The rows of those ``lines`` that fit; as many as are ``new`` may become stencils."""
+        while len(lines) >= FEWEST:
+            middle = lines.windows[lines.begins[len(lines) // 2]]
+            stencil = self._known(middle) or next((self._cut(middle.tobytes()) for _ in new), None)
+            if stencil is None:
+                return
+            # A stamp that is no time is left to the patterns, and all lines that came with it.
+            try:
+                fits, rows = stencil.read(lines)
+            except ValueError:
+                return
+            yield stencil.layout, rows
+            if len(rows) < FEWEST:
+                return
+            lines = lines.only(~fits)
+
+    def _known(self, line: NDArray[np.uint8]) -> Stencil | None:
+        alike = (stencil for stencil in self.known if len(stencil.least) == len(line))
+        return next((stencil for stencil in alike if stencil.fits(line[None]).all()), None)
+
+    def _cut(self, line: bytes) -> Stencil | None:
+        """A stencil of a line that has nothing of interest but one step."""
+        earlier: set[str] = set()
+        for layouts in self.layouts.values():
+            mine = {marker for marker in layouts.fmt.marker if marker.encode() in line}
+            stencils = (cut_stencil(line, layout) for layout in layouts.known if layout.explained)
+            if mine and not mine & earlier and (stencil := next(filter(None, stencils), None)):
+                self.known = (stencil, *self.known)[:MOST]
+                return stencil
+            earlier |= set(layouts.fmt.marker)
+        return None
+
+
+def _by_length(block: TextBlock) -> Iterator[EqualLines]:
+    """Lines that are equally long, where there are enough of them, the most first."""
+    import numpy as np
+
+    text, lengths = np.frombuffer(block.text, np.uint8), np.diff(block.ends, prepend=-1) - 1
+    counts = np.bincount(np.minimum(lengths, LONGEST))[:LONGEST]
+    counts[:1] = 0
+    for length in np.argsort(-counts)[: np.count_nonzero(counts >= FEWEST)].tolist():
+        places = np.flatnonzero(lengths == length)
+        windows = np.lib.stride_tricks.sliding_window_view(text, length)
+        yield EqualLines(block.source, places + block.first, block.ends[places] - length, windows)

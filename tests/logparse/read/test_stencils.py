@@ -1,0 +1,282 @@
+"""Lines that differ in digits alone are read without a cut, and nothing tells from the rows that they were."""
+
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import regex
+from helpers import arguments_dump, megatron_line
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logparse.formats import all_formats, find_format
+from logparse.formats._base import LogFormat
+from logparse.read import stencils
+from logparse.read.find import BlockContents, find, search_all
+from logparse.read.layouts import FEWEST
+from logparse.read.lines import TextBlock, read_blocks
+from logparse.read.reader import read_sources
+from logparse.read.settings import settings_frame
+from logparse.read.sources import Source
+from logparse.read.stencil import Number
+from logparse.read.stencils import TRIES, Stencils
+from logparse.read.steps import StepLines, decode_steps, join_blocks
+
+FORMATS = all_formats()
+MEGATRON = find_format("megatron")
+FIXTURES = sorted(Path(__file__).parents[3].glob("fixtures/*/*/*.log"))
+
+
+# Samples with a value that is no plain number.
+TAKE_LAYOUTS = {("mindformers", 1), ("mindformers-pynative", 1)}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_lines_are_enough():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stencils, "FEWEST", 2)
+        patch.setattr(stencils, "SHARE", 0.01)
+        yield
+
+
+@dataclass
+class Counting(Stencils):
+    """Counts the lines that stencils take."""
+
+    taken: int = 0
+
+    def read(self, block):
+        found, rest = super().read(block)
+        self.taken += block.count - rest.count
+        return found, rest
+
+
+def in_blocks(text: bytes, cuts: int) -> list[TextBlock]:
+    """Nearly as many lines each; the last may end without a newline."""
+    lines = [line + b"\n" for line in text.split(b"\n")]
+    lines = lines[:-1] if text.endswith(b"\n") else [*lines[:-1], lines[-1][:-1]]
+    size = -(-len(lines) // cuts)
+    parts = {at: lines[at : at + size] for at in range(0, len(lines), size)}
+    return [
+        TextBlock("run.log", at + 1, len(part), part[-1].endswith(b"\n"), b"".join(part)) for at, part in parts.items()
+    ]
+
+
+def read(blocks: list[TextBlock], fmt: LogFormat, misses: int = 0) -> tuple[StepLines, list[BlockContents], int]:
+    """The step lines, what else each block says, and how many lines stencils took."""
+    search = search_all(FORMATS)
+    search = replace(search, stencils=Counting(search.layouts, misses=misses))
+    found = [find(replace(block), search) for block in blocks]
+    steps = [block.steps[fmt.name].compact("run.log") for block in found if fmt.name in block.steps]
+    return join_blocks(steps, fmt), found, search.stencils.taken
+
+
+def require_equal(text: bytes, fmt: LogFormat = MEGATRON, cuts: int = 4) -> int:
+    """Hold a log to the patterns, cell for cell, and what stands beside the steps to what is found without stencils.
+
+    Returns how many lines stencils took.
+    """
+    blocks = in_blocks(text, cuts)
+    fast, beside, taken = read(blocks, fmt)
+    slow = decode_steps(pl.concat(block.lines for block in blocks), fmt)
+    assert fast.steps.equals(slow.steps)
+    assert replace(fast, steps=slow.steps) == replace(slow, steps=slow.steps)
+    _, expected, none = read(blocks, fmt, misses=TRIES)
+    assert none == 0
+    for one, other in zip(beside, expected, strict=True):
+        assert one.sentences.equals(other.sentences)
+        assert {k: v.rows() for k, v in one.records.items()} == {k: v.rows() for k, v in other.records.items()}
+    return taken
+
+
+def steps(first: int, last: int, **pairs: str) -> bytes:
+    lines = (megatron_line(step, 7000 + step / 8, clock_of(step), pairs) for step in range(first, last + 1))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def clock_of(step: int) -> str:
+    clock = f"{step // 100 % 24:02d}:{step % 60:02d}:{step % 59:02d}.{step * 997 % 10**6:06d}"
+    return f"2026-03-{1 + step // 2400:02d} {clock}"
+
+
+def test_a_dense_log_is_read_by_stencils():
+    """All but the first block, of which the layout is learnt, though numbers grow by a digit."""
+    taken = require_equal(steps(51, 1250))
+    assert taken > 850
+
+
+def other_digits(text: str, draw: random.Random) -> str:
+    """Exponents stay."""
+    return regex.sub(r"(?<![eE][-+]\d?)\d", lambda _: draw.choice("0123456789"), text)
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if fmt.pair], ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("sample", range(3))
+def test_samples_of_every_format(fmt, sample):
+    if sample >= len(fmt.samples):
+        pytest.skip("the format has fewer samples")
+    draw = random.Random(1)
+    lines = [line for line in fmt.samples[sample].text.split("\n") if regex.search(fmt.head, line)]
+    begin = next(regex.finditer(fmt.head, lines[0])).start()
+    text = "".join(f"{lines[0][:begin]}{other_digits(lines[0][begin:], draw)}\n" for _ in range(4 * FEWEST))
+    assert (require_equal(text.encode(), fmt) > 2 * FEWEST) == ((fmt.name, sample) not in TAKE_LAYOUTS)
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
+def test_fixtures_give_the_same(path):
+    text = b"".join(block.text for block in read_blocks(Source("run.log", path)))
+    text = (text if text.endswith(b"\n") else text + b"\n") * 4
+    require_equal(text, find_format(path.parent.parent.name))
+
+
+VALUES = st.one_of(
+    st.floats(-1e9, 1e9, allow_nan=False).map(lambda v: f"{v:.3f}"),
+    st.floats(1e-9, 1e9).map(lambda v: f"{v:.6E}"),
+    st.floats(0, 1, allow_nan=False).map(repr),
+    st.integers(0, 10**17).map(str),
+    st.integers(0, 99).map(lambda v: f"{v:5d}"),
+    st.sampled_from(
+        ["nan", "inf", "-0.0", "+7", "1,234.5", "1e999", "1.0E-25", "", "None", "x", ".5", "7.", "0", "1e+05"]
+    ),
+)
+LABELS = ["lm loss", "grad norm", "learning rate", "global batch size", "router temperature", "lm loss", "loss scale"]
+FRONTS = st.sampled_from(
+    [
+        "",
+        "[rank0]: ",
+        "[2026-03-{:02d} 08:{:02d}:00.123456] ",
+        "[2026-03-01 08:00:{}0] ",
+        "[2026-02-{:02d}T08:00:00,125] ",
+        "2026-01-{:02d} 0{}:00:00.123456789 ",
+        "saving checkpoint at iteration {} ",
+    ]
+)
+ODD = st.sampled_from(
+    [
+        b"",
+        b"\r",
+        b"\t",
+        b"\x1b[31m red \x1b[0m",
+        "第".encode(),
+        "步骤".encode("gbk"),
+        b"saving checkpoint at iteration 30 to x",
+        b" iteration        7/     500 | elapsed time per iteration (ms): 7.0",
+        b"validation loss at iteration 5 |",
+    ]
+)
+
+
+@st.composite
+def logs(draw):
+    """Lines of a few layouts, so that some are alike, with whatever damages a line now and then."""
+    labels = draw(st.lists(st.sampled_from(LABELS), max_size=4))
+    front = draw(FRONTS)
+    values = st.lists(VALUES, min_size=len(labels), max_size=len(labels))
+    kinds = draw(st.lists(values, min_size=1, max_size=3))
+    chance = random.Random(draw(st.integers(0, 2**32)))
+    lines = []
+    for step in range(1, 4 * FEWEST):
+        values = [other_digits(value, chance) for value in chance.choice(kinds)]
+        pairs = "".join(f" {label}: {value} |" for label, value in zip(labels, values, strict=True))
+        before = front.format(chance.randrange(34), chance.randrange(10))
+        ms = other_digits("7000.1", chance) if chance.random() < 0.9 else "0.0"
+        lines.append(f"{before} iteration {step:8d}/     500 | elapsed time per iteration (ms): {ms} |{pairs}".encode())
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(lines) - 1))
+        lines[at] = draw(ODD) + lines[at][draw(st.integers(0, 30)) :] + draw(ODD)
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(lines) - 1))
+        place = draw(st.integers(0, len(lines[at]) - 1))
+        lines[at] = lines[at][:place] + draw(st.sampled_from([b"/", b":", b" ", b"-"])) + lines[at][place + 1 :]
+    return b"\n".join(lines) + draw(st.sampled_from([b"\n", b""]))
+
+
+@given(text=logs(), cuts=st.integers(2, 3))
+def test_whatever_stands_on_the_lines_the_rows_are_the_same(text, cuts):
+    require_equal(text, cuts=cuts)
+
+
+@given(
+    digits=st.text("0123456789", min_size=1, max_size=15),
+    power=st.integers(-22, 22),
+)
+def test_a_number_is_the_float_of_its_text(digits, power):
+    """Ties to even and all; 15 digits and ten to the 22nd are exact, and so is one operation on them."""
+    column = np.array([[int(digit)] for digit in digits], np.uint8)
+    assert Number("", tuple(range(len(digits))), power, 1.0).of(column)[0] == float(f"{digits}e{power}")
+
+
+@pytest.mark.parametrize("beside", "/:- ")
+def test_what_stands_beside_the_digits_in_ascii_is_none(beside):
+    text = steps(101, 200) + steps(201, 201).replace(b": 7025.1 ", f": 702{beside}.1 ".encode()) + steps(202, 300)
+    assert f"702{beside}.1".encode() in text
+    assert require_equal(text) > 100
+
+
+def test_a_log_that_is_cut_within_its_last_line():
+    assert require_equal(steps(101, 300)[:-30]) > 100
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+@pytest.mark.parametrize("taken", [[], [4], [8], [6, 5, 7], [4, 5, 6, 7, 8]])
+def test_lines_that_are_left_are_as_they_were(end, taken):
+    block = TextBlock("run.log", 4, 5, bool(end), b"a\n\nc\td\ne\x1b[1mf\ng" + end)
+    left = block.lines.filter(~pl.col("line_number").is_in(taken))
+    assert block.without(np.array(taken, np.int64)).lines.equals(left)
+
+
+def test_a_minus_stays_before_a_zero():
+    taken = require_equal(steps(101, 300, **{"lm loss": "-0.000"}))
+    assert taken
+
+
+@pytest.mark.parametrize("day", ["2026-02-30", "2026-13-01"])
+def test_a_day_that_does_not_exist_is_left_to_the_patterns(day):
+    text = steps(1001, 1200).replace(b"2026-03-01 11:30", f"{day} 11:30".encode())
+    assert day.encode() in text
+    require_equal(text)
+
+
+def test_a_value_that_cannot_be_is_told_as_the_patterns_tell_it():
+    text = steps(101, 200) + steps(201, 201).replace(b": 7025.1 ", b": 0000.0 ") + steps(202, 300)
+    assert b"0000.0" in text
+    assert require_equal(text) > 100
+
+
+def test_a_line_with_another_word_of_interest_is_not_taken():
+    said = "saving checkpoint at iteration 123 "
+    assert require_equal("".join(f"{said}{line}\n" for line in steps(101, 300).decode().splitlines()).encode()) == 0
+
+
+def test_settings_that_are_printed_among_steps_are_read_to_their_end(tmp_path):
+    """Also where no line of a block is read but by stencils while settings still come."""
+    begun = arguments_dump({"num_layers": 32, "seq_length": 4096}).split("\n")
+    text = steps(101, 300) + "\n".join(begun[:2]).encode() + b"\n" + steps(301, 500) + "\n".join(begun[2:]).encode()
+    path = tmp_path / "run.log"
+    path.write_bytes(text + b"\n" + steps(501, 600))
+    read = [read_sources([Source(path.name, path)], FORMATS, size, jobs=1) for size in (15_000, 2**24)]
+    frames = [settings_frame(contents.sentences, contents.inside, MEGATRON) for contents in read]
+    assert frames[0].equals(frames[1])
+    assert set(frames[0]["name"]) == {"num_layers", "seq_length"}
+    few, whole = [next(found.steps for fmt, found in contents.steps if fmt is MEGATRON) for contents in read]
+    assert few.equals(whole)
+
+
+def test_a_log_that_disappoints_is_tried_no_more():
+    """Each line has another length, and the first block showed step lines, close."""
+    text = b"".join(b" " * (step * 7 % 64) + steps(step, step) for step in range(101, 600))
+    search = search_all(FORMATS)
+    for block in in_blocks(text, 12):
+        find(block, search)
+    assert search.stencils.misses in (0, TRIES)
+
+
+def test_words_that_find_lines_hold_no_digit():
+    """Or other digits could make one, and a head or a pair could depend on the digits that it finds."""
+    for fmt in FORMATS:
+        assert not regex.search(r"\d", "".join((*fmt.markers, fmt.delimiter)))
+        classes = regex.sub(r"\\d|\{\d+(,\d*)?\}|\(\?P<\w+>|\\.", "", fmt.head + fmt.pair)
+        assert not regex.search(r"\d", classes), f"{fmt.name}: {classes}"
