@@ -17,6 +17,9 @@ MIB = 2**20
 # What a reader cannot be faster than in a ratio; below, the clock and the start of a process say more than the reader.
 SHORTEST_SECONDS = 0.002
 
+# Of the time by the clock, what a process of one thread computes where nobody takes its core.
+CORE_SHARE = 0.9
+
 
 @dataclass(frozen=True)
 class Case:
@@ -74,7 +77,12 @@ class Figures:
     def cpu(self) -> float:
         """Seconds of all threads of the cheapest run less those on ten lines."""
         starts = min((run.cpu for run in self.starts), default=0.0)
-        return max(min(run.cpu for run in self.runs) - starts, 0.0)
+        return max(min(run.cpu for run in self.runs) - starts, SHORTEST_SECONDS)
+
+    @property
+    def had_a_core(self) -> bool:
+        """Whether a reader of one thread hardly waited for others."""
+        return sum(run.cpu for run in self.runs) >= CORE_SHARE * sum(run.wall for run in self.runs)
 
     @property
     def peak(self) -> int:

@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-BLOCK_BYTES = 8 * 2**20
+BLOCK_BYTES, FIRST_BYTES = 8 * 2**20, 2**20
 LINE_COLUMNS = {"source": pl.String(), "line_number": pl.Int64(), "text": pl.String(), "complete": pl.Boolean()}
 LONGEST_LINE = 256 * 2**20
 # What a terminal obeys instead of showing it: sequences for colours, cursor and title, other control characters, and
@@ -114,10 +115,21 @@ def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Text
     damaged gives what could be read, and a note.
     """
     first = 1
-    for text, complete in _blocks(source, block_bytes):
+    for text, complete in _short_first(_blocks(source, block_bytes)):
         count = _count_newlines(text) + (not complete)
         yield TextBlock(source.name, first, count, complete, text)
         first += count
+
+
+def _short_first(blocks: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
+    """The ``blocks``; of a long one that comes first the beginning comes alone, since it tells how to read the rest."""
+    for text, complete in islice(blocks, 1):
+        cut = text.find(b"\n", FIRST_BYTES) + 1 if len(text) >= 4 * FIRST_BYTES else 0
+        if cut:
+            yield text[:cut], True
+        if text[cut:]:
+            yield text[cut:], complete
+    yield from blocks
 
 
 def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:

@@ -122,7 +122,8 @@ class _Reader:
                 # What the first block of a file says, and which format it shows, is wanted at once.
                 few = 0 if block.first == 1 or self._narrows else FEW
                 waiting.append((block, submit(block, self.search, few)))
-                while len(waiting) > jobs + 1:
+                # The very first tells how the others are read.
+                while len(waiting) > (jobs + 1 if self._lines else 0):
                     self._keep(*waiting.popleft())
             while waiting:
                 self._keep(*waiting.popleft())
