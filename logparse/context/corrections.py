@@ -34,32 +34,29 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     """
     if log.format.name != "megatron" or not steps["timestamp"].dt.microsecond().gt(0).any():
         return steps, None
-    printed, step = pl.col("elapsed_time_per_iteration_ms"), pl.col("step")
-
-    def of(column: pl.Expr, rows: int) -> pl.Expr:
-        return column.shift(rows).over("source", "process")
-
-    steps = _with_process(log, steps)
-    second = pl.int_range(pl.len()).over("source", "process") == 1
-    n = step - of(step, 1) + 1
-    unmixed = (n * printed - of(printed, 1)) / (n - 1)
-    nearer = (unmixed - of(printed, -1)).abs() < (printed - of(printed, -1)).abs()
-    slow_start = of(printed, 1) > 1.1 * unmixed
-    applies = second & (n > 1) & (unmixed > 0) & nearer & slow_start
-    marked = steps.with_columns(
+    printed, step, begins = pl.col("elapsed_time_per_iteration_ms"), pl.col("step"), pl.col("begins")
+    n = step - step.shift(1) + 1
+    unmixed = (n * printed - printed.shift(1)) / (n - 1)
+    # None where the row behind is of another process. Windows over processes would take a third of the analysis.
+    third = pl.when(~begins.shift(-1)).then(printed.shift(-1))
+    nearer = (unmixed - third).abs() < (printed - third).abs()
+    slow_start = printed.shift(1) > 1.1 * unmixed
+    applies = begins.shift(1) & ~begins & (n > 1) & (unmixed > 0) & nearer & slow_start
+    marked = _with_begins(log, steps).with_columns(
         pl.when(applies).then(unmixed).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
     )
     lines = marked.filter("applies")["line_number"].to_list()
-    marked = marked.drop("applies", "process")
+    marked = marked.drop("applies", "begins")
     return marked, info("second_row_unmixed", lines=lines) if lines else None
 
 
-def _with_process(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
-    """Add ``process``: another number where the step falls, and behind settings that are printed again."""
+def _with_begins(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
+    """Add ``begins``: the first row of a file, where the step falls, and behind settings that are printed again."""
     printed = log.starts.sort("line_number").with_row_index("dump").with_columns(pl.col("dump").cast(pl.Int64))
     behind = steps.join_asof(printed, on="line_number", by="source", check_sortedness=False)
-    began = (pl.col("step").diff() <= 0) | (pl.col("dump").fill_null(-1).diff() != 0)
-    return behind.with_columns(process=began.fill_null(False).cum_sum().over("source")).drop("dump")
+    other_file = pl.col("source") != pl.col("source").shift(1)
+    begins = other_file | (pl.col("step").diff() <= 0) | (pl.col("dump").fill_null(-1).diff() != 0)
+    return behind.with_columns(begins=begins.fill_null(True)).drop("dump")
 
 
 def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
