@@ -382,3 +382,24 @@ def test_a_path_is_shown_without_what_a_terminal_obeys(tmp_path, name, shown):
     with pytest.raises(InputError) as caught:
         find_sources([str(tmp_path / f"gone {name}")])
     assert f"gone {shown}" in caught.value.problem
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+@pytest.mark.parametrize("block_bytes", [3000, 9000, 10**7])
+def test_the_beginning_of_a_long_file_comes_alone(tmp_path, monkeypatch, block_bytes, end):
+    """Short, whole lines, and nothing is lost behind it."""
+    monkeypatch.setattr(lines, "FIRST_BYTES", 500)
+    path = tmp_path / "run.log"
+    path.write_bytes(BODY[:20_000] + end)
+    blocks = list(read_blocks(Source("run.log", path), block_bytes))
+    assert 500 < len(blocks[0].text) < 540
+    assert blocks[0].text.endswith(b"\n")
+    assert b"".join(block.text for block in blocks) == BODY[:20_000] + end
+    assert [block.first for block in blocks[1:]] == [block.first + block.count for block in blocks[:-1]]
+
+
+def test_a_beginning_without_a_line_end_is_not_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "FIRST_BYTES", 500)
+    path = tmp_path / "run.log"
+    path.write_bytes(b"x" * 5000 + b"\n")
+    assert [block.text for block in read_blocks(Source("run.log", path))] == [b"x" * 5000 + b"\n"]
