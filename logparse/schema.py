@@ -274,7 +274,8 @@ UNITS = {c.name: c.unit for c in DECODED_COLUMNS}
 
 def conform(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
     """Give ``frame`` exactly ``columns``: missing ones null, others dropped, types cast."""
-    if list(frame.schema.items()) == [(c.name, c.dtype) for c in columns]:
-        return frame
-    missing = [pl.lit(None, c.dtype).alias(c.name) for c in columns if c.name not in frame.columns]
-    return frame.with_columns(missing).select(pl.col(c.name).cast(c.dtype) for c in columns)
+    there = frame.schema
+    missing = [pl.lit(None, c.dtype).alias(c.name) for c in columns if c.name not in there]
+    other = [pl.col(c.name).cast(c.dtype) for c in columns if there.get(c.name, c.dtype) != c.dtype]
+    changed = frame.with_columns(*missing, *other) if missing or other else frame
+    return changed[[c.name for c in columns]]

@@ -32,6 +32,10 @@ def middle(name: str, slow: Literal["higher", "lower"] = "higher") -> pl.Expr:
     return pl.when(apart).then(value.quantile(0.5, slow)).otherwise(value.median())
 
 
+# What tells the pace of a row, beside the batches of the rows before.
+READ = ("segment", "iterations", "step_time_ms", "global_batch_size", "consumed_samples")
+
+
 def add_pace(rows: pl.DataFrame, settled: pl.Expr) -> pl.DataFrame:
     """Add ``cost``, what a step of the row's batch takes, and ``pace``, the row's time over it.
 
@@ -39,7 +43,7 @@ def add_pace(rows: pl.DataFrame, settled: pl.Expr) -> pl.DataFrame:
     line between those of the next batches, in proportion beyond them.
     """
     told = rows.with_columns(cost=_samples())
-    points = _points(told.filter(settled).select("segment", "cost", "step_time_ms"))
+    points = _points(told.select(pl.col("segment", "cost", "step_time_ms").filter(settled)))
     if len(points):
         told = told.with_columns(cost=_costs(told, points))
     return told.with_columns(pace=pl.col("step_time_ms") / pl.col("cost"))
@@ -47,6 +51,8 @@ def add_pace(rows: pl.DataFrame, settled: pl.Expr) -> pl.DataFrame:
 
 def _points(rows: pl.DataFrame) -> pl.DataFrame:
     """What batches cost in starts of several (segment, cost in samples, ms); rows of rare batches are put together."""
+    if rows["cost"].n_unique() < 2:
+        return rows.clear()
     several = rows.filter((pl.col("cost").min() < pl.col("cost").max()).over("segment"))
     if several.is_empty():
         return several
@@ -105,8 +111,7 @@ def usual_ms(rows: pl.DataFrame) -> pl.Series:
     Rows whose neighbours do not count take the nearest that do; a start none of whose rows counts takes the time per
     sample of the whole run; null where no row counts at all, and of copies.
     """
-    read = ("segment", "iterations", "counted", "step_time_ms", "global_batch_size", "consumed_samples")
-    own = rows.select(read).with_row_index("at").filter(pl.col("iterations").is_not_null())
+    own = rows.select("counted", *READ).with_row_index("at").filter(pl.col("iterations").is_not_null())
     paced = add_pace(own, pl.col("counted"))
     # Only rows that do not count are asked; the others need no median.
     odd = (~pl.col("counted")).cast(pl.Float64)
