@@ -11,6 +11,7 @@ import typer
 from analysis.flops import all_formulas
 from analysis.hardware.peak import BASES
 from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS
+from analysis.pipeline.inputs import LEAST_UTILISATION
 from analysis.result_folder import ResultFolder
 from logparse.errors import UsageError
 from logparse.formats import all_formats
@@ -141,9 +142,17 @@ PlannedUtilisation = Annotated[
     float | None,
     typer.Option(
         "--utilisation",
-        min=0.01,
+        min=LEAST_UTILISATION,
         max=1,
         help="Planned share of the peak, such as 0.4, recomputation counted; the run is set beside it.",
+    ),
+]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        metavar="'FIGURE>=NUMBER'",
+        help="What the run must reach, such as 'mfu>=0.45' or 'goodput>=0.9'; repeatable. See docs/targets.md.",
     ),
 ]
 BaselineFile = Annotated[

@@ -17,6 +17,7 @@ from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
 from analysis.outputs import DEFAULT_FORMATS, check_chart_options
 from analysis.pipeline.analyze import analyze_all
+from analysis.pipeline.judgements import exit_code, judge
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from analysis.pipeline.shards import Shard, whole_of
@@ -26,6 +27,7 @@ from analysis.screens.analyze import compose, one_line
 from analysis.screens.analyze_json import document
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
+from analysis.screens.requirements import requirement_lines, requirement_parts
 from analysis.screens.terminal import print_parts
 from logparse.errors import LogparseError, UsageError
 from logparse.language import current_language, tr, use_language
@@ -37,7 +39,12 @@ Work = Callable[[Runs], Outcome]
 
 
 @with_run_flags(
-    **COMPUTING, **READING, strict=options.Strict, utilisation=options.PlannedUtilisation, baseline=options.Baseline
+    **COMPUTING,
+    **READING,
+    strict=options.Strict,
+    utilisation=options.PlannedUtilisation,
+    baseline=options.Baseline,
+    require=options.Require,
 )
 def analyze(
     logs: options.Logs,
@@ -63,7 +70,8 @@ def analyze(
     last one's). Every number comes with the origin of its inputs; what cannot be computed is named, with the flag that
     would give it.
 
-    Exit code 0 done, 2 wrong usage or unreadable input, 3 no step line found.
+    Exit code 0 done, 1 a run is not what --require asks for, 2 wrong usage or unreadable input, 3 no step line found,
+    4 a required figure is unknown.
     """
     if as_json and lang is None:
         # Scripts must find the same words on every machine.
@@ -91,6 +99,7 @@ def analyze(
         typer.echo(f"logparse: {error}", err=True)
     if failed:
         raise typer.Exit(failed[0].exit_code)
+    raise typer.Exit(exit_code(judgement.outcome for result in results for judgement in judge(result)))
 
 
 def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[str] | None:
@@ -147,14 +156,18 @@ def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool) -> Outcome:
 
 
 def _print(results: list[Run], as_json: bool, as_markdown: bool, quiet: bool, no_color: bool) -> None:
+    required = requirement_parts(results)
     if as_json:
         typer.echo(json.dumps(document(results), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
-        typer.echo("\n".join(markdown(compose(result)) for result in results))
+        composed = [*map(compose, results), *([required] if required else [])]
+        typer.echo("\n".join(map(markdown, composed)))
     elif quiet:
         for result in results:
-            typer.echo(one_line(result))
+            typer.echo("\n".join((one_line(result), *requirement_lines(result))))
     else:
         console = make_console(no_color=no_color)
         for result in results:
             print_parts(console, compose(result))
+        if required:
+            print_parts(console, required)

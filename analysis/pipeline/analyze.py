@@ -81,7 +81,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     notes = (*analysis.notes, *differ, *warnings, *told)
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     beside = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
-    return Run(log, meaning.framework, context, analysis, found, tuple(ordered), beside)
+    return Run(log, meaning.framework, context, analysis, found, tuple(ordered), beside, how.requirements)
 
 
 def _impossible(name: str, analysis: Analysis) -> InputError:

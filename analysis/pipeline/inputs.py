@@ -19,7 +19,17 @@ from logparse.language import msg, tr
 from logparse.schema import QUANTITIES, QUANTITY, Quantity, flag_of
 
 # Options of analyze that a config file may set too.
-FILE_OPTIONS = {"hw": str, "model": str, "formula": str, "peak_tflops": float}
+FILE_OPTIONS: dict[str, type] = {
+    "hw": str,
+    "model": str,
+    "formula": str,
+    "peak_tflops": float,
+    "require": list,
+    "baseline": str,
+    "utilisation": float,
+}
+# The least share of the peak that anybody plans.
+LEAST_UTILISATION = 0.01
 TYPES = {"int": int, "float": float, "bool": bool, "text": str}
 CHOICES = {
     "recompute": ("none", "selective", "full"),
@@ -108,11 +118,15 @@ def read_config(path: Path | None) -> tuple[dict[str, Fact], dict[str, Any]]:
 
 def _option(key: str, value: Any, path: Path) -> Any:
     expected = FILE_OPTIONS[key]
+    remedy = tr("give a {kind}", kind=expected.__name__)
     if expected is float and type(value) in (int, float):
-        return float(value)
-    if type(value) is not expected:
-        problem = tr("{name} is {value!r}", name=key, value=value)
-        raise UsageError(problem, where=str(path), remedy=tr("give a {kind}", kind=expected.__name__))
+        value = float(value)
+    if key == "utilisation":
+        remedy = tr("give a number from {least:g} to {most:g}", least=LEAST_UTILISATION, most=1)
+    too_far = key == "utilisation" and isinstance(value, float) and not LEAST_UTILISATION <= value <= 1
+    of_others = isinstance(value, list) and not all(isinstance(part, str) for part in value)
+    if type(value) is not expected or too_far or of_others:
+        raise UsageError(tr("{name} is {value!r}", name=key, value=value), where=str(path), remedy=remedy)
     return value
 
 

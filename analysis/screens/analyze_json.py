@@ -13,6 +13,7 @@ from analysis.run.goodput import FieldGoodput, Stretch
 from analysis.run.result import Analysis
 from analysis.screens.expectations import expectations_document
 from analysis.screens.findings_json import fact_document, note_document, origin_text, plain
+from analysis.screens.requirements import requirement_documents
 from analysis.screens.words import say_evidence, word
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
@@ -57,6 +58,7 @@ def _run(result: Run) -> dict[str, Any]:
         "starts": len(analysis.segments),
         "lost_steps": int(analysis.segments["lost_steps"].sum()),
         **expectations_document(result.expectations),
+        "requirements": requirement_documents(result),
         "notes": [note_document(note) for note in result.notes],
     }
 
