@@ -10,7 +10,7 @@ import typer
 
 from analysis.flops import all_formulas
 from analysis.hardware.peak import BASES
-from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS
+from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS, TABLE_FORMATS, check_table_formats
 from analysis.pipeline.inputs import LEAST_UTILISATION
 from analysis.result_folder import ResultFolder
 from logparse.errors import UsageError
@@ -100,6 +100,13 @@ def folder_of(text: str) -> ResultFolder:
     return ResultFolder(text)
 
 
+def table_formats(text: str) -> tuple[str, ...]:
+    """What --tables asks for. Raises UsageError for a form that does not exist."""
+    formats = tuple(dict.fromkeys(text.split(",")))
+    check_table_formats(formats)
+    return formats
+
+
 Out = Annotated[
     ResultFolder | None,
     typer.Option(
@@ -107,7 +114,7 @@ Out = Annotated[
         "--out",
         parser=folder_of,
         metavar="DIR",
-        help="Folder for report.html, Parquet tables and charts/.",
+        help="Folder for report.html, tables and charts/.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
@@ -127,6 +134,14 @@ ChartFormats = Annotated[
         "--chart-format",
         metavar="FORMAT[,FORMAT...]",
         help=f"Forms of the charts: {', '.join(CHART_FORMATS)}; by default {', '.join(DEFAULT_FORMATS)}.",
+    ),
+]
+Tables = Annotated[
+    str,
+    typer.Option(
+        "--tables",
+        metavar="FORMAT[,FORMAT...]",
+        help=f"Forms of the tables: {', '.join(TABLE_FORMATS)}.",
     ),
 ]
 Theme = Annotated[

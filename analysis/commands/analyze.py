@@ -11,11 +11,11 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
-from analysis.commands._output_folder import DrawingOptions, write_results
+from analysis.commands._output_folder import PAGE, DrawingOptions, write_results
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
-from analysis.outputs import DEFAULT_FORMATS, check_chart_options
+from analysis.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
 from analysis.pipeline.analyze import analyze_all
 from analysis.pipeline.judgements import exit_code, judge
 from analysis.pipeline.options import RunOptions
@@ -29,7 +29,9 @@ from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
 from analysis.screens.requirements import requirement_lines, requirement_parts
 from analysis.screens.terminal import print_parts
+from analysis.screens.words import say
 from logparse.errors import LogparseError, UsageError
+from logparse.findings import info
 from logparse.language import current_language, tr, use_language
 from logparse.read.jobs import named_runs
 
@@ -54,6 +56,7 @@ def analyze(
     as_markdown: options.Markdown = False,
     quiet: options.Quiet = False,
     no_color: options.NoColor = False,
+    tables: options.Tables = "parquet",
     charts: options.Charts = True,
     chart_format: options.ChartFormats = None,
     theme: options.Theme = None,
@@ -83,18 +86,21 @@ def analyze(
     if how.baseline is not None:
         find_baseline(rows, how.baseline)
     how = replace(how, published=rows)
-    formats = _formats(charts, chart_format, theme)
+    formats, written = _formats(charts, chart_format, theme), options.table_formats(tables)
     runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
-    drawing = DrawingOptions(formats, theme, quiet)
+    drawing = DrawingOptions(formats, theme, quiet, written)
     if shard is None:
         results, failed = _into_folder(out, runs, work, drawing, force)
     else:
         out = _folder_of(shard, out)
+        # From Parquet merge puts the shards together.
+        drawing = replace(drawing, tables=tuple(dict.fromkeys((*DEFAULT_TABLES, *written))))
         part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
         results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
     _print(results, as_json, as_markdown, quiet, no_color)
     if out is not None and not (quiet or as_json):
-        make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
+        place = f"{out}/" if formats is None else f"{out}/{PAGE}"
+        make_console(stderr=True, no_color=no_color).print(say(info("wrote", path=place)))
     for error in failed:
         typer.echo(f"logparse: {error}", err=True)
     if failed:

@@ -101,4 +101,4 @@ def _write(trends: Sequence[Trend], out: ResultFolder, tell: Callable[[Note], ob
         written.append(write_page(trend_page(trends, charts), folder / PAGE))
         # Earlier versions wrote a page of each chart.
         clear_stale(folder, [f"{name}.{form}" for name in names for form in CHART_FORMATS], written)
-    tell(info("wrote", path=f"{out}/"))
+    tell(info("wrote", path=f"{out}/{PAGE}"))
