@@ -89,6 +89,8 @@ def error_lines(tails: Iterable[TextBlock], last: Mapping[str, int] | None = Non
 
 
 def _of_tail(tail: TextBlock, last: int) -> Iterator[ErrorLine]:
+    if tail.first + tail.count - 1 <= last:
+        return
     lines = tail.lines().filter(pl.col("line_number") > last)
     for number, text in (
         lines.filter(pl.col("text").str.contains(_any_mark())).select("line_number", "text").iter_rows()
@@ -166,15 +168,18 @@ def _marks() -> tuple[tuple[str, str, regex.Pattern[str]], ...]:
     return tuple((role, kind, regex.compile("|".join(marks))) for role, kind, marks in kinds)
 
 
-# Where a mark must stand, behind what launchers put before a line.
-_AT_BEGIN = ("(?:^|[\\]:)] *)", "^")
+# For finding lines of interest a mark may stand anywhere, and plain letters are found faster than those of all scripts.
+_LOOSER = {"(?:^|[\\]:)] *)": "", "^": "", "\\b": "", "\\w": "[0-9A-Za-z_]", "\\d": "[0-9]", "\\S": "[^ ]"}
 
 
 @cache
 def _any_mark() -> str:
-    """A pattern for polars that finds every line of interest wherever its mark stands, and so some more."""
+    """A pattern for polars that finds every line of interest, and some more."""
     marks = chain.from_iterable(chain.from_iterable(_table()[role].values()) for role in ("planned", *ROLES))
-    return "|".join(f"(?:{mark.replace(_AT_BEGIN[0], '').replace(_AT_BEGIN[1], '')})" for mark in marks)
+    pattern = "|".join(f"(?:{mark})" for mark in marks)
+    for strict, loose in _LOOSER.items():
+        pattern = pattern.replace(strict, loose)
+    return pattern
 
 
 def failure_kinds() -> list[str]:
