@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from analysis.commands import _completion
 from analysis.flops import all_formulas
 from analysis.hardware.peak import BASES
 from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS, TABLE_FORMATS, check_table_formats
@@ -15,7 +17,7 @@ from analysis.pipeline.inputs import LEAST_UTILISATION
 from analysis.result_folder import ResultFolder
 from logparse.errors import UsageError
 from logparse.formats import all_formats
-from logparse.language import LANGUAGES, tr, use_language
+from logparse.language import LANGUAGES, msg, tr, use_language
 
 
 def _speak(language: str | None) -> str | None:
@@ -41,10 +43,19 @@ Logs = Annotated[
         help="Files of one run: logs, folders, quoted globs, URLs, or - for standard input; compressed or not.",
     ),
 ]
+
+
+def words(complete: Callable[[str], list[str]]) -> Any:
+    """The argument for a name, or parts of names, that ``complete`` knows."""
+    said = msg("A name, or parts of names; leave out to list all.")
+    return typer.Argument(metavar="[WORDS]...", autocompletion=complete, help=said)
+
+
 Hardware = Annotated[
     str | None,
     typer.Option(
         "--hw",
+        autocompletion=_completion.devices,
         help="Device, such as 910b3 or h100: what MFU is measured against. See `logparse hardware`.",
     ),
 ]
@@ -56,6 +67,7 @@ PeakBasis = Annotated[
     str | None,
     typer.Option(
         "--peak-basis",
+        autocompletion=_completion.one_of(*BASES),
         metavar="|".join(BASES),
         help="Peak of --hw: matrix (default; what a matrix product can reach) or headline (the vendor's sheet).",
     ),
@@ -64,6 +76,7 @@ Model = Annotated[
     str | None,
     typer.Option(
         "--model",
+        autocompletion=_completion.models,
         help="Shape of a known model, such as llama2-7b, for logs that do not print it. See `logparse models`.",
     ),
 ]
@@ -71,6 +84,7 @@ FormulaName = Annotated[
     str | None,
     typer.Option(
         "--formula",
+        autocompletion=_completion.formulas,
         help="How FLOPs are counted: {default} (default), {as_built} (the model as built), {others}.",
     ),
 ]
@@ -82,12 +96,15 @@ LogFormat = Annotated[
     str | None,
     typer.Option(
         "--format",
+        autocompletion=_completion.formats,
         help="Read the log as one of {formats}.",
     ),
 ]
 Dialect = Annotated[
     str | None,
-    typer.Option("--dialect", help="Take the log as printed by this framework and version."),
+    typer.Option(
+        "--dialect", autocompletion=_completion.dialects, help="Take the log as printed by this framework and version."
+    ),
 ]
 
 
@@ -151,7 +168,11 @@ Theme = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files in the folder of -o.")]
 Baseline = Annotated[
     str | None,
-    typer.Option("--baseline", help="Published row to compare with, by its name in `logparse baselines`."),
+    typer.Option(
+        "--baseline",
+        autocompletion=_completion.baselines,
+        help="Published row to compare with, by its name in `logparse baselines`.",
+    ),
 ]
 PlannedUtilisation = Annotated[
     float | None,
@@ -166,6 +187,7 @@ Require = Annotated[
     list[str] | None,
     typer.Option(
         "--require",
+        autocompletion=_completion.required,
         metavar="'FIGURE>=NUMBER'",
         help="What the run must reach, such as 'mfu>=0.45' or 'goodput>=0.9'; repeatable. See docs/targets.md.",
     ),
@@ -198,6 +220,7 @@ Language = Annotated[
     str | None,
     typer.Option(
         "--lang",
+        autocompletion=_completion.one_of(*LANGUAGES),
         metavar="|".join(LANGUAGES),
         callback=_speak,
         is_eager=True,

@@ -39,11 +39,15 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Given:
-    """What the user gave beside the logs: layers of facts, strongest first, and options of the config file."""
+    """What the user gave beside the logs: layers of facts, strongest first, and options of the config file.
+
+    ``weaker`` are facts that hold only where the logs say nothing.
+    """
 
     layers: tuple[Mapping[str, Fact], ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     file: Path | None = None
+    weaker: Mapping[str, Fact] = field(default_factory=dict)
 
 
 def gather(given: Mapping[str, Any], model: str | None, config: Path | None) -> Given:
@@ -90,8 +94,8 @@ def facts_of_model(name: str | None) -> dict[str, Fact]:
     return {quantity: Fact(value, Origin("model", rule=model.name)) for quantity, value in model.quantities().items()}
 
 
-def read_config(path: Path | None) -> tuple[dict[str, Fact], dict[str, Any]]:
-    """Facts and options of a TOML file.
+def read_config(path: Path | None, known: Mapping[str, type] = FILE_OPTIONS) -> tuple[dict[str, Fact], dict[str, Any]]:
+    """Facts and the options ``known`` of a TOML file.
 
     Raises InputError for a file that cannot be read as TOML, UsageError for a key nobody knows or a wrong value.
     """
@@ -105,19 +109,18 @@ def read_config(path: Path | None) -> tuple[dict[str, Fact], dict[str, Any]]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         problem = tr("not a TOML file: {reason}", reason=error)
         raise InputError(problem, where=str(path), remedy=tr("write lines like: world_size = 8")) from error
-    options = {key: _option(key, value, path) for key, value in table.items() if key in FILE_OPTIONS}
+    options = {key: _option(key, value, path, known[key]) for key, value in table.items() if key in known}
     if {"dtype", "precision"} <= set(table):
         raise UsageError(tr("dtype and precision are the same"), where=str(path), remedy=tr("leave one out"))
     facts = {
-        "precision" if key == "dtype" else key: _file_fact(key, value, path)
+        "precision" if key == "dtype" else key: _file_fact(key, value, path, known)
         for key, value in table.items()
-        if key not in FILE_OPTIONS
+        if key not in known
     }
     return facts, options
 
 
-def _option(key: str, value: Any, path: Path) -> Any:
-    expected = FILE_OPTIONS[key]
+def _option(key: str, value: Any, path: Path, expected: type) -> Any:
     remedy = tr("give a {kind}", kind=expected.__name__)
     if expected is float and type(value) in (int, float):
         value = float(value)
@@ -130,12 +133,11 @@ def _option(key: str, value: Any, path: Path) -> Any:
     return value
 
 
-def _file_fact(key: str, value: Any, path: Path) -> Fact:
+def _file_fact(key: str, value: Any, path: Path, known: Mapping[str, type]) -> Fact:
     key = "precision" if key == "dtype" else key
     if key not in QUANTITY:
-        known = [*QUANTITY, *FILE_OPTIONS, "dtype"]
         remedy = tr("{path} may hold the flags of `logparse analyze`, with _ for -", path=path)
-        raise unknown_name(msg("key"), key, known, remedy)
+        raise unknown_name(msg("key"), key, [*QUANTITY, *known, "dtype"], remedy)
     quantity = QUANTITY[key]
     _check_choice(key, value, key, str(path))
     try:

@@ -6,10 +6,9 @@ Comes in: text. Goes out: a Requirement. Whether a run meets it is decided in ``
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import regex
 
@@ -109,9 +108,14 @@ def _check_limit(requirement: Requirement, percent: str, where: str | None) -> N
         raise UsageError(problem, where=where, remedy=remedy)
 
 
-def gather_requirements(flags: Sequence[str], file: Sequence[str], path: Path | None) -> tuple[Requirement, ...]:
-    """What flags and a config file require; of one figure what flags say alone. Raises as ``parse_requirement``."""
-    asked = [parse_requirement(text) for text in flags]
-    named = {requirement.figure.name for requirement in asked}
-    told = [parse_requirement(text, str(path)) for text in file]
-    return (*asked, *(requirement for requirement in told if requirement.figure.name not in named))
+def gather_requirements(layers: Iterable[tuple[Sequence[str], str | None]]) -> tuple[Requirement, ...]:
+    """What flags and files require, each with the file it is from, strongest first.
+
+    Of one figure the strongest speaks alone. Raises as ``parse_requirement``.
+    """
+    found: list[Requirement] = []
+    for texts, where in layers:
+        named = {requirement.figure.name for requirement in found}
+        told = [parse_requirement(text, where) for text in texts]
+        found += [requirement for requirement in told if requirement.figure.name not in named]
+    return tuple(found)

@@ -466,6 +466,7 @@ def test_a_command_is_imported_when_it_is_asked_for(arguments):
     assert {name for name in loaded if name.startswith(("analysis.", "logparse."))} == {
         "analysis.cli",
         "analysis.commands",
+        "analysis.commands._completion",
         "analysis.commands._help",
         "analysis.commands._values",
         "logparse.__main__",

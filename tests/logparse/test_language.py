@@ -419,7 +419,7 @@ def test_tables_hold_the_same(folder):
         ("analyze", "run.log", "--peak-tflops", "many"),
         ("analyze", "run.log", "--hw"),
         ("analyze", "run.log", "--json=1"),
-        ("models", "a", "b"),
+        ("formulas", "a", "--no-b"),
         ("modells",),
         ("nothing-like-it",),
     ],

@@ -278,6 +278,8 @@ ORIGINS = [
     (Origin("step lines"), "every step line", "每条训练步行"),
     (flag("--world-size"), "--world-size", "--world-size"),
     (Origin("model", rule="llama2-7b"), "--model llama2-7b", "--model llama2-7b"),
+    (Origin("environment", rule="LOGPARSE_HW"), "LOGPARSE_HW", "LOGPARSE_HW"),
+    (Origin("config", "jobs/job.toml", 3), "jobs/job.toml, line 3", "jobs/job.toml 第 3 行"),
     (Origin("config", "jobs/job.toml"), "config file jobs/job.toml", "配置文件 jobs/job.toml"),
     (Origin("derived", rule="moe_layers_of_pattern"), "derived: moe_layer_freq", "推算：moe_layer_freq"),
     (Origin("assumed"), "assumed", "假定"),
