@@ -22,8 +22,9 @@ from analysis.pipeline.run import Run
 from analysis.pipeline.shards import Shard, whole_of
 from analysis.published.rows import find_baseline, published, read_baselines
 from analysis.result_folder import ResultFolder
-from analysis.screens.analyze import compose, one_line
+from analysis.screens.analyze import compose
 from analysis.screens.analyze_json import document
+from analysis.screens.answer import quiet_line
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
 from analysis.screens.terminal import print_parts
@@ -46,6 +47,8 @@ def analyze(
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    price: options.Price = None,
     no_color: options.NoColor = False,
     charts: options.Charts = True,
     chart_format: options.ChartFormats = None,
@@ -84,7 +87,7 @@ def analyze(
         out = _folder_of(shard, out)
         part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
         results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
-    _print(results, as_json, as_markdown, quiet, no_color)
+    _print(results, as_json, as_markdown, quiet, no_color, verbose, price)
     if out is not None and not (quiet or as_json):
         make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
     for error in failed:
@@ -146,15 +149,23 @@ def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool) -> Outcome:
     return [run for run in done if isinstance(run, Run)], failed
 
 
-def _print(results: list[Run], as_json: bool, as_markdown: bool, quiet: bool, no_color: bool) -> None:
+def _print(
+    results: list[Run],
+    as_json: bool,
+    as_markdown: bool,
+    quiet: bool,
+    no_color: bool,
+    verbose: bool,
+    price: float | None,
+) -> None:
     if as_json:
-        typer.echo(json.dumps(document(results), indent=1, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(document(results, price), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
-        typer.echo("\n".join(markdown(compose(result)) for result in results))
+        typer.echo("\n".join(markdown(compose(result, verbose, price)) for result in results))
     elif quiet:
         for result in results:
-            typer.echo(one_line(result))
+            typer.echo(quiet_line(result))
     else:
         console = make_console(no_color=no_color)
         for result in results:
-            print_parts(console, compose(result))
+            print_parts(console, compose(result, verbose, price))

@@ -8,9 +8,15 @@ from functools import reduce
 from typing import Any
 
 from analysis.flops.printed import PRINTED_FORMULAS
-from logparse.language import tr
+from logparse.language import msg, tr
 
-DAY, HOUR = 86_400, 3_600
+# By seconds of a unit and of the next smaller one.
+SPANS = (
+    (86_400, 3_600, msg("{n} d {rest} h")),
+    (3_600, 60, msg("{n} h {rest} min")),
+    (60, 1, msg("{n} min {rest} s")),
+)
+BIG = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 # Names that a sentence lists.
 MOST_NAMES = 8
 
@@ -38,10 +44,23 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def span(seconds: float) -> str:
-    """A time in the unit that people would take: days, hours or seconds."""
-    if seconds >= DAY:
-        return tr("{n} days", n=f"{seconds / DAY:,.1f}")
-    return tr("{n} h", n=f"{seconds / HOUR:,.1f}") if seconds >= HOUR else tr("{n} s", n=f"{seconds:,.0f}")
+    """A time as people say it: in the largest unit that it fills, and in the next."""
+    whole = round(seconds)
+    for unit, smaller, text in SPANS:
+        if whole >= unit:
+            # Rounded to the smaller unit first, so that none is full.
+            n, rest = divmod(round(whole / smaller), unit // smaller)
+            return tr(text, n=f"{n:,}", rest=rest)
+    return tr("{n} s", n=whole)
+
+
+def big(number: float) -> str:
+    """A count to three digits: 7.86 M."""
+    for size, sign in BIG:
+        if number >= 0.9995 * size:
+            value = number / size
+            return f"{value:.{max(0, 3 - len(str(int(value))))}f} {sign}"
+    return f"{number:,.0f}"
 
 
 def _clock_span(seconds: float) -> str:
