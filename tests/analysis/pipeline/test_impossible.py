@@ -1,6 +1,7 @@
 """What no device and no clock can give: marked wherever it is shown, refused under --strict."""
 
 import json
+import re
 
 import pytest
 from helpers import megatron_log, run_logparse
@@ -47,6 +48,24 @@ def test_tables_mark_it(log, form):
     done = run_logparse("analyze", str(log), *PEAK, *form, cwd=log.parent)
     (steady,) = [line for line in done.stdout.splitlines() if "steady" in line and "!" in line]
     assert steady.count("!") == 3
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_sentences_mark_it(log, language):
+    """MFU, HFU and the parts of the gap to the peak; one that the sentence itself calls too much is bare."""
+    done = run_logparse("analyze", str(log), *PEAK, "--markdown", cwd=log.parent, LANG=language)
+    text = [line for line in done.stdout.splitlines() if "%" in line and "|" not in line]
+    shares = [share for line in text for share in re.findall(r"1[1-9]\d\.\d%!?|-\d{2}\.\d%!?", line)]
+    assert [share[-1] for share in shares] == ["!", "!", "!", "%", "!", "!"]
+    assert shares[3] == "143.9%"
+
+
+def test_the_page_marks_it(log):
+    assert run_logparse("analyze", str(log), *PEAK, "-o", "out", cwd=log.parent).returncode == 0
+    (page,) = (log.parent / "out").glob("**/*.html")
+    shares = re.findall(r"\b1[34]\d\.\d+!? %!?", page.read_text())
+    assert shares
+    assert all("!" in share for share in shares)
 
 
 @pytest.mark.parametrize("command", [("analyze",), ("record", "--release", "r1", "--history", "store")])
