@@ -58,7 +58,7 @@ def _warm_up_of(times: Sequence[float | None], batches: Sequence[int], shared: b
 
 
 def _less_own_pace(times: Sequence[float | None], batches: Sequence[int], least: int, settled: int) -> int:
-    """The rows before ``settled``, ``least`` or more, without the last of them that run at a pace of the rows from it on.
+    """The rows before ``settled``, at least ``least``, but for the last ones at a pace of the rows from it on.
 
     Where two paces take turns, the first rows can be of the slower one.
     """
