@@ -24,8 +24,8 @@ from analysis.run.time_breakdown import USEFUL
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
 
-# Parts of the account by the cause that people can act on; others are a cause of their own.
-PARTS = {"saves_between": "saves", "evaluation_between": "evaluation"}
+# Whether a pause lies in the time of a line or between lines, its cause is the same.
+BETWEEN = "_between"
 PUBLISHED = "published"
 # What saves or evaluations may cost beside useful work before rarer ones are advised.
 DEAR = 0.05
@@ -96,7 +96,7 @@ def _devices(analysis: Analysis) -> int | None:
 def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses) -> Iterator[Loss]:
     causes: dict[str, float] = {}
     for part, seconds in parts.items():
-        cause = PARTS.get(part, part)
+        cause = part.removesuffix(BETWEEN)
         causes[cause] = causes.get(cause, 0.0) + seconds
     marks = {"saves": pauses.saved, "evaluation": pauses.evaluated}
     for cause, seconds in causes.items():

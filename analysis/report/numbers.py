@@ -12,7 +12,12 @@ NONE = "–"
 
 def shown(metric: Metric, value: float | None) -> str:
     """``value`` of ``metric`` in its unit and with its decimals; marked where it cannot be."""
-    return number(value, metric.digits, metric.scale) + (IMPOSSIBLE if metric.impossible(value) else "")
+    return number(value, metric.digits, metric.scale) + mark(metric, value)
+
+
+def mark(metric: Metric | None, value: float | None) -> str:
+    """What stands behind a ``value`` that cannot be; nothing behind others, and those of no metric."""
+    return IMPOSSIBLE if metric and metric.impossible(value) else ""
 
 
 def number(value: float | None, digits: int = 1, scale: float = 1.0) -> str:
@@ -22,9 +27,10 @@ def number(value: float | None, digits: int = 1, scale: float = 1.0) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """A ratio in percent."""
+    """A part of a whole in percent; marked where it is more than all of it."""
     found = number(share, digits, 100.0)
-    return found if found == NONE else f"{found} %"
+    too_much = IMPOSSIBLE if share is not None and share > 1 else ""
+    return found if found == NONE else f"{found} %{too_much}"
 
 
 def difference(value: float | None, first: float | None) -> str:

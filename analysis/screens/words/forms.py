@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any
 
 from analysis.flops.printed import PRINTED_FORMULAS
+from analysis.metrics import IMPOSSIBLE
 from logparse.language import msg, tr
 
 # By seconds of a unit and of the next smaller one.
@@ -17,6 +18,8 @@ SPANS = (
     (60, 1, msg("{n} min {rest} s")),
 )
 BIG = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+# What is rounded to nothing in a tenth of a percent.
+NO_SHARE = 0.0005
 # Names that a sentence lists.
 MOST_NAMES = 8
 
@@ -82,6 +85,11 @@ def _printed_formulas(names: Sequence[str]) -> str:
     return reduce(lambda first, other: tr("{first}, {other}", first=first, other=other), map(_printed_formula, names))
 
 
+def of_peak(share: float, digits: int = 1) -> str:
+    """A share of the peak in percent; marked where no device gives it."""
+    return f"{share:.{digits}%}" + (IMPOSSIBLE if not -NO_SHARE <= share <= 1 else "")
+
+
 FORMS: Mapping[str, Callable[[Any], str]] = {
     "first3": _first(3),
     "first5": _first(5),
@@ -94,6 +102,8 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "rate": _rate,
     "printed_formula": _printed_formula,
     "printed_formulas": _printed_formulas,
+    "of_peak": of_peak,
+    "of_peak2": lambda share: of_peak(share, 2),
     "gb": lambda size: f"{size / 1e9:,.2f}",
     "said": lambda text: tr(str(text)),
     "range": lambda ends: f"{ends[0]}" if ends[0] == ends[-1] else tr("{low} to {high}", low=ends[0], high=ends[-1]),

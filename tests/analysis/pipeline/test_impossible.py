@@ -50,6 +50,24 @@ def test_tables_mark_it(log, form):
     assert [line.count("!") for line in marked] == [2, 2, 2]
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_sentences_mark_it(log, language):
+    """MFU, HFU and the parts of the gap to the peak; one that the sentence itself calls too much is bare."""
+    done = run_logparse("analyze", str(log), *PEAK, "--markdown", "-v", cwd=log.parent, LANG=language)
+    text = [line for line in done.stdout.splitlines() if "%" in line and "|" not in line]
+    shares = [share for line in text for share in re.findall(r"1[1-9]\d\.\d%!?|-\d{2}\.\d%!?", line)]
+    assert [share[-1] for share in shares] == ["%", "!", "!", "!", "!", "!"]
+    assert shares[0] == "143.9%"
+
+
+def test_the_page_marks_it(log):
+    assert run_logparse("analyze", str(log), *PEAK, "-o", "out", cwd=log.parent).returncode == 0
+    (page,) = (log.parent / "out").glob("**/*.html")
+    shares = re.findall(r"\b1[34]\d\.\d+!? %!?", page.read_text())
+    assert shares
+    assert all("!" in share for share in shares)
+
+
 @pytest.mark.parametrize("command", [("analyze",), ("record", "--release", "r1", "--history", "store")])
 def test_strict_refuses_it(log, command):
     done = run_logparse(*command, str(log), *PEAK, "--strict", cwd=log.parent)

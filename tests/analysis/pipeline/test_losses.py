@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
 
+from analysis.screens.words import words
 from logparse import analyze
 
 BEGINS = datetime(2026, 3, 1, 12, 0, 0)
@@ -86,6 +87,11 @@ def test_a_later_start_on_other_devices_leaves_device_hours_unknown(tmp_path):
     found = losses_of(tmp_path, log)
     assert found["restarts"].share > 0.9
     assert found["restarts"].device_hours is None
+
+
+def test_every_part_of_the_account_is_a_loss_with_a_name():
+    causes = {part.removesuffix("_between") for part in words("en")["parts"]} - {"useful"}
+    assert causes | {"bubble", "recomputation", "published"} == set(words("en")["losses"])
 
 
 @pytest.mark.parametrize("log", [log for log in LOGS if log.endswith("run.log")])
