@@ -12,12 +12,7 @@ NONE = "–"
 
 def shown(metric: Metric, value: float | None) -> str:
     """``value`` of ``metric`` in its unit and with its decimals; marked where it cannot be."""
-    return number(value, metric.digits, metric.scale) + mark(metric, value)
-
-
-def mark(metric: Metric | None, value: float | None) -> str:
-    """What stands behind a ``value`` that cannot be; nothing behind others, and those of no metric."""
-    return IMPOSSIBLE if metric and metric.impossible(value) else ""
+    return number(value, metric.digits, metric.scale) + metric.mark(value)
 
 
 def number(value: float | None, digits: int = 1, scale: float = 1.0) -> str:
@@ -40,11 +35,13 @@ def difference(value: float | None, first: float | None) -> str:
     return f"{(value / first - 1) * 100:+.1f} %"
 
 
-def interval(low: float | None, high: float | None, digits: int = 1, scale: float = 1.0) -> str:
-    """A 95 % interval; empty where it is unknown."""
+def interval(low: float | None, high: float | None, digits: int = 1, metric: Metric | None = None) -> str:
+    """A 95 % interval, in the unit of ``metric``; empty where it is unknown."""
     if low is None or high is None:
         return ""
-    return tr("95 %: {low} to {high}", low=number(low, digits, scale), high=number(high, digits, scale))
+    scale, mark = (metric.scale, metric.mark) if metric else (1.0, lambda _: "")
+    least, most = (number(end, digits, scale) + mark(end) for end in (low, high))
+    return tr("95 %: {low} to {high}", low=least, high=most)
 
 
 def engineering(value: float) -> str:

@@ -17,7 +17,7 @@ from analysis.metrics import BY_COLUMN, DRAWN
 from analysis.pipeline.run import Run
 from analysis.report.answer import cards, gauge, rates_table
 from analysis.report.goodput import goodput_table
-from analysis.report.numbers import mark, number, percent
+from analysis.report.numbers import number, percent
 from analysis.report.page_frame import render
 from analysis.report.payload import payload, ranked
 from analysis.report.settings import context_tables, coverage_table, versions_table
@@ -112,7 +112,8 @@ def _key_numbers(name: str, runs: Sequence[Run]) -> Table:
         values = run.steps.filter("counted")[chart.column]
         values = values.filter(values.is_finite())
         picked = [_pick(values, how) for how in ("median", "mean", "min", "max", "first", "last")]
-        shown = (number(value, chart.digits, chart.scale) + mark(metric, value) for value in picked)
+        marks = (metric.mark(value) if metric else "" for value in picked)
+        shown = (number(value, chart.digits, chart.scale) + mark for value, mark in zip(picked, marks, strict=True))
         rows.append([run.name, *shown, number(len(values), 0)])
     title = tr("{title}, rows that count", title=tr(chart.title))
     return Table(heads, rows, f"{title}, {chart.unit}" if chart.unit else title)

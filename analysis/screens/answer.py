@@ -18,7 +18,7 @@ from analysis.screens.metric_names import cell_of, counting, rated_of
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
 from analysis.screens.who import who
 from analysis.screens.words import say, word
-from analysis.screens.words.forms import span
+from analysis.screens.words.forms import range_of, span
 from logparse.language import tr
 
 TIME, GOODPUT = HEADLINE[0], BY_COLUMN["goodput"]
@@ -108,7 +108,7 @@ def steady_interval(metric: Metric, run: Run) -> str:
         return ""
     ends = (low, high) if metric is TIME else (value * time / high, value * time / low)
     digits = 0 if metric.digits == 1 and ends[0] >= 1000 else metric.digits
-    least, most = (f"{end * metric.scale:,.{digits}f}" for end in ends)
+    least, most = (f"{end * metric.scale:,.{digits}f}{metric.mark(end)}" for end in ends)
     return tr("{low} to {high}", low=least, high=most)
 
 
@@ -211,7 +211,12 @@ def _plan(run: Run) -> str:
     took = tr(
         "{time} ({low} to {high})", time=span(left.seconds), low=span(left.seconds_low), high=span(left.seconds_high)
     )
-    return tr(", ").join(part for part in (steps, took, ends) if part)
+    unseen = _unseen(left.unseen_batches.batches) if left.unseen_batches else ""
+    return tr(", ").join(part for part in (steps, took, ends, unseen) if part)
+
+
+def _unseen(batches: tuple[int, int]) -> str:
+    return tr("batch {batches} has not run", batches=range_of(batches))
 
 
 def _against(run: Run) -> str:

@@ -85,6 +85,11 @@ def _printed_formulas(names: Sequence[str]) -> str:
     return reduce(lambda first, other: tr("{first}, {other}", first=first, other=other), map(_printed_formula, names))
 
 
+def range_of(ends: Sequence[Any]) -> str:
+    """The first and the last of ``ends``, or the one that they are."""
+    return f"{ends[0]}" if ends[0] == ends[-1] else tr("{low} to {high}", low=ends[0], high=ends[-1])
+
+
 def of_peak(share: float, digits: int = 1) -> str:
     """A share of the peak in percent; marked where no device gives it."""
     return f"{share:.{digits}%}" + (IMPOSSIBLE if not -NO_SHARE <= share <= 1 else "")
@@ -106,5 +111,5 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "of_peak2": lambda share: of_peak(share, 2),
     "gb": lambda size: f"{size / 1e9:,.2f}",
     "said": lambda text: tr(str(text)),
-    "range": lambda ends: f"{ends[0]}" if ends[0] == ends[-1] else tr("{low} to {high}", low=ends[0], high=ends[-1]),
+    "range": range_of,
 }
