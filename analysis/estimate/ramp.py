@@ -15,8 +15,8 @@ import regex
 from analysis.run.usual import batch_points
 from logparse.context.run_context import RunContext
 
-# A median of rows is this much less sure than their mean; intervals are of 95 %.
-MEDIAN, SURE, LEAST_SPREAD = 1.2533, 1.96, 1e-6
+# Intervals are of 95 %.
+SURE, LEAST_SPREAD = 1.96, 1e-6
 
 
 @dataclass(frozen=True)
@@ -38,47 +38,56 @@ class Unseen:
     seen: tuple[int, ...]
 
 
-def steps_by_batch(rows: pl.DataFrame, steps: int, context: RunContext) -> tuple[tuple[Steps, ...], Unseen | None]:
-    """The ``steps`` that are left, and the batches among them that no row shows."""
+def steps_by_batch(
+    rows: pl.DataFrame, here: float | None, steps: int, context: RunContext
+) -> tuple[tuple[Steps, ...], Unseen | None]:
+    """The ``steps`` that are left, beside one of the batch ``here``, and the batches among them that no row shows."""
     left = list(_batches_left(rows, steps, context))
-    here = _last(rows, "global_batch_size")
     if here is None or all(batch in (here, None) for _, batch in left):
         return tuple(Steps(n, batch) for n, batch in left), None
     points = batch_points(rows)
-    seen = tuple(int(batch) for batch in points["cost"]) if len(points) > 1 else (here,)
+    seen = tuple(int(batch) for batch in points["cost"]) if len(points) > 1 else (int(here),)
     above = [batch for _, batch in left if batch is not None and batch > max(here, *seen)]
-    costs = tuple(_cost(points, n, batch or here, here) for n, batch in left)
+    costs = tuple(_cost(points, n, batch or int(here), here) for n, batch in left)
     return costs, Unseen((min(above), max(above)), seen) if above else None
 
 
-def _cost(points: pl.DataFrame, steps: int, batch: int, here: int) -> Steps:
-    """Between batches that ran on the line between them; above them on the line through them all, and with its error.
+def _cost(points: pl.DataFrame, steps: int, batch: int, here: float) -> Steps:
+    """What steps of ``batch`` take over one of the batch ``here``.
 
     Where one batch alone is known: in proportion, and at least as long as that one, were all of its time fixed.
     """
-    import numpy as np
-
     if len(points) < 2:
         return Steps(steps, batch, batch / here, min(1.0, batch / here), max(1.0, batch / here))
+    base, *_ = _milliseconds(points, here)
+    cost, least, most = (ms / base for ms in _milliseconds(points, batch))
+    return Steps(steps, batch, cost, least, most)
+
+
+def _milliseconds(points: pl.DataFrame, batch: float) -> tuple[float, float, float]:
+    """Of a step of ``batch``, with the least and the most: between batches that ran on the line between them.
+
+    Above them on the straight line through them all, but never more than in proportion nor less than they took.
+    """
+    import numpy as np
+
     samples, ms = points["cost"].to_numpy(), points["step_time_ms"].to_numpy()
-    base = float(np.interp(here, samples, ms))
     if batch <= samples[-1]:
-        cost = float(np.interp(batch, samples, ms)) / base
-        return Steps(steps, batch, cost, cost, cost)
-    found, error = _beyond(points, batch)
-    least, most = ms[-1], ms[-1] * batch / samples[-1]
-    cost, low, high = (float(np.clip(each, least, most)) / base for each in (found, found - error, found + error))
-    return Steps(steps, batch, cost, low, high)
+        found = float(np.interp(batch, samples, ms))
+        return found, found, found
+    line, error = _beyond(points, batch)
+    ends = np.clip([line, line - error, line + error], ms[-1], ms[-1] * batch / samples[-1])
+    return float(ends[0]), float(ends[1]), float(ends[2])
 
 
-def _beyond(points: pl.DataFrame, batch: int) -> tuple[float, float]:
+def _beyond(points: pl.DataFrame, batch: float) -> tuple[float, float]:
     """Milliseconds of a step of ``batch`` on the straight line through the points, and how far they may be off."""
     import numpy as np
 
     samples, ms = points["cost"].to_numpy(), points["step_time_ms"].to_numpy()
     n = points["n"].to_numpy()
     spread = max(float(np.sqrt(np.average(points["spread"].to_numpy() ** 2, weights=n))), LEAST_SPREAD)
-    off = MEDIAN * spread * ms / np.sqrt(n)
+    off = spread * ms / np.sqrt(n)
     line, covariance = np.polyfit(samples, ms, 1, w=1 / off, cov="unscaled")
     at = np.array([batch, 1.0])
     return float(at @ line), SURE * float(np.sqrt(at @ covariance @ at))

@@ -19,13 +19,12 @@ from analysis.estimate.against_run import pipeline_bubble
 from analysis.flops import as_built_formula
 from analysis.pipeline.expectations import Expectations
 from analysis.run.interruptions import Pauses
+from analysis.run.pause_times import BETWEEN
 from analysis.run.result import Analysis
 from analysis.run.time_breakdown import USEFUL
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
 
-# Whether a pause lies in the time of a line or between lines, its cause is the same.
-BETWEEN = "_between"
 PUBLISHED = "published"
 # What saves or evaluations may cost beside useful work before rarer ones are advised.
 DEAR = 0.05
@@ -96,6 +95,7 @@ def _devices(analysis: Analysis) -> int | None:
 def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses) -> Iterator[Loss]:
     causes: dict[str, float] = {}
     for part, seconds in parts.items():
+        # In the time of a line or between lines, the cause is the same.
         cause = part.removesuffix(BETWEEN)
         causes[cause] = causes.get(cause, 0.0) + seconds
     marks = {"saves": pauses.saved, "evaluation": pauses.evaluated}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -26,6 +26,15 @@ class Pauses:
     evaluated: tuple[int, ...] = ()
     save_seconds: Mapping[int, float] = field(default_factory=dict, compare=False)
     evaluation_seconds: Mapping[int, float] = field(default_factory=dict, compare=False)
+
+
+NO_PAUSES = Pauses()
+
+
+def count_between(steps: Sequence[int], after: pl.Series, to: pl.Series) -> pl.Series:
+    """How many of ``steps``, sorted, are ``after`` or a later one, and before ``to``."""
+    marks = pl.Series(steps, dtype=pl.Int64)
+    return marks.search_sorted(to, "left").cast(pl.Int64) - marks.search_sorted(after, "left")
 
 
 def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis.run.interruptions import Pauses
+from analysis.run.interruptions import Pauses, count_between
 
 SAVES, EVALUATION, UNDIVIDED = "saves", "evaluation", "saves_and_evaluation"
 BETWEEN = "_between"
@@ -92,5 +92,4 @@ def _stamped_save(events: pl.DataFrame, begin: datetime, end: datetime) -> float
 
 def holds(spans: pl.DataFrame, pauses: tuple[int, ...]) -> pl.Series:
     """Whether a pause lies behind step ``after`` of a span or a later one, and before its step ``to``."""
-    marks = pl.Series(pauses, dtype=pl.Int64)
-    return marks.search_sorted(spans["to"], "left") > marks.search_sorted(spans["after"], "left")
+    return count_between(pauses, spans["after"], spans["to"]) > 0

@@ -63,7 +63,8 @@ def _points(rows: pl.DataFrame) -> pl.DataFrame:
     found = ordered.group_by("segment", "rare", "batch").agg(
         pl.col("cost", "step_time_ms").median(),
         n=pl.len(),
-        spread=pl.col("step_time_ms").std() / pl.col("step_time_ms").median(),
+        mean=pl.col("step_time_ms").mean(),
+        spread=pl.col("step_time_ms").std() / pl.col("step_time_ms").mean(),
     )
     return found.filter(pl.col("n") >= FEW_ROWS).sort("segment", "cost").unique(["segment", "cost"], keep="first")
 
@@ -80,9 +81,10 @@ def _costs(rows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:
 def batch_points(rows: pl.DataFrame) -> pl.DataFrame:
     """What steps of the batches of the counted ``rows`` took, batch by batch; empty where there is one batch alone.
 
-    ``cost`` in samples, ``step_time_ms``, ``n`` rows, ``spread``: their standard deviation over their median.
+    ``cost`` in samples, ``step_time_ms`` in the mean of ``n`` rows, ``spread``: their standard deviation over it.
     """
-    return _points(rows.filter("counted").select("segment", "step_time_ms", cost=_samples())).sort("cost")
+    points = _points(rows.filter("counted").select("segment", "step_time_ms", cost=_samples()))
+    return points.with_columns(step_time_ms="mean").sort("cost") if len(points) else points
 
 
 def _through(samples: NDArray[np.float64], ms: NDArray[np.float64], asked: NDArray[np.float64]) -> NDArray[np.float64]:
