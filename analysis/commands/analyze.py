@@ -23,8 +23,9 @@ from analysis.pipeline.run import Run
 from analysis.pipeline.shards import Shard, whole_of
 from analysis.published.rows import find_baseline, published, read_baselines
 from analysis.result_folder import ResultFolder
-from analysis.screens.analyze import compose, one_line
+from analysis.screens.analyze import compose
 from analysis.screens.analyze_json import document
+from analysis.screens.answer import quiet_line
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
 from analysis.screens.requirements import requirement_lines, requirement_parts
@@ -55,6 +56,8 @@ def analyze(
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    price: options.Price = None,
     no_color: options.NoColor = False,
     tables: options.Tables = "parquet",
     charts: options.Charts = True,
@@ -97,7 +100,7 @@ def analyze(
         drawing = replace(drawing, tables=tuple(dict.fromkeys((*DEFAULT_TABLES, *written))))
         part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
         results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
-    _print(results, as_json, as_markdown, quiet, no_color)
+    _print(results, as_json, as_markdown, quiet, no_color, verbose, price)
     if out is not None and not (quiet or as_json):
         place = f"{out}/" if formats is None else f"{out}/{PAGE}"
         make_console(stderr=True, no_color=no_color).print(say(info("wrote", path=place)))
@@ -161,19 +164,27 @@ def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool) -> Outcome:
     return [run for run in done if isinstance(run, Run)], failed
 
 
-def _print(results: list[Run], as_json: bool, as_markdown: bool, quiet: bool, no_color: bool) -> None:
+def _print(
+    results: list[Run],
+    as_json: bool,
+    as_markdown: bool,
+    quiet: bool,
+    no_color: bool,
+    verbose: bool,
+    price: float | None,
+) -> None:
     required = requirement_parts(results)
     if as_json:
-        typer.echo(json.dumps(document(results), indent=1, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(document(results, price), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
-        composed = [*map(compose, results), *([required] if required else [])]
-        typer.echo("\n".join(map(markdown, composed)))
+        composed = [compose(result, verbose, price) for result in results]
+        typer.echo("\n".join(map(markdown, [*composed, *([required] if required else [])])))
     elif quiet:
         for result in results:
-            typer.echo("\n".join((one_line(result), *requirement_lines(result))))
+            typer.echo("\n".join((quiet_line(result), *requirement_lines(result))))
     else:
         console = make_console(no_color=no_color)
         for result in results:
-            print_parts(console, compose(result))
+            print_parts(console, compose(result, verbose, price))
         if required:
             print_parts(console, required)

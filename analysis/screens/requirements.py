@@ -26,7 +26,7 @@ def requirement_parts(runs: Sequence[Run]) -> list[Part]:
         Sentence(_named(name, judgement), "info" if judgement.outcome == "pass" else "warning")
         for name, judgement in found
     ]
-    return [Heading(tr("required")), Sentences(lines)] if lines else []
+    return [Heading(tr("required"), "title"), Sentences(lines)] if lines else []
 
 
 def requirement_lines(run: Run) -> list[str]:

@@ -84,7 +84,7 @@ def test_lines_stand_last_and_say_what_was_found(folder):
 )
 def test_what_is_unknown_says_why(folder, figure, options, why):
     done = analyze(folder, "run.log", "-q", *options, required=[f"{figure}>=0.1"])
-    (line,) = [line for line in done.stdout.splitlines() if "unknown" in line and figure in line]
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"run: unknown: {figure}")]
     assert why in line
     assert done.returncode == 4
 
