@@ -5,7 +5,7 @@ RUNTIME := .venv/runtime
 DEVELOPMENT := .venv/development
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test explore bench setup lint constraints clean
+.PHONY: demo test audit explore bench setup lint constraints clean
 
 # One more than cores, since tests of browsers and clusters wait.
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
@@ -15,6 +15,9 @@ demo: $(RUNTIME)  ## analyse a log of fixtures/, writing charts and Parquet to o
 
 test: $(DEVELOPMENT)  ## run the whole suite
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+audit: $(DEVELOPMENT)  ## hold every answer against 500 described histories; two minutes
+	$(BIN)/pytest -q -n $(WORKERS) --hypothesis-profile=landing tests/audit/test_audit.py
 
 explore: $(DEVELOPMENT)  ## draw 20,000 new cases for each property test; takes an hour
 	$(BIN)/pytest -q -m hypothesis --hypothesis-profile=explore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,14 @@ def analyze(
     strict: bool = False,
     all_files: bool = False,
     jobs: int | None = None,
+    require: Sequence[str] = (),
     **quantities: Any,
 ) -> Run:
     """Read ``logs`` as one run and compute what it achieved.
 
     The arguments are the options of ``logparse analyze``; ``quantities`` are what the log may lack, such as
     ``world_size=8``, by the names of ``logparse.schema.QUANTITIES``. See ``analysis.pipeline.run.Run``
-    for what comes back.
+    for what comes back, and ``analysis.pipeline.judgements.judge`` for whether it is what you ``require``.
 
     Raises UsageError, InputError or NoStepLineError, each with a remedy.
     """
@@ -51,6 +53,7 @@ def analyze(
         strict=strict,
         all_files=all_files,
         jobs=jobs,
+        require=require,
     )
     return analyze_logs([str(log) for log in logs], how)
 

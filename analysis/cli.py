@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import sys
 import traceback
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
-from types import CodeType
 from typing import Annotated, Any
 
 import typer
 import typer.main
 
+from analysis.commands._completion import Install, Show, answer_shell, with_shell
 from analysis.commands._help import Command, Group, Refusal, show_refusal
 from logparse.errors import InputError, LogparseError, reason_of
-from logparse.language import tr
+from logparse.language import msg, tr
 
-# Each is a module of analysis.commands and, in it, a function of that name; help lists them in this order.
-COMMANDS = (
-    "analyze",
-    "merge",
-    "baselines",
-    "estimate",
-    "formulas",
-    "hardware",
-    "models",
-    "record",
-    "compare",
-    "gate",
-    "trend",
-    "history",
-)
+# Each is a module of analysis.commands and, in it, a function of that name; help lists them in this order, a line each.
+COMMANDS = {
+    "analyze": msg("Say what a run achieved: time per step, tokens/s/p, MFU, HFU."),
+    "merge": msg("Put the results of shards of `analyze --each` together."),
+    "baselines": msg("List published training rates, or show one with its source."),
+    "estimate": msg("Say what a job should need: size, memory, time, devices."),
+    "formulas": msg("Say by which formula the TFLOP/s of a log was printed."),
+    "hardware": msg("List devices with their peaks, or show one with its sources."),
+    "models": msg("List the models whose shape --model knows, or show one."),
+    "record": msg("Keep what a run achieved, to compare later releases with it."),
+    "compare": msg("Say how runs differ, and what changed between them."),
+    "gate": msg("Judge whether a release made training slower, for use in CI."),
+    "trend": msg("Show a metric over all recorded runs, and where it changed."),
+    "history": msg("Look after recorded runs: list, show, remove, compact, export."),
+    "config": msg("Print which settings hold here, and where each is from."),
+}
 
 
 class Commands(Group):
@@ -44,14 +43,18 @@ class Commands(Group):
         super().__init__(**settings)
         self.commands.update({name: Command(name) for name in COMMANDS})
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the shell of a completion for its value, which may be left out."""
+        return super().parse_args(ctx, with_shell(args))
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command called ``cmd_name``; None where there is none."""
         return _imported(cmd_name) if super().get_command(ctx, cmd_name) else None
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List what each command's docstring says."""
-        described = [Command(name, help=_docstring(name)) for name in self.commands]
-        Group(commands=described).format_commands(ctx, formatter)
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """List them, each with its line."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, tr(said)) for name, said in COMMANDS.items()])
 
 
 def _imported(name: str) -> Any:
@@ -64,14 +67,6 @@ def _imported(name: str) -> Any:
     for command in commands or (getattr(module, name),):
         app.command(cls=Command)(_to_the_end(command))
     return typer.main.get_command(app)
-
-
-def _docstring(name: str) -> str:
-    """That of the function ``name`` in the module ``name``, from the module's bytecode: importing it takes too long."""
-    spec = find_spec(f"analysis.commands.{name}")
-    module: CodeType = spec.loader.get_code(spec.name)  # type: ignore[union-attr]
-    function = next(code for code in module.co_consts if isinstance(code, CodeType) and code.co_name == name)
-    return inspect.cleandoc(function.co_consts[0] or "")
 
 
 def _version(asked: bool) -> None:
@@ -91,6 +86,8 @@ def build_app() -> typer.Typer:
         version: Annotated[
             bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
         ] = False,
+        install_completion: Install = None,
+        show_completion: Show = None,
     ) -> None:
         """Read the text log of a large-model training run and say what the run really achieved."""
 
@@ -105,6 +102,7 @@ def _typer(cls: type[Group], name: str | None = None) -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
+        context_settings={"help_option_names": ["--help", "-h"]},
     )
 
 
@@ -149,6 +147,7 @@ def _unusable(error: OSError) -> InputError:
 
 def run() -> None:
     """Run the command line, in the language in use; the only place that catches LogparseError."""
+    answer_shell()
     try:
         sys.exit(build_app()(standalone_mode=False))
     except Refusal as error:

@@ -45,6 +45,8 @@ def prepare_folder(folder: Path) -> None:
         raise InputError(reason, remedy=tr("give another folder with -o")) from error
 
 
+# Forms in which a table can be written, and the one that is where nothing is asked for.
+TABLE_FORMATS, DEFAULT_TABLES = ("parquet", "csv", "jsonl"), ("parquet",)
 # Forms in which a chart can be written, and those that are where nothing is asked for.
 CHART_FORMATS = ("json", "png", "svg", "html")
 DEFAULT_FORMATS = ("json", "png", "svg")
@@ -96,6 +98,18 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
     return path
 
 
+def write_table(frame: pl.DataFrame, stem: Path, form: str) -> Path:
+    """Write a frame as ``stem`` and the ending of ``form``, one of TABLE_FORMATS.
+
+    CSV and JSON lines, in which NaN is null, hold the same rows and columns without their types.
+    """
+    path = stem.with_name(f"{stem.name}.{form}")
+    if form == "parquet":
+        return write_parquet(frame, path)
+    write_whole(path, frame.write_csv if form == "csv" else frame.write_ndjson)
+    return path
+
+
 def write_page(page: str, path: Path) -> Path:
     """Write a page of HTML."""
     return write_bytes(page.encode(), path)
@@ -105,6 +119,13 @@ def write_bytes(data: bytes, path: Path) -> Path:
     """Write ``data`` as they are."""
     write_whole(path, lambda p: p.write_bytes(data))
     return path
+
+
+def check_table_formats(formats: Sequence[str]) -> None:
+    """Refuse forms that do not exist, before any work is done. Raises UsageError."""
+    for name in formats:
+        if name not in TABLE_FORMATS:
+            raise unknown_name(msg("table format"), name, TABLE_FORMATS, _use(TABLE_FORMATS))
 
 
 def check_chart_options(formats: Sequence[str], theme: str | None) -> None:

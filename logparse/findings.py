@@ -43,7 +43,7 @@ def warn_caller(note: Note) -> None:
 
 
 OriginKind = Literal[
-    "log", "step lines", "flag", "model", "config", "derived", "assumed", "appearance", "not set", "text"
+    "log", "step lines", "flag", "environment", "model", "config", "derived", "assumed", "appearance", "not set", "text"
 ]
 
 
@@ -52,8 +52,9 @@ class Origin:
     """Where a value is from.
 
     ``log``: the line ``line`` of ``file`` (None: of the run's only file), with the setting ``rule`` where the value is
-    not the text itself. ``step lines``: every step line prints it. ``flag``: ``rule`` is the flag. ``model``: the
-    catalogue's model ``rule``. ``config``: the file ``file``. ``derived``: by the derivation ``rule``. ``assumed``:
+    not the text itself. ``step lines``: every step line prints it. ``flag``: ``rule`` is the flag.
+    ``environment``: ``rule`` is the variable. ``model``: the catalogue's model ``rule``. ``config``: the file ``file``,
+    and its line where somebody looked for it. ``derived``: by the derivation ``rule``. ``assumed``:
     nothing tells. ``appearance``: how the log looks. ``not set``: no setting gives it. ``text``: what an old history
     says in words that nobody knows any more; ``rule`` holds them.
     """
@@ -67,7 +68,9 @@ class Origin:
         """What errors name it by, the same in every language."""
         if self.kind == "log":
             return f"{PurePath(self.file).name}:{self.line}" if self.file else f"line {self.line}"
-        return {"flag": self.rule, "model": f"--model {self.rule}", "config": self.file}.get(self.kind) or self.kind
+        return {"flag": self.rule, "environment": self.rule, "model": f"--model {self.rule}", "config": self.file}.get(
+            self.kind
+        ) or self.kind
 
 
 def flag(name: str) -> Origin:

@@ -35,6 +35,7 @@ DECODED_COLUMNS = (
     Column("step", INT, "step", "optimizer step, counted from the start of training"),
     Column("train_steps", INT, "step", "steps the run was asked to do"),
     Column("epoch", INT, "", "epoch as printed"),
+    Column("epochs", INT, "", "epochs the run was asked to do"),
     Column("step_in_epoch", INT, "step", "step within the epoch as printed"),
     Column("steps_per_epoch", INT, "step", "steps of one epoch as printed"),
     Column("elapsed_time_per_iteration_ms", FLOAT, "ms", "time of one optimizer step as the log printed it"),
@@ -145,7 +146,8 @@ Kind = Literal["int", "float", "bool", "text"]
 class Quantity:
     """One fact of a run: a setting, a shape or a layout. ``flag`` tells whether the command line can give it.
 
-    ``least`` is the smallest whole number a flag takes; a log that prints less has not set it.
+    ``least`` is the smallest whole number a flag takes; a log that prints less has not set it. ``short`` is another
+    name of the flag, which people use.
     """
 
     name: str
@@ -153,24 +155,27 @@ class Quantity:
     meaning: str
     flag: bool = True
     least: int = 1
+    short: str | None = None
 
 
 QUANTITIES = (
     # layout
-    Quantity("world_size", "int", "devices that train together"),
-    Quantity("data_parallel_size", "int", "data parallel size"),
-    Quantity("tensor_model_parallel_size", "int", "tensor parallel size"),
-    Quantity("pipeline_model_parallel_size", "int", "pipeline parallel size"),
-    Quantity("context_parallel_size", "int", "context parallel size"),
-    Quantity("expert_model_parallel_size", "int", "expert parallel size", flag=False),
+    Quantity("world_size", "int", "devices that train together", short="--devices"),
+    Quantity("data_parallel_size", "int", "data parallel size", short="--dp"),
+    Quantity("tensor_model_parallel_size", "int", "tensor parallel size", short="--tp"),
+    Quantity("pipeline_model_parallel_size", "int", "pipeline parallel size", short="--pp"),
+    Quantity("context_parallel_size", "int", "context parallel size", short="--cp"),
+    Quantity("expert_model_parallel_size", "int", "expert parallel size", short="--ep"),
     Quantity("expert_tensor_parallel_size", "int", "devices that share each expert", flag=False),
-    Quantity("virtual_pipeline_model_parallel_size", "int", "chunks of layers in each pipeline stage", flag=False),
+    Quantity("virtual_pipeline_model_parallel_size", "int", "chunks of layers in each pipeline stage", short="--vpp"),
     Quantity("num_layers_per_virtual_pipeline_stage", "int", "layers of one chunk of a pipeline stage", flag=False),
     Quantity("first_stage_layers", "int", "layers of the first pipeline stage, where it has others", flag=False),
     Quantity("last_stage_layers", "int", "layers of the last pipeline stage, where it has others", flag=False),
     Quantity("pipeline_layout", "text", "how the stages of a pipeline share the layers, as printed", flag=False),
     Quantity("pipeline_offset", "text", "MindFormers: layers that a stage has more than its share", flag=False),
-    Quantity("zero_stage", "int", "shared out by data-parallel ranks: 0 nothing to 3 weights too", flag=False, least=0),
+    Quantity(
+        "zero_stage", "int", "shared out by data-parallel ranks: 0 nothing to 3 weights too", least=0, short="--zero"
+    ),
     Quantity("sequence_parallel", "bool", "tensor-parallel ranks share norms and dropouts too", flag=False),
     Quantity("flash_attention", "bool", "attention keeps no matrix of tokens by tokens", flag=False),
     Quantity("dropout", "bool", "the model has dropout and keeps its masks", flag=False),
@@ -274,7 +279,8 @@ UNITS = {c.name: c.unit for c in DECODED_COLUMNS}
 
 def conform(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
     """Give ``frame`` exactly ``columns``: missing ones null, others dropped, types cast."""
-    if list(frame.schema.items()) == [(c.name, c.dtype) for c in columns]:
-        return frame
-    missing = [pl.lit(None, c.dtype).alias(c.name) for c in columns if c.name not in frame.columns]
-    return frame.with_columns(missing).select(pl.col(c.name).cast(c.dtype) for c in columns)
+    there = frame.schema
+    missing = [pl.lit(None, c.dtype).alias(c.name) for c in columns if c.name not in there]
+    other = [pl.col(c.name).cast(c.dtype) for c in columns if there.get(c.name, c.dtype) != c.dtype]
+    changed = frame.with_columns(*missing, *other) if missing or other else frame
+    return changed[[c.name for c in columns]]

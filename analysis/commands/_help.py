@@ -118,9 +118,11 @@ class Command(typer.core.TyperCommand):
         _translate(self, ctx)
         super().format_help(ctx, formatter)
 
-    def get_short_help_str(self, limit: int = 45) -> str:
-        """The first sentence, as far as there is room."""
-        return super().get_short_help_str(limit) if current_language() == "en" else _first_sentence(self, limit)
+    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
+        """The first sentence, whole."""
+        text = tr(shown_help(self)).replace("\n", " ")
+        end = "." if current_language() == "en" else "。"
+        return text.partition(f"{end} ")[0].partition("。")[0].removesuffix(end) + ("." if end == "." else "")
 
 
 class Group(typer.core.TyperGroup):
@@ -167,23 +169,24 @@ def _fields_of(template: str) -> Mapping[str, str]:
     return help_fields()
 
 
-def _first_sentence(command: Any, limit: int) -> str:
-    from analysis.screens.console import wrap
-
-    sentence = tr(shown_help(command)).split("\n")[0].split("。")[0]
-    lines = wrap(sentence, limit - 1)
-    return lines[0] + ("…" if len(lines) > 1 else "")
-
-
 def show_refusal(error: Any) -> None:
-    """Say on stderr why a command line cannot be used."""
-    if current_language() == "en":
-        error.show()
-        return
+    """Say on stderr why a command line cannot be used, and what gives a quantity that has no flag."""
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         error.show()
     sys.stderr.write("".join(f"{translate_refusal(line)}\n" for line in said.getvalue().splitlines()))
+    if quantity := _without_flag(getattr(error, "option_name", None)):
+        sys.stderr.write(tr("{name} has no flag: set it in a file for --config", name=quantity) + "\n")
+
+
+def _without_flag(option: str | None) -> str | None:
+    """The quantity that somebody tried to give by ``option``; None where there is none."""
+    if option is None:
+        return None
+    from logparse.schema import QUANTITY
+
+    name = option.lstrip("-").replace("-", "_")
+    return name if name in QUANTITY else None
 
 
 def translate_refusal(text: str) -> str:

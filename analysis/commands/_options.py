@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from analysis.commands import _completion
 from analysis.flops import all_formulas
 from analysis.hardware.peak import BASES
-from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS
+from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS, TABLE_FORMATS, check_table_formats
+from analysis.pipeline.inputs import LEAST_UTILISATION
 from analysis.result_folder import ResultFolder
 from logparse.errors import UsageError
 from logparse.formats import all_formats
-from logparse.language import LANGUAGES, tr, use_language
+from logparse.language import LANGUAGES, msg, tr, use_language
 
 
 def _speak(language: str | None) -> str | None:
@@ -40,10 +43,19 @@ Logs = Annotated[
         help="Files of one run: logs, folders, quoted globs, URLs, or - for standard input; compressed or not.",
     ),
 ]
+
+
+def words(complete: Callable[[str], list[str]]) -> Any:
+    """The argument for a name, or parts of names, that ``complete`` knows."""
+    said = msg("A name, or parts of names; leave out to list all.")
+    return typer.Argument(metavar="[WORDS]...", autocompletion=complete, help=said)
+
+
 Hardware = Annotated[
     str | None,
     typer.Option(
         "--hw",
+        autocompletion=_completion.devices,
         help="Device, such as 910b3 or h100: what MFU is measured against. See `logparse hardware`.",
     ),
 ]
@@ -55,6 +67,7 @@ PeakBasis = Annotated[
     str | None,
     typer.Option(
         "--peak-basis",
+        autocompletion=_completion.one_of(*BASES),
         metavar="|".join(BASES),
         help="Peak of --hw: matrix (default; what a matrix product can reach) or headline (the vendor's sheet).",
     ),
@@ -63,6 +76,7 @@ Model = Annotated[
     str | None,
     typer.Option(
         "--model",
+        autocompletion=_completion.models,
         help="Shape of a known model, such as llama2-7b, for logs that do not print it. See `logparse models`.",
     ),
 ]
@@ -70,6 +84,7 @@ FormulaName = Annotated[
     str | None,
     typer.Option(
         "--formula",
+        autocompletion=_completion.formulas,
         help="How FLOPs are counted: {default} (default), {as_built} (the model as built), {others}.",
     ),
 ]
@@ -81,12 +96,15 @@ LogFormat = Annotated[
     str | None,
     typer.Option(
         "--format",
+        autocompletion=_completion.formats,
         help="Read the log as one of {formats}.",
     ),
 ]
 Dialect = Annotated[
     str | None,
-    typer.Option("--dialect", help="Take the log as printed by this framework and version."),
+    typer.Option(
+        "--dialect", autocompletion=_completion.dialects, help="Take the log as printed by this framework and version."
+    ),
 ]
 
 
@@ -99,6 +117,13 @@ def folder_of(text: str) -> ResultFolder:
     return ResultFolder(text)
 
 
+def table_formats(text: str) -> tuple[str, ...]:
+    """What --tables asks for. Raises UsageError for a form that does not exist."""
+    formats = tuple(dict.fromkeys(text.split(",")))
+    check_table_formats(formats)
+    return formats
+
+
 Out = Annotated[
     ResultFolder | None,
     typer.Option(
@@ -106,7 +131,7 @@ Out = Annotated[
         "--out",
         parser=folder_of,
         metavar="DIR",
-        help="Folder for report.html, Parquet tables and charts/.",
+        help="Folder for report.html, tables and charts/.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
@@ -114,6 +139,34 @@ Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown, as f
 Quiet = Annotated[
     bool,
     typer.Option("-q", "--quiet", help="Print one line for each run and say nothing else."),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("-v", "--verbose", help="Print all there is: every rate, every input with its origin, every note."),
+]
+
+
+def price_of(text: str) -> float:
+    """The price of a device-hour. Raises UsageError for what is none."""
+    number = text.removesuffix("/h")
+    try:
+        price = float(number)
+    except ValueError:
+        price = -1.0
+    if not 0 <= price < float("inf"):
+        problem = tr("{text!r} is no price of a device-hour", text=text)
+        raise UsageError(problem, where="--price", remedy=tr("give a number, in any currency: --price 2.5/h"))
+    return price
+
+
+Price = Annotated[
+    float | None,
+    typer.Option(
+        "--price",
+        parser=price_of,
+        metavar="NUMBER[/h]",
+        help="Price of a device-hour, such as 2.5/h: what each loss cost in money.",
+    ),
 ]
 NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colours, as with NO_COLOR set.")]
 Charts = Annotated[
@@ -128,6 +181,14 @@ ChartFormats = Annotated[
         help=f"Forms of the charts: {', '.join(CHART_FORMATS)}; by default {', '.join(DEFAULT_FORMATS)}.",
     ),
 ]
+Tables = Annotated[
+    str,
+    typer.Option(
+        "--tables",
+        metavar="FORMAT[,FORMAT...]",
+        help=f"Forms of the tables: {', '.join(TABLE_FORMATS)}.",
+    ),
+]
 Theme = Annotated[
     str | None,
     typer.Option("--theme", help="Look of the charts: a Vega theme, such as dark or ggplot2."),
@@ -135,15 +196,28 @@ Theme = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files in the folder of -o.")]
 Baseline = Annotated[
     str | None,
-    typer.Option("--baseline", help="Published row to compare with, by its name in `logparse baselines`."),
+    typer.Option(
+        "--baseline",
+        autocompletion=_completion.baselines,
+        help="Published row to compare with, by its name in `logparse baselines`.",
+    ),
 ]
 PlannedUtilisation = Annotated[
     float | None,
     typer.Option(
         "--utilisation",
-        min=0.01,
+        min=LEAST_UTILISATION,
         max=1,
         help="Planned share of the peak, such as 0.4, recomputation counted; the run is set beside it.",
+    ),
+]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        autocompletion=_completion.required,
+        metavar="'FIGURE>=NUMBER'",
+        help="What the run must reach, such as 'mfu>=0.45' or 'goodput>=0.9'; repeatable. See docs/targets.md.",
     ),
 ]
 BaselineFile = Annotated[
@@ -174,6 +248,7 @@ Language = Annotated[
     str | None,
     typer.Option(
         "--lang",
+        autocompletion=_completion.one_of(*LANGUAGES),
         metavar="|".join(LANGUAGES),
         callback=_speak,
         is_eager=True,

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.commands._progress import drawing_bar
-from analysis.outputs import ChartWriter, clear_stale, write_page, write_parquet
+from analysis.outputs import (
+    DEFAULT_TABLES,
+    TABLE_FORMATS,
+    ChartWriter,
+    clear_stale,
+    write_bytes,
+    write_page,
+    write_table,
+)
 from analysis.pipeline.run import Run
 from analysis.result_folder import ResultFolder
+from analysis.screens import requirements
 from analysis.screens.words import word
 from logparse.schema import RECORD_COLUMNS
 
@@ -22,19 +31,20 @@ if TYPE_CHECKING:
 PAGE = "report.html"
 # What a run writes into its folder; --force clears these, and nothing else, of an earlier run.
 TABLES = ("steps", "summary", "segments", "rates", "account", "ranks", *RECORD_COLUMNS)
-OUTPUTS = (*(f"{name}.parquet" for name in TABLES), "charts", PAGE)
+OUTPUTS = (*(f"{name}.{form}" for name in TABLES for form in TABLE_FORMATS), "charts", PAGE, *requirements.FILES)
 
 
 @dataclass(frozen=True)
 class DrawingOptions:
     """How results are drawn: the ``formats`` of the charts (None: nothing is drawn) and their ``theme``.
 
-    Where it is ``quiet``, nobody is told how far it has come.
+    ``tables`` are the formats of the tables. Where it is ``quiet``, nobody is told how far it has come.
     """
 
     formats: Sequence[str] | None
     theme: str | None = None
     quiet: bool = False
+    tables: Sequence[str] = DEFAULT_TABLES
 
     def prepare(self) -> None:
         """Let the processes that draw start while the logs are read."""
@@ -55,10 +65,21 @@ def write_results(results: Sequence[Run], out: ResultFolder, drawing: DrawingOpt
 
 def write_into(folder: Path, results: Sequence[Run], drawing: DrawingOptions, apart: bool) -> None:
     """``write_results`` into ``folder``; charts of runs that stand ``apart`` have a folder for each run."""
-    written = [write_parquet(frame, folder / f"{name}.parquet") for name, frame in tables_of(results).items()]
+    tables = tables_of(results).items()
+    written = [write_table(frame, folder / name, form) for name, frame in tables for form in drawing.tables]
+    written += write_verdicts(folder, [_judged(run) for run in results])
     if drawing.formats is not None and results:
         written += _write_pictures(results, folder, drawing.formats, drawing, apart)
     clear_stale(folder, OUTPUTS, written)
+
+
+def write_verdicts(folder: Path, runs: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """What CI reads of ``runs`` of the JSON document; nothing where nothing is required of them."""
+    return [write_bytes(text.encode(), folder / name) for name, text in requirements.requirement_files(runs).items()]
+
+
+def _judged(run: Run) -> dict[str, Any]:
+    return {"name": run.name, "requirements": requirements.requirement_documents(run)}
 
 
 def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:

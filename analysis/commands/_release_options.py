@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands import _completion
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.metrics import JUDGED
 from analysis.screens.words import say
@@ -34,6 +35,7 @@ Metrics = Annotated[
     list[str] | None,
     typer.Option(
         "--metric",
+        autocompletion=_completion.metrics,
         metavar="NAME",
         help=f"What is judged; repeatable. Default {DEFAULT_METRIC}; one of {', '.join(JUDGED)}.",
     ),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any, get_args
 
 import typer
 
+from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.pipeline.inputs import CHOICES, TYPES
 from analysis.pipeline.options import choose
+from analysis.pipeline.standing import find_standing
 from logparse.schema import QUANTITIES, Quantity, flag_of
 
 Command = Callable[..., None]
@@ -40,7 +42,7 @@ def with_run_flags(**flags: Any) -> Callable[[Command], Command]:
         @functools.wraps(command)
         def wrapper(given: dict[str, Any], **values: Any) -> None:
             chosen = {name: values.pop(name) for name in flags}
-            command(**values, how=choose(given, **chosen))
+            command(**values, how=choose(given, **chosen, standing=find_standing()))
 
         named = [_flag(name, hint) for name, hint in flags.items()]
         return with_quantity_flags(_with_parameters(wrapper, command, "how", [*named, _flag("given", dict)]))
@@ -48,9 +50,12 @@ def with_run_flags(**flags: Any) -> Callable[[Command], Command]:
     return decorate
 
 
-def with_quantity_flags(command: Command) -> Command:
-    """Give ``command`` a flag for every quantity the schema allows; they reach it as the dict ``given``."""
-    flags = [_quantity_flag(q) for q in QUANTITIES if q.flag]
+def with_quantity_flags(command: Command, named: Collection[str] = ()) -> Command:
+    """Give ``command`` a flag for every quantity the schema allows; they reach it as the dict ``given``.
+
+    It has flags of its own that are ``named`` as short ones.
+    """
+    flags = [_quantity_flag(q, named) for q in QUANTITIES if q.flag]
 
     @functools.wraps(command)
     def wrapper(**values: Any) -> None:
@@ -75,14 +80,17 @@ def _flag(name: str, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _quantity_flag(quantity: Quantity) -> inspect.Parameter:
+def _quantity_flag(quantity: Quantity, taken: Collection[str]) -> inspect.Parameter:
     named = str(flag_of(quantity.name))
     declaration = f"{named}/--no-{named[2:]}" if quantity.kind == "bool" else named
+    short = [quantity.short] if quantity.short and quantity.short not in taken else []
     choices = CHOICES.get(quantity.name)
     option = typer.Option(
         declaration,
+        *short,
         help=quantity.meaning,
         metavar="|".join(choices) if choices else None,
+        autocompletion=_completion.one_of(*choices) if choices else None,
         min=quantity.least if quantity.kind == "int" else None,
     )
     kind: Any = TYPES[quantity.kind]

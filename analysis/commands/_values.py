@@ -5,7 +5,7 @@ Typer has pydantic check every value, of options that are not given too; importi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,3 +29,13 @@ def _needs_no_check(parameter: Any, value: Any) -> bool:
         return not parameter.required
     kind = parameter.type_descriptor.annotation
     return (kind is str and isinstance(value, str)) or (kind == list[str] and isinstance(value, tuple) and value != ())
+
+
+def holds(words: Sequence[str], names: Iterable[str]) -> bool:
+    """Whether one of ``names`` has all ``words`` in it; case, blanks, hyphens and underscores do not count."""
+    parts = [_plain(word) for word in words]
+    return any(all(part in _plain(name) for part in parts) for name in names)
+
+
+def _plain(text: str) -> str:
+    return text.lower().translate(str.maketrans("", "", " -_"))

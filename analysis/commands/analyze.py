@@ -11,23 +11,28 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
-from analysis.commands._output_folder import DrawingOptions, write_results
+from analysis.commands._output_folder import PAGE, DrawingOptions, write_results
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
-from analysis.outputs import DEFAULT_FORMATS, check_chart_options
+from analysis.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
 from analysis.pipeline.analyze import analyze_all
+from analysis.pipeline.judgements import exit_code, judge
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from analysis.pipeline.shards import Shard, whole_of
 from analysis.published.rows import find_baseline, published, read_baselines
 from analysis.result_folder import ResultFolder
-from analysis.screens.analyze import compose, one_line
+from analysis.screens.analyze import compose
 from analysis.screens.analyze_json import document
+from analysis.screens.answer import quiet_line
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
+from analysis.screens.requirements import requirement_lines, requirement_parts
 from analysis.screens.terminal import print_parts
+from analysis.screens.words import say
 from logparse.errors import LogparseError, UsageError
+from logparse.findings import info
 from logparse.language import current_language, tr, use_language
 from logparse.read.jobs import named_runs
 
@@ -37,7 +42,12 @@ Work = Callable[[Runs], Outcome]
 
 
 @with_run_flags(
-    **COMPUTING, **READING, strict=options.Strict, utilisation=options.PlannedUtilisation, baseline=options.Baseline
+    **COMPUTING,
+    **READING,
+    strict=options.Strict,
+    utilisation=options.PlannedUtilisation,
+    baseline=options.Baseline,
+    require=options.Require,
 )
 def analyze(
     logs: options.Logs,
@@ -46,7 +56,10 @@ def analyze(
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    price: options.Price = None,
     no_color: options.NoColor = False,
+    tables: options.Tables = "parquet",
     charts: options.Charts = True,
     chart_format: options.ChartFormats = None,
     theme: options.Theme = None,
@@ -63,7 +76,8 @@ def analyze(
     last one's). Every number comes with the origin of its inputs; what cannot be computed is named, with the flag that
     would give it.
 
-    Exit code 0 done, 2 wrong usage or unreadable input, 3 no step line found.
+    Exit code 0 done, 1 a run is not what --require asks for, 2 wrong usage or unreadable input, 3 no step line found,
+    4 a required figure is unknown.
     """
     if as_json and lang is None:
         # Scripts must find the same words on every machine.
@@ -75,22 +89,26 @@ def analyze(
     if how.baseline is not None:
         find_baseline(rows, how.baseline)
     how = replace(how, published=rows)
-    formats = _formats(charts, chart_format, theme)
+    formats, written = _formats(charts, chart_format, theme), options.table_formats(tables)
     runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
-    drawing = DrawingOptions(formats, theme, quiet)
+    drawing = DrawingOptions(formats, theme, quiet, written)
     if shard is None:
         results, failed = _into_folder(out, runs, work, drawing, force)
     else:
         out = _folder_of(shard, out)
+        # From Parquet merge puts the shards together.
+        drawing = replace(drawing, tables=tuple(dict.fromkeys((*DEFAULT_TABLES, *written))))
         part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
         results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
-    _print(results, as_json, as_markdown, quiet, no_color)
+    _print(results, as_json, as_markdown, quiet, no_color, verbose, price)
     if out is not None and not (quiet or as_json):
-        make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=out))
+        place = f"{out}/" if formats is None else f"{out}/{PAGE}"
+        make_console(stderr=True, no_color=no_color).print(say(info("wrote", path=place)))
     for error in failed:
         typer.echo(f"logparse: {error}", err=True)
     if failed:
         raise typer.Exit(failed[0].exit_code)
+    raise typer.Exit(exit_code(judgement.outcome for result in results for judgement in judge(result)))
 
 
 def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[str] | None:
@@ -146,15 +164,27 @@ def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool) -> Outcome:
     return [run for run in done if isinstance(run, Run)], failed
 
 
-def _print(results: list[Run], as_json: bool, as_markdown: bool, quiet: bool, no_color: bool) -> None:
+def _print(
+    results: list[Run],
+    as_json: bool,
+    as_markdown: bool,
+    quiet: bool,
+    no_color: bool,
+    verbose: bool,
+    price: float | None,
+) -> None:
+    required = requirement_parts(results)
     if as_json:
-        typer.echo(json.dumps(document(results), indent=1, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(document(results, price), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
-        typer.echo("\n".join(markdown(compose(result)) for result in results))
+        composed = [compose(result, verbose, price) for result in results]
+        typer.echo("\n".join(map(markdown, [*composed, *([required] if required else [])])))
     elif quiet:
         for result in results:
-            typer.echo(one_line(result))
+            typer.echo("\n".join((quiet_line(result), *requirement_lines(result))))
     else:
         console = make_console(no_color=no_color)
         for result in results:
-            print_parts(console, compose(result))
+            print_parts(console, compose(result, verbose, price))
+        if required:
+            print_parts(console, required)

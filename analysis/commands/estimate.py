@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.commands._run_flags import with_quantity_flags
 from analysis.estimate.layout_search import Fit
@@ -17,7 +19,9 @@ from analysis.model.parameters import NO_DETAILS
 from analysis.outputs import write_charts
 from analysis.pipeline.inputs import gather
 from analysis.pipeline.job_inputs import Asked, all_given, find_machine, short_facts
+from analysis.pipeline.options import choose_device, options_of
 from analysis.pipeline.planned_job import estimate_planned
+from analysis.pipeline.standing import find_standing
 from analysis.result_folder import ResultFolder
 from analysis.screens.console import make_console
 from analysis.screens.estimate import estimate_document, estimate_parts
@@ -96,6 +100,7 @@ FormulaName = Annotated[
     str | None,
     typer.Option(
         "--formula",
+        autocompletion=_completion.formulas,
         help=msg("How FLOPs are counted: {as_built} (default; the model as built), {default}, {others}."),
     ),
 ]
@@ -107,7 +112,7 @@ Config = Annotated[
 ]
 
 
-@with_quantity_flags
+@partial(with_quantity_flags, named=("--devices", "--tp", "--pp", "--dp", "--cp", "--ep", "--vpp", "--zero"))
 def estimate(
     given: dict[str, Any],
     model: options.Model = None,
@@ -158,11 +163,13 @@ def estimate(
     short = short_facts(devices=devices, tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, vpp=vpp, zero=zero)
     switches = {"sequence_parallel": sequence_parallel, "flash_attention": flash_attention, "dropout": dropout}
     told = all_given(short | short_facts(**switches, network_gbits=network_gbits), beside)
+    standing = find_standing()
     named = model or beside.options.get("model")
-    counted_by = find_formula(by) if (by := formula or beside.options.get("formula")) else as_built_formula()
+    by = formula or beside.options.get("formula") or standing.get("formula")
+    counted_by = find_formula(by) if by else as_built_formula()
     asked = Asked(counted_by, find_model(named).details if named else NO_DETAILS, tokens, utilisation, days)
     asked.check()
-    machine = find_machine(beside.options, hw, peak_tflops, memory_gb)
+    machine = find_machine(*choose_device(hw, peak_tflops, (options_of(beside), *standing.layers)), memory_gb)
     planned = estimate_planned(told, asked, machine, named, from_log)
     written = _write(planned.result.fit, out) if out is not None else None
     if as_json:

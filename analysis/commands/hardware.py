@@ -3,37 +3,60 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
+from analysis.commands import _completion
 from analysis.commands import _options as options
-from analysis.hardware.devices import all_devices, find_device
+from analysis.commands._values import holds
+from analysis.hardware.devices import Device, all_devices, find_device
 from analysis.screens.console import make_console
 from analysis.screens.hardware import device_parts, hardware_document, hardware_parts
 from analysis.screens.terminal import print_parts
+from logparse.errors import UsageError
+
+Words = Annotated[list[str] | None, options.words(_completion.devices)]
 
 
 def hardware(
-    name: Annotated[str | None, typer.Argument(help="One device, by any of its names; leave out to list all.")] = None,
+    words: Words = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of devices instead of a table.")] = False,
     lang: options.Language = None,
 ) -> None:
     """List the devices that MFU and HFU can be computed for, with their peaks.
 
     A device is what one rank sees: one die of a 910C, one GCD of an MI250X.
-    Give a NAME to see every peak of that device with basis, source and
-    confidence. MFU is taken against the matrix peak; the headline figure of an
-    Ascend data sheet is larger because it counts the vector units too.
+    Give a name to see every peak of that device with basis, source and
+    confidence, or parts of names, as in `logparse hardware 910`, to list the
+    devices that have them. MFU is taken against the matrix peak; the headline
+    figure of an Ascend data sheet is larger because it counts the vector units
+    too.
 
     "910b" is the A2 family, four SKUs from 245.76 to 363.72 TFLOP/s: pass
     910b1, 910b2, 910b3 or 910b4, as `npu-smi info` prints it.
     A run on a device that is not listed needs --peak-tflops.
     \f
-    Raises UsageError when no device goes by NAME.
+    Raises UsageError when no device goes by WORDS.
     """
-    devices = (find_device(name),) if name is not None else all_devices()
+    devices = _chosen(words or ())
     if as_json:
         typer.echo(json.dumps(hardware_document(devices), indent=2, ensure_ascii=False))
     else:
-        print_parts(make_console(), hardware_parts(devices) if name is None else device_parts(devices[0]))
+        print_parts(
+            make_console(), device_parts(devices[0]) if words and len(devices) == 1 else hardware_parts(devices)
+        )
+
+
+def _chosen(words: Sequence[str]) -> tuple[Device, ...]:
+    """The device called so, else those with all ``words`` in one of their names. Raises UsageError where none is."""
+    if not words:
+        return all_devices()
+    try:
+        return (find_device(" ".join(words)),)
+    except UsageError:
+        found = tuple(device for device in all_devices() if holds(words, (device.name, *device.aliases)))
+        if not found:
+            raise
+        return found

@@ -40,7 +40,7 @@ def history() -> None:
 def list_runs(
     select: Select = None, history: HistoryDir = None, as_json: options.Json = False, lang: options.Language = None
 ) -> None:
-    """List the recorded runs: id, release, name, time per step, tokens/s/p, steps."""
+    """List the recorded runs, with their time per step and tokens/s/p."""
     runs = _chosen(history, select)
     if as_json:
         typer.echo(json.dumps(document(runs), indent=1, ensure_ascii=False, allow_nan=False))
@@ -49,20 +49,20 @@ def list_runs(
 
 
 def show(run: Run, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Print all that is kept of one run as JSON, settings and origins too."""
+    """Print all that is kept of one run as JSON, origins too."""
     store = open_history(history, teller())
     (kept,) = run_documents(store.settings([store.find(run)]))
     typer.echo(json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def remove(runs: Runs, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Remove runs for good, such as one that was recorded under a wrong release."""
+    """Remove runs for good, such as those under a wrong release."""
     store = open_history(history, teller())
     typer.echo(removed(store.remove([store.find(run) for run in runs])))
 
 
 def compact(history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Copy all summaries into one file, so that thousands of runs are read at once. Safe while others record."""
+    """Copy all summaries into one file. Thousands of runs are then read at once; safe while others record."""
     typer.echo(compacted(open_history(history, teller()).compact()))
 
 

@@ -12,9 +12,10 @@ import polars as pl
 import typer
 
 from analysis.commands import _options as options
-from analysis.commands._output_folder import OUTPUTS, TABLES
+from analysis.commands._output_folder import OUTPUTS, TABLES, write_verdicts
 from analysis.commands._shard_folder import RUNS, read_shards
-from analysis.outputs import clear_stale, prepare_folder, write_bytes, write_parquet
+from analysis.outputs import clear_stale, prepare_folder, write_bytes, write_table
+from analysis.pipeline.judgements import exit_code
 from analysis.pipeline.shards import SHARDS, Account
 from analysis.result_folder import ResultFolder
 from analysis.screens.console import make_console
@@ -31,7 +32,7 @@ Out = Annotated[
         "--out",
         parser=options.folder_of,
         metavar="OUT",
-        help="Folder for Parquet tables and charts/ of all runs; by default DIR.",
+        help="Folder for tables and charts/ of all runs; by default DIR.",
     ),
 ]
 
@@ -39,6 +40,7 @@ Out = Annotated[
 def merge(
     shards: Folder,
     out: Out = None,
+    tables: options.Tables = "parquet",
     as_json: options.Json = False,
     force: options.Force = False,
     no_color: options.NoColor = False,
@@ -49,17 +51,20 @@ def merge(
     Tables, charts and the document of --json are those of one `logparse analyze --each -o DIR` over all logs. The pages
     stay where they are: each shard has a report.html of its runs. No log is read again.
 
-    Exit code 0 done, 2 wrong usage, a shard missing or an unreadable log in one, 3 no step line found in one.
+    Exit code 0 done, 1 a run is not what --require asked for, 2 wrong usage, a shard missing or an unreadable log in
+    one, 3 no step line found in one, 4 a required figure is unknown.
     """
-    folder = options.folder_of(shards)
+    folder, formats = options.folder_of(shards), options.table_formats(tables)
     target = out or folder
     _check(target, folder, force)
     accounts = read_shards(folder)
     failed = [failure for account in accounts for failure in account.failed]
     runs = [name for account in accounts for name in account.read]
+    judged: list[dict[str, Any]] = []
     if runs:
         document = _document(folder, accounts)
-        _write(folder, accounts, target, alone=len(runs) == 1)
+        judged = [requirement for run in document["runs"] for requirement in run["requirements"]]
+        _write(folder, accounts, target, document["runs"], formats)
         if as_json:
             typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         else:
@@ -71,6 +76,7 @@ def merge(
         typer.echo(f"logparse: {failure.text}", err=True)
     if failed:
         raise typer.Exit(failed[0].exit_code)
+    raise typer.Exit(exit_code(requirement["outcome"] for requirement in judged))
 
 
 def _check(target: ResultFolder, folder: ResultFolder, force: bool) -> None:
@@ -98,12 +104,20 @@ def _document(folder: ResultFolder, accounts: Sequence[Account]) -> dict[str, An
     return {**first, "runs": [run for document in (first, *others) for run in document["runs"]]}
 
 
-def _write(folder: ResultFolder, accounts: Sequence[Account], target: ResultFolder, alone: bool) -> None:
-    """Write what ``analyze`` would for all runs, but the page. A run ``alone`` has no folder for its charts."""
+def _write(
+    folder: ResultFolder,
+    accounts: Sequence[Account],
+    target: ResultFolder,
+    runs: Sequence[dict[str, Any]],
+    formats: Sequence[str],
+) -> None:
+    """Write what ``analyze`` would for all ``runs``, but the page. A run alone has no folder for its charts."""
     with target.opened() as out:
-        written = [write_parquet(frame, out / f"{name}.parquet") for name, frame in _tables(folder, accounts)]
+        tables = _tables(folder, accounts)
+        written = [write_table(frame, out / name, form) for name, frame in tables for form in formats]
+        written += write_verdicts(out, runs)
         for account in accounts:
-            written += _copy_charts(folder, account, out / "charts", alone)
+            written += _copy_charts(folder, account, out / "charts", alone=len(runs) == 1)
         clear_stale(out, OUTPUTS, written)
 
 

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
+from analysis.commands import _completion
 from analysis.commands import _options as options
-from analysis.model.catalogue import all_models, find_model
+from analysis.commands._values import holds
+from analysis.model.catalogue import Model, all_models, catalogued, find_model
 from analysis.screens.console import make_console
 from analysis.screens.models import model_parts, models_document, models_parts
 from analysis.screens.terminal import print_parts
 
+Words = Annotated[list[str] | None, options.words(_completion.models)]
+
 
 def models(
-    name: Annotated[str | None, typer.Argument(help="One model, by any of its names; leave out to list all.")] = None,
+    words: Words = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of models instead of a table.")] = False,
     lang: options.Language = None,
 ) -> None:
     """List the models whose shape --model takes, or show one with its source.
 
-    For logs that print no shape: `logparse analyze LOG --model llama2-7b`.
+    WORDS are a name, which shows that model, or parts of names, as in `logparse models qwen 7b`, which list the models
+    that have them. For logs that print no shape: `logparse analyze LOG --model llama2-7b`.
     """
-    chosen = (find_model(name),) if name else all_models()
+    chosen = _chosen(words or ())
     if as_json:
         typer.echo(json.dumps(models_document(chosen), indent=1))
     else:
-        print_parts(make_console(), model_parts(chosen[0]) if name else models_parts(chosen))
+        print_parts(make_console(), model_parts(chosen[0]) if words and len(chosen) == 1 else models_parts(chosen))
+
+
+def _chosen(words: Sequence[str]) -> tuple[Model, ...]:
+    """The model called so, else those with all ``words`` in one of their names. Raises UsageError where none is."""
+    name = " ".join(words)
+    if not name or catalogued(name):
+        return (find_model(name),) if name else all_models()
+    found = tuple(model for model in all_models() if holds(words, (model.name, *model.aliases)))
+    return found or (find_model(name),)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from analysis.charts.trend import trend_chart
+from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.commands._output_folder import PAGE
 from analysis.commands._release_options import HistoryDir, teller
@@ -37,7 +38,13 @@ Select = Annotated[
     str | None, typer.Option("--select", metavar="SEL", help="Only these runs: key=value[,key=value ...].")
 ]
 MetricName = Annotated[
-    str, typer.Option("--metric", metavar="NAME", help=f"What is followed: one of {', '.join(JUDGED)}.")
+    str,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        autocompletion=_completion.metrics,
+        help=f"What is followed: one of {', '.join(JUDGED)}.",
+    ),
 ]
 Out = Annotated[
     ResultFolder | None,
@@ -101,4 +108,4 @@ def _write(trends: Sequence[Trend], out: ResultFolder, tell: Callable[[Note], ob
         written.append(write_page(trend_page(trends, charts), folder / PAGE))
         # Earlier versions wrote a page of each chart.
         clear_stale(folder, [f"{name}.{form}" for name in names for form in CHART_FORMATS], written)
-    tell(info("wrote", path=f"{out}/"))
+    tell(info("wrote", path=f"{out}/{PAGE}"))

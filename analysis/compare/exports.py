@@ -2,7 +2,7 @@
 
 Comes in: a Judged. Goes out: text; nothing is written here. To add one, write its function, and its row in OUTPUTS.
 
-JUnit XML: testsuite and testcase with failure and skipped, as CI servers read it.
+JUnit XML: see ``analysis.junit``.
 github-action-benchmark: the list of its tool customSmallerIsBetter.
 Apache Otava 0.8.0: CSV with time, attributes, metrics, as its docs/CSV.md says.
 OpenMetrics 1.0: names end in the unit, ``# EOF`` at the end.
@@ -15,16 +15,14 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from xml.etree import ElementTree
 
 import polars as pl
-import regex
 
 from analysis.compare.comparison import Comparison
 from analysis.compare.verdict import VERDICTS, Finding, Noise, insufficient
+from analysis.junit import Case, Outcome, junit_xml
 
-# What XML 1.0 cannot hold, not even escaped.
-NOT_XML = regex.compile(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
+OUTCOMES: dict[str, Outcome] = {"regression": "failure", "insufficient data": "skipped", "suspicious": "system-out"}
 
 
 @dataclass(frozen=True)
@@ -49,38 +47,16 @@ def junit(judged: Judged) -> str:
     else skips it.
     """
     cases = [_case(judged, finding) for finding in judged.comparison.verdicts]
-    counts = {
-        "tests": len(cases),
-        "failures": sum(case.find("failure") is not None for case in cases),
-        "errors": sum(case.find("error") is not None for case in cases),
-        "skipped": sum(case.find("skipped") is not None for case in cases),
-    }
-    totals = {name: str(count) for name, count in counts.items()}
-    root = ElementTree.Element("testsuites", totals)
-    suite = ElementTree.SubElement(root, "testsuite", {"name": "logparse gate", **totals, "time": "0"})
-    suite.extend(cases)
-    ElementTree.SubElement(suite, "system-out").text = NOT_XML.sub("?", judged.details)
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    return junit_xml("logparse gate", cases, judged.details)
 
 
-def _outcome(judged: Judged, finding: Finding) -> str | None:
-    """The element of a test case, as the exit code of the gate has it; None where there is nothing to say."""
+def _case(judged: Judged, finding: Finding) -> Case:
+    """A test case that ends as the exit code of the gate has it."""
+    outcome: Outcome = OUTCOMES.get(finding.verdict)
     if judged.comparison.refused or (judged.strict and finding.verdict != "regression" and insufficient(finding)):
-        return "error"
-    return {"regression": "failure", "insufficient data": "skipped", "suspicious": "system-out"}.get(finding.verdict)
-
-
-def _case(judged: Judged, finding: Finding) -> ElementTree.Element:
-    names = {"classname": "logparse.gate", "name": finding.metric.column, "time": "0"}
-    case = ElementTree.Element("testcase", names)
-    outcome, said = _outcome(judged, finding), NOT_XML.sub("?", judged.sentence(finding))
-    if outcome == "system-out":
-        ElementTree.SubElement(case, outcome).text = said
-    elif outcome:
-        kind = {} if outcome == "skipped" else {"type": finding.verdict}
-        ElementTree.SubElement(case, outcome, {"message": said, **kind}).text = said
-    return case
+        outcome = "error"
+    kind = finding.verdict if outcome in ("failure", "error") else ""
+    return Case("logparse.gate", finding.metric.column, outcome, kind, judged.sentence(finding))
 
 
 def benchmark(comparison: Comparison, worse: int) -> str | None:

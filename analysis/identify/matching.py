@@ -5,7 +5,7 @@ A row is divided by ``elapsed_time_per_iteration_ms``, because the framework div
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -64,7 +64,7 @@ def _are_multiples(values: pl.Series, unit: float) -> bool:
     return bool(((counts - counts.round()).abs() <= EXACT * counts.abs()).all())
 
 
-def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: int | None) -> pl.DataFrame:
+def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: float | None) -> pl.DataFrame:
     """Rows whose rate can be computed, with ``work``: TFLOP/s is FLOPs per token x work / ms."""
     filled = steps.select(LOGGED, *INPUTS).with_columns(pl.col("seq_length").fill_null(pl.lit(seq_length, pl.Int64)))
     tokens = pl.col("global_batch_size") * pl.col("seq_length")
@@ -74,45 +74,42 @@ def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: int
 
 def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Rounding) -> tuple[float, tuple[str, ...]]:
     """The ids that fit, and the scale they fit at. Formulas that are only about right are asked where no other fits."""
-    lengths = logged["seq_length"].unique().to_list()
-    known = [f for f in PRINTED_FORMULAS.values() if lengths and not missing_inputs(f, shape, logged)]
-    flops = {f: found for f in known if (found := _flops_per_token(f, shape, lengths, rounding))}
+    known = [f for f in PRINTED_FORMULAS.values() if len(logged) and not missing_inputs(f, shape, logged)]
+    # What fits none of the first tenth does not fit nearly all.
+    parts = (logged.head(-(-len(logged) // 10)), 0.0), (logged, ENOUGH)
     for scale in SCALES:
         for exact in (True, False):
-            asked = {f.id: _fits(f, *flops[f], rounding, scale) for f in flops if (f.accuracy == 0) is exact}
-            # What fits none of the first tenth does not fit nearly all.
-            first = _shares(logged.head(-(-len(logged) // 10)), asked)
-            shares = _shares(logged, {name: asked[name] for name, share in first.items() if share > 0})
-            if ids := tuple(name for name, share in shares.items() if share >= ENOUGH):
-                return scale, ids
+            fits = [f for f in known if (f.accuracy == 0) is exact]
+            for rows, least in parts:
+                fits = [f for f in fits if (share := _fits(f, shape, rows, rounding, scale)) > 0 and share >= least]
+            if fits:
+                return scale, tuple(f.id for f in fits)
     return 1.0, ()
 
 
-def _shares(rows: pl.DataFrame, asked: Mapping[str, pl.Expr]) -> dict[str, float]:
-    return rows.select(**asked).row(0, named=True) if asked else {}
-
-
-def _fits(formula: PrintedFormula, flops: pl.Expr, off: pl.Expr, rounding: Rounding, scale: float) -> pl.Expr:
+def _fits(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame, rounding: Rounding, scale: float) -> float:
     """In which share of the rows the span the formula allows and the span the log allows touch."""
-    work, time, printed = pl.col("work"), pl.col(TIME), pl.col(LOGGED)
+    flops, off = _flops_per_token(formula, shape, rows, rounding)
+    work, time, printed = rows["work"], rows[TIME], rows[LOGGED]
     low = (flops - off) * (1 - formula.accuracy - EXACT) * work / (time + rounding.above_ms)
     high = (flops + off) * (1 + formula.accuracy + EXACT) * work / (time - rounding.below_ms)
     touches = (low <= (printed + rounding.tflops) * scale) & (high >= (printed - rounding.tflops) * scale)
-    return touches.fill_null(False).mean()
+    return float(touches.sum()) / len(rows)
 
 
 def _flops_per_token(
-    formula: PrintedFormula, shape: ModelShape, lengths: list[int], rounding: Rounding
-) -> tuple[pl.Expr, pl.Expr] | None:
+    formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame, rounding: Rounding
+) -> tuple[pl.Series, pl.Series]:
     """FLOPs per token of each row, and how far the rounding of the printed attention share lets them be off.
 
-    ``lengths`` are the sequence lengths of the rows. None where the number of one of them is not known.
+    Null where the number of the row's sequence length is not known.
     """
-    flops = _by_length(lengths, [formula.flops(shape, s) for s in lengths])
-    if formula.measured_core is None or flops is None:
-        return None if flops is None else (flops, pl.lit(0.0))
-    core = _by_length(lengths, [formula.measured_core(shape, s) for s in lengths])
-    return None if core is None else (flops + core * pl.col(CORE_ATTENTION_RATIO), rounding.ratio * core)
+    flops = _by_length(rows["seq_length"], lambda s: formula.flops(shape, s))
+    if formula.measured_core is None:
+        return flops, flops * 0
+    measured = formula.measured_core
+    core = _by_length(rows["seq_length"], lambda s: measured(shape, s))
+    return flops + core * rows[CORE_ATTENTION_RATIO], rounding.ratio * core
 
 
 def missing_inputs(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame) -> tuple[str, ...]:
@@ -121,10 +118,10 @@ def missing_inputs(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFram
     return (*formula.missing(shape), *((CORE_ATTENTION_RATIO,) if unprinted else ()))
 
 
-def _by_length(lengths: list[int], flops: list[float | None]) -> pl.Expr | None:
-    """The number of each row's length; None where a number of any length is not known."""
-    if None in flops:
-        return None
-    if len(lengths) == 1:
-        return pl.lit(flops[0], pl.Float64)
-    return pl.col("seq_length").replace_strict(lengths, flops, default=None, return_dtype=pl.Float64)
+def _by_length(lengths: pl.Series, flops_of: Callable[[int], float | None]) -> pl.Series:
+    """The number of each row's sequence length."""
+    different = lengths.unique()
+    found = pl.Series([flops_of(s) for s in different], dtype=pl.Float64)
+    if len(different) == 1:
+        return found.new_from_index(0, len(lengths))
+    return lengths.replace_strict(different, found, default=None, return_dtype=pl.Float64)

@@ -19,7 +19,17 @@ from logparse.language import msg, tr
 from logparse.schema import QUANTITIES, QUANTITY, Quantity, flag_of
 
 # Options of analyze that a config file may set too.
-FILE_OPTIONS = {"hw": str, "model": str, "formula": str, "peak_tflops": float}
+FILE_OPTIONS: dict[str, type] = {
+    "hw": str,
+    "model": str,
+    "formula": str,
+    "peak_tflops": float,
+    "require": list,
+    "baseline": str,
+    "utilisation": float,
+}
+# The least share of the peak that anybody plans.
+LEAST_UTILISATION = 0.01
 TYPES = {"int": int, "float": float, "bool": bool, "text": str}
 CHOICES = {
     "recompute": ("none", "selective", "full"),
@@ -29,11 +39,15 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Given:
-    """What the user gave beside the logs: layers of facts, strongest first, and options of the config file."""
+    """What the user gave beside the logs: layers of facts, strongest first, and options of the config file.
+
+    ``weaker`` are facts that hold only where the logs say nothing.
+    """
 
     layers: tuple[Mapping[str, Fact], ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     file: Path | None = None
+    weaker: Mapping[str, Fact] = field(default_factory=dict)
 
 
 def gather(given: Mapping[str, Any], model: str | None, config: Path | None) -> Given:
@@ -80,8 +94,8 @@ def facts_of_model(name: str | None) -> dict[str, Fact]:
     return {quantity: Fact(value, Origin("model", rule=model.name)) for quantity, value in model.quantities().items()}
 
 
-def read_config(path: Path | None) -> tuple[dict[str, Fact], dict[str, Any]]:
-    """Facts and options of a TOML file.
+def read_config(path: Path | None, known: Mapping[str, type] = FILE_OPTIONS) -> tuple[dict[str, Fact], dict[str, Any]]:
+    """Facts and the options ``known`` of a TOML file.
 
     Raises InputError for a file that cannot be read as TOML, UsageError for a key nobody knows or a wrong value.
     """
@@ -95,33 +109,35 @@ def read_config(path: Path | None) -> tuple[dict[str, Fact], dict[str, Any]]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         problem = tr("not a TOML file: {reason}", reason=error)
         raise InputError(problem, where=str(path), remedy=tr("write lines like: world_size = 8")) from error
-    options = {key: _option(key, value, path) for key, value in table.items() if key in FILE_OPTIONS}
+    options = {key: _option(key, value, path, known[key]) for key, value in table.items() if key in known}
     if {"dtype", "precision"} <= set(table):
         raise UsageError(tr("dtype and precision are the same"), where=str(path), remedy=tr("leave one out"))
     facts = {
-        "precision" if key == "dtype" else key: _file_fact(key, value, path)
+        "precision" if key == "dtype" else key: _file_fact(key, value, path, known)
         for key, value in table.items()
-        if key not in FILE_OPTIONS
+        if key not in known
     }
     return facts, options
 
 
-def _option(key: str, value: Any, path: Path) -> Any:
-    expected = FILE_OPTIONS[key]
+def _option(key: str, value: Any, path: Path, expected: type) -> Any:
+    remedy = tr("give a {kind}", kind=expected.__name__)
     if expected is float and type(value) in (int, float):
-        return float(value)
-    if type(value) is not expected:
-        problem = tr("{name} is {value!r}", name=key, value=value)
-        raise UsageError(problem, where=str(path), remedy=tr("give a {kind}", kind=expected.__name__))
+        value = float(value)
+    if key == "utilisation":
+        remedy = tr("give a number from {least:g} to {most:g}", least=LEAST_UTILISATION, most=1)
+    too_far = key == "utilisation" and isinstance(value, float) and not LEAST_UTILISATION <= value <= 1
+    of_others = isinstance(value, list) and not all(isinstance(part, str) for part in value)
+    if type(value) is not expected or too_far or of_others:
+        raise UsageError(tr("{name} is {value!r}", name=key, value=value), where=str(path), remedy=remedy)
     return value
 
 
-def _file_fact(key: str, value: Any, path: Path) -> Fact:
+def _file_fact(key: str, value: Any, path: Path, known: Mapping[str, type]) -> Fact:
     key = "precision" if key == "dtype" else key
     if key not in QUANTITY:
-        known = [*QUANTITY, *FILE_OPTIONS, "dtype"]
         remedy = tr("{path} may hold the flags of `logparse analyze`, with _ for -", path=path)
-        raise unknown_name(msg("key"), key, known, remedy)
+        raise unknown_name(msg("key"), key, [*QUANTITY, *known, "dtype"], remedy)
     quantity = QUANTITY[key]
     _check_choice(key, value, key, str(path))
     try:

@@ -112,20 +112,12 @@ def _check_range(name: str, value: float, least: float, most: float) -> None:
         raise UsageError(tr("{name} is {value!r}", name=name, value=value), remedy=remedy)
 
 
-def find_machine(
-    options: Mapping[str, Any], hw: str | None, peak_tflops: float | None, memory_gb: float | None
-) -> Machine:
-    """Look the device up; a device named by a flag beats a peak among the ``options`` of the config file.
-
-    Raises UsageError for a device that is not known and for a number that means nothing.
-    """
-    if hw is None and peak_tflops is None:
-        peak_tflops = options.get("peak_tflops")
-    named = hw or options.get("hw")
-    device = find_device(named) if named is not None else None
+def find_machine(hw: Fact | None, peak_tflops: Fact | None, memory_gb: float | None) -> Machine:
+    """Look the device up. Raises UsageError for one that is not known and for a number that means nothing."""
+    device = find_device(hw.value) if hw else None
     memory = positive("--memory-gb", memory_gb)
     memory = device.hbm_gb if memory is None and device else memory
-    return Machine(device, positive("--peak-tflops", peak_tflops), memory)
+    return Machine(device, positive("--peak-tflops", peak_tflops.value if peak_tflops else None), memory)
 
 
 def short_facts(**sizes: float | bool | None) -> dict[str, Fact]:
@@ -230,8 +222,8 @@ def _fixed(facts: Mapping[str, Fact]) -> Fixed:
         zero=values.get("zero_stage"),
         sequence_parallel=values["sequence_parallel"],
         etp=values.get("expert_tensor_parallel_size"),
-        # No flag but --vpp gives it, so without that a framework did run it.
-        uneven=facts[SHORT["vpp"]].origin != flag("--vpp"),
+        # Where no flag gives it a framework did run it.
+        uneven=facts[SHORT["vpp"]].origin.kind != "flag",
     )
 
 

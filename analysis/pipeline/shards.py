@@ -87,10 +87,11 @@ def whole_of(runs: Sequence[tuple[str, Sequence[str]]], how: RunOptions, drawn: 
 
 def _options(how: RunOptions) -> dict[str, str]:
     """What the numbers depend on; how many blocks are read at once is none of it."""
-    others = ("given", "jobs", "formula", "published")
+    others = ("given", "jobs", "formula", "published", "requirements")
     said = {field.name: getattr(how, field.name) for field in fields(how) if field.name not in others}
     rows = json.dumps([asdict(row) for row in how.published], sort_keys=True)
     said |= {"formula": how.formula.name, "baseline_file": _digest(rows)}
+    said |= {"require": "; ".join(map(str, how.requirements)) or None}
     layers = {name: repr(fact) for layer in reversed(how.given.layers) for name, fact in layer.items()}
     return {name: str(value) for name, value in {**said, **layers}.items() if value is not None}
 

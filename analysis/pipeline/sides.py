@@ -19,6 +19,7 @@ from analysis.history.storage import open_storage
 from analysis.history.store import History
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.record import Marks, record_logs
+from analysis.pipeline.standing import find_standing
 from logparse.errors import NoStepLineError, UsageError
 from logparse.findings import Note, info
 from logparse.language import tr
@@ -31,9 +32,14 @@ MOST_TOLD = 20
 
 
 def open_history(place: str | None, tell: Tell, must_exist: bool = True) -> History:
-    """The history at ``place``. Raises UsageError where none is given, or nothing is there though it must be."""
+    """The history at ``place``, else the one that stands for this folder.
+
+    Raises UsageError where none is given, or nothing is there though it must be.
+    """
+    place = find_standing().get("history") if place is None else place
     if not (place and place.strip()):
-        raise UsageError(tr("no history is given"), remedy=tr("name its folder: --history DIR"))
+        remedy = tr("name its folder: --history DIR, the variable LOGPARSE_HISTORY, or history in logparse.toml")
+        raise UsageError(tr("no history is given"), remedy=remedy)
     if must_exist and not is_url(place) and not Path(place).is_dir():
         raise UsageError(
             tr("there is no history in {place}", place=place),
@@ -51,7 +57,12 @@ class Sides:
 
 
 def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, tell: Tell) -> Sides:
-    """The sides that ``asked`` names, of logs or of the history at ``place``. Raises as ``find_side``."""
+    """The sides that ``asked`` names, of logs or of the history at ``place``. Raises as ``find_side``.
+
+    The history that stands for this folder is opened where a side is no log.
+    """
+    if place is None and not all(map(_is_of_logs, asked)):
+        place = find_standing().get("history")
     history = None if place is None else open_history(place, tell)
     runs = history.runs() if history else None
     return Sides(tuple(find_side(one, history, runs, how, tell) for one in asked), runs)
@@ -85,6 +96,12 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, ho
     enough = found.filter(pl.col("counted_rows").fill_null(FEWEST_ROWS) >= FEWEST_ROWS)
     told = history.settings((enough if len(enough) else found).tail(MOST_TOLD)["run_id"].to_list())
     return Side(asked, found, told, history.steps, tell)
+
+
+def _is_of_logs(asked: str) -> bool:
+    """Whether a side can be read without a history."""
+    pattern = not is_selector(asked) and any(sign in asked for sign in "*?")
+    return is_url(asked) or pattern or _is_there(asked)
 
 
 def _is_there(path: str) -> bool:

@@ -17,7 +17,7 @@ from analysis.run.interruptions import Pauses
 from analysis.run.levels import ENOUGH_ROWS, Level, find_levels, two_modes
 from analysis.run.outliers import name_first
 from analysis.run.reasons import STALL, TIME_DAMAGED
-from analysis.run.usual import add_pace, middle, with_usual
+from analysis.run.usual import READ, add_pace, middle, with_usual
 from logparse.findings import Note, info, warning
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _levels(rows: pl.DataFrame) -> Iterator[Note]:
 
 def _pace(rows: pl.DataFrame) -> NDArray[np.float64]:
     """Over all starts, so that a start at another pace is a level too."""
-    return add_pace(rows.with_columns(segment=pl.lit(0)), pl.lit(value=True))["pace"].to_numpy()
+    return add_pace(rows.select(READ).with_columns(segment=pl.lit(0)), pl.lit(value=True))["pace"].to_numpy()
 
 
 def _told(counted: pl.DataFrame, levels: Sequence[Level], apart: float) -> Note:

@@ -7,7 +7,6 @@ longer per sample than a large one: where batches change, each is measured by it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -32,6 +31,10 @@ def middle(name: str, slow: Literal["higher", "lower"] = "higher") -> pl.Expr:
     return pl.when(apart).then(value.quantile(0.5, slow)).otherwise(value.median())
 
 
+# What tells the pace of a row, beside the batches of the rows before.
+READ = ("segment", "iterations", "step_time_ms", "global_batch_size", "consumed_samples")
+
+
 def add_pace(rows: pl.DataFrame, settled: pl.Expr) -> pl.DataFrame:
     """Add ``cost``, what a step of the row's batch takes, and ``pace``, the row's time over it.
 
@@ -39,7 +42,7 @@ def add_pace(rows: pl.DataFrame, settled: pl.Expr) -> pl.DataFrame:
     line between those of the next batches, in proportion beyond them.
     """
     told = rows.with_columns(cost=_samples())
-    points = _points(told.filter(settled).select("segment", "cost", "step_time_ms"))
+    points = _points(told.select(pl.col("segment", "cost", "step_time_ms").filter(settled)))
     if len(points):
         told = told.with_columns(cost=_costs(told, points))
     return told.with_columns(pace=pl.col("step_time_ms") / pl.col("cost"))
@@ -47,6 +50,8 @@ def add_pace(rows: pl.DataFrame, settled: pl.Expr) -> pl.DataFrame:
 
 def _points(rows: pl.DataFrame) -> pl.DataFrame:
     """What batches cost in starts of several (segment, cost in samples, ms); rows of rare batches are put together."""
+    if rows["cost"].n_unique() < 2:
+        return rows.clear()
     several = rows.filter((pl.col("cost").min() < pl.col("cost").max()).over("segment"))
     if several.is_empty():
         return several
@@ -55,7 +60,12 @@ def _points(rows: pl.DataFrame) -> pl.DataFrame:
     ordered = several.sort("segment", "cost", maintain_order=True).with_columns(
         rare=near, batch=pl.when(~rare).then("cost")
     )
-    found = ordered.group_by("segment", "rare", "batch").agg(pl.col("cost", "step_time_ms").median(), n=pl.len())
+    found = ordered.group_by("segment", "rare", "batch").agg(
+        pl.col("cost", "step_time_ms").median(),
+        n=pl.len(),
+        mean=pl.col("step_time_ms").mean(),
+        spread=pl.col("step_time_ms").std() / pl.col("step_time_ms").mean(),
+    )
     return found.filter(pl.col("n") >= FEW_ROWS).sort("segment", "cost").unique(["segment", "cost"], keep="first")
 
 
@@ -68,17 +78,13 @@ def _costs(rows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:
     return pl.Series("cost", cost)
 
 
-def batch_costs(rows: pl.DataFrame, batches: Sequence[int]) -> list[float]:
-    """What a step of each of ``batches`` takes by the counted ``rows`` of a start; in proportion where one is known."""
-    points = _points(rows.filter("counted").select("segment", "step_time_ms", cost=_samples()))
-    asked = [float(batch) for batch in batches]
-    if points.is_empty():
-        return asked
-    import numpy as np
+def batch_points(rows: pl.DataFrame) -> pl.DataFrame:
+    """What steps of the batches of the counted ``rows`` took, batch by batch; empty where there is one batch alone.
 
-    known = points.sort("cost")
-    found: list[float] = _through(known["cost"].to_numpy(), known["step_time_ms"].to_numpy(), np.array(asked)).tolist()
-    return found
+    ``cost`` in samples, ``step_time_ms`` in the mean of ``n`` rows, ``spread``: their standard deviation over it.
+    """
+    points = _points(rows.filter("counted").select("segment", "step_time_ms", cost=_samples()))
+    return points.with_columns(step_time_ms="mean").sort("cost") if len(points) else points
 
 
 def _through(samples: NDArray[np.float64], ms: NDArray[np.float64], asked: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -105,8 +111,7 @@ def usual_ms(rows: pl.DataFrame) -> pl.Series:
     Rows whose neighbours do not count take the nearest that do; a start none of whose rows counts takes the time per
     sample of the whole run; null where no row counts at all, and of copies.
     """
-    read = ("segment", "iterations", "counted", "step_time_ms", "global_batch_size", "consumed_samples")
-    own = rows.select(read).with_row_index("at").filter(pl.col("iterations").is_not_null())
+    own = rows.select("counted", *READ).with_row_index("at").filter(pl.col("iterations").is_not_null())
     paced = add_pace(own, pl.col("counted"))
     # Only rows that do not count are asked; the others need no median.
     odd = (~pl.col("counted")).cast(pl.Float64)

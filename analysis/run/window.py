@@ -7,13 +7,13 @@ the steady pace of the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from analysis.run.batches import batch_changes
-from analysis.run.interruptions import Pauses
+from analysis.run.interruptions import NO_PAUSES, Pauses
 from analysis.run.odd_times import borne_out, find_odd_times
 from analysis.run.reasons import (
     BATCH_CHANGES,
@@ -29,7 +29,7 @@ from analysis.run.reasons import (
     WARM_UP,
 )
 from analysis.run.restarts import OWN
-from analysis.run.usual import add_pace
+from analysis.run.usual import READ, add_pace
 from analysis.run.warm_up import warm_up_rows
 from logparse.findings import Note, info
 
@@ -50,7 +50,7 @@ class WindowOptions:
     times_are_shared: bool = False
 
 
-DEFAULT_WINDOW, NO_PAUSES = WindowOptions(), Pauses()
+DEFAULT_WINDOW = WindowOptions()
 
 
 def mark_window(
@@ -58,29 +58,26 @@ def mark_window(
 ) -> pl.DataFrame:
     """Add ``counted`` and ``excluded_reason`` to rows that ``segments`` has traced."""
     rows = steps.with_columns(excluded_reason=pl.lit(None, pl.String))
-    rows = _mark(rows, pl.col("copied"), COPY)
-    rows = _mark(rows, pl.col("damaged"), DAMAGED)
     timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
-    rows = _mark(rows, ~timed.fill_null(False), NO_TIME)
-    rows = _mark(rows, pl.col("replayed"), REPLAYED)
+    told = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), NO_TIME: ~timed.fill_null(False)}
+    rows = _mark(rows, told | {REPLAYED: pl.col("replayed")})
     if options.time_holds_pauses:
-        rows = _mark(rows, _first_row_after(rows, pauses.evaluated), HOLDS_EVALUATION)
-        rows = _mark(rows, _first_row_after(rows, pauses.saved), HOLDS_SAVE)
+        evaluated, saved = (_first_row_after(rows, steps) for steps in (pauses.evaluated, pauses.saved))
+        rows = _mark(rows, {HOLDS_EVALUATION: evaluated, HOLDS_SAVE: saved})
     place = OWN.cum_sum().over("segment")
     warm_up = warm_up_rows(_unpaused(rows), options.warm_up, options.profiling_steps, options.times_are_shared)
-    rows = _mark(rows, place <= warm_up, WARM_UP)
-    rows = _mark(rows, batch_changes(), BATCH_CHANGES)
-    rows = _mark(rows, (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False), NAN)
-    rows = _mark(rows, (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False), SKIPPED)
+    nan = (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False)
+    skipped = (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False)
+    rows = _mark(rows, {WARM_UP: place <= warm_up, BATCH_CHANGES: batch_changes(), NAN: nan, SKIPPED: skipped})
     rows = _mark_times_out_of_line(rows)
     return rows.with_columns(counted=pl.col("excluded_reason").is_null())
 
 
-def _mark(rows: pl.DataFrame, where: pl.Expr, reason: str) -> pl.DataFrame:
-    first = rows.select(pl.col("excluded_reason").is_null() & where.fill_null(False)).to_series()
-    if not first.any():
-        return rows
-    return rows.with_columns(excluded_reason=pl.when(first).then(pl.lit(reason)).otherwise("excluded_reason"))
+def _mark(rows: pl.DataFrame, where: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    """Give the rows ``where`` a reason holds that reason, unless they have one: the first stays."""
+    held = rows.select(**where)
+    first = [pl.when(held[reason]).then(pl.lit(reason)) for reason in where if held[reason].any()]
+    return rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", *first)) if first else rows
 
 
 def _unpaused(rows: pl.DataFrame) -> pl.DataFrame:
@@ -107,14 +104,13 @@ def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
 
 def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
     """Slow and fast rows out of line with those of a start that have no other reason."""
-    read = ("segment", "excluded_reason", "iterations", "step_time_ms", "global_batch_size", "consumed_samples")
-    paced = add_pace(rows.select(read), pl.col("excluded_reason").is_null())
+    paced = add_pace(rows.select("excluded_reason", *READ), pl.col("excluded_reason").is_null())
     marked = paced.select("segment", "excluded_reason", "pace").with_row_index("at")
     clean = marked.filter(pl.col("excluded_reason").is_null()).drop("excluded_reason")
     places = pl.int_range(pl.len(), dtype=pl.UInt32)
     for reason, found in find_odd_times(clean) if len(clean) >= 5 else ():
         where = places.is_in(found["at"].implode())
-        rows = _mark(rows, where & ~borne_out() if reason == TIME_DAMAGED and len(found) else where, reason)
+        rows = _mark(rows, {reason: where & ~borne_out() if reason == TIME_DAMAGED and len(found) else where})
     return rows
 
 

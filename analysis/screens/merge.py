@@ -19,6 +19,7 @@ def compose_merged(runs: Sequence[dict[str, Any]], failed: int, shards: int, pag
         *([Sentence(tr("{n} runs could not be read", n=failed), "warning")] if failed else []),
         Table(headings, tuple(map(_row, runs))),
         Sentence(tr("medians of the rows that count")),
+        *_required(runs),
         *([Sentence(tr("the report.html of the runs are in the folders of their shards"))] if pages else []),
     ]
 
@@ -26,3 +27,9 @@ def compose_merged(runs: Sequence[dict[str, Any]], failed: int, shards: int, pag
 def _row(run: dict[str, Any]) -> tuple[str, ...]:
     medians = (run["metrics"].get(metric.column, {}).get("median") for metric in HEADLINE)
     return run["name"], *(metric.text(median) for metric, median in zip(HEADLINE, medians, strict=True))
+
+
+def _required(runs: Sequence[dict[str, Any]]) -> list[Part]:
+    """What was required of runs that are not that; in English, as the shards have it."""
+    missed = [(run["name"], found) for run in runs for found in run["requirements"] if found["outcome"] != "pass"]
+    return [Sentence(f"{name}: {found['sentence']}", "warning") for name, found in missed]

@@ -67,12 +67,13 @@ def build_context(
     several: bool = False,
     lines: Mapping[str, Fact] | None = None,
     places: pl.DataFrame = NO_PLACES,
+    weaker: Mapping[str, Fact] | None = None,
 ) -> RunContext:
     """Put together what ``given`` (strongest first) and the log's ``settings`` say, and derive the rest.
 
     ``several``: the run has several files, so an origin names its file. ``lines`` are facts that the step lines print;
     they stand in where no setting does. ``places`` (source, line_number) are the step lines: the settings of the first
-    start count, see ``build_changes`` for the others.
+    start count, see ``build_changes`` for the others. ``weaker`` facts hold where nothing else tells.
     Raises UsageError where quantities given by the user contradict each other.
     """
     log = _facts_of_log(first_printed(list_printings(settings, places)), fmt, several)
@@ -84,6 +85,8 @@ def build_context(
         notes += _overridden(facts, layer)
         facts = {**layer, **facts}
     derived = derive(_void({**(lines or {}), **facts}, given))
+    if weaker:
+        derived = derive({**weaker, **derived})
     names = frozenset(name for layer in given for name in layer)
     notes += broken_identities(derived, sorted(names))
     return _context(derived, notes, names)

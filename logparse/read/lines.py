@@ -51,6 +51,21 @@ class TextBlock:
     text: bytes
     numbers: NDArray[np.int64] | None = None
 
+    def head(self, size: int) -> TextBlock:
+        """Its first lines, of at most ``size`` bytes."""
+        if len(self.text) <= size:
+            return self
+        text = self.text[: self.text.rfind(b"\n", 0, size) + 1]
+        return TextBlock(self.source, self.first, text.count(b"\n"), True, text)
+
+    def tail(self, size: int) -> TextBlock:
+        """Its last lines, of at most ``size`` bytes."""
+        if len(self.text) <= size:
+            return self
+        text = self.text[self.text.find(b"\n", len(self.text) - size - 1) + 1 :]
+        count = text.count(b"\n") + (not self.complete)
+        return TextBlock(self.source, self.first + self.count - count, count, self.complete, text)
+
     @cached_property
     def lines(self) -> pl.DataFrame:
         """The lines: ``source``, ``line_number`` (from 1), ``text`` without terminal codes, ``complete``."""

@@ -19,6 +19,7 @@ from logparse.formats import all_formats, find_format
 from logparse.formats._base import Block, LogFormat
 from logparse.language import tr
 from logparse.read.beginnings import log_begins
+from logparse.read.failures import describe_end
 from logparse.read.named import find_sources, printable
 from logparse.read.probe import SPOT_BYTES
 from logparse.read.reader import CORES, read_sources
@@ -102,7 +103,7 @@ def read_run(
     if not found.lines:
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
         raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
-    fmt, stepped, notes = recognize(found.steps, sources)
+    fmt, stepped, notes = recognize(found.steps, sources, found.ends)
     notes += [note for source in sources for note in source.notes]
     notes += _describe_probing(sources)
     coverage = Coverage(found.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
@@ -114,6 +115,7 @@ def read_run(
         stepped.steps.with_columns(source=pl.lit(sources[0].name)) if len(sources) == 1 else _by_clock(stepped.steps)
     )
     steps = steps.with_columns(run=pl.lit(name))
+    notes += describe_end(found.ends, steps)
     records = join_records(found.records, steps, fmt, log_begins(found.begins, steps))
     notes += [warning("value_malformed", **asdict(bad)) for bad in stepped.malformed[:3]]
     return ParsedLog(

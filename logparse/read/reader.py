@@ -17,6 +17,7 @@ import polars as pl
 
 from logparse.formats._base import Block, LogFormat
 from logparse.read.beginnings import first_stamps
+from logparse.read.failures import Ends
 from logparse.read.find import BlockContents, LineSearch, find, find_in, search_all, size_of
 from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.read.probe import probe
@@ -27,6 +28,8 @@ from logparse.read.steps import StepBlock, StepLines, join_blocks
 
 Submit = Callable[[TextBlock, LineSearch, int], Callable[[], BlockContents]]
 # How many blocks are read at once where nobody says otherwise.
+# Bytes of text that are kept of the beginning and of the end of a file, and of all files together.
+END_BYTES, MOST_END_BYTES = 2**17, 2**25
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 # Bytes of marked lines below which to read them costs much the same however few they are, so that those of several
@@ -39,7 +42,7 @@ class Contents:
     """What the files of a run hold: how many ``lines``; the step lines of each format; rows of other lines.
 
     ``sentences`` are the lines with such of settings or versions, ``inside`` those in blocks of settings; ``begins``
-    are the first stamps of files.
+    are the first stamps of files, ``ends`` their first and last lines.
     """
 
     lines: int
@@ -48,6 +51,7 @@ class Contents:
     sentences: pl.DataFrame
     inside: dict[Block, pl.DataFrame]
     begins: list[pl.DataFrame]
+    ends: Ends
 
 
 def read_sources(
@@ -107,6 +111,8 @@ class _Reader:
         # Marked lines of blocks of one file that are still to be read.
         self._waiting: list[pl.DataFrame] = []
         self._waiting_bytes = 0
+        self._heads: list[TextBlock] = []
+        self._tails: list[TextBlock] = []
 
     def read(self, block_bytes: int, jobs: int) -> None:
         """Read all blocks, as many ahead of the one whose findings are kept next as keep every core busy."""
@@ -118,7 +124,7 @@ class _Reader:
         with _workers(self._sources, block_bytes, jobs) as submit:
             # Of a thousand files of which nothing is to be read, opening each would take as long as reading one.
             some = (source for source in self._sources if source.part != 0)
-            for block in (block for source in some for block in read_blocks(source, block_bytes)):
+            for block in (block for source in some for block in self._remembered(read_blocks(source, block_bytes))):
                 # What the first block of a file says, and which format it shows, is wanted at once.
                 few = 0 if block.first == 1 or self._narrows else FEW
                 waiting.append((block, submit(block, self.search, few)))
@@ -129,6 +135,17 @@ class _Reader:
                 self._keep(*waiting.popleft())
         self._read_waiting()
 
+    def _remembered(self, blocks: Iterator[TextBlock]) -> Iterator[TextBlock]:
+        """The ``blocks`` of one source, of which the first and the last lines are kept."""
+        size = min(END_BYTES, MOST_END_BYTES // len(self._sources))
+        block = None
+        for number, block in enumerate(blocks):
+            if number == 0:
+                self._heads.append(block.head(size))
+            yield block
+        if block is not None:
+            self._tails.append(block.tail(size))
+
     def _keep(self, block: TextBlock, findings: Callable[[], BlockContents]) -> None:
         found = findings()
         if block.first == 1:
@@ -137,14 +154,13 @@ class _Reader:
             self._begins.append(first_stamps(block.lines, found.first_step))
         self._settings[-1].read(block, found.marked)
         self._lines += block.count
-        if not (found.waits or found.steps):
-            return
         if found.waits:
             self._waiting.append(found.marked)
             self._waiting_bytes += size_of(found.marked)
-        if not found.waits or self._waiting_bytes >= ENOUGH:
+            if self._waiting_bytes >= ENOUGH:
+                self._read_waiting()
+        elif found.steps:
             self._read_waiting()
-        if not found.waits:
             self._add(block.source, found)
 
     def _read_waiting(self) -> None:
@@ -171,6 +187,7 @@ class _Reader:
             records=self._records,
             sentences=pl.concat(self._sentences),
             begins=self._begins,
+            ends=Ends(self._heads, self._tails),
             inside={block: pl.concat(found[block] for found in inside) for block in (inside[0] if inside else ())},
         )
 

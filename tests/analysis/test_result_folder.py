@@ -24,7 +24,7 @@ def written(s3, tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     for out in (str(folder / "out"), "s3://bucket/out"):
         done = run_logparse("analyze", LOG, "--hw", "910b3", "-o", out, cwd=folder)
-        assert (done.returncode, done.stderr) == (0, f"wrote {out}/\n")
+        assert (done.returncode, done.stderr) == (0, f"wrote {out}/report.html\n")
     return folder / "out"
 
 

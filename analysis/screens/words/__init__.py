@@ -39,6 +39,8 @@ def say_origin(origin: Origin) -> str:
     if origin.kind == "derived":
         return word("derivations", str(origin.rule))
     of_log = origin.kind == "log"
+    if origin.kind == "config" and origin.line is not None:
+        return fill("origins", "config line", {"file": origin.file, "line": origin.line})
     setting = " setting" if of_log and origin.rule else ""
     of_a_file = " of a file" if of_log and origin.file else ""
     fields = {"line": origin.line, "file": origin.file, "name": PurePath(origin.file or "").name, "rule": origin.rule}

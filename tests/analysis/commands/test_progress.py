@@ -130,7 +130,7 @@ def test_a_person_sees_how_many_charts_are_drawn(log):
     shown = on_terminal("analyze", "run.log", "-o", "out", cwd=log, patience="-1")
     drawn = len(list((log / "out/charts").glob("*.svg"))) + 1
     assert f"{drawn}/{drawn}" in shown.split("drawing")[-1]
-    assert shown.rstrip().endswith("wrote out/")
+    assert shown.rstrip().endswith("wrote out/report.html")
 
 
 def test_quiet_shows_no_charts_being_drawn(log):
@@ -138,4 +138,4 @@ def test_quiet_shows_no_charts_being_drawn(log):
 
 
 def test_a_script_sees_no_charts_being_drawn(log):
-    assert run_logparse("analyze", "run.log", "-o", "out", cwd=log).stderr == "wrote out/\n"
+    assert run_logparse("analyze", "run.log", "-o", "out", cwd=log).stderr == "wrote out/report.html\n"

@@ -1,0 +1,51 @@
+"""``logparse config``: which settings hold here. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import typer
+
+from analysis.commands import _options as options
+from analysis.commands._release_options import HistoryDir
+from analysis.commands._run_flags import with_quantity_flags
+from analysis.pipeline.holding import settings_in_force
+from analysis.pipeline.inputs import gather
+from analysis.pipeline.standing import find_standing, project_file
+from analysis.screens.config import config_document, config_parts
+from analysis.screens.console import make_console
+from analysis.screens.terminal import print_parts
+
+
+@with_quantity_flags
+def config(
+    given: dict[str, Any],
+    hw: options.Hardware = None,
+    peak_tflops: options.PeakTflops = None,
+    formula: options.FormulaName = None,
+    model: options.Model = None,
+    baseline: options.Baseline = None,
+    utilisation: options.PlannedUtilisation = None,
+    require: options.Require = None,
+    history: HistoryDir = None,
+    config: options.Config = None,
+    as_json: options.Json = False,
+    no_color: options.NoColor = False,
+    lang: options.Language = None,
+) -> None:
+    """Print which settings hold here, and where each is from: a flag, a file or the environment.
+
+    A flag beats the file of --config, which beats LOGPARSE_HW and LOGPARSE_HISTORY, which beat logparse.toml, the
+    project file in this folder or the nearest above. It holds what a file of --config does, and history. Its
+    quantities, such as world_size, and its model say what a log does not; those of a flag or of --config beat the log.
+
+    Exit code 0 done, 2 wrong usage or a file that cannot be read.
+    """
+    flags: dict[str, Any] = {"hw": hw, "peak_tflops": peak_tflops, "formula": formula, "model": model}
+    flags |= {"baseline": baseline, "utilisation": utilisation, "require": require, "history": history}
+    settings = settings_in_force(flags, gather(given, model, config), find_standing())
+    if as_json:
+        typer.echo(json.dumps(config_document(settings, project_file()), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print_parts(make_console(no_color=no_color), config_parts(settings, project_file()))

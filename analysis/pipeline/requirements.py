@@ -1,0 +1,121 @@
+"""What a run must reach: ``mfu>=0.45``, as a flag or a config file says it.
+
+Comes in: text. Goes out: a Requirement. Whether a run meets it is decided in ``judgements``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import regex
+
+from analysis.history.records import RATES
+from analysis.metrics import BY_COLUMN, METRICS, RATED, Metric
+from logparse.errors import UsageError, unknown_name
+from logparse.language import msg, tr
+
+COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+# Of the published rate that the run is set beside, and of the planned share of the peak.
+SHARES = ("baseline", "planned")
+_FORM = regex.compile(r"\s*([\w/.-]+)\s*(>=|<=|>|<)\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)\s*(%?)\s*")
+
+
+@dataclass(frozen=True)
+class RequiredFigure:
+    """What can be required: a number of a run. ``column`` is that of the frame of rates where ``rate`` names one.
+
+    ``metric`` is None of a share of a published rate or of a plan.
+    """
+
+    name: str
+    column: str
+    metric: Metric | None = None
+    rate: str | None = None
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """``figure`` must compare so with ``limit``, in the unit of its metric's column. As text it is what was given."""
+
+    text: str
+    figure: RequiredFigure
+    comparison: str
+    limit: float
+
+    def __str__(self) -> str:
+        return self.text
+
+    def met_by(self, value: float) -> bool:
+        """Whether ``value`` is what is required."""
+        return COMPARISONS[self.comparison](value, self.limit)
+
+    def shown(self, value: float) -> str:
+        """``value`` in six digits, or in as many as it takes to see on which side of the limit it is."""
+        short = f"{value:.6g}"
+        return short if self.met_by(float(short)) == self.met_by(value) else repr(value)
+
+
+@cache
+def figures() -> dict[str, RequiredFigure]:
+    """Every figure by its name: metrics, steady where they are rates, and of other rates with their names before."""
+    plain = {m.column: RequiredFigure(m.column, m.column, m, "steady" if m in RATED else None) for m in METRICS}
+    for rate, prefix in RATES.items():
+        time = f"{prefix}_step_time_ms"
+        plain[time] = RequiredFigure(time, "step_time_ms", BY_COLUMN[time], rate)
+        plain |= {name: RequiredFigure(name, m.column, m, rate) for m in RATED for name in (f"{prefix}_{m.column}",)}
+    return plain | {name: RequiredFigure(name, name) for name in SHARES}
+
+
+def parse_requirement(text: str, where: str | None = None) -> Requirement:
+    """The requirement that ``text`` says; ``where`` is the file that holds it.
+
+    Raises UsageError for what is none, for a figure that does not exist and for a limit that it cannot reach.
+    """
+    found = _FORM.fullmatch(text)
+    if not found:
+        problem = tr("{name} is {value!r}", name="--require", value=text)
+        remedy = tr("write a figure, >=, <=, > or <, and a number, in quotes: --require 'mfu>=0.45'")
+        raise UsageError(problem, where=where, remedy=remedy)
+    name, comparison, number, percent = found.groups()
+    if name.lower() not in figures():
+        remedy = tr(
+            "use one of {names}, or a rate other than steady, such as delivered_mfu",
+            names=", ".join((*BY_COLUMN, *SHARES)),
+        )
+        raise unknown_name(msg("figure"), name, figures(), remedy)
+    figure = figures()[name.lower()]
+    requirement = Requirement(text.strip(), figure, comparison, float(number) / (100 if percent else 1))
+    _check_limit(requirement, percent, where)
+    return requirement
+
+
+def _check_limit(requirement: Requirement, percent: str, where: str | None) -> None:
+    """A share is from 0 to 1, and only of a share there are percent: who writes otherwise means another number."""
+    metric, name = requirement.figure.metric, requirement.figure.name
+    problem = tr("{name} is {value!r}", name="--require", value=requirement.text)
+    if percent and metric is not None and metric.unit != "ratio":
+        raise UsageError(problem, where=where, remedy=tr("give {name} in {unit}", name=name, unit=metric.unit))
+    if metric is not None and metric.most is not None and requirement.limit > metric.most:
+        remedy = tr("{name} is a share from 0 to 1: write 0.45, or 45%", name=name)
+        raise UsageError(problem, where=where, remedy=remedy)
+
+
+def gather_requirements(layers: Iterable[tuple[Sequence[str], str | None]]) -> tuple[Requirement, ...]:
+    """What flags and files require, each with the file it is from, strongest first.
+
+    Of one figure the strongest speaks alone. Raises as ``parse_requirement``.
+    """
+    found: list[Requirement] = []
+    for texts, where in layers:
+        named = {requirement.figure.name for requirement in found}
+        told = [parse_requirement(text, where) for text in texts]
+        found += [requirement for requirement in told if requirement.figure.name not in named]
+    return tuple(found)
