@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,13 +12,15 @@ import polars as pl
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._index_files import PAGE, PAGES, pages_left, write_index
+from analysis.commands._many_runs import RunSelection
 from analysis.commands._output_folder import OUTPUTS, TABLES
 from analysis.commands._shard_folder import RUNS, read_shards
 from analysis.outputs import clear_stale, prepare_folder, write_bytes, write_parquet
 from analysis.pipeline.shards import SHARDS, Account
 from analysis.result_folder import ResultFolder
 from analysis.screens.console import make_console
-from analysis.screens.merge import compose_merged
+from analysis.screens.runs import compose_runs
 from analysis.screens.terminal import print_parts
 from logparse.errors import InputError, UsageError
 from logparse.language import tr
@@ -40,31 +42,35 @@ def merge(
     shards: Folder,
     out: Out = None,
     as_json: options.Json = False,
+    where: options.Where = None,
+    sort: options.Sort = None,
     force: options.Force = False,
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
     """Put the results of `logparse analyze --each --shard i/n -o DIR` together, when all n shards are there.
 
-    Tables, charts and the document of --json are those of one `logparse analyze --each -o DIR` over all logs. The pages
-    stay where they are: each shard has a report.html of its runs. No log is read again.
+    What is printed and the tables, charts and pages are those of one `logparse analyze --each -o DIR` over all logs,
+    but for the page of all runs side by side: each shard has a report.html of its own. No log is read again.
 
     Exit code 0 done, 2 wrong usage, a shard missing or an unreadable log in one, 3 no step line found in one.
     """
-    folder = options.folder_of(shards)
+    asked, folder = RunSelection.of(where or (), sort), options.folder_of(shards)
     target = out or folder
     _check(target, folder, force)
     accounts = read_shards(folder)
     failed = [failure for account in accounts for failure in account.failed]
     runs = [name for account in accounts for name in account.read]
     if runs:
-        document = _document(folder, accounts)
-        _write(folder, accounts, target, alone=len(runs) == 1)
+        document, tables = _document(folder, accounts), dict(_tables(folder, accounts))
+        _write(folder, accounts, target, tables, alone=len(runs) == 1)
+        shown = asked.of_runs(tables["runs"])
         if as_json:
+            chosen = {run["name"]: run for run in document["runs"]}
+            document["runs"] = [chosen[name] for name in shown["run"]]
             typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         else:
-            pages = "chart_format" in accounts[0].whole.options
-            parts = compose_merged(document["runs"], len(failed), len(accounts), pages)
+            parts = compose_runs(shown, tables["account"], len(runs), len(failed))
             print_parts(make_console(no_color=no_color), parts)
             make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=target))
     for failure in failed if runs else failed[:1]:
@@ -98,13 +104,23 @@ def _document(folder: ResultFolder, accounts: Sequence[Account]) -> dict[str, An
     return {**first, "runs": [run for document in (first, *others) for run in document["runs"]]}
 
 
-def _write(folder: ResultFolder, accounts: Sequence[Account], target: ResultFolder, alone: bool) -> None:
-    """Write what ``analyze`` would for all runs, but the page. A run ``alone`` has no folder for its charts."""
+def _write(
+    folder: ResultFolder,
+    accounts: Sequence[Account],
+    target: ResultFolder,
+    tables: Mapping[str, pl.DataFrame],
+    alone: bool,
+) -> None:
+    """Write what ``analyze`` would for all runs, but the page of all. A run ``alone`` has no folder for its charts."""
+    pages = "chart_format" in accounts[0].whole.options
+    failed = [failure.text for account in accounts for failure in account.failed]
     with target.opened() as out:
-        written = [write_parquet(frame, out / f"{name}.parquet") for name, frame in _tables(folder, accounts)]
+        written = [write_parquet(frame, out / f"{name}.parquet") for name, frame in tables.items()]
         for account in accounts:
             written += _copy_charts(folder, account, out / "charts", alone)
-        clear_stale(out, OUTPUTS, written)
+            written += _copy_pages(folder, account, out) if pages else []
+        written += write_index(out, tables, failed, pages)
+        clear_stale(out, (*OUTPUTS, *pages_left(out)), written)
 
 
 def _tables(folder: ResultFolder, accounts: Sequence[Account]) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -123,3 +139,10 @@ def _copy_charts(folder: ResultFolder, account: Account, charts: Path, alone: bo
             prepare_folder(place.parent)
             written.append(write_bytes(_read(folder, account, f"charts/{run}/{name}"), place))
     return written
+
+
+def _copy_pages(folder: ResultFolder, account: Account, out: Path) -> Iterator[Path]:
+    for run in account.read:
+        name = f"{PAGES}/{run}/{PAGE}"
+        prepare_folder((out / name).parent)
+        yield write_bytes(_read(folder, account, name), out / name)

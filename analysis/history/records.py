@@ -184,7 +184,7 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told:
         "final_loss": _last_finite(steps["loss"]),
         "loss_lost_at": _lost_at(steps),
         **_numbers(analysis),
-        **_memory(steps, decoded.memory),
+        **largest_memory(steps, decoded.memory),
         **context.values(),
         "labels": _pairs(told.labels),
         "versions": [{"name": n, "value": v, "origin": _kept(o)} for n, (v, o) in sorted(told.versions.items())],
@@ -244,8 +244,8 @@ def _numbers(analysis: Analysis) -> dict[str, Any]:
     return found
 
 
-def _memory(steps: pl.DataFrame, memory: pl.DataFrame) -> dict[str, Any]:
-    """The largest figures of the step lines and of the lines about memory."""
+def largest_memory(steps: pl.DataFrame, memory: pl.DataFrame) -> dict[str, Any]:
+    """The largest figures of the step lines and of the lines about memory, in bytes, by the columns of the steps."""
     measured = memory.filter(pl.col("kind") == "measured")
     both = {
         "max_memory_allocated_bytes": "max_allocated_bytes",

@@ -128,7 +128,7 @@ def _alike(rows: Sequence[Baseline], run: Achieved) -> tuple[Baseline, ...]:
 
 
 def _same_size(row: Baseline, run: Achieved) -> bool:
-    return run.devices is not None and row.devices == run.devices and _same_model(row.shape, run.shape)
+    return run.devices is not None and row.devices == run.devices and same_model(row.shape, run.shape)
 
 
 def differences(row: Baseline, run: Achieved) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def differences(row: Baseline, run: Achieved) -> tuple[str, ...]:
     return tuple(name for name, differs in other.items() if differs)
 
 
-def _same_model(published_shape: ModelShape, shape: ModelShape) -> bool:
+def same_model(published_shape: ModelShape, shape: ModelShape) -> bool:
     """Every size that both know is the same, and the two that tell most are known; a vocabulary may be padded."""
     if published_shape.missing(("num_layers", "hidden_size")) or shape.missing(("num_layers", "hidden_size")):
         return False
@@ -238,7 +238,7 @@ def _same_device(row: str, run: str | None) -> bool:
 def _distance(row: Baseline, run: Achieved) -> tuple[bool, bool, float, float, bool]:
     """Another model first by its kind and how much larger or smaller it is, then devices, then precision."""
     return (
-        not _same_model(row.shape, run.shape),
+        not same_model(row.shape, run.shape),
         not _same_kind(row.shape, run.shape),
         _log_ratio(_parameters(row), _count(run.shape)),
         _log_ratio(row.devices, run.devices),

@@ -1,0 +1,81 @@
+"""What is printed of one run and of many, and which of many: ``--sort`` and ``--where``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+import typer
+
+from analysis.conditions import Condition, parse_condition
+from analysis.pipeline.overview import NUMBERS, check_order, choose_runs, runs_table
+from analysis.pipeline.run import Run
+from analysis.screens.analyze import compose, one_line
+from analysis.screens.analyze_json import document
+from analysis.screens.console import make_console
+from analysis.screens.markdown import markdown
+from analysis.screens.parts import Part
+from analysis.screens.runs import compose_runs
+from analysis.screens.terminal import print_parts
+
+
+@dataclass(frozen=True)
+class RunSelection:
+    """Which of many runs are shown, and in which order."""
+
+    where: tuple[Condition, ...] = ()
+    order: str | None = None
+
+    @classmethod
+    def of(cls, where: Sequence[str], order: str | None) -> RunSelection:
+        """What the flags say. Raises UsageError for a condition that is none, or a column that does not exist."""
+        if order is not None:
+            check_order(order)
+        return cls(tuple(parse_condition(text, "--where", NUMBERS) for text in where), order)
+
+    def of_runs(self, runs: pl.DataFrame) -> pl.DataFrame:
+        """The rows of ``runs`` that are shown."""
+        return choose_runs(runs, self.where, self.order)
+
+
+@dataclass(frozen=True)
+class Printer:
+    """How results are printed: as one table and, where it is ``verbose``, all of each run; or in one of three ways."""
+
+    as_json: bool
+    as_markdown: bool
+    quiet: bool
+    verbose: bool
+    no_color: bool
+
+    def one(self, result: Run) -> None:
+        """Print all of a run."""
+        self._print([result], [compose(result)])
+
+    def many(self, results: Sequence[Run], asked: RunSelection, failed: int) -> None:
+        """Print a table of those ``results`` that are asked for; ``failed`` others could not be read."""
+        shown = asked.of_runs(runs_table(results))
+        named = {run.name: run for run in results}
+        chosen = [named[name] for name in shown["run"]]
+        # Of runs that nobody sees nothing is composed.
+        if self.as_json or self.quiet:
+            self._print(chosen, [])
+            return
+        accounts = pl.concat([run.account for run in results]) if results else pl.DataFrame()
+        table = compose_runs(shown, accounts, len(results), failed)
+        self._print(chosen, [table, *(map(compose, chosen) if self.verbose else ())])
+
+    def _print(self, results: Sequence[Run], parts: Sequence[Sequence[Part]]) -> None:
+        if self.as_json:
+            typer.echo(json.dumps(document(list(results)), indent=1, ensure_ascii=False, allow_nan=False))
+        elif self.quiet:
+            for result in results:
+                typer.echo(one_line(result))
+        elif self.as_markdown:
+            typer.echo("\n".join(map(markdown, parts)))
+        else:
+            console = make_console(no_color=self.no_color)
+            for composed in parts:
+                print_parts(console, composed)
