@@ -82,8 +82,11 @@ class Metric:
 
         One that cannot be is marked.
         """
-        mark = IMPOSSIBLE if self.impossible(value) else ""
-        return "-" if value is None else f"{value * self.scale:,.{self.digits}f}{mark}"
+        return "-" if value is None else f"{value * self.scale:,.{self.digits}f}{self.mark(value)}"
+
+    def mark(self, value: float | None) -> str:
+        """What stands behind ``value``: nothing, where it can be."""
+        return IMPOSSIBLE if self.impossible(value) else ""
 
     def impossible(self, value: float | None) -> bool:
         """Whether no device or clock gives ``value``."""

@@ -35,6 +35,7 @@ DECODED_COLUMNS = (
     Column("step", INT, "step", "optimizer step, counted from the start of training"),
     Column("train_steps", INT, "step", "steps the run was asked to do"),
     Column("epoch", INT, "", "epoch as printed"),
+    Column("epochs", INT, "", "epochs the run was asked to do"),
     Column("step_in_epoch", INT, "step", "step within the epoch as printed"),
     Column("steps_per_epoch", INT, "step", "steps of one epoch as printed"),
     Column("elapsed_time_per_iteration_ms", FLOAT, "ms", "time of one optimizer step as the log printed it"),

@@ -25,7 +25,7 @@ def write_index(folder: Path, tables: Mapping[str, pl.DataFrame], failed: Sequen
 
     if "runs" not in tables:
         return []
-    index = render_index(tables["runs"], tables["account"], failed, pages)
+    index = render_index(tables["runs"], tables["losses"], failed, pages)
     csv = tables["runs"].write_csv().encode()
     return [write_bytes(csv, folder / CSV), write_page(index, folder / INDEX)]
 

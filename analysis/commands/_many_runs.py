@@ -10,10 +10,11 @@ import polars as pl
 import typer
 
 from analysis.conditions import Condition, parse_condition
-from analysis.pipeline.overview import NUMBERS, check_order, choose_runs, runs_table
+from analysis.pipeline.overview import NUMBERS, check_order, choose_runs, losses_table, runs_table
 from analysis.pipeline.run import Run
-from analysis.screens.analyze import compose, one_line
+from analysis.screens.analyze import compose
 from analysis.screens.analyze_json import document
+from analysis.screens.answer import quiet_line
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
 from analysis.screens.parts import Part
@@ -42,17 +43,21 @@ class RunSelection:
 
 @dataclass(frozen=True)
 class Printer:
-    """How results are printed: as one table and, where it is ``verbose``, all of each run; or in one of three ways."""
+    """How results are printed: many as one table and, where it is ``verbose``, all of each; or in one of three ways.
+
+    ``price`` is that of a device-hour.
+    """
 
     as_json: bool
     as_markdown: bool
     quiet: bool
-    verbose: bool
     no_color: bool
+    verbose: bool
+    price: float | None
 
     def one(self, result: Run) -> None:
-        """Print all of a run."""
-        self._print([result], [compose(result)])
+        """Print a run."""
+        self._print([result], [self._compose(result)])
 
     def many(self, results: Sequence[Run], asked: RunSelection, failed: int) -> None:
         """Print a table of those ``results`` that are asked for; ``failed`` others could not be read."""
@@ -63,16 +68,18 @@ class Printer:
         if self.as_json or self.quiet:
             self._print(chosen, [])
             return
-        accounts = pl.concat([run.account for run in results]) if results else pl.DataFrame()
-        table = compose_runs(shown, accounts, len(results), failed)
-        self._print(chosen, [table, *(map(compose, chosen) if self.verbose else ())])
+        table = compose_runs(shown, losses_table(results), len(results), failed, self.price)
+        self._print(chosen, [table, *(map(self._compose, chosen) if self.verbose else ())])
+
+    def _compose(self, result: Run) -> list[Part]:
+        return compose(result, self.verbose, self.price)
 
     def _print(self, results: Sequence[Run], parts: Sequence[Sequence[Part]]) -> None:
         if self.as_json:
-            typer.echo(json.dumps(document(list(results)), indent=1, ensure_ascii=False, allow_nan=False))
+            typer.echo(json.dumps(document(list(results), self.price), indent=1, ensure_ascii=False, allow_nan=False))
         elif self.quiet:
             for result in results:
-                typer.echo(one_line(result))
+                typer.echo(quiet_line(result))
         elif self.as_markdown:
             typer.echo("\n".join(map(markdown, parts)))
         else:

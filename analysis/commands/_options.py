@@ -115,6 +115,34 @@ Quiet = Annotated[
     bool,
     typer.Option("-q", "--quiet", help="Print one line for each run and say nothing else."),
 ]
+Verbose = Annotated[
+    bool,
+    typer.Option("-v", "--verbose", help="Print all there is: every rate, every input with its origin, every note."),
+]
+
+
+def price_of(text: str) -> float:
+    """The price of a device-hour. Raises UsageError for what is none."""
+    number = text.removesuffix("/h")
+    try:
+        price = float(number)
+    except ValueError:
+        price = -1.0
+    if not 0 <= price < float("inf"):
+        problem = tr("{text!r} is no price of a device-hour", text=text)
+        raise UsageError(problem, where="--price", remedy=tr("give a number, in any currency: --price 2.5/h"))
+    return price
+
+
+Price = Annotated[
+    float | None,
+    typer.Option(
+        "--price",
+        parser=price_of,
+        metavar="NUMBER[/h]",
+        help="Price of a device-hour, such as 2.5/h: what each loss cost in money.",
+    ),
+]
 NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colours, as with NO_COLOR set.")]
 Charts = Annotated[
     bool,
@@ -182,7 +210,6 @@ Sort = Annotated[
         help="Show the runs of --each by a column of runs.csv, such as mfu, the lowest first; -mfu the highest first.",
     ),
 ]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print everything that is known of each run.")]
 Strict = Annotated[
     bool,
     typer.Option("--strict", help="Stop at a torn step line, a value that cannot be read, or a result that cannot be."),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from analysis.commands._index_files import CSV, INDEX, PAGE, PAGES, pages_left, write_index
 from analysis.commands._progress import drawing_bar
 from analysis.outputs import ChartWriter, clear_stale, prepare_folder, write_page, write_parquet
-from analysis.pipeline.overview import runs_table
+from analysis.pipeline.overview import losses_table, runs_table
 from analysis.pipeline.run import Run
 from analysis.result_folder import ResultFolder
 from analysis.screens.words import word
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 # What a run writes into its folder; --force clears these, and nothing else, of an earlier run.
-TABLES = ("runs", "steps", "summary", "segments", "rates", "account", "ranks", *RECORD_COLUMNS)
+TABLES = ("runs", "losses", "steps", "summary", "segments", "rates", "account", "ranks", *RECORD_COLUMNS)
 OUTPUTS = (*(f"{name}.parquet" for name in TABLES), "charts", PAGE, CSV, INDEX)
 # So many runs can be told apart on one page.
 MOST_ON_A_PAGE = 12
@@ -78,7 +78,7 @@ def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 
     if not results:
         return {}
-    tables = {"runs": runs_table(results)} | {
+    tables = {"runs": runs_table(results), "losses": losses_table(results)} | {
         name: pl.concat(getattr(r.analysis, name) for r in results)
         for name in ("steps", "summary", "segments", "rates", "account")
     }

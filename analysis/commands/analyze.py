@@ -42,6 +42,8 @@ def analyze(
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    price: options.Price = None,
     no_color: options.NoColor = False,
     charts: options.Charts = True,
     chart_format: options.ChartFormats = None,
@@ -51,7 +53,6 @@ def analyze(
     each: options.Each = False,
     where: options.Where = None,
     sort: options.Sort = None,
-    verbose: options.Verbose = False,
     shard: ShardOption = None,
     engine: Engine = "local",
     lang: options.Language = None,
@@ -85,7 +86,7 @@ def analyze(
         out = _folder_of(shard, out)
         part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
         results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
-    printer = Printer(as_json, as_markdown, quiet, verbose, no_color)
+    printer = Printer(as_json, as_markdown, quiet, no_color, verbose, price)
     if each:
         printer.many(results, asked, len(failed))
     else:

@@ -70,7 +70,7 @@ def merge(
             document["runs"] = [chosen[name] for name in shown["run"]]
             typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         else:
-            parts = compose_runs(shown, tables["account"], len(runs), len(failed))
+            parts = compose_runs(shown, tables["losses"], len(runs), len(failed))
             print_parts(make_console(no_color=no_color), parts)
             make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=target))
     for failure in failed if runs else failed[:1]:

@@ -76,9 +76,9 @@ def _shares(analysis: Analysis, context: RunContext, utilisation: float | None) 
 
 def _time_left(analysis: Analysis, left: Left, shares: tuple[float, ...]) -> Iterator[Planned]:
     """Time for the steps that are still to be done: as the last start went, and at the planned share of the peak."""
-    planned = [_planned_seconds(analysis, left.steps, share) for share in shares]
+    planned = [_planned_seconds(analysis, left, share) for share in shares]
     low, high = (planned[-1], planned[0]) if planned else (None, None)
-    found = [_left_to_do(left), _at_last_pace(left)]
+    found = [_left_to_do(left), _at_last_pace(left), *_unseen(left)]
     if low is not None and high is not None:
         found.append(_at_planned_share(low, high, shares))
     yield Planned("time_left", "s", low, left.seconds, tuple(found), high if len(planned) > 1 else None)
@@ -97,20 +97,32 @@ def _at_last_pace(left: Left) -> Note:
     return info("left_at_last_pace_until", **told, ends_at=left.ends_at)
 
 
+def _unseen(left: Left) -> Iterator[Note]:
+    """What the time of batches that have not run rests on."""
+    if left.unseen_batches is None:
+        return
+    batches, seen = left.unseen_batches.batches, left.unseen_batches.seen
+    if len(seen) == 1:
+        yield info("left_in_proportion", batches=batches, seen=seen[0])
+    else:
+        yield info("left_on_a_line", batches=batches, seen=seen)
+
+
 def _at_planned_share(low: float, high: float, shares: tuple[float, ...]) -> Note:
     if len(shares) == 1:
         return info("left_at_planned_share", share=shares[0], seconds=low)
     return info("left_at_usual_shares", most=shares[-1], least=shares[0], low_seconds=low, high_seconds=high)
 
 
-def _planned_seconds(analysis: Analysis, left: int, share: float) -> float | None:
+def _planned_seconds(analysis: Analysis, left: Left, share: float) -> float | None:
     """FLOPs of the steps, recomputed ones in, over what the devices of the last start give at that share."""
     how = analysis.latest
     built = how.executed_once(how.seq_length, as_built_formula()) if how.seq_length else None
     work = how.executed_once(how.seq_length) if built is None and how.seq_length else built
-    if work is None or how.peak is None or how.world_size is None or how.global_batch_size is None:
+    if work is None or how.peak is None or how.world_size is None or not left.tokens or not how.seq_length:
         return None
-    return left * work * how.global_batch_size / (how.world_size * how.peak.peak_tflops_per_second * 1e12 * share)
+    samples = left.tokens / how.seq_length
+    return samples * work / (how.world_size * how.peak.peak_tflops_per_second * 1e12 * share)
 
 
 # Utilisation and the gap to the peak.

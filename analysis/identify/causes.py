@@ -1,33 +1,25 @@
 """What can make a printed rate differ from work over time, each with the factor that it makes.
 
-Comes in: the rows and what is known of the run. Goes out: causes. Nothing is compared here.
+Comes in: the rows and what is known of the run. Goes out: causes. Nothing is compared here. Those of the FLOPs are in
+``causes_of_flops``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
-from typing import cast
 
 import polars as pl
 
-from analysis.flops import Recompute, all_formulas
-from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.hardware.devices import DevicePeak
-from analysis.identify.formula import Identification, identify_formula
-from analysis.model.shape import ModelShape
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
 
 MODEL_PARALLEL = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
 # TFLOP/s for bf16 that trainers divide by whatever the device.
 TAKEN_FOR_ALL = {"A100": 312.0, "H100": 989.0}
-# A forward pass more, or less, beside forward and backward: 4 of 3 passes.
-RECOMPUTED = 4 / 3
-# Lengths that are tried for one another: packed and unpacked samples are often powers of two apart.
-LENGTHS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
 # What ``of_time`` adds to the rows: rates over a start, as parts of the row's own.
 RATIO = "_ratio"
 RESUMED, MEAN, RUNNING = "_resumed", "_mean", "_running"
@@ -44,6 +36,14 @@ class Cause:
 
 def of_sizes(context: RunContext, total: bool) -> Iterator[Cause]:
     """Sizes of the run that were multiplied in or divided out once too often."""
+    yield from of_devices(context, total)
+    for name in ("num_microbatches", "log_interval"):
+        if (size := context.get(name) or 1) > 1:
+            yield from _both_ways(name, {name: size})
+
+
+def of_devices(context: RunContext, total: bool) -> Iterator[Cause]:
+    """Parallel sizes, and all devices."""
     sizes = {name: size for name in MODEL_PARALLEL if (size := context.get(name) or 1) > 1}
     for count in range(1, len(sizes) + 1):
         for names in combinations(sizes, count):
@@ -55,9 +55,6 @@ def of_sizes(context: RunContext, total: bool) -> Iterator[Cause]:
         many = info("rate_times_devices" if total else "rate_of_all_devices", n=world)
         one = info("rate_of_one_device" if total else "rate_divided_again", n=world)
         yield from (Cause(many, float(world)), Cause(one, 1 / world))
-    for name in ("num_microbatches", "log_interval"):
-        if (size := context.get(name) or 1) > 1:
-            yield from _both_ways(name, {name: size})
 
 
 def _both_ways(what: str, sizes: dict[str, int]) -> Iterator[Cause]:
@@ -108,73 +105,6 @@ def of_lengths(rows: pl.DataFrame, ratio: float) -> Iterator[Cause]:
     ours = rows["seq_length"].drop_nulls()
     if ours.n_unique() == 1:
         yield Cause(info("counts_other_length", length=round(ratio * ours[0]), ours=ours[0]), ratio)
-
-
-def of_printed_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: Identification) -> Iterator[Cause]:
-    """What makes TFLOP/s differ; ``found`` compared them with every formula row by row."""
-    if found.matches:
-        yield Cause(_identified(context, found), pl.col(RATIO))
-    else:
-        yield from _recompute(rows, ours)
-        yield from _other_lengths(rows, context)
-
-
-def _identified(context: RunContext, found: Identification) -> Note:
-    """The formula behind the log's TFLOP/s, and which of ours would give the same."""
-    recompute = cast("Recompute | None", context.get("recompute"))
-    ours = [f.name for f in all_formulas().values() if f.printed_as.get(f.quoted(recompute)) in found.matches]
-    if not ours or found.scale != 1:
-        return info("identified", findings=found.findings)
-    return info("identified_as", formula=ours[0], findings=found.findings)
-
-
-def of_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: Identification) -> Iterator[Cause]:
-    """What makes the FLOPs behind an MFU or HFU differ."""
-    yield from _recompute(rows, ours)
-    yield from _formulas(rows, ours, context, found.matches or tuple(PRINTED_FORMULAS))
-
-
-def _recompute(rows: pl.DataFrame, ours: str) -> Iterator[Cause]:
-    """Forward passes that one of the two counts."""
-    per_share = "model_tflops_per_second_per_device" if ours == "mfu" else "hardware_tflops_per_second_per_device"
-    base = ours if ours.startswith("tflops") else per_share
-    model, executed = (
-        rows.select((pl.col(f"{what}_tflops_per_second_per_device") / pl.col(base)).median()).item()
-        for what in ("model", "hardware")
-    )
-    if executed and executed > 1.01:
-        yield Cause(info("recompute_counted"), executed)
-    elif ours != "hfu":
-        yield Cause(info("recompute_counted"), RECOMPUTED)
-    if model and model < 0.99:
-        yield Cause(info("recompute_left_out"), model)
-
-
-def _formulas(rows: pl.DataFrame, ours: str, context: RunContext, names: Sequence[str]) -> Iterator[Cause]:
-    """Printed formulas by ``names``, as parts of ours."""
-    base = {"mfu": "model", "hfu": "hardware"}[ours] + "_tflops_per_second_per_device"
-    per_token = rows.select((pl.col(base) * 1e12 / pl.col("tokens_per_second_per_device")).median()).item()
-    lengths = rows["seq_length"].drop_nulls()
-    if not per_token or lengths.is_empty():
-        return
-    shape, length = ModelShape.from_quantities(context.values()), int(lengths[0])
-    for name in names:
-        if flops := PRINTED_FORMULAS[name].flops_per_token(shape, length):
-            yield Cause(info("counts_by_formula", formulas=[name]), flops / per_token, last=True)
-
-
-def _other_lengths(rows: pl.DataFrame, context: RunContext) -> Iterator[Cause]:
-    """Lengths at which a formula gives the printed TFLOP/s of every row."""
-    lengths = rows["seq_length"].drop_nulls()
-    if lengths.n_unique() != 1:
-        return
-    shape, world = ModelShape.from_quantities(context.values()), context.get("world_size")
-    for part in LENGTHS:
-        length = int(lengths[0] * part)
-        tried = rows.with_columns(seq_length=pl.lit(length, pl.Int64))
-        if matches := identify_formula(tried, shape, length, world, None).matches:
-            note = info("counts_other_length_by", length=length, ours=lengths[0], formulas=list(matches))
-            yield Cause(note, pl.col(RATIO))
 
 
 def of_peaks(peak: DevicePeak) -> Iterator[Cause]:

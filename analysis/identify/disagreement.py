@@ -16,16 +16,15 @@ from analysis.hardware.devices import DevicePeak
 from analysis.identify.causes import (
     RATIO,
     Cause,
-    of_flops,
     of_lengths,
     of_peaks,
-    of_printed_flops,
     of_samples,
     of_sizes,
     of_spans,
     of_time,
     of_units,
 )
+from analysis.identify.causes_of_flops import of_flops, of_printed_flops, of_sizes_and_formulas
 from analysis.identify.figures import AGREE, Beside, beside_all
 from analysis.identify.formula import Identification
 from analysis.identify.implied_peak import ImpliedPeak, divided_by, implied_peak
@@ -80,6 +79,8 @@ def _cause(side: Beside, known: Known, samples_agree: bool) -> Note:
 def _of_known_peak(side: Beside, known: Known, implied: ImpliedPeak, peak: DevicePeak) -> Note:
     """The cause of an MFU or HFU whose peak the TFLOP/s beside it tells."""
     causes = [*_common(side, known), *of_flops(side.rows, side.figure.ours, known.context, known.found)]
+    if not known.found.matches:
+        causes += of_sizes_and_formulas(side.rows, side.figure.ours, known.context)
     other = divided_by(implied, peak)
     if other is None:
         return _told(side, known, causes)
@@ -125,9 +126,11 @@ def _told(side: Beside, known: Known, causes: Sequence[Cause], divided: float = 
     return notes[0] if len(notes) == 1 else info("several_causes", causes=notes)
 
 
-def _merged(formulas: Sequence[Note]) -> list[Note]:
-    names = [name for note in formulas for name in note.fields["formulas"]]
-    return [info("counts_by_formula", formulas=names)] if names else []
+def _merged(notes: Sequence[Note]) -> list[Note]:
+    """All formulas as one cause."""
+    names = [name for note in notes for name in note.fields.get("formulas", ())]
+    others = [note for note in notes if "formulas" not in note.fields]
+    return [info("counts_by_formula", formulas=names), *others] if names else others
 
 
 def _unknown(side: Beside, known: Known) -> Note:

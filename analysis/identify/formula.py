@@ -34,7 +34,7 @@ def identify_formula(
     steps: pl.DataFrame,
     shape: ModelShape,
     seq_length: int | None,
-    world_size: int | None,
+    world_size: float | None,
     recompute: Recompute | None,
 ) -> Identification:
     """Compare the log's TFLOP/s with every printed formula, row by row.
@@ -63,7 +63,7 @@ def _median_row(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _incomparable(
-    steps: pl.DataFrame, rows: pl.DataFrame, seq_length: int | None, world_size: int | None
+    steps: pl.DataFrame, rows: pl.DataFrame, seq_length: int | None, world_size: float | None
 ) -> Note | None:
     """Why nothing can be compared; None where something can."""
     if steps.is_empty() or steps[TIME].is_null().all():

@@ -64,7 +64,7 @@ def _are_multiples(values: pl.Series, unit: float) -> bool:
     return bool(((counts - counts.round()).abs() <= EXACT * counts.abs()).all())
 
 
-def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: int | None) -> pl.DataFrame:
+def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: float | None) -> pl.DataFrame:
     """Rows whose rate can be computed, with ``work``: TFLOP/s is FLOPs per token x work / ms."""
     filled = steps.select(LOGGED, *INPUTS).with_columns(pl.col("seq_length").fill_null(pl.lit(seq_length, pl.Int64)))
     tokens = pl.col("global_batch_size") * pl.col("seq_length")

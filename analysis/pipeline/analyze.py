@@ -11,10 +11,12 @@ from analysis.metrics import BY_COLUMN
 from analysis.pipeline.engine import map_runs
 from analysis.pipeline.expectations import measure_against
 from analysis.pipeline.load import Loaded, load
+from analysis.pipeline.losses import list_losses
 from analysis.pipeline.one_run import check_one_run
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from analysis.run.analyze import analyze_steps
+from analysis.run.interruptions import find_pauses
 from analysis.run.ranks import describe_missing
 from analysis.run.result import Analysis
 from analysis.run.throughput import Later, before_changes, plan_computation
@@ -84,7 +86,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     notes = (*analysis.notes, *differ, *warnings, *told)
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     beside = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
-    return Run(log, meaning.framework, context, analysis, found, tuple(ordered), beside)
+    losses = list_losses(analysis, context, find_pauses(log.records), beside)
+    return Run(log, meaning.framework, context, analysis, found, tuple(ordered), beside, losses)
 
 
 def _impossible(name: str, analysis: Analysis) -> InputError:

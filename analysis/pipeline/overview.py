@@ -1,6 +1,6 @@
 """Many runs as one table: a row each, under the names of the registry; and those of them that are asked for.
 
-Comes in: runs. Goes out: the frame ``runs``, the same wherever they were read, and from it and the account the totals.
+Comes in: runs. Goes out: the frames ``runs`` and ``losses``, the same wherever they were read, and the totals of them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import polars as pl
 from analysis.conditions import Condition
 from analysis.history.records import RATES, largest_memory
 from analysis.metrics import METRICS, OF_ROWS, RATED
-from analysis.pipeline.model_name import model_name
+from analysis.model.parameters import count_parameters
+from analysis.pipeline.losses import PUBLISHED, Loss
+from analysis.pipeline.model_name import names_of_model
 from analysis.pipeline.run import Run
-from analysis.run.time_breakdown import USEFUL
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
 from logparse.schema import FLOAT, INT, QUANTITY, TEXT, TIME, Column
@@ -40,7 +41,8 @@ RUNS_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
     Column("framework", TEXT, "", "framework that printed it"),
     Column("framework_version", TEXT, "", "its version, as far as the log tells"),
-    Column("model", TEXT, "", "by --model, by the catalogue where the shape is that of one, or by the log"),
+    Column("model", TEXT, "", "named models that have its shape, else what the log calls it"),
+    Column("parameters", INT, "", "parameters that its shape has"),
     Column("device", TEXT, "", "device that MFU was measured against"),
     Column("peak_tflops_per_second", FLOAT, "TFLOP/s", "its peak"),
     Column("formula", TEXT, "", "how FLOPs were counted"),
@@ -59,12 +61,23 @@ RUNS_COLUMNS = (
     ),
     Column("account_seconds", FLOAT, "s", "the clock, or all step lines where there is none"),
     Column("device_hours", FLOAT, "device-h", "devices times that"),
-    Column("lost_device_hours", FLOAT, "device-h", "those of them that were no useful work"),
-    Column("largest_loss", TEXT, "", "code of what cost most beside useful work"),
+    Column("lost_device_hours", FLOAT, "device-h", "those of them that all losses of its own cost"),
+    Column("largest_loss", TEXT, "", "code of what cost most"),
     Column("largest_loss_ratio", FLOAT, "ratio", "its share of the time"),
     Column("impossible", TEXT, "", "metrics that are more than can be"),
     Column("warnings", INT, "", "warnings about the run"),
     Column("warning_codes", TEXT, "", "their codes"),
+)
+LOSS_COLUMNS = (
+    Column("run", TEXT, "", "name of the run"),
+    Column("cause", TEXT, "", "code of what cost time, or speed within the useful time"),
+    Column("share", FLOAT, "ratio", "of the time of the run"),
+    Column("seconds", FLOAT, "s", "time"),
+    Column("device_hours", FLOAT, "device-h", "devices times that"),
+    Column("useful_without_ratio", FLOAT, "ratio", "useful share of the time without it"),
+    Column(
+        "tokens_without_per_second_per_device", FLOAT, "tokens/s/p", "what the settled steps would have made without it"
+    ),
 )
 # What can be held against a limit.
 NUMBERS = tuple(column.name for column in RUNS_COLUMNS if column.dtype in (INT, FLOAT))
@@ -77,13 +90,14 @@ def runs_table(runs: Sequence[Run]) -> pl.DataFrame:
 
 def _row(run: Run) -> dict[str, Any]:
     analysis, how = run.analysis, run.analysis.computation
+    counted = count_parameters(how.shape)
     warnings = [note.code for note in run.notes if note.level == "warning"]
-    devices = run.context.get("world_size")
     return {
         "run": run.name,
         "framework": run.framework.name,
         "framework_version": run.framework.version,
-        "model": model_name(run.context, how.shape),
+        "model": "/".join(names_of_model(run)) or run.context.get("model_name"),
+        "parameters": counted.total if counted else None,
         "device": how.peak.name if how.peak else None,
         "peak_tflops_per_second": how.peak.peak_tflops_per_second if how.peak else None,
         "formula": how.formula.name,
@@ -95,7 +109,7 @@ def _row(run: Run) -> dict[str, Any]:
         "counted_rows": int(run.steps["counted"].sum()),
         "steps": int(run.steps.filter(~pl.col("copied"))["iterations"].sum()),
         **_metrics(run),
-        **_spent(run.account, devices),
+        **_spent(run),
         "impossible": " ".join(analysis.impossible) or None,
         "warnings": len(warnings),
         "warning_codes": " ".join(dict.fromkeys(warnings)) or None,
@@ -113,43 +127,51 @@ def _metrics(run: Run) -> dict[str, float | None]:
     return found | steady | {"goodput": run.analysis.goodput} | largest_memory(run.steps, run.records["memory"])
 
 
-def _spent(account: pl.DataFrame, devices: int | None) -> dict[str, Any]:
+def _spent(run: Run) -> dict[str, Any]:
     """The time of the run, what of it was lost, and what cost most."""
-    if account.is_empty():
+    if run.account.is_empty():
         return {}
-    seconds, lost = float(account["seconds"].sum()), causes(account)
-    in_hours = None if devices is None else devices / 3600
+    seconds, lost = float(run.account["seconds"].sum()), own_losses(run)
+    devices = run.analysis.computation.world_size
+    known = devices is not None and devices == run.analysis.latest.world_size
     return {
         "account_seconds": seconds,
-        "device_hours": in_hours and seconds * in_hours,
-        "lost_device_hours": in_hours and float(lost["seconds"].sum()) * in_hours,
-        "largest_loss": lost["part"].first(),
-        "largest_loss_ratio": lost["share"].first(),
+        "device_hours": seconds * devices / 3600 if devices is not None and known else None,
+        "lost_device_hours": sum(loss.device_hours or 0.0 for loss in lost) if known else None,
+        "largest_loss": lost[0].cause if lost else None,
+        "largest_loss_ratio": lost[0].share if lost else None,
     }
 
 
-def causes(account: pl.DataFrame) -> pl.DataFrame:
-    """What was no useful work, by run and cause, the largest first: ``run``, ``part``, ``seconds``, ``share``.
-
-    A save is one cause, whether a step line holds it or it lies between two.
-    """
-    lost = account.filter(pl.col("part") != USEFUL).with_columns(pl.col("part").str.strip_suffix("_between"))
-    summed = lost.group_by("run", "part", maintain_order=True).agg(pl.col("seconds", "share").sum())
-    return summed.filter(pl.col("seconds") > 0).sort("seconds", descending=True, maintain_order=True)
+def own_losses(run: Run) -> list[Loss]:
+    """What the run lost by itself, the dearest first; what others reached is no cause."""
+    return [loss for loss in run.losses if loss.cause != PUBLISHED]
 
 
-def lost_by_cause(runs: pl.DataFrame, account: pl.DataFrame) -> pl.DataFrame:
-    """Device-hours lost by all ``runs``, by cause, the largest first: ``part``, ``device_hours``, ``runs``, ``worst``.
+def losses_table(runs: Sequence[Run]) -> pl.DataFrame:
+    """One row of LOSS_COLUMNS for each loss of each of ``runs``, the dearest of a run first."""
+    rows = [
+        (run.name, x.cause, x.share, x.seconds, x.device_hours, x.useful_without, x.rate_without)
+        for run in runs
+        for x in run.losses
+    ]
+    return pl.DataFrame(rows, {column.name: column.dtype for column in LOSS_COLUMNS}, orient="row")
+
+
+def lost_by_cause(runs: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
+    """Device-hours that ``runs`` lost, by cause, the largest first: ``cause``, ``device_hours``, ``runs``, ``worst``.
 
     ``worst`` is the run that lost most of them; runs whose devices are unknown are left out.
     """
-    devices = runs.select("run", "world_size").drop_nulls()
-    lost = causes(account).join(devices, on="run", how="inner", maintain_order="left")
-    hours = lost.with_columns(hours=pl.col("seconds") * pl.col("world_size") / 3600)
-    found = hours.group_by("part", maintain_order=True).agg(
-        device_hours=pl.col("hours").sum(),
-        runs=pl.len(),
-        worst=pl.col("run").sort_by("hours", descending=True).first(),
+    own = losses.filter(pl.col("cause") != PUBLISHED).join(runs, on="run", how="semi", maintain_order="left")
+    found = (
+        own.drop_nulls("device_hours")
+        .group_by("cause", maintain_order=True)
+        .agg(
+            pl.col("device_hours").sum(),
+            runs=pl.len(),
+            worst=pl.col("run").sort_by("device_hours", descending=True).first(),
+        )
     )
     return found.sort("device_hours", descending=True, maintain_order=True)
 

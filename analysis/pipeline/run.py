@@ -11,6 +11,7 @@ import polars as pl
 from analysis.identify import Identification
 from analysis.metrics import HEADLINE
 from analysis.pipeline.expectations import Expectations
+from analysis.pipeline.losses import Loss
 from analysis.run.result import Analysis
 from logparse.context.dialects import Framework
 from logparse.context.run_context import RunContext
@@ -30,8 +31,8 @@ class Run:
 
     ``log`` is what was read, ``framework`` who printed it, ``context`` every fact of the run with its origin;
     ``analysis`` holds the frames and numbers, ``identified`` by which formula the log's own TFLOP/s was printed,
-    ``expectations`` what its plan and published rates let expect. ``notes`` must be read with the numbers, warnings
-    first. Rates are per device and second, times in ms, ratios from 0 to 1.
+    ``expectations`` what its plan and published rates let expect, ``losses`` what cost most. ``notes`` must be read
+    with the numbers, warnings first. Rates are per device and second, times in ms, ratios from 0 to 1.
     """
 
     log: ParsedLog
@@ -41,6 +42,7 @@ class Run:
     identified: Identification
     notes: tuple[Note, ...]
     expectations: Expectations
+    losses: tuple[Loss, ...] = ()
 
     # How a notebook shows a run. Words stand above the pipeline, so ``analysis.api`` sets it.
     shown_as_html: ClassVar[Callable[[Run], str]] = lambda run: _escaped(repr(run))

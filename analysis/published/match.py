@@ -7,33 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import regex
 
 from analysis.hardware.devices import find_device
 from analysis.model.parameters import count_parameters
+from analysis.model.same import same_kind, same_model
 from analysis.model.shape import ModelShape
 from analysis.published.rows import Baseline, contradicts_itself, find_baseline, published
 from logparse.errors import UsageError
 from logparse.findings import Note, info
 from logparse.language import tr
 
-# The vocabulary is padded to a multiple of 128 x tensor parallel size; of published models none is nearer than this.
-MOST_PADDING = 2048
 NEAREST = 3
 # Rows that are shown beside a run.
 MOST_SHOWN = 3
-
-# What logs print of these is not to be relied on: AscendSpeed's llama is gated, has an output matrix of its own, and
-# prints neither. Padding and the depth of multi-token prediction belong to the run and not to the model.
-NOT_COMPARED = (
-    "gated_linear_unit",
-    "untie_embeddings_and_output_weights",
-    "multi_latent_attention",
-    "padded_vocab_size",
-    "mtp_num_layers",
-)
 
 
 @dataclass(frozen=True)
@@ -144,22 +133,6 @@ def differences(row: Baseline, run: Achieved) -> tuple[str, ...]:
     return tuple(name for name, differs in other.items() if differs)
 
 
-def same_model(published_shape: ModelShape, shape: ModelShape) -> bool:
-    """Every size that both know is the same, and the two that tell most are known; a vocabulary may be padded."""
-    if published_shape.missing(("num_layers", "hidden_size")) or shape.missing(("num_layers", "hidden_size")):
-        return False
-    names = [f.name for f in fields(ModelShape) if f.name not in NOT_COMPARED]
-    both = [(getattr(published_shape, n), getattr(shape, n)) for n in names]
-    plain, padded = published_shape.padded_vocab_size, shape.padded_vocab_size
-    same_vocabulary = plain is None or padded is None or 0 <= padded - plain <= MOST_PADDING
-    return same_vocabulary and _same_kind(published_shape, shape) and all(a == b for a, b in both if None not in (a, b))
-
-
-def _same_kind(published_shape: ModelShape, shape: ModelShape) -> bool:
-    """None is dense: a mixture of experts is not its dense twin."""
-    return bool(published_shape.num_experts) == bool(shape.num_experts)
-
-
 # What is said of them.
 
 
@@ -239,7 +212,7 @@ def _distance(row: Baseline, run: Achieved) -> tuple[bool, bool, float, float, b
     """Another model first by its kind and how much larger or smaller it is, then devices, then precision."""
     return (
         not same_model(row.shape, run.shape),
-        not _same_kind(row.shape, run.shape),
+        not same_kind(row.shape, run.shape),
         _log_ratio(_parameters(row), _count(run.shape)),
         _log_ratio(row.devices, run.devices),
         row.precision != run.precision,

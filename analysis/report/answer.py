@@ -62,7 +62,7 @@ def _card(metric: Metric, mine: dict[str, Any], base: dict[str, Any], alike: boo
         label=tr("{metric} ({work})", metric=tr(metric.label), work=counts) if counts else tr(metric.label),
         value=shown(metric, value),
         unit="" if metric.shown_unit in metric.label else metric.shown_unit,
-        interval=interval(low, high, digits, metric.scale) if value is not None else "",
+        interval=interval(low, high, digits, metric) if value is not None else "",
         remark=_told_hfu(mine["hfu"]) if metric.column == "mfu" else "",
         difference=difference(value, _value(metric, base) if base else None),
     )

@@ -1,6 +1,6 @@
 """The index of many runs: one row each, with a link to its page, and what they lost together.
 
-Comes in: the tables ``runs`` and ``account``, so that it is the same where shards were merged.
+Comes in: the tables ``runs`` and ``losses``, so that it is the same where shards were merged.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class IndexCard:
     link: str | None = None
 
 
-def render_index(runs: pl.DataFrame, account: pl.DataFrame, failed: Sequence[str], pages: bool) -> str:
+def render_index(runs: pl.DataFrame, losses: pl.DataFrame, failed: Sequence[str], pages: bool) -> str:
     """The page, in the language in use; ``failed`` says why others could not be read, ``pages`` that each run has one.
 
     It asks no network, and is a plain table where there is no JavaScript.
@@ -73,7 +73,7 @@ def render_index(runs: pl.DataFrame, account: pl.DataFrame, failed: Sequence[str
         largest_first=LARGEST_FIRST,
         rows=[(row, _link(row["run"], pages), [_cell(column, row, greatest) for column in columns]) for row in rows],
         cards=_cards(runs, pages),
-        causes=_causes(runs, account, pages),
+        causes=_causes(runs, losses, pages),
         failed=failed,
         limits={
             name: [percent(limit, 0) for limit in limits] for name, limits in (("peak", OF_PEAK), ("clock", OF_CLOCK))
@@ -148,13 +148,17 @@ def _cards(runs: pl.DataFrame, pages: bool) -> list[IndexCard]:
     return found
 
 
-def _causes(runs: pl.DataFrame, account: pl.DataFrame, pages: bool) -> list[dict[str, Any]]:
+def _causes(runs: pl.DataFrame, losses: pl.DataFrame, pages: bool) -> list[dict[str, Any]]:
     """What was lost, by cause: each with its share of all that was, and the run that lost most by it."""
-    found = lost_by_cause(runs, account).to_dicts()
+    found = lost_by_cause(runs, losses).to_dicts()
     total = sum(row["device_hours"] for row in found)
     return [
         row
-        | {"name": word("parts", row["part"]), "share": row["device_hours"] / total, "link": _link(row["worst"], pages)}
+        | {
+            "name": word("losses", row["cause"]),
+            "share": row["device_hours"] / total,
+            "link": _link(row["worst"], pages),
+        }
         for row in found
     ]
 

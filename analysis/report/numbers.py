@@ -12,7 +12,7 @@ NONE = "–"
 
 def shown(metric: Metric, value: float | None) -> str:
     """``value`` of ``metric`` in its unit and with its decimals; marked where it cannot be."""
-    return number(value, metric.digits, metric.scale) + (IMPOSSIBLE if metric.impossible(value) else "")
+    return number(value, metric.digits, metric.scale) + metric.mark(value)
 
 
 def number(value: float | None, digits: int = 1, scale: float = 1.0) -> str:
@@ -22,9 +22,10 @@ def number(value: float | None, digits: int = 1, scale: float = 1.0) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """A ratio in percent."""
+    """A part of a whole in percent; marked where it is more than all of it."""
     found = number(share, digits, 100.0)
-    return found if found == NONE else f"{found} %"
+    too_much = IMPOSSIBLE if share is not None and share > 1 else ""
+    return found if found == NONE else f"{found} %{too_much}"
 
 
 def difference(value: float | None, first: float | None) -> str:
@@ -34,11 +35,13 @@ def difference(value: float | None, first: float | None) -> str:
     return f"{(value / first - 1) * 100:+.1f} %"
 
 
-def interval(low: float | None, high: float | None, digits: int = 1, scale: float = 1.0) -> str:
-    """A 95 % interval; empty where it is unknown."""
+def interval(low: float | None, high: float | None, digits: int = 1, metric: Metric | None = None) -> str:
+    """A 95 % interval, in the unit of ``metric``; empty where it is unknown."""
     if low is None or high is None:
         return ""
-    return tr("95 %: {low} to {high}", low=number(low, digits, scale), high=number(high, digits, scale))
+    scale, mark = (metric.scale, metric.mark) if metric else (1.0, lambda _: "")
+    least, most = (number(end, digits, scale) + mark(end) for end in (low, high))
+    return tr("95 %: {low} to {high}", low=least, high=most)
 
 
 def engineering(value: float) -> str:

@@ -13,7 +13,7 @@ from analysis.charts import chart_rows
 from analysis.charts.along import ALONG, TITLES
 from analysis.charts.plot import AXIS_TITLES
 from analysis.charts.series import SEPARATOR, describe_thinning
-from analysis.metrics import DRAWN
+from analysis.metrics import BY_COLUMN, DRAWN
 from analysis.pipeline.run import Run
 from analysis.report.answer import cards, gauge, rates_table
 from analysis.report.goodput import goodput_table
@@ -105,14 +105,15 @@ def _said(specs: dict[str, Any], before: set[str]) -> str:
 
 
 def _key_numbers(name: str, runs: Sequence[Run]) -> Table:
-    chart = ALONG[name]
+    chart, metric = ALONG[name], BY_COLUMN.get(ALONG[name].column)
     heads = ["", tr("median"), tr("mean"), tr("least"), tr("greatest"), tr("first"), tr("last"), tr("rows")]
     rows = []
     for run in runs:
         values = run.steps.filter("counted")[chart.column]
         values = values.filter(values.is_finite())
         picked = [_pick(values, how) for how in ("median", "mean", "min", "max", "first", "last")]
-        shown = (number(value, chart.digits, chart.scale) for value in picked)
+        marks = (metric.mark(value) if metric else "" for value in picked)
+        shown = (number(value, chart.digits, chart.scale) + mark for value, mark in zip(picked, marks, strict=True))
         rows.append([run.name, *shown, number(len(values), 0)])
     title = tr("{title}, rows that count", title=tr(chart.title))
     return Table(heads, rows, f"{title}, {chart.unit}" if chart.unit else title)

@@ -53,7 +53,7 @@ def analyze_steps(
     numbered = number_starts(steps, starts)
     events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
     traced = trace_starts(numbered, events, context.get("log_interval"))
-    mended = mend_clock(traced, events)
+    mended = mend_clock(traced, events, pauses)
     events = mended.events
     filled = by_settings(mended.steps, how, later, fill_batch)
     marked = mark_window(filled, pauses, window)

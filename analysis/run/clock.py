@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from analysis.run.interruptions import NO_PAUSES, Pauses, count_between
 from analysis.run.reasons import TIMED
 from analysis.run.restarts import OWN
 from logparse.findings import Note, warning
@@ -42,9 +43,9 @@ class Clock:
     notes: tuple[Note, ...] = ()
 
 
-def mend_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Mended:
+def mend_clock(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses = NO_PAUSES) -> Mended:
     """Bring the stamps behind a jump back to the clock before it, where the times of the steps prove the jump."""
-    jumps = _jumps(steps)
+    jumps = _jumps(steps, pauses)
     if jumps.is_empty():
         return Mended(steps, events)
     unknown = jumps.filter(pl.col("back").is_null())
@@ -63,16 +64,23 @@ def mend_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Mended:
     return Mended(mended, _events_by(events, behind), tuple(notes))
 
 
-def _jumps(steps: pl.DataFrame) -> pl.DataFrame:
+def _jumps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     """Rows (at, source, line_number) before which the clock was set ``back``, in seconds; null where unknown."""
     own = steps.with_row_index("at").filter(OWN & pl.col("iterations").is_not_null())
     took = (pl.col("step_time_ms") * pl.col("iterations")).fill_null(0).cum_sum() / 1000
     known = (pl.col("step_time_ms") > 0).fill_null(value=False)
-    read = own.select("at", "source", "line_number", "segment", "lineage", "timestamp", known=known, took=took)
+    read = own.select("at", "source", "line_number", "segment", "lineage", "step", "timestamp", known=known, took=took)
     gap, steps_s = pl.col("timestamp").diff().dt.total_microseconds() / 1e6, pl.col("took").diff()
     same, goes_on = (pl.col(name) == pl.col(name).shift(1) for name in ("segment", "lineage"))
-    stamped = read.drop_nulls("timestamp").with_columns(
-        same=same, goes_on=goes_on, gap=gap, steps_s=steps_s, short=steps_s - gap
+    read = read.drop_nulls("timestamp")
+    steps_of_pauses = sorted({*pauses.saved, *pauses.evaluated})
+    stamped = read.with_columns(
+        paused=count_between(steps_of_pauses, read["step"].shift(1), read["step"]) > 0,
+        same=same,
+        goes_on=goes_on,
+        gap=gap,
+        steps_s=steps_s,
+        short=steps_s - gap,
     )
     # What passes between two lines beside the steps passed there too, and may have been a pause as long as others.
     beside = stamped.filter("same", pl.col("gap") >= 0).select(usual=-pl.col("short"))["usual"]
@@ -80,7 +88,9 @@ def _jumps(steps: pl.DataFrame) -> pl.DataFrame:
     near_s = pl.max_horizontal(pl.lit(NEAR_S), 0.02 * pl.col("steps_s"))
     back = pl.col("short") + usual
     quarters = ((pl.col("short") - near_s) / QUARTER_S).ceil() * QUARTER_S
-    pause = pl.max_horizontal(near_s, pl.lit(min(longest + CUT_S, QUARTER_S / 2)))
+    # Where a save or an evaluation is printed, none need have shown how long it is.
+    longest_s = pl.when("paused").then(QUARTER_S / 2).otherwise(min(longest + CUT_S, QUARTER_S / 2))
+    pause = pl.max_horizontal(near_s, longest_s)
     near = (quarters - pl.col("short") <= pause) & (quarters > 0)
     ran_back = pl.col("gap") < -SET_BACK_S
     told = stamped.with_columns(

@@ -3,7 +3,8 @@
 Comes in: priced rows, the account, starts, events. Goes out: a ``FieldGoodput``. The types are those of Google's
 goodput library (AI-Hypercomputer/ml-goodput-measurement 57092cfc, goodput_utils.py); ETTR is productive time over wall
 time of all starts, as a whole (arXiv 2410.21680) and over a sliding hour (arXiv 2509.16293). Queueing and set-up before
-the first line, work behind the last, asynchronous saves and a slow rank's share of a step cannot be seen in a log.
+the first line, work behind the last but for saves and evaluations, asynchronous saves and a slow rank's share of a step
+cannot be seen in a log.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ TYPES: Mapping[str, tuple[str, ...]] = {
     "WASTED_PROGRESS_FROM_DISRUPTION": ("replayed",),
     "INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION": ("restarts",),
     "CUSTOM_BADPUT_EVENTS": ("evaluation", "evaluation_between"),
-    "OTHER": ("stalls", "skipped", "not_explained"),
+    "OTHER": ("stalls", "skipped", "saves_and_evaluation", "saves_and_evaluation_between", "not_explained"),
 }
 # Events that say that a process was meant to end.
 MEANT_TO_END = ("training ends", "process exits")

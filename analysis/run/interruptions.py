@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -20,10 +20,21 @@ STEP_TIMERS = ("forward-backward", "forward-compute", "backward-compute", "optim
 
 @dataclass(frozen=True)
 class Pauses:
-    """Steps behind which a pause lies, sorted."""
+    """Steps behind which a pause lies, sorted; and how long it was, where a block of its own prints its timer."""
 
     saved: tuple[int, ...] = ()
     evaluated: tuple[int, ...] = ()
+    save_seconds: Mapping[int, float] = field(default_factory=dict, compare=False)
+    evaluation_seconds: Mapping[int, float] = field(default_factory=dict, compare=False)
+
+
+NO_PAUSES = Pauses()
+
+
+def count_between(steps: Sequence[int], after: pl.Series, to: pl.Series) -> pl.Series:
+    """How many of ``steps``, sorted, are ``after`` or a later one, and before ``to``."""
+    marks = pl.Series(steps, dtype=pl.Int64)
+    return marks.search_sorted(to, "left").cast(pl.Int64) - marks.search_sorted(after, "left")
 
 
 def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
@@ -32,7 +43,10 @@ def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
     timers = _with_place(records["timers"])
     saves, evaluations = (_timed(timers, names) for names in (SAVE_TIMERS, EVALUATION_TIMERS))
     return Pauses(
-        _sorted(pl.concat([starts, saves])), _sorted(pl.concat([records["evaluations"]["step"], evaluations]))
+        _sorted(pl.concat([starts, saves["behind"]])),
+        _sorted(pl.concat([records["evaluations"]["step"], evaluations["behind"]])),
+        _seconds(saves),
+        _seconds(evaluations),
     )
 
 
@@ -57,11 +71,17 @@ def _with_place(timers: pl.DataFrame) -> pl.DataFrame:
     apart = (rise > 1) | (one_line & (rise != 0)) | (pl.col("source") != pl.col("source").shift(1))
     blocks = timers.with_columns(block=apart.fill_null(value=True).cum_sum())
     of_interval = pl.col("name").is_in(STEP_TIMERS).any().over("block")
-    return blocks.with_columns(behind=pl.col("step") - of_interval.cast(pl.Int64))
+    return blocks.with_columns(behind=pl.col("step") - of_interval.cast(pl.Int64), of_interval=of_interval)
 
 
-def _timed(timers: pl.DataFrame, names: tuple[str, ...]) -> pl.Series:
-    return timers.filter(pl.col("name").is_in(names) & (pl.col("max_ms") > 0))["behind"]
+def _timed(timers: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
+    return timers.filter(pl.col("name").is_in(names) & (pl.col("max_ms") > 0))
+
+
+def _seconds(timers: pl.DataFrame) -> dict[int, float]:
+    """By step; a timer in the block of a step line is a mean over the steps of its interval, and tells no sum."""
+    whole = timers.filter(~pl.col("of_interval")).drop_nulls("behind")
+    return dict(whole.group_by("behind").agg(pl.col("max_ms").mean() / 1000).iter_rows())
 
 
 def _sorted(steps: pl.Series) -> tuple[int, ...]:

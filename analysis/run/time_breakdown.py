@@ -6,7 +6,7 @@ or to the step lines where there is no clock. No part is below 0, so that no sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +14,17 @@ import polars as pl
 
 from analysis.run.clock import read_clock
 from analysis.run.interruptions import Pauses
+from analysis.run.pause_times import (
+    BEGINNINGS,
+    BETWEEN,
+    EVALUATION,
+    SAVES,
+    UNDIVIDED,
+    behind_the_last,
+    between_lines,
+    holds,
+    share_out,
+)
 from analysis.run.price import again_steps, price_rows, untimed_seconds
 from analysis.run.reasons import (
     BATCH_CHANGES,
@@ -32,18 +43,18 @@ from logparse.schema import conform
 # Codes of ``part``: what the time was spent on. Warm-up goes by the reason of its rows.
 USEFUL = "useful"
 START_UP, RESTARTS = "start_up", "restarts"
-SAVES_BETWEEN, EVALUATION_BETWEEN = "saves_between", "evaluation_between"
+SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN = SAVES + BETWEEN, EVALUATION + BETWEEN, UNDIVIDED + BETWEEN
 # What rows of these reasons took beside useful work.
 PARTS = {
     WARM_UP: (WARM_UP,),
     "replayed": (REPLAYED,),
-    "saves": (HOLDS_SAVE,),
-    "evaluation": (HOLDS_EVALUATION,),
+    SAVES: (HOLDS_SAVE,),
+    EVALUATION: (HOLDS_EVALUATION,),
+    UNDIVIDED: (),
     "stalls": (STALL,),
     "skipped": (SKIPPED, NAN, BATCH_CHANGES),
 }
 LEAST_S, CUT = 1e-9, timedelta(seconds=1)
-BEGINNINGS = ("log begins", "process starts", "training starts")
 
 
 def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
@@ -66,7 +77,7 @@ def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trus
     rows = price_rows(steps)
     in_lines = float(rows["time_ms"].sum()) / 1000
     wall = wall_clock(steps, events) if trusted else None
-    parts = _inside(rows)
+    parts = _inside(rows, pauses)
     total = in_lines if wall is None else max(wall, in_lines)
     if wall is not None and parts:
         outside = _outside(rows, events, pauses)
@@ -91,7 +102,7 @@ def _within(parts: dict[str, float], room: float) -> dict[str, float]:
     return {part: seconds * share for part, seconds in parts.items() if seconds * share > LEAST_S}
 
 
-def _inside(rows: pl.DataFrame) -> dict[str, float]:
+def _inside(rows: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
     """What the step lines hold: useful work, and the rest by the reason of its row."""
     if not rows["counted"].any():
         return {}
@@ -99,34 +110,54 @@ def _inside(rows: pl.DataFrame) -> dict[str, float]:
     # Replayed steps can share a row with new ones, which then has another reason or none.
     again = pl.min_horizontal(lost, pl.col("time_ms") * again_steps() / pl.col("iterations"))
     partly = pl.when(pl.col("excluded_reason").ne_missing(REPLAYED)).then(again).otherwise(0.0)
-    told = rows.select("excluded_reason", lost=lost - partly, again=partly)
+    began = pl.col("step") - pl.col("iterations")
+    told = rows.select("excluded_reason", after=began, to="step", lost=lost - partly, again=partly)
     by_reason = dict(told.group_by("excluded_reason", maintain_order=True).agg(pl.col("lost").sum() / 1000).iter_rows())
     parts = {part: sum(by_reason.get(reason) or 0.0 for reason in reasons) for part, reasons in PARTS.items()}
+    for after, to, seconds in _holding_both(told, pauses):
+        parts[EVALUATION] -= seconds
+        for part, share in share_out(seconds, after, to, pauses).items():
+            parts[part] += share
     parts["replayed"] += float(told["again"].sum()) / 1000
     useful = {USEFUL: float(rows["useful_ms"].sum()) / 1000}
     return useful | {part: seconds for part, seconds in parts.items() if seconds > LEAST_S}
 
 
+def _holding_both(rows: pl.DataFrame, pauses: Pauses) -> Iterable[tuple[int, int, float]]:
+    """Steps and seconds of rows whose time holds an evaluation, and a save beside it."""
+    held = rows.filter((pl.col("excluded_reason") == HOLDS_EVALUATION) & (pl.col("lost") > 0))
+    both = held.filter(holds(held, pauses.saved) & holds(held, pauses.evaluated))
+    return both.select("after", "to", pl.col("lost") / 1000).iter_rows()
+
+
 def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
-    """What lies between the step lines by their time stamps."""
-    parts = {
-        START_UP: 0.0,
-        RESTARTS: 0.0,
-        SAVES_BETWEEN: 0.0,
-        EVALUATION_BETWEEN: 0.0,
-    }
-    previous_end = None
+    """What lies between the step lines by their time stamps, and behind the last of a start."""
+    parts = dict.fromkeys((START_UP, RESTARTS, SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN), 0.0)
+    before = None
     for _, start in rows.drop_nulls(["timestamp", "iterations"]).group_by("segment", maintain_order=True):
         first = start.row(0, named=True)
         began = first["timestamp"] - pl.Series([first["time_ms"] * 1000]).cast(pl.Duration("us"))[0]
-        known = min(_process_begin(events, first, previous_end) or began, began)
+        end = None if before is None else before["timestamp"].max()
+        known = min(_process_begin(events, first, end) or began, began)
         parts[START_UP] += (began - known).total_seconds()
-        if previous_end is not None:
-            parts[RESTARTS] += max(0.0, (known - previous_end).total_seconds())
-        for part, seconds in _gaps(start, pauses).items():
-            parts[part] += seconds
-        previous_end = start["timestamp"].max()
+        paused = between_lines(start, events, pauses)
+        if before is not None:
+            # The pause behind a step that is done again may be that of its second time.
+            goes_on = first["step"] - first["iterations"] >= before["step"][-1]
+            held = behind_the_last(before, events, pauses, known) if goes_on else {}
+            parts[RESTARTS] += max(0.0, (known - end).total_seconds() - sum(held.values()))
+            paused.append(held)
+        _add(parts, paused)
+        before = start
+    if before is not None:
+        _add(parts, [behind_the_last(before, events, pauses, None)])
     return {part: seconds for part, seconds in parts.items() if seconds}
+
+
+def _add(parts: dict[str, float], paused: Iterable[dict[str, float]]) -> None:
+    for held in paused:
+        for part, seconds in held.items():
+            parts[part + BETWEEN] += seconds
 
 
 def _process_begin(events: pl.DataFrame, first: dict[str, Any], after: Any) -> Any:
@@ -137,24 +168,3 @@ def _process_begin(events: pl.DataFrame, first: dict[str, Any], after: Any) -> A
         mine = mine.filter(pl.col("timestamp") >= after - CUT)
     begin: Any = mine["timestamp"].min()
     return begin if after is None or begin is None else max(begin, after)
-
-
-def _gaps(start: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
-    """Gaps between rows that hold a save or an evaluation line, beyond the rows' own time."""
-    gaps = start.select(
-        after=pl.col("step").shift(1),
-        to="step",
-        seconds=pl.col("timestamp").diff().dt.total_microseconds() / 1e6 - pl.col("time_ms") / 1000,
-    ).drop_nulls()
-    evaluated, saved = _holds(gaps, pauses.evaluated), _holds(gaps, pauses.saved)
-    found = {SAVES_BETWEEN: 0.0, EVALUATION_BETWEEN: 0.0}
-    for part, held in ((EVALUATION_BETWEEN, evaluated), (SAVES_BETWEEN, saved & ~evaluated)):
-        for seconds in gaps["seconds"].filter(held):
-            found[part] += max(0.0, seconds)
-    return found
-
-
-def _holds(gaps: pl.DataFrame, pauses: tuple[int, ...]) -> pl.Series:
-    """Whether a pause lies between the rows of two steps."""
-    marks = pl.Series(pauses, dtype=pl.Int64)
-    return marks.search_sorted(gaps["to"], "left") > marks.search_sorted(gaps["after"], "left")

@@ -7,7 +7,6 @@ longer per sample than a large one: where batches change, each is measured by it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -61,7 +60,12 @@ def _points(rows: pl.DataFrame) -> pl.DataFrame:
     ordered = several.sort("segment", "cost", maintain_order=True).with_columns(
         rare=near, batch=pl.when(~rare).then("cost")
     )
-    found = ordered.group_by("segment", "rare", "batch").agg(pl.col("cost", "step_time_ms").median(), n=pl.len())
+    found = ordered.group_by("segment", "rare", "batch").agg(
+        pl.col("cost", "step_time_ms").median(),
+        n=pl.len(),
+        mean=pl.col("step_time_ms").mean(),
+        spread=pl.col("step_time_ms").std() / pl.col("step_time_ms").mean(),
+    )
     return found.filter(pl.col("n") >= FEW_ROWS).sort("segment", "cost").unique(["segment", "cost"], keep="first")
 
 
@@ -74,17 +78,13 @@ def _costs(rows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:
     return pl.Series("cost", cost)
 
 
-def batch_costs(rows: pl.DataFrame, batches: Sequence[int]) -> list[float]:
-    """What a step of each of ``batches`` takes by the counted ``rows`` of a start; in proportion where one is known."""
-    points = _points(rows.filter("counted").select("segment", "step_time_ms", cost=_samples()))
-    asked = [float(batch) for batch in batches]
-    if points.is_empty():
-        return asked
-    import numpy as np
+def batch_points(rows: pl.DataFrame) -> pl.DataFrame:
+    """What steps of the batches of the counted ``rows`` took, batch by batch; empty where there is one batch alone.
 
-    known = points.sort("cost")
-    found: list[float] = _through(known["cost"].to_numpy(), known["step_time_ms"].to_numpy(), np.array(asked)).tolist()
-    return found
+    ``cost`` in samples, ``step_time_ms`` in the mean of ``n`` rows, ``spread``: their standard deviation over it.
+    """
+    points = _points(rows.filter("counted").select("segment", "step_time_ms", cost=_samples()))
+    return points.with_columns(step_time_ms="mean").sort("cost") if len(points) else points
 
 
 def _through(samples: NDArray[np.float64], ms: NDArray[np.float64], asked: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,6 +14,8 @@ from analysis.run.usual import FEW_ROWS
 
 # A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
 SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
+# What this share of the rows of a start take too is a pace of the run.
+A_PACE = 0.2
 
 
 def warm_up_rows(rows: pl.DataFrame, asked: int | None, profiling_steps: int, times_are_shared: bool) -> pl.Expr:
@@ -51,8 +53,23 @@ def _warm_up_of(times: Sequence[float | None], batches: Sequence[int], shared: b
         behind = [(time, n) for time, n in zip(times[window], batches[window], strict=True) if time is not None]
         here = times[index]
         if here is not None and _is_settled(here, batches[index], behind):
-            return index
+            return _less_own_pace(times, batches, alike, index)
     return len(times)
+
+
+def _less_own_pace(times: Sequence[float | None], batches: Sequence[int], least: int, settled: int) -> int:
+    """The rows before ``settled``, at least ``least``, but for the last ones at a pace of the rows from it on.
+
+    Where two paces take turns, the first rows can be of the slower one.
+    """
+    while settled > least:
+        time, batch = times[settled - 1], batches[settled - 1]
+        behind = [t for t, n in zip(times[settled:], batches[settled:], strict=True) if t is not None and n == batch]
+        alike = sum(1 for t in behind if time is not None and time <= SETTLED_WITHIN * t)
+        if len(behind) < FEW_ROWS or alike < A_PACE * len(behind):
+            break
+        settled -= 1
+    return settled
 
 
 def _is_settled(time: float, batch: int, behind: Sequence[tuple[float, int]]) -> bool:

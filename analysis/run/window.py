@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from analysis.run.batches import batch_changes
-from analysis.run.interruptions import Pauses
+from analysis.run.interruptions import NO_PAUSES, Pauses
 from analysis.run.odd_times import borne_out, find_odd_times
 from analysis.run.reasons import (
     BATCH_CHANGES,
@@ -50,7 +50,7 @@ class WindowOptions:
     times_are_shared: bool = False
 
 
-DEFAULT_WINDOW, NO_PAUSES = WindowOptions(), Pauses()
+DEFAULT_WINDOW = WindowOptions()
 
 
 def mark_window(

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-import polars as pl
-
 from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS
 from analysis.pipeline.run import Run
-from analysis.run.reasons import COPY
-from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
+from analysis.screens.answer import LOGGED, list_answer, median_logged
 from analysis.screens.expectations import expectation_sentences
 from analysis.screens.metric_names import cell_of, counting, headed, rated_of
-from analysis.screens.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
+from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.screens.ranks import slowest_ranks
 from analysis.screens.words import say, say_evidence, say_framework, say_origin, word
 from logparse.findings import Note
@@ -29,8 +25,6 @@ SAME_AS = {
 }
 # Under which metric the framework's own is shown.
 LOGGED_BELOW = "tflops_per_second_per_device"
-# What says why a number cannot be.
-CANNOT_BE = {"above_peak"}
 # Parts of the account below this share are not shown.
 LEAST_SHARE = 0.0005
 
@@ -49,21 +43,23 @@ SHOWN_FACTS = (
 )
 
 
-def compose(result: Run) -> list[Part]:
-    """All parts of one run, the answer first."""
+def compose(result: Run, details: bool = False, price: float | None = None) -> list[Part]:
+    """The answer; with ``details`` all that led to it. ``price`` is that of a device-hour."""
+    if not details:
+        return list_answer(result, price=price)
     return [
-        Heading(_title(result), "title"),
+        *list_answer(result, whole=True, price=price),
+        Sentence(_title(result)),
         Sentence(_counts(result)),
         _rates(result),
         Sentence(_account(result)),
-        *_trace(result),
         _metrics(result),
         *slowest_ranks(result.ranks),
         Heading(tr("against plan and published rates")),
         list_expectations(result),
         Heading(tr("computed with")),
         _origins(result),
-        list_notes(result.notes),
+        list_notes(note for note in result.notes if note.level != "warning"),
     ]
 
 
@@ -75,23 +71,6 @@ def list_expectations(run: Run) -> Sentences:
 def list_notes(notes: Iterable[Note]) -> Sentences:
     """What must be read with the numbers, in its order."""
     return Sentences([Sentence(say(note), note.level) for note in notes])
-
-
-def one_line(result: Run) -> str:
-    """The answer alone, for scripts that read by eye; ``--json`` is for programs."""
-    analysis = result.analysis
-    shown = [metric for metric in HEADLINE if metric in rated_of(analysis) or not metric.rated]
-    values = [f"{counting(metric, analysis)} {metric.text(analysis.value(metric.column))}" for metric in shown]
-    if analysis.value(HEADLINE[0].column) is None:
-        values += [say(note) for note in result.notes if note.level == "warning"][:1]
-    if analysis.impossible:
-        values += [say(note) for note in result.notes if note.code in CANNOT_BE] or [_cannot_be(analysis)]
-    return tr("{name}: {values}", name=result.log.name, values=tr("; ").join(values))
-
-
-def _cannot_be(analysis: Analysis) -> str:
-    names = tr(", ").join(tr(BY_COLUMN[name].label) for name in analysis.impossible)
-    return tr("{metrics}: more than can be", metrics=names)
 
 
 def _title(result: Run) -> str:
@@ -160,13 +139,6 @@ def _account(result: Run) -> str:
     return tr("where {seconds} s went: {shares}", seconds=f"{account['seconds'].sum():,.0f}", shares=shares)
 
 
-def _trace(result: Run) -> Iterator[Sparkline]:
-    time, shown = pl.col("step_time_ms"), pl.col("excluded_reason").ne_missing(COPY)
-    times = result.analysis.steps.select(time.filter(shown & time.is_finite())).to_series()
-    if len(times) > 1:
-        yield Sparkline(tr("time of each step"), tuple(times.to_list()), "ms")
-
-
 def _metrics(result: Run) -> Table:
     rows = []
     summary = {row["metric"]: row for row in result.analysis.summary.iter_rows(named=True)}
@@ -182,13 +154,11 @@ def _metrics(result: Run) -> Table:
 
 def _logged(result: Run) -> list[tuple[str, ...]]:
     """The framework's own TFLOP/s, under ours."""
-    steps = result.analysis.steps
-    logged = steps["logged_tflops_per_second_per_device"].filter(steps["counted"]).drop_nulls()
-    if logged.is_empty():
+    logged = median_logged(result)
+    if logged is None:
         return []
-    middle = logged.sort()[(len(logged) - 1) // 2 : len(logged) // 2 + 1]
-    median = BY_COLUMN[LOGGED_BELOW].text(statistics.median(middle))
-    return [(tr("  printed by the log"), median, "", "", "", str(len(logged)))]
+    n = int((result.steps["counted"] & result.steps[LOGGED].is_not_null()).sum())
+    return [(tr("  printed by the log"), BY_COLUMN[LOGGED_BELOW].text(logged), "", "", "", str(n))]
 
 
 def _origins(result: Run) -> Table:

@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.flops import Recomputed
 from analysis.hardware.devices import DevicePeak
+from analysis.pipeline.losses import Loss, sum_up
 from analysis.pipeline.run import Run
 from analysis.run.goodput import FieldGoodput, Stretch
 from analysis.run.result import Analysis
@@ -18,13 +19,13 @@ from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
 
-def document(results: list[Run]) -> dict[str, Any]:
-    """The whole document, the same in every language."""
+def document(results: list[Run], price: float | None = None) -> dict[str, Any]:
+    """The whole document, the same in every language. ``price`` of a device-hour gives losses a cost."""
     with speaking("en"):
-        return {"schema_version": SCHEMA_VERSION, "runs": [_run(result) for result in results]}
+        return {"schema_version": SCHEMA_VERSION, "runs": [_run(result, price) for result in results]}
 
 
-def _run(result: Run) -> dict[str, Any]:
+def _run(result: Run, price: float | None) -> dict[str, Any]:
     analysis, how = result.analysis, result.analysis.computation
     recompute = result.context.origin("recompute")
     return {
@@ -52,6 +53,8 @@ def _run(result: Run) -> dict[str, Any]:
         "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
         **_metric({"goodput": analysis.goodput}),
         "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
+        "summed_up": note_document(sum_up(analysis, result.losses)),
+        "losses": [_loss(loss, price) for loss in result.losses],
         "reliability": _reliability(analysis.field),
         "ranks": [_metric(row) for row in analysis.ranks.drop("run").to_dicts()],
         "starts": len(analysis.segments),
@@ -59,6 +62,13 @@ def _run(result: Run) -> dict[str, Any]:
         **expectations_document(result.expectations),
         "notes": [note_document(note) for note in result.notes],
     }
+
+
+def _loss(loss: Loss, price: float | None) -> dict[str, Any]:
+    hours = loss.device_hours
+    cost = {} if price is None else {"cost": None if hours is None else hours * price}
+    advice = None if loss.advice is None else note_document(loss.advice)
+    return {**_metric(vars(loss)), **cost, "label": word("losses", loss.cause), "advice": advice}
 
 
 def _reliability(found: FieldGoodput) -> dict[str, Any]:

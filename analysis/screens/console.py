@@ -34,6 +34,12 @@ def fold(text: str, width: int) -> str:
     return text if current_language() == "en" else "\n".join(wrap(text, width))
 
 
+def cut(text: str, width: int) -> str:
+    """The first line of ``text``, with a sign where there is more."""
+    first, *more = wrap(text, width)
+    return first if not more else wrap(text, width - 2)[0] + " …"
+
+
 def make_console(stderr: bool = False, no_color: bool = False) -> Console:
     """A Rich console that leaves a closed pipe to the caller; Rich itself would end the process with exit code 1."""
     from rich.console import Console

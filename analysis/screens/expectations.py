@@ -12,11 +12,9 @@ from analysis.pipeline.expectations import Expectations
 from analysis.published.match import MOST_SHOWN, Against, PublishedComparison
 from analysis.screens.findings_json import note_document, plain
 from analysis.screens.words import say_all, word
+from analysis.screens.words.forms import NO_SHARE, of_peak
 from logparse.findings import Note
 from logparse.language import speaking, tr
-
-# Shares of the peak are rounded to a tenth of a percent.
-NOTHING = -0.0005
 
 
 def expectation_sentences(found: Expectations) -> tuple[str, ...]:
@@ -28,9 +26,9 @@ def plan_sentences(plan: Plan) -> Iterator[str]:
     """A sentence for each row, one for the gap, one for what was assumed."""
     yield from (say_all(row.findings) for row in plan.rows)
     if plan.gap:
-        parts = ", ".join(f"{word('gap', part.part)} {part.share:.1%}" for part in plan.gap)
+        parts = ", ".join(f"{word('gap', part.part)} {of_peak(part.share)}" for part in plan.gap)
         yield tr("where the peak went in settled steps: {parts}", parts=parts)
-        if plan.gap[-1].share < NOTHING:
+        if plan.gap[-1].share < -NO_SHARE:
             yield tr("nothing is left for the rest, so the peak or a setting of the pipeline is wrong")
     if plan.mfu_ceiling is not None and plan.mfu_ceiling < 1:
         most = f"{plan.mfu_ceiling:.1%}"

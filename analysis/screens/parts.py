@@ -17,10 +17,14 @@ class Heading:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence. One that is no plain one changes how far a number can be trusted, or explains it."""
+    """A sentence. One that is no plain one changes how far a number can be trusted, or explains it.
+
+    A terminal ends one that may be ``cut`` with its line.
+    """
 
     text: str
     kind: Literal["plain", "warning", "info"] = "plain"
+    cut: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Many runs, one a row, and what they lost together. Comes in: the tables ``runs`` and ``account``."""
+"""Many runs, one a row, and what they lost together. Comes in: the tables ``runs`` and ``losses``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from analysis.pipeline.overview import lost_by_cause
 from analysis.screens.metric_names import named
 from analysis.screens.parts import Heading, Part, Sentence, Table
 from analysis.screens.words import word
-from analysis.screens.words.forms import some
+from analysis.screens.words.forms import big, some
 from logparse.language import tr
 
 Row = Mapping[str, Any]
@@ -68,7 +68,7 @@ def _in_two_lines(column: str) -> str:
 
 
 def _model(row: Row) -> str:
-    return row["model"] or UNKNOWN
+    return row["model"] or (UNKNOWN if row["parameters"] is None else big(row["parameters"]))
 
 
 def _device(row: Row) -> str:
@@ -82,20 +82,22 @@ def _devices(row: Row) -> str:
 
 
 def loss_of(row: Row) -> str:
-    """What cost most beside useful work, and its share of the time."""
+    """What cost most, and its share of the time."""
     if row["largest_loss"] is None:
         return UNKNOWN
-    return f"{row['largest_loss_ratio']:.1%} {word('parts', row['largest_loss'])}"
+    return f"{row['largest_loss_ratio']:.1%} {word('losses', row['largest_loss'])}"
 
 
-def compose_runs(runs: pl.DataFrame, account: pl.DataFrame, of: int, failed: int = 0) -> list[Part]:
-    """``runs``, those of ``of`` that were asked for; their rows of ``account`` tell what was lost."""
+def compose_runs(
+    runs: pl.DataFrame, losses: pl.DataFrame, of: int, failed: int = 0, price: float | None = None
+) -> list[Part]:
+    """``runs``, those of ``of`` that were asked for, and their ``losses``, at a ``price`` of a device-hour."""
     title = counted(of) if len(runs) == of else tr("{n} of {of} runs", n=len(runs), of=of)
     return [
         Heading(title, "title"),
         *([Sentence(tr("could not be read: {n}", n=failed), "warning")] if failed else []),
         *_table(runs),
-        *totals(runs, account),
+        *totals(runs, losses, price),
         *_worst(runs),
         *_marks(runs),
     ]
@@ -125,20 +127,23 @@ def told_once(runs: pl.DataFrame, columns: Sequence[Shown]) -> tuple[list[Senten
     return said, [column for column in known if column not in alike]
 
 
-def totals(runs: pl.DataFrame, account: pl.DataFrame) -> Iterator[Sentence]:
+def totals(runs: pl.DataFrame, losses: pl.DataFrame, price: float | None = None) -> Iterator[Sentence]:
     """Device-hours of all ``runs``, and those that were lost, by cause."""
     known = runs.drop_nulls("device_hours")
     if known.is_empty():
         return
     spent, lost = (f"{known[name].sum():,.1f}" for name in ("device_hours", "lost_device_hours"))
-    found = lost_by_cause(known, account).filter(pl.col("device_hours") >= LEAST_HOURS).head(FEW)
+    found = lost_by_cause(known, losses).filter(pl.col("device_hours") >= LEAST_HOURS).head(FEW)
     causes = tr(", ").join(
-        f"{word('parts', part)} {hours:,.1f}" for part, hours in found.select("part", "device_hours").iter_rows()
+        f"{word('losses', cause)} {hours:,.1f}" for cause, hours in found.select("cause", "device_hours").iter_rows()
     )
     if not causes:
         yield Sentence(tr("{spent} device-hours", spent=spent))
     else:
         yield Sentence(tr("{spent} device-hours, {lost} of them lost: {causes}", spent=spent, lost=lost, causes=causes))
+    if price is not None:
+        cost, gone = (f"{float(known[name].sum()) * price:,.2f}" for name in ("device_hours", "lost_device_hours"))
+        yield Sentence(tr("they cost {cost}, {lost} of it for what was lost", cost=cost, lost=gone))
 
 
 def _worst(runs: pl.DataFrame) -> Iterator[Sentence]:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.screens.console import fold
+from analysis.screens.console import cut, fold
 from analysis.screens.parts import Bar, Cell, Heading, Part, Sentence, Sentences, Sparkline, Table
 from logparse.language import tr
 
@@ -39,7 +39,8 @@ def _print(console: Console, part: Part) -> None:
         title = part.kind == "title"
         console.print(("" if title else "\n") + fold(part.text, console.width), style="bold" if title else "")
     elif isinstance(part, Sentence):
-        console.print(fold(SIGNS.get(part.kind, "") + part.text, console.width), style=STYLES[part.kind])
+        text = SIGNS.get(part.kind, "") + part.text
+        console.print(cut(text, console.width) if part.cut else fold(text, console.width), style=STYLES[part.kind])
     elif isinstance(part, Sentences):
         for sentence in part.items:
             _print(console, sentence)
@@ -132,11 +133,20 @@ def _print_sparkline(console: Console, line: Sparkline) -> None:
     """Not on a terminal that cannot show block characters, nor where there is no room."""
     from rich.cells import cell_len
 
-    ends = tr("{low} to {high} {unit}", low=f"{line.low:,.1f}", high=f"{line.high:,.1f}", unit=line.unit)
-    words = tr("{name}, {ends}: ", name=line.name, ends=ends)
+    words = _scale(line)
     room = console.width - cell_len(words)
     if console.encoding.lower().startswith("utf") and room >= LEAST_BARS:
         console.print(words + sparkline(line.values, room), no_wrap=True)
+
+
+def _scale(line: Sparkline) -> str:
+    """What the height of a bar says, and how many values are cut at the full one."""
+    full = _full(line.values)
+    above = sum(value > full for value in line.values)
+    told = {"name": line.name, "full": f"{full:,.0f}", "unit": line.unit}
+    if not above:
+        return tr("{name}, 0 to {full} {unit}: ", **told)
+    return tr("{name}, 0 to {full} {unit}, {n} above: ", **told, n=f"{above:,}")
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
@@ -146,6 +156,10 @@ def sparkline(values: Sequence[float], width: int) -> str:
     """
     groups = min(width, len(values))
     ends = [round(i * len(values) / groups) for i in range(groups + 1)]
-    full = 2 * statistics.median(values) or 1.0
-    heights = (max(values[a:b]) / full for a, b in itertools.pairwise(ends))
+    heights = (max(values[a:b]) / _full(values) for a, b in itertools.pairwise(ends))
     return "".join(BARS[max(0, round(8 * min(height, 1)) - 1)] for height in heights)
+
+
+def _full(values: Sequence[float]) -> float:
+    """What a bar of full height stands for."""
+    return 2 * statistics.median(values) or 1.0

@@ -14,7 +14,7 @@ FORMAT = LogFormat(
     title="MindFormers, graph mode (MFLossMonitor)",
     marker=("Epoch:[",),
     # The comma keeps out TrainingStateMonitor, whose lines start alike.
-    head=r"Epoch:\[\s*(?P<epoch>\d+)/\s*\d+\],\s*step:\[\s*(?P<step_in_epoch>\d+)/\s*(?P<steps_per_epoch>\d+)\],",
+    head=r"Epoch:\[\s*(?P<epoch>\d+)/\s*(?P<epochs>\d+)\],\s*step:\[\s*(?P<step_in_epoch>\d+)/\s*(?P<steps_per_epoch>\d+)\],",
     pair=PAIR,
     delimiter=",",
     labels={
@@ -47,8 +47,9 @@ FORMAT = LogFormat(
             {
                 "timestamp": "2025-03-01T10:00:00.123000",
                 "step": 2,
-                "train_steps": None,
+                "train_steps": 13000,
                 "epoch": 1,
+                "epochs": 2,
                 "step_in_epoch": 2,
                 "steps_per_epoch": 6500,
                 "loss": 11.905,
@@ -68,7 +69,9 @@ FORMAT = LogFormat(
             {
                 "timestamp": "2023-07-11T10:48:37.162000",
                 "step": 241,
+                "train_steps": 250,
                 "epoch": 2,
+                "epochs": 2,
                 "step_in_epoch": 116,
                 "steps_per_epoch": 125,
                 "loss": 2.22,

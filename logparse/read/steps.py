@@ -194,7 +194,10 @@ def _with_step(rows: pl.DataFrame) -> pl.DataFrame:
     if "epoch" not in rows.columns:
         return rows.with_columns(step=pl.lit(None, pl.Float64))
     per_epoch = pl.col("steps_per_epoch") if "steps_per_epoch" in rows.columns else pl.col("step_in_epoch").max()
-    return rows.with_columns(step=whole((pl.col("epoch").cast(pl.Float64) - 1) * per_epoch + pl.col("step_in_epoch")))
+    done = whole((pl.col("epoch").cast(pl.Float64) - 1) * per_epoch + pl.col("step_in_epoch"))
+    if {"epochs", "steps_per_epoch"} <= set(rows.columns):
+        rows = rows.with_columns(train_steps=whole(pl.col("epochs").cast(pl.Float64) * pl.col("steps_per_epoch")))
+    return rows.with_columns(step=done)
 
 
 def _count(pairs: pl.DataFrame) -> Counter[str]:

@@ -326,7 +326,7 @@ def test_the_planned_utilisation_is_set_beside_the_run(folder):
     (run,) = analyze_json(folder, *asked)["runs"]
     planned = {row["name"]: row["planned"] for row in run["planned"]["rows"]}
     assert planned["utilisation"] == 0.45
-    shown = " ".join(run_logparse("analyze", *asked, cwd=folder).stdout.split())
+    shown = " ".join(run_logparse("analyze", *asked, "-v", cwd=folder).stdout.split())
     assert "45.0% planned" in shown
     assert "at 45.0% of the peak" in shown
 
@@ -391,16 +391,13 @@ def test_version(tmp_path, command):
 
 
 def test_table_is_for_people(folder):
-    done = run_logparse("analyze", "run.log", "--hw", "h100", cwd=folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    for text in (
-        "time per iteration, ms",
-        "1,004.0",
-        "samples/s/p",
-        "MFU, %",
-        "6 step lines for 6 steps, 5 lines count",
-    ):
-        assert text in done.stdout
+    brief = ("llama-7b or llama2-7b on 8 x H100 SXM5", "1,004.0", "tokens/s/p", "MFU, %", "5 of 6 step lines count")
+    whole = ("time per iteration, ms", "samples/s/p", "6 step lines for 6 steps, 5 lines count", "log line 1")
+    for flags, texts in (((), brief), (("-v",), (*brief, *whole))):
+        done = run_logparse("analyze", "run.log", "--hw", "h100", *flags, cwd=folder)
+        assert (done.returncode, done.stderr) == (0, "")
+        for text in texts:
+            assert text in done.stdout
 
 
 @pytest.mark.parametrize("shape", ["package", "module"])

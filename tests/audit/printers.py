@@ -1,7 +1,7 @@
 """How frameworks print a history: the words of each, its rounding, and what its timer holds."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from audit.histories import History, Pause, Process
@@ -147,8 +147,9 @@ class MindFormers:
     steps_per_epoch: int = 40
 
     def print(self, history: History) -> Printed:
-        """The whole log."""
-        return Printed(*_print(history, self.habits, self._process), 0.5, 1e-3)
+        """The whole log. Training is asked for in whole epochs."""
+        asked = -(-history.train_steps // self.steps_per_epoch) * self.steps_per_epoch
+        return Printed(*_print(replace(history, train_steps=asked), self.habits, self._process), 0.5, 1e-3)
 
     def _process(self, history: History, process: Process, lines: list[Line]) -> Iterator[str]:
         now = process.begins

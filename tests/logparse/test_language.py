@@ -322,7 +322,7 @@ def chinese(text: str) -> bool:
 @pytest.mark.parametrize("way", WAYS)
 def test_each_way_of_asking_for_chinese(folder, way):
     flags, environment = WAYS[way]
-    shown = run_logparse(*ANALYZE, *flags, cwd=folder, **environment)
+    shown = run_logparse(*ANALYZE, "-v", *flags, cwd=folder, **environment)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "每步耗时" in shown.stdout
     assert "step lines" not in shown.stdout
@@ -435,7 +435,7 @@ def test_usage_errors_are_chinese(folder, arguments):
 
 
 def test_a_terminal_without_han_characters_gets_question_marks(folder):
-    done = run_process(*ANALYZE, "--lang", "zh", cwd=folder, PYTHONIOENCODING="latin-1")
+    done = run_process(*ANALYZE, "--lang", "zh", cwd=folder, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "??" in done.stdout
 

@@ -8,9 +8,18 @@ from functools import reduce
 from typing import Any
 
 from analysis.flops.printed import PRINTED_FORMULAS
-from logparse.language import tr
+from analysis.metrics import IMPOSSIBLE
+from logparse.language import msg, tr
 
-DAY, HOUR = 86_400, 3_600
+# By seconds of a unit and of the next smaller one.
+SPANS = (
+    (86_400, 3_600, msg("{n} d {rest} h")),
+    (3_600, 60, msg("{n} h {rest} min")),
+    (60, 1, msg("{n} min {rest} s")),
+)
+BIG = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+# What is rounded to nothing in a tenth of a percent.
+NO_SHARE = 0.0005
 # Names that a sentence lists.
 MOST_NAMES = 8
 
@@ -38,10 +47,23 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def span(seconds: float) -> str:
-    """A time in the unit that people would take: days, hours or seconds."""
-    if seconds >= DAY:
-        return tr("{n} days", n=f"{seconds / DAY:,.1f}")
-    return tr("{n} h", n=f"{seconds / HOUR:,.1f}") if seconds >= HOUR else tr("{n} s", n=f"{seconds:,.0f}")
+    """A time as people say it: in the largest unit that it fills, and in the next."""
+    whole = round(seconds)
+    for unit, smaller, text in SPANS:
+        if whole >= unit:
+            # Rounded to the smaller unit first, so that none is full.
+            n, rest = divmod(round(whole / smaller), unit // smaller)
+            return tr(text, n=f"{n:,}", rest=rest)
+    return tr("{n} s", n=whole)
+
+
+def big(number: float) -> str:
+    """A count to three digits: 7.86 M."""
+    for size, sign in BIG:
+        if number >= 0.9995 * size:
+            value = number / size
+            return f"{value:.{max(0, 3 - len(str(int(value))))}f} {sign}"
+    return f"{number:,.0f}"
 
 
 def _clock_span(seconds: float) -> str:
@@ -63,6 +85,16 @@ def _printed_formulas(names: Sequence[str]) -> str:
     return reduce(lambda first, other: tr("{first}, {other}", first=first, other=other), map(_printed_formula, names))
 
 
+def range_of(ends: Sequence[Any]) -> str:
+    """The first and the last of ``ends``, or the one that they are."""
+    return f"{ends[0]}" if ends[0] == ends[-1] else tr("{low} to {high}", low=ends[0], high=ends[-1])
+
+
+def of_peak(share: float, digits: int = 1) -> str:
+    """A share of the peak in percent; marked where no device gives it."""
+    return f"{share:.{digits}%}" + (IMPOSSIBLE if not -NO_SHARE <= share <= 1 else "")
+
+
 FORMS: Mapping[str, Callable[[Any], str]] = {
     "first3": _first(3),
     "first5": _first(5),
@@ -75,7 +107,9 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "rate": _rate,
     "printed_formula": _printed_formula,
     "printed_formulas": _printed_formulas,
+    "of_peak": of_peak,
+    "of_peak2": lambda share: of_peak(share, 2),
     "gb": lambda size: f"{size / 1e9:,.2f}",
     "said": lambda text: tr(str(text)),
-    "range": lambda ends: f"{ends[0]}" if ends[0] == ends[-1] else tr("{low} to {high}", low=ends[0], high=ends[-1]),
+    "range": range_of,
 }

@@ -141,7 +141,13 @@ def test_what_is_left_is_a_document(tmp_path):
     told = expectations_document(measure_against(analysis, context, records, published()))["planned"]["left"]
     # Every step took 7 s, so nothing ranges.
     seconds = dict.fromkeys(("seconds", "seconds_low", "seconds_high"), 2800.0)
-    assert told == {"steps": 400, "tokens": 52_428_800, "ends_at": "2026-03-01T08:58:20", **seconds}
+    assert told == {
+        "steps": 400,
+        "tokens": 52_428_800,
+        "ends_at": "2026-03-01T08:58:20",
+        **seconds,
+        "unseen_batches": None,
+    }
 
 
 def test_no_date_lies_beyond_the_calendar(tmp_path):

@@ -1,5 +1,6 @@
 """When a run will end: by hand, on a ramp, after a change of devices, with saves and evaluations between the lines."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -68,6 +69,50 @@ def test_within_a_ramp_the_batches_to_come_tell(tmp_path):
     left, _ = left_of(tmp_path / "run.log", arguments_dump(settings), *lines)
     # Stamps are cut to seconds: 20 rows of 2.6 s are known to 1 s of 52.
     assert left.seconds == pytest.approx(30 * 2.6 + 34 * 3.4 + 316 * 4.2, rel=0.02)
+
+
+RAMP = SETTINGS | {"rampup_batch_size": "['16', '16', '9600']", "global_batch_size": 64}
+
+
+def test_one_batch_does_not_tell_what_the_next_takes(tmp_path):
+    """0.51 s + 0.15 s a sample, 150 of 300 steps done, all of batch 16; left: 50 of 16, at 2.91 s, 100 of 32.
+
+    Those take 5.31 s. In proportion they would take 5.82 s, and 2.91 s were all of a step fixed.
+    """
+    lines, _ = steps_of(1, 150, 2910.0, batch=lambda s: 16)
+    left, row = left_of(tmp_path / "run.log", arguments_dump(RAMP), *(re.sub("/ *500", "/ 300", x) for x in lines))
+    assert (left.steps, left.tokens) == (150, (50 * 16 + 100 * 32) * 4096)
+    assert left.seconds == pytest.approx(50 * 2.91 + 100 * 5.82, rel=0.001)
+    assert left.seconds_low < 150 * 2.91 < 50 * 2.91 + 100 * 5.31 < left.seconds_high
+    assert "batch 32 has not run: its steps are taken in proportion to batch 16" in say_all(row.findings)
+
+
+def test_two_batches_tell_what_the_next_takes(tmp_path):
+    """As above, but for 2 % by which steps differ; 250 of 500 are done, 200 of batch 16 and 50 of 32."""
+    settings = RAMP | {"global_batch_size": 4096, "rampup_batch_size": "['16', '16', '816000']"}
+    # 255 levels of 3200 samples each, where the last step of a level may reach into the next.
+    sizes = [16] * 200 + [32] * 100 + [48] * 67 + [64] * 50 + [80] * 40 + [96] * 34 + [112] * 9
+
+    def ms(step):
+        return (510 + 150 * sizes[step - 1]) * (1.02 if step % 2 else 0.98)
+
+    lines, _ = steps_of(1, 250, ms, batch=lambda step: sizes[step - 1])
+    left, row = left_of(tmp_path / "run.log", arguments_dump(settings), *lines)
+    true = sum(0.51 + 0.15 * size for size in sizes[250:])
+    assert left.tokens == sum(sizes[250:]) * 4096
+    assert left.seconds == pytest.approx(true, rel=0.02)
+    assert left.seconds_low < true < left.seconds_high < 1.1 * true
+    assert "batch 48 to 112 has not run: its steps are taken as a fixed time" in say_all(row.findings)
+
+
+def test_saves_take_no_longer_for_a_larger_batch(tmp_path):
+    """Batch 8 at 1.8 s, 16 at 2.6 s, 32 at 4.2 s, 60 s of save behind every 20th step: 3 s for each step left."""
+    settings = SETTINGS | {"rampup_batch_size": "['8', '8', '2400']"}
+    lines, _ = steps_of(
+        1, 140, lambda s: 1800.0 if s <= 100 else 2600.0, pause=(20, 60, SAVE), batch=lambda s: 8 if s <= 100 else 16
+    )
+    left, _ = left_of(tmp_path / "run.log", arguments_dump(settings), *lines)
+    assert left.seconds == pytest.approx(10 * 2.6 + 34 * 3.4 + 316 * 4.2 + 360 * 3, rel=0.02)
 
 
 def test_after_a_change_of_devices_the_last_start_tells(tmp_path):

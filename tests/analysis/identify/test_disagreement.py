@@ -63,6 +63,31 @@ def test_what_no_cause_explains_claims_none(tmp_path):
     }
 
 
+# Of a token of LLaMA2-7B with causal attention: 32 layers of 4 h x h, h x s and 3 h x ffn, and the logits.
+CAUSAL = 6 * (32 * (4 * 4096 * 4096 + 4096 * 4096 + 3 * 4096 * 11008) + 4096 * 32000)
+
+
+@pytest.mark.parametrize(
+    ("times", "size"), [(8, "rate_of_all_devices"), (1 / 8, "rate_divided_again"), (2, "model_parallel_counted")]
+)
+def test_all_devices_and_another_formula_are_told_as_two_causes(tmp_path, times, size):
+    """TFLOP/s of 131072 tokens in 4 s on 8 devices by the causal formula, counted ``times``; and MFU of them."""
+    tflops = times * CAUSAL * 131_072 / 8 / 4e12
+    line = {"throughput per GPU (TFLOP/s/GPU)": f"{tflops:.2f}", "MFU": f"{tflops / 10:.4f}%"}
+    assert told(tmp_path, line, peak=1000.0) == {
+        "logged_tflops_per_second_per_device": ["two_causes", size, "counts_by_formula"],
+        "logged_mfu": ["two_causes", size, "counts_by_formula"],
+    }
+
+
+def test_few_digits_prove_no_product_of_two_causes(tmp_path):
+    """58.5 of 8 x 7.3: a tenth in 58 is what some formula makes of some size."""
+    tflops = 8 * CAUSAL * 131_072 / 8 / 96e12
+    line = {"throughput per GPU (TFLOP/s/GPU)": f"{tflops:.1f}"}
+    ((first, *_),) = told(tmp_path, line, ms=96_000.0).values()
+    assert first == "no_known_cause_of_formula"
+
+
 def test_the_size_that_would_settle_it_is_named(tmp_path):
     notes = notes_of(run_of({**RUN, "line": {"samples per second": "12.0", "tokens/s": "49152"}}, tmp_path))
     causes = {figure: note.fields["cause"].fields for figure, note in notes.items()}

@@ -135,7 +135,7 @@ def test_files_that_do_not_tell_their_rank_are_named(tmp_path):
 def test_tables_screens_and_charts_have_the_ranks(tmp_path):
     for rank in range(4):
         write_rank(tmp_path / f"worker_{rank}.log", times(rank / 10 if rank < 3 else 50.0))
-    done = run_logparse("analyze", ".", "-o", "out", "--chart-format", "json", cwd=tmp_path)
+    done = run_logparse("analyze", ".", "-v", "-o", "out", "--chart-format", "json", cwd=tmp_path)
     assert "4 ranks take 1,001.0 to 1,051.0 ms/step" in done.stdout
     assert "ranks more than 2 % behind the median of all in most steps: 3" in done.stdout
     assert pl.read_parquet(tmp_path / "out" / "ranks.parquet")["rank"].to_list() == [3, 2, 1, 0]

@@ -79,6 +79,10 @@ def test_every_part_of_the_account_has_a_type():
     from analysis.run import time_breakdown
 
     outside = (time_breakdown.START_UP, time_breakdown.RESTARTS)
-    between = (time_breakdown.SAVES_BETWEEN, time_breakdown.EVALUATION_BETWEEN)
+    between = (
+        time_breakdown.SAVES_BETWEEN,
+        time_breakdown.EVALUATION_BETWEEN,
+        time_breakdown.UNDIVIDED_BETWEEN,
+    )
     known = {*time_breakdown.PARTS, *outside, *between, "not_explained"}
     assert {part for parts in TYPES.values() for part in parts} == known

@@ -56,6 +56,20 @@ def test_a_row_is_settled_within_a_tenth(share, slow):
     assert found(mark(timed([60_000.0, 1000.0 * share, *[1000.0] * 30])), WARM_UP) == slow
 
 
+@pytest.mark.parametrize("period", [2, 3, 4])
+@pytest.mark.parametrize("slow", [1, 2])
+def test_a_pace_that_comes_again_is_not_warm_up(period, slow):
+    """Every second, third or fourth of 100 rows takes 1.3 s, row 1 or 2 among them; row 1 alone is slow for good."""
+    times = [1300.0 if step % period == slow % period else 1000.0 for step in range(1, 101)]
+    assert found(mark(timed([60_000.0, *times[1:]])), WARM_UP) == [1]
+
+
+def test_a_slow_beginning_that_seldom_comes_again_is_warm_up():
+    """Row 2 takes 1.3 s, as do 15 of the 98 rows behind it: less than a fifth."""
+    times = [1300.0 if step % 6 == 2 else 1000.0 for step in range(3, 98)] + [1000.0] * 3
+    assert found(mark(timed([60_000.0, 1300.0, *times])), WARM_UP) == [1, 2]
+
+
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_the_user_says_how_many_rows_are_warm_up(count):
     marked = mark(timed([60_000.0, 5000.0, *[1000.0] * 30]), options=WindowOptions(warm_up=count))

@@ -1,0 +1,116 @@
+"""What can make the FLOPs behind a printed rate differ from ours: formulas, recomputation, lengths, devices besides.
+
+Comes in: the rows, what is known of the run, and what its TFLOP/s was told to be. Goes out: causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import polars as pl
+
+from analysis.flops import Recompute, all_formulas
+from analysis.flops.printed import PRINTED_FORMULAS
+from analysis.identify.causes import RATIO, Cause, of_devices
+from analysis.identify.formula import Identification, identify_formula
+from analysis.identify.matching import LOGGED, measure_rounding
+from analysis.model.shape import ModelShape
+from logparse.context.run_context import RunContext
+from logparse.findings import Note, info
+
+# A forward pass more, or less, beside forward and backward: 4 of 3 passes.
+RECOMPUTED = 4 / 3
+# Rounding that is more than this part of a value lets a product of two causes fit by chance.
+FEW_DIGITS = 0.0005
+# Lengths that are tried for one another: packed and unpacked samples are often powers of two apart.
+LENGTHS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
+
+
+def of_printed_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: Identification) -> Iterator[Cause]:
+    """What makes TFLOP/s differ; ``found`` compared them with every formula row by row."""
+    if found.matches:
+        yield Cause(_identified(context, found), pl.col(RATIO))
+    else:
+        yield from _recompute(rows, ours)
+        yield from _other_lengths(rows, context)
+        yield from of_sizes_and_formulas(rows, ours, context)
+
+
+def of_sizes_and_formulas(rows: pl.DataFrame, ours: str, context: RunContext) -> Iterator[Cause]:
+    """Devices counted too often or left out, and another formula at once: one that gives what is left of every row.
+
+    Of so many products one fits a coarse number by chance; the digits of the TFLOP/s must tell them apart.
+    """
+    shape, world = ModelShape.from_quantities(context.values()), context.get("world_size")
+    if not world or measure_rounding(rows).tflops > FEW_DIGITS * rows[LOGGED].median():  # type: ignore[operator]
+        return
+    for size in of_devices(context, total=False):
+        found = identify_formula(rows, shape, context.get("seq_length"), world / size.factor, None)
+        exact = [name for name in found.matches if PRINTED_FORMULAS[name].accuracy == 0]
+        if exact and found.scale == 1:
+            note = info("two_causes", causes=[size.note, info("counts_by_formula", formulas=exact)])
+            yield Cause(note, pl.col(LOGGED) / pl.col(_flops_of(ours)), last=True)
+
+
+def _identified(context: RunContext, found: Identification) -> Note:
+    """The formula behind the log's TFLOP/s, and which of ours would give the same."""
+    recompute = cast("Recompute | None", context.get("recompute"))
+    ours = [f.name for f in all_formulas().values() if f.printed_as.get(f.quoted(recompute)) in found.matches]
+    if not ours or found.scale != 1:
+        return info("identified", findings=found.findings)
+    return info("identified_as", formula=ours[0], findings=found.findings)
+
+
+def of_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: Identification) -> Iterator[Cause]:
+    """What makes the FLOPs behind an MFU or HFU differ."""
+    yield from _recompute(rows, ours)
+    yield from _formulas(rows, ours, context, found.matches or tuple(PRINTED_FORMULAS))
+
+
+def _recompute(rows: pl.DataFrame, ours: str) -> Iterator[Cause]:
+    """Forward passes that one of the two counts."""
+    base = _flops_of(ours)
+    model, executed = (
+        rows.select((pl.col(f"{what}_tflops_per_second_per_device") / pl.col(base)).median()).item()
+        for what in ("model", "hardware")
+    )
+    if executed and executed > 1.01:
+        yield Cause(info("recompute_counted"), executed)
+    elif ours != "hfu":
+        yield Cause(info("recompute_counted"), RECOMPUTED)
+    if model and model < 0.99:
+        yield Cause(info("recompute_left_out"), model)
+
+
+def _flops_of(ours: str) -> str:
+    """The TFLOP/s that a share of the peak is of; those beside printed TFLOP/s are themselves."""
+    shares = {"mfu": "model_tflops_per_second_per_device", "hfu": "hardware_tflops_per_second_per_device"}
+    return shares.get(ours, ours)
+
+
+def _formulas(rows: pl.DataFrame, ours: str, context: RunContext, names: Sequence[str]) -> Iterator[Cause]:
+    """Printed formulas by ``names``, as parts of ours."""
+    base = _flops_of(ours)
+    per_token = rows.select((pl.col(base) * 1e12 / pl.col("tokens_per_second_per_device")).median()).item()
+    lengths = rows["seq_length"].drop_nulls()
+    if not per_token or lengths.is_empty():
+        return
+    shape, length = ModelShape.from_quantities(context.values()), int(lengths[0])
+    for name in names:
+        if flops := PRINTED_FORMULAS[name].flops_per_token(shape, length):
+            yield Cause(info("counts_by_formula", formulas=[name]), flops / per_token, last=True)
+
+
+def _other_lengths(rows: pl.DataFrame, context: RunContext) -> Iterator[Cause]:
+    """Lengths at which a formula gives the printed TFLOP/s of every row."""
+    lengths = rows["seq_length"].drop_nulls()
+    if lengths.n_unique() != 1:
+        return
+    shape, world = ModelShape.from_quantities(context.values()), context.get("world_size")
+    for part in LENGTHS:
+        length = int(lengths[0] * part)
+        tried = rows.with_columns(seq_length=pl.lit(length, pl.Int64))
+        if matches := identify_formula(tried, shape, length, world, None).matches:
+            note = info("counts_other_length_by", length=length, ours=lengths[0], formulas=list(matches))
+            yield Cause(note, pl.col(RATIO))

@@ -1,0 +1,44 @@
+"""Whether two shapes are of one model, as far as both are known.
+
+Comes in: shapes, one of them of a log. Goes out: yes or no. Nothing is said of which numbers are right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from analysis.model.catalogue import Model, all_models
+from analysis.model.shape import ModelShape
+
+# The vocabulary is padded to a multiple of 128 x tensor parallel size; of published models none is nearer than this.
+MOST_PADDING = 2048
+# What logs print of these is not to be relied on: AscendSpeed's llama is gated, has an output matrix of its own, and
+# prints neither. Padding and the depth of multi-token prediction belong to the run and not to the model.
+NOT_COMPARED = (
+    "gated_linear_unit",
+    "untie_embeddings_and_output_weights",
+    "multi_latent_attention",
+    "padded_vocab_size",
+    "mtp_num_layers",
+)
+
+
+def same_model(published: ModelShape, shape: ModelShape) -> bool:
+    """Every size that both know is the same, and the two that tell most are known; a vocabulary may be padded."""
+    if published.missing(("num_layers", "hidden_size")) or shape.missing(("num_layers", "hidden_size")):
+        return False
+    names = [f.name for f in fields(ModelShape) if f.name not in NOT_COMPARED]
+    both = [(getattr(published, n), getattr(shape, n)) for n in names]
+    plain, padded = published.padded_vocab_size, shape.padded_vocab_size
+    same_vocabulary = plain is None or padded is None or 0 <= padded - plain <= MOST_PADDING
+    return same_vocabulary and same_kind(published, shape) and all(a == b for a, b in both if None not in (a, b))
+
+
+def same_kind(published: ModelShape, shape: ModelShape) -> bool:
+    """None is dense: a mixture of experts is not its dense twin."""
+    return bool(published.num_experts) == bool(shape.num_experts)
+
+
+def models_of(shape: ModelShape) -> tuple[Model, ...]:
+    """The named models that have ``shape``, as far as it is known, in the order of the catalogue."""
+    return tuple(m for m in all_models() if same_model(replace(m.shape, padded_vocab_size=m.vocab_size), shape))

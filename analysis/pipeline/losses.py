@@ -1,0 +1,147 @@
+"""What a run lost, the dearest first: time in which no useful step was made, and speed that its steps lacked.
+
+Comes in: an analysed run, its pauses, what its plan and published rates let expect. Goes out: a ``Loss`` for each
+cause, with what the run would have been without it, by its own arithmetic, and the findings that sum it up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+from analysis.estimate.against_run import pipeline_bubble
+from analysis.flops import as_built_formula
+from analysis.pipeline.expectations import Expectations
+from analysis.run.interruptions import Pauses
+from analysis.run.pause_times import BETWEEN
+from analysis.run.result import Analysis
+from analysis.run.time_breakdown import USEFUL
+from logparse.context.run_context import RunContext
+from logparse.findings import Note, info
+
+PUBLISHED = "published"
+# What saves or evaluations may cost beside useful work before rarer ones are advised.
+DEAR = 0.05
+# A cause below this share is no loss, and one below the other not worth a word in the sum.
+LEAST_SHARE, WORTH_A_WORD = 0.0005, 0.01
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What one cause cost: a ``share`` of the time of the run, in ``seconds``.
+
+    ``device_hours`` None where the number of devices is unknown or another one in a later start. Without it a share of
+    ``useful_without`` of the time would have been useful work, or the settled steps would have made ``rate_without``
+    tokens/s/p: None is unknown, and what the cause does not change. Losses of speed lie inside the useful time.
+    """
+
+    cause: str
+    share: float
+    seconds: float
+    device_hours: float | None
+    useful_without: float | None = None
+    rate_without: float | None = None
+    advice: Note | None = None
+
+
+@dataclass(frozen=True)
+class _Time:
+    """The time of a run: all of it, what was useful, and on how many devices."""
+
+    total: float
+    useful: float
+    devices: int | None
+
+    def loss(self, cause: str, seconds: float, **more: Any) -> Loss:
+        hours = None if self.devices is None else self.devices * seconds / 3600
+        return Loss(cause, seconds / self.total, seconds, hours, **more)
+
+
+def list_losses(analysis: Analysis, context: RunContext, pauses: Pauses, beside: Expectations) -> tuple[Loss, ...]:
+    """Every loss that is known, the dearest first; empty where no row counts."""
+    parts = dict(analysis.account.select("part", "seconds").iter_rows())
+    time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), _devices(analysis))
+    if not time.useful:
+        return ()
+    lost = (*_of_time(time, parts, pauses), *_of_speed(time, analysis, context), *_beside_published(time, beside))
+    return tuple(sorted((loss for loss in lost if loss.share >= LEAST_SHARE), key=lambda loss: -loss.seconds))
+
+
+def sum_up(analysis: Analysis, losses: Sequence[Loss]) -> Note:
+    """The run in a sentence: what of its time was useful, and what cost most."""
+    shares = dict(analysis.account.select("part", "share").iter_rows())
+    if not shares.get(USEFUL):
+        return info("nothing_useful_known")
+    # What others reached is no cause.
+    own = [loss for loss in losses if loss.cause != PUBLISHED]
+    if not own or own[0].share < WORTH_A_WORD:
+        return info("useful_and_little_lost", useful=shares[USEFUL])
+    told = {"useful": shares[USEFUL], "cause": own[0].cause, "share": own[0].share, "seconds": own[0].seconds}
+    advice = own[0].advice
+    return info("useful_and_most_lost", **told) if advice is None else info("most_lost_advised", **told, advice=advice)
+
+
+def _devices(analysis: Analysis) -> int | None:
+    first, last = analysis.computation.world_size, analysis.latest.world_size
+    return first if first == last else None
+
+
+def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses) -> Iterator[Loss]:
+    causes: dict[str, float] = {}
+    for part, seconds in parts.items():
+        # In the time of a line or between lines, the cause is the same.
+        cause = part.removesuffix(BETWEEN)
+        causes[cause] = causes.get(cause, 0.0) + seconds
+    marks = {"saves": pauses.saved, "evaluation": pauses.evaluated}
+    for cause, seconds in causes.items():
+        advice = _rarer(cause, seconds, marks[cause], time) if cause in marks else None
+        yield time.loss(cause, seconds, useful_without=time.useful / (time.total - seconds), advice=advice)
+
+
+def _rarer(cause: str, seconds: float, marks: Sequence[int], time: _Time) -> Note | None:
+    """How rare a pause that costs over DEAR of the useful time should be; None for one that is cheap or comes once."""
+    if len(marks) < 2 or seconds <= DEAR * time.useful:
+        return None
+    now = max(1, round(median(b - a for a, b in pairwise(marks))))
+    every = _round_number(now * seconds / (DEAR * time.useful))
+    useful = time.useful / (time.total - seconds + seconds * now / every)
+    return info(f"{cause}_rarer", now=now, every=every, each=seconds / len(marks), useful=useful)
+
+
+def _round_number(least: float) -> int:
+    """The first of 1, 2, 5, 10, 20, 50 ... that is not below ``least``."""
+    ten = 10 ** math.floor(math.log10(least))
+    return int(next(n * ten for n in (1, 2, 5, 10) if n * ten >= least))
+
+
+def _of_speed(time: _Time, analysis: Analysis, context: RunContext) -> Iterator[Loss]:
+    """What the pipeline waits, and what is computed again: shares of the time of every step."""
+    rate, how = _steady_rate(analysis), analysis.computation
+    bubble = pipeline_bubble(context) or 0.0
+    least, most = how.executed_times(as_built_formula()) or how.executed_times() or (1.0, 1.0)
+    again = (1 - 1 / least) * (1 - bubble) if least == most else 0.0
+    for cause, share in (("bubble", bubble), ("recomputation", again)):
+        if share:
+            yield time.loss(cause, share * time.useful, rate_without=None if rate is None else rate / (1 - share))
+
+
+def _beside_published(time: _Time, beside: Expectations) -> Iterator[Loss]:
+    """The best published rate of this model, these devices and this precision, where the run is slower."""
+    better = [match for match in beside.published.matches if match.share < 1]
+    if better:
+        best = min(better, key=lambda match: match.share)
+        advice = info("best_published", row=best.row.name, publisher=best.row.publisher or best.row.name)
+        rate = best.row.tokens_per_second_per_device
+        yield time.loss(PUBLISHED, (1 - best.share) * time.useful, rate_without=rate, advice=advice)
+
+
+def _steady_rate(analysis: Analysis) -> float | None:
+    steady = analysis.rates.row(by_predicate=pl.col("rate") == "steady", named=True)
+    found: float | None = steady["tokens_per_second_per_device"]
+    return found

@@ -1,0 +1,252 @@
+"""The answer to one run, as every screen begins: who ran, what it reached, what cost most, whether to trust it."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from analysis.metrics import BY_COLUMN, HEADLINE, Metric
+from analysis.pipeline.losses import Loss, sum_up
+from analysis.pipeline.run import Run
+from analysis.run.reasons import COPY
+from analysis.screens.metric_names import cell_of, counting, rated_of
+from analysis.screens.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
+from analysis.screens.who import who
+from analysis.screens.words import say, word
+from analysis.screens.words.forms import range_of, span
+from logparse.language import tr
+
+TIME, GOODPUT = HEADLINE[0], BY_COLUMN["goodput"]
+LOGGED = "logged_tflops_per_second_per_device"
+# What says why a number cannot be.
+CANNOT_BE = {"above_peak"}
+# What stands on the first screen: the dearest losses, and the first warnings, each cut to a line.
+LOSSES_SHOWN, WARNINGS_SHOWN = 5, 2
+
+
+def list_answer(run: Run, whole: bool = False, price: float | None = None) -> list[Part]:
+    """The first screen: at most 30 lines of 100 columns, or ``whole`` with every warning.
+
+    ``price`` of a device-hour gives the losses a cost.
+    """
+    return [
+        Heading(who(run), "title"),
+        reached_table(run),
+        summed_up(run),
+        Sentences(list(_warnings(run) if whole else _first_warnings(run))),
+        *losses_tables(run, price),
+        _beside(run),
+        *trace(run),
+    ]
+
+
+def quiet_line(run: Run) -> str:
+    """The answer in one line, for scripts that read by eye; ``--json`` is for programs."""
+    rates = {row["rate"]: row for row in run.rates.iter_rows(named=True)}
+    known = [metric for metric in rated_of(run.analysis) if _rate(metric, rates["steady"]) is not None]
+    shown = (TIME, *known)
+    values = [_delivered_and_steady(metric, run, rates) for metric in shown]
+    if run.analysis.goodput is not None:
+        values.append(f"{counting(GOODPUT, run.analysis)} {GOODPUT.text(run.analysis.goodput)}")
+    if run.losses:
+        values.append(say(sum_up(run.analysis, run.losses)))
+    values += [f"! {warning.text}" for warning in _first_warnings(run)]
+    return tr("{name}: {values}", name=run.name, values=tr("; ").join([who(run), *values]))
+
+
+def _delivered_and_steady(metric: Metric, run: Run, rates: Mapping[str, Mapping[str, Any]]) -> str:
+    delivered, steady = (metric.text(_rate(metric, rates[name])) for name in ("delivered", "steady"))
+    return tr(
+        "{metric} {delivered} (steady {steady})",
+        metric=counting(metric, run.analysis),
+        delivered=delivered,
+        steady=steady,
+    )
+
+
+# What.
+
+
+def reached_table(run: Run) -> Table:
+    """Each rate delivered and steady, with the interval of the steady one and what must be said beside it."""
+    rates = {row["rate"]: row for row in run.rates.iter_rows(named=True)}
+    rows = [_reached(metric, run, rates) for metric in (TIME, *rated_of(run.analysis))]
+    goodput = (counting(GOODPUT, run.analysis), GOODPUT.text(run.analysis.goodput), "", "", _beside_goodput(run))
+    headings = ("", word("rates", "delivered"), word("rates", "steady"), tr("95 % of steady"), "")
+    return Table(headings, (*rows, goodput), prose={4}, headed=True)
+
+
+def _reached(metric: Metric, run: Run, rates: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    label = tr("ms/step") if metric is TIME else counting(metric, run.analysis)
+    steady = rates["steady"]
+    delivered = (
+        metric.text(_rate(metric, rates["delivered"]))
+        if metric is TIME
+        else cell_of(metric, rates["delivered"], run.analysis)
+    )
+    usual = metric.text(_rate(metric, steady)) if metric is TIME else cell_of(metric, steady, run.analysis)
+    return (label, delivered, usual, steady_interval(metric, run), _remark(metric, run))
+
+
+def _rate(metric: Metric, rate: Mapping[str, Any]) -> float | None:
+    value: float | None = rate[str(metric.row_column)]
+    return value
+
+
+def steady_interval(metric: Metric, run: Run) -> str:
+    """The interval of a steady rate follows from that of its time, where all steps do the same work."""
+    steady = run.rates.row(by_predicate=pl.col("rate") == "steady", named=True)
+    value, time = _rate(metric, steady), _rate(TIME, steady)
+    low, high = steady["step_time_low_ms"], steady["step_time_high_ms"]
+    alike = run.steps.filter("counted").select("global_batch_size", "seq_length").n_unique() == 1
+    if value is None or time is None or low is None or high is None or not (alike or metric is TIME):
+        return ""
+    ends = (low, high) if metric is TIME else (value * time / high, value * time / low)
+    digits = 0 if metric.digits == 1 and ends[0] >= 1000 else metric.digits
+    least, most = (f"{end * metric.scale:,.{digits}f}{metric.mark(end)}" for end in ends)
+    return tr("{low} to {high}", low=least, high=most)
+
+
+def _remark(metric: Metric, run: Run) -> str:
+    how = run.analysis.computation
+    if metric.column == "tflops_per_second_per_device":
+        logged = median_logged(run)
+        printed = tr("the log prints {value}", value=metric.text(logged)) if logged is not None else ""
+        return tr("; ").join(part for part in (tr("by {formula}", formula=how.formula.name), printed) if part)
+    if metric.column == "mfu" and how.peak is None:
+        return tr("no peak is known; --hw gives it")
+    if metric.column == "mfu" and how.peak:
+        return tr("of {peak} TFLOP/s, {dtype}", peak=f"{how.peak.peak_tflops_per_second:g}", dtype=tr(how.peak.dtype))
+    return ""
+
+
+def median_logged(run: Run) -> float | None:
+    """The framework's own TFLOP/s in the middle row that counts."""
+    logged = run.steps.filter("counted")[LOGGED].drop_nulls()
+    return (
+        None if logged.is_empty() else statistics.median(logged.sort()[(len(logged) - 1) // 2 : len(logged) // 2 + 1])
+    )
+
+
+def _beside_goodput(run: Run) -> str:
+    lost = int(run.segments["lost_steps"].sum())
+    return tr("{n} starts, {lost} steps lost", n=len(run.segments), lost=f"{lost:,}") if len(run.segments) > 1 else ""
+
+
+# So what.
+
+
+def summed_up(run: Run) -> Sentence:
+    """One plain sentence."""
+    return Sentence(say(sum_up(run.analysis, run.losses)))
+
+
+def _warnings(run: Run) -> list[Sentence]:
+    """Every warning, that of a number that cannot be first."""
+    warnings = [note for note in run.notes if note.level == "warning"]
+    told = [say(note) for note in sorted(warnings, key=lambda note: note.code not in CANNOT_BE)]
+    if run.analysis.impossible and not any(note.code in CANNOT_BE for note in warnings):
+        names = tr(", ").join(tr(BY_COLUMN[name].label) for name in run.analysis.impossible)
+        told.insert(0, tr("{metrics}: more than can be", metrics=names))
+    return [Sentence(text, "warning") for text in told]
+
+
+def _first_warnings(run: Run) -> Iterator[Sentence]:
+    warnings = _warnings(run)
+    yield from (replace(warning, cut=True) for warning in warnings[:WARNINGS_SHOWN])
+    if len(warnings) > WARNINGS_SHOWN:
+        yield Sentence(tr("{n} more warnings: -v", n=len(warnings) - WARNINGS_SHOWN), "warning")
+
+
+def losses_tables(run: Run, price: float | None = None) -> Iterator[Table]:
+    """The dearest losses, with what the run would have been without each; nothing where none is known."""
+    if not run.losses:
+        return
+    shown = run.losses if len(run.losses) <= LOSSES_SHOWN else run.losses[: LOSSES_SHOWN - 1]
+    rows = [_loss_row(loss, price) for loss in shown]
+    if others := run.losses[len(shown) :]:
+        below = tr("each below {share}", share=f"{shown[-1].share:.1%}")
+        rows.append((tr("{n} others", n=len(others)), *[""] * (len(rows[0]) - 2), below))
+    costs = () if price is None else (tr("cost"),)
+    headings = (tr("lost to"), tr("share"), tr("time"), tr("device-h"), *costs, tr("without it"))
+    yield Table(headings, rows, prose={len(headings) - 1}, headed=True)
+
+
+def _loss_row(loss: Loss, price: float | None) -> tuple[str, ...]:
+    hours = loss.device_hours
+    costs = () if price is None else (_amount(hours and hours * price),)
+    return (word("losses", loss.cause), f"{loss.share:.1%}", span(loss.seconds), _amount(hours), *costs, without(loss))
+
+
+def _amount(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.2f}"
+
+
+def without(loss: Loss) -> str:
+    """What the run would have been without a loss, and how to come nearer to that."""
+    would = [tr("{share} useful", share=f"{loss.useful_without:.1%}")] if loss.useful_without is not None else []
+    would += [tr("{rate} tokens/s/p", rate=f"{loss.rate_without:,.0f}")] if loss.rate_without is not None else []
+    return tr("; ").join([*would, *([say(loss.advice)] if loss.advice else [])])
+
+
+# Beside what, and how far to trust it.
+
+
+def _beside(run: Run) -> Table:
+    rows = [(tr("plan"), _plan(run)), (tr("against"), _against(run)), (tr("trust"), _trust(run))]
+    return Table(("", ""), [row for row in rows if row[1]], prose={1})
+
+
+def _plan(run: Run) -> str:
+    left = run.expectations.plan.left
+    if left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
+        return ""
+    steps = tr("{n} steps left", n=f"{left.steps:,}")
+    ends = tr("until {time}", time=f"{left.ends_at:%Y-%m-%d %H:%M}") if left.ends_at else ""
+    took = tr(
+        "{time} ({low} to {high})", time=span(left.seconds), low=span(left.seconds_low), high=span(left.seconds_high)
+    )
+    unseen = _unseen(left.unseen_batches.batches) if left.unseen_batches else ""
+    return tr(", ").join(part for part in (steps, took, ends, unseen) if part)
+
+
+def _unseen(batches: tuple[int, int]) -> str:
+    return tr("batch {batches} has not run", batches=range_of(batches))
+
+
+def _against(run: Run) -> str:
+    matches = run.expectations.published.matches
+    if not matches:
+        return ""
+    best = matches[0]
+    return tr(
+        "{share} of {publisher}'s published {rate} tokens/s/p ({row})",
+        share=f"{best.share:.0%}",
+        publisher=best.row.publisher or best.row.name,
+        rate=f"{best.row.tokens_per_second_per_device:,.0f}",
+        row=best.row.name,
+    )
+
+
+def _trust(run: Run) -> str:
+    coverage, steps = run.log.coverage, run.steps
+    parts = [tr("{n} of {lines} step lines count", n=int(steps["counted"].sum()), lines=coverage.step_lines)]
+    left = Counter(steps["excluded_reason"].drop_nulls()).most_common()
+    if left:
+        parts.append(tr(", ").join(f"{n} {word('reasons', reason)}" for reason, n in left))
+    parts.append(tr("{n} labels unread", n=len(coverage.unread_labels)))
+    parts.append(tr("-v shows every input with its origin"))
+    return tr("; ").join(parts)
+
+
+def trace(run: Run) -> Iterator[Sparkline]:
+    """The time of each step, where there is more than one."""
+    time, shown = pl.col("step_time_ms"), pl.col("excluded_reason").ne_missing(COPY)
+    times = run.steps.select(time.filter(shown & time.is_finite())).to_series()
+    if len(times) > 1:
+        yield Sparkline(tr("time of each step"), tuple(times.to_list()), "ms")
