@@ -30,10 +30,13 @@ ShardOption = Annotated[
 ]
 
 
-def check_cluster_options(each: bool, engine: str, shard: Shard | None) -> None:
-    """Refuse options of many runs where there is one. Raises UsageError."""
+def check_cluster_options(each: bool, engine: str, shard: Shard | None, *others: tuple[str, bool]) -> None:
+    """Refuse options of many runs where there is one; of ``others`` each is a flag, and whether it is given.
+
+    Raises UsageError.
+    """
     check_engine(engine)
-    for flag, given in (("--shard", shard is not None), ("--engine", engine != "local")):
+    for flag, given in (("--shard", shard is not None), ("--engine", engine != "local"), *others):
         if given and not each:
             problem = tr("{flag} is for many runs, and without --each there is one", flag=flag)
             raise UsageError(problem, remedy=tr("add --each, and give a LOG for every run"))

@@ -238,7 +238,23 @@ Jobs = Annotated[
 ]
 Each = Annotated[
     bool,
-    typer.Option("--each", help="Every LOG is a run of its own, a folder as many as the names of its files tell jobs."),
+    typer.Option("--each", help="Every LOG is a run of its own, and so is every entry of a folder or a quoted glob."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="EXPR",
+        help="Show only the runs of --each of which that holds, such as 'mfu<0.3'; may be given again.",
+    ),
+]
+Sort = Annotated[
+    str | None,
+    typer.Option(
+        "--sort",
+        metavar="[-]COLUMN",
+        help="Show the runs of --each by a column of runs.csv, such as mfu, the lowest first; -mfu the highest first.",
+    ),
 ]
 Strict = Annotated[
     bool,

@@ -8,16 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.commands._index_files import CSV, INDEX, PAGE, PAGES, pages_left, write_index
 from analysis.commands._progress import drawing_bar
 from analysis.outputs import (
     DEFAULT_TABLES,
     TABLE_FORMATS,
     ChartWriter,
     clear_stale,
+    prepare_folder,
     write_bytes,
     write_page,
     write_table,
 )
+from analysis.pipeline.overview import losses_table, runs_table
 from analysis.pipeline.run import Run
 from analysis.result_folder import ResultFolder
 from analysis.screens import requirements
@@ -28,10 +31,18 @@ if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
-PAGE = "report.html"
 # What a run writes into its folder; --force clears these, and nothing else, of an earlier run.
-TABLES = ("steps", "summary", "segments", "rates", "account", "ranks", *RECORD_COLUMNS)
-OUTPUTS = (*(f"{name}.{form}" for name in TABLES for form in TABLE_FORMATS), "charts", PAGE, *requirements.FILES)
+TABLES = ("runs", "losses", "steps", "summary", "segments", "rates", "account", "ranks", *RECORD_COLUMNS)
+OUTPUTS = (
+    *(f"{name}.{form}" for name in TABLES for form in TABLE_FORMATS),
+    "charts",
+    PAGE,
+    CSV,
+    INDEX,
+    *requirements.FILES,
+)
+# So many runs can be told apart on one page.
+MOST_ON_A_PAGE = 12
 
 
 @dataclass(frozen=True)
@@ -54,23 +65,30 @@ class DrawingOptions:
             drawing_pool()
 
 
-def write_results(results: Sequence[Run], out: ResultFolder, drawing: DrawingOptions) -> None:
-    """Write the tables of all runs and, unless nothing is drawn, the page and the charts.
+def write_results(
+    results: Sequence[Run], out: ResultFolder, drawing: DrawingOptions, failed: Sequence[str] | None = None
+) -> None:
+    """Write the tables of all runs and, unless nothing is drawn, the pages and the charts.
 
+    Of many runs also their index; ``failed`` says why others could not be read, None where one run was asked for.
     What an earlier run left there and this one does not write is deleted.
     """
     with out.opened() as folder:
-        write_into(folder, results, drawing, apart=len(results) > 1)
+        write_into(folder, results, drawing, apart=len(results) > 1, failed=failed)
 
 
-def write_into(folder: Path, results: Sequence[Run], drawing: DrawingOptions, apart: bool) -> None:
+def write_into(
+    folder: Path, results: Sequence[Run], drawing: DrawingOptions, apart: bool, failed: Sequence[str] | None
+) -> None:
     """``write_results`` into ``folder``; charts of runs that stand ``apart`` have a folder for each run."""
-    tables = tables_of(results).items()
-    written = [write_table(frame, folder / name, form) for name, frame in tables for form in drawing.tables]
+    tables = tables_of(results)
+    written = [write_table(frame, folder / name, form) for name, frame in tables.items() for form in drawing.tables]
     written += write_verdicts(folder, [_judged(run) for run in results])
     if drawing.formats is not None and results:
-        written += _write_pictures(results, folder, drawing.formats, drawing, apart)
-    clear_stale(folder, OUTPUTS, written)
+        written += _write_pictures(results, folder, drawing.formats, drawing, apart, each=failed is not None)
+    if failed is not None:
+        written += write_index(folder, tables, failed, pages=drawing.formats is not None)
+    clear_stale(folder, (*OUTPUTS, *pages_left(folder)), written)
 
 
 def write_verdicts(folder: Path, runs: Sequence[Mapping[str, Any]]) -> list[Path]:
@@ -88,7 +106,7 @@ def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 
     if not results:
         return {}
-    tables = {
+    tables = {"runs": runs_table(results), "losses": losses_table(results)} | {
         name: pl.concat(getattr(r.analysis, name) for r in results)
         for name in ("steps", "summary", "segments", "rates", "account")
     }
@@ -98,15 +116,17 @@ def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 
 
 def _write_pictures(
-    results: Sequence[Run], out: Path, formats: Sequence[str], drawing: DrawingOptions, apart: bool
+    results: Sequence[Run], out: Path, formats: Sequence[str], drawing: DrawingOptions, apart: bool, each: bool
 ) -> list[Path]:
-    """The page, made while the charts are drawn beside it."""
+    """The pages, made while the charts are drawn beside them."""
     from altair.utils.schemapi import debug_mode
 
     from analysis.charts import with_data
     from analysis.report import render_page
 
-    total = 1 + sum(len(with_data(r.steps, r.account, r.ranks, r.analysis.field.curve)) for r in results)
+    pages = _pages(results, each)
+    total = len(pages) + sum(len(with_data(r.steps, r.account, r.ranks, r.analysis.field.curve)) for r in results)
+    written = []
     # Altair's check of every part takes as long as all else; the tests let it check what we make.
     with debug_mode(False), drawing_bar(drawing.quiet, total) as tell:
         charts = ChartWriter(formats, drawing.theme, tell)
@@ -114,9 +134,17 @@ def _write_pictures(
             folder = out / "charts" / result.log.name if apart else out / "charts"
             for name, chart in _charts(result).items():
                 charts.add(chart, folder / name)
-        page = write_page(render_page(results), out / PAGE)
-        tell()
-        return [page, *charts.finish()]
+        for path, runs in pages.items():
+            prepare_folder((out / path).parent)
+            written.append(write_page(render_page(runs), out / path))
+            tell()
+        return [*written, *charts.finish()]
+
+
+def _pages(results: Sequence[Run], each: bool) -> dict[str, Sequence[Run]]:
+    """The runs on each page: all on one, where there are few, and where ``each`` is one every run on its own."""
+    own = {f"{PAGES}/{run.name}/{PAGE}": [run] for run in results} if each else {}
+    return own | ({PAGE: results} if len(results) <= MOST_ON_A_PAGE else {})
 
 
 def _charts(result: Run) -> dict[str, alt.LayerChart]:

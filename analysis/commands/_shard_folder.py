@@ -54,7 +54,7 @@ class ShardFolder:
         with self.folder.opened() as path:
             (path / ACCOUNT).unlink(missing_ok=True)
         with self.folder.opened() as path:
-            write_into(path, results, drawing, apart=True)
+            write_into(path, results, drawing, apart=True, failed=[str(error) for error in failed])
             write_bytes(json.dumps(document(list(results)), allow_nan=False).encode(), path / RUNS)
         with self.folder.opened() as path:
             write_bytes(account.to_json(), path / ACCOUNT)

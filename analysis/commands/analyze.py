@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +10,9 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
-from analysis.commands._output_folder import PAGE, DrawingOptions, write_results
+from analysis.commands._index_files import INDEX, PAGE
+from analysis.commands._many_runs import Printer, RunSelection
+from analysis.commands._output_folder import DrawingOptions, write_results
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
@@ -23,13 +24,7 @@ from analysis.pipeline.run import Run
 from analysis.pipeline.shards import Shard, whole_of
 from analysis.published.rows import find_baseline, published, read_baselines
 from analysis.result_folder import ResultFolder
-from analysis.screens.analyze import compose
-from analysis.screens.analyze_json import document
-from analysis.screens.answer import quiet_line
 from analysis.screens.console import make_console
-from analysis.screens.markdown import markdown
-from analysis.screens.requirements import requirement_lines, requirement_parts
-from analysis.screens.terminal import print_parts
 from analysis.screens.words import say
 from logparse.errors import LogparseError, UsageError
 from logparse.findings import info
@@ -66,6 +61,8 @@ def analyze(
     force: options.Force = False,
     baseline_file: options.BaselineFile = None,
     each: options.Each = False,
+    where: options.Where = None,
+    sort: options.Sort = None,
     shard: ShardOption = None,
     engine: Engine = "local",
     lang: options.Language = None,
@@ -74,7 +71,8 @@ def analyze(
 
     Several LOGs are one run (in a multi-node job the arguments are in the first rank's file and the step lines in the
     last one's). Every number comes with the origin of its inputs; what cannot be computed is named, with the flag that
-    would give it.
+    would give it. With --each there are many runs, and a table has a row for each; files that cannot be one run are
+    refused without it.
 
     Exit code 0 done, 1 a run is not what --require asks for, 2 wrong usage or unreadable input, 3 no step line found,
     4 a required figure is unknown.
@@ -84,7 +82,8 @@ def analyze(
         use_language("en")
     if as_json + as_markdown + quiet > 1:
         raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
-    check_cluster_options(each, engine, shard)
+    check_cluster_options(each, engine, shard, ("--where", bool(where)), ("--sort", sort is not None))
+    asked = RunSelection.of(where or (), sort)
     rows = (() if baseline_file is None else read_baselines(baseline_file)) + published()
     if how.baseline is not None:
         find_baseline(rows, how.baseline)
@@ -93,17 +92,21 @@ def analyze(
     runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
     drawing = DrawingOptions(formats, theme, quiet, written)
     if shard is None:
-        results, failed = _into_folder(out, runs, work, drawing, force)
+        results, failed = _into_folder(out, runs, work, drawing, force, each)
     else:
         out = _folder_of(shard, out)
         # From Parquet merge puts the shards together.
         drawing = replace(drawing, tables=tuple(dict.fromkeys((*DEFAULT_TABLES, *written))))
         part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
         results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
-    _print(results, as_json, as_markdown, quiet, no_color, verbose, price)
+    printer = Printer(as_json, as_markdown, quiet, no_color, verbose, price)
+    if each:
+        printer.many(results, asked, len(failed))
+    else:
+        printer.one(results[0])
     if out is not None and not (quiet or as_json):
-        place = f"{out}/" if formats is None else f"{out}/{PAGE}"
-        make_console(stderr=True, no_color=no_color).print(say(info("wrote", path=place)))
+        page = INDEX if each and shard is None else "" if formats is None else PAGE
+        make_console(stderr=True, no_color=no_color).print(say(info("wrote", path=f"{out}/{page}")))
     for error in failed:
         typer.echo(f"logparse: {error}", err=True)
     if failed:
@@ -131,7 +134,9 @@ def _folder_of(shard: Shard, out: ResultFolder | None) -> ResultFolder:
     return out.below(shard.folder)
 
 
-def _into_folder(out: ResultFolder | None, runs: Runs, work: Work, drawing: DrawingOptions, force: bool) -> Outcome:
+def _into_folder(
+    out: ResultFolder | None, runs: Runs, work: Work, drawing: DrawingOptions, force: bool, each: bool
+) -> Outcome:
     """Do ``work`` and keep what it gives; raises where no run can be read."""
     if out is not None:
         out.check(force)
@@ -140,7 +145,7 @@ def _into_folder(out: ResultFolder | None, runs: Runs, work: Work, drawing: Draw
     if not results:
         raise failed[0]
     if out is not None:
-        write_results(results, out, drawing)
+        write_results(results, out, drawing, [str(error) for error in failed] if each else None)
     return results, failed
 
 
@@ -162,29 +167,3 @@ def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool) -> Outcome:
         done = list(analyze_all(runs, how, engine, watches))
     failed = [error for error in done if isinstance(error, LogparseError)]
     return [run for run in done if isinstance(run, Run)], failed
-
-
-def _print(
-    results: list[Run],
-    as_json: bool,
-    as_markdown: bool,
-    quiet: bool,
-    no_color: bool,
-    verbose: bool,
-    price: float | None,
-) -> None:
-    required = requirement_parts(results)
-    if as_json:
-        typer.echo(json.dumps(document(results, price), indent=1, ensure_ascii=False, allow_nan=False))
-    elif as_markdown:
-        composed = [compose(result, verbose, price) for result in results]
-        typer.echo("\n".join(map(markdown, [*composed, *([required] if required else [])])))
-    elif quiet:
-        for result in results:
-            typer.echo("\n".join((quiet_line(result), *requirement_lines(result))))
-    else:
-        console = make_console(no_color=no_color)
-        for result in results:
-            print_parts(console, compose(result, verbose, price))
-        if required:
-            print_parts(console, required)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from analysis.commands import _options as options
-from analysis.commands._output_folder import PAGE
+from analysis.commands._index_files import PAGE
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.compare.comparable import check_allowed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +12,8 @@ import polars as pl
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._index_files import PAGE, PAGES, pages_left, write_index
+from analysis.commands._many_runs import RunSelection
 from analysis.commands._output_folder import OUTPUTS, TABLES, write_verdicts
 from analysis.commands._shard_folder import RUNS, read_shards
 from analysis.outputs import clear_stale, prepare_folder, write_bytes, write_table
@@ -19,7 +21,8 @@ from analysis.pipeline.judgements import exit_code
 from analysis.pipeline.shards import SHARDS, Account
 from analysis.result_folder import ResultFolder
 from analysis.screens.console import make_console
-from analysis.screens.merge import compose_merged
+from analysis.screens.requirements import missed_requirements
+from analysis.screens.runs import compose_runs
 from analysis.screens.terminal import print_parts
 from logparse.errors import InputError, UsageError
 from logparse.language import tr
@@ -42,19 +45,22 @@ def merge(
     out: Out = None,
     tables: options.Tables = "parquet",
     as_json: options.Json = False,
+    where: options.Where = None,
+    sort: options.Sort = None,
     force: options.Force = False,
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
     """Put the results of `logparse analyze --each --shard i/n -o DIR` together, when all n shards are there.
 
-    Tables, charts and the document of --json are those of one `logparse analyze --each -o DIR` over all logs. The pages
-    stay where they are: each shard has a report.html of its runs. No log is read again.
+    What is printed and the tables, charts and pages are those of one `logparse analyze --each -o DIR` over all logs,
+    but for the page of all runs side by side: each shard has a report.html of its own. No log is read again.
 
     Exit code 0 done, 1 a run is not what --require asked for, 2 wrong usage, a shard missing or an unreadable log in
     one, 3 no step line found in one, 4 a required figure is unknown.
     """
     folder, formats = options.folder_of(shards), options.table_formats(tables)
+    asked = RunSelection.of(where or (), sort)
     target = out or folder
     _check(target, folder, force)
     accounts = read_shards(folder)
@@ -62,14 +68,17 @@ def merge(
     runs = [name for account in accounts for name in account.read]
     judged: list[dict[str, Any]] = []
     if runs:
-        document = _document(folder, accounts)
+        document, frames = _document(folder, accounts), dict(_tables(folder, accounts))
         judged = [requirement for run in document["runs"] for requirement in run["requirements"]]
-        _write(folder, accounts, target, document["runs"], formats)
+        _write(folder, accounts, target, document["runs"], frames, formats)
+        shown = asked.of_runs(frames["runs"])
         if as_json:
+            chosen = {run["name"]: run for run in document["runs"]}
+            document["runs"] = [chosen[name] for name in shown["run"]]
             typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         else:
-            pages = "chart_format" in accounts[0].whole.options
-            parts = compose_merged(document["runs"], len(failed), len(accounts), pages)
+            parts = compose_runs(shown, frames["losses"], len(runs), len(failed))
+            parts += missed_requirements(document["runs"])
             print_parts(make_console(no_color=no_color), parts)
             make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=target))
     for failure in failed if runs else failed[:1]:
@@ -109,16 +118,20 @@ def _write(
     accounts: Sequence[Account],
     target: ResultFolder,
     runs: Sequence[dict[str, Any]],
+    tables: Mapping[str, pl.DataFrame],
     formats: Sequence[str],
 ) -> None:
-    """Write what ``analyze`` would for all ``runs``, but the page. A run alone has no folder for its charts."""
+    """Write what ``analyze`` would for all ``runs``, but the page of all. A run alone has no folder for its charts."""
+    pages = "chart_format" in accounts[0].whole.options
+    failed = [failure.text for account in accounts for failure in account.failed]
     with target.opened() as out:
-        tables = _tables(folder, accounts)
-        written = [write_table(frame, out / name, form) for name, frame in tables for form in formats]
+        written = [write_table(frame, out / name, form) for name, frame in tables.items() for form in formats]
         written += write_verdicts(out, runs)
         for account in accounts:
             written += _copy_charts(folder, account, out / "charts", alone=len(runs) == 1)
-        clear_stale(out, OUTPUTS, written)
+            written += _copy_pages(folder, account, out) if pages else []
+        written += write_index(out, tables, failed, pages)
+        clear_stale(out, (*OUTPUTS, *pages_left(out)), written)
 
 
 def _tables(folder: ResultFolder, accounts: Sequence[Account]) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -137,3 +150,10 @@ def _copy_charts(folder: ResultFolder, account: Account, charts: Path, alone: bo
             prepare_folder(place.parent)
             written.append(write_bytes(_read(folder, account, f"charts/{run}/{name}"), place))
     return written
+
+
+def _copy_pages(folder: ResultFolder, account: Account, out: Path) -> Iterator[Path]:
+    for run in account.read:
+        name = f"{PAGES}/{run}/{PAGE}"
+        prepare_folder((out / name).parent)
+        yield write_bytes(_read(folder, account, name), out / name)

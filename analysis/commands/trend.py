@@ -11,7 +11,7 @@ import typer
 from analysis.charts.trend import trend_chart
 from analysis.commands import _completion
 from analysis.commands import _options as options
-from analysis.commands._output_folder import PAGE
+from analysis.commands._index_files import PAGE
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.compare.trend import Trend, follow_all
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric

@@ -12,6 +12,7 @@ from analysis.pipeline.engine import map_runs
 from analysis.pipeline.expectations import measure_against
 from analysis.pipeline.load import Loaded, load
 from analysis.pipeline.losses import list_losses
+from analysis.pipeline.one_run import check_one_run
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from analysis.run.analyze import analyze_steps
@@ -51,7 +52,8 @@ def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, 
 def analyze_run(run: Loaded, how: RunOptions) -> Run:
     """Compute what a run achieved.
 
-    Raises UsageError for a device or a peak that cannot be used; with ``strict`` InputError for an impossible result.
+    Raises UsageError for a device or a peak that cannot be used; InputError for files that cannot be one run and, with
+    ``strict``, for an impossible result.
     """
     log, meaning, context = run.log, run.meaning, run.context
     peak, said = how.peak(context)
@@ -63,6 +65,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     analysis = analyze_steps(
         meaning.steps, log.starts, log.records, context, how.formula, peak, window=window, later=later
     )
+    check_one_run(run, analysis.steps)
     if how.strict and analysis.impossible:
         raise _impossible(log.name, analysis)
     unchanged = before_changes(analysis.steps, later)

@@ -5,27 +5,18 @@ Comes in: text. Goes out: a Requirement. Whether a run meets it is decided in ``
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-import regex
-
+from analysis.conditions import COMPARISONS, FORM
 from analysis.history.records import RATES
 from analysis.metrics import BY_COLUMN, METRICS, RATED, Metric
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 
-COMPARISONS: dict[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
 # Of the published rate that the run is set beside, and of the planned share of the peak.
 SHARES = ("baseline", "planned")
-_FORM = regex.compile(r"\s*([\w/.-]+)\s*(>=|<=|>|<)\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)\s*(%?)\s*")
 
 
 @dataclass(frozen=True)
@@ -79,7 +70,7 @@ def parse_requirement(text: str, where: str | None = None) -> Requirement:
 
     Raises UsageError for what is none, for a figure that does not exist and for a limit that it cannot reach.
     """
-    found = _FORM.fullmatch(text)
+    found = FORM.fullmatch(text)
     if not found:
         problem = tr("{name} is {value!r}", name="--require", value=text)
         remedy = tr("write a figure, >=, <=, > or <, and a number, in quotes: --require 'mfu>=0.45'")

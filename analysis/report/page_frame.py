@@ -6,6 +6,7 @@ import base64
 import contextlib
 import hashlib
 import os
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -25,10 +26,18 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-def render(template: str, title: str, data: dict[str, Any], **values: Any) -> str:
-    """The page of ``template``, a file of this folder, in the language in use.
+def render(
+    template: str,
+    title: str,
+    data: dict[str, Any],
+    script: str = "page.js",
+    styles: Sequence[str] = ("page.css",),
+    charts: bool = True,
+    **values: Any,
+) -> str:
+    """The page of ``template``, a file of this folder as ``script`` and ``styles`` are, in the language in use.
 
-    ``data`` is what its script works with.
+    ``data`` is what its script works with; without ``charts`` there is no Vega on it.
     """
     import jinja2
 
@@ -40,16 +49,16 @@ def render(template: str, title: str, data: dict[str, Any], **values: Any) -> st
         lstrip_blocks=True,
     )
     environment.globals.update(tr=tr, say_all=say_all, number=number, engineering=engineering, show=_show)
-    script = _resource("page.js")
+    scripts = [*([bundle()] if charts else []), _resource(script)]
     return environment.get_template(template).render(
         title=title,
         language=current_language(),
-        bundle=bundle(),
-        script=script,
-        style=_resource("page.css"),
+        charts=charts,
+        scripts=scripts,
+        style="".join(map(_resource, styles)),
         palette=_palette(),
         colors=len(LIGHT["range"]["category"]),
-        hashes=[_hash(bundle()), _hash(script)],
+        hashes=list(map(_hash, scripts)),
         data=as_json(data),
         **values,
     )

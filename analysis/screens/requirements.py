@@ -35,7 +35,10 @@ def requirement_lines(run: Run) -> list[str]:
 
 
 def _named(name: str, judgement: Judgement) -> str:
-    said = sentence(judgement)
+    return _said_of(name, sentence(judgement))
+
+
+def _said_of(name: str, said: str) -> str:
     return tr("{name}: {values}", name=name, values=said) if name else said
 
 
@@ -47,6 +50,12 @@ def sentence(judgement: Judgement) -> str:
         said = tr("{said}, found {value}", said=said, value=asked.shown(value))
     why = say_all(judgement.findings)
     return tr("{said} ({why})", said=said, why=why) if why else said
+
+
+def missed_requirements(runs: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """What ``runs`` of the JSON document are not though it was required; in English, as the document has it."""
+    missed = [(run["name"], found) for run in runs for found in run["requirements"] if found["outcome"] != "pass"]
+    return [Sentence(_said_of(name, found["sentence"]), "warning") for name, found in missed]
 
 
 def requirement_documents(run: Run) -> list[dict[str, Any]]:

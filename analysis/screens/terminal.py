@@ -23,6 +23,8 @@ LEAST_BARS = 10
 WIDEST, LEAST_WIDTH = 1000, 72
 # Columns on each side of a cell in a table that ends in prose, and the least that prose gets beside long names.
 PROSE_PADDING, LEAST_PROSE = 2, 24
+# The least that words get in a table with headings that ends in numbers.
+LEAST_WORDS = 11
 
 
 def print_parts(console: Console, parts: Sequence[Part]) -> None:
@@ -61,6 +63,9 @@ def _print_table(console: Console, table: Table) -> None:
     rows = [[_text(cell) for cell in row] for row in table.cells]
     wide = console.options.update(max_width=WIDEST)
     needed = LEAST_WIDTH if prose else Measurement.get(console, wide, _drawn(table, rows)).maximum
+    if not prose and needed - _slack(table, rows) <= console.width:
+        # Else the terminal wraps every line, and nothing is won.
+        needed = console.width
     width, console.width = console.width, max(console.width, needed)
     console.print(_drawn(table, _folded(table, rows, console.width) if prose else rows))
     console.width = width
@@ -68,6 +73,15 @@ def _print_table(console: Console, table: Table) -> None:
 
 def _ends_in_prose(table: Table) -> bool:
     return len(table.headings) - 1 in table.prose
+
+
+def _slack(table: Table, rows: Sequence[Sequence[str]]) -> int:
+    """By how much a table that ends in numbers can be narrower where its words wrap; without headings they do not."""
+    from rich.cells import cell_len
+
+    places = {0, *table.prose} if table.headed else ()
+    longest = (max((cell_len(row[at]) for row in rows), default=0) for at in places)
+    return sum(max(0, length - LEAST_WORDS) for length in longest)
 
 
 def _text(cell: Cell) -> str:
@@ -100,8 +114,8 @@ def _drawn(table: Table, rows: Sequence[Sequence[str]]) -> rich.table.Table:
     for at, heading in enumerate(table.headings):
         if prose and at == last:
             drawn.add_column(heading, ratio=1, style="dim", overflow="fold")
-        elif table.headed and not at:
-            # Long names wrap where prose needs the room.
+        elif table.headed and (not at or (at in table.prose and not prose)):
+            # Long names wrap where others need the room.
             drawn.add_column(heading, overflow="fold")
         else:
             drawn.add_column(heading, justify="right" if at and at not in table.prose else "left", no_wrap=True)

@@ -8,14 +8,11 @@ import polars as pl
 
 from analysis.hardware.devices import BY_HAND
 from analysis.model.parameters import count_parameters
-from analysis.model.same import models_of
+from analysis.pipeline.model_name import names_of_model
 from analysis.pipeline.run import Run
 from analysis.screens.words import say_framework
 from analysis.screens.words.forms import big, span
 from logparse.language import tr
-
-# So many models of one shape are named; of more the parameters are counted.
-MODELS_NAMED = 2
 
 
 def who(run: Run) -> str:
@@ -36,13 +33,9 @@ def _model_on_devices(run: Run) -> str:
 
 def model_name(run: Run) -> str:
     """The model by its shape: its name in the catalogue, else its size."""
-    shape = run.analysis.computation.shape
-    named = [model.name for model in models_of(shape)]
-    told = " ".join((*run.log.sources, str(run.context.get("model_name")))).lower()
-    names = [name for name in named if name in told] or named
-    if 0 < len(names) <= MODELS_NAMED:
+    if names := names_of_model(run):
         return tr(" or ").join(names)
-    counted = count_parameters(shape)
+    counted = count_parameters(run.analysis.computation.shape)
     if counted is None:
         return str(run.context.get("model_name") or tr("a model of unknown size"))
     if counted.active == counted.total:

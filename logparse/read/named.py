@@ -57,7 +57,7 @@ def _objects(url: str) -> list[Source]:
             tr("no such file: {path}", path=printable(shown(url))),
             remedy=tr("check the path; quote a pattern so that the shell leaves it alone"),
         )
-    sources = [_source(one) for one in sorted(found, key=lambda one: _natural(one.key))]
+    sources = [_source(one) for one in sorted(found, key=lambda one: natural(one.key))]
     return _texts(sources, shown(url)) if names_folder(url, found) else sources
 
 
@@ -73,7 +73,7 @@ def _files(argument: str) -> list[Source]:
     except OSError as error:
         problem = tr("cannot read {path}: {reason}", path=printable(argument), reason=reason_of(error))
         raise InputError(problem, remedy=tr("check the path")) from error
-    found = sorted((Path(p) for p in glob.iglob(argument, recursive=True)), key=_natural)  # noqa: PTH207
+    found = sorted((Path(p) for p in glob.iglob(argument, recursive=True)), key=natural)  # noqa: PTH207
     files = [_source(p) for p in found if p.is_file()]
     if not files:
         raise InputError(
@@ -91,7 +91,7 @@ def _files_below(folder: Path) -> list[Path]:
     parts = (
         p for p in folder.rglob("*") if p.is_file() and not any(q.startswith(".") for q in p.relative_to(folder).parts)
     )
-    return sorted(parts, key=_natural)
+    return sorted(parts, key=natural)
 
 
 def _texts(sources: Sequence[Source], folder: str) -> list[Source]:
@@ -113,6 +113,6 @@ def _those_of_text(sources: Sequence[Source]) -> list[Source]:
     return [source for source in sources if not is_binary(source)]
 
 
-def _natural(path: str | PurePath) -> list[tuple[int, int | str]]:
+def natural(path: str | PurePath) -> list[tuple[int, int | str]]:
     """Sort key under which worker_2 stands before worker_10."""
     return [(0, int(part)) if part.isdigit() else (1, part) for part in regex.split(r"(\d+)", str(path)) if part]

@@ -132,6 +132,19 @@ def entries(url: str) -> list[str]:
     return sorted({f"{url.rstrip('/')}/{name}{slash}" for name, slash, _ in inside})
 
 
+def listed(url: str) -> list[str]:
+    """The URLs of what lies in a folder that is named with its slash, or fits a pattern; else ``url``, and no request.
+
+    Raises as ``find_objects``.
+    """
+    if url.startswith(HTTP):
+        return [url]
+    place, key = split_url(url)
+    if _is_pattern(key):
+        return sorted(f"{place}/{one.key}" for one in find_objects(url))
+    return entries(url) if url.endswith("/") else [url]
+
+
 def _one(store: Store, key: str, gone: bool = False) -> StoredObject:
     # Its bytes are not read. HEAD would do, but says no reason where it is refused, and few signed URLs allow it.
     return StoredObject(store, key, store.get(key, gone=gone).meta["size"])

@@ -103,6 +103,30 @@ def test_runs_are_called_after_their_jobs(tmp_path):
     assert named_runs(arguments, each=False) == [("all", arguments)]
 
 
+def test_every_entry_of_a_folder_or_a_pattern_is_a_run(tmp_path, monkeypatch):
+    """A file, a folder with all below it, or the files of the ranks of one job; what no training prints is none."""
+    write_ranks(tmp_path / "all", "job")
+    for name in ("a.log", "b.txt", "notes.md", "runs.csv", "sub/x.log", "sub/y.log", "no-logs/config.yaml"):
+        (tmp_path / "all" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "all" / name).write_text("hello\n")
+    (tmp_path / "ranks").mkdir()
+    for rank in (0, 1):
+        (tmp_path / "ranks" / f"r_rank{rank}.log").write_text("hello\n")
+    monkeypatch.chdir(tmp_path)
+
+    def told(*arguments):
+        return dict(named_runs(arguments, each=True))
+
+    files = {"a": ["all/a.log"], "b": ["all/b.txt"]}
+    assert told("all") == told("all/") == files | {"job": ["all/job"], "sub": ["all/sub"]}
+    assert told("all/job") == {"job": ["all/job"]}
+    assert told("all/sub") == {"x": ["all/sub/x.log"], "y": ["all/sub/y.log"]}
+    assert told("all/*.*") == files
+    assert told("all/*o[ab]") == {"job": ["all/job"]}
+    assert told("ranks/*.log") == {"r": ["ranks/r_rank0.log", "ranks/r_rank1.log"]}
+    assert told("none/*.log") == {"none": ["none/*.log"]}
+
+
 def test_each_job_of_a_folder_is_analysed_and_missing_ranks_are_named(tmp_path):
     write_ranks(tmp_path, "one", "two")
     (tmp_path / "two" / "worker_3.log").write_text("started\n")

@@ -79,7 +79,7 @@ def test_shards_keep_parquet_and_merge_writes_what_it_is_asked_for(folder):
         assert run_logparse("analyze", *logs, "--shard", f"{n}/2", "--tables", "csv", cwd=folder).returncode == 0
     assert (folder / "out/shards/1-of-2/steps.csv").exists()
     assert run_logparse("merge", "out", "--tables", "csv", cwd=folder).returncode == 0
-    assert {path.suffix for path in (folder / "out").iterdir() if path.is_file()} == {".csv"}
+    assert {path.suffix for path in (folder / "out").iterdir() if path.is_file()} == {".csv", ".html"}
     assert len(pl.read_csv(folder / "out/steps.csv")) == 14
 
 

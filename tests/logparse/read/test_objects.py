@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 from s3 import put, s3, web
 
 from logparse.errors import InputError
+from logparse.read.jobs import named_runs
 from logparse.read.named import find_sources
 from logparse.read.objects import entries, find_objects
 from logparse.read.parse import ParsedLog, read_run, run_names
@@ -112,6 +113,21 @@ def test_entries_of_a_folder(tree):
     ]
     assert entries("s3://bucket/tree/rank_2.log") == ["s3://bucket/tree/rank_2.log"]
     assert entries("s3://bucket/tree/rank_*") == ["s3://bucket/tree/rank_*"]
+
+
+@pytest.mark.parametrize(
+    ("url", "files"),
+    [
+        ("s3://bucket/tree/rank_2.log", {"rank_2": ["rank_2.log"]}),
+        ("s3://bucket/tree/rank_*.log", {"tree": ["rank_10.log", "rank_2.log"]}),
+        ("s3://bucket/tree/deep/", {"er": ["deep/er/"], "deep": ["deep/rank_4.log"]}),
+        ("s3://bucket/tree/none/", {"none": ["none/"]}),
+        ("https://host/run.log?X=1*", {"run": [None]}),
+    ],
+)
+def test_entries_of_a_url_are_runs(tree, url, files):
+    told = {name: [f"s3://bucket/tree/{file}" if file else url for file in listed] for name, listed in files.items()}
+    assert dict(named_runs([url], each=True)) == told
 
 
 @pytest.mark.parametrize("url", ["s3://bucket/tree/rank_3.log", "s3://bucket/none/", "s3://bucket/tree/x*"])

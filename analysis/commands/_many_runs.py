@@ -1,0 +1,92 @@
+"""What is printed of one run and of many, and which of many: ``--sort`` and ``--where``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+import typer
+
+from analysis.conditions import Condition, parse_condition
+from analysis.pipeline.overview import NUMBERS, check_order, choose_runs, losses_table, runs_table
+from analysis.pipeline.run import Run
+from analysis.screens.analyze import compose
+from analysis.screens.analyze_json import document
+from analysis.screens.answer import quiet_line
+from analysis.screens.console import make_console
+from analysis.screens.markdown import markdown
+from analysis.screens.parts import Part
+from analysis.screens.requirements import requirement_lines, requirement_parts
+from analysis.screens.runs import compose_runs
+from analysis.screens.terminal import print_parts
+
+
+@dataclass(frozen=True)
+class RunSelection:
+    """Which of many runs are shown, and in which order."""
+
+    where: tuple[Condition, ...] = ()
+    order: str | None = None
+
+    @classmethod
+    def of(cls, where: Sequence[str], order: str | None) -> RunSelection:
+        """What the flags say. Raises UsageError for a condition that is none, or a column that does not exist."""
+        if order is not None:
+            check_order(order)
+        return cls(tuple(parse_condition(text, "--where", NUMBERS) for text in where), order)
+
+    def of_runs(self, runs: pl.DataFrame) -> pl.DataFrame:
+        """The rows of ``runs`` that are shown."""
+        return choose_runs(runs, self.where, self.order)
+
+
+@dataclass(frozen=True)
+class Printer:
+    """How results are printed: many as one table and, where it is ``verbose``, all of each; or in one of three ways.
+
+    ``price`` is that of a device-hour.
+    """
+
+    as_json: bool
+    as_markdown: bool
+    quiet: bool
+    no_color: bool
+    verbose: bool
+    price: float | None
+
+    def one(self, result: Run) -> None:
+        """Print a run."""
+        required = requirement_parts([result])
+        self._print([result], [self._compose(result), *([required] if required else [])])
+
+    def many(self, results: Sequence[Run], asked: RunSelection, failed: int) -> None:
+        """Print a table of those ``results`` that are asked for; ``failed`` others could not be read."""
+        shown = asked.of_runs(runs_table(results))
+        named = {run.name: run for run in results}
+        chosen = [named[name] for name in shown["run"]]
+        # Of runs that nobody sees nothing is composed.
+        if self.as_json or self.quiet:
+            self._print(chosen, [])
+            return
+        required = requirement_parts(chosen)
+        table = compose_runs(shown, losses_table(results), len(results), failed, self.price)
+        whole = map(self._compose, chosen) if self.verbose else ()
+        self._print(chosen, [table, *whole, *([required] if required else [])])
+
+    def _compose(self, result: Run) -> list[Part]:
+        return compose(result, self.verbose, self.price)
+
+    def _print(self, results: Sequence[Run], parts: Sequence[Sequence[Part]]) -> None:
+        if self.as_json:
+            typer.echo(json.dumps(document(list(results), self.price), indent=1, ensure_ascii=False, allow_nan=False))
+        elif self.quiet:
+            for result in results:
+                typer.echo("\n".join((quiet_line(result), *requirement_lines(result))))
+        elif self.as_markdown:
+            typer.echo("\n".join(map(markdown, parts)))
+        else:
+            console = make_console(no_color=self.no_color)
+            for composed in parts:
+                print_parts(console, composed)

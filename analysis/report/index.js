@@ -1,0 +1,76 @@
+"use strict";
+// The table of runs: sorted by a heading, filtered by words and conditions. Without this script it is a plain table.
+(() => {
+  const find = (name) => document.getElementById(name);
+  const { numbers } = JSON.parse(find("page-data").textContent);
+  const body = find("runs").tBodies[0], heads = [...find("runs").tHead.rows[0].cells];
+  const rows = [...body.rows].map((row, at) => ({ row, at, text: row.textContent.toLowerCase() }));
+  const filter = find("filter"), count = find("count"), reset = find("reset");
+  // The grammar of analysis/conditions.py.
+  const FORM = /^([\w/.-]+)(>=|<=|>|<)(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)(%?)$/;
+  const COMPARE = { ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, "<": (a, b) => a < b };
+  let order = null;
+
+  const condition = (word) => {
+    const [, name, sign, limit, percent] = word.match(FORM) ?? [];
+    if (!name) return null;
+    const values = numbers[name.toLowerCase()];
+    if (!values) return { unknown: name };
+    const bound = Number(limit) / (percent ? 100 : 1);
+    return { holds: ({ at }) => values[at] !== null && COMPARE[sign](values[at], bound) };
+  };
+
+  const show = () => {
+    const words = filter.value.replace(/\s*(>=|<=|>|<)\s*/g, "$1").split(/[\s,]+/).filter(Boolean);
+    const asked = words.map((word) => condition(word) ?? { holds: ({ text }) => text.includes(word.toLowerCase()) });
+    const unknown = asked.find((one) => one.unknown);
+    const shown = unknown ? rows : rows.filter((one) => asked.every(({ holds }) => holds(one)));
+    for (const one of rows) one.row.hidden = !shown.includes(one);
+    count.textContent = unknown ? `${unknown.unknown}?` : `${shown.length} / ${rows.length}`;
+    count.classList.toggle("wrong", Boolean(unknown));
+    reset.disabled = !filter.value && !order;
+  };
+
+  const valueOf = (column) => {
+    if (numbers[column]) return ({ at }) => numbers[column][at];
+    const place = heads.findIndex((head) => head.dataset.column === column);
+    return ({ row }) => row.cells[place].textContent;
+  };
+
+  const sort = (column, down) => {
+    order = column && { column, down };
+    const value = valueOf(column), way = down ? -1 : 1;
+    const unknown = (one) => value(one) === null || value(one) === "-";
+    const compare = (a, b) => {
+      const [x, y] = [value(a), value(b)];
+      return way * (typeof x === "number" ? x - y : x.localeCompare(y, undefined, { numeric: true }));
+    };
+    // What is unknown stands last, whichever way.
+    const by = (a, b) => unknown(a) - unknown(b) || (unknown(a) ? 0 : compare(a, b)) || a.at - b.at;
+    body.append(...(column ? [...rows].sort(by) : rows).map(({ row }) => row));
+    for (const head of heads) {
+      if (head.dataset.column === column) head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    }
+    show();
+  };
+
+  for (const head of heads) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const { column, first } = head.dataset;
+      sort(column, order?.column === column ? !order.down : first === "down");
+    });
+  }
+  filter.addEventListener("input", show);
+  reset.addEventListener("click", () => { filter.value = ""; sort(null); });
+  find("controls").hidden = false;
+  const below = () => document.documentElement.style.setProperty("--controls", `${find("controls").offsetHeight}px`);
+  addEventListener("resize", below);
+  below();
+  show();
+  window.logparse = { ready: Promise.resolve(), sort, show };
+})();

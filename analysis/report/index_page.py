@@ -1,0 +1,173 @@
+"""The index of many runs: one row each, with a link to its page, and what they lost together.
+
+Comes in: the tables ``runs`` and ``losses``, so that it is the same where shards were merged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import polars as pl
+
+from analysis.metrics import BY_COLUMN
+from analysis.pipeline.overview import NUMBERS, lost_by_cause
+from analysis.report.numbers import NONE, number, percent
+from analysis.report.page_frame import render
+from analysis.screens.runs import UNKNOWN, Row, Shown, counted, lowest, shown_columns, told_once
+from analysis.screens.words import word
+from logparse.language import tr
+
+# From where on a share is low or high: of the peak, and of the clock.
+OF_PEAK, OF_CLOCK = (0.30, 0.45), (0.80, 0.95)
+LIMITS = {"mfu": OF_PEAK, "mfu_as_built": OF_PEAK, "hfu": OF_PEAK, "goodput": OF_CLOCK}
+# A rate is low where it is below so much of the median of runs that are alike in this, of which there are so many.
+BELOW, FEWEST_ALIKE = 0.9, 3
+ALIKE = ("model", "device", "world_size", "seq_length")
+TOKENS = tuple(f"{prefix}tokens_per_second_per_device" for prefix in ("delivered_", ""))
+# Columns whose largest value is the one to look at first.
+LARGEST_FIRST = ("warnings", "steps", "begun_at", "device_hours", "lost_device_hours", "largest_loss_ratio")
+
+
+@dataclass(frozen=True)
+class IndexCell:
+    """A cell of the index: ``level`` low, high, impossible or nothing, ``bar`` in percent of the cell."""
+
+    text: str
+    level: str = ""
+    bar: float | None = None
+
+
+@dataclass(frozen=True)
+class IndexCard:
+    """A figure of all runs, or of the one that stands out, which is named and linked."""
+
+    label: str
+    value: str
+    more: str
+    unit: str = ""
+    run: str = ""
+    link: str | None = None
+
+
+def render_index(runs: pl.DataFrame, losses: pl.DataFrame, failed: Sequence[str], pages: bool) -> str:
+    """The page, in the language in use; ``failed`` says why others could not be read, ``pages`` that each run has one.
+
+    It asks no network, and is a plain table where there is no JavaScript.
+    """
+    alike, columns = told_once(runs, _columns())
+    rows = _with_usual(runs).to_dicts()
+    greatest = {name: runs[name].max() for name in (*TOKENS, "device_hours", "lost_device_hours")}
+    return render(
+        "index.html.j2",
+        counted(len(runs)),
+        _data(runs),
+        script="index.js",
+        styles=("page.css", "index.css"),
+        charts=False,
+        alike=alike,
+        columns=columns,
+        largest_first=LARGEST_FIRST,
+        rows=[(row, _link(row["run"], pages), [_cell(column, row, greatest) for column in columns]) for row in rows],
+        cards=_cards(runs, pages),
+        causes=_causes(runs, losses, pages),
+        failed=failed,
+        limits={
+            name: [percent(limit, 0) for limit in limits] for name, limits in (("peak", OF_PEAK), ("clock", OF_CLOCK))
+        },
+        below=percent(1 - BELOW, 0),
+    )
+
+
+def _columns() -> tuple[Shown, ...]:
+    """Those of the terminal, and what there is no room for there."""
+    *shown, loss, warnings = shown_columns()
+    begun = Shown(
+        "begun_at",
+        tr("begun"),
+        lambda row: f"{row['begun_at']:%Y-%m-%d %H:%M}" if row["begun_at"] else UNKNOWN,
+        prose=True,
+    )
+    hours = (
+        Shown("device_hours", tr("device-\nhours"), lambda row: number(row["device_hours"])),
+        Shown("lost_device_hours", tr("of them\nlost"), lambda row: number(row["lost_device_hours"])),
+    )
+    return (*shown[:2], begun, *shown[2:], *hours, loss, warnings)
+
+
+def _link(name: str, pages: bool) -> str | None:
+    return f"runs/{quote(name, safe='')}/report.html" if pages else None
+
+
+def _with_usual(runs: pl.DataFrame) -> pl.DataFrame:
+    """With the median tokens/s/p of the runs that are alike, where there are enough of them."""
+    enough = pl.len().over(ALIKE) >= FEWEST_ALIKE
+    return runs.with_columns(
+        pl.when(enough).then(pl.col(name).median().over(ALIKE)).alias(f"usual_{name}") for name in TOKENS
+    )
+
+
+def _cell(column: Shown, row: Row, greatest: Mapping[str, Any]) -> IndexCell:
+    """The text of the table on a terminal, with a bar where that says something."""
+    name, value = column.column, row[column.column]
+    text = column.text(row)
+    if not isinstance(value, float) or not math.isfinite(value):
+        return IndexCell(text)
+    if name in LIMITS:
+        low, high = LIMITS[name]
+        level = "impossible" if BY_COLUMN[name].impossible(value) else _level(value, low, high)
+        return IndexCell(text, level, 100 * min(max(value, 0), 1))
+    if name in greatest:
+        usual = row.get(f"usual_{name}")
+        return IndexCell(text, "low" if usual and value < BELOW * usual else "", 100 * value / (greatest[name] or 1))
+    return IndexCell(text)
+
+
+def _level(value: float, low: float, high: float) -> str:
+    return "low" if value < low else "high" if value >= high else ""
+
+
+def _cards(runs: pl.DataFrame, pages: bool) -> list[IndexCard]:
+    """What is looked for first: how much, how much of it was lost, and the runs to look at."""
+    spent, lost = (float(runs[name].sum()) for name in ("device_hours", "lost_device_hours"))
+    share = percent(lost / spent) if spent else NONE
+    told = tr("{lost} lost, {share}", lost=number(lost), share=share)
+    found = [IndexCard(tr("device-hours"), number(spent), told)] if spent else []
+    for metric, value, name in lowest(runs):
+        median: Any = runs[metric.column].median()
+        beside = tr("median {value} {unit}", value=metric.text(median), unit=metric.shown_unit)
+        label = tr("lowest {metric}", metric=tr(metric.label))
+        found.append(IndexCard(label, metric.text(value), beside, metric.shown_unit, name, _link(name, pages)))
+    most = runs.filter(pl.col("lost_device_hours") > 0).sort("lost_device_hours", descending=True, maintain_order=True)
+    for name, all_of, hours in most.select("run", "device_hours", "lost_device_hours").head(1).iter_rows():
+        beside = tr("of {n} device-hours", n=number(all_of))
+        found.append(IndexCard(tr("most device-hours lost"), number(hours), beside, "", name, _link(name, pages)))
+    return found
+
+
+def _causes(runs: pl.DataFrame, losses: pl.DataFrame, pages: bool) -> list[dict[str, Any]]:
+    """What was lost, by cause: each with its share of all that was, and the run that lost most by it."""
+    found = lost_by_cause(runs, losses).to_dicts()
+    total = sum(row["device_hours"] for row in found)
+    return [
+        row
+        | {
+            "name": word("losses", row["cause"]),
+            "share": row["device_hours"] / total,
+            "link": _link(row["worst"], pages),
+        }
+        for row in found
+    ]
+
+
+def _data(runs: pl.DataFrame) -> dict[str, Any]:
+    """What the rows are sorted and filtered by: every number of the table, unrounded."""
+    known = [name for name in NUMBERS if runs[name].null_count() < len(runs)]
+    return {"numbers": {name: [_finite(value) for value in runs[name]] for name in known}}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is None or math.isfinite(value) else None

@@ -1,0 +1,168 @@
+"""Many runs in one call: the table, which runs it shows, the files that it leaves."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers import GOLDENS, ROOT, megatron_log, run_logparse
+
+from analysis.pipeline.overview import RUNS_COLUMNS
+
+FIXTURES = {
+    "core": "megatron/core-v0.12-llama2-7b",
+    "ramp": "megatron/rampup-resumed",
+    "qwen": "mindformers/family-b-1.5",
+    "bare": "mindspore/lossmonitor",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder of four runs, one of which says little, and a log without a step line."""
+    place = tmp_path_factory.mktemp("runs")
+    (place / "logs").mkdir()
+    for name, fixture in FIXTURES.items():
+        shutil.copy(ROOT / "fixtures" / fixture / "run.log", place / "logs" / f"{name}.log")
+    (place / "logs/crashed.log").write_text("Traceback (most recent call last):\n")
+    return place
+
+
+def each(folder, *options, **env):
+    return run_logparse("analyze", "--each", "logs", "--hw", "910b3", *options, cwd=folder, **env)
+
+
+def shown(folder, *options):
+    """The names of the runs that are shown, in their order."""
+    return [run["name"] for run in json.loads(each(folder, "--json", *options).stdout)["runs"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("80", ["--sort", "mfu"]),
+        ("120", ["--sort", "mfu"]),
+        ("where", ["--where", "mfu<40%", "--where", "goodput<0.5"]),
+        ("none", ["--where", "mfu>90%"]),
+        ("markdown", ["--markdown"]),
+        ("zh", ["--lang", "zh"]),
+        ("impossible", ["--peak-tflops", "100"]),
+    ],
+)
+def test_the_table_of_runs(folder, name, options, update_goldens):
+    done = each(folder, *options, COLUMNS=name if name.isdigit() else "120")
+    assert done.returncode == 3
+    assert done.stderr.count("crashed.log") == 1
+    golden = GOLDENS / "runs" / f"{name}.txt"
+    if update_goldens:
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(done.stdout, encoding="utf-8")
+    assert done.stdout == golden.read_text(encoding="utf-8")
+
+
+def test_every_way_of_printing_shows_the_runs_that_are_asked_for(folder):
+    assert shown(folder) == ["bare", "core", "qwen", "ramp"]
+    assert shown(folder, "--sort", "mfu") == ["ramp", "qwen", "core", "bare"]
+    assert shown(folder, "--sort=-mfu") == ["core", "qwen", "ramp", "bare"]
+    assert shown(folder, "--where", "delivered_tokens_per_second_per_device>=2500", "--sort", "run") == ["core", "qwen"]
+    lines = each(folder, "-q", "--sort", "goodput", "--where", "mfu>0").stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["qwen", "ramp", "core"]
+
+
+def test_verbose_shows_every_run_behind_the_table(folder):
+    table = each(folder).stdout
+    everything = each(folder, "-v").stdout
+    assert everything.startswith(table)
+    assert everything.count("computed with") == 4
+    assert "computed with" not in table
+    markdown = each(folder, "-v", "--markdown", "--where", "mfu>0").stdout
+    assert markdown.startswith("### 3 of 4 runs\n")
+    assert markdown.count("### ") == 4
+
+
+@pytest.mark.parametrize("options", [["--where", "mfu<1"], ["--sort", "mfu"]], ids=" ".join)
+def test_what_chooses_among_runs_needs_each(folder, options):
+    done = run_logparse("analyze", "logs/core.log", *options, cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{options[0]} is for many runs" in done.stderr
+
+
+@pytest.mark.parametrize("options", [["--where", "mfu"], ["--where", "mf<1"], ["--sort", "mf"]], ids=" ".join)
+def test_what_nobody_can_choose_by_is_refused_before_a_log_is_read(folder, options):
+    done = run_logparse("analyze", "--each", "missing.log", *options, cwd=folder)
+    assert done.returncode == 2
+    assert "missing.log" not in done.stderr
+    assert "try:" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def written(folder):
+    done = each(folder, "-o", "out", "--chart-format", "json", "--where", "mfu>0", "--sort", "mfu")
+    assert done.stderr.startswith("wrote out/index.html\n")
+    return folder / "out"
+
+
+def test_the_tables_hold_all_runs_in_the_order_given(written):
+    runs = pl.read_parquet(written / "runs.parquet")
+    assert runs.columns == [column.name for column in RUNS_COLUMNS]
+    assert runs["run"].to_list() == ["bare", "core", "qwen", "ramp"]
+    with (written / "runs.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["run"] for row in rows] == runs["run"].to_list()
+    assert [float(row["mfu"] or "nan") for row in rows][1:] == runs["mfu"].to_list()[1:]
+    assert list(rows[0]) == runs.columns
+
+
+def test_every_run_has_its_page_and_the_index_leads_there(written):
+    index = (written / "index.html").read_text(encoding="utf-8")
+    for name in FIXTURES:
+        page = written / "runs" / name / "report.html"
+        assert f'<a href="runs/{name}/report.html">{name}</a>' in index
+        assert f"<title>{name} · logparse</title>" in page.read_text(encoding="utf-8")
+    assert "crashed.log" in index
+    assert (written / "report.html").is_file()
+
+
+def test_without_charts_there_is_an_index_and_no_page(folder, tmp_path):
+    assert each(folder, "-o", str(tmp_path / "out"), "--no-charts").returncode == 3
+    assert not (tmp_path / "out/runs").exists()
+    assert 'href="runs/' not in (tmp_path / "out/index.html").read_text(encoding="utf-8")
+
+
+def test_what_an_earlier_call_left_goes(folder, tmp_path):
+    out = tmp_path / "out"
+    assert each(folder, "-o", str(out), "--chart-format", "json").returncode == 3
+    (out / "runs/core/mine.txt").write_text("mine")
+    one = ["--hw", "910b3", "-o", str(out), "--chart-format", "json", "--force"]
+    assert run_logparse("analyze", "--each", "logs/ramp.log", *one, cwd=folder).returncode == 0
+    assert [path.parent.name for path in (out / "runs").glob("*/report.html")] == ["ramp"]
+    assert (out / "runs/core/mine.txt").exists()
+    assert run_logparse("analyze", "logs/ramp.log", *one, cwd=folder).returncode == 0
+    assert sorted(path.name for path in out.glob("runs*")) == ["runs", "runs.parquet"]
+    assert not [*(out / "runs").glob("*/report.html")]
+    assert not (out / "index.html").exists()
+
+
+def test_runs_that_cannot_be_told_apart_on_a_page_have_none_together(tmp_path):
+    (tmp_path / "logs").mkdir()
+    for number in range(13):
+        (tmp_path / f"logs/{number:02}.log").write_text(megatron_log(4))
+    command = ["analyze", "--each", "logs", "-o", "out", "--chart-format", "json", "-q"]
+    assert run_logparse(*command, cwd=tmp_path).returncode == 0
+    out = tmp_path / "out"
+    assert len([*out.glob("runs/*/report.html")]) == 13
+    assert not (out / "report.html").exists()
+
+
+def test_names_that_a_shell_or_a_page_could_take_for_more(tmp_path):
+    """A page lies where its link leads, whatever the file is called."""
+    names = ["<script>alert(1)", "a'b\"c", "50% & more #1", "x" * 200, "空 格"]
+    (tmp_path / "logs").mkdir()
+    for name in names:
+        (tmp_path / "logs" / f"{name}.log").write_text(megatron_log(4))
+    command = ["analyze", "--each", "logs", "-o", "out", "--chart-format", "json", "-q"]
+    assert run_logparse(*command, cwd=tmp_path).returncode == 0
+    assert {path.parent.name for path in Path(tmp_path / "out/runs").glob("*/report.html")} == set(names)
+    assert "<script>alert(1)" not in (tmp_path / "out/index.html").read_text(encoding="utf-8")

@@ -1,0 +1,115 @@
+"""What cannot be one run is refused with the files that say so; ranks and restarts of one job are one run."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
+
+BEGIN = datetime(2026, 3, 1, 8)
+
+
+def write(folder, name, begin=BEGIN, first=1, last=30, ms=10_000.0, loss=0.0, **settings):
+    """A log of the steps ``first`` to ``last``; stamps lie at their ends."""
+    lines = [arguments_dump(SETTINGS | settings)]
+    for step in range(first, last + 1):
+        clock = begin + timedelta(milliseconds=ms * (step - first + 1))
+        pairs = {"lm loss": f"{3 - step / 100 + loss:.6E}"}
+        lines.append(megatron_line(step, ms, f"{clock:%Y-%m-%d %H:%M:%S}", pairs) + "\n")
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("".join(lines))
+
+
+def refused(folder, *logs):
+    done = run_logparse("analyze", *logs, "-q", cwd=folder)
+    if done.returncode == 0:
+        return None
+    assert (done.returncode, done.stdout) == (2, "")
+    problem, where, remedy = done.stderr.splitlines()
+    assert where == f"  where: {', '.join(logs)}"
+    assert remedy.startswith("  try:   pass --each")
+    return problem.removeprefix("logparse: these files cannot be one run: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("num_layers", 40), ("hidden_size", 5120), ("ffn_hidden_size", 13824), ("num_attention_heads", 40)],
+)
+def test_another_shape_is_another_run(tmp_path, name, value):
+    write(tmp_path, "a.log")
+    write(tmp_path, "b.log", BEGIN + timedelta(days=1), 31, 60, **{name: value})
+    assert refused(tmp_path, "a.log", "b.log") == f"{name} is {SETTINGS[name]} in a.log, {value} in b.log"
+
+
+def test_ranks_side_by_side_are_no_run_where_their_shapes_differ(tmp_path):
+    write(tmp_path, "a.log")
+    write(tmp_path, "b.log", num_layers=40)
+    assert refused(tmp_path, "a.log", "b.log") == "num_layers is 32 in a.log, 40 in b.log"
+
+
+def test_the_same_steps_on_other_devices_are_another_run(tmp_path):
+    write(tmp_path, "a.log")
+    write(tmp_path, "b.log", BEGIN + timedelta(days=1), world_size=16, data_parallel_size=8)
+    assert refused(tmp_path, "a.log", "b.log") == "world_size is 8 in a.log, 16 in b.log"
+    done = run_logparse("analyze", "--each", "a.log", "b.log", "-q", cwd=tmp_path)
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_the_same_steps_at_the_same_time_are_two_runs(tmp_path):
+    """Each does a step minutes before the other, and with another loss."""
+    write(tmp_path, "a.log")
+    write(tmp_path, "b.log", BEGIN + timedelta(minutes=3), loss=0.1)
+    told = "a.log and b.log did the same steps at the same time, each for itself"
+    assert refused(tmp_path, "a.log", "b.log") == told
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"begin": BEGIN + timedelta(hours=1), "first": 31, "last": 60},
+        {"begin": BEGIN + timedelta(hours=1), "first": 21, "last": 60, "loss": 0.1},
+        {"begin": BEGIN + timedelta(hours=1), "first": 31, "last": 60, "world_size": 16},
+        {"begin": BEGIN + timedelta(hours=1), "first": 31, "last": 60, "padded_vocab_size": 32256},
+        {"begin": BEGIN + timedelta(days=1), "loss": 0.1},
+        {"begin": BEGIN + timedelta(seconds=2), "loss": 0.1},
+        {"begin": BEGIN + timedelta(minutes=3)},
+        {"begin": BEGIN + timedelta(hours=1, minutes=-3), "first": 25, "last": 60},
+        {"begin": BEGIN + timedelta(minutes=15), "loss": 0.1},
+    ],
+    ids=[
+        "it goes on",
+        "steps done again",
+        "it goes on on other devices",
+        "another padding",
+        "begun again the next day",
+        "ranks that print a loss of their own",
+        "a rank whose clock is ahead",
+        "a restart while the clock runs on",
+        "a rank in another zone",
+    ],
+)
+def test_what_can_be_one_run_is_one(tmp_path, second):
+    write(tmp_path, "a.log")
+    write(tmp_path, "b.log", **second)
+    assert refused(tmp_path, "a.log", "b.log") is None
+
+
+def test_ranks_of_one_job_are_one_run_whatever_their_clocks(tmp_path):
+    write(tmp_path, "job/rank_0.log")
+    write(tmp_path, "job/rank_1.log", BEGIN + timedelta(minutes=3), loss=0.1)
+    assert refused(tmp_path, "job/rank_0.log", "job/rank_1.log") is None
+
+
+def test_what_the_user_says_settles_it(tmp_path):
+    write(tmp_path, "a.log")
+    write(tmp_path, "b.log", BEGIN + timedelta(days=1), world_size=16, data_parallel_size=8)
+    done = run_logparse("analyze", "a.log", "b.log", "--world-size", "16", "-q", cwd=tmp_path)
+    assert done.returncode == 0
+
+
+def test_one_folder_that_is_no_run_does_not_cost_the_others(tmp_path):
+    write(tmp_path, "all/one/a.log")
+    write(tmp_path, "all/one/b.log", num_layers=40)
+    write(tmp_path, "all/two/a.log")
+    done = run_logparse("analyze", "--each", "all", "-q", cwd=tmp_path)
+    assert (done.returncode, len(done.stdout.splitlines())) == (2, 1)
+    assert "num_layers is 32 in all/one/a.log, 40 in all/one/b.log" in done.stderr
