@@ -29,12 +29,13 @@ OUTPUTS = (*(f"{name}.parquet" for name in TABLES), "charts", PAGE)
 class DrawingOptions:
     """How results are drawn: the ``formats`` of the charts (None: nothing is drawn) and their ``theme``.
 
-    Where it is ``quiet``, nobody is told how far it has come.
+    Where it is ``quiet``, nobody is told how far it has come. ``command`` is what stands at the foot of the page.
     """
 
     formats: Sequence[str] | None
     theme: str | None = None
     quiet: bool = False
+    command: str = ""
 
     def prepare(self) -> None:
         """Let the processes that draw start while the logs are read."""
@@ -93,7 +94,7 @@ def _write_pictures(
             folder = out / "charts" / result.log.name if apart else out / "charts"
             for name, chart in _charts(result).items():
                 charts.add(chart, folder / name)
-        page = write_page(render_page(results), out / PAGE)
+        page = write_page(render_page(results, command=drawing.command), out / PAGE)
         tell()
         return [page, *charts.finish()]
 

@@ -11,6 +11,7 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
+from analysis.commands._command_line import command_as_given
 from analysis.commands._output_folder import DrawingOptions, write_results
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
@@ -80,7 +81,7 @@ def analyze(
     how = replace(how, published=rows)
     formats = _formats(charts, chart_format, theme)
     runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
-    drawing = DrawingOptions(formats, theme, quiet)
+    drawing = DrawingOptions(formats, theme, quiet, command_as_given())
     if shard is None:
         results, failed = _into_folder(out, runs, work, drawing, force)
     else:
