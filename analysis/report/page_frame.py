@@ -18,6 +18,7 @@ from analysis.report.payload import as_json
 from analysis.screens.html import html
 from analysis.screens.parts import Part
 from analysis.screens.words import say_all
+from logparse import __version__
 from logparse.errors import InputError
 from logparse.language import current_language, tr
 
@@ -39,7 +40,9 @@ def render(template: str, title: str, data: dict[str, Any], **values: Any) -> st
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(tr=tr, say_all=say_all, number=number, engineering=engineering, show=_show)
+    environment.globals.update(
+        version=__version__, tr=tr, say_all=say_all, number=number, engineering=engineering, show=_show
+    )
     script = _resource("page.js")
     return environment.get_template(template).render(
         title=title,
@@ -51,7 +54,7 @@ def render(template: str, title: str, data: dict[str, Any], **values: Any) -> st
         colors=len(LIGHT["range"]["category"]),
         hashes=[_hash(bundle()), _hash(script)],
         data=as_json(data),
-        **values,
+        **({"command": "", "sources": ()} | values),
     )
 
 
