@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from analysis.charts.along import TITLES
 from analysis.charts.plot import HEIGHT
+from analysis.charts.rows import DIGITS
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def time_histogram(steps: pl.DataFrame) -> alt.LayerChart:
             x=alt.X(
                 "from:Q",
                 title="ms",
-                scale=alt.Scale(zero=False, nice=False),
+                scale=alt.Scale(zero=False, nice=False, padding=16),
                 axis=alt.Axis(format=",.1~f", tickCount=4, grid=False),
             ),
             x2=alt.X2("to"),
@@ -60,11 +62,33 @@ def time_histogram(steps: pl.DataFrame) -> alt.LayerChart:
 
 def histogram(counted: pl.DataFrame) -> pl.DataFrame:
     """One row per run and bin that holds a row: ``from``, ``to``, ``rows``, ``share`` of the run's rows."""
-    time = counted["step_time_ms"]
-    low, high = float(time.min() or 0), float(time.max() or 0)  # type: ignore[arg-type]
-    width = (high - low) / BINS or max(abs(low), 1.0) / 100
-    at = ((pl.col("step_time_ms") - low) / width).floor().clip(0, BINS - 1)
+    begin, width = _bins(counted["step_time_ms"])
+    # What lies on an edge but for its rounding is on the edge.
+    at = ((pl.col("step_time_ms") - begin) / width + 1e-9).floor()
     found = counted.group_by("run", at.alias("bin"), maintain_order=True).agg(pl.len().alias("rows"))
     share = pl.col("rows") / pl.col("rows").sum().over("run")
-    begin = low + pl.col("bin") * width
-    return found.select("run", begin.alias("from"), (begin + width).alias("to"), "rows", share.alias("share"))
+    start = begin + pl.col("bin") * width
+    return found.select("run", start.alias("from"), (start + width).alias("to"), "rows", share.alias("share"))
+
+
+def _bins(times: pl.Series) -> tuple[float, float]:
+    """Where the first bin begins, and the width of each: 1, 2 or 5 of a unit, and no finer than what is printed.
+
+    Bins as fine as that, or of equal times, have the times in their middle.
+    """
+    distinct = times.unique().sort()
+    if distinct.is_empty():
+        return 0.0, 1.0
+    low, high = distinct[0], distinct[-1]
+    apart: Any = distinct.diff().drop_nulls().round_sig_figs(DIGITS).min()
+    if apart is None:
+        width = _round_width(max(abs(low), 1.0) / 100)
+        return low - width / 2, width
+    width = max(_round_width((high - low) / BINS), apart)
+    return (low - width / 2 if width == apart else math.floor(low / width) * width), width
+
+
+def _round_width(least: float) -> float:
+    """The first of 1, 2, 5, 10 of a power of ten that is not below ``least``."""
+    ten = 10.0 ** math.floor(math.log10(least))
+    return next(n * ten for n in (1, 2, 5, 10) if n * ten >= least * (1 - 1e-9))

@@ -1,7 +1,8 @@
 """How charts look: two Vega-Lite configs, for light and for dark paper.
 
-A run's colour means a run and nothing else. The four are safe for colour-blind readers (Okabe and Ito's hues, made
-lighter or darker until each has a contrast of 3 against the paper). Parts of an account are slate and browns.
+A run's colour means a run and nothing else. The first are safe for colour-blind readers (Okabe and Ito's hues, made
+lighter or darker until each has a contrast of 3 against the paper); of more runs the lines differ in their dashes too.
+A part of an account has one colour wherever it is drawn: Okabe and Ito's for what costs most, useful work is slate.
 """
 
 from __future__ import annotations
@@ -14,19 +15,28 @@ FONTS = ("Noto Sans", "Helvetica Neue", "Arial", "Noto Sans CJK SC", "PingFang S
 LEGEND_LIMIT = 260
 # Beyond the palette two runs share a colour; the legend that toggles them tells them apart.
 RUNS_LIGHT = ["#0072b2", "#c04f00", "#008462", "#a8407e", "#4d4d4d", "#8a6d00"]
+RUNS_LIGHT += ["#5f3dc4", "#0b7f93", "#c2255c", "#4b6b10", "#7a3b10", "#1f3a68"]
 RUNS_DARK = ["#4aa8e0", "#f08a4b", "#2dbd94", "#e08fbf", "#c2c2c2", "#d9b93b"]
-# The first part of an account is useful work; what follows is time that went elsewhere, as many parts as there can be.
-USEFUL_LIGHT, USEFUL_DARK, PARTS = "#52687d", "#8fa9c2", 12
+RUNS_DARK += ["#a99bff", "#5fd7e8", "#ff7b93", "#a5cf5b", "#c69c7b", "#8fa3e0"]
+# By the place of a run; what a run of the same place modulo DASH_RUNS shares.
+DASH_RUNS, DASHES = 4, ((1, 0), (7, 3), (2, 2))
+# By the code of a part without what says where its time lay.
+PARTS = {
+    "useful": "#5b7690",
+    "saves": "#e69f00",
+    "stalls": "#d55e00",
+    "evaluation": "#56b4e9",
+    "restarts": "#cc79a7",
+    "start_up": "#009e73",
+    "warm_up": "#f0e442",
+    "replayed": "#6f4aa5",
+    "saves_and_evaluation": "#8a5a00",
+    "skipped": "#6b6b6b",
+    "not_explained": "#bcc3ca",
+}
 
 
-def _ramp(begin: tuple[int, int, int], end: tuple[int, int, int]) -> list[str]:
-    """PARTS colours from ``begin`` to ``end``."""
-    shares = [at / (PARTS - 1) for at in range(PARTS)]
-    mixed = ([round(a + (b - a) * share) for a, b in zip(begin, end, strict=True)] for share in shares)
-    return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in mixed]
-
-
-def _config(paper: str, ink: str, faint: str, grid: str, runs: list[str], parts: list[str]) -> dict[str, Any]:
+def _config(paper: str, ink: str, faint: str, grid: str, runs: list[str]) -> dict[str, Any]:
     axis = {"labelColor": faint, "titleColor": faint, "tickColor": grid, "domainColor": faint, "gridColor": grid}
     return {
         "background": paper,
@@ -35,7 +45,7 @@ def _config(paper: str, ink: str, faint: str, grid: str, runs: list[str], parts:
         "rule": {"color": faint},
         "text": {"color": faint, "fontSize": 11},
         "view": {"stroke": None},
-        "range": {"category": runs, "ordinal": parts},
+        "range": {"category": runs, "ordinal": list(PARTS.values())},
         "axis": axis | {"titleFontWeight": "normal", "labelFontSize": 11, "titleFontSize": 11, "titlePadding": 8},
         "legend": {
             "labelColor": ink,
@@ -48,7 +58,5 @@ def _config(paper: str, ink: str, faint: str, grid: str, runs: list[str], parts:
     }
 
 
-# The most costly first: the darkest brown on light paper, the lightest on dark.
-BROWN, SAND = (0x5F, 0x3A, 0x0C), (0xE6, 0xCF, 0xA3)
-LIGHT = _config("#ffffff", "#1b2127", "#57616b", "#e3e7eb", RUNS_LIGHT, [USEFUL_LIGHT, *_ramp(BROWN, SAND)])
-DARK = _config("#15191e", "#e8ecf0", "#a4afba", "#2d343c", RUNS_DARK, [USEFUL_DARK, *_ramp(SAND, BROWN)])
+LIGHT = _config("#ffffff", "#1b2127", "#57616b", "#e3e7eb", RUNS_LIGHT)
+DARK = _config("#15191e", "#e8ecf0", "#a4afba", "#2d343c", RUNS_DARK)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from analysis.charts.look import LEGEND_LIMIT
+from analysis.charts.look import DASH_RUNS, DASHES, LEGEND_LIMIT
 from analysis.charts.rows import EVALUATION
 from logparse.language import msg, tr
 
@@ -43,6 +43,8 @@ SHAPES = [
     "triangle-right",
     "wedge",
 ]
+# Signals of a page that are the ends of a scale.
+LOW, HIGH = "y_low", "y_high"
 AXIS_TITLES = {"step": msg("step"), "consumed_tokens": msg("consumed tokens"), "hours": msg("wall clock, hours")}
 AXIS_FORMATS = {"step": ",d", "consumed_tokens": "~s", "hours": "~g"}
 
@@ -80,10 +82,20 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Ends:
+    """Ends of a scale that fits the rows that count, and the highest value of all rows."""
+
+    low: float
+    high: float
+    highest: float
+
+
+@dataclass(frozen=True)
 class Plot:
     """What the layers of one chart share. ``top`` is the upper end of the scale, None where the data sets it.
 
     ``crowded``: so many rows do not count that their marks would cover the line. ``evaluated``: evaluations are drawn.
+    ``ends``: a page sets the ends of the scale, by its signals LOW and HIGH.
     """
 
     series: Series
@@ -93,6 +105,7 @@ class Plot:
     top: float | None
     crowded: bool = False
     evaluated: bool = False
+    ends: Ends | None = None
 
     def base(self, data: alt.Data | pl.DataFrame) -> alt.Chart:
         """A chart of ``data`` with its axes and colours, without a mark."""
@@ -107,6 +120,11 @@ class Plot:
         how: dict[str, Any] = {"strokeDash": list(dash)} if dash else {}
         line = base.mark_line(strokeWidth=1.2, opacity=0.65, clip=True, tooltip=False, **how)
         drawn = line.encode(y=self._y(column), detail=alt.Detail("segment:N"))
+        if len(self.runs) > DASH_RUNS and not dash:
+            # So many colours are told apart by some readers only.
+            styles = [list(DASHES[at // DASH_RUNS % len(DASHES)]) for at in range(len(self.runs))]
+            scale = alt.Scale(domain=list(self.runs), range=styles)
+            drawn = drawn.encode(strokeDash=alt.StrokeDash("run:N", scale=scale, legend=self._legend()))
         return drawn.transform_filter(alt.datum.counted & self._below())
 
     def points(self, base: alt.Chart, rows: int) -> Any:
@@ -155,7 +173,7 @@ class Plot:
         """Rows that lie above the scale, in the gutter over the frame."""
         import altair as alt
 
-        over = alt.datum[self.series.column] > (self.top or 0)
+        over = alt.datum[self.series.column] > (alt.param(name=HIGH) if self.ends else self.top or 0)
         return self._hollow(base).encode(y=alt.YValue(GUTTER)).transform_filter(over)  # type: ignore[no-untyped-call]
 
     def evaluations(self, data: alt.Data | pl.DataFrame) -> Any:
@@ -197,7 +215,10 @@ class Plot:
         """Whether a row lies on the scale."""
         import altair as alt
 
-        return True if self.top is None else alt.datum[self.series.column] <= self.top
+        value = alt.datum[self.series.column]
+        if self.ends:
+            return (value <= alt.param(name=HIGH)) & (value >= alt.param(name=LOW))
+        return True if self.top is None else value <= self.top
 
     def _x(self) -> alt.X:
         import altair as alt
@@ -211,6 +232,9 @@ class Plot:
         import altair as alt
 
         scale = alt.Scale(zero=False) if self.top is None else alt.Scale(domain=[0, self.top], nice=False)
+        if self.ends:
+            low, high = alt.ExprRef(LOW), alt.ExprRef(HIGH)
+            scale = alt.Scale(domainMin=low, domainMax=high, nice=False, zero=False)
         if self.series.base:
             scale = alt.Scale(type="log", base=self.series.base)
         axis = alt.Axis(format=self.series.format, tickCount=5, minExtent=46)
@@ -219,12 +243,15 @@ class Plot:
     def _color(self) -> alt.Color:
         import altair as alt
 
-        legend = alt.Legend(
-            title=None, orient="top", columns=legend_columns(self.runs), symbolType="square", symbolOpacity=1
-        )
-        return alt.Color(
-            "run:N", scale=alt.Scale(domain=list(self.runs)), legend=legend if len(self.runs) > 1 else None
-        )
+        return alt.Color("run:N", scale=alt.Scale(domain=list(self.runs)), legend=self._legend())
+
+    def _legend(self) -> alt.Legend | None:
+        import altair as alt
+
+        if len(self.runs) == 1:
+            return None
+        columns = legend_columns(self.runs)
+        return alt.Legend(title=None, orient="top", columns=columns, symbolType="square", symbolOpacity=1)
 
     def _tooltip(self, bucket: bool = False) -> list[alt.Tooltip]:
         import altair as alt

@@ -47,27 +47,27 @@ def chart_rows(steps: pl.DataFrame, name_of: NameOf = str, most: int = MOST_POIN
 
     ``why`` a row does not count is in the words of ``name_of``, by the codes of ``analysis.run.reasons``.
     """
-    placed = _place(steps.filter(pl.col("excluded_reason").ne_missing(COPY)), name_of)
+    placed = place_rows(steps.filter(pl.col("excluded_reason").ne_missing(COPY)), name_of)
     runs = placed.partition_by("run", maintain_order=True)
     return pl.concat([_shrink(run, most // len(runs)) for run in runs]) if runs else _shrink(placed, most)
 
 
 def axes_of(steps: pl.DataFrame) -> list[str]:
     """The axes along which every run has values."""
-    placed = _place(steps)
+    placed = place_rows(steps)
     known = placed.group_by("run").agg(pl.col(axis).is_not_null().any() for axis in AXES)
     return [axis for axis in AXES if known[axis].all()]
 
 
 def evaluation_rows(steps: pl.DataFrame, evaluations: pl.DataFrame) -> pl.DataFrame:
     """Evaluations with a loss, placed on the axes by the last row at or before their step."""
-    places = _place(steps).select("run", *AXES).drop_nulls("step").sort("step")
+    places = place_rows(steps).select("run", *AXES).drop_nulls("step").sort("step")
     known = evaluations.filter(pl.col("loss").is_finite()).drop_nulls("step").sort("step")
     found = known.join_asof(places, on="step", by="run", strategy="backward", check_sortedness=False)
     return found.select("run", *AXES, "loss", "dataset", why=pl.lit(tr(EVALUATION))).head(MOST_POINTS)
 
 
-def _place(steps: pl.DataFrame, name_of: NameOf = str) -> pl.DataFrame:
+def place_rows(steps: pl.DataFrame, name_of: NameOf = str) -> pl.DataFrame:
     """Give each row its place on the axes. Samples become tokens only where all samples are of one length."""
     length = pl.when(pl.col("seq_length").n_unique().over("run") == 1).then("seq_length")
     since = pl.col("timestamp") - pl.col("timestamp").min().over("run")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,6 +11,7 @@ import polars as pl
 from analysis.charts.along import ALONG, DASHED
 from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Plot, Rule, Series
 from analysis.charts.rows import DIGITS, EVALUATIONS, Rows, chart_rows, evaluation_rows
+from analysis.charts.scale import fit, top_of, wide
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.run.reasons import COPY
 from logparse.language import msg, tr
@@ -18,12 +19,8 @@ from logparse.language import msg, tr
 if TYPE_CHECKING:
     import altair as alt
 
-# How far above the usual value a scale goes where the first steps and stalls would flatten all others.
-CLIP = 1.5
 # Between the parts of a subtitle.
 SEPARATOR = " | "
-# Above this many times the usual value the greatest asks for a logarithmic scale.
-WIDE = 20
 
 
 def time_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
@@ -79,13 +76,13 @@ def loss_chart(
 
 def grad_norm_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """Norm of the gradients; on a logarithmic scale where the greatest would flatten all others."""
-    base = 10 if _wide(steps["grad_norm"]) else None
+    base = 10 if wide(steps["grad_norm"]) else None
     return draw_series(_series("grad_norm", tr("norm"), ".4~g", base=base), steps, x, rows)
 
 
 def loss_scale_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """Factor that keeps fp16 gradients in range: powers of two."""
-    base = 2 if _wide(steps["loss_scale"], 1) else None
+    base = 2 if wide(steps["loss_scale"], 1) else None
     return draw_series(_series("loss_scale", tr("factor"), ",~r", base=base), steps, x, rows)
 
 
@@ -115,9 +112,12 @@ def draw_series(
     drawn = rows.frame.filter(pl.col(series.column).is_not_null())
     reasons = drawn.filter(~pl.col("counted"))["why"].unique(maintain_order=True).to_list()
     runs = steps["run"].unique(maintain_order=True).to_list()
-    top = _top(drawn, series, rules)
+    top = top_of(drawn, series, rules, dashed)
+    # Where a page sets the ends of the scale, they fit the rows that count.
+    ends = fit(drawn, series, top) if rows.name and series.clip and top is not None else None
+    high = top if ends is None else ends.high
     crowded = int((~drawn["counted"]).sum()) > MANY_EXCLUDED
-    plot = Plot(series, x, runs, reasons, top, crowded, evaluations is not None)
+    plot = Plot(series, x, runs, reasons, top, crowded, evaluations is not None, ends)
     base = plot.base(alt.NamedData(rows.name) if rows.name else _columns(drawn, series, x))
     thinned = drawn["rows"].max() != 1
     layers = [
@@ -127,13 +127,15 @@ def draw_series(
         *([plot.spans(base)] if thinned else []),
         plot.points(base, len(drawn)),
         *([plot.excluded(base)] if reasons else []),
-        *([plot.above(base)] if top is not None and (drawn[series.column] > top).any() else []),
+        *([plot.above(base)] if high is not None and (drawn[series.column] > high).any() else []),
         *([] if evaluations is None else [plot.evaluations(alt.NamedData(EVALUATIONS) if rows.name else evaluations)]),
         *plot.rules(rules),
     ]
     name = [runs[0]] if len(runs) == 1 and runs[0] else []
-    heading = alt.TitleParams(text=series.title, subtitle=_lines([*name, *_account(steps, drawn, series, top)]))
-    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=heading)
+    said = _lines([*name, *_account(steps, drawn, series, high, ends.low if ends else None)])
+    heading = alt.TitleParams(text=series.title, subtitle=said)
+    chart = alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=heading)
+    return chart.properties(usermeta={"ends": asdict(ends)}) if ends else chart
 
 
 def _lines(parts: Sequence[str]) -> list[str]:
@@ -149,43 +151,27 @@ def _columns(drawn: pl.DataFrame, series: Series, x: str) -> pl.DataFrame:
     return drawn.select(*names).with_columns(pl.selectors.float().round_sig_figs(DIGITS))
 
 
-def _wide(values: pl.Series, times: float = WIDE) -> bool:
-    known = values.filter(values.is_finite())
-    if not len(known) or known.le(0).any():
-        return False
-    return bool((known > times * pl.Series([known.median()])).any())
-
-
-def _top(drawn: pl.DataFrame, series: Series, rules: Sequence[Rule]) -> float | None:
-    """The upper end of the scale: room for the words of the rule and, with ``clip``, only for the usual rows.
-
-    None where the data sets the scale.
-    """
-    if not series.from_zero or series.base:
-        return None
-    usual = drawn.filter("counted").select(pl.col(series.column).quantile(0.9)).item()
-    highest = drawn.select(pl.max_horizontal(series.column, f"{series.column}_high").max()).item() or 1.0
-    top = min(highest, usual * CLIP) if series.clip and usual else highest
-    return float(1.1 * max(top, *(rule.value for rule in rules), 0.0))
-
-
 def describe_thinning(drawn: pl.DataFrame) -> str:
     """Say that rows were put together, and into how many points."""
     text = msg("{total} rows in {n} groups of neighbours: mean, least, greatest")
     return tr(text, total=f"{drawn['rows'].sum():,}", n=f"{len(drawn):,}")
 
 
-def _account(steps: pl.DataFrame, drawn: pl.DataFrame, series: Series, top: float | None) -> list[str]:
+def _account(
+    steps: pl.DataFrame, drawn: pl.DataFrame, series: Series, top: float | None, bottom: float | None
+) -> list[str]:
     """What the chart shows of the run and what not."""
     own = steps.filter(pl.col("excluded_reason").ne_missing(COPY))
     excluded, copies = int((~own["counted"]).sum()), len(steps) - len(own)
     unknown = len(own) - int(own[series.column].is_finite().sum())
     above = int((own[series.column].is_finite() & (own[series.column] > top)).sum()) if top is not None else 0
+    below = int((own[series.column].is_finite() & (own[series.column] < bottom)).sum()) if bottom is not None else 0
     parts = {
         tr("hollow: {n} of {total} rows left out of the metrics", n=f"{excluded:,}", total=f"{len(own):,}"): excluded,
         tr("{n} rows of other ranks not drawn", n=f"{copies:,}"): copies,
         tr("without a value: {n}", n=f"{unknown:,}"): unknown,
         describe_thinning(drawn): drawn["rows"].max() != 1,
         tr("above the frame: {n} beyond the scale", n=f"{above:,}"): above,
+        tr("below the frame: {n}", n=f"{below:,}"): below,
     }
     return [text for text, applies in parts.items() if applies]

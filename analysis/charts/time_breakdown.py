@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis.charts.along import TITLES
+from analysis.charts.look import PARTS
 from analysis.charts.plot import legend_columns
 from analysis.charts.rows import NameOf
+from analysis.run.pause_times import BETWEEN
 from analysis.run.time_breakdown import USEFUL
 from logparse.language import tr
 
@@ -25,6 +27,17 @@ def parts_in_order(account: pl.DataFrame) -> list[str]:
     return [*([USEFUL] if len(others) < len(total) else []), *others["part"]]
 
 
+def by_cause(account: pl.DataFrame) -> pl.DataFrame:
+    """The account with one part for each cause, whether its time lay in the lines or between them."""
+    cause = pl.col("part").str.strip_suffix(BETWEEN)
+    return account.group_by("run", cause, maintain_order=True).agg(pl.col("seconds", "share").sum())
+
+
+def color_of(part: str) -> str:
+    """The colour of a part by its code."""
+    return PARTS.get(part, PARTS["not_explained"])
+
+
 def account_chart(account: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChart:
     """Shares of the clock; parts below zero, such as stamps that overlap, cannot be drawn and are left out.
 
@@ -32,16 +45,19 @@ def account_chart(account: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChar
     """
     import altair as alt
 
+    account = by_cause(account)
     order = parts_in_order(account)
     ranked = {part: rank for rank, part in enumerate(order)}
     positive = account.filter(pl.col("share") > 0).with_columns(
         rank=pl.col("part").replace_strict(ranked, return_dtype=pl.Int64),
+        color=pl.col("part").map_elements(color_of, pl.String),
         part=pl.col("part").replace({code: name_of(code) for code in order}),
     )
     runs = account["run"].unique(maintain_order=True).to_list()
     drawn = positive.sort("rank").with_columns(end=pl.col("share").cum_sum().over("run"))
     values = drawn.with_columns(begin=pl.col("end") - pl.col("share")).to_dicts()
-    parts = drawn["part"].unique(maintain_order=True).to_list()
+    found = drawn.unique("part", keep="first", maintain_order=True)
+    parts, colors = found["part"].to_list(), found["color"].to_list()
     base = alt.Chart(alt.InlineData(values=values)).encode(
         y=alt.Y("run:N", title=None, sort=runs, axis=alt.Axis(labels=len(runs) > 1, ticks=False, domain=False)),
     )
@@ -49,7 +65,7 @@ def account_chart(account: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChar
     bars = base.mark_bar(height=BAR - 12, stroke="white", strokeWidth=1).encode(
         x=alt.X("begin:Q", title=None, scale=alt.Scale(nice=False), axis=alt.Axis(format=".0%", tickCount=5)),
         x2=alt.X2("end"),
-        color=alt.Color("part:O", sort=parts, scale=alt.Scale(domain=parts, range="ordinal"), legend=legend),
+        color=alt.Color("part:O", sort=parts, scale=alt.Scale(domain=parts, range=colors), legend=legend),
         tooltip=[
             *([alt.Tooltip("run:N", title=tr("run"))] if len(runs) > 1 else []),
             alt.Tooltip("part:N", title=tr("part")),

@@ -49,13 +49,15 @@ MOST_ON_A_PAGE = 12
 class DrawingOptions:
     """How results are drawn: the ``formats`` of the charts (None: nothing is drawn) and their ``theme``.
 
-    ``tables`` are the formats of the tables. Where it is ``quiet``, nobody is told how far it has come.
+    ``tables`` are the formats of the tables. Where it is ``quiet``, nobody is told how far it has come. ``command`` is
+    what stands at the foot of the page.
     """
 
     formats: Sequence[str] | None
     theme: str | None = None
     quiet: bool = False
     tables: Sequence[str] = DEFAULT_TABLES
+    command: str = ""
 
     def prepare(self) -> None:
         """Let the processes that draw start while the logs are read."""
@@ -136,7 +138,7 @@ def _write_pictures(
                 charts.add(chart, folder / name)
         for path, runs in pages.items():
             prepare_folder((out / path).parent)
-            written.append(write_page(render_page(runs), out / path))
+            written.append(write_page(render_page(runs, command=drawing.command), out / path))
             tell()
         return [*written, *charts.finish()]
 

@@ -10,6 +10,7 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
+from analysis.commands._command_line import command_as_given
 from analysis.commands._index_files import INDEX, PAGE
 from analysis.commands._many_runs import Printer, RunSelection
 from analysis.commands._output_folder import DrawingOptions, write_results
@@ -90,7 +91,7 @@ def analyze(
     how = replace(how, published=rows)
     formats, written = _formats(charts, chart_format, theme), options.table_formats(tables)
     runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
-    drawing = DrawingOptions(formats, theme, quiet, written)
+    drawing = DrawingOptions(formats, theme, quiet, written, command_as_given())
     if shard is None:
         results, failed = _into_folder(out, runs, work, drawing, force, each)
     else:

@@ -23,6 +23,8 @@ from logparse.language import tr
 NEAREST = 3
 # Rows that are shown beside a run.
 MOST_SHOWN = 3
+# Of fewer rows a percentile says nothing.
+ENOUGH_ROWS = 10
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,15 @@ def compare_run(run: Achieved, rows: Sequence[Baseline], name: str | None = None
     nearest = tuple(sorted(rated, key=lambda row: _distance(row, run))[:NEAREST])
     told = info("no_row_matches", nearest=[row.name for row in nearest])
     return PublishedComparison((), nearest=nearest, findings=(told, *_unknown(run)))
+
+
+def place_among(compared: PublishedComparison) -> Note | None:
+    """Where the run stands among the rows that match it; None where they are too few to tell."""
+    of = len(compared.matches)
+    if of < ENOUGH_ROWS:
+        return None
+    slower = sum(match.share > 1 for match in compared.matches)
+    return info("place_among_published", percentile=round(100 * slower / of), of=of)
 
 
 def _unknown(run: Achieved) -> Iterator[Note]:

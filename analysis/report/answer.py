@@ -1,4 +1,4 @@
-"""The answer: the headline metrics of each run, how far they are from the peak, and the four named rates."""
+"""The answer: cards of what was delivered beside what is steady, how far from the peak, and the four named rates."""
 
 from __future__ import annotations
 
@@ -9,32 +9,41 @@ from typing import Any
 import polars as pl
 
 from analysis.hardware.devices import DevicePeak
-from analysis.metrics import BY_COLUMN, HEADLINE, RATED, Metric
+from analysis.metrics import BY_COLUMN, RATED, Metric
 from analysis.pipeline.run import Run
 from analysis.report.numbers import NONE, difference, interval, number, percent, shown
+from analysis.screens.answer import beside_goodput, steady_interval
 from analysis.screens.metric_names import headed, rated_of, titled, work_counted
 from analysis.screens.parts import Bar, Cell, Table
 from analysis.screens.words import word
 from logparse.language import msg, tr
 
-TIME = BY_COLUMN["elapsed_time_per_iteration_ms"]
+TIME, GOODPUT = BY_COLUMN["elapsed_time_per_iteration_ms"], BY_COLUMN["goodput"]
 # What the rates are told in.
 TOLD = (TIME, *RATED)
 # Side by side these say nothing that MFU does not: they are in proportion to it.
 IN_PROPORTION = ("tflops_per_second_per_device", "hfu")
 COMPARED = tuple(metric for metric in TOLD if metric.column not in IN_PROPORTION)
+# The rates of the cards; where the formula is the model as it is built, TFLOP/s stand for its second MFU.
+CARDS = ("tokens_per_second_per_device", "mfu", "mfu_as_built")
+INSTEAD = "tflops_per_second_per_device"
 
 
 @dataclass(frozen=True)
 class Card:
-    """One headline metric; ``value`` is a dash where it could not be computed."""
+    """One headline metric as it was delivered, and ``steady``; a dash is what could not be computed.
+
+    ``interval`` is that of the steady rate, ``remark`` what else must be said, ``difference`` how far the delivered
+    rate lies from that of the first run.
+    """
 
     label: str
     value: str
     unit: str
-    interval: str
-    remark: str
-    difference: str
+    steady: str = ""
+    interval: str = ""
+    remark: str = ""
+    difference: str = ""
 
     @property
     def known(self) -> bool:
@@ -42,46 +51,43 @@ class Card:
         return self.value != NONE
 
 
-def steady(run: Run) -> dict[str, Any]:
-    """The steady rate."""
-    return run.rates.row(by_predicate=pl.col("rate") == "steady", named=True)
+def rate_of(run: Run, name: str) -> dict[str, Any]:
+    """A named rate of a run, such as ``steady``."""
+    return run.rates.row(by_predicate=pl.col("rate") == name, named=True)
 
 
 def cards(run: Run, first: Run) -> list[Card]:
-    """The headline metrics of ``run``, each with its distance from the first run where that is another."""
-    mine, base = steady(run), {} if run is first else steady(first)
-    alike = run.steps.filter("counted").select("global_batch_size", "seq_length").n_unique() == 1
-    shown = [metric for metric in HEADLINE if metric in rated_of(run.analysis) or not metric.rated]
-    return [_card(metric, mine, base, alike, work_counted(metric, run.analysis)) for metric in shown]
+    """The headline of ``run``, each figure with its distance from the first run where that is another."""
+    rated = rated_of(run.analysis)
+    metrics = [BY_COLUMN[name] if BY_COLUMN[name] in rated else BY_COLUMN[INSTEAD] for name in CARDS]
+    return [*(_card(metric, run, first) for metric in metrics), _goodput_card(run, first)]
 
 
-def _card(metric: Metric, mine: dict[str, Any], base: dict[str, Any], alike: bool, counts: str) -> Card:
-    value, (low, high) = _value(metric, mine), _interval(metric, mine, alike)
-    digits = 0 if metric is TIME and (low or 0) >= 1000 else metric.digits
+def _card(metric: Metric, run: Run, first: Run) -> Card:
+    value, usual = (_value(metric, rate_of(run, name)) for name in ("delivered", "steady"))
+    base = None if run is first else _value(metric, rate_of(first, "delivered"))
+    counts, span = work_counted(metric, run.analysis), steady_interval(metric, run)
     return Card(
         label=tr("{metric} ({work})", metric=tr(metric.label), work=counts) if counts else tr(metric.label),
         value=shown(metric, value),
         unit="" if metric.shown_unit in metric.label else metric.shown_unit,
-        interval=interval(low, high, digits, metric) if value is not None else "",
-        remark=_told_hfu(mine["hfu"]) if metric.column == "mfu" else "",
-        difference=difference(value, _value(metric, base) if base else None),
+        steady=shown(metric, usual),
+        interval=tr("95 %: {interval}", interval=span) if span else "",
+        difference=difference(value, base),
     )
 
 
-def _interval(metric: Metric, rate: dict[str, Any], alike: bool) -> tuple[float | None, float | None]:
-    """The interval of a rate follows from that of the time where all steps do the same work; else it is unknown."""
-    value, time = _value(metric, rate), _value(TIME, rate)
-    low, high = rate["step_time_low_ms"], rate["step_time_high_ms"]
-    if metric is TIME:
-        return low, high
-    if not alike or value is None or time is None or low is None or high is None:
-        return None, None
-    return value * time / high, value * time / low
+def _goodput_card(run: Run, first: Run) -> Card:
+    value = run.analysis.goodput
+    base = None if run is first else first.analysis.goodput
+    remark = beside_goodput(run) or tr("useful steps over the clock")
+    unit = GOODPUT.shown_unit
+    return Card(tr(GOODPUT.label), shown(GOODPUT, value), unit, remark=remark, difference=difference(value, base))
 
 
 def gauge(run: Run) -> Bar | None:
     """The bar from the peak through HFU to MFU; None without a peak or an MFU."""
-    rate, peak = steady(run), run.analysis.computation.peak
+    rate, peak = rate_of(run, "steady"), run.analysis.computation.peak
     if peak is None or rate["mfu"] is None:
         return None
     at, hfu = peak.peak_tflops_per_second, rate["hfu"]
@@ -113,14 +119,14 @@ def describe_peak(peak: DevicePeak) -> str:
 
 
 def _gauge_words(peak: DevicePeak, mfu: float, hfu: float | None) -> str:
-    parts = [tr("MFU {value} of the peak", value=percent(mfu, 2))]
+    parts = [tr("steady MFU {value} of the peak", value=percent(mfu, 2))]
     parts += [] if hfu is None else [_told_hfu(hfu)]
     if peak.range:
         low, high = (mfu * peak.peak_tflops_per_second / bound for bound in reversed(peak.range))
         text = msg("over the family's SKUs, {low} to {high} TFLOP/s, MFU is {least} to {most}")
         span = {"low": f"{peak.range[0]:g}", "high": f"{peak.range[1]:g}"}
         parts.append(tr(text, **span, least=percent(low), most=percent(high)))
-    return "; ".join(parts)
+    return tr("; ").join(parts)
 
 
 def _value(metric: Metric, rate: dict[str, Any]) -> float | None:

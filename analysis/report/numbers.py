@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 
 from analysis.metrics import IMPOSSIBLE, Metric
+from analysis.screens.words.forms import span
 from logparse.language import tr
 
 NONE = "–"
+# Seconds below which a tenth of one is worth saying.
+SHORT = 60
 
 
 def shown(metric: Metric, value: float | None) -> str:
@@ -42,6 +45,11 @@ def interval(low: float | None, high: float | None, digits: int = 1, metric: Met
     scale, mark = (metric.scale, metric.mark) if metric else (1.0, lambda _: "")
     least, most = (number(end, digits, scale) + mark(end) for end in (low, high))
     return tr("95 %: {low} to {high}", low=least, high=most)
+
+
+def lasted(seconds: float) -> str:
+    """A time as people say it; a short one to a tenth of a second."""
+    return span(seconds) if abs(seconds) >= SHORT else tr("{n} s", n=number(seconds, 1))
 
 
 def engineering(value: float) -> str:

@@ -2,13 +2,16 @@
 // Draws the charts of the page and keeps them together: one axis, one zoom, one smoothing, one set of runs.
 (() => {
   const page = JSON.parse(document.getElementById("page-data").textContent);
-  const rows = unpack(page.rows), evaluations = unpack(page.evaluations);
-  const state = { axis: page.axes[0], domain: null, smoothing: 0, hidden: new Set() };
+  const rows = unpack(page.rows);
+  const beside = Object.fromEntries(["evaluations", "marks", "starts"].map((name) => [name, unpack(page.beside[name] ?? {})]));
+  const state = {
+    axis: page.axes[0], domain: null, smoothing: 0, hidden: new Set(), unmarked: new Set(), zero: false, outliers: false, at: null,
+  };
   const views = new Map();
   const dark = matchMedia("(prefers-color-scheme: dark)");
   // Rows on either side that a smoothed row is the mean of, by notch of the slider, as a share of a run's rows.
   const NOTCHES = [0, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15];
-  const NAMED = ["rows", "smoothed", "evaluations"];
+  const NAMED = ["rows", "smoothed", ...Object.keys(beside)];
   const SVG_UP_TO = 1500;
   const ERRORS_ONLY = 1;
   const charts = [...document.querySelectorAll(".chart")];
@@ -30,6 +33,12 @@
     const x = row[state.axis];
     const within = !state.domain || (x >= state.domain[0] && x <= state.domain[1]);
     return x !== null && within && !state.hidden.has(row.run);
+  }
+
+  /** Whether some of a start is shown. */
+  function overlaps(start) {
+    const [low, high] = state.domain ?? [-Infinity, Infinity];
+    return start[state.axis] !== null && start[`${state.axis}_to`] >= low && start[state.axis] <= high && !state.hidden.has(start.run);
   }
 
   function extent() {
@@ -81,15 +90,24 @@
   }
 
   async function refresh() {
-    const data = { rows: rows.filter(inside), smoothed: smoothed().filter(inside), evaluations: evaluations.filter(inside) };
+    const data = {
+      rows: rows.filter(inside),
+      smoothed: smoothed().filter(inside),
+      evaluations: beside.evaluations.filter(inside),
+      marks: beside.marks.filter((mark) => inside(mark) && !state.unmarked.has(mark.kind)),
+      starts: beside.starts.filter(overlaps),
+    };
     const [low, high] = state.domain ?? [null, null];
     document.getElementById("reset").disabled = !state.domain;
     const changes = charts.filter(along).filter((chart) => views.has(chart.dataset.chart)).map((chart) => {
       const view = views.get(chart.dataset.chart).signal("x_min", low).signal("x_max", high);
+      const ends = page.charts[chart.dataset.chart][state.axis].usermeta.ends;
+      if (ends) view.signal("y_low", state.zero ? 0 : ends.low).signal("y_high", state.outliers ? ends.highest * 1.02 : ends.high);
       for (const name of named(chart)) view.data(name, data[name]);
       return view.runAsync();
     });
     await Promise.all(changes);
+    point(null);
   }
 
   function zoom(domain) {
@@ -143,6 +161,63 @@
 
   function value(view, x) {
     return view.scale("x").invert(x);
+  }
+
+  /** The row that is drawn nearest to a pointer; across counts more than down, so that the cross follows the hand. */
+  function nearest(chart, event) {
+    const { view, x, top } = place(chart, event), { column } = page.reads[chart.dataset.chart];
+    const across = view.scale("x"), down = view.scale("y"), y = event.clientY - top;
+    let found = null, least = Infinity;
+    for (const row of rows) {
+      if ((row[column] ?? null) === null || !inside(row)) continue;
+      const height = Math.min(view.height(), Math.max(0, down(row[column])));
+      const far = (across(row[state.axis]) - x) ** 2 + ((height - y) / 4) ** 2;
+      if (far < least) [found, least] = [row, far];
+    }
+    return found;
+  }
+
+  /** Put a cross at `row` into every chart along the run, with the value that is there; with null take it away. */
+  function point(row) {
+    state.at = row;
+    for (const chart of charts.filter(along)) {
+      const view = views.get(chart.dataset.chart), read = page.reads[chart.dataset.chart];
+      const cross = chart.querySelector(":scope > .cross") ?? chart.appendChild(crossed());
+      cross.hidden = !row || !view || !read;
+      if (cross.hidden) continue;
+      const box = chart.querySelector("canvas, svg.marks").getBoundingClientRect(), frame = chart.getBoundingClientRect();
+      const left = box.left - frame.left + view.origin()[0] + view.padding().left, top = box.top - frame.top + view.origin()[1] + view.padding().top;
+      const value = row[read.column] ?? null, height = value === null ? NaN : view.scale("y")(value);
+      cross.style.left = `${left + view.scale("x")(row[state.axis])}px`;
+      cross.style.top = `${top}px`;
+      cross.style.height = `${view.height()}px`;
+      cross.classList.toggle("flipped", view.scale("x")(row[state.axis]) > view.width() / 2);
+      cross.querySelector("i").hidden = !(height >= 0 && height <= view.height());
+      cross.querySelector("i").style.top = `${height}px`;
+      cross.querySelector("output").textContent = told(row, value, read);
+    }
+  }
+
+  function crossed() {
+    const cross = Object.assign(document.createElement("div"), { className: "cross" });
+    cross.append(document.createElement("i"), document.createElement("output"));
+    return cross;
+  }
+
+  function told(row, value, read) {
+    const digits = { minimumFractionDigits: read.digits, maximumFractionDigits: read.digits };
+    const shown = value === null ? "–" : `${(value * read.scale).toLocaleString("en", digits)} ${read.unit}`.trim();
+    const parts = [...(page.runs.length > 1 ? [row.run] : []), `${page.words.step} ${Math.round(row.step).toLocaleString("en")}`, shown];
+    return [...parts, ...(row.counted ? [] : [row.why])].join(" · ");
+  }
+
+  function hover(chart) {
+    let asked = 0;
+    chart.addEventListener("pointermove", (event) => {
+      cancelAnimationFrame(asked);
+      asked = requestAnimationFrame(() => views.has(chart.dataset.chart) && point(nearest(chart, event)));
+    });
+    chart.addEventListener("pointerleave", () => { cancelAnimationFrame(asked); point(null); });
   }
 
   function drag(chart) {
@@ -219,18 +294,48 @@
     return drawAll(charts.filter(along));
   }
 
+  // ---- places in a log
+
+  async function copy(place) {
+    const text = place.dataset.copy;
+    // Of a page that a mail program shows the clipboard may be closed.
+    await navigator.clipboard.writeText(text).catch(() => getSelection().selectAllChildren(place));
+    place.classList.add("copied");
+    setTimeout(() => place.classList.remove("copied"), 1500);
+  }
+
+  document.querySelectorAll(".place").forEach((place) => {
+    Object.assign(place, { tabIndex: 0, title: page.words.copy });
+    place.setAttribute("role", "button");
+    place.addEventListener("click", () => copy(place));
+    place.addEventListener("keydown", (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), copy(place)));
+  });
+
   charts.filter(along).forEach((chart) => {
     drag(chart);
+    if (chart.dataset.chart in page.reads) hover(chart);
     chart.addEventListener("keydown", (event) => event.target === chart && keys(event));
   });
   document.getElementsByName("axis").forEach((input) => input.addEventListener("change", () => switchAxis(input.value)));
   document.getElementById("smoothing").addEventListener("input", (event) => smooth(Number(event.target.value)));
+  for (const name of ["zero", "outliers"]) {
+    document.getElementById(name)?.addEventListener("change", (event) => { state[name] = event.target.checked; return refresh(); });
+  }
+  document.querySelectorAll("input.kind").forEach((input) => input.addEventListener("change", () => {
+    if (input.checked) state.unmarked.delete(input.value); else state.unmarked.add(input.value);
+    return refresh();
+  }));
   document.querySelectorAll("button.run").forEach((button) => button.addEventListener("click", () => toggle(button)));
   document.getElementById("reset").addEventListener("click", () => zoom(null));
   document.getElementById("controls").hidden = !charts.some(along);
   for (const [event, printing] of [["beforeprint", true], ["afterprint", false]]) {
     addEventListener(event, () => {
       document.body.classList.toggle("printing", printing);
+      // What is folded belongs on paper; afterwards it is as it was.
+      document.querySelectorAll("main details:not(.chart *, figcaption *)").forEach((folded) => {
+        if (printing) Object.assign(folded.dataset, { was: folded.open });
+        folded.open = printing || folded.dataset.was === "true";
+      });
       dispatchEvent(new Event("resize"));
     });
   }

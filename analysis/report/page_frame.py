@@ -19,6 +19,7 @@ from analysis.report.payload import as_json
 from analysis.screens.html import html
 from analysis.screens.parts import Part
 from analysis.screens.words import say_all
+from logparse import __version__
 from logparse.errors import InputError
 from logparse.language import current_language, tr
 
@@ -48,7 +49,9 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(tr=tr, say_all=say_all, number=number, engineering=engineering, show=_show)
+    environment.globals.update(
+        version=__version__, tr=tr, say_all=say_all, number=number, engineering=engineering, show=_show
+    )
     scripts = [*([bundle()] if charts else []), _resource(script)]
     return environment.get_template(template).render(
         title=title,
@@ -60,7 +63,7 @@ def render(
         colors=len(LIGHT["range"]["category"]),
         hashes=list(map(_hash, scripts)),
         data=as_json(data),
-        **values,
+        **({"command": "", "sources": ()} | values),
     )
 
 

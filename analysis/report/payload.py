@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,26 +22,39 @@ from analysis.charts import (
     series_charts,
     time_histogram,
 )
-from analysis.charts.rows import DIGITS, SERIES
+from analysis.charts.along import ALONG
+from analysis.charts.marks import MARKS, STARTS, mark_rows, start_rows
+from analysis.charts.rows import DIGITS, EVALUATIONS, SERIES
 from analysis.charts.series import SEPARATOR
 from analysis.pipeline.run import Run
+from analysis.report.layers import with_marks, zoomed
 from analysis.screens.words import word
 from logparse.language import tr
 
 if TYPE_CHECKING:
     import altair as alt
 
-ROWS, SMOOTHED = "rows", "smoothed"
+ROWS = "rows"
 
 
 def payload(runs: Sequence[Run], rows: pl.DataFrame) -> dict[str, Any]:
     """Everything the script needs, ready for JSON; ``rows`` are those to draw."""
     steps = pl.concat(run.steps for run in runs)
     evaluations = pl.concat(run.records["evaluations"] for run in runs)
+    marks = pl.concat(mark_rows(run.steps, run.records) for run in runs)
     axes = axes_of(steps)
     charts = _specs(runs, steps, evaluations, Rows(rows, ROWS), axes)
-    beside = columns(evaluation_rows(steps, evaluations))
-    return page_data([run.name for run in runs], axes, list(SERIES), columns(rows), charts, beside)
+    beside = {
+        EVALUATIONS: evaluation_rows(steps, evaluations),
+        MARKS: marks,
+        # Those of several runs would lie upon each other.
+        STARTS: start_rows(steps) if len(runs) == 1 else start_rows(steps).clear(),
+    }
+    for axis in axes:
+        for name in (name for name in ALONG if name in charts):
+            charts[name][axis] = with_marks(charts[name][axis], list(marks["kind"].unique(maintain_order=True)))
+    told = {name: columns(frame) for name, frame in beside.items()}
+    return page_data([run.name for run in runs], axes, list(SERIES), columns(rows), charts, told)
 
 
 def page_data(
@@ -49,15 +63,17 @@ def page_data(
     series: Sequence[str],
     rows: dict[str, Any],
     charts: dict[str, dict[str, Any]],
-    evaluations: dict[str, Any] | None = None,
+    beside: dict[str, dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """What the script of every page works with; ``charts`` by name, then by axis."""
+    """What the script of every page works with; ``charts`` by name, then by axis, ``beside`` other rows by name."""
+    reads = {name: asdict(chart) for name, chart in ALONG.items() if name in charts}
     return {
         "runs": runs,
         "axes": axes,
         "series": series,
         "rows": rows,
-        "evaluations": evaluations or {},
+        "beside": beside or {},
+        "reads": reads,
         "charts": charts,
         "looks": {"light": _look(LIGHT), "dark": _look(DARK)},
         "words": _words(),
@@ -133,21 +149,8 @@ def specification(chart: alt.LayerChart, along: bool = False) -> dict[str, Any]:
     subtitle = spec["title"].pop("subtitle", "")
     said = SEPARATOR.join([subtitle] if isinstance(subtitle, str) else subtitle).split(SEPARATOR)
     size = {"width": "container", "autosize": {"type": "fit-x", "contains": "padding", "resize": True}, "padding": 4}
-    sized = spec | size | {"usermeta": {"said": said}}
-    return _zoomed(sized) if along else sized
-
-
-def _zoomed(spec: dict[str, Any]) -> dict[str, Any]:
-    """Let the page set the ends of the x axis, and draw its smoothed line."""
-    line = next(layer for layer in reversed(spec["layer"]) if layer["mark"]["type"] == "line")
-    places = {channel: line["encoding"][channel] for channel in ("x", "y", "color", "detail")}
-    mark = {"type": "line", "strokeWidth": 2.5, "clip": True, "tooltip": False}
-    spec["layer"].append({"data": {"name": SMOOTHED}, "mark": mark, "encoding": places})
-    for layer in spec["layer"]:
-        if "field" in layer["encoding"].get("x", {}):
-            layer["encoding"]["x"]["scale"] |= {"domainMin": {"expr": "x_min"}, "domainMax": {"expr": "x_max"}}
-    spec["params"] = [{"name": "x_min", "value": None}, {"name": "x_max", "value": None}]
-    return spec
+    sized = spec | size | {"usermeta": spec.get("usermeta", {}) | {"said": said}}
+    return zoomed(sized) if along else sized
 
 
 def _words() -> dict[str, str]:
@@ -157,5 +160,7 @@ def _words() -> dict[str, str]:
         "svg": tr("Save as SVG"),
         "menu": tr("Save this chart"),
         "off": tr("off"),
+        "step": tr("step"),
+        "copy": tr("copy file and line"),
         "mean": tr("mean of {n} rows", n="{n}"),
     }

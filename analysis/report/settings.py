@@ -7,36 +7,64 @@ from collections.abc import Sequence
 from analysis.pipeline.run import Run
 from analysis.report.numbers import NONE
 from analysis.screens.parts import Cell, Table
+from analysis.screens.places import place_of
 from analysis.screens.words import say_origin
-from logparse.language import tr
+from logparse.language import msg, tr
 from logparse.schema import QUANTITIES, QUANTITY, flag_of
 
-EFFICIENCY = (
-    "world_size",
-    "tensor_model_parallel_size",
-    "pipeline_model_parallel_size",
-    "context_parallel_size",
-    "expert_model_parallel_size",
-    "data_parallel_size",
-    "global_batch_size",
-    "micro_batch_size",
-    "num_microbatches",
-    "seq_length",
-    "precision",
-    "recompute",
-    "recompute_method",
-    "recompute_num_layers",
-)
+# By the first quantity of each group in the order of the glossary.
+GROUPS = {
+    "world_size": msg("Layout"),
+    "global_batch_size": msg("Batch"),
+    "num_layers": msg("Shape of the model"),
+    "num_experts": msg("Experts, latent attention, prediction of several tokens"),
+    "attention_output_gate": msg("Linear attention, Mamba, windows"),
+    "precision": msg("Precision, recomputation and the rest"),
+}
+# Quantities that mean something only where another one is set.
+ONLY_WITH = {
+    "num_experts": (
+        "moe_router_topk",
+        "moe_ffn_hidden_size",
+        "moe_shared_expert_intermediate_size",
+        "num_moe_layers",
+        "moe_layer_freq",
+        "first_k_dense_replace",
+        "moe_latent_size",
+        "expert_model_parallel_size",
+        "expert_tensor_parallel_size",
+    ),
+    "multi_latent_attention": ("q_lora_rank", "kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim"),
+    "num_linear_attention_layers": (
+        "linear_attention_freq",
+        "linear_key_head_dim",
+        "linear_value_head_dim",
+        "linear_num_key_heads",
+        "linear_num_value_heads",
+        "linear_conv_kernel_dim",
+    ),
+    "num_mamba_layers": ("mamba_state_dim", "mamba_head_dim", "mamba_num_groups", "mamba_num_heads"),
+}
+# What is left out where it is not there.
+OPTIONAL = (*ONLY_WITH, "mtp_num_layers", "num_window_layers", "window_size", "attention_output_gate")
 # What is named even where it is unknown, with the flag that gives it.
 WANTED = ("world_size", "global_batch_size", "seq_length", "precision", "recompute", "num_layers", "hidden_size")
 
 
 def context_tables(runs: Sequence[Run]) -> list[Table]:
-    """Two tables: what changes efficiency, then the model and the rest."""
-    others = [q.name for q in QUANTITIES if q.name not in EFFICIENCY]
-    tables = ((tr("Settings that change efficiency"), EFFICIENCY), (tr("The model and the rest"), others))
-    made = (_table(runs, caption, names) for caption, names in tables)
-    return [table for table in made if table.rows]
+    """A table for each group of settings that some run has."""
+    names = [quantity.name for quantity in QUANTITIES]
+    begins = [names.index(first) for first in GROUPS]
+    tables = []
+    for title, begin, end in zip(GROUPS.values(), begins, [*begins[1:], len(names)], strict=True):
+        tables.append(_table(runs, tr(title), [name for name in names[begin:end] if _applies(runs, name)]))
+    return [table for table in tables if table.rows]
+
+
+def _applies(runs: Sequence[Run], name: str) -> bool:
+    """Whether a setting says something of a run: not the width of an expert where there is none."""
+    needed = next((what for what, names in ONLY_WITH.items() if name in names), name if name in OPTIONAL else None)
+    return needed is None or any(run.context.get(needed) not in (None, 0, False, "0") for run in runs)
 
 
 def _table(runs: Sequence[Run], caption: str, names: Sequence[str]) -> Table:
@@ -51,8 +79,10 @@ def _values(runs: Sequence[Run], name: str) -> list[Cell]:
     differ = len({str(fact.value) for fact in facts if fact}) > 1
     mark = "differs" if differ else ""
     return [
-        Cell(str(fact.value), say_origin(fact.origin), mark) if fact else Cell(NONE, _way(name), "unknown")
-        for fact in facts
+        Cell(str(fact.value), say_origin(fact.origin), mark, place=place_of(fact.origin, run.log.sources))
+        if fact
+        else Cell(NONE, _way(name), "unknown")
+        for run, fact in zip(runs, facts, strict=True)
     ]
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import PurePath
+from typing import Any
 
 import polars as pl
 
-from analysis.charts.time_breakdown import parts_in_order
+from analysis.charts.time_breakdown import by_cause, color_of, parts_in_order
 from analysis.pipeline.run import Run
-from analysis.report.numbers import number, percent
-from analysis.run.pace import stalled
+from analysis.report.numbers import NONE, lasted, number, percent
+from analysis.run.interruptions import find_pauses
+from analysis.run.pace import explain_stalls, stalled
 from analysis.screens.parts import Cell, Table
-from analysis.screens.words import word
+from analysis.screens.words import fill, word
 from logparse.language import tr
 
 # Of more stalls the longest are shown.
 MOST_STALLS = 20
+# A part below this share is rounded to nothing.
+LEAST_SHARE = 0.0005
 
 
 def account_table(runs: Sequence[Run]) -> Table | None:
@@ -30,36 +36,68 @@ def account_table(runs: Sequence[Run]) -> Table | None:
         for part in parts_in_order(account)
     ]
     totals = [float(run.account["seconds"].sum()) for run in runs]
-    rows.append([Cell(tr("together"), mark="sum"), *(Cell(_seconds(total), mark="sum") for total in totals)])
+    rows.append([Cell(tr("together"), mark="sum"), *(Cell(lasted(total), mark="sum") for total in totals)])
     names = [run.name for run in runs] if len(runs) > 1 else [tr("time")]
     return Table([tr("part"), *names], rows, tr("Where the time went"))
 
 
 def _spent(part: tuple[float, float | None] | None) -> Cell:
-    return Cell(percent(part[1]), _seconds(part[0])) if part else Cell(percent(None))
+    return Cell(percent(part[1]), lasted(part[0]), bar=part[1]) if part else Cell(percent(None))
 
 
-def _seconds(seconds: float) -> str:
-    return f"{number(seconds, 0 if abs(seconds) >= 100 else 1)} s"
+@dataclass(frozen=True)
+class Segment:
+    """A part of the bar of a run's time: ``share`` of it, from 0 to 1, in ``color``."""
+
+    name: str
+    share: float
+    shown: str
+    lasted: str
+    color: str
+
+
+def account_bar(run: Run) -> list[Segment]:
+    """The time of a run by cause, useful work first; empty where it is unknown."""
+    account = by_cause(run.account)
+    found = {part: (seconds, share) for part, seconds, share in account.select("part", "seconds", "share").iter_rows()}
+    return [
+        Segment(word("parts", part), share, percent(share), lasted(seconds), color_of(part))
+        for part in parts_in_order(account)
+        for seconds, share in (found[part],)
+        if share and share >= LEAST_SHARE
+    ]
 
 
 def stalls_table(run: Run) -> Table | None:
-    """Each stalled step, how long it took and how much longer than usual; None where nothing stalled."""
-    stalls = stalled(run.steps).select("step", "step_time_ms", "timestamp", longer="longer_ms")
+    """Each stalled step, when and how long, how much longer than usual, and why; None where nothing stalled."""
+    stalls = stalled(run.steps)
     if stalls.is_empty():
         return None
-    shown = stalls.top_k(MOST_STALLS, by="longer").sort("step")
-    rows = [
-        [number(step, 0), number(ms), f"+{number(longer)}", str(clock or "")]
-        for step, ms, clock, longer in shown.rows()
-    ]
+    causes = explain_stalls(stalls["step"].to_list(), find_pauses(run.records))
+    shown = stalls.with_columns(at=pl.int_range(pl.len())).top_k(MOST_STALLS, by="longer_ms").sort("at")
+    rows = [_stall(row, *causes[row["at"]]) for row in shown.iter_rows(named=True)]
+    total = len(stalls)
     caption = (
-        tr("Stalls: the {n} longest of {total}", n=MOST_STALLS, total=len(stalls))
-        if len(stalls) > MOST_STALLS
-        else tr("Stalls")
+        tr("Stalls: the {n} longest of {total}", n=MOST_STALLS, total=total) if total > MOST_STALLS else tr("Stalls")
     )
-    head = [tr("step"), tr("time, ms"), tr("longer than usual, ms"), tr("time stamp")]
-    return Table(head, rows, caption)
+    head = [tr("step"), tr("start"), tr("ended"), tr("took"), tr("longer than usual"), tr("cause")]
+    return Table(head, rows, caption, prose={5})
+
+
+def _stall(row: Mapping[str, Any], cause: str, period: int | None) -> list[Cell | str]:
+    place = f"{PurePath(row['source']).name}:{row['line_number']}"
+    return [
+        Cell(number(row["step"], 0), place, place=f"{row['source']}:{row['line_number']}"),
+        str(row["segment"] + 1),
+        _to_the_second(row["timestamp"]),
+        lasted(row["step_time_ms"] / 1000),
+        f"+{lasted(row['longer_ms'] / 1000)}",
+        fill("stall_causes", cause, {"period": period}),
+    ]
+
+
+def _to_the_second(clock: datetime | None) -> str:
+    return f"{clock:%Y-%m-%d %H:%M:%S}" if clock else NONE
 
 
 def starts_table(run: Run) -> Table | None:
@@ -69,9 +107,9 @@ def starts_table(run: Run) -> Table | None:
         return None
     rows: list[list[Cell | str]] = [
         [
-            Cell(str(row["segment"] + 1), f"{PurePath(row['source']).name}:{row['line_number']}"),
+            _start(row),
             f"{row['first_step']:,} – {row['last_step']:,}",
-            str(row["first_timestamp"] or "–"),
+            _to_the_second(row["first_timestamp"]),
             number(row["warm_up_rows"], 0),
             number(row["replayed_steps"], 0),
             number(row["lost_steps"], 0),
@@ -80,6 +118,11 @@ def starts_table(run: Run) -> Table | None:
     ]
     head = [tr("start"), tr("steps"), tr("first line"), tr("warm-up rows"), tr("steps done again"), tr("steps lost")]
     return Table(head, rows, tr("Starts of the run"))
+
+
+def _start(row: Mapping[str, Any]) -> Cell:
+    place = f"{PurePath(row['source']).name}:{row['line_number']}"
+    return Cell(str(row["segment"] + 1), place, place=f"{row['source']}:{row['line_number']}")
 
 
 def left_out_table(runs: Sequence[Run]) -> Table | None:

@@ -77,6 +77,24 @@ def find_period(positions: Sequence[int]) -> int | None:
     return period if period > 1 and on_grid >= 0.6 * len(positions) else None
 
 
+def explain_stalls(positions: Sequence[int], pauses: Pauses) -> list[tuple[str, int | None]]:
+    """A code for what each of ``positions`` may have come from, with the period of the stalls where it is on its grid.
+
+    ``behind_save`` and ``behind_evaluation``: in the step before; ``not_told``: nothing in the log stands beside it.
+    """
+    period = find_period(positions)
+    grid = Counter(p % period for p in positions).most_common(1)[0][0] if period else None
+    return [_explain(at, period if period and at % period == grid else None, pauses) for at in positions]
+
+
+def _explain(at: int, period: int | None, pauses: Pauses) -> tuple[str, int | None]:
+    if at - 1 in pauses.saved:
+        return "behind_save", period
+    if at - 1 in pauses.evaluated:
+        return "behind_evaluation", period
+    return (_cause(period, pauses), period) if period else ("not_told", None)
+
+
 def _cause(period: int, pauses: Pauses) -> str:
     """What happens as often as the stalls do."""
     if find_period(pauses.saved) == period:

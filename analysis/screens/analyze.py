@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS
 from analysis.pipeline.run import Run
@@ -12,6 +12,7 @@ from analysis.screens.answer import LOGGED, list_answer, median_logged
 from analysis.screens.expectations import expectation_sentences
 from analysis.screens.metric_names import cell_of, counting, headed, rated_of
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
+from analysis.screens.places import places_of
 from analysis.screens.ranks import slowest_ranks
 from analysis.screens.words import say, say_evidence, say_framework, say_origin, word
 from logparse.findings import Note
@@ -59,7 +60,7 @@ def compose(result: Run, details: bool = False, price: float | None = None) -> l
         list_expectations(result),
         Heading(tr("computed with")),
         _origins(result),
-        list_notes(note for note in result.notes if note.level != "warning"),
+        list_notes((note for note in result.notes if note.level != "warning"), result.log.sources),
     ]
 
 
@@ -68,9 +69,9 @@ def list_expectations(run: Run) -> Sentences:
     return Sentences([Sentence(text) for text in expectation_sentences(run.expectations)])
 
 
-def list_notes(notes: Iterable[Note]) -> Sentences:
-    """What must be read with the numbers, in its order."""
-    return Sentences([Sentence(say(note), note.level) for note in notes])
+def list_notes(notes: Iterable[Note], sources: Sequence[str] = ()) -> Sentences:
+    """What must be read with the numbers, in its order; ``sources`` are the files of the run."""
+    return Sentences([Sentence(say(note), note.level, places=places_of(note, sources)) for note in notes])
 
 
 def _title(result: Run) -> str:

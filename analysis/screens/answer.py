@@ -15,7 +15,8 @@ from analysis.pipeline.losses import Loss, sum_up
 from analysis.pipeline.run import Run
 from analysis.run.reasons import COPY
 from analysis.screens.metric_names import cell_of, counting, rated_of
-from analysis.screens.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
+from analysis.screens.parts import Cell, Heading, Part, Sentence, Sentences, Sparkline, Table
+from analysis.screens.places import places_of
 from analysis.screens.who import who
 from analysis.screens.words import say, word
 from analysis.screens.words.forms import range_of, span
@@ -38,9 +39,9 @@ def list_answer(run: Run, whole: bool = False, price: float | None = None) -> li
         Heading(who(run), "title"),
         reached_table(run),
         summed_up(run),
-        Sentences(list(_warnings(run) if whole else _first_warnings(run))),
+        Sentences(list_warnings(run) if whole else list(_first_warnings(run))),
         *losses_tables(run, price),
-        _beside(run),
+        beside(run, tr("-v shows every input with its origin")),
         *trace(run),
     ]
 
@@ -76,7 +77,7 @@ def reached_table(run: Run) -> Table:
     """Each rate delivered and steady, with the interval of the steady one and what must be said beside it."""
     rates = {row["rate"]: row for row in run.rates.iter_rows(named=True)}
     rows = [_reached(metric, run, rates) for metric in (TIME, *rated_of(run.analysis))]
-    goodput = (counting(GOODPUT, run.analysis), GOODPUT.text(run.analysis.goodput), "", "", _beside_goodput(run))
+    goodput = (counting(GOODPUT, run.analysis), GOODPUT.text(run.analysis.goodput), "", "", beside_goodput(run))
     headings = ("", word("rates", "delivered"), word("rates", "steady"), tr("95 % of steady"), "")
     return Table(headings, (*rows, goodput), prose={4}, headed=True)
 
@@ -133,7 +134,8 @@ def median_logged(run: Run) -> float | None:
     )
 
 
-def _beside_goodput(run: Run) -> str:
+def beside_goodput(run: Run) -> str:
+    """How often the run started and what that cost; empty where it started once."""
     lost = int(run.segments["lost_steps"].sum())
     return tr("{n} starts, {lost} steps lost", n=len(run.segments), lost=f"{lost:,}") if len(run.segments) > 1 else ""
 
@@ -146,18 +148,19 @@ def summed_up(run: Run) -> Sentence:
     return Sentence(say(sum_up(run.analysis, run.losses)))
 
 
-def _warnings(run: Run) -> list[Sentence]:
+def list_warnings(run: Run) -> list[Sentence]:
     """Every warning, that of a number that cannot be first."""
     warnings = [note for note in run.notes if note.level == "warning"]
-    told = [say(note) for note in sorted(warnings, key=lambda note: note.code not in CANNOT_BE)]
+    ordered = sorted(warnings, key=lambda note: note.code not in CANNOT_BE)
+    told = [Sentence(say(note), "warning", places=places_of(note, run.log.sources)) for note in ordered]
     if run.analysis.impossible and not any(note.code in CANNOT_BE for note in warnings):
         names = tr(", ").join(tr(BY_COLUMN[name].label) for name in run.analysis.impossible)
-        told.insert(0, tr("{metrics}: more than can be", metrics=names))
-    return [Sentence(text, "warning") for text in told]
+        told.insert(0, Sentence(tr("{metrics}: more than can be", metrics=names), "warning"))
+    return told
 
 
 def _first_warnings(run: Run) -> Iterator[Sentence]:
-    warnings = _warnings(run)
+    warnings = list_warnings(run)
     yield from (replace(warning, cut=True) for warning in warnings[:WARNINGS_SHOWN])
     if len(warnings) > WARNINGS_SHOWN:
         yield Sentence(tr("{n} more warnings: -v", n=len(warnings) - WARNINGS_SHOWN), "warning")
@@ -168,7 +171,7 @@ def losses_tables(run: Run, price: float | None = None) -> Iterator[Table]:
     if not run.losses:
         return
     shown = run.losses if len(run.losses) <= LOSSES_SHOWN else run.losses[: LOSSES_SHOWN - 1]
-    rows = [_loss_row(loss, price) for loss in shown]
+    rows = [_loss_row(loss, price, run.losses[0].share) for loss in shown]
     if others := run.losses[len(shown) :]:
         below = tr("each below {share}", share=f"{shown[-1].share:.1%}")
         rows.append((tr("{n} others", n=len(others)), *[""] * (len(rows[0]) - 2), below))
@@ -177,10 +180,11 @@ def losses_tables(run: Run, price: float | None = None) -> Iterator[Table]:
     yield Table(headings, rows, prose={len(headings) - 1}, headed=True)
 
 
-def _loss_row(loss: Loss, price: float | None) -> tuple[str, ...]:
+def _loss_row(loss: Loss, price: float | None, most: float) -> tuple[Cell | str, ...]:
     hours = loss.device_hours
     costs = () if price is None else (_amount(hours and hours * price),)
-    return (word("losses", loss.cause), f"{loss.share:.1%}", span(loss.seconds), _amount(hours), *costs, without(loss))
+    share = Cell(f"{loss.share:.1%}", bar=loss.share / most)
+    return (word("losses", loss.cause), share, span(loss.seconds), _amount(hours), *costs, without(loss))
 
 
 def _amount(value: float | None) -> str:
@@ -197,8 +201,9 @@ def without(loss: Loss) -> str:
 # Beside what, and how far to trust it.
 
 
-def _beside(run: Run) -> Table:
-    rows = [(tr("plan"), _plan(run)), (tr("against"), _against(run)), (tr("trust"), _trust(run))]
+def beside(run: Run, hint: str = "") -> Table:
+    """The plan, the best published rate, and how far to trust the numbers; ``hint`` says where there is more."""
+    rows = [(tr("plan"), _plan(run)), (tr("against"), _against(run)), (tr("trust"), _trust(run, hint))]
     return Table(("", ""), [row for row in rows if row[1]], prose={1})
 
 
@@ -233,15 +238,14 @@ def _against(run: Run) -> str:
     )
 
 
-def _trust(run: Run) -> str:
+def _trust(run: Run, hint: str) -> str:
     coverage, steps = run.log.coverage, run.steps
     parts = [tr("{n} of {lines} step lines count", n=int(steps["counted"].sum()), lines=coverage.step_lines)]
     left = Counter(steps["excluded_reason"].drop_nulls()).most_common()
     if left:
         parts.append(tr(", ").join(f"{n} {word('reasons', reason)}" for reason, n in left))
     parts.append(tr("{n} labels unread", n=len(coverage.unread_labels)))
-    parts.append(tr("-v shows every input with its origin"))
-    return tr("; ").join(parts)
+    return tr("; ").join([*parts, *([hint] if hint else [])])
 
 
 def trace(run: Run) -> Iterator[Sparkline]:

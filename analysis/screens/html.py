@@ -32,14 +32,23 @@ def _part(part: Heading | Sentence | Sentences | Table | Bar, level: int) -> str
 
 def _sentence(sentence: Sentence) -> str:
     if sentence.kind == "warning":
-        return f'<p class="warning"><b>!</b> {escape(sentence.text)}</p>'
-    return f"<p>{escape(sentence.text)}</p>"
+        return f'<p class="warning"><b>!</b> {_said(sentence)}</p>'
+    return f"<p>{_said(sentence)}</p>"
 
 
 def _item(sentence: Sentence) -> str:
     if sentence.kind == "warning":
-        return f'<li class="warning"><b>{escape(tr("warning"))}</b> {escape(sentence.text)}</li>'
-    return f"<li>{escape(sentence.text)}</li>"
+        return f'<li class="warning"><b>{escape(tr("warning"))}</b> {_said(sentence)}</li>'
+    return f"<li>{_said(sentence)}</li>"
+
+
+def _said(sentence: Sentence) -> str:
+    return " ".join([escape(sentence.text), *(_place(place, place) for place in sentence.places)])
+
+
+def _place(place: str, text: str) -> str:
+    """A file and line that a click copies, where the page has a script; without one it is the text."""
+    return f'<span class="place" data-copy="{escape(place)}">{escape(text)}</span>'
 
 
 def _table(table: Table) -> str:
@@ -58,8 +67,9 @@ def _cells(row: Sequence[Cell], table: Table) -> Iterator[str]:
     for at, cell in enumerate(row):
         tag, scope = ("td", "") if at else ("th", ' scope="row"')
         names = _class(cell.mark, "words" * (at in table.prose), "long" * (at > 0 and len(cell.text) > LONG))
-        remark = f" <small>{escape(cell.remark)}</small>" if cell.remark else ""
-        yield f"<{tag}{scope}{names}>{escape(cell.text)}{remark}</{tag}>"
+        remark = f" <small>{_place(cell.place, cell.remark) if cell.place else escape(cell.remark)}</small>"
+        bar = "" if cell.bar is None else f'<i class="bar" style="--share:{max(cell.bar, 0):.3f}"></i>'
+        yield f"<{tag}{scope}{names}>{bar}{escape(cell.text)}{remark if cell.remark else ''}</{tag}>"
 
 
 def _class(*names: str) -> str:
@@ -82,5 +92,5 @@ def _bar(bar: Bar) -> str:
     )
     return (
         f'<div class="gauge" role="img" aria-label="{escape(bar.words)}; {escape(bar.scale)}">'
-        f'<div class="track">{lengths}{peak}</div><p class="scale">{legend}</p><p>{escape(bar.words)}</p></div>'
+        f'<div class="track">{lengths}{peak}</div><p class="scale"><b>{escape(bar.words)}</b>{legend}</p></div>'
     )

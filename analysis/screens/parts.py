@@ -19,12 +19,13 @@ class Heading:
 class Sentence:
     """A sentence. One that is no plain one changes how far a number can be trusted, or explains it.
 
-    A terminal ends one that may be ``cut`` with its line.
+    A terminal ends one that may be ``cut`` with its line. ``places`` are the files and lines that it names.
     """
 
     text: str
     kind: Literal["plain", "warning", "info"] = "plain"
     cut: bool = False
+    places: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,17 @@ class Sentences:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: its text, and a smaller remark under or behind it. ``mark`` is a class of the style sheet."""
+    """A cell of a table: its text, and a smaller remark under or behind it. ``mark`` is a class of the style sheet.
+
+    ``bar`` is a length to draw beside the text where there is room, as a share of the longest of its column.
+    ``place`` is the file and line that the remark names, for who wants to copy it.
+    """
 
     text: str
     remark: str = ""
     mark: str = ""
+    bar: float | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,12 @@ def range_of(ends: Sequence[Any]) -> str:
     return f"{ends[0]}" if ends[0] == ends[-1] else tr("{low} to {high}", low=ends[0], high=ends[-1])
 
 
+def ordinal(number: int) -> str:
+    """A place in a row: 1st, 22nd, 63rd, 11th."""
+    teen = number % 100 in (11, 12, 13)
+    return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
 def of_peak(share: float, digits: int = 1) -> str:
     """A share of the peak in percent; marked where no device gives it."""
     return f"{share:.{digits}%}" + (IMPOSSIBLE if not -NO_SHARE <= share <= 1 else "")
@@ -112,4 +118,5 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "gb": lambda size: f"{size / 1e9:,.2f}",
     "said": lambda text: tr(str(text)),
     "range": range_of,
+    "ordinal": ordinal,
 }

@@ -14,7 +14,9 @@ import vl_convert
 from analysis.charts import (
     CHART_NAMES,
     LIGHT,
+    Rows,
     account_chart,
+    chart_rows,
     grad_norm_chart,
     loss_chart,
     metric_chart,
@@ -260,6 +262,35 @@ def test_hfu_is_drawn_where_it_differs():
     assert "HFU" not in same.to_dict()["title"]["text"]
 
 
+def test_hfu_lies_within_the_frame():
+    scale = mfu_chart(steps(hfu=[0.9] * 30)).to_dict()["layer"][-1]["encoding"]["y"]["scale"]
+    assert scale["domain"][1] > 0.9
+
+
+def test_on_a_page_the_scale_of_the_time_fits_the_rows_that_count():
+    times = [500_000.0] + [1000.0 + i % 7 for i in range(98)] + [60_000.0]
+    reasons = [REASON] + [None] * 98 + ["stall"]
+    frame = steps(100, step_time_ms=times, counted=[r is None for r in reasons], excluded_reason=reasons)
+    chart = time_chart(frame, rows=Rows(chart_rows(frame), "rows"))
+    ends = chart.to_dict(validate=False)["usermeta"]["ends"]
+    assert 990 < ends["low"] < 1000
+    assert 1006 < ends["high"] < 60_000
+    assert ends["highest"] == 500_000
+    assert "above the frame: 2" in subtitle(chart)
+
+
+def test_lines_of_more_than_four_runs_differ_in_their_dashes():
+    def lines(count: int) -> list[list[int]]:
+        runs = pl.concat(steps().with_columns(run=pl.lit(f"run-{n}")) for n in range(count))
+        dash = loss_chart(runs).to_dict()["layer"][0]["encoding"].get("strokeDash", {"scale": {"range": []}})
+        return dash["scale"]["range"]
+
+    assert lines(4) == []
+    looks = list(zip(LIGHT["range"]["category"], map(tuple, lines(12)), strict=True))
+    assert len(set(looks)) == len({color for color, _ in looks}) == 12
+    assert len({dash for _, dash in looks}) == 3
+
+
 def test_evaluations_stand_beside_the_training_loss():
     found = pl.DataFrame({"run": ["seven-b"], "step": [12], "loss": [7.5], "dataset": ["validation"]})
     chart = loss_chart(steps(), found, "consumed_tokens")
@@ -289,7 +320,24 @@ def test_a_histogram_holds_every_row_that_counts():
 
 def test_a_histogram_of_one_value_is_one_bar():
     found = histogram(steps(50, step_time_ms=[1000.0] * 50).filter("counted"))
-    assert found.select("rows", "share").rows() == [(49, 1.0)]
+    assert found.select("from", "to", "rows", "share").rows() == [(995.0, 1005.0, 49, 1.0)]
+
+
+def test_bins_are_no_finer_than_what_is_printed_and_have_it_in_their_middle():
+    found = histogram(steps(71).filter("counted")).sort("from")
+    assert found.select("from", "to", "rows").rows()[0] == (999.5, 1000.5, 10)
+    assert len(found) == 7
+
+
+def test_bins_are_round_numbers():
+    times = [1000.0 + i * 0.137 for i in range(301)]
+    found = histogram(steps(301, step_time_ms=times).filter("counted")).sort("from")
+    assert found["from"][0] == 1000.0
+    assert found.select((pl.col("to") - pl.col("from")).round(6).unique()).to_series().to_list() == [2.0]
+    assert found["rows"].sum() == 300
+
+
+def test_a_histogram_of_one_value_is_drawn():
     assert time_histogram(steps(50, step_time_ms=[1000.0] * 50)).to_dict()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import polars as pl
@@ -10,15 +11,34 @@ from browser import hostile, run_of
 from helpers import ROOT, megatron_line, megatron_log
 
 from analysis.charts import chart_rows
+from analysis.charts.look import PARTS
 from analysis.flops import all_formulas, find_formula
 from analysis.flops._base import FORWARD_SHARE
+from analysis.published.match import PublishedComparison, place_among
 from analysis.report import render_page
-from analysis.report.answer import cards, gauge
+from analysis.report.against import against_tables
+from analysis.report.answer import cards, gauge, rate_of
 from analysis.report.numbers import difference, engineering, number, percent
 from analysis.report.page_frame import bundle
 from analysis.report.payload import as_json, payload
+from analysis.report.settings import ONLY_WITH, OPTIONAL, context_tables
+from analysis.report.several import incomparable
+from analysis.report.time_breakdown import account_bar
 from analysis.report.worked_formula import write_out
+from analysis.run.interruptions import Pauses
+from analysis.run.pace import explain_stalls
+from analysis.run.pause_times import BETWEEN
+from analysis.screens.answer import list_warnings, losses_tables, summed_up
+from analysis.screens.parts import Sentence
+from analysis.screens.who import who
+from analysis.screens.words import say
+from analysis.screens.words import words as words_of_codes
+from analysis.screens.words.forms import ordinal
+from logparse import __version__
+from logparse.context.run_context import Fact, RunContext
+from logparse.findings import Origin, info, warning
 from logparse.language import use_language
+from logparse.schema import QUANTITIES
 
 LLAMA = ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 RESUMED = ROOT / "fixtures/megatron/rampup-resumed/run.log"
@@ -67,22 +87,93 @@ def test_every_fixture_makes_a_page_of_known_words(log):
     assert page.risky == []
 
 
-def test_the_headline_metrics_are_those_of_the_steady_rate(llama):
-    steady = llama.analysis.rates.row(by_predicate=pl.col("rate") == "steady", named=True)
-    time, tokens, tflops, mfu, as_built = cards(llama, llama)
-    assert (time.value, time.unit) == (f"{steady['step_time_ms']:,.1f}", "ms")
-    assert tokens.value == f"{steady['tokens_per_second_per_device']:,.1f}"
-    assert tflops.value == f"{steady['tflops_per_second_per_device']:,.2f}"
-    assert (mfu.value, mfu.unit) == (f"{steady['mfu'] * 100:.2f}", "%")
-    assert mfu.remark == f"HFU {steady['hfu'] * 100:.2f} %"
-    assert (as_built.label, as_built.value) == ("MFU as built", f"{steady['mfu_as_built'] * 100:.2f}")
-    assert all(card.interval.startswith("95 %: ") for card in (time, tokens, tflops, mfu))
+def test_the_headline_is_what_was_delivered_beside_what_is_steady(llama):
+    delivered, steady = (llama.rates.row(by_predicate=pl.col("rate") == n, named=True) for n in ("delivered", "steady"))
+    tokens, mfu, as_built, goodput = cards(llama, llama)
+    assert tokens.value == f"{delivered['tokens_per_second_per_device']:,.1f}"
+    assert tokens.steady == f"{steady['tokens_per_second_per_device']:,.1f}"
+    assert (mfu.value, mfu.unit, mfu.steady) == (f"{delivered['mfu']:.2%}"[:-1], "%", f"{steady['mfu']:.2%}"[:-1])
+    assert (as_built.label, as_built.value) == ("MFU as built", f"{delivered['mfu_as_built'] * 100:.2f}")
+    assert (goodput.value, goodput.steady) == (f"{llama.analysis.goodput * 100:.2f}", "")
+    assert all(card.interval.startswith("95 %: ") for card in (tokens, mfu, as_built))
+    assert f"HFU {steady['hfu'] * 100:.2f} %" in gauge(llama).words
 
 
-def test_the_interval_of_a_rate_holds_the_rate(llama):
-    for card in cards(llama, llama):
+def test_by_the_formula_of_the_model_as_built_there_is_one_mfu():
+    run = run_of(LLAMA, formula="megatron")
+    assert [card.label for card in cards(run, run)] == ["tokens/s/p", "MFU (model)", "TFLOP/s/p (model)", "goodput"]
+
+
+def test_the_interval_of_a_rate_holds_the_steady_rate(llama):
+    for card in cards(llama, llama)[:3]:
         low, high = (float(text.replace(",", "")) for text in re.findall(r"[\d,.]+", card.interval)[1:])
-        assert low <= float(card.value.replace(",", "")) <= high
+        # The ends of an interval of thousands have no decimals.
+        assert low <= round(float(card.steady.replace(",", "")), 0 if low > 1000 else 2) <= high
+
+
+def test_the_page_begins_as_the_terminal_does(llama):
+    page = words(llama)
+    for part in (Sentence(who(llama)), summed_up(llama), *list_warnings(llama)):
+        assert " ".join(part.text.split()) in page
+    (losses,) = losses_tables(llama)
+    for row in losses.cells:
+        assert " ".join(cell.text for cell in row if cell.text) in page
+    assert (
+        page.index(who(llama)) < page.index(summed_up(llama).text) < page.index("lost to") < page.index("and what each")
+    )
+
+
+def test_parts_of_the_time_add_up_and_have_colours_of_their_own(llama):
+    time = account_bar(llama)
+    assert sum(part.share for part in time) == pytest.approx(1)
+    assert len({part.color for part in time}) == len(time)
+    assert time[0].name == "useful steps"
+    assert [part.share for part in time[1:]] == sorted((part.share for part in time[1:]), reverse=True)
+
+
+def test_every_part_of_an_account_has_a_colour():
+    codes = {code.removesuffix(BETWEEN) for code in words_of_codes("en")["parts"]}
+    assert codes == set(PARTS)
+    assert len(set(PARTS.values())) == len(PARTS)
+
+
+def test_the_foot_names_version_command_and_sources(llama):
+    page = render_page([llama], command="logparse analyze <b> --hw 910b")
+    said = " ".join(Text(page).words)
+    assert f"logparse {__version__}" in said
+    assert "logparse analyze <b> --hw 910b" in said
+    assert f"read from {LLAMA}" in said
+
+
+def test_a_place_in_the_log_can_be_copied_from_setting_start_and_warning(llama):
+    fact = llama.context.facts["world_size"]
+    assert f'data-copy="{LLAMA}:{fact.origin.line}"' in render_page([llama])
+    resumed = run_of(RESUMED)
+    assert f'data-copy="{RESUMED}:{resumed.segments["line_number"][1]}"' in render_page([resumed])
+    note = warning("stamp_damaged", value="then", source="a.log", line=7)
+    assert 'data-copy="a.log:7"' in render_page([replace(llama, notes=(note,))])
+
+
+def test_the_warnings_are_under_the_headline_and_the_rest_is_folded(llama):
+    notes = tuple(warning("file_damaged", path=f"file-{n}", reason="rotten") for n in range(5))
+    page = render_page([replace(llama, notes=(*notes, info("file_damaged", path="remark", reason="none")))])
+    shown, folded = page[page.index('class="notes') :].split("<details>", 1)
+    assert [f"file-{n}" in shown for n in range(5)] == [True, True, False, False, False]
+    assert all(f"file-{n}" in folded for n in (2, 3, 4))
+    assert "3 more warnings, 1 remarks" in folded
+
+
+def test_runs_that_did_other_work_are_said_not_to_be_comparable(tmp_path, llama):
+    one, other = megatron_log(20), megatron_log(20).replace("4096", "2048")
+    for name, text in (("one", one), ("other", other)):
+        (tmp_path / name).write_text(text)
+    first, same, second = (
+        run_of(tmp_path / name, name=as_) for name, as_ in (("one", "a"), ("one", "b"), ("other", "c"))
+    )
+    assert list(incomparable([first, same])) == []
+    (said,) = incomparable([first, second])
+    assert said.startswith("c is not comparable with a: ")
+    assert said in words(first, second)
 
 
 def test_the_bar_ends_at_the_peak_and_has_the_band_of_the_family(llama):
@@ -134,7 +225,7 @@ def test_stalls_starts_and_reasons_are_listed(llama):
     said = words(llama)
     assert "Stalls" in said
     # 9,418.0 ms beside the median of its neighbours, 5,008.0 ms.
-    assert "+4,410.0" in said
+    assert "37 run.log:237 1 2025-06-17 09:16:22 9.4 s +4.4 s not told by the log" in said
     assert "One start, no restart." in said
     resumed = run_of(RESUMED)
     assert ("Starts of the run" in words(resumed)) == (len(resumed.analysis.segments) > 1)
@@ -214,13 +305,74 @@ def test_the_program_that_draws_can_stand_in_a_page():
     assert "vegaEmbed" in program
 
 
+def test_a_stall_has_its_cause_where_the_log_tells_it():
+    pauses = Pauses(saved=(10, 20, 30), evaluated=(44,))
+    assert explain_stalls([11, 45], pauses) == [("behind_save", None), ("behind_evaluation", None)]
+    assert explain_stalls([47], pauses) == [("not_told", None)]
+    assert explain_stalls([15, 25, 35], Pauses(saved=(10, 20, 30, 40))) == [("as_often_as_saves", 10)] * 3
+    assert explain_stalls([15, 25, 35], Pauses()) == [("periodic", 10)] * 3
+
+
+def test_settings_are_grouped_and_hold_only_what_applies(llama):
+    tables = {table.caption: [row[0].text for row in table.cells] for table in context_tables([llama])}
+    assert list(tables)[:3] == ["Layout", "Batch", "Shape of the model"]
+    assert "world_size" in tables["Layout"]
+    names = {name for group in tables.values() for name in group}
+    assert not names & {"num_experts", "moe_router_topk", "q_lora_rank", "kv_lora_rank", "expert_model_parallel_size"}
+    moe = run_of(LLAMA, num_experts=8, moe_router_topk=2)
+    names = {row[0].text for table in context_tables([llama, moe]) for row in table.cells}
+    assert {"num_experts", "moe_router_topk"} <= names
+    assert set(llama.context.facts) - names <= {name for group in ONLY_WITH.values() for name in group} | set(OPTIONAL)
+
+
+def test_every_quantity_is_in_one_group():
+    everything = RunContext({q.name: Fact(1, Origin("not set")) for q in QUANTITIES})
+    run = replace(run_of(LLAMA), context=everything)
+    names = [row[0].text for table in context_tables([run]) for row in table.cells]
+    assert sorted(names) == sorted(q.name for q in QUANTITIES)
+
+
+def test_gap_and_published_rates_are_bars_from_the_longest_down(llama):
+    tables = {table.caption: table for table in against_tables(llama)}
+    for caption in ("Where the peak went in settled steps", "Against published rates"):
+        bars = [row[1].bar for row in tables[caption].cells]
+        assert bars == sorted(bars, reverse=True)
+    assert "run" in [row[0].text for row in tables["Against published rates"].cells]
+
+
+def test_among_ten_published_rates_and_more_the_run_has_a_place(llama):
+    def compared(*shares: float) -> PublishedComparison:
+        row = llama.expectations.published.matches[0]
+        return PublishedComparison(tuple(replace(row, share=share) for share in shares))
+
+    assert place_among(compared(*[1.2] * 9)) is None
+    assert say(place_among(compared(*[1.2] * 26, *[0.9] * 15))) == "63rd percentile of 41 comparable published rates"
+    expectations = replace(llama.expectations, published=compared(*[1.2] * 6, *[0.9] * 6))
+    assert "50th percentile of 12" in words(replace(llama, expectations=expectations))
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (11, "11th"), (63, "63rd"), (100, "100th")]
+)
+def test_a_place_in_a_row_is_said_as_people_say_it(number, said):
+    assert ordinal(number) == said
+
+
+def test_without_a_script_there_are_pictures(llama):
+    page = render_page([llama])
+    pictures = re.findall(r'id="chart-(\w+)"[^>]*><p class="of">[^<]*</p><svg class="picture"', page)
+    assert {"time_per_iteration", "tokens_per_second_per_device", "mfu", "loss"} <= set(pictures)
+    assert page.count('class="spent"') == 1
+
+
 def test_two_runs_stand_side_by_side(tmp_path, llama):
     log = tmp_path / "other.log"
     log.write_text(megatron_log(20))
     said = words(llama, run_of(log, name="other"))
     assert "run other" in said
-    faster = cards(run_of(log, name="other"), llama)[0]
-    assert faster.difference == difference(1010.5, llama.analysis.value("elapsed_time_per_iteration_ms"))
+    other = run_of(log, name="other")
+    tokens = [rate_of(run, "delivered")["tokens_per_second_per_device"] for run in (other, llama)]
+    assert cards(other, llama)[0].difference == difference(*tokens)
     assert cards(llama, llama)[0].difference == ""
 
 
@@ -232,7 +384,7 @@ def test_the_page_speaks_chinese(llama):
         use_language("en")
     said = " ".join(Text(page).words)
     assert '<html lang="zh-CN">' in page
-    for text in ("每步耗时", "算力利用率", "预热", "卡顿", "影响效率的配置"):
+    for text in ("每步耗时", "算力利用率", "预热", "卡顿", "并行布局"):
         assert text in said
 
 

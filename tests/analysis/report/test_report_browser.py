@@ -17,6 +17,7 @@ from logparse.language import use_language
 LLAMA = ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 TIME = "time_per_iteration"
 PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True}
+WIDE_PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 
 def log_of(folder: Path, name: str, ms: float, count: int = 40, stall: int = 20, **pairs: str) -> Path:
@@ -77,6 +78,34 @@ def test_no_word_of_a_chart_is_cut_off(browser, llama, width):
             })"""
         )
         assert cut == []
+
+
+def test_the_first_screen_needs_no_scrolling(browser, llama):
+    with opened(browser, llama, viewport={"width": 1280, "height": 900}) as page:
+        for part in (".cards", ".gauge", ".told", ".notes", ".spent", "#answer table", ".beside"):
+            box = page.page.locator(part).first.bounding_box()
+            assert box["y"] + box["height"] <= 900, part
+        assert page.page.locator(".contents").bounding_box()["x"] < page.page.locator("main").bounding_box()["x"]
+
+
+def test_contents_stay_beside_the_page_and_lead_to_its_sections(browser, llama):
+    with opened(browser, llama, viewport={"width": 1280, "height": 900}) as page:
+        for link in page.page.locator(".contents a").all():
+            assert page.page.locator(f"section{link.get_attribute('href')}").count() == 1
+        page.page.locator(".contents a").last.click()
+        assert page.evaluate("document.querySelector('.contents').getBoundingClientRect().top") == 0
+        assert page.page.locator("#how").bounding_box()["y"] < 900
+
+
+def test_a_click_copies_file_and_line(browser, llama):
+    with opened(browser, llama, permissions=["clipboard-read", "clipboard-write"]) as page:
+        place = page.page.locator("#context .place").first
+        place.evaluate(
+            "(e) => { for (let d = e.closest('details'); d; d = d.parentElement.closest('details')) d.open = true; }"
+        )
+        place.click()
+        page.settled("document.querySelector('.place.copied')")
+        assert re.fullmatch(rf"{re.escape(str(LLAMA))}:\d+", page.evaluate("navigator.clipboard.readText()"))
 
 
 def test_a_drag_on_one_chart_moves_those_that_share_the_axis(browser, llama):
@@ -168,6 +197,91 @@ def test_hovering_shows_the_value_and_the_reason(browser, llama):
         assert min(widths) > 20, "the names of the values must be seen"
 
 
+def test_a_cross_stands_in_all_charts_at_the_row_nearest_to_the_pointer(browser, llama):
+    with opened(browser, llama) as page:
+        frame = page.frame("loss")
+        x, y, step = page.evaluate(
+            """(() => { const view = logparse.views.get('loss'), row = logparse.rows[29];
+            return [view.scale('x')(row.step), view.scale('y')(row.loss), row.step]; })()"""
+        )
+        # Not on the point, but beside it.
+        page.page.mouse.move(frame["x"] + x + 3, frame["y"] + y + 25)
+        page.settled("logparse.state.at")
+        assert page.evaluate("logparse.state.at.step") == step
+        crosses = "[...document.querySelectorAll('.cross')].filter((c) => !c.hidden)"
+        said = page.evaluate(f"{crosses}.map((c) => c.querySelector('output').textContent)")
+        assert len(said) == page.evaluate("Object.keys(logparse.page.reads).length")
+        assert all(text.startswith(f"step {step} · ") for text in said)
+        assert any(text.endswith(" ms") for text in said)
+        places = page.evaluate(
+            f"""{crosses}.map((c) => {{
+                const chart = c.parentElement, view = logparse.views.get(chart.dataset.chart);
+                const left = chart.querySelector('svg.marks, canvas').getBoundingClientRect().left;
+                return c.getBoundingClientRect().left - left - view.origin()[0] - view.padding().left
+                    - view.scale('x')({step});
+            }})"""
+        )
+        assert places == pytest.approx([0] * len(places), abs=1)
+        page.page.mouse.move(5, 5)
+        page.settled(f"{crosses}.length === 0")
+
+
+def test_the_time_fits_its_frame_and_may_begin_at_zero_or_hold_outliers(browser, llama):
+    domain = f"logparse.views.get('{TIME}').scale('y').domain()"
+    with opened(browser, llama) as page:
+        low, high = page.evaluate(domain)
+        assert 4900 < low < 4986
+        assert 5053 < high < 9000
+        page.page.locator("#zero").check()
+        page.settled(f"{domain}[0] === 0")
+        assert page.evaluate(domain)[1] == high
+        page.page.locator("#outliers").check()
+        page.settled(f"{domain}[1] > 9418")
+        page.page.locator("#zero").uncheck()
+        page.settled(f"{domain}[0] === {low}")
+
+
+def test_marks_of_events_can_be_hidden(browser, llama):
+    kinds = "logparse.views.get('loss').data('marks').map((m) => m.kind)"
+    with opened(browser, llama) as page:
+        assert sorted(page.evaluate(kinds)) == ["evaluation", *["saves"] * 3]
+        page.page.locator("input.kind[value=saves]").uncheck()
+        page.settled(f"{kinds}.length === 1")
+        page.page.locator("input.kind[value=saves]").check()
+        page.settled(f"{kinds}.length === 4")
+
+
+def test_starts_are_bands(browser, tmp_path):
+    resumed = write_page(tmp_path, run_of(ROOT / "fixtures/megatron/rampup-resumed/run.log"))
+    with opened(browser, resumed) as page:
+        starts = page.evaluate("logparse.views.get('loss').data('starts').length")
+        assert starts == page.evaluate("new Set(logparse.rows.map((r) => r.segment)).size")
+        assert starts > 1
+        assert page.page.locator("#chart-loss .mark-rect path").count() == starts // 2
+        page.evaluate("logparse.zoom([0, 3])")
+        page.settled(f"logparse.views.get('loss').data('starts').length < {starts}")
+
+
+def test_twelve_runs_have_looks_of_their_own(browser, tmp_path):
+    runs = [run_of(log_of(tmp_path, f"run-{n}", 1000.0 + 20 * n, 12), name=f"run-{n}") for n in range(12)]
+    with opened(browser, write_page(tmp_path, *runs)) as page:
+        lines = page.page.locator("#chart-loss .mark-line path[stroke-width='1.2']")
+        looks = {(line.get_attribute("stroke"), line.get_attribute("stroke-dasharray")) for line in lines.all()}
+        assert len(looks) == len({color for color, _ in looks}) == 12
+        assert page.page.locator("details.run[open]").count() == 0
+
+
+def test_without_a_script_answer_and_pictures_are_there(browser, llama):
+    inside = browser.new_context(java_script_enabled=False)
+    page = inside.new_page()
+    page.goto(llama.as_uri())
+    for name in (TIME, "mfu"):
+        assert page.locator(f"#chart-{name} svg.picture").is_visible()
+    assert page.locator(".spent").is_visible()
+    assert not page.locator("#controls").is_visible()
+    inside.close()
+
+
 def test_the_menu_saves_pictures_and_leads_nowhere_else(browser, llama):
     with opened(browser, llama) as page:
         page.page.locator("#chart-loss summary").click()
@@ -196,10 +310,9 @@ def test_the_legend_toggles_a_run_in_all_charts(browser, two):
 def test_the_second_run_is_compared_with_the_first(browser, two):
     with opened(browser, two) as page:
         cards = page.page.locator(".card").all_inner_texts()
-        assert len(cards) == 10
-        assert any("-19.9 %" in text for text in cards[5:])
-        assert any("+24.9 %" in text for text in cards[5:])
-        heads = page.page.locator("#answer thead th").all_inner_texts()
+        assert len(cards) == 8
+        assert any("+24.9 %" in text for text in cards[4:])
+        heads = page.page.locator("#rates thead th").all_inner_texts()
         assert [text for text in heads if text] == ["before", "after"]
 
 
@@ -230,6 +343,10 @@ def test_a_phone_scrolls_down_only(browser, pages, request):
     with opened(browser, request.getfixturevalue(pages), **PHONE) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 375
         assert page.evaluate("[...document.querySelectorAll('svg.marks')].every(s => s.clientWidth <= 375)")
+    with opened(browser, request.getfixturevalue(pages), **WIDE_PHONE) as page:
+        page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        assert page.evaluate("[...document.querySelectorAll('.scroll')].some((s) => s.scrollWidth > s.clientWidth)")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

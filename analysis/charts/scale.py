@@ -1,0 +1,57 @@
+"""Ends of the y axis: from zero with room for what is usual, or fitted to the rows that count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from analysis.charts.plot import Ends, Rule, Series
+
+# How far above the usual value a scale goes where the first steps and stalls would flatten all others.
+CLIP = 1.5
+# Room above and below the rows that count on a scale that fits them: of their span, and of their value at least.
+FIT_ROOM, LEAST_ROOM = 0.12, 0.002
+# Above this many times the usual value the greatest asks for a logarithmic scale.
+WIDE = 20
+
+
+def wide(values: pl.Series, times: float = WIDE) -> bool:
+    """Whether some value is so far above the usual one that all others would lie on the ground."""
+    known = values.filter(values.is_finite())
+    if not len(known) or known.le(0).any():
+        return False
+    return bool((known > times * pl.Series([known.median()])).any())
+
+
+def top_of(drawn: pl.DataFrame, series: Series, rules: Sequence[Rule], dashed: str | None) -> float | None:
+    """The upper end of the scale: room for the words of the rule and, with ``clip``, only for the usual rows.
+
+    None where the data sets the scale.
+    """
+    if not series.from_zero or series.base:
+        return None
+    usual = drawn.filter("counted").select(pl.col(series.column).quantile(0.9)).item()
+    most = highest(drawn, series.column, f"{series.column}_high", *([dashed] if dashed else []))
+    top = min(most, usual * CLIP) if series.clip and usual else most
+    return float(1.1 * max(top, *(rule.value for rule in rules), 0.0))
+
+
+def highest(drawn: pl.DataFrame, *columns: str) -> float:
+    """The greatest value of ``columns``; 1 where there is none."""
+    found: float | None = drawn.select(pl.max_horizontal(columns).max()).item()
+    return found or 1.0
+
+
+def fit(drawn: pl.DataFrame, series: Series, top: float) -> Ends | None:
+    """Ends of the scale that show the rows that count in full, with some room; None where none counts."""
+    low, high = f"{series.column}_low", f"{series.column}_high"
+    counted = drawn.filter("counted").select(
+        low=pl.min_horizontal(series.column, low).min(), high=pl.max_horizontal(series.column, high).max()
+    )
+    least, most = counted.row(0)
+    if least is None or most is None:
+        return None
+    most = min(most, top)
+    room = max((most - least) * FIT_ROOM, most * LEAST_ROOM)
+    return Ends(max(least - room, 0.0), most + room, highest(drawn, series.column, high))

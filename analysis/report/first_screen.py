@@ -1,0 +1,52 @@
+"""The first screen of a run on the page: what the terminal says, with pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.pipeline.run import Run
+from analysis.report.answer import Card, cards, gauge
+from analysis.report.time_breakdown import Segment, account_bar
+from analysis.screens.analyze import list_notes
+from analysis.screens.answer import WARNINGS_SHOWN, beside, list_warnings, losses_tables, summed_up
+from analysis.screens.parts import Bar, Sentence, Sentences, Table
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The first screen of a run. ``warnings`` change its numbers: some are shown, the others and ``notes`` folded."""
+
+    run: Run
+    cards: Sequence[Card]
+    bar: Bar | None
+    said: Sentence
+    warnings: Sentences
+    others: Sentences
+    notes: Sentences
+    time: Sequence[Segment]
+    losses: Sequence[Table]
+    beside: Table
+
+    @property
+    def complete(self) -> bool:
+        """Whether every figure of the headline is known."""
+        return all(card.known for card in self.cards)
+
+
+def answer_of(run: Run, first: Run) -> Answer:
+    """The first screen of ``run``, each figure beside that of the first run."""
+    warnings = list_warnings(run)
+    infos = (note for note in run.notes if note.level != "warning")
+    return Answer(
+        run,
+        cards(run, first),
+        gauge(run),
+        summed_up(run),
+        Sentences(warnings[:WARNINGS_SHOWN]),
+        Sentences(warnings[WARNINGS_SHOWN:]),
+        list_notes(infos, run.log.sources),
+        account_bar(run),
+        list(losses_tables(run)),
+        beside(run),
+    )

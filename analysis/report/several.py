@@ -1,0 +1,90 @@
+"""Several runs side by side: a row for each, and whether it may be compared with the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from analysis.compare.comparable import check_fields, refusals
+from analysis.history.records import run_frame
+from analysis.metrics import BY_COLUMN, Metric
+from analysis.pipeline.losses import PUBLISHED
+from analysis.pipeline.run import Run
+from analysis.report.answer import CARDS, rate_of
+from analysis.report.numbers import NONE, difference, percent, shown
+from analysis.report.settings import ONLY_WITH
+from analysis.screens.metric_names import titled
+from analysis.screens.parts import Cell, Table
+from analysis.screens.who import who
+from analysis.screens.words import word
+from logparse.language import tr
+
+# Fields that are named where two runs are no match; of more it is said how many there are.
+MOST_NAMED = 4
+
+
+def overview_table(runs: Sequence[Run]) -> Table:
+    """Who ran, what was delivered and how far it lies from the first run, what cost most."""
+    metrics = [BY_COLUMN[name] for name in CARDS]
+    heads = [tr("run"), *(titled(metric) for metric in metrics), tr("goodput"), tr("lost most to")]
+    most = [max((_delivered(run, metric.column) or 0.0 for run in runs), default=0.0) or 1.0 for metric in metrics]
+    rows = []
+    for run in runs:
+        cells = [_cell(metric, run, runs, longest) for metric, longest in zip(metrics, most, strict=True)]
+        rows.append([Cell(run.name, who(run)), *cells, Cell(percent(run.analysis.goodput)), Cell(_dearest(run))])
+    return Table(heads, rows, tr("Delivered, and the difference from the first run"), prose={len(heads) - 1})
+
+
+def _cell(metric: Metric, run: Run, runs: Sequence[Run], most: float) -> Cell:
+    value = _delivered(run, metric.column)
+    bar = value / most if value is not None and metric.column == CARDS[0] else None
+    return Cell(shown(metric, value), difference(value, _of_first(runs, run, metric.column)), bar=bar)
+
+
+def _of_first(runs: Sequence[Run], run: Run, column: str) -> float | None:
+    return None if run is runs[0] else _delivered(runs[0], column)
+
+
+def _delivered(run: Run, column: str) -> float | None:
+    value: float | None = rate_of(run, "delivered")[column]
+    return value
+
+
+def _dearest(run: Run) -> str:
+    # What others reached is no cause.
+    loss = next((loss for loss in run.losses if loss.cause != PUBLISHED), None)
+    if loss is None:
+        return NONE
+    return tr("{loss} {share}", loss=word("losses", loss.cause), share=percent(loss.share).replace(" ", "\u00a0"))
+
+
+def incomparable(runs: Sequence[Run]) -> Iterator[str]:
+    """A sentence for each run that did other work than the first, or of which that is not known."""
+    first = _known(runs[0])
+    for run in runs[1:]:
+        refused = refusals(check_fields(first, _known(run)))
+        differing = [f"{f.name} {f.baseline[0]} / {f.candidate[0]}" for f in refused if f.state == "different"]
+        unknown = [f.name for f in refused if f.state == "unknown"]
+        names = {"run": run.name, "first": runs[0].name}
+        if differing:
+            yield tr("{run} is not comparable with {first}: {fields}", **names, fields=_some(differing))
+        elif unknown:
+            yield tr(
+                "whether {run} is comparable with {first} is unknown: {fields}", **names, fields=tr(", ").join(unknown)
+            )
+
+
+def _some(fields: Sequence[str]) -> str:
+    told = tr(", ").join(fields[:MOST_NAMED])
+    more = len(fields) - MOST_NAMED
+    return tr("{names} and {n} more", names=told, n=more) if more > 0 else told
+
+
+def _known(run: Run) -> pl.DataFrame:
+    """What of a run decides how much work a step is, as a row of history."""
+    peak, known = run.analysis.computation.peak, dict(run.context.values())
+    if not known.get("num_experts"):
+        # A log prints how its experts would be chosen where there are none.
+        known = {name: value for name, value in known.items() if name not in ONLY_WITH["num_experts"]}
+    return run_frame([{**known, "device": peak.name if peak else None}])
