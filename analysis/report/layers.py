@@ -9,6 +9,7 @@ from analysis.charts.look import PARTS
 from analysis.charts.marks import MARKS, RESTART, STARTS
 from analysis.charts.plot import HEIGHT, HIGH, LOW
 from analysis.screens.words import word
+from logparse.language import tr
 
 SMOOTHED = "smoothed"
 # Pixels of a mark at the foot of a chart.
@@ -44,6 +45,11 @@ def with_marks(spec: dict[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
     return spec | {"layer": [first, bands, *others, *(_marks(kind, x) for kind in kinds)]}
 
 
+def name_of_mark(kind: str) -> str:
+    """What a kind of marks is called: as the part of the time that it cost, but for a restart itself."""
+    return tr("restarts") if kind == RESTART else word("parts", kind)
+
+
 def _marks(kind: str, x: dict[str, Any]) -> dict[str, Any]:
     # A restart is one of few, and parts what is before it from what follows.
     high = kind == RESTART
@@ -56,6 +62,6 @@ def _marks(kind: str, x: dict[str, Any]) -> dict[str, Any]:
             "x": x,
             "y": {"value": 0 if high else HEIGHT - MARK},
             "y2": {"value": HEIGHT},
-            "tooltip": {"value": word("parts", kind)},
+            "tooltip": {"value": name_of_mark(kind)},
         },
     }

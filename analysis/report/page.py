@@ -22,6 +22,7 @@ from analysis.report.answer import rates_table
 from analysis.report.figures import figures
 from analysis.report.first_screen import answer_of
 from analysis.report.goodput import goodput_table
+from analysis.report.layers import name_of_mark
 from analysis.report.numbers import number
 from analysis.report.page_frame import render
 from analysis.report.payload import payload, ranked
@@ -91,7 +92,7 @@ def _sections(runs: Sequence[Run], charts: dict[str, Any], rows: pl.DataFrame) -
         "figures": figures(charts, runs, "", thinned, first.name),
         "thinned": thinned,
         "stills": {name: Markup(svg) for name, svg in stills(rows, list(charts)).items()},
-        "kinds": [(kind, word("parts", kind), PARTS[kind], number(n, 0)) for kind, n in _kinds(runs)],
+        "kinds": [(kind, name_of_mark(kind), PARTS[kind], number(n, 0)) for kind, n in _kinds(runs)],
         "titles": {name: tr(title) for name, title in TITLES.items()},
         "metrics": [metric.column for metric in DRAWN],
         "scales": _constant_scales(runs) if "loss_scale" not in charts else [],
