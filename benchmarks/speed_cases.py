@@ -95,6 +95,7 @@ class Target:
     """A figure of the cases on ``log`` that shall be ``least`` or more, or else ``most`` or less.
 
     ``processor`` is the same figure by processor time, where one is worth as much; ``peer`` whom it is measured beside.
+    ``held`` is the most on a landing, where a profile says that the target cannot be met (docs/performance.md).
     """
 
     log: str
@@ -105,18 +106,22 @@ class Target:
     most: float | None = None
     processor: Callable[[Results], float] | None = None
     peer: str | None = None
+    held: float | None = None
 
     def share(self, results: Results) -> float:
         """How much of the target is reached; 1 and more is all of it. Raises KeyError where it was not measured."""
         return self._share(self.value(results))
 
     def is_missed(self, results: Results) -> bool:
-        """Whether not even half of it is reached, by the clock or the processor. False where it was not measured."""
+        """Whether not even half of it is reached, or what is held, by the clock and the processor.
+
+        False where it was not measured.
+        """
         try:
-            shares = [self._share(value(results)) for value in (self.value, self.processor) if value]
+            values = [value(results) for value in (self.value, self.processor) if value]
         except KeyError:
             return False
-        return max(shares) < 0.5
+        return min(values) > self.held if self.held else max(map(self._share, values)) < 0.5
 
     def is_broken(self, results: Results) -> bool:
         """Whether it is missed though the peer had a core; else neither time says what it were on a quiet machine."""
@@ -126,7 +131,14 @@ class Target:
         return value / self.least if self.least else (self.most or 0.0) / value
 
 
-def beside(log: str, reader: str, peer: str, least: float | None = None, most: float | None = None) -> Target:
+def beside(
+    log: str,
+    reader: str,
+    peer: str,
+    least: float | None = None,
+    most: float | None = None,
+    held: float | None = None,
+) -> Target:
     """Of ``peer``'s time, start-up taken off, so many times as much or as little."""
     slow, fast = (peer, reader) if least else (reader, peer)
     unit = "times as fast" if least else "times as long"
@@ -139,6 +151,7 @@ def beside(log: str, reader: str, peer: str, least: float | None = None, most: f
         most,
         lambda results: results[log, slow].cpu / results[log, fast].cpu,
         peer,
+        held,
     )
 
 
@@ -163,7 +176,7 @@ def targets(logs: int) -> Iterator[Target]:
     yield beside("dense", READ, LOOP, least=5)
     yield beside("dense", ANALYZE, LOOP, least=4)
     yield beside("dense", READ, DUCKDB, least=3)
-    yield beside("sparse", READ, GREP, most=4)
+    yield beside("sparse", READ, GREP, most=4, held=16)
     yield Target(START, f"{HELP}, over {PASS}", "ms", over(HELP, PASS), most=100)
     yield Target(START, f"{VERSION}, over {PASS}", "ms", over(VERSION, PASS), most=100)
     yield beside(START, TABLE, IMPORT_POLARS, most=2.5)
