@@ -95,7 +95,7 @@ class Target:
     """A figure of the cases on ``log`` that shall be ``least`` or more, or else ``most`` or less.
 
     ``processor`` is the same figure by processor time, where one is worth as much; ``peer`` whom it is measured beside.
-    ``held`` is the most on a landing, where a profile says that the target cannot be met (docs/performance.md).
+    ``held`` is what is asked of a landing in place of half the target, where that is not met yet (docs/performance.md).
     """
 
     log: str
@@ -121,7 +121,9 @@ class Target:
             values = [value(results) for value in (self.value, self.processor) if value]
         except KeyError:
             return False
-        return min(values) > self.held if self.held else max(map(self._share, values)) < 0.5
+        if self.held is None:
+            return max(map(self._share, values)) < 0.5
+        return max(values) < self.held if self.least else min(values) > self.held
 
     def is_broken(self, results: Results) -> bool:
         """Whether it is missed though the peer had a core; else neither time says what it were on a quiet machine."""
@@ -174,7 +176,7 @@ def beside_frame(results: Results) -> float:
 def targets(logs: int) -> Iterator[Target]:
     """All of them; ``logs`` are in the corpus."""
     yield beside("dense", READ, LOOP, least=5)
-    yield beside("dense", ANALYZE, LOOP, least=4)
+    yield beside("dense", ANALYZE, LOOP, least=4, held=1.2)
     yield beside("dense", READ, DUCKDB, least=3)
     yield beside("sparse", READ, GREP, most=4, held=16)
     yield Target(START, f"{HELP}, over {PASS}", "ms", over(HELP, PASS), most=100)

@@ -41,7 +41,7 @@ class ErrorLine:
 
 
 @dataclass(frozen=True)
-class Ends:
+class FileEnds:
     """The first and the last lines of the files that were read, as far as they are kept."""
 
     heads: Sequence[TextBlock] = ()
@@ -58,7 +58,7 @@ class Trainer:
     is_read: bool
 
 
-def describe_end(ends: Ends, steps: pl.DataFrame) -> Iterator[Note]:
+def describe_end(ends: FileEnds, steps: pl.DataFrame) -> Iterator[Note]:
     """Error lines behind the last step line, where the run is not known to have done all its steps."""
     done, planned = steps["step"].max(), steps["train_steps"].drop_nulls().last() if len(steps) else None
     if isinstance(done, int) and isinstance(planned, int) and done >= planned:
@@ -144,7 +144,7 @@ def _words(line: ErrorLine) -> str:
     return regex.sub(r"\d+", "", _bare(line.text))
 
 
-def find_trainer(ends: Ends) -> Trainer | None:
+def find_trainer(ends: FileEnds) -> Trainer | None:
     """Who printed the log; None where nothing tells. The first trainer of the tables that any line names."""
     blocks = [block.lines for block in (*ends.heads, *ends.tails)]
     lines = pl.concat(blocks) if blocks else pl.DataFrame(schema=LINE_COLUMNS)

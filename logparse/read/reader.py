@@ -17,7 +17,7 @@ import polars as pl
 
 from logparse.formats._base import Block, LogFormat
 from logparse.read.beginnings import first_stamps
-from logparse.read.failures import Ends
+from logparse.read.failures import FileEnds
 from logparse.read.find import BlockContents, LineSearch, find, find_in, search_all, size_of
 from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.read.probe import probe
@@ -51,7 +51,7 @@ class Contents:
     sentences: pl.DataFrame
     inside: dict[Block, pl.DataFrame]
     begins: list[pl.DataFrame]
-    ends: Ends
+    ends: FileEnds
 
 
 def read_sources(
@@ -187,7 +187,7 @@ class _Reader:
             records=self._records,
             sentences=pl.concat(self._sentences),
             begins=self._begins,
-            ends=Ends(self._heads, self._tails),
+            ends=FileEnds(self._heads, self._tails),
             inside={block: pl.concat(found[block] for found in inside) for block in (inside[0] if inside else ())},
         )
 

@@ -8,13 +8,13 @@ from logparse.errors import NoStepLineError
 from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
 from logparse.language import tr
-from logparse.read.failures import Ends, ErrorLine, Trainer, error_lines, find_trainer, quote
+from logparse.read.failures import ErrorLine, FileEnds, Trainer, error_lines, find_trainer, quote
 from logparse.read.sources import Source
 from logparse.read.steps import StepLines
 
 
 def recognize(
-    found: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: Ends
+    found: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds
 ) -> tuple[LogFormat, StepLines, list[Note]]:
     """The format that ``found`` the most step lines, those lines, and notes on formats that found fewer.
 
@@ -35,7 +35,7 @@ def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def _nothing_found(
-    decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: Ends
+    decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds
 ) -> NoStepLineError:
     torn, trainer = sum(result.torn for _, result in decoded), find_trainer(ends)
     reasons = [tr("no step line found"), *(_told_by(trainer, sources) if trainer else [])]

@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.metrics import IMPOSSIBLE
-from logparse.language import msg, tr
+from logparse.language import current_language, msg, tr
 
 # By seconds of a unit and of the next smaller one.
 SPANS = (
@@ -91,7 +91,9 @@ def range_of(ends: Sequence[Any]) -> str:
 
 
 def ordinal(number: int) -> str:
-    """A place in a row: 1st, 22nd, 63rd, 11th."""
+    """A place in a row: 1st, 22nd, 63rd, 11th; in Chinese the number itself."""
+    if current_language() != "en":
+        return str(number)
     teen = number % 100 in (11, 12, 13)
     return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 

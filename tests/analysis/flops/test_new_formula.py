@@ -111,7 +111,7 @@ def test_a_run_is_computed_and_told_by_the_new_formula():
     assert own == hardware == pytest.approx(model * 4 / 3)
     (told,) = [note["text"] for note in run["notes"] if note["code"] == "work_as_built_differs"]
     assert told.startswith("as the model is built a step is +14% work against what 8n counts (")
-    assert "c = 4: --recompute" in output("analyze", *given)
+    assert "c = 4: --recompute" in output("analyze", *given, "-v")
 
 
 @pytest.mark.usefixtures("new_modules")

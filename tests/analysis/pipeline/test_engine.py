@@ -307,7 +307,7 @@ analyze = partial(analyze_logs, how=choose({}))
 runs = [(str(n), [log]) for n, log in enumerate(logs * 3)]
 for name, read, engine in (("here", analyze, "local"), ("there", dying(analyze, Path(folder), int(raylet)), "ray")):
     (Path(folder) / name).mkdir()
-    write_into(Path(folder) / name, list(map_runs(read, runs, engine)), DrawingOptions(None), apart=True)
+    write_into(Path(folder) / name, list(map_runs(read, runs, engine)), DrawingOptions(None), apart=True, failed=None)
 """
 
 

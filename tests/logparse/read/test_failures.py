@@ -9,7 +9,7 @@ from helpers import SETTINGS, arguments_dump, megatron_line, megatron_log, run_l
 from analysis.screens.words import say, words
 from logparse.errors import NoStepLineError
 from logparse.language import LANGUAGES
-from logparse.read.failures import LONGEST_QUOTE, MOST_QUOTED, Ends, error_lines, failure_kinds, find_trainer, quote
+from logparse.read.failures import LONGEST_QUOTE, MOST_QUOTED, FileEnds, error_lines, failure_kinds, find_trainer, quote
 from logparse.read.lines import TextBlock
 from logparse.read.parse import read_run
 
@@ -197,12 +197,12 @@ def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
     ],
 )
 def test_who_printed_it(text, name):
-    assert find_trainer(Ends([block("nothing\n" + text)], [])).name == name
+    assert find_trainer(FileEnds([block("nothing\n" + text)], [])).name == name
 
 
 def test_nobody_is_named_where_nothing_tells():
-    assert find_trainer(Ends([block("all is well\n")], [])) is None
-    assert find_trainer(Ends()) is None
+    assert find_trainer(FileEnds([block("all is well\n")], [])) is None
+    assert find_trainer(FileEnds()) is None
 
 
 # A run that ended before its last step.
