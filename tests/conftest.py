@@ -1,5 +1,6 @@
 """Options of the whole suite."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -26,6 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-goldens", action="store_true", help="rewrite the golden files from what the code says now"
     )
+
+
+def pytest_collection_finish() -> None:
+    # Thousands of tests that stay to the end are not worth a look at each sweep of the garbage.
+    gc.set_threshold(50_000, 20, 50)
+    gc.freeze()
 
 
 @pytest.fixture

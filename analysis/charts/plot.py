@@ -57,6 +57,23 @@ def legend_columns(labels: Sequence[str]) -> alt.ExprRef:
     return alt.ExprRef(f"max(1, floor({ROOM} / {min(6 * widest + 30, LEGEND_LIMIT + 30)}))")
 
 
+def x_channel(x: str) -> alt.X:
+    """The axis along the run."""
+    import altair as alt
+
+    ticks = WHOLE_TICKS if x == "step" else TICKS
+    axis = alt.Axis(format=AXIS_FORMATS[x], grid=False, tickCount=alt.ExprRef(ticks))
+    scale = alt.Scale(nice=False, zero=False, padding=8)
+    return alt.X(f"{x}:Q", title=tr(AXIS_TITLES[x]), scale=scale, axis=axis)
+
+
+def place_tooltip(x: str) -> alt.Tooltip:
+    """Where a row is on an axis other than that of steps, which are told in any case."""
+    import altair as alt
+
+    return alt.Tooltip(f"{x}:Q", title=tr(AXIS_TITLES[x]), format=".4~s")
+
+
 @dataclass(frozen=True)
 class Series:
     """A column of the steps and how it is drawn; ``clip`` leaves unusually high values above the scale,
@@ -111,7 +128,7 @@ class Plot:
         """A chart of ``data`` with its axes and colours, without a mark."""
         import altair as alt
 
-        return alt.Chart(data).encode(x=self._x(), y=self._y(self.series.column), color=self._color())
+        return alt.Chart(data).encode(x=x_channel(self.x), y=self._y(self.series.column), color=self._color())
 
     def line(self, base: alt.Chart, column: str, dash: Sequence[int] = ()) -> Any:
         """One line for each start: a step that was done again must not join two of them."""
@@ -220,14 +237,6 @@ class Plot:
             return (value <= alt.param(name=HIGH)) & (value >= alt.param(name=LOW))
         return True if self.top is None else value <= self.top
 
-    def _x(self) -> alt.X:
-        import altair as alt
-
-        ticks = WHOLE_TICKS if self.x == "step" else TICKS
-        axis = alt.Axis(format=AXIS_FORMATS[self.x], grid=False, tickCount=alt.ExprRef(ticks))
-        scale = alt.Scale(nice=False, zero=False, padding=8)
-        return alt.X(f"{self.x}:Q", title=tr(AXIS_TITLES[self.x]), scale=scale, axis=axis)
-
     def _y(self, column: str) -> alt.Y:
         import altair as alt
 
@@ -259,7 +268,7 @@ class Plot:
         column, style = self.series.column, self.series.format
         place = [alt.Tooltip("step:Q", title=tr("step"), format=",d")]
         if self.x != "step":
-            place.append(alt.Tooltip(f"{self.x}:Q", title=tr(AXIS_TITLES[self.x]), format=".4~s"))
+            place.append(place_tooltip(self.x))
         if len(self.runs) > 1:
             place.insert(0, alt.Tooltip("run:N", title=tr("run")))
         if not bucket:

@@ -134,8 +134,8 @@ def draw_series(
     name = [runs[0]] if len(runs) == 1 and runs[0] else []
     said = _lines([*name, *_account(steps, drawn, series, high, ends.low if ends else None)])
     heading = alt.TitleParams(text=series.title, subtitle=said)
-    chart = alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=heading)
-    return chart.properties(usermeta={"ends": asdict(ends)}) if ends else chart
+    more = {"usermeta": {"ends": asdict(ends)}} if ends else {}
+    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=heading, **more)
 
 
 def _lines(parts: Sequence[str]) -> list[str]:

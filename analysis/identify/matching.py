@@ -75,41 +75,49 @@ def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: flo
 def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Rounding) -> tuple[float, tuple[str, ...]]:
     """The ids that fit, and the scale they fit at. Formulas that are only about right are asked where no other fits."""
     known = [f for f in PRINTED_FORMULAS.values() if len(logged) and not missing_inputs(f, shape, logged)]
+    rows, lengths = _with_allowed(logged, rounding), logged["seq_length"].unique().to_list()
+    spans = {f.id: _span(f, shape, lengths, rounding) for f in known}
     # What fits none of the first tenth does not fit nearly all.
-    parts = (logged.head(-(-len(logged) // 10)), 0.0), (logged, ENOUGH)
+    parts = (rows.head(-(-len(rows) // 10)), 0.0), (rows, ENOUGH)
     for scale in SCALES:
         for exact in (True, False):
-            fits = [f for f in known if (f.accuracy == 0) is exact]
-            for rows, least in parts:
-                fits = [f for f in fits if (share := _fits(f, shape, rows, rounding, scale)) > 0 and share >= least]
+            fits = [f.id for f in known if (f.accuracy == 0) is exact]
+            for some, least in parts:
+                shares = some.select(_touches(*spans[name], scale).sum().alias(name) / pl.len() for name in fits)
+                fits = [name for name in fits if (share := shares[name].item()) > 0 and share >= least]
             if fits:
-                return scale, tuple(f.id for f in fits)
+                return scale, tuple(fits)
     return 1.0, ()
 
 
-def _fits(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame, rounding: Rounding, scale: float) -> float:
-    """In which share of the rows the span the formula allows and the span the log allows touch."""
-    flops, off = _flops_per_token(formula, shape, rows, rounding)
-    work, time, printed = rows["work"], rows[TIME], rows[LOGGED]
-    low = (flops - off) * (1 - formula.accuracy - EXACT) * work / (time + rounding.above_ms)
-    high = (flops + off) * (1 + formula.accuracy + EXACT) * work / (time - rounding.below_ms)
-    touches = (low <= (printed + rounding.tflops) * scale) & (high >= (printed - rounding.tflops) * scale)
-    return float(touches.sum()) / len(rows)
+def _with_allowed(rows: pl.DataFrame, rounding: Rounding) -> pl.DataFrame:
+    """Rows with the ``least`` and the ``most`` FLOPs per token that the printed numbers allow."""
+    printed, time, work = pl.col(LOGGED), pl.col(TIME), pl.col("work")
+    return rows.with_columns(
+        least=(printed - rounding.tflops) * (time - rounding.below_ms) / work,
+        most=(printed + rounding.tflops) * (time + rounding.above_ms) / work,
+    )
 
 
-def _flops_per_token(
-    formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame, rounding: Rounding
-) -> tuple[pl.Series, pl.Series]:
-    """FLOPs per token of each row, and how far the rounding of the printed attention share lets them be off.
+def _touches(low: pl.Expr, high: pl.Expr, scale: float) -> pl.Expr:
+    """Whether the span the formula allows and the span the log allows touch."""
+    return (low <= pl.col("most") * scale) & (high >= pl.col("least") * scale)
 
-    Null where the number of the row's sequence length is not known.
+
+def _span(
+    formula: PrintedFormula, shape: ModelShape, lengths: Sequence[int], rounding: Rounding
+) -> tuple[pl.Expr, pl.Expr]:
+    """The least and the most FLOPs per token of a row, by the accuracy of the formula and the rounding of the printed
+    attention share. Null where the number of the row's sequence length is not known.
     """
-    flops = _by_length(rows["seq_length"], lambda s: formula.flops(shape, s))
-    if formula.measured_core is None:
-        return flops, flops * 0
-    measured = formula.measured_core
-    core = _by_length(rows["seq_length"], lambda s: measured(shape, s))
-    return flops + core * rows[CORE_ATTENTION_RATIO], rounding.ratio * core
+    low = high = _by_length(lengths, lambda s: formula.flops(shape, s))
+    if formula.measured_core is not None:
+        measured = formula.measured_core
+        core = _by_length(lengths, lambda s: measured(shape, s))
+        share = pl.col(CORE_ATTENTION_RATIO)
+        low, high = low + core * (share - rounding.ratio), high + core * (share + rounding.ratio)
+    off = formula.accuracy + EXACT
+    return low * (1 - off), high * (1 + off)
 
 
 def missing_inputs(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame) -> tuple[str, ...]:
@@ -118,10 +126,9 @@ def missing_inputs(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFram
     return (*formula.missing(shape), *((CORE_ATTENTION_RATIO,) if unprinted else ()))
 
 
-def _by_length(lengths: pl.Series, flops_of: Callable[[int], float | None]) -> pl.Series:
+def _by_length(lengths: Sequence[int], flops_of: Callable[[int], float | None]) -> pl.Expr:
     """The number of each row's sequence length."""
-    different = lengths.unique()
-    found = pl.Series([flops_of(s) for s in different], dtype=pl.Float64)
-    if len(different) == 1:
-        return found.new_from_index(0, len(lengths))
-    return lengths.replace_strict(different, found, default=None, return_dtype=pl.Float64)
+    found = [flops_of(s) for s in lengths]
+    if len(lengths) == 1:
+        return pl.lit(found[0], pl.Float64)
+    return pl.col("seq_length").replace_strict(lengths, found, default=None, return_dtype=pl.Float64)

@@ -10,6 +10,7 @@ import polars as pl
 
 from analysis.charts.rows import SERIES
 from analysis.charts.series import SEPARATOR
+from analysis.report.layers import zoomed
 from analysis.report.page_frame import render
 from analysis.report.payload import columns, page_data, specification
 
@@ -48,7 +49,7 @@ class Tracks:
 def render_document(title: str, pieces: Sequence[Text | Drawing], tracks: Tracks | None = None) -> str:
     """The page of ``pieces`` in their order, in the language in use; it asks no network."""
     drawings = [piece for piece in pieces if isinstance(piece, Drawing)]
-    specs = {drawing.name: specification(drawing.chart, drawing.along) for drawing in drawings}
+    specs = {drawing.name: _drawn(drawing) for drawing in drawings}
     return render(
         "document.html.j2",
         title,
@@ -59,6 +60,11 @@ def render_document(title: str, pieces: Sequence[Text | Drawing], tracks: Tracks
         names=tracks.names if tracks else (),
         smoothing=tracks is not None and tracks.smoothing,
     )
+
+
+def _drawn(drawing: Drawing) -> dict[str, Any]:
+    spec = specification(drawing.chart)
+    return zoomed(spec) if drawing.along else spec
 
 
 def _data(drawings: Sequence[Drawing], specs: dict[str, Any], tracks: Tracks | None) -> dict[str, Any]:

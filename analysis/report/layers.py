@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 from analysis.charts.look import PARTS
 from analysis.charts.marks import MARKS, RESTART, STARTS
-from analysis.charts.plot import HEIGHT, HIGH, LOW
+from analysis.charts.plot import HEIGHT, HIGH, LOW, place_tooltip, x_channel
 from analysis.screens.words import word
 from logparse.language import tr
 
 SMOOTHED = "smoothed"
 # Pixels of a mark at the foot of a chart.
 MARK = 12
+
+
+def along(spec: dict[str, Any], axis: str) -> dict[str, Any]:
+    """A copy of ``spec``, which is drawn along the steps, along ``axis``: to draw it anew takes ten times as long."""
+    moved = deepcopy(spec)
+    if axis == "step":
+        return moved
+    channel = x_channel(axis).to_dict(validate=False)
+    place = place_tooltip(axis).to_dict(validate=False)
+    for encoding in (layer["encoding"] for layer in moved["layer"]):
+        if "field" in encoding.get("x", {}):
+            encoding["x"] = deepcopy(channel)
+        if "tooltip" in encoding:
+            at = 1 + next(number for number, told in enumerate(encoding["tooltip"]) if told["field"] == "step")
+            encoding["tooltip"].insert(at, place)
+    return moved
 
 
 def zoomed(spec: dict[str, Any]) -> dict[str, Any]:

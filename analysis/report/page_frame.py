@@ -24,6 +24,7 @@ from logparse.errors import InputError
 from logparse.language import current_language, tr
 
 if TYPE_CHECKING:
+    import jinja2
     from markupsafe import Markup
 
 
@@ -40,6 +41,24 @@ def render(
 
     ``data`` is what its script works with; without ``charts`` there is no Vega on it.
     """
+    scripts = [*([bundle()] if charts else []), _resource(script)]
+    return _environment().get_template(template).render(
+        title=title,
+        language=current_language(),
+        charts=charts,
+        scripts=scripts,
+        style="".join(map(_resource, styles)),
+        palette=_palette(),
+        colors=len(LIGHT["range"]["category"]),
+        hashes=list(map(_hash, scripts)),
+        data=as_json(data),
+        **({"command": "", "sources": ()} | values),
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """It keeps the templates that it has read."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -52,19 +71,7 @@ def render(
     environment.globals.update(
         version=__version__, tr=tr, say_all=say_all, number=number, engineering=engineering, show=_show
     )
-    scripts = [*([bundle()] if charts else []), _resource(script)]
-    return environment.get_template(template).render(
-        title=title,
-        language=current_language(),
-        charts=charts,
-        scripts=scripts,
-        style="".join(map(_resource, styles)),
-        palette=_palette(),
-        colors=len(LIGHT["range"]["category"]),
-        hashes=list(map(_hash, scripts)),
-        data=as_json(data),
-        **({"command": "", "sources": ()} | values),
-    )
+    return environment
 
 
 def _show(part: Part) -> Markup:

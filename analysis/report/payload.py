@@ -27,7 +27,7 @@ from analysis.charts.marks import MARKS, STARTS, mark_rows, start_rows
 from analysis.charts.rows import DIGITS, EVALUATIONS, SERIES
 from analysis.charts.series import SEPARATOR
 from analysis.pipeline.run import Run
-from analysis.report.layers import with_marks, zoomed
+from analysis.report.layers import along, with_marks, zoomed
 from analysis.screens.words import word
 from logparse.language import tr
 
@@ -123,9 +123,9 @@ def _specs(
     known = [peak.peak_tflops_per_second for peak in peaks if peak]
     formula = runs[0].analysis.computation.formula.name
     specs: dict[str, dict[str, Any]] = {}
-    for axis in axes:
-        for name, chart in series_charts(steps, evaluations, known, formula, axis, rows).items():
-            specs.setdefault(name, {})[axis] = specification(chart, along=True)
+    for name, chart in series_charts(steps, evaluations, known, formula, rows=rows).items():
+        drawn = specification(chart)
+        specs[name] = {axis: zoomed(along(drawn, axis)) for axis in axes}
     account = pl.concat(run.account for run in runs)
     if steps["counted"].any():
         specs["time_histogram"] = {"none": specification(time_histogram(steps))}
@@ -139,18 +139,14 @@ def _specs(
     return specs
 
 
-def specification(chart: alt.LayerChart, along: bool = False) -> dict[str, Any]:
-    """A chart as wide as the page has room; its subtitle stands in the page, where it can wrap.
-
-    One that is ``along`` the run is zoomed by the page.
-    """
+def specification(chart: alt.LayerChart) -> dict[str, Any]:
+    """A chart as wide as the page has room; its subtitle stands in the page, where it can wrap."""
     spec: dict[str, Any] = chart.to_dict(validate=False)
     spec.pop("config", None)
     subtitle = spec["title"].pop("subtitle", "")
     said = SEPARATOR.join([subtitle] if isinstance(subtitle, str) else subtitle).split(SEPARATOR)
     size = {"width": "container", "autosize": {"type": "fit-x", "contains": "padding", "resize": True}, "padding": 4}
-    sized = spec | size | {"usermeta": spec.get("usermeta", {}) | {"said": said}}
-    return zoomed(sized) if along else sized
+    return spec | size | {"usermeta": spec.get("usermeta", {}) | {"said": said}}
 
 
 def _words() -> dict[str, str]:
