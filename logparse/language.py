@@ -7,7 +7,7 @@ Chinese. A message that a catalogue lacks is shown in English; a test sees to it
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -26,6 +26,12 @@ def tr(message: str, /, **values: object) -> str:
 def msg(message: str) -> str:
     """Mark a message that is kept as data in English and goes through ``tr`` where it is shown."""
     return message
+
+
+def some(names: Sequence[str], most: int = 8) -> str:
+    """The first ``most`` of ``names``, and how many more there are."""
+    told = tr(", ").join(names[:most])
+    return tr("{names} and {n} more", names=told, n=len(names) - most) if len(names) > most else told
 
 
 def use_language(language: str) -> None:

@@ -134,7 +134,7 @@ def draw_series(
     name = [runs[0]] if len(runs) == 1 and runs[0] else []
     said = _lines([*name, *_account(steps, drawn, series, high, ends.low if ends else None)])
     heading = alt.TitleParams(text=series.title, subtitle=said)
-    more = {"usermeta": {"ends": asdict(ends)}} if ends else {}
+    more: dict[str, Any] = {"usermeta": {"ends": asdict(ends)}} if ends else {}
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=heading, **more)
 
 

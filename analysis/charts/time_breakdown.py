@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis.charts.along import TITLES
+from analysis.charts.axes import legend_columns
 from analysis.charts.look import PARTS
-from analysis.charts.plot import legend_columns
 from analysis.charts.rows import NameOf
 from analysis.run.pause_times import BETWEEN
 from analysis.run.time_breakdown import USEFUL

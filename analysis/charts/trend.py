@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from analysis.charts.plot import WHOLE_TICKS, legend_columns
+from analysis.charts.axes import WHOLE_TICKS, legend_columns
 from analysis.compare.trend import Trend
 from analysis.metrics import Metric
 from logparse.language import tr

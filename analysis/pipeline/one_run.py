@@ -15,7 +15,7 @@ import polars as pl
 from analysis.pipeline.load import Loaded
 from logparse.context.run_context import RunContext
 from logparse.errors import InputError
-from logparse.language import tr
+from logparse.language import some, tr
 from logparse.ranks import place_of
 
 # What no restart changes. The padded vocabulary is not among it, because it follows the parallelism.
@@ -48,7 +48,7 @@ def check_one_run(run: Loaded, steps: pl.DataFrame) -> None:
 def _refusal(reason: str, files: Sequence[str]) -> InputError:
     problem = tr("these files cannot be one run: {reason}", reason=reason)
     remedy = tr("pass --each to analyze every file as a run of its own, or name the files of one run")
-    return InputError(problem, where=_some(files), remedy=remedy)
+    return InputError(problem, where=some(files, MOST_NAMED), remedy=remedy)
 
 
 def _contexts(run: Loaded, heads: pl.DataFrame) -> dict[str, RunContext]:
@@ -65,7 +65,7 @@ def _check_values(name: str, contexts: Contexts) -> None:
         if (value := context.get(name)) is not None:
             groups.setdefault(value, []).append(file)
     if len(groups) > 1:
-        told = (tr("{value} in {files}", value=value, files=_some(files)) for value, files in groups.items())
+        told = (tr("{value} in {files}", value=value, files=some(files, MOST_NAMED)) for value, files in groups.items())
         raise _refusal(tr("{name} is {values}", name=name, values=tr(", ").join(told)), list(contexts))
 
 
@@ -94,8 +94,3 @@ def _apart(one: pl.DataFrame, other: pl.DataFrame) -> bool:
     alike, seconds = both.select(pl.all_horizontal(same).fill_null(value=False).mean(), ahead.abs().median()).row(0)
     from_quarter = abs(seconds - QUARTER_S * round(seconds / QUARTER_S))
     return bool(alike < ALIKE and seconds > APART_S and from_quarter > NEAR_S)
-
-
-def _some(files: Sequence[str]) -> str:
-    named = ", ".join(files[:MOST_NAMED])
-    return named if len(files) <= MOST_NAMED else tr("{names} and {n} more", names=named, n=len(files) - MOST_NAMED)

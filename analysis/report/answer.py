@@ -12,9 +12,9 @@ from analysis.hardware.devices import DevicePeak
 from analysis.metrics import BY_COLUMN, RATED, Metric
 from analysis.pipeline.run import Run
 from analysis.report.numbers import NONE, difference, interval, number, percent, shown
-from analysis.screens.answer import beside_goodput, steady_interval
 from analysis.screens.metric_names import headed, rated_of, titled, work_counted
 from analysis.screens.parts import Bar, Cell, Table
+from analysis.screens.reached import beside_goodput, steady_interval
 from analysis.screens.words import word
 from logparse.language import msg, tr
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
+from analysis.charts.axes import place_tooltip, x_channel
 from analysis.charts.look import PARTS
 from analysis.charts.marks import MARKS, RESTART, STARTS
-from analysis.charts.plot import HEIGHT, HIGH, LOW, place_tooltip, x_channel
+from analysis.charts.plot import HEIGHT, HIGH, LOW
 from analysis.screens.words import word
 from logparse.language import tr
 

@@ -10,9 +10,9 @@ import polars as pl
 
 from analysis.charts import chart_rows
 from analysis.charts.along import TITLES
+from analysis.charts.axes import AXIS_TITLES
 from analysis.charts.look import PARTS
 from analysis.charts.marks import mark_rows
-from analysis.charts.plot import AXIS_TITLES
 from analysis.charts.series import describe_thinning
 from analysis.metrics import DRAWN
 from analysis.pipeline.run import Run

@@ -42,17 +42,21 @@ def render(
     ``data`` is what its script works with; without ``charts`` there is no Vega on it.
     """
     scripts = [*([bundle()] if charts else []), _resource(script)]
-    return _environment().get_template(template).render(
-        title=title,
-        language=current_language(),
-        charts=charts,
-        scripts=scripts,
-        style="".join(map(_resource, styles)),
-        palette=_palette(),
-        colors=len(LIGHT["range"]["category"]),
-        hashes=list(map(_hash, scripts)),
-        data=as_json(data),
-        **({"command": "", "sources": ()} | values),
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            title=title,
+            language=current_language(),
+            charts=charts,
+            scripts=scripts,
+            style="".join(map(_resource, styles)),
+            palette=_palette(),
+            colors=len(LIGHT["range"]["category"]),
+            hashes=list(map(_hash, scripts)),
+            data=as_json(data),
+            **({"command": "", "sources": ()} | values),
+        )
     )
 
 

@@ -18,7 +18,7 @@ from analysis.screens.metric_names import titled
 from analysis.screens.parts import Cell, Table
 from analysis.screens.who import who
 from analysis.screens.words import word
-from logparse.language import tr
+from logparse.language import some, tr
 
 # Fields that are named where two runs are no match; of more it is said how many there are.
 MOST_NAMED = 4
@@ -68,17 +68,11 @@ def incomparable(runs: Sequence[Run]) -> Iterator[str]:
         unknown = [f.name for f in refused if f.state == "unknown"]
         names = {"run": run.name, "first": runs[0].name}
         if differing:
-            yield tr("{run} is not comparable with {first}: {fields}", **names, fields=_some(differing))
+            yield tr("{run} is not comparable with {first}: {fields}", **names, fields=some(differing, MOST_NAMED))
         elif unknown:
             yield tr(
                 "whether {run} is comparable with {first} is unknown: {fields}", **names, fields=tr(", ").join(unknown)
             )
-
-
-def _some(fields: Sequence[str]) -> str:
-    told = tr(", ").join(fields[:MOST_NAMED])
-    more = len(fields) - MOST_NAMED
-    return tr("{names} and {n} more", names=told, n=more) if more > 0 else told
 
 
 def _known(run: Run) -> pl.DataFrame:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS
 from analysis.pipeline.run import Run
 from analysis.run.throughput import Computation
-from analysis.screens.answer import LOGGED, list_answer, median_logged
+from analysis.screens.answer import list_answer
 from analysis.screens.expectations import expectation_sentences
 from analysis.screens.metric_names import cell_of, counting, headed, rated_of
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.screens.places import places_of
 from analysis.screens.ranks import slowest_ranks
+from analysis.screens.reached import LOGGED, median_logged
 from analysis.screens.words import say, say_evidence, say_framework, say_origin, word
 from logparse.findings import Note
 from logparse.language import tr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -10,20 +9,19 @@ from typing import Any
 
 import polars as pl
 
-from analysis.metrics import BY_COLUMN, HEADLINE, Metric
+from analysis.metrics import BY_COLUMN, Metric
 from analysis.pipeline.losses import Loss, sum_up
 from analysis.pipeline.run import Run
 from analysis.run.reasons import COPY
-from analysis.screens.metric_names import cell_of, counting, rated_of
+from analysis.screens.metric_names import counting, rated_of
 from analysis.screens.parts import Cell, Heading, Part, Sentence, Sentences, Sparkline, Table
 from analysis.screens.places import places_of
+from analysis.screens.reached import GOODPUT, TIME, rate_in, reached_table
 from analysis.screens.who import who
 from analysis.screens.words import say, word
 from analysis.screens.words.forms import range_of, span
 from logparse.language import tr
 
-TIME, GOODPUT = HEADLINE[0], BY_COLUMN["goodput"]
-LOGGED = "logged_tflops_per_second_per_device"
 # What says why a number cannot be.
 CANNOT_BE = {"above_peak"}
 # What stands on the first screen: the dearest losses, and the first warnings, each cut to a line.
@@ -49,7 +47,7 @@ def list_answer(run: Run, whole: bool = False, price: float | None = None) -> li
 def quiet_line(run: Run) -> str:
     """The answer in one line, for scripts that read by eye; ``--json`` is for programs."""
     rates = {row["rate"]: row for row in run.rates.iter_rows(named=True)}
-    known = [metric for metric in rated_of(run.analysis) if _rate(metric, rates["steady"]) is not None]
+    known = [metric for metric in rated_of(run.analysis) if rate_in(metric, rates["steady"]) is not None]
     shown = (TIME, *known)
     values = [_delivered_and_steady(metric, run, rates) for metric in shown]
     if run.analysis.goodput is not None:
@@ -61,83 +59,13 @@ def quiet_line(run: Run) -> str:
 
 
 def _delivered_and_steady(metric: Metric, run: Run, rates: Mapping[str, Mapping[str, Any]]) -> str:
-    delivered, steady = (metric.text(_rate(metric, rates[name])) for name in ("delivered", "steady"))
+    delivered, steady = (metric.text(rate_in(metric, rates[name])) for name in ("delivered", "steady"))
     return tr(
         "{metric} {delivered} (steady {steady})",
         metric=counting(metric, run.analysis),
         delivered=delivered,
         steady=steady,
     )
-
-
-# What.
-
-
-def reached_table(run: Run) -> Table:
-    """Each rate delivered and steady, with the interval of the steady one and what must be said beside it."""
-    rates = {row["rate"]: row for row in run.rates.iter_rows(named=True)}
-    rows = [_reached(metric, run, rates) for metric in (TIME, *rated_of(run.analysis))]
-    goodput = (counting(GOODPUT, run.analysis), GOODPUT.text(run.analysis.goodput), "", "", beside_goodput(run))
-    headings = ("", word("rates", "delivered"), word("rates", "steady"), tr("95 % of steady"), "")
-    return Table(headings, (*rows, goodput), prose={4}, headed=True)
-
-
-def _reached(metric: Metric, run: Run, rates: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    label = tr("ms/step") if metric is TIME else counting(metric, run.analysis)
-    steady = rates["steady"]
-    delivered = (
-        metric.text(_rate(metric, rates["delivered"]))
-        if metric is TIME
-        else cell_of(metric, rates["delivered"], run.analysis)
-    )
-    usual = metric.text(_rate(metric, steady)) if metric is TIME else cell_of(metric, steady, run.analysis)
-    return (label, delivered, usual, steady_interval(metric, run), _remark(metric, run))
-
-
-def _rate(metric: Metric, rate: Mapping[str, Any]) -> float | None:
-    value: float | None = rate[str(metric.row_column)]
-    return value
-
-
-def steady_interval(metric: Metric, run: Run) -> str:
-    """The interval of a steady rate follows from that of its time, where all steps do the same work."""
-    steady = run.rates.row(by_predicate=pl.col("rate") == "steady", named=True)
-    value, time = _rate(metric, steady), _rate(TIME, steady)
-    low, high = steady["step_time_low_ms"], steady["step_time_high_ms"]
-    alike = run.steps.filter("counted").select("global_batch_size", "seq_length").n_unique() == 1
-    if value is None or time is None or low is None or high is None or not (alike or metric is TIME):
-        return ""
-    ends = (low, high) if metric is TIME else (value * time / high, value * time / low)
-    digits = 0 if metric.digits == 1 and ends[0] >= 1000 else metric.digits
-    least, most = (f"{end * metric.scale:,.{digits}f}{metric.mark(end)}" for end in ends)
-    return tr("{low} to {high}", low=least, high=most)
-
-
-def _remark(metric: Metric, run: Run) -> str:
-    how = run.analysis.computation
-    if metric.column == "tflops_per_second_per_device":
-        logged = median_logged(run)
-        printed = tr("the log prints {value}", value=metric.text(logged)) if logged is not None else ""
-        return tr("; ").join(part for part in (tr("by {formula}", formula=how.formula.name), printed) if part)
-    if metric.column == "mfu" and how.peak is None:
-        return tr("no peak is known; --hw gives it")
-    if metric.column == "mfu" and how.peak:
-        return tr("of {peak} TFLOP/s, {dtype}", peak=f"{how.peak.peak_tflops_per_second:g}", dtype=tr(how.peak.dtype))
-    return ""
-
-
-def median_logged(run: Run) -> float | None:
-    """The framework's own TFLOP/s in the middle row that counts."""
-    logged = run.steps.filter("counted")[LOGGED].drop_nulls()
-    return (
-        None if logged.is_empty() else statistics.median(logged.sort()[(len(logged) - 1) // 2 : len(logged) // 2 + 1])
-    )
-
-
-def beside_goodput(run: Run) -> str:
-    """How often the run started and what that cost; empty where it started once."""
-    lost = int(run.segments["lost_steps"].sum())
-    return tr("{n} starts, {lost} steps lost", n=len(run.segments), lost=f"{lost:,}") if len(run.segments) > 1 else ""
 
 
 # So what.

@@ -13,8 +13,7 @@ from analysis.metrics import Metric
 from analysis.screens.metric_names import titled
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.screens.words import fill, word
-from analysis.screens.words.forms import some
-from logparse.language import tr
+from logparse.language import some, tr
 
 if TYPE_CHECKING:
     from analysis.charts.comparison import Overlay

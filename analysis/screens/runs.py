@@ -14,8 +14,8 @@ from analysis.pipeline.overview import lost_by_cause
 from analysis.screens.metric_names import named
 from analysis.screens.parts import Heading, Part, Sentence, Table
 from analysis.screens.words import word
-from analysis.screens.words.forms import big, some
-from logparse.language import tr
+from analysis.screens.words.forms import big
+from logparse.language import some, tr
 
 Row = Mapping[str, Any]
 # Causes that are named where there is one line for all, and runs.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from logparse.errors import NoStepLineError
 from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
-from logparse.language import tr
+from logparse.language import some, tr
 from logparse.read.failures import ErrorLine, FileEnds, Trainer, error_lines, find_trainer, quote
 from logparse.read.sources import Source
 from logparse.read.steps import StepLines
@@ -41,8 +41,7 @@ def _nothing_found(
     reasons = [tr("no step line found"), *(_told_by(trainer, sources) if trainer else [])]
     reasons += [tr("{n} lines start like one but are torn", n=torn)] if torn else []
     reasons += list(describe_damage(sources))
-    names = [source.name for source in sources]
-    where = ", ".join(names[:3]) + (tr(" and {n} more", n=len(names) - 3) if len(names) > 3 else "")
+    where = some([source.name for source in sources], 3)
     # Of a trainer that is not read, steps may stand behind what failed once.
     errors = [] if trainer and not trainer.is_read else quote(error_lines(ends.tails))
     if errors:

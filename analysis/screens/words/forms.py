@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.metrics import IMPOSSIBLE
-from logparse.language import current_language, msg, tr
+from logparse.language import current_language, msg, some, tr
 
 # By seconds of a unit and of the next smaller one.
 SPANS = (
@@ -20,19 +20,11 @@ SPANS = (
 BIG = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 # What is rounded to nothing in a tenth of a percent.
 NO_SHARE = 0.0005
-# Names that a sentence lists.
-MOST_NAMES = 8
 
 
 def _first(count: int) -> Callable[[Sequence[Any]], str]:
     """The first ``count`` of a list, with a sign that there are more."""
     return lambda values: ", ".join(map(str, values[:count])) + (" ..." if len(values) > count else "")
-
-
-def some(names: Sequence[str]) -> str:
-    """The first of ``names``, and how many more there are."""
-    told = tr(", ").join(names[:MOST_NAMES])
-    return tr("{names} and {n} more", names=told, n=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else told
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from browser import hostile, run_of
 from helpers import ROOT, megatron_line, megatron_log
 
-from analysis.charts import chart_rows
+from analysis.charts import Rows, axes_of, chart_rows, series_charts
 from analysis.charts.look import PARTS
 from analysis.flops import all_formulas, find_formula
 from analysis.flops._base import FORWARD_SHARE
@@ -18,9 +18,10 @@ from analysis.published.match import PublishedComparison, place_among
 from analysis.report import render_page
 from analysis.report.against import against_tables
 from analysis.report.answer import cards, gauge, rate_of
+from analysis.report.layers import along
 from analysis.report.numbers import difference, engineering, number, percent
 from analysis.report.page_frame import bundle
-from analysis.report.payload import as_json, payload
+from analysis.report.payload import as_json, payload, specification
 from analysis.report.settings import ONLY_WITH, OPTIONAL, context_tables
 from analysis.report.several import incomparable
 from analysis.report.time_breakdown import account_bar
@@ -273,6 +274,21 @@ def test_a_chart_has_a_specification_for_every_axis_and_no_data_of_its_own(llama
         assert "none" in specs or all(
             spec["layer"][0].get("data", spec.get("data")) == {"name": "rows"} for spec in specs.values()
         ), name
+
+
+@pytest.mark.parametrize("log", [LLAMA, RESUMED], ids=lambda path: path.parent.name)
+def test_a_chart_along_another_axis_is_the_one_that_is_drawn_for_it(log):
+    run = run_of(log)
+    rows = Rows(chart_rows(run.steps), "rows")
+
+    def drawn(axis):
+        charts = series_charts(run.steps, run.records["evaluations"], [300.0], "palm", axis, rows)
+        return {name: specification(chart) for name, chart in charts.items()}
+
+    axes = axes_of(run.steps)
+    assert len(axes) > 1
+    for axis in axes:
+        assert {name: along(spec, axis) for name, spec in drawn("step").items()} == drawn(axis)
 
 
 @pytest.mark.parametrize("text", ["</script><script>alert(1)</script>", "<!--", "\u2028", '"\\', "{{ 7 * 7 }}"])
