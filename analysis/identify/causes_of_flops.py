@@ -13,7 +13,7 @@ import polars as pl
 from analysis.flops import Recompute, all_formulas
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.identify.causes import RATIO, Cause, of_devices
-from analysis.identify.formula import Identification, identify_formula
+from analysis.identify.formula import Identification, fitting_formulas
 from analysis.identify.matching import LOGGED, measure_rounding
 from analysis.model.shape import ModelShape
 from logparse.context.run_context import RunContext
@@ -46,9 +46,9 @@ def of_sizes_and_formulas(rows: pl.DataFrame, ours: str, context: RunContext) ->
     if not world or measure_rounding(rows).tflops > FEW_DIGITS * rows[LOGGED].median():  # type: ignore[operator]
         return
     for size in of_devices(context, total=False):
-        found = identify_formula(rows, shape, context.get("seq_length"), world / size.factor, None)
-        exact = [name for name in found.matches if PRINTED_FORMULAS[name].accuracy == 0]
-        if exact and found.scale == 1:
+        scale, fitting = fitting_formulas(rows, shape, context.get("seq_length"), world / size.factor)
+        exact = [name for name in fitting if PRINTED_FORMULAS[name].accuracy == 0]
+        if exact and scale == 1:
             note = info("two_causes", causes=[size.note, info("counts_by_formula", formulas=exact)])
             yield Cause(note, pl.col(LOGGED) / pl.col(_flops_of(ours)), last=True)
 
@@ -111,6 +111,7 @@ def _other_lengths(rows: pl.DataFrame, context: RunContext) -> Iterator[Cause]:
     for part in LENGTHS:
         length = int(lengths[0] * part)
         tried = rows.with_columns(seq_length=pl.lit(length, pl.Int64))
-        if matches := identify_formula(tried, shape, length, world, None).matches:
+        _, matches = fitting_formulas(tried, shape, length, world)
+        if matches:
             note = info("counts_other_length_by", length=length, ours=lengths[0], formulas=list(matches))
             yield Cause(note, pl.col(RATIO))

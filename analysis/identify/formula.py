@@ -43,7 +43,7 @@ def identify_formula(
     nothing: a finding tells whether the formula counts what the settings say.
     """
     rows = comparable_rows(steps, seq_length, world_size)
-    logged = rows.filter(pl.col(LOGGED).is_finite() & (pl.col(LOGGED) > 0))
+    logged = _printed(rows)
     rounding = measure_rounding(logged)
     scale, matches = matching_formulas(logged, shape, rounding)
     shown = _median_row(rows if logged.is_empty() else logged)
@@ -52,6 +52,19 @@ def identify_formula(
     reason = _incomparable(steps, rows, seq_length, world_size)
     findings = (reason,) if reason else tuple(explain(beside, value, scale, rounding, recompute))
     return Identification(beside, matches, value, scale, findings)
+
+
+def fitting_formulas(
+    steps: pl.DataFrame, shape: ModelShape, seq_length: int | None, world_size: float | None
+) -> tuple[float, tuple[str, ...]]:
+    """The scale and the formulas at which ``identify_formula`` arrives, and nothing of what it tells beside."""
+    logged = _printed(comparable_rows(steps, seq_length, world_size))
+    return matching_formulas(logged, shape, measure_rounding(logged))
+
+
+def _printed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with a rate to compare."""
+    return rows.filter(pl.col(LOGGED).is_finite() & (pl.col(LOGGED) > 0))
 
 
 def _median_row(rows: pl.DataFrame) -> pl.DataFrame:

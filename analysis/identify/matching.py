@@ -5,7 +5,7 @@ A row is divided by ``elapsed_time_per_iteration_ms``, because the framework div
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -78,16 +78,24 @@ def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Roundin
     rows, lengths = _with_allowed(logged, rounding), logged["seq_length"].unique().to_list()
     spans = {f.id: _span(f, shape, lengths, rounding) for f in known}
     # What fits none of the first tenth does not fit nearly all.
-    parts = (rows.head(-(-len(rows) // 10)), 0.0), (rows, ENOUGH)
+    tried = _shares(rows.head(-(-len(rows) // 10)), spans, [(scale, f.id) for scale in SCALES for f in known])
+    shares = _shares(rows, spans, [which for which, share in tried.items() if share > 0])
+    fits = {which for which, share in shares.items() if share >= ENOUGH}
     for scale in SCALES:
         for exact in (True, False):
-            fits = [f.id for f in known if (f.accuracy == 0) is exact]
-            for some, least in parts:
-                shares = some.select(_touches(*spans[name], scale).sum().alias(name) / pl.len() for name in fits)
-                fits = [name for name in fits if (share := shares[name].item()) > 0 and share >= least]
-            if fits:
-                return scale, tuple(fits)
+            if found := tuple(f.id for f in known if (f.accuracy == 0) is exact and (scale, f.id) in fits):
+                return scale, found
     return 1.0, ()
+
+
+def _shares(
+    rows: pl.DataFrame, spans: Mapping[str, tuple[pl.Expr, pl.Expr]], asked: Sequence[tuple[float, str]]
+) -> dict[tuple[float, str], float]:
+    """In which share of the rows each formula fits at a scale."""
+    if not asked:
+        return {}
+    found = rows.select(_touches(*spans[name], scale).sum().alias(str(at)) for at, (scale, name) in enumerate(asked))
+    return {which: count / len(rows) for which, count in zip(asked, found.row(0), strict=True)}
 
 
 def _with_allowed(rows: pl.DataFrame, rounding: Rounding) -> pl.DataFrame:
