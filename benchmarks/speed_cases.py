@@ -181,7 +181,7 @@ def targets(logs: int) -> Iterator[Target]:
     yield beside("sparse", READ, GREP, most=4, held=16)
     yield Target(START, f"{HELP}, over {PASS}", "ms", over(HELP, PASS), most=100)
     yield Target(START, f"{VERSION}, over {PASS}", "ms", over(VERSION, PASS), most=100)
-    yield beside(START, TABLE, IMPORT_POLARS, most=2.5)
+    yield beside(START, TABLE, IMPORT_POLARS, most=2.5, held=7)
     yield Target(START, REPORT, "s", lambda results: results[START, REPORT].wall, most=3)
     each = SECONDS_PER_LOG * logs
     yield Target(START, f"{EACH} of {logs} logs", "s", lambda results: results[START, EACH].wall, most=each)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import polars as pl
+import regex
 
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
@@ -55,6 +56,17 @@ UNKNOWN = "unknown"
 DENSE = {"num_experts": 0, "moe_router_topk": 0, "moe_ffn_hidden_size": 0, "expert_model_parallel_size": 1}
 # What these are unless all activations are recomputed; logs print what they would have been.
 NOT_FULL = {"recompute_method": "none", "recompute_num_layers": 0}
+
+# Settings that say where a job finds things, who started it and by which dice, and no speed follows from that.
+INCIDENTAL = regex.compile(
+    r"(^|_)(path|paths|dir|dirs|folder|file|files|prefix|host|hosts|hostname|addr|address|port|url|seed|user|"
+    r"save|load|rank|timestamp|date|run_id|job_id|exp_name|run_name|experiment_name|project)$|^wandb_|^tensorboard_"
+)
+# A value that names a place: an absolute path, one from home or here, a URL.
+PLACE = regex.compile(r"^\[?['\"]?(/|~/|\.{1,2}/|[a-z0-9]+://)")
+
+# What is left of True, False and None where another process wrote into the line.
+TORN = ("Tr", "Tru", "Fa", "Fal", "Fals", "Non")
 
 Kind = Literal["version", "setting", "label"]
 KINDS: dict[Kind, str] = {"version": "versions", "setting": "settings", "label": "labels"}
@@ -102,6 +114,19 @@ class Change:
     def one_sided(self) -> bool:
         """Whether only one side tells: that may be what it prints, not what it is."""
         return not (self.baseline and self.candidate)
+
+    @property
+    def incidental(self) -> bool:
+        """Whether it says where the job finds things or by which dice it runs: no cause of another speed."""
+        if self.kind != "setting":
+            return False
+        places = any(PLACE.match(value) for value in (*self.baseline[:1], *self.candidate[:1]))
+        return places or bool(INCIDENTAL.search(self.name))
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether it can be the cause of another speed, as far as the logs tell."""
+        return not self.one_sided and not self.incidental
 
 
 def check_fields(baseline: pl.DataFrame, candidate: pl.DataFrame, allowed: Iterable[str] = ()) -> list[Field]:
@@ -185,6 +210,7 @@ def _by_name(runs: pl.DataFrame, column: str) -> dict[str, dict[str, int]]:
     if column == "versions":
         # A range of versions that print such a log is no version.
         pairs = pairs.filter(pl.col("origin").struct.field("kind").ne_missing("appearance"))
+    pairs = pairs.filter(~pl.col("value").is_in(TORN))
     counted = pairs.group_by("name", "value").agg(pl.col("run_id").n_unique().alias("runs"))
     values: dict[str, dict[str, int]] = {}
     for name, value, count in counted.sort("runs", "value", descending=[True, False]).iter_rows():

@@ -262,7 +262,7 @@ def explain(trend: Trend, heavy: pl.DataFrame) -> Trend:
 
     def told(index: int) -> ChangePoint:
         sides = [heavy.filter(pl.col("run_id").is_in(ids)) for ids in _beside(trend, index)]
-        return replace(trend.changes[index], changes=tuple(c for c in list_changes(*sides) if not c.one_sided))
+        return replace(trend.changes[index], changes=tuple(c for c in list_changes(*sides) if c.is_candidate))
 
     return replace(trend, changes=tuple(told(index) for index in range(len(trend.changes))))
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 # Settings that are listed; a log of another framework version may differ in hundreds.
 MOST_CHANGES = 30
+# Characters of a value that is shown whole.
+LONGEST = 36
+# Losses that end further apart, as a share of the baseline's, are those of other data, or another model.
+OTHER_DATA = 0.5
 
 
 def compose_comparison(comparison: Comparison) -> list[Part]:
@@ -185,6 +189,14 @@ def _losses(comparison: Comparison) -> Iterator[Part]:
     if losses.largest == 0:
         yield Sentence(tr("losses: the same at all {steps} steps that both did", steps=losses.steps))
         return
+    if losses.final > OTHER_DATA:
+        told = tr(
+            "other data or another model: at the last of {steps} equal steps the losses are {final} apart",
+            steps=losses.steps,
+            final=f"{losses.final:,.0%}",
+        )
+        yield Sentence(told, "warning")
+        return
     yield Sentence(
         tr(
             "losses at {steps} equal steps: {largest} apart at most (step {at}), {final} at the last (step {last})",
@@ -223,16 +235,19 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
 
 
 def _changes(comparison: Comparison) -> Iterator[Part]:
-    changes = [change for change in comparison.changes if not change.one_sided]
+    changes = [change for change in comparison.changes if change.is_candidate]
+    incidental = [change.name for change in comparison.changes if change.incidental and not change.one_sided]
     one_sided = [change.name for change in comparison.changes if change.one_sided]
     if changes:
         yield Heading(tr("changed between the sides, so candidates for the cause"))
-        yield Table(("", *_heads()), tuple(_change(c) for c in changes[:MOST_CHANGES]))
+        yield Table(("", *_heads()), tuple(_change(c) for c in changes[:MOST_CHANGES]), prose={1, 2}, headed=True)
     else:
         said = tr("no setting, version or label is one in most runs of one side and another in most of the other")
         yield Sentence(said)
     more = len(changes) - MOST_CHANGES
     beside = [tr("{n} more; --json has all", n=more)] if more > 0 else []
+    if incidental:
+        beside.append(tr("places, names and seeds differ, which makes no step slower: {names}", names=some(incidental)))
     if one_sided:
         beside.append(tr("only one side tells, so perhaps unchanged: {names}", names=some(one_sided)))
     yield _infos(beside)
@@ -250,7 +265,13 @@ def _both(change: Change) -> tuple[str, str]:
 def _most(values: Sequence[str], n: int, runs: int) -> str:
     if not values:
         return "-"
-    return values[0] if n == runs else tr("{value} in {n} of {runs}", value=values[0], n=n, runs=runs)
+    value = _folded(values[0])
+    return value if n == runs else tr("{value} in {n} of {runs}", value=value, n=n, runs=runs)
+
+
+def _folded(value: str) -> str:
+    """A value of any length in one that can be compared at a glance: its beginning and its end."""
+    return value if len(value) <= LONGEST else f"{value[: LONGEST // 2]} … {value[-LONGEST // 3 :]}"
 
 
 def describe_change(change: Change) -> str:

@@ -42,7 +42,8 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
             side: asdict(lost) if lost else None
             for side, lost in zip(("baseline", "candidate"), comparison.lost, strict=True)
         },
-        "changes": [asdict(change) for change in comparison.changes if not change.one_sided],
+        "changes": [asdict(change) for change in comparison.changes if change.is_candidate],
+        "incidental": [asdict(change) for change in comparison.changes if change.incidental and not change.one_sided],
         "told_by_one_side": [asdict(change) for change in comparison.changes if change.one_sided],
         "noise": _noise(comparison, comparison.judged[0]),
         "left_out": [_left_out(run) for run in comparison.left_out],

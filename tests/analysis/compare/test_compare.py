@@ -12,7 +12,7 @@ from analysis.compare.comparison import Side, agree_on_losses, compare
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.records import run_frame
 from analysis.metrics import JUDGED
-from analysis.screens.compare import compose_comparison, describe_change
+from analysis.screens.compare import compose_answer, compose_comparison, describe_change
 from analysis.screens.parts import Sentence
 from logparse.errors import UsageError
 
@@ -98,6 +98,55 @@ def test_what_both_sides_tell_comes_before_what_one_tells():
     new = told([{"zone": "2", "brand_new": "y", "same": "s"}])
     found = list_changes(old, new)
     assert [(c.name, c.one_sided) for c in found] == [("zone", False), ("aged", True), ("brand_new", True)]
+
+
+def test_places_names_and_seeds_are_no_cause():
+    old = {"save": "/a", "data_path": "None", "seed": "1", "master_port": "6000", "init_from": "/a", "overlap": "off"}
+    new = {
+        "save": "/b",
+        "data_path": "['/b']",
+        "seed": "2",
+        "master_port": "6001",
+        "init_from": "None",
+        "overlap": "on",
+    }
+    found = list_changes(told([old]), told([new]))
+    assert [c.name for c in found if c.is_candidate] == ["overlap"]
+    assert {c.name for c in found if c.incidental} == set(old) - {"overlap"}
+
+
+def test_a_label_is_a_candidate_whatever_it_is_called():
+    (change,) = list_changes(told(labels=[("host", "n1")]), told(labels=[("host", "n2")]))
+    assert change.is_candidate
+
+
+def test_what_another_process_wrote_into_is_no_change():
+    old, new = told([{"profile": "False", "a": "1"}]), told([{"profile": "Fal", "a": "1"}])
+    assert [c.one_sided for c in list_changes(old, new)] == [True]
+
+
+def test_long_values_are_folded(tmp_path):
+    one, two = (side(tmp_path, name, seeds=(seed,), mixture=name * 300) for name, seed in (("a", 1), ("b", 2)))
+    (row,) = [row for row in changed(compared(one, two)) if row[0] == "setting mixture"]
+    assert row[1:] == ("a" * 18 + " … " + "a" * 12, "b" * 18 + " … " + "b" * 12)
+
+
+def compared(one, two):
+    return compare(one, two, [JUDGED[DEFAULT_METRIC]], 0.01)
+
+
+def changed(comparison):
+    parts = compose_answer(comparison)
+    at = next(i for i, part in enumerate(parts) if getattr(part, "text", "").startswith("changed between"))
+    return parts[at + 1].rows
+
+
+def test_losses_that_end_far_apart_are_of_other_data(tmp_path):
+    one, two = side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,))
+    near, far = ([2.0] * 3 + [last] for last in (2.2, 30.0))
+    said = "other data or another model: at the last of 4 equal steps the losses are 1,400% apart"
+    assert said in str(compose_answer(compared(with_losses(one, [2.0] * 4), with_losses(two, far))))
+    assert "10.000% at the last" in str(compose_answer(compared(with_losses(one, [2.0] * 4), with_losses(two, near))))
 
 
 def test_a_range_of_versions_is_no_version():
