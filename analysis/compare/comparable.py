@@ -52,7 +52,7 @@ FIELDS = (
 REQUIRED = ("num_layers", "hidden_size", "global_batch_size", "seq_length", "world_size")
 # Accepted like the name of a field: whatever is unknown.
 UNKNOWN = "unknown"
-# What these are in a dense model. Its log does not print them, and neither does one that prints no shape at all.
+# What these are in a dense model, whatever its log prints: nothing, or what the framework would have given to experts.
 DENSE = {"num_experts": 0, "moe_router_topk": 0, "moe_ffn_hidden_size": 0, "expert_model_parallel_size": 1}
 # What these are unless all activations are recomputed; logs print what they would have been.
 NOT_FULL = {"recompute_method": "none", "recompute_num_layers": 0}
@@ -162,14 +162,17 @@ def list_changes(baseline: pl.DataFrame, candidate: pl.DataFrame) -> list[Change
 
 
 def fill_implied(runs: pl.DataFrame) -> pl.DataFrame:
-    """``runs`` with what goes without saying: the experts of a dense model, the layers where not all is recomputed."""
-    dense = pl.col("hidden_size").is_not_null() & pl.col("num_experts").is_null()
+    """``runs`` with what goes without saying, and without what means nothing.
+
+    These are the experts of a dense model, context parallelism where the rest of the layout is told, and the layers
+    where not all is recomputed. A log that prints no shape at all is not taken for a dense model's.
+    """
+    dense = pl.col("hidden_size").is_not_null() & (pl.col("num_experts").fill_null(0) <= 1)
     not_full = pl.col("recompute") != "full"
+    whole = pl.when(pl.col("tensor_model_parallel_size").is_not_null()).then(1)
     return runs.with_columns(
-        *(
-            pl.when(dense & pl.col(name).is_null()).then(value).otherwise(pl.col(name)).alias(name)
-            for name, value in DENSE.items()
-        ),
+        pl.col("context_parallel_size").fill_null(whole),
+        *(pl.when(dense).then(pl.lit(value)).otherwise(pl.col(name)).alias(name) for name, value in DENSE.items()),
         *(
             pl.when(not_full).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
             for name, value in NOT_FULL.items()

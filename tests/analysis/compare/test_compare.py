@@ -9,6 +9,7 @@ from releases import fill, record, write_run
 
 from analysis.compare.comparable import FIELDS, check_fields, list_changes
 from analysis.compare.comparison import Side, agree_on_losses, compare
+from analysis.compare.trend import split_series
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.records import run_frame
 from analysis.metrics import JUDGED
@@ -58,6 +59,38 @@ def test_alike(tmp_path):
 def test_unknown_is_neither_equal_nor_different(tmp_path):
     found = states(side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,), seq_length="None"))
     assert found["seq_length"] == "unknown"
+
+
+# What releases of frameworks print of a dense model.
+NO_EXPERTS = {
+    "nothing": {},
+    "placeholders": {
+        "num_experts": "None",
+        "moe_router_topk": 2,
+        "moe_ffn_hidden_size": 11008,
+        "expert_model_parallel_size": 2,
+    },
+    "zeros": {"num_experts": 0, "moe_router_topk": 0, "moe_ffn_hidden_size": 0, "expert_model_parallel_size": 1},
+    "one": {"num_experts": 1, "moe_router_topk": 1, "moe_ffn_hidden_size": 11008},
+    "no context parallelism": {"context_parallel_size": "None"},
+}
+
+
+@pytest.mark.parametrize("printed", NO_EXPERTS)
+def test_what_means_nothing_for_the_model_is_not_compared(tmp_path, printed):
+    old, new = side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,), **NO_EXPERTS[printed])
+    names = {name for given in NO_EXPERTS.values() for name in given}
+    assert {state for name, state in states(old, new).items() if name in names} == {"equal"}
+    assert len(split_series(pl.concat([old.runs, new.runs]))) == 1
+
+
+def test_experts_and_context_parallelism_that_are_there_are_compared(tmp_path):
+    experts = {"num_experts": 8, "moe_router_topk": 2, "moe_ffn_hidden_size": 1024}
+    old = side(tmp_path, "a", **experts)
+    new = side(tmp_path, "b", seeds=(2,), **experts | {"moe_ffn_hidden_size": 2048}, context_parallel_size=2)
+    found = states(old, new)
+    assert [found[n] for n in ("moe_ffn_hidden_size", "context_parallel_size")] == ["different"] * 2
+    assert len(split_series(pl.concat([old.runs, new.runs]))) == 2
 
 
 def test_what_varies_from_run_to_run_is_no_cause(tmp_path):
