@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,15 +18,15 @@ from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands.compare import print_comparisons
 from analysis.compare.comparable import check_allowed
 from analysis.compare.comparison import Comparison, compare
-from analysis.compare.exports import OUTPUTS, Judged
+from analysis.compare.exports import OUTPUTS, Judged, junit_of_error
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric, insufficient, parse_threshold
 from analysis.outputs import clear_stale, write_whole
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.sides import find_sides
 from analysis.result_folder import ResultFolder
-from analysis.screens.gate import judged, verdicts
-from logparse.errors import InsufficientDataError, UsageError, reason_of
+from analysis.screens.gate import judged, no_verdict, verdicts
+from logparse.errors import InsufficientDataError, LogparseError, UsageError, reason_of
 from logparse.findings import Note, warning
 from logparse.language import msg, tr
 
@@ -57,6 +59,31 @@ Out = Annotated[
 ]
 
 
+# The files that are written of a gate that fails before it has compared anything.
+JUNIT, SUMMARY = "junit.xml", "summary.md"
+
+
+def _telling_failure(command: Callable[..., None]) -> Callable[..., None]:
+    """``command`` that leaves no file of an earlier verdict in ``-o``: where it fails, the files say why."""
+
+    @functools.wraps(command)
+    def wrapper(*, out: ResultFolder | None, force: bool, **values: Any) -> None:
+        if out is not None:
+            out.check(force)
+            _write(out, {})
+        try:
+            command(out=out, force=force, **values)
+        except LogparseError as error:
+            # One that follows from the verdict finds the files of the verdict written.
+            with suppress(LogparseError):
+                if out is not None and out.read(JUNIT) is None:
+                    _write(out, {JUNIT: junit_of_error(str(error)), SUMMARY: no_verdict(error)})
+            raise
+
+    return wrapper
+
+
+@_telling_failure
 @with_run_flags(**COMPUTING, **READING)
 def gate(
     baseline: Baseline,
@@ -68,7 +95,7 @@ def gate(
     allow: Allow = None,
     strict: Strict = False,
     out: Out = None,
-    force: options.Force = False,
+    force: options.Force = False,  # noqa: ARG001
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
     no_color: options.NoColor = False,
@@ -90,8 +117,6 @@ def gate(
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
-    if out is not None:
-        out.check(force)
     chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
     allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
     tell = teller()
@@ -101,7 +126,7 @@ def gate(
     told = judged(result, strict)
     # Files first: a reader that closes the pipe must not cost CI its report.
     if out is not None:
-        _write(told, out)
+        _write(out, _texts(told))
     _add_to_job_summary(told.summary, tell)
     try:
         print_comparisons([result], as_json, as_markdown, no_color)
@@ -111,12 +136,16 @@ def gate(
         _exit(result, strict)
 
 
-def _write(told: Judged, out: ResultFolder) -> None:
-    """What an earlier run left there and this one does not write is deleted; without a verdict there are no numbers."""
+def _texts(told: Judged) -> dict[str, str | None]:
+    """The files of a verdict by their names; without one there are no numbers."""
     outputs = [output for output in OUTPUTS if not (output.needs_verdict and told.comparison.refused)]
+    return {output.name: output.text(told) for output in outputs}
+
+
+def _write(out: ResultFolder, texts: Mapping[str, str | None]) -> None:
+    """Write ``texts``; what an earlier run left there and this one does not write is deleted."""
     with out.opened() as folder:
-        texts = {folder / output.name: output.text(told) for output in outputs}
-        written = [_write_text(path, text) for path, text in texts.items() if text is not None]
+        written = [_write_text(folder / name, text) for name, text in texts.items() if text is not None]
         clear_stale(folder, [output.name for output in OUTPUTS], written)
 
 

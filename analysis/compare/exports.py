@@ -50,6 +50,11 @@ def junit(judged: Judged) -> str:
     return junit_xml("logparse gate", cases, judged.details)
 
 
+def junit_of_error(said: str) -> str:
+    """One test case that is an error, for a gate that compared nothing; ``said`` is why, as the user was told."""
+    return junit_xml("logparse gate", [Case("logparse.gate", "verdict", "error", "no verdict", said)])
+
+
 def _case(judged: Judged, finding: Finding) -> Case:
     """A test case that ends as the exit code of the gate has it."""
     outcome: Outcome = OUTCOMES.get(finding.verdict)

@@ -7,7 +7,9 @@ from analysis.compare.exports import Judged
 from analysis.compare.verdict import Finding
 from analysis.screens.compare import compose_comparison, sentence, title
 from analysis.screens.markdown import markdown
-from logparse.language import speaking
+from analysis.screens.parts import Heading, Sentence
+from logparse.errors import LogparseError
+from logparse.language import speaking, tr
 
 
 def summary(comparison: Comparison) -> str:
@@ -25,6 +27,11 @@ def judged(comparison: Comparison, strict: bool) -> Judged:
     with speaking("en"):
         details = summary(comparison)
     return Judged(comparison, strict, summary(comparison), details, told)
+
+
+def no_verdict(error: LogparseError) -> str:
+    """Why the gate compared nothing, as Markdown, in the language in use."""
+    return markdown([Heading(tr("no verdict"), "title"), *(Sentence(line.strip()) for line in str(error).splitlines())])
 
 
 def verdicts(comparison: Comparison) -> str:

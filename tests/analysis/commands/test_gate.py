@@ -125,6 +125,42 @@ def test_what_an_earlier_verdict_left_is_cleared(place, tmp_path):
     assert not (tmp_path / "out" / "otava.csv").exists()
 
 
+FAILING = {
+    "no such release": (["--candidate", "release=none"], 2, "no run of the history is release=none"),
+    "no such metric": (["--candidate", "release=same", "--metric", "speed"], 2, "unknown metric 'speed'"),
+    "no such device": (["--candidate", "same-0.log", "--hw", "abacus"], 2, "abacus"),
+    "both sides": (["--candidate", "release=good"], 2, "5 runs are on both sides"),
+    "no log": (["--candidate", "gone.log"], 2, "gone.log"),
+    "incomparable": (["--candidate", "release=long"], 2, "not comparable"),
+    "too little data": (["--candidate", "release=single", "--strict"], 4, "only the threshold decides"),
+}
+
+
+@pytest.mark.parametrize("failure", FAILING)
+def test_a_gate_that_fails_leaves_no_green_files(place, tmp_path, failure):
+    arguments, code, said = FAILING[failure]
+    out = tmp_path / "out"
+    assert gate(place, "release=same", "-o", str(out)).returncode == 0
+    (out / "mine.txt").write_text("kept")
+    sides = ("gate", "--history", "h", "--baseline", "release=good", *arguments)
+    assert run_logparse(*sides, "-o", str(out), "--force", cwd=place).returncode == code
+    assert outcomes(out)["errors"] == 1
+    assert said in " ".join((out / "junit.xml").read_text().split()).replace("&#10;", " ")
+    assert (out / "mine.txt").exists()
+    if code == 2:
+        assert (out / "summary.md").read_text().splitlines()[0].endswith("no verdict")
+        assert {path.name for path in out.iterdir()} == {"junit.xml", "summary.md", "mine.txt"}
+
+
+def test_a_folder_that_is_not_given_up_keeps_its_files(place, tmp_path):
+    """Without --force nothing there is touched."""
+    out = tmp_path / "out"
+    gate(place, "release=same", "-o", str(out))
+    before = (out / "junit.xml").read_text()
+    assert gate(place, "release=none", "-o", str(out)).returncode == 2
+    assert (out / "junit.xml").read_text() == before
+
+
 def test_a_summary_that_cannot_be_written_hides_no_regression(place):
     done = gate(place, "release=slow", GITHUB_STEP_SUMMARY="/nonexistent/page.md")
     assert (done.returncode, "unset GITHUB_STEP_SUMMARY" in done.stderr) == (1, True)
