@@ -29,7 +29,7 @@ def trend_chart(trend: Trend) -> alt.LayerChart:
     import altair as alt
 
     layers = [_bands(trend), _medians(trend), _points(trend), *_rules(trend)]
-    title = alt.TitleParams(text=tr(trend.metric.label), subtitle=_subtitle(trend))
+    title = alt.TitleParams(text=tr(trend.metric.label), subtitle=[trend.name] * bool(trend.name) + [_subtitle(trend)])
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=title)
 
 

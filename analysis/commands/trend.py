@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
+import regex
 import typer
 
 from analysis.charts.trend import trend_chart
@@ -23,7 +24,7 @@ from analysis.result_folder import ResultFolder
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
 from analysis.screens.terminal import print_parts
-from analysis.screens.trend import MOST_SERIES, compose_trend, left_out
+from analysis.screens.trend import compose_trend, left_out, shown
 from analysis.screens.trend_json import document
 from logparse.errors import UsageError
 from logparse.findings import Note, info
@@ -31,6 +32,8 @@ from logparse.language import tr
 
 # Forms of the chart beside the page.
 FORMS = ("json", "png", "svg")
+# A chart that an earlier run left; earlier versions wrote a page of each.
+CHART = regex.compile(rf"trend(-\d+)?\.({'|'.join(CHART_FORMATS)})")
 By = Annotated[
     str, typer.Option("--by", metavar="NAME", help="Group by release, day, week, month, a version or a label.")
 ]
@@ -92,7 +95,7 @@ def trend(
     elif as_markdown:
         typer.echo("\n".join(markdown(compose_trend(trend)) for trend in trends))
     else:
-        for one in trends[:MOST_SERIES]:
+        for one in shown(trends):
             print_parts(make_console(no_color=no_color), compose_trend(one))
         for note in left_out(trends):
             tell(note)
@@ -101,11 +104,11 @@ def trend(
 def _write(trends: Sequence[Trend], out: ResultFolder, tell: Callable[[Note], object]) -> None:
     from analysis.report.trend_page import trend_page
 
-    names = [f"trend-{number}" if number > 1 else "trend" for number in range(1, MOST_SERIES + 1)]
-    charts = {name: trend_chart(one) for name, one in zip(names, trends, strict=False)}
+    told = shown(trends)
+    names = [f"trend-{number}" if number > 1 else "trend" for number in range(1, len(told) + 1)]
+    charts = {name: trend_chart(one) for name, one in zip(names, told, strict=True)}
     with out.opened() as folder:
         written = write_charts(charts, folder, FORMS)
         written.append(write_page(trend_page(trends, charts), folder / PAGE))
-        # Earlier versions wrote a page of each chart.
-        clear_stale(folder, [f"{name}.{form}" for name in names for form in CHART_FORMATS], written)
+        clear_stale(folder, [path.name for path in folder.iterdir() if CHART.fullmatch(path.name)], written)
     tell(info("wrote", path=f"{out}/{PAGE}"))

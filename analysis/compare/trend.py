@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.compare.comparable import FIELDS, REQUIRED, Change, fill_implied, list_changes
+from analysis.compare.job_name import series_names
 from analysis.compare.same_job import find_jobs, sample_of
 from analysis.metrics import Metric
 from logparse.errors import UsageError
@@ -68,7 +69,8 @@ class ChangePoint:
 class Trend:
     """One series: ``runs`` (at, run_id, name, release, group, when, value), ``groups`` with their medians and bands.
 
-    ``unknown`` are fields by which some of its runs may be of another job, because they do not tell.
+    ``unknown`` are fields by which some of its runs may be of another job, because they do not tell. ``name`` is
+    that of its job.
     """
 
     metric: Metric
@@ -76,23 +78,29 @@ class Trend:
     groups: pl.DataFrame
     changes: tuple[ChangePoint, ...]
     unknown: tuple[str, ...] = ()
+    name: str = ""
 
 
 def follow_all(
     runs: pl.DataFrame, metric: Metric, by: str, settings: Callable[[Sequence[str]], pl.DataFrame]
 ) -> list[Trend]:
-    """The trend of every series of ``runs`` that has the metric, the largest first, with what differs at each change.
+    """The trend of every series of ``runs`` that has the metric, with what differs at each change.
 
-    ``settings`` gives all columns of the runs of some ids. Raises UsageError where no run has the metric.
+    Those that changed come first, and of each kind the largest. ``settings`` gives all columns of the runs of some ids.
+
+    Raises UsageError where no run has the metric.
     """
     series = split_series(sample_of(runs, find_jobs(runs)).runs)
-    trends = [replace(follow(one, metric, by), unknown=unknown_fields(one)) for one in series]
+    trends = [
+        replace(follow(one, metric, by), unknown=unknown_fields(one), name=name)
+        for one, name in zip(series, series_names(series), strict=True)
+    ]
     known = [trend for trend in trends if len(trend.runs)]
     if not known:
         problem = tr("no recorded run has this metric") if len(runs) else tr("no run is selected")
         raise UsageError(problem, remedy=tr("`logparse history list` shows what there is"))
     heavy = settings([run_id for trend in known for run_id in explaining_runs(trend)])
-    return [explain(trend, heavy) for trend in known]
+    return sorted((explain(trend, heavy) for trend in known), key=lambda trend: not trend.changes)
 
 
 def split_series(runs: pl.DataFrame) -> list[pl.DataFrame]:

@@ -12,7 +12,7 @@ from analysis.screens.parts import Heading, Part, Sentence, Table
 from logparse.findings import Note, info
 from logparse.language import tr
 
-# Series that are told of: a history may hold hundreds of jobs that were run once.
+# Series without a change that are told of: a history may hold hundreds of jobs that were run once.
 MOST_SERIES = 5
 # Settings that are named at a change.
 MOST_CHANGES = 8
@@ -26,16 +26,27 @@ def compose_trend(trend: Trend) -> list[Part]:
         for g in trend.groups.iter_rows(named=True)
     )
     return [
-        Heading(tr("{metric}: {runs} runs", metric=titled(trend.metric), runs=len(trend.runs)), "title"),
+        Heading(_title(trend), "title"),
         Table(("", tr("median"), "p10", "p90", tr("runs")), rows),
         *_unknown(trend),
         *_changes(trend, form),
     ]
 
 
+def _title(trend: Trend) -> str:
+    told = {"metric": titled(trend.metric), "runs": len(trend.runs), "job": trend.name}
+    return tr("{metric}: {runs} runs of {job}", **told)
+
+
+def shown(trends: Sequence[Trend]) -> list[Trend]:
+    """Those that are told of: all that changed, and the first of the others."""
+    unchanged = [trend for trend in trends if not trend.changes]
+    return [trend for trend in trends if trend.changes] + unchanged[:MOST_SERIES]
+
+
 def left_out(trends: Sequence[Trend]) -> list[Note]:
     """How many series are not told of."""
-    more = len(trends) - MOST_SERIES
+    more = len(trends) - len(shown(trends))
     return [info("series_left_out", n=more)] if more > 0 else []
 
 

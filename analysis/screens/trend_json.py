@@ -20,6 +20,7 @@ def document(trends: Sequence[Trend]) -> dict[str, Any]:
 def _trend(trend: Trend) -> dict[str, Any]:
     runs = trend.runs.with_columns(pl.col("when").dt.to_string("iso"))
     return {
+        "name": trend.name,
         "metric": trend.metric.column,
         "unknown_fields": list(trend.unknown),
         "unit": trend.metric.unit,

@@ -3,17 +3,24 @@
 import json
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from helpers import run_logparse
 from releases import fill
 
 from analysis.charts.trend import trend_chart
-from analysis.compare.trend import find_changes, follow, split_series
+from analysis.compare.comparable import REQUIRED
+from analysis.compare.job_name import series_names
+from analysis.compare.trend import find_changes, follow, follow_all, split_series
 from analysis.compare.verdict import DEFAULT_METRIC
+from analysis.history.records import run_frame
 from analysis.metrics import JUDGED
+from analysis.screens.trend import compose_trend, left_out, shown
+from analysis.screens.trend_json import document
 from logparse.errors import UsageError
 
 
@@ -106,6 +113,71 @@ def test_command(history, tmp_path):
     told = json.loads(run_logparse("trend", "--history", "h", "--json", cwd=folder).stdout)
     assert [len(s["runs"]) for s in told["series"]] == [10, 2]
     assert told["series"][0]["changes"][0]["changes"][0]["name"] == "overlap"
+
+
+def many_jobs(changed, count=8, runs=12):
+    """A history of jobs that differ in their global batch; those of the numbers ``changed`` are slower at the end."""
+    rows = [
+        {
+            **dict.fromkeys(REQUIRED, 8),
+            "device": "Ascend 910B3",
+            "tensor_model_parallel_size": 2,
+            "global_batch_size": 8 + job,
+            "run_id": f"{job:04}{run:04}",
+            "name": f"{job}-{run}",
+            "begun_at": datetime(2026, 3, 1) + timedelta(days=run),
+            "step_lines": 20,
+            "counted_rows": 19,
+            DEFAULT_METRIC: (1000.0 + job) * (1.1 if job in changed and 2 * run >= runs else 1.0) + run % 3,
+        }
+        for job in range(count)
+        for run in range(runs - job % 2)
+    ]
+    return run_frame(rows).with_columns(release=pl.lit("r1"))
+
+
+def follow_jobs(changed):
+    found = many_jobs(changed)
+    return follow_all(found, JUDGED[DEFAULT_METRIC], "release", lambda ids: found.filter(pl.col("run_id").is_in(ids)))
+
+
+def test_all_series_that_changed_are_shown_first():
+    """Seven of eight changed, the smallest among them; of one without a change nothing is lost."""
+    trends = follow_jobs(changed=range(1, 8))
+    told = shown(trends)
+    assert [bool(trend.changes) for trend in told] == [True] * 7 + [False]
+    assert left_out(trends) == []
+
+
+def test_five_series_without_a_change_are_shown():
+    trends = follow_jobs(changed=[7])
+    assert [bool(trend.changes) for trend in shown(trends)] == [True] + [False] * 5
+    assert [note.fields["n"] for note in left_out(trends)] == [2]
+
+
+def test_each_series_has_the_name_of_its_job():
+    trends = follow_jobs(changed=[5])
+    names = [series["name"] for series in document(trends)["series"]]
+    assert names[0] == "8 layers of 8, 8 x Ascend 910B3, tp2, batch 13 sequence 8"
+    assert len(set(names)) == 8
+    assert all(trend.name in compose_trend(trend)[0].text for trend in trends)
+    assert trends[0].name in str(trend_chart(trends[0]).to_dict()["title"])
+
+
+def test_jobs_of_one_name_are_told_apart():
+    one, two = many_jobs((), count=1), many_jobs((), count=1).with_columns(precision=pl.lit("fp16"))
+    base = "8 layers of 8, 8 x Ascend 910B3, tp2, batch 8 sequence 8"
+    assert series_names([one, two]) == [f"{base}, precision unknown", f"{base}, precision fp16"]
+    assert series_names([one, one]) == [f"{base} (1)", f"{base} (2)"]
+
+
+def test_the_page_names_each_series(history, tmp_path):
+    folder, _ = history
+    out = tmp_path / "out"
+    done = run_logparse("trend", "--history", "h", "-o", str(out), cwd=folder)
+    names = ["8 devices, tp2 dp4, batch 32 sequence 4096", "8 devices, tp2 dp4, batch 32 sequence 8192"]
+    told = (" ".join(done.stdout.split()), " ".join((out / "report.html").read_text().split()))
+    assert [name in text for text in told for name in names] == [True] * 4
 
 
 def test_a_reader_that_goes_away_costs_no_folder(history, tmp_path):

@@ -1,0 +1,84 @@
+"""What a job is called where several stand side by side: model, devices, hardware, layout, batch.
+
+Comes in: the runs of a job, or of several. Goes out: names, the same in every language, which other tools keep as keys.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import polars as pl
+
+from analysis.compare.comparable import FIELDS, fill_implied
+from analysis.model.same import models_of
+from analysis.model.shape import ModelShape
+
+# Parts of the layout as people abbreviate them; those of 1 are not named.
+LAYOUT = {
+    "tp": "tensor_model_parallel_size",
+    "pp": "pipeline_model_parallel_size",
+    "cp": "context_parallel_size",
+    "ep": "expert_model_parallel_size",
+    "dp": "data_parallel_size",
+}
+SHAPE = tuple(field.name for field in fields(ModelShape))
+# Models of one shape that are named.
+MODELS_NAMED = 2
+
+
+def job_name(runs: pl.DataFrame) -> str:
+    """The name of the job that ``runs`` are of; what most of them tell where they differ."""
+    told = {name: _most(runs[name]) for name in dict.fromkeys((*SHAPE, *FIELDS, "model_name")) if name in runs.columns}
+    parts = (_model(told), _devices(told), _layout(told), _batch(told))
+    return ", ".join(part for part in parts if part)
+
+
+def series_names(series: Sequence[pl.DataFrame]) -> list[str]:
+    """A name for each of several jobs; of those that would have one name, with the fields in which they differ."""
+    names = [job_name(runs) for runs in series]
+    alike = {name: [i for i, other in enumerate(names) if other == name] for name in names}
+    for name, places in alike.items():
+        if len(places) > 1:
+            for place, apart in zip(places, _apart([fill_implied(series[i]) for i in places]), strict=True):
+                names[place] = ", ".join([name, *apart])
+    return [f"{name} ({names[:i].count(name) + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+
+
+def _apart(jobs: Sequence[pl.DataFrame]) -> list[list[str]]:
+    """Of each job its values of the fields in which they differ."""
+    values = {name: [_most(runs[name]) for runs in jobs] for name in FIELDS}
+    names = [name for name, told in values.items() if len(set(told)) > 1]
+    return [[f"{n} {'unknown' if values[n][i] is None else values[n][i]}" for n in names] for i in range(len(jobs))]
+
+
+def _most(values: pl.Series) -> Any:
+    """The most frequent value that is told; the first of several."""
+    return next((value for value, _ in Counter(values.drop_nulls().to_list()).most_common(1)), None)
+
+
+def _model(told: Mapping[str, Any]) -> str:
+    shape = ModelShape.from_quantities(told)
+    named = [model.name for model in models_of(shape)]
+    if 0 < len(named) <= MODELS_NAMED:
+        return " or ".join(named)
+    layers, width = told["num_layers"], told["hidden_size"]
+    return str(told.get("model_name") or (f"{layers} layers of {width}" if layers and width else "unknown model"))
+
+
+def _devices(told: Mapping[str, Any]) -> str:
+    number, device = told["world_size"], told["device"]
+    if number is None:
+        return str(device or "")
+    return f"{number} x {device}" if device else f"{number} devices"
+
+
+def _layout(told: Mapping[str, Any]) -> str:
+    return " ".join(f"{short}{told[name]}" for short, name in LAYOUT.items() if (told[name] or 1) > 1)
+
+
+def _batch(told: Mapping[str, Any]) -> str:
+    batch, length = told["global_batch_size"], told["seq_length"]
+    return " ".join([f"batch {batch}"] * bool(batch) + [f"sequence {length}"] * bool(length))
