@@ -12,6 +12,7 @@ from typing import Literal
 import polars as pl
 
 from analysis.compare.comparable import FIELDS, Change, Field, check_fields, fill_implied, list_changes, refusals
+from analysis.compare.job_name import job_name
 from analysis.compare.same_job import KEYS, Jobs, LeftOut, fill_from_job, find_jobs, sample_of
 from analysis.compare.verdict import Finding, Noise, Verdict, doubt, judge, noise_floor, worst_of
 from analysis.metrics import JUDGED, Metric
@@ -83,7 +84,7 @@ class Comparison:
     ``judged`` are the columns of the metrics that the verdict is on; the other findings stand beside them. ``losses``
     is a reason where the losses cannot be compared, and None where nobody asked. ``lost`` is of both sides. ``noises``
     are by the column of the metric. ``left_out`` are runs that do not count; ``unclear`` are names of pairs of
-    which nothing tells whether they are one job.
+    which nothing tells whether they are one job. ``job`` is what the job is called.
     """
 
     baseline: Side
@@ -98,6 +99,7 @@ class Comparison:
     threshold: float
     left_out: tuple[LeftOut, ...]
     unclear: tuple[tuple[str, str], ...]
+    job: str
 
     @property
     def refused(self) -> list[Field]:
@@ -158,6 +160,7 @@ def compare(
         threshold=threshold,
         left_out=tuple(run for sample in samples for run in sample.left_out),
         unclear=tuple((names[a], names[b]) for a, b in jobs.unclear if a in names and b in names),
+        job=job_name(baseline.runs),
     )
 
 

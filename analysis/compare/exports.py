@@ -41,13 +41,13 @@ class Judged:
 
 
 def junit(judged: Judged) -> str:
-    """One test case per metric; the details go to the output of all.
+    """One test case per metric, in the class of the job; the details go to the output of all.
 
     A regression fails it; sides that cannot be compared are an error, and with ``strict`` too little data is, which
     else skips it.
     """
     cases = [_case(judged, finding) for finding in judged.comparison.verdicts]
-    return junit_xml("logparse gate", cases, judged.details)
+    return junit_xml(f"logparse gate: {judged.comparison.job}", cases, judged.details)
 
 
 def junit_of_error(said: str) -> str:
@@ -58,10 +58,18 @@ def junit_of_error(said: str) -> str:
 def _case(judged: Judged, finding: Finding) -> Case:
     """A test case that ends as the exit code of the gate has it."""
     outcome: Outcome = OUTCOMES.get(finding.verdict)
-    if judged.comparison.refused or (judged.strict and finding.verdict != "regression" and insufficient(finding)):
+    refused = bool(judged.comparison.refused)
+    if refused or (judged.strict and finding.verdict != "regression" and insufficient(finding)):
         outcome = "error"
-    kind = finding.verdict if outcome in ("failure", "error") else ""
-    return Case("logparse.gate", finding.metric.column, outcome, kind, judged.sentence(finding))
+    kind = "incomparable" if refused else finding.verdict
+    classname = f"logparse.gate.{_one_word(judged.comparison.job)}"
+    said = judged.sentence(finding)
+    return Case(classname, finding.metric.column, outcome, kind if outcome in ("failure", "error") else "", said)
+
+
+def _one_word(name: str) -> str:
+    """``name`` as the last part of a class: CI servers take what stands before the last dot for its package."""
+    return name.replace(".", "_")
 
 
 def benchmark(comparison: Comparison, worse: int) -> str | None:
@@ -71,7 +79,7 @@ def benchmark(comparison: Comparison, worse: int) -> str | None:
     """
     rows = [
         {
-            "name": finding.metric.column,
+            "name": f"{finding.metric.column} ({comparison.job})",
             "unit": finding.metric.unit,
             "value": finding.effect.candidate,
             "range": _range(comparison.noises[finding.metric.column]),
@@ -111,20 +119,24 @@ def when() -> pl.Expr:
 
 
 def openmetrics(comparison: Comparison) -> str:
-    """Gauges of the change and of both sides, and the verdict as a state set."""
+    """Gauges of the change and of both sides, and the verdict as a state set.
+
+    The label is ``training_job``, because scrapers give ``job`` themselves.
+    """
+    job = {"training_job": comparison.job}
     value = [
-        _sample("logparse_median", {"metric": f.metric.column, "unit": f.metric.unit, "side": side}, number)
+        _sample("logparse_median", job | {"metric": f.metric.column, "unit": f.metric.unit, "side": side}, number)
         for f in comparison.verdicts
         if f.effect
         for side, number in (("baseline", f.effect.baseline), ("candidate", f.effect.candidate))
     ]
     change = [
-        _sample("logparse_change_ratio", {"metric": f.metric.column}, f.effect.change)
+        _sample("logparse_change_ratio", job | {"metric": f.metric.column}, f.effect.change)
         for f in comparison.verdicts
         if f.effect
     ]
     states = [
-        _sample("logparse_verdict", {"metric": f.metric.column, "logparse_verdict": v}, float(f.verdict == v))
+        _sample("logparse_verdict", job | {"metric": f.metric.column, "logparse_verdict": v}, float(f.verdict == v))
         for f in comparison.verdicts
         for v in VERDICTS
     ]

@@ -35,6 +35,7 @@ def compose_answer(comparison: Comparison) -> list[Part]:
     """The verdict, whether the sides may be compared, how they differ, what changed."""
     return [
         Heading(title(comparison), "title"),
+        Sentence(tr("job: {name}", name=comparison.job)),
         *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
         *_fields(comparison),
         _effects(comparison),

@@ -28,6 +28,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     reason = losses if isinstance(losses, str) else None
     return {
         "schema_version": SCHEMA_VERSION,
+        "job": comparison.job,
         "verdict": comparison.verdict,
         "threshold": comparison.threshold,
         "baseline": _side(comparison.baseline),

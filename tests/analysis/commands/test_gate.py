@@ -35,6 +35,9 @@ def gate(place, candidate, *more, **env):
     )
 
 
+# What the job of these runs is called.
+JOB = "llama-7b or llama2-7b, 8 devices, tp2 dp4, batch 32 sequence 4096"
+
 EXITS = {
     "release=slow": (1, "verdict: regression"),
     "release=same": (0, "verdict: no regression"),
@@ -78,13 +81,19 @@ def test_what_is_written(place, tmp_path):
     assert len(suite.findall("testcase/failure")) == 2
     (smaller,) = json.loads((out / "benchmark-smaller-is-better.json").read_text())
     (bigger,) = json.loads((out / "benchmark-bigger-is-better.json").read_text())
-    assert (smaller["name"], smaller["unit"], bigger["unit"]) == (DEFAULT_METRIC, "ms", "tokens/s/p")
+    named = (smaller["name"], smaller["unit"], bigger["unit"])
+    assert named == (f"{DEFAULT_METRIC} ({JOB})", "ms", "tokens/s/p")
     rows = list(csv.DictReader((out / "otava.csv").read_text().splitlines()))
     assert len(rows) == 10
     assert [row["time"] for row in rows] == sorted(row["time"] for row in rows)
     lines = (out / "openmetrics.txt").read_text().splitlines()
     assert lines[-1] == "# EOF"
-    assert f'logparse_verdict{{metric="{DEFAULT_METRIC}",logparse_verdict="regression"}} 1.0' in lines
+    labels = f'training_job="{JOB}",metric="{DEFAULT_METRIC}",logparse_verdict="regression"'
+    assert f"logparse_verdict{{{labels}}} 1.0" in lines
+    assert all(f'training_job="{JOB}"' in line for line in lines if not line.startswith("#"))
+    assert suite.get("name") == f"logparse gate: {JOB}"
+    assert {case.get("classname") for case in suite.findall("testcase")} == {f"logparse.gate.{JOB}"}
+    assert f"job: {JOB}" in summary.read_text()
 
 
 SLOWER = f"{PROGRAM} gate --history h --baseline release=good --candidate release=slow"
@@ -112,6 +121,8 @@ def test_junit_and_exit_code_agree(place, tmp_path):
     done = gate(place, "release=long", "-o", str(tmp_path / "refused"))
     assert (done.returncode, outcomes(tmp_path / "refused")) == (2, {"failures": 0, "errors": 1, "skipped": 0})
     assert sorted(p.name for p in (tmp_path / "refused").iterdir()) == ["junit.xml", "summary.md"]
+    error = ElementTree.parse(tmp_path / "refused/junit.xml").find("testsuite/testcase/error")
+    assert error.get("type") == "incomparable"
     strict = gate(place, "release=single", "--strict", "-o", str(tmp_path / "few"))
     assert (strict.returncode, outcomes(tmp_path / "few")["errors"]) == (4, 1)
     assert gate(place, "release=single", "-o", str(tmp_path / "few"), "--force").returncode == 0
@@ -205,6 +216,7 @@ def test_help_names_every_output(place):
 
 def test_json(place):
     told = json.loads(gate(place, "release=slow", "--json").stdout)
+    assert told["job"] == JOB
     assert told["verdict"] == told["metrics"][DEFAULT_METRIC]["verdict"] == "regression"
     assert told["changes"][-1]["name"] == "overlap_grad_reduce"
     assert told["noise"]["releases"] >= 2
