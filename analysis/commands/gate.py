@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,7 +20,14 @@ from analysis.compare.comparable import check_allowed
 from analysis.compare.comparison import Comparison, compare
 from analysis.compare.exports import OUTPUTS, Judged, junit_of_error
 from analysis.compare.refusal import refuse_incomparable
-from analysis.compare.verdict import DEFAULT_METRIC, FEWEST_RUNS, find_metric, insufficient, parse_threshold
+from analysis.compare.verdict import (
+    DEFAULT_METRIC,
+    FEWEST_RUNS,
+    Verdict,
+    find_metric,
+    insufficient,
+    parse_threshold,
+)
 from analysis.outputs import clear_stale, write_whole
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.sides import find_sides
@@ -47,6 +54,15 @@ Strict = Annotated[
         help="Exit with 4 where the data do not suffice for a verdict; the threshold alone is not enough then.",
     ),
 ]
+FailOn = Annotated[
+    Literal["regression", "suspicious"],
+    typer.Option("--fail-on", help="The verdict from which on it exits with 1: suspicious includes a regression."),
+]
+# By what is asked for, the verdicts that fail the gate.
+FAILING: dict[str, frozenset[Verdict]] = {
+    "regression": frozenset({"regression"}),
+    "suspicious": frozenset({"regression", "suspicious"}),
+}
 Out = Annotated[
     ResultFolder | None,
     typer.Option(
@@ -94,6 +110,7 @@ def gate(
     metric: Metrics = None,
     allow: Allow = None,
     strict: Strict = False,
+    fail_on: FailOn = "regression",
     out: Out = None,
     force: options.Force = False,  # noqa: ARG001
     as_json: options.Json = False,
@@ -112,8 +129,8 @@ def gate(
 
     In a GitHub workflow the summary is added to the page of the job.
 
-    Exit code 0 no regression, 1 regression, 2 wrong usage or sides that cannot be compared, 4 insufficient data (with
-    --strict).
+    Exit code 0 no regression, 1 regression (with --fail-on suspicious that too), 2 wrong usage or sides that cannot be
+    compared, 4 insufficient data (with --strict).
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
@@ -123,7 +140,7 @@ def gate(
     found = find_sides((baseline, candidate), history, how, tell)
     old, new = found.sides
     result = compare(old, new, chosen, limit, allowed, found.others, beside=False)
-    told = judged(result, strict)
+    told = judged(result, strict, FAILING[fail_on])
     # Files first: a reader that closes the pipe must not cost CI its report.
     if out is not None:
         _write(out, _texts(told))
@@ -133,7 +150,7 @@ def gate(
     finally:
         # Whether or not anybody reads it, the verdict stands.
         refuse_incomparable(result)
-        _exit(result, strict)
+        _exit(result, strict, FAILING[fail_on])
 
 
 def _texts(told: Judged) -> dict[str, str | None]:
@@ -166,9 +183,9 @@ def _add_to_job_summary(summary: str, tell: Callable[[Note], object]) -> None:
         tell(warning("job_summary_not_written", path=place, reason=reason_of(error)))
 
 
-def _exit(result: Comparison, strict: bool) -> None:
-    """Raises typer.Exit for a regression, InsufficientDataError where ``strict`` asks for more data."""
-    if result.verdict == "regression":
+def _exit(result: Comparison, strict: bool, failing: frozenset[Verdict]) -> None:
+    """Raises typer.Exit for a ``failing`` verdict, InsufficientDataError where ``strict`` asks for more data."""
+    if result.verdict in failing:
         raise typer.Exit(1)
     if strict and any(insufficient(finding) for finding in result.verdicts):
         raise InsufficientDataError(

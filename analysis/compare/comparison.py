@@ -13,6 +13,7 @@ import polars as pl
 
 from analysis.compare.comparable import FIELDS, Change, Field, check_fields, fill_implied, list_changes, refusals
 from analysis.compare.job_name import job_name
+from analysis.compare.outliers import Outlier
 from analysis.compare.same_job import KEYS, Jobs, LeftOut, fill_from_job, find_jobs, sample_of
 from analysis.compare.verdict import Finding, Noise, Verdict, doubt, judge, noise_floor, worst_of
 from analysis.metrics import JUDGED, Metric
@@ -115,6 +116,11 @@ class Comparison:
     def verdicts(self) -> list[Finding]:
         """The findings on the metrics that are judged."""
         return [finding for finding in self.findings if finding.metric.column in self.judged]
+
+    def outliers(self, finding: Finding) -> list[tuple[Outlier, str]]:
+        """The runs that are far from all others of their side, each with its name."""
+        sides = {"baseline": self.baseline, "candidate": self.candidate}
+        return [(o, measured(sides[o.side].runs, finding.metric)["name"][o.place]) for o in finding.outliers]
 
     def odd(self, finding: Finding) -> list[str]:
         """Names of the candidate's runs that the finding calls odd."""

@@ -19,15 +19,15 @@ from dataclasses import dataclass
 import polars as pl
 
 from analysis.compare.comparison import Comparison
-from analysis.compare.verdict import VERDICTS, Finding, Noise, insufficient
+from analysis.compare.verdict import VERDICTS, Finding, Noise, Verdict, insufficient
 from analysis.junit import Case, Outcome, junit_xml
 
-OUTCOMES: dict[str, Outcome] = {"regression": "failure", "insufficient data": "skipped", "suspicious": "system-out"}
+OUTCOMES: dict[str, Outcome] = {"insufficient data": "skipped", "suspicious": "system-out"}
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A comparison as the gate judged it, and what the screens say of it.
+    """A comparison as the gate judged it, and what the screens say of it; ``failing`` are the verdicts that fail it.
 
     ``summary`` is Markdown for people, in the language in use; ``details`` is the same in English, and so is what
     ``sentence`` says of a finding.
@@ -35,6 +35,7 @@ class Judged:
 
     comparison: Comparison
     strict: bool
+    failing: frozenset[Verdict]
     summary: str
     details: str
     sentence: Callable[[Finding], str]
@@ -43,8 +44,8 @@ class Judged:
 def junit(judged: Judged) -> str:
     """One test case per metric, in the class of the job; the details go to the output of all.
 
-    A regression fails it; sides that cannot be compared are an error, and with ``strict`` too little data is, which
-    else skips it.
+    A verdict that fails the gate fails it; sides that cannot be compared are an error, and with ``strict`` too little
+    data is, which else skips it.
     """
     cases = [_case(judged, finding) for finding in judged.comparison.verdicts]
     return junit_xml(f"logparse gate: {judged.comparison.job}", cases, judged.details)
@@ -57,9 +58,10 @@ def junit_of_error(said: str) -> str:
 
 def _case(judged: Judged, finding: Finding) -> Case:
     """A test case that ends as the exit code of the gate has it."""
-    outcome: Outcome = OUTCOMES.get(finding.verdict)
+    fails = finding.verdict in judged.failing
+    outcome: Outcome = "failure" if fails else OUTCOMES.get(finding.verdict)
     refused = bool(judged.comparison.refused)
-    if refused or (judged.strict and finding.verdict != "regression" and insufficient(finding)):
+    if refused or (judged.strict and not fails and insufficient(finding)):
         outcome = "error"
     kind = "incomparable" if refused else finding.verdict
     classname = f"logparse.gate.{_one_word(judged.comparison.job)}"

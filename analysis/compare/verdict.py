@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from analysis.compare.outliers import Outlier, find_outliers, without
 from analysis.metrics import JUDGED, Metric
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
@@ -35,6 +36,7 @@ Reason = Literal[
     "declared_faster",
     "declared_within",
     "proven",
+    "proven_without",
     "faster",
     "not_proven",
     "small_but_there",
@@ -107,6 +109,8 @@ class Finding:
     """The verdict on one metric. ``harm`` is the change in the worse direction.
 
     ``odd`` are the places of the candidate's runs that are worse than all of the baseline by more than the threshold.
+    ``outliers`` are runs far from all others of their side, ``rest`` is the finding without them, and ``before`` the
+    verdict with them where that without them holds.
     """
 
     metric: Metric
@@ -117,10 +121,30 @@ class Finding:
     verdict: Verdict
     reason: Reason
     odd: tuple[int, ...] = ()
+    outliers: tuple[Outlier, ...] = ()
+    rest: Finding | None = None
+    before: Verdict | None = None
 
 
 def judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float], threshold: float) -> Finding:
-    """The verdict on ``metric`` from one number per run; ``threshold`` is a ratio, 0.03 for 3 %."""
+    """The verdict on ``metric`` from one number per run; ``threshold`` is a ratio, 0.03 for 3 %.
+
+    One run that is off may hide a regression that all others prove; it cannot make a verdict better.
+    """
+    found = _judge(metric, baseline, candidate, threshold)
+    outliers = find_outliers(baseline, candidate, threshold) if found.effect else ()
+    if not outliers:
+        return found
+    old, new = without(baseline, outliers, "baseline"), without(candidate, outliers, "candidate")
+    rest = _judge(metric, old, new, threshold)
+    found = replace(found, outliers=outliers, rest=rest)
+    hidden = found.verdict != "regression" and rest.reason == "proven"
+    if not hidden:
+        return found
+    return replace(found, verdict="regression", reason="proven_without", before=found.verdict, odd=())
+
+
+def _judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float], threshold: float) -> Finding:
     runs = (len(baseline), len(candidate))
     if not min(runs):
         return Finding(metric, runs, None, None, threshold, "insufficient data", "no_values")
@@ -133,8 +157,8 @@ def judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float],
 
 
 def insufficient(finding: Finding) -> bool:
-    """Whether the data prove nothing, so that the threshold decides alone or there is no verdict at all."""
-    return min(finding.runs) < FEWEST_RUNS or finding.verdict == "insufficient data"
+    """Whether the data prove nothing: the threshold decides alone, the change may be chance, or there is no verdict."""
+    return min(finding.runs) < FEWEST_RUNS or finding.verdict == "insufficient data" or finding.reason == "not_proven"
 
 
 def doubt(finding: Finding, reason: Literal["no_rows", "loss_lost"]) -> Finding:

@@ -230,9 +230,34 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
                 runs=finding.runs[1],
                 names=some(comparison.odd(finding)),
             )
+        yield from _outliers(comparison, finding)
     if comparison.unclear:
         pairs = [tr("{first} and {second}", first=first, second=second) for first, second in comparison.unclear]
         yield tr("the same losses and no clocks, so perhaps one job that is counted twice: {names}", names=some(pairs))
+
+
+def _outliers(comparison: Comparison, finding: Finding) -> Iterator[str]:
+    """The runs that are off, and the verdict with and without them."""
+    if finding.rest is None:
+        return
+    names = [
+        tr("{name} of the {side} ({off})", name=name, side=word("sides", one.side), off=f"{one.off:+.1%}")
+        for one, name in comparison.outliers(finding)
+    ]
+    yield tr(
+        "{metric}: off by far are {names}; with them: {before}, without: {after}, {change}",
+        metric=tr(finding.metric.label),
+        names=some(names),
+        before=word("verdicts", finding.before or finding.verdict),
+        after=word("verdicts", finding.rest.verdict),
+        change=_change_without(finding.rest),
+    )
+
+
+def _change_without(rest: Finding) -> str:
+    runs = f"{rest.runs[0]} + {rest.runs[1]}"
+    change = f"{rest.effect.change:+.2%}" if rest.effect else "-"
+    return tr("{change} with {runs} runs", change=change, runs=runs)
 
 
 def _changes(comparison: Comparison) -> Iterator[Part]:

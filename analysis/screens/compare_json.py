@@ -78,7 +78,19 @@ def _finding(finding: Finding, comparison: Comparison) -> dict[str, Any]:
     told: dict[str, Any] = verdict if judged else {}
     if finding in comparison.verdicts:
         told |= {"odd_runs": comparison.odd(finding), "noise": _noise(comparison, finding.metric.column)}
+        told |= _outliers(finding, comparison)
     return {"unit": finding.metric.unit, "runs": list(finding.runs), "effect": effect, **told}
+
+
+def _outliers(finding: Finding, comparison: Comparison) -> dict[str, Any]:
+    """Runs that are off, and the finding without them; of ``verdict_with_them`` where that one holds."""
+    rest = finding.rest
+    named = [{"name": name, "side": one.side, "off": one.off} for one, name in comparison.outliers(finding)]
+    if rest is None:
+        return {"outliers": named, "without_outliers": None}
+    effect = asdict(rest.effect) if rest.effect else None
+    told = {"runs": list(rest.runs), "effect": effect, "verdict": rest.verdict, "reason_code": rest.reason}
+    return {"outliers": named, "verdict_with_outliers": finding.before or finding.verdict, "without_outliers": told}
 
 
 def _noise(comparison: Comparison, column: str) -> dict[str, Any] | None:

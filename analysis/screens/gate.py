@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.compare.comparison import Comparison
 from analysis.compare.exports import Judged
-from analysis.compare.verdict import Finding
+from analysis.compare.verdict import Finding, Verdict
 from analysis.screens.compare import compose_comparison, sentence, title
 from analysis.screens.markdown import markdown
 from analysis.screens.parts import Heading, Sentence
@@ -17,7 +17,7 @@ def summary(comparison: Comparison) -> str:
     return markdown(compose_comparison(comparison))
 
 
-def judged(comparison: Comparison, strict: bool) -> Judged:
+def judged(comparison: Comparison, strict: bool, failing: frozenset[Verdict]) -> Judged:
     """``comparison`` with what its files say in words."""
 
     def told(finding: Finding) -> str:
@@ -26,7 +26,7 @@ def judged(comparison: Comparison, strict: bool) -> Judged:
 
     with speaking("en"):
         details = summary(comparison)
-    return Judged(comparison, strict, summary(comparison), details, told)
+    return Judged(comparison, strict, failing, summary(comparison), details, told)
 
 
 def no_verdict(error: LogparseError) -> str:

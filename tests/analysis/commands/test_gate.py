@@ -62,6 +62,51 @@ def test_strict_wants_evidence(place):
     assert (done.returncode, "at least 3 a side" in done.stderr) == (4, True)
 
 
+@pytest.fixture(scope="module")
+def bad_night(tmp_path_factory):
+    """Baselines of 3 and 5 runs, one of them 60 % slower, against candidates that are all 30 % slower."""
+    folder = tmp_path_factory.mktemp("night")
+    for runs in (3, 5):
+        for name, ms in ((f"old{runs}", 1000.0), (f"new{runs}", 1300.0)):
+            (folder / name).mkdir()
+            for number in range(runs):
+                bad = 1.6 if name.startswith("old") and number == 1 else 1.0
+                write_run(folder / name / f"{name}-{number}.log", 10 * runs + number + int(ms), ms * bad)
+    return folder
+
+
+NIGHTS = {
+    ("3",): (0, "suspicious"),
+    ("3", "--strict"): (4, "suspicious"),
+    ("3", "--fail-on", "suspicious"): (1, "suspicious"),
+    ("3", "--fail-on", "suspicious", "--strict"): (1, "suspicious"),
+    ("5",): (1, "regression"),
+    ("5", "--strict"): (1, "regression"),
+}
+
+
+@pytest.mark.parametrize("arguments", NIGHTS, ids=" ".join)
+def test_one_bad_run_of_the_baseline(bad_night, tmp_path, arguments):
+    """It is named, the verdict is told with and without it, and JUnit agrees with the exit code."""
+    runs, *more = arguments
+    sides = ("gate", "--baseline", f"old{runs}", "--candidate", f"new{runs}")
+    done = run_logparse(*sides, *more, "-o", str(tmp_path / "out"), cwd=bad_night)
+    code, verdict = NIGHTS[arguments]
+    assert (done.returncode, done.stdout.splitlines()[0]) == (code, f"verdict: {verdict}")
+    said = " ".join(done.stdout.split())
+    assert f"off by far are old{runs}-1 of the baseline (+" in said
+    assert "with them: suspicious, without: regression, +" in said
+    assert [n > 0 for n in outcomes(tmp_path / "out").values()] == [code == 1, code == 4, False]
+    told = json.loads(run_logparse(*sides, "--json", cwd=bad_night).stdout)["metrics"][DEFAULT_METRIC]
+    assert [outlier["name"] for outlier in told["outliers"]] == [f"old{runs}-1"]
+    assert (told["verdict_with_outliers"], told["without_outliers"]["verdict"]) == ("suspicious", "regression")
+
+
+def test_only_known_verdicts_fail_it(place):
+    done = gate(place, "release=same", "--fail-on", "luck")
+    assert (done.returncode, "suspicious" in done.stderr) == (2, True)
+
+
 def test_a_difference_can_be_allowed(place):
     refused = gate(place, "release=long")
     assert "--allow seq_length" in refused.stderr

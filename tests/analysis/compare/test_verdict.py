@@ -7,7 +7,18 @@ import pytest
 from gate_power import verdicts
 from scipy.stats import mannwhitneyu
 
-from analysis.compare.verdict import DEFAULT_METRIC, Reason, _cut, _ways, doubt, estimate, judge, noise_floor, worst_of
+from analysis.compare.verdict import (
+    DEFAULT_METRIC,
+    Reason,
+    _cut,
+    _ways,
+    doubt,
+    estimate,
+    insufficient,
+    judge,
+    noise_floor,
+    worst_of,
+)
 from analysis.metrics import JUDGED
 
 METRIC = JUDGED[DEFAULT_METRIC]
@@ -29,6 +40,8 @@ CASES = {
     "declared_beyond": (BASE[:2], times(1.06), 0.03, "regression"),
     "declared_within": (BASE[:1], times(1.01)[:1], 0.03, "no regression"),
     "declared_faster": (BASE, times(0.9)[:2], 0.03, "suspicious"),
+    # One bad run of five hides that all of the candidate are 30 % slower.
+    "proven_without": ([*BASE[:4], 1600.0], times(1.3), 0.03, "regression"),
     "no_values": (BASE, [], 0.03, "insufficient data"),
     # Two of twelve runs 20 % slower than every run of the baseline: the ranks do not show it.
     "some_worse": (BASE, [*BASE, *BASE, 1206.0, 1206.0], 0.03, "suspicious"),
@@ -85,6 +98,47 @@ def test_how_p_was_found_is_told(runs, tied, method):
     values = [1000.0 + i for i in range(2 * runs)]
     old, new = values[::2], values[1::2]
     assert estimate(old, [old[0], *new[1:]] if tied else new).method == method
+
+
+@pytest.mark.parametrize(
+    ("runs", "verdict"), [(3, "suspicious"), (4, "regression"), (5, "regression"), (10, "regression")]
+)
+def test_one_bad_run_of_the_baseline_hides_no_regression(runs, verdict):
+    """Where three runs a side are left; of fewer nobody knows which is off, and that is no verdict with --strict."""
+    old = [*BASE, *(value + 0.5 for value in BASE)][: runs - 1]
+    found = judge(METRIC, [*old, 1600.0], [1.3 * value for value in [*old, 1002.2]], 0.03)
+    assert (found.verdict, found.before or found.verdict) == (verdict, "regression" if runs == 10 else "suspicious")
+    (outlier,) = found.outliers
+    assert (outlier.side, outlier.place, round(outlier.off, 2)) == ("baseline", runs - 1, 0.6)
+    assert found.rest.verdict == "regression"
+    assert found.rest.effect.change == pytest.approx(0.3, abs=0.01)
+    assert insufficient(found) == (runs == 3)
+
+
+def test_a_good_run_of_the_candidate_hides_no_regression():
+    found = judge(METRIC, BASE, [*times(1.3)[:4], 500.0], 0.03)
+    assert (found.verdict, found.outliers[0].side) == ("regression", "candidate")
+
+
+def test_a_bad_run_makes_no_verdict_better():
+    """One of the candidate is off; the others are alike."""
+    found = judge(METRIC, BASE, [1600.0, *times(1.0)[1:]], 0.03)
+    assert (found.verdict, found.rest.verdict) == ("insufficient data", "no regression")
+    slow = judge(METRIC, BASE[:3], [1600.0, *times(1.05)[1:3]], 0.03)
+    assert (slow.verdict, slow.rest.reason) == ("regression", "declared_beyond")
+
+
+def test_runs_that_vary_have_none_that_is_off():
+    assert judge(METRIC, [1000, 1100, 900, 1060, 1200], [1010, 1110, 890, 1130, 940], 0.03).outliers == ()
+
+
+@pytest.mark.parametrize("runs", [3, 4, 5])
+def test_bad_runs_on_either_side_are_seldom_a_regression(runs):
+    """One run in ten is up to 60 % slower, by chance alone: at most 5 % false alarms in 300 pairs."""
+    rng = np.random.default_rng(runs)
+    paces = np.exp(rng.normal(0, 0.005, (300, 2, runs)) + (rng.random((300, 2, runs)) < 0.1) * rng.uniform(0, 0.5))
+    found = [judge(METRIC, *(1000 * pace).tolist(), 0.01).verdict for pace in paces]
+    assert found.count("regression") <= 15
 
 
 def test_less_is_worse_for_rates():

@@ -1,0 +1,56 @@
+"""One bad night: a run that is far from all others of its side.
+
+Comes in: one number per run of each side. Goes out: which run of a side is off, and by how much; at most one a side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Of two runs neither is the one that is off.
+FEWEST = 3
+# So many standard deviations of all other runs from the median of the others of its side, and at least so far: the
+# spread of a few runs alone may be small by chance, and then a tenth of alike pairs had one that was off.
+OUTLIER, LEAST_OFF = 5.0, 0.05
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A run that is off: the place among those of its side, and the distance from the median of the others, a ratio."""
+
+    side: Literal["baseline", "candidate"]
+    place: int
+    off: float
+
+
+def find_outliers(baseline: Sequence[float], candidate: Sequence[float], threshold: float) -> tuple[Outlier, ...]:
+    """The run of each side that is off by more than ``threshold``, and by more than the others' spread explains."""
+    import numpy as np
+
+    sides = [np.log(np.asarray(side, np.float64)) for side in (baseline, candidate)]
+    places = [int(np.abs(side - np.median(side)).argmax()) for side in sides]
+    rests = [np.delete(s, at) if len(s) >= FEWEST else s for s, at in zip(sides, places, strict=True)]
+    most = max(math.log1p(max(threshold, LEAST_OFF)), OUTLIER * _spread(rests))
+    found = zip(("baseline", "candidate"), sides, places, rests, strict=True)
+    off = ((name, at, float(s[at] - np.median(rest))) for name, s, at, rest in found if len(s) >= FEWEST)
+    return tuple(Outlier(name, at, math.expm1(by)) for name, at, by in off if abs(by) > most)  # type: ignore[arg-type]
+
+
+def without(values: Sequence[float], outliers: Sequence[Outlier], side: str) -> list[float]:
+    """``values`` of ``side`` without its outliers."""
+    gone = {outlier.place for outlier in outliers if outlier.side == side}
+    return [value for place, value in enumerate(values) if place not in gone]
+
+
+def _spread(sides: Sequence[NDArray[np.float64]]) -> float:
+    """Standard deviation within the sides, pooled; 0 where none has two runs."""
+    freedom = sum(len(side) - 1 for side in sides)
+    squares = sum(float(((side - side.mean()) ** 2).sum()) for side in sides)
+    return math.sqrt(squares / freedom) if freedom else 0.0
