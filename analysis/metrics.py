@@ -48,6 +48,7 @@ class Metric:
     same. ``needs`` names the quantities without which it is unknown. ``row_column`` is the column of the steps it is
     summarized from; ``expression`` computes it there. ``rated`` metrics are given for each named rate, ``headline``
     ones stand first on the page; ``chart`` is the title of its chart along the run. Above ``most`` a value cannot be.
+    ``offset`` is added to a share that may be 0 before two of them are compared: 3 % more are 3 % of the steps.
     """
 
     column: str
@@ -64,6 +65,7 @@ class Metric:
     headline: bool = False
     chart: str | None = None
     most: float | None = None
+    offset: float = 0.0
 
     @property
     def shown_unit(self) -> str:
@@ -238,6 +240,16 @@ METRICS = (
         worse=1,
     ),
 )
+FINAL_LOSS = Metric(
+    "final_loss", "", msg("final loss"), "mean of the last 10 losses at steps that all runs did", digits=4, worse=1
+)
+# What tells whether a run still trains. They are kept of recorded runs, and judged.
+HEALTH = (
+    FINAL_LOSS,
+    Metric("grad_norm", "", msg("gradient norm"), "median of the rows that count", digits=3, worse=1),
+    Metric("skipped_share", "ratio", msg("updates skipped"), "share of the steps", 100.0, 2, worse=1, offset=1.0),
+    Metric("nan_share", "ratio", msg("steps with a NaN"), "share of the steps", 100.0, 2, worse=1, offset=1.0),
+)
 BY_COLUMN = {metric.column: metric for metric in METRICS}
 # Metrics of rows: one number per step, summarized over the rows that count.
 OF_ROWS = tuple(metric for metric in METRICS if metric.row_column)
@@ -246,5 +258,17 @@ COMPUTED = tuple(metric for metric in METRICS if metric.expression)
 RATED = tuple(metric for metric in METRICS if metric.rated)
 HEADLINE = tuple(metric for metric in METRICS if metric.headline)
 DRAWN = tuple(metric for metric in METRICS if metric.chart)
-# Metrics that a release is judged by; the first is judged where none is named.
-JUDGED = {metric.column: metric for metric in METRICS if metric.worse}
+# Metrics that a release is judged by.
+JUDGED = {metric.column: metric for metric in (*METRICS, *HEALTH) if metric.worse}
+# Those that are judged where none is named: the first, and those that guard what it does not see, where both sides have
+# them. A median does not move where a tenth of the steps take four times as long.
+GUARDED = (
+    "steady_step_time_ms",
+    "delivered_step_time_ms",
+    "goodput",
+    "final_loss",
+    "skipped_share",
+    "nan_share",
+)
+# Those whose course over runs is shown: relative changes of a share that may be 0 are none.
+FOLLOWED = {name: metric for name, metric in JUDGED.items() if not metric.offset}

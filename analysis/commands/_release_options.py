@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from analysis.commands import _completion
-from analysis.compare.verdict import DEFAULT_METRIC
-from analysis.metrics import JUDGED
+from analysis.metrics import GUARDED, JUDGED
 from analysis.screens.words import say
 from logparse.findings import Note
 
@@ -37,7 +36,8 @@ Metrics = Annotated[
         "--metric",
         autocompletion=_completion.metrics,
         metavar="NAME",
-        help=f"What is judged; repeatable. Default {DEFAULT_METRIC}; one of {', '.join(JUDGED)}.",
+        help=f"What is judged; repeatable. By default those that both sides have of {', '.join(GUARDED)}; one of "
+        f"{', '.join(JUDGED)}.",
     ),
 ]
 Allow = Annotated[

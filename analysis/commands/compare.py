@@ -16,7 +16,7 @@ from analysis.compare.comparable import check_allowed
 from analysis.compare.comparison import Comparison
 from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.refusal import refuse_incomparable
-from analysis.compare.verdict import DEFAULT_METRIC, find_metric, parse_threshold
+from analysis.compare.verdict import guards_of, parse_threshold
 from analysis.outputs import clear_stale, write_page
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.sides import find_sides
@@ -83,12 +83,12 @@ def compare(
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
         out.check(force)
-    chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
+    chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
     tell = teller()
     found = find_sides((baseline, *candidates), history, how, tell)
     first, *others = found.sides
-    results = [compare_sides(first, other, chosen, limit, allowed, found.others) for other in others]
+    results = [compare_sides(first, other, chosen, limit, allowed, found.others, guards=guards) for other in others]
     if out is not None:
         _write(results, out, tell)
     print_comparisons(results, as_json, as_markdown, no_color)

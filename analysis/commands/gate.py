@@ -21,10 +21,9 @@ from analysis.compare.comparison import Comparison, compare
 from analysis.compare.exports import OUTPUTS, Judged, junit_of_error
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.verdict import (
-    DEFAULT_METRIC,
     FEWEST_RUNS,
     Verdict,
-    find_metric,
+    guards_of,
     insufficient,
     parse_threshold,
 )
@@ -134,12 +133,12 @@ def gate(
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
-    chosen = [find_metric(name) for name in metric or [DEFAULT_METRIC]]
+    chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
     tell = teller()
     found = find_sides((baseline, candidate), history, how, tell)
     old, new = found.sides
-    result = compare(old, new, chosen, limit, allowed, found.others, beside=False)
+    result = compare(old, new, chosen, limit, allowed, found.others, beside=False, guards=guards)
     told = judged(result, strict, FAILING[fail_on])
     # Files first: a reader that closes the pipe must not cost CI its report.
     if out is not None:
@@ -187,7 +186,7 @@ def _exit(result: Comparison, strict: bool, failing: frozenset[Verdict]) -> None
     """Raises typer.Exit for a ``failing`` verdict, InsufficientDataError where ``strict`` asks for more data."""
     if result.verdict in failing:
         raise typer.Exit(1)
-    if strict and any(insufficient(finding) for finding in result.verdicts):
+    if strict and any(insufficient(finding) for finding in result.decisive):
         raise InsufficientDataError(
             tr("the data do not suffice for a verdict"),
             where=verdicts(result),

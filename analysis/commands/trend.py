@@ -17,7 +17,7 @@ from analysis.commands._release_options import HistoryDir, teller
 from analysis.compare.trend import Trend, follow_all
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
 from analysis.history.selection import select_runs
-from analysis.metrics import JUDGED
+from analysis.metrics import FOLLOWED
 from analysis.outputs import CHART_FORMATS, clear_stale, write_charts, write_page
 from analysis.pipeline.sides import open_history
 from analysis.result_folder import ResultFolder
@@ -46,7 +46,7 @@ MetricName = Annotated[
         "--metric",
         metavar="NAME",
         autocompletion=_completion.metrics,
-        help=f"What is followed: one of {', '.join(JUDGED)}.",
+        help=f"What is followed: one of {', '.join(FOLLOWED)}.",
     ),
 ]
 Out = Annotated[
@@ -86,7 +86,7 @@ def trend(
     store = open_history(history, tell)
     runs = store.runs()
     chosen = select_runs(runs, select) if select else runs
-    trends = follow_all(chosen, find_metric(metric), by, store.settings)
+    trends = follow_all(chosen, find_metric(metric, FOLLOWED), by, store.settings)
     # Files first: a reader that closes the pipe must not cost the folder.
     if out is not None:
         _write(trends, out, tell)

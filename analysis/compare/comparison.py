@@ -12,11 +12,13 @@ from typing import Literal
 import polars as pl
 
 from analysis.compare.comparable import FIELDS, Change, Field, check_fields, fill_implied, list_changes, refusals
+from analysis.compare.family import hold_family
+from analysis.compare.final_loss import final_losses
 from analysis.compare.job_name import job_name
 from analysis.compare.outliers import Outlier
 from analysis.compare.same_job import KEYS, Jobs, LeftOut, fill_from_job, find_jobs, sample_of
-from analysis.compare.verdict import Finding, Noise, Verdict, doubt, judge, noise_floor, worst_of
-from analysis.metrics import JUDGED, Metric
+from analysis.compare.verdict import Finding, Noise, Verdict, doubt, judge, lose, noise_floor, worst_of
+from analysis.metrics import FINAL_LOSS, JUDGED, Metric
 from logparse.errors import InputError, UsageError
 from logparse.findings import Note, warn_caller, warning
 from logparse.language import tr
@@ -82,10 +84,11 @@ LossReason = Literal["no_common_step", "zero_loss"]
 class Comparison:
     """All that is to be said of two sides.
 
-    ``judged`` are the columns of the metrics that the verdict is on; the other findings stand beside them. ``losses``
-    is a reason where the losses cannot be compared, and None where nobody asked. ``lost`` is of both sides. ``noises``
-    are by the column of the metric. ``left_out`` are runs that do not count; ``unclear`` are names of pairs of
-    which nothing tells whether they are one job. ``job`` is what the job is called.
+    ``judged`` are the columns of the metrics that the verdict is on; the other findings stand beside them. Of those
+    that are not ``primary`` only what is wrong counts: that they vary too much makes no verdict worse. ``losses`` is a
+    reason where the losses cannot be compared, and None where nobody asked. ``lost`` is of both sides. ``noises`` are
+    by the column of the metric. ``left_out`` are runs that do not count; ``unclear`` are names of pairs of which
+    nothing tells whether they are one job. ``job`` is what the job is called.
     """
 
     baseline: Side
@@ -93,6 +96,7 @@ class Comparison:
     fields: tuple[Field, ...]
     findings: tuple[Finding, ...]
     judged: tuple[str, ...]
+    primary: tuple[str, ...]
     losses: LossAgreement | LossReason | None
     lost: tuple[LostLoss | None, LostLoss | None]
     changes: tuple[Change, ...]
@@ -110,7 +114,18 @@ class Comparison:
     @property
     def verdict(self) -> Verdict | None:
         """On all metrics that are judged; None where it is refused."""
-        return None if self.refused else worst_of(f.verdict for f in self.verdicts)
+        return None if self.refused else worst_of(f.verdict for f in self.decisive)
+
+    @property
+    def asked_for(self) -> list[Finding]:
+        """The findings on the primary metrics."""
+        return [finding for finding in self.findings if finding.metric.column in self.primary]
+
+    @property
+    def decisive(self) -> list[Finding]:
+        """The findings that the verdict follows from."""
+        wrong = ("regression", "suspicious")
+        return [f for f in self.verdicts if f.metric.column in self.primary or f.verdict in wrong]
 
     @property
     def verdicts(self) -> list[Finding]:
@@ -135,8 +150,9 @@ def compare(
     allowed: Sequence[str] = (),
     others: pl.DataFrame | None = None,
     beside: bool = True,
+    guards: Sequence[Metric] = (),
 ) -> Comparison:
-    """Compare two sides, each of at least one run, and judge ``metrics``.
+    """Compare two sides, each of at least one run, and judge ``metrics``, and ``guards`` where both sides have them.
 
     ``others`` are further runs from which the noise is learnt; with ``beside`` all JUDGED are compared and the losses.
     Whether the sides may be compared is asked of all their runs, also of those that do not count.
@@ -150,19 +166,30 @@ def compare(
     samples = [sample_of(runs, jobs) for runs in asked]
     old, new = (_counting(side, s.runs) for side, s in zip((baseline, candidate), samples, strict=True))
     lost = _lost(baseline.runs), _lost(candidate.runs)
-    told = list(dict.fromkeys((*metrics, *(JUDGED.values() if beside else ()))))
+    told = list(dict.fromkeys((*metrics, *guards, *(JUDGED.values() if beside else ()))))
+    losses = _final_losses(old, new) if FINAL_LOSS in told else {}
+    old, new = (replace(side, runs=_with_losses(side.runs, losses)) for side in (old, new))
+    findings = [_find(m, old, new, threshold, (None, None) if m in guards else lost) for m in told]
+    same = {run.run_id for sample in samples for run in sample.left_out if run.reason == "same_job"}
+    ended = _lost_their_loss(baseline, losses, same), _lost_their_loss(candidate, losses, same)
+    findings = [lose(f, ended) if f.metric == FINAL_LOSS else f for f in findings]
+    guarded = [f.metric for f in findings if f.metric in guards and (f.effect or f.p_lost is not None)]
+    judged = [*metrics, *guarded]
+    family = hold_family([f for f in findings if f.metric in judged[1:]])
+    findings = [{f.metric: f for f in family}.get(f.metric, f) for f in findings]
     known = sample_of(everything, jobs).runs
     names = {run_id: name for runs in asked for run_id, name in runs.select("run_id", "name").iter_rows()}
     return Comparison(
         baseline=old,
         candidate=new,
         fields=tuple(check_fields(fill_from_job(asked[0], jobs), fill_from_job(asked[1], jobs), allowed)),
-        findings=tuple(_find(metric, old, new, threshold, lost) for metric in told),
-        judged=tuple(metric.column for metric in metrics),
+        findings=tuple(f for f in findings if f.metric in judged or beside),
+        judged=tuple(metric.column for metric in judged),
+        primary=tuple(metric.column for metric in metrics),
         losses=agree_on_losses(old, new) if beside else None,
         lost=lost,
         changes=tuple(list_changes(old.told, new.told)),
-        noises={metric.column: _noise(known, baseline.runs, metric) for metric in metrics},
+        noises={metric.column: _noise(_with_losses(known, losses), baseline.runs, metric) for metric in judged},
         threshold=threshold,
         left_out=tuple(run for sample in samples for run in sample.left_out),
         unclear=tuple((names[a], names[b]) for a, b in jobs.unclear if a in names and b in names),
@@ -196,21 +223,54 @@ def _counting(side: Side, runs: pl.DataFrame) -> Side:
     return replace(side, runs=runs, told=told if len(told) else side.told)
 
 
+def _final_losses(old: Side, new: Side) -> dict[str, float | None]:
+    told = ([run_id for run_id in side.told["run_id"] if run_id in set(side.runs["run_id"])] for side in (old, new))
+    sides = zip((old, new), told, strict=True)
+    return final_losses(run for side, run_ids in sides for run in side.readable_steps(run_ids))
+
+
+def _with_losses(runs: pl.DataFrame, losses: Mapping[str, float | None]) -> pl.DataFrame:
+    """``runs`` with their losses at equal steps; the last one of each run is no loss to compare."""
+    return runs.with_columns(final_loss=pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64))
+
+
 def _find(
-    metric: Metric, old: Side, new: Side, threshold: float, lost: tuple[LostLoss | None, LostLoss | None]
+    metric: Metric,
+    old: Side,
+    new: Side,
+    threshold: float,
+    lost: tuple[LostLoss | None, LostLoss | None],
 ) -> Finding:
-    values = [measured(side.runs, metric)[metric.column].to_list() for side in (old, new)]
-    finding = judge(metric, values[0], values[1], threshold)
+    finding = judge(metric, values_of(old.runs, metric), values_of(new.runs, metric), threshold)
+    if finding.effect:
+        finding = replace(finding, effect=finding.effect.shifted(-metric.offset))
     if old.runs.is_empty() or new.runs.is_empty():
         finding = doubt(finding, "no_rows")
     shares = [side.lost / side.runs if side else 0 for side in lost]
     return doubt(finding, "loss_lost") if shares[1] > shares[0] else finding
 
 
+def _lost_their_loss(side: Side, losses: Mapping[str, float | None], same: set[str]) -> tuple[int, int]:
+    """Runs that end without a loss, of those that print any; without those that are the ``same`` job as another.
+
+    One whose loss is never finite has no row that counts, so all that were asked for are looked at.
+    """
+    printed = pl.col("final_loss").is_not_null() | pl.col("loss_lost_at").is_not_null()
+    asked = side.runs.filter(~pl.col("run_id").is_in(list(same)) & (printed | pl.col("run_id").is_in(list(losses))))
+    without = [run_id for run_id in asked["run_id"] if losses.get(run_id, 0.0) is None]
+    lost = asked.filter(pl.col("loss_lost_at").is_not_null() | pl.col("run_id").is_in(without))
+    return len(lost), len(asked)
+
+
 def measured(runs: pl.DataFrame, metric: Metric) -> pl.DataFrame:
-    """Those that have a positive number of ``metric``."""
+    """Those that have a number of ``metric`` that can be compared: positive, with its offset."""
     value = pl.col(metric.column)
-    return runs.filter(value.is_finite() & (value > 0))
+    return runs.filter(value.is_finite() & (value + metric.offset > 0))
+
+
+def values_of(runs: pl.DataFrame, metric: Metric) -> list[float]:
+    """The numbers of ``metric`` that can be compared, with its offset."""
+    return (measured(runs, metric)[metric.column] + metric.offset).to_list()
 
 
 def _lost(runs: pl.DataFrame) -> LostLoss | None:
@@ -223,7 +283,7 @@ def _noise(runs: pl.DataFrame, asked: pl.DataFrame, metric: Metric) -> Noise | N
     known, baseline = fill_implied(measured(runs, metric)), fill_implied(asked)
     alike = pl.all_horizontal(pl.col(n).is_in(baseline[n].unique().to_list(), nulls_equal=True) for n in FIELDS)
     usable = known.filter(alike | pl.col("side").is_not_null())
-    return noise_floor(group[metric.column].to_list() for group in usable.partition_by("side", "release"))
+    return noise_floor(values_of(group, metric) for group in usable.partition_by("side", "release"))
 
 
 def agree_on_losses(baseline: Side, candidate: Side) -> LossAgreement | LossReason:

@@ -44,10 +44,13 @@ class Judged:
 def junit(judged: Judged) -> str:
     """One test case per metric, in the class of the job; the details go to the output of all.
 
+    Of sides that cannot be compared only those of the metrics that were asked for.
+
     A verdict that fails the gate fails it; sides that cannot be compared are an error, and with ``strict`` too little
     data is, which else skips it.
     """
-    cases = [_case(judged, finding) for finding in judged.comparison.verdicts]
+    told = judged.comparison.asked_for if judged.comparison.refused else judged.comparison.verdicts
+    cases = [_case(judged, finding) for finding in told]
     return junit_xml(f"logparse gate: {judged.comparison.job}", cases, judged.details)
 
 
@@ -61,7 +64,7 @@ def _case(judged: Judged, finding: Finding) -> Case:
     fails = finding.verdict in judged.failing
     outcome: Outcome = "failure" if fails else OUTCOMES.get(finding.verdict)
     refused = bool(judged.comparison.refused)
-    if refused or (judged.strict and not fails and insufficient(finding)):
+    if refused or (judged.strict and not fails and insufficient(finding) and finding in judged.comparison.decisive):
         outcome = "error"
     kind = "incomparable" if refused else finding.verdict
     classname = f"logparse.gate.{_one_word(judged.comparison.job)}"

@@ -12,13 +12,13 @@ that its end and the one-sided test agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.compare.outliers import Outlier, find_outliers, without
-from analysis.metrics import JUDGED, Metric
+from analysis.metrics import GUARDED, JUDGED, Metric
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 
@@ -39,16 +39,18 @@ Reason = Literal[
     "proven_without",
     "faster",
     "not_proven",
+    "one_of_many",
     "small_but_there",
     "too_noisy",
     "excluded",
     "some_worse",
     "loss_lost",
 ]
+UNPROVEN = ("not_proven", "one_of_many")
 # From the worst to the best: several metrics have the verdict of the first that any of them has.
 VERDICTS: tuple[Verdict, ...] = ("regression", "suspicious", "insufficient data", "no regression")
 
-LEVEL = 0.05
+LEVEL, CLOSE = 0.05, 1e-9
 FEWEST_RUNS = 3
 # Rows that count, below which a run's median says little.
 FEWEST_ROWS = 8
@@ -63,14 +65,22 @@ MOST_ODD = 1
 Z_LEVEL, Z_POWER, EFFICIENCY = 1.6449, 0.8416, 3 / math.pi
 
 
-DEFAULT_METRIC = next(iter(JUDGED))
+DEFAULT_METRIC = GUARDED[0]
 
 
-def find_metric(name: str) -> Metric:
-    """The metric of that name. Raises UsageError for one that is not known."""
-    if name not in JUDGED:
-        raise unknown_name(msg("metric"), name, JUDGED, tr("use one of {names}", names=", ".join(JUDGED)))
-    return JUDGED[name]
+def find_metric(name: str, known: Mapping[str, Metric] = JUDGED) -> Metric:
+    """The metric of that name. Raises UsageError for one that is not among ``known``."""
+    if name not in known:
+        raise unknown_name(msg("metric"), name, known, tr("use one of {names}", names=", ".join(known)))
+    return known[name]
+
+
+def guards_of(names: Sequence[str] | None) -> tuple[list[Metric], list[Metric]]:
+    """The metrics of these names, and those that are judged beside where none is named. Raises as ``find_metric``."""
+    if names:
+        return [find_metric(name) for name in names], []
+    first, *beside = (JUDGED[name] for name in GUARDED)
+    return [first], beside
 
 
 def parse_threshold(text: str) -> float:
@@ -103,6 +113,10 @@ class Effect:
     p_better: float | None
     method: Method | None = None
 
+    def shifted(self, by: float) -> Effect:
+        """With ``by`` added to both sides; the change is that of the values as they were compared."""
+        return replace(self, baseline=self.baseline + by, candidate=self.candidate + by)
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -110,7 +124,8 @@ class Finding:
 
     ``odd`` are the places of the candidate's runs that are worse than all of the baseline by more than the threshold.
     ``outliers`` are runs far from all others of their side, ``rest`` is the finding without them, and ``before`` the
-    verdict with them where that without them holds.
+    verdict with them where that without them holds. ``p_lost`` is the chance that so many runs lose their loss,
+    ``p_family`` what p is worth among those of several metrics.
     """
 
     metric: Metric
@@ -124,6 +139,8 @@ class Finding:
     outliers: tuple[Outlier, ...] = ()
     rest: Finding | None = None
     before: Verdict | None = None
+    p_lost: float | None = None
+    p_family: float | None = None
 
 
 def judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float], threshold: float) -> Finding:
@@ -158,7 +175,7 @@ def _judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float]
 
 def insufficient(finding: Finding) -> bool:
     """Whether the data prove nothing: the threshold decides alone, the change may be chance, or there is no verdict."""
-    return min(finding.runs) < FEWEST_RUNS or finding.verdict == "insufficient data" or finding.reason == "not_proven"
+    return min(finding.runs) < FEWEST_RUNS or finding.verdict == "insufficient data" or finding.reason in UNPROVEN
 
 
 def doubt(finding: Finding, reason: Literal["no_rows", "loss_lost"]) -> Finding:
@@ -168,6 +185,24 @@ def doubt(finding: Finding, reason: Literal["no_rows", "loss_lost"]) -> Finding:
     if finding.verdict in ("regression", "suspicious"):
         return finding
     return replace(finding, verdict="suspicious", reason=reason)
+
+
+def lose(finding: Finding, lost: tuple[tuple[int, int], tuple[int, int]]) -> Finding:
+    """The finding on a loss of which so many of so many runs a side have none, because it is not finite or 0.
+
+    It is a regression where that is no chance (Fisher's exact test, one-sided), and of few runs where all of the
+    candidate have lost it and none of the baseline.
+    """
+    from scipy.stats import hypergeom
+
+    (old, before), (new, after) = lost
+    if not before or not after or new * before <= old * after:
+        return finding
+    p = float(hypergeom.sf(new - 1, before + after, old + new, after))
+    few = min(before, after) < FEWEST_RUNS and new == after and not old
+    if few or p <= LEVEL + CLOSE:
+        return replace(finding, verdict="regression", reason="loss_lost", p_lost=p)
+    return doubt(finding, "loss_lost")
 
 
 def _odd(

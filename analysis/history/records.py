@@ -90,6 +90,9 @@ RUN_COLUMNS = (
     ),
     Column("goodput", FLOAT, "ratio", "useful steps over the clock"),
     Column("final_loss", FLOAT, "", "last loss that was printed"),
+    Column("grad_norm", FLOAT, "", "median gradient norm of the rows that count"),
+    Column("skipped_share", FLOAT, "ratio", "steps whose update was skipped, of all"),
+    Column("nan_share", FLOAT, "ratio", "steps with a NaN, of all"),
     Column("loss_lost_at", INT, "", "step from which on no loss is finite"),
     Column("max_memory_allocated_bytes", FLOAT, "bytes", "largest memory allocated on a device"),
     Column("max_memory_reserved_bytes", FLOAT, "bytes", "largest memory reserved on a device"),
@@ -104,7 +107,11 @@ RUN_COLUMNS = (
 # Too large to be read where many runs are looked at.
 HEAVY = ("settings", "origins")
 # In these one recording of a run may differ from another although nobody said anything else.
-INCIDENTAL = ("begins", "landmarks", "recorded_at", "name", "origins", "logparse_version", "schema_version")
+INCIDENTAL = (
+    *("begins", "landmarks", "recorded_at", "name", "origins", "logparse_version", "schema_version"),
+    # Kept since there are judges of them.
+    *("grad_norm", "skipped_share", "nan_share"),
+)
 PAIRED = ("labels", "versions", "settings")
 # A file's name tells contents apart, not runs: so much of the hash suffices.
 SHORT_HASH = 8
@@ -183,6 +190,9 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told:
         "goodput": analysis.goodput,
         "final_loss": _last_finite(steps["loss"]),
         "loss_lost_at": _lost_at(steps),
+        "grad_norm": _median(steps.filter("counted")["grad_norm"]),
+        "skipped_share": _share(steps, "skipped_iterations"),
+        "nan_share": _share(steps, "nan_iterations"),
         **_numbers(analysis),
         **largest_memory(steps, decoded.memory),
         **context.values(),
@@ -258,6 +268,18 @@ def _last_finite(values: pl.Series) -> float | None:
     known = values.drop_nulls()
     finite = known.filter(known.is_finite())
     return float(finite[-1]) if len(finite) and math.isfinite(finite[-1]) else None
+
+
+def _median(values: pl.Series) -> float | None:
+    median = values.filter(values.is_finite()).median()
+    return float(median) if isinstance(median, float) else None
+
+
+def _share(steps: pl.DataFrame, column: str) -> float | None:
+    """Steps counted in ``column``, of those of the rows that tell; None where none does."""
+    told = steps.filter(~pl.col("copied").fill_null(False)).drop_nulls(column)
+    iterations = int(told["iterations"].fill_null(1).sum())
+    return int(told[column].sum()) / iterations if iterations else None
 
 
 def _lost_at(steps: pl.DataFrame) -> int | None:

@@ -39,7 +39,7 @@ def compose_answer(comparison: Comparison) -> list[Part]:
         *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
         *_fields(comparison),
         _effects(comparison),
-        *(Sentence(sentence(finding)) for finding in comparison.verdicts if not comparison.refused),
+        *(Sentence(sentence(finding)) for finding in comparison.decisive if not comparison.refused),
         *(Sentence(text, "warning") for text in _warnings(comparison)),
         *_losses(comparison),
         *_changes(comparison),
@@ -319,12 +319,15 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         yield tr(
             "fewer than 3 runs a side: noise between runs cannot be told from a change; the threshold decides alone"
         )
-    several = len(comparison.verdicts) > 1
-    if several:
-        yield tr("{n} metrics are {n} tests; each may be wrong in 5 of 100 cases", n=len(comparison.verdicts))
-    for finding in comparison.verdicts:
+    if len(comparison.verdicts) > 1:
+        yield tr(
+            "{n} metrics are {n} tests: the first may be wrong in 5 of 100 cases, any of the others in 5 (Holm)",
+            n=len(comparison.verdicts),
+        )
+    for finding in comparison.asked_for:
         told = _noise(comparison.noises[finding.metric.column], finding)
-        yield tr("{metric}: {told}", metric=tr(finding.metric.label), told=told) if several else told
+        named = len(comparison.primary) > 1
+        yield tr("{metric}: {told}", metric=tr(finding.metric.label), told=told) if named else told
 
 
 def called(run: LeftOut) -> str:

@@ -77,6 +77,7 @@ def _finding(finding: Finding, comparison: Comparison) -> dict[str, Any]:
     verdict = {"verdict": finding.verdict, "reason": sentence(finding), "reason_code": finding.reason}
     told: dict[str, Any] = verdict if judged else {}
     if finding in comparison.verdicts:
+        told["p_family"] = finding.p_family
         told |= {"odd_runs": comparison.odd(finding), "noise": _noise(comparison, finding.metric.column)}
         told |= _outliers(finding, comparison)
     return {"unit": finding.metric.unit, "runs": list(finding.runs), "effect": effect, **told}

@@ -36,4 +36,4 @@ def no_verdict(error: LogparseError) -> str:
 
 def verdicts(comparison: Comparison) -> str:
     """The verdict on each metric, in one line."""
-    return "; ".join(sentence(finding) for finding in comparison.verdicts)
+    return "; ".join(sentence(finding) for finding in comparison.decisive)

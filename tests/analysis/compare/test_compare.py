@@ -239,7 +239,8 @@ def test_a_loss_that_is_lost_is_said(tmp_path):
     assert "! candidate: in 1 of 1 runs the loss is not finite, from step 10 on" in done.stdout
     gated = run_logparse("gate", "--baseline", "a.log", "--candidate", "b.log", "--json", cwd=tmp_path)
     document = json.loads(gated.stdout)
-    assert (document["verdict"], document["losses_not_finite"]["candidate"]["step"]) == ("suspicious", 10)
+    assert (document["verdict"], document["losses_not_finite"]["candidate"]["step"]) == ("regression", 10)
+    assert document["metrics"]["final_loss"]["reason_code"] == "loss_lost"
 
 
 def test_losses_at_equal_steps(tmp_path):

@@ -1,0 +1,48 @@
+"""Several metrics are several tests: the chance that any of them is wrong is held.
+
+Comes in: the findings on the metrics beside the first. Goes out: the findings with what their p is worth among so many.
+
+The first metric has its own 5 %, because three runs a side reach no less. The others share 5 % by the step-down
+procedure of Holm (Scandinavian Journal of Statistics 6, 1979), whatever they have to do with each other. As Tarone
+(Biometrics 46, 1990) says, a test that can prove nothing does not count: one of numbers that are all alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from analysis.compare.verdict import CLOSE, LEVEL, Finding
+
+
+def hold_family(findings: Sequence[Finding]) -> list[Finding]:
+    """``findings`` with ``p_family``; one that is proven by itself alone is suspicious."""
+    ps = [_p(finding) for finding in findings]
+    held: dict[int, float] = {}
+    worst = 0.0
+    tests = sorted((p, place) for place, p in enumerate(ps) if p is not None)
+    for rank, (p, place) in enumerate(tests):
+        worst = max(worst, min(1.0, p * (len(tests) - rank)))
+        held[place] = worst
+    return [_held(finding, held.get(place)) for place, finding in enumerate(findings)]
+
+
+def _p(finding: Finding) -> float | None:
+    """The p that a regression rests on; None where there is no test, or one that can prove nothing."""
+    if finding.p_lost is not None:
+        return finding.p_lost
+    effect = finding.rest.effect if finding.rest and finding.reason == "proven_without" else finding.effect
+    if effect is None or effect.p_worse is None or effect.p_worse == effect.p_better == 1:
+        return None
+    return effect.p_worse
+
+
+def _held(finding: Finding, p: float | None) -> Finding:
+    found = replace(finding, p_family=p)
+    by_evidence = found.reason in ("proven", "proven_without", "loss_lost")
+    if found.verdict != "regression" or not by_evidence or p is None or p <= LEVEL + CLOSE:
+        return found
+    # All runs of the candidate have lost their loss: that is no matter of luck.
+    if found.reason == "loss_lost" and found.effect is None:
+        return found
+    return replace(found, verdict="suspicious", reason="one_of_many", before=None)
