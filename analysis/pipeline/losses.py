@@ -26,6 +26,7 @@ from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
 
 PUBLISHED = "published"
+IN_STEPS = ("bubble", "recomputation", PUBLISHED)
 # What saves or evaluations may cost beside useful work before rarer ones are advised.
 DEAR = 0.05
 # A cause below this share is no loss, and one below the other not worth a word in the sum.
@@ -49,6 +50,11 @@ class Loss:
     rate_without: float | None = None
     advice: Note | None = None
 
+    @property
+    def in_steps(self) -> bool:
+        """Whether it lies inside the useful time, as the steps could have been faster."""
+        return self.cause in IN_STEPS
+
 
 @dataclass(frozen=True)
 class _Time:
@@ -70,21 +76,33 @@ def list_losses(analysis: Analysis, context: RunContext, pauses: Pauses, beside:
     if not time.useful:
         return ()
     lost = (*_of_time(time, parts, pauses), *_of_speed(time, analysis, context), *_beside_published(time, beside))
-    return tuple(sorted((loss for loss in lost if loss.share >= LEAST_SHARE), key=lambda loss: -loss.seconds))
+    # What others reached is no cause, and stands behind those.
+    return tuple(
+        sorted(
+            (loss for loss in lost if loss.share >= LEAST_SHARE),
+            key=lambda loss: (loss.cause == PUBLISHED, -loss.seconds),
+        )
+    )
 
 
 def sum_up(analysis: Analysis, losses: Sequence[Loss]) -> Note:
-    """The run in a sentence: what of its time was useful, and what cost most."""
+    """The run in a sentence: what of its time was useful, what cost most beside that, and what inside it."""
     shares = dict(analysis.account.select("part", "share").iter_rows())
     if not shares.get(USEFUL):
         return info("nothing_useful_known")
-    # What others reached is no cause.
-    own = [loss for loss in losses if loss.cause != PUBLISHED]
-    if not own or own[0].share < WORTH_A_WORD:
-        return info("useful_and_little_lost", useful=shares[USEFUL])
-    told = {"useful": shares[USEFUL], "cause": own[0].cause, "share": own[0].share, "seconds": own[0].seconds}
-    advice = own[0].advice
-    return info("useful_and_most_lost", **told) if advice is None else info("most_lost_advised", **told, advice=advice)
+    told = _most_lost(shares[USEFUL], [loss for loss in losses if not loss.in_steps])
+    inside = [loss for loss in losses if loss.in_steps and loss.cause != PUBLISHED and loss.share >= WORTH_A_WORD]
+    return info("inside_the_steps", told=told, cause=inside[0].cause, share=inside[0].share) if inside else told
+
+
+def _most_lost(useful: float, losses: Sequence[Loss]) -> Note:
+    if not losses or losses[0].share < WORTH_A_WORD:
+        return info("useful_and_little_lost", useful=useful)
+    most = losses[0]
+    told = {"useful": useful, "cause": most.cause, "share": most.share, "seconds": most.seconds}
+    if most.advice is None:
+        return info("useful_and_most_lost", **told)
+    return info("most_lost_advised", **told, advice=most.advice)
 
 
 def _devices(analysis: Analysis) -> int | None:
