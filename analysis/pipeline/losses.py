@@ -18,6 +18,7 @@ import polars as pl
 from analysis.estimate.against_run import pipeline_bubble
 from analysis.flops import as_built_formula
 from analysis.pipeline.expectations import Expectations
+from analysis.run.gaps import describe_gaps
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import BETWEEN
 from analysis.run.result import Analysis
@@ -75,7 +76,8 @@ def list_losses(analysis: Analysis, context: RunContext, pauses: Pauses, beside:
     time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), _devices(analysis))
     if not time.useful:
         return ()
-    lost = (*_of_time(time, parts, pauses), *_of_speed(time, analysis, context), *_beside_published(time, beside))
+    gaps = describe_gaps(analysis.steps, pauses)
+    lost = (*_of_time(time, parts, pauses, gaps), *_of_speed(time, analysis, context), *_beside_published(time, beside))
     # What others reached is no cause, and stands behind those.
     return tuple(
         sorted(
@@ -110,7 +112,7 @@ def _devices(analysis: Analysis) -> int | None:
     return first if first == last else None
 
 
-def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses) -> Iterator[Loss]:
+def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses, gaps: Note | None) -> Iterator[Loss]:
     causes: dict[str, float] = {}
     for part, seconds in parts.items():
         # In the time of a line or between lines, the cause is the same.
@@ -119,6 +121,8 @@ def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses) -> Iterato
     marks = {"saves": pauses.saved, "evaluation": pauses.evaluated}
     for cause, seconds in causes.items():
         advice = _rarer(cause, seconds, marks[cause], time) if cause in marks else None
+        if cause == "not_explained":
+            advice = gaps
         yield time.loss(cause, seconds, useful_without=time.useful / (time.total - seconds), advice=advice)
 
 
