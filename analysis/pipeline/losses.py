@@ -158,7 +158,8 @@ def _beside_published(time: _Time, beside: Expectations) -> Iterator[Loss]:
     better = [match for match in beside.published.matches if match.share < 1]
     if better:
         best = min(better, key=lambda match: match.share)
-        advice = info("best_published", row=best.row.name, publisher=best.row.publisher or best.row.name)
+        told = "best_recorded" if best.row.recorded else "best_published"
+        advice = info(told, row=best.row.name, publisher=best.row.publisher or best.row.name)
         rate = best.row.tokens_per_second_per_device
         yield time.loss(PUBLISHED, (1 - best.share) * time.useful, rate_without=rate, advice=advice)
 

@@ -20,7 +20,7 @@ from analysis.screens.reached import GOODPUT, TIME, rate_in, reached_table
 from analysis.screens.who import who
 from analysis.screens.words import say, word
 from analysis.screens.words.forms import range_of, span
-from logparse.language import tr
+from logparse.language import msg, tr
 
 # What says why a number cannot be.
 CANNOT_BE = {"above_peak"}
@@ -166,8 +166,9 @@ def _against(run: Run) -> str:
     if not matches:
         return ""
     best = matches[0]
+    said = msg("{share} of {publisher}'s published {rate} tokens/s/p ({row})")
     return tr(
-        "{share} of {publisher}'s published {rate} tokens/s/p ({row})",
+        msg("{share} of the {rate} tokens/s/p recorded for {publisher} ({row})") if best.row.recorded else said,
         share=f"{best.share:.0%}",
         publisher=best.row.publisher or best.row.name,
         rate=f"{best.row.tokens_per_second_per_device:,.0f}",

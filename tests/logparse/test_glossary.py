@@ -9,7 +9,7 @@ from helpers import ROOT
 from analysis.screens.words import words
 
 LANGUAGES = ROOT / "logparse" / "languages"
-GLOSSARY = tomllib.loads((LANGUAGES / "glossary.toml").read_text(encoding="utf-8"))
+GLOSSARY = tomllib.loads((ROOT / "logparse" / "glossary.toml").read_text(encoding="utf-8"))
 # Fields, commands and options, names of columns: the same in every language.
 NO_WORDS = regex.compile(r"\{[^{}]*\}|`[^`]*`|--[\w-]+|\b\w+_\w+\b|\w+>=\S+|, goodput\b")
 
