@@ -25,6 +25,8 @@ ROLES = ("cause", "finding", "follows")
 MOST_QUOTED, LONGEST_QUOTE = 3, 160
 # What launchers put before a line: "[rank3]:", "3: ", "(Worker pid=1)".
 _PREFIX = regex.compile(r"^(?: *(?:\[\w+\]:|\d+:|\(\w+ pid=[^)]*\)))*")
+# A row of a Markdown table: it speaks of trainers, none prints it.
+_PROSE = r"^\s*\|.*\|\s*$"
 # An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
 BARE, FAR = "AssertionError", 20
 
@@ -148,6 +150,7 @@ def find_trainer(ends: FileEnds) -> Trainer | None:
     """Who printed the log; None where nothing tells. The first trainer of the tables that any line names."""
     blocks = [block.lines for block in (*ends.heads, *ends.tails)]
     lines = pl.concat(blocks) if blocks else pl.DataFrame(schema=LINE_COLUMNS)
+    lines = lines.filter(~pl.col("text").str.contains(_PROSE))
     for table in ("others", "trainers", "other_libraries"):
         for name, marks in _table()[table].items():
             named = lines.filter(pl.col("text").str.contains("|".join(marks))).head(1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
-from logparse.errors import NoStepLineError
+from logparse.errors import InputError, NoStepLineError
 from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
 from logparse.language import some, tr
+from logparse.ranks import place_of
 from logparse.read.failures import ErrorLine, FileEnds, Trainer, error_lines, find_trainer, quote
 from logparse.read.sources import Source
 from logparse.read.steps import StepLines
@@ -18,14 +20,42 @@ def recognize(
 ) -> tuple[LogFormat, StepLines, list[Note]]:
     """The format that ``found`` the most step lines, those lines, and notes on formats that found fewer.
 
-    Raises NoStepLineError where none finds a step line.
+    Raises NoStepLineError where none finds a step line, InputError where files of two formats cannot be one run.
     """
     stepped = sorted((f for f in found if len(f[1].steps)), key=lambda f: -len(f[1].steps))
     if not stepped:
         raise _nothing_found(found, sources, ends)
     (fmt, best), others = stepped[0], stepped[1:]
+    if len(sources) > 1:
+        _check_formats(stepped)
     notes = [warning("other_format_left_out", n=len(other.steps), name=f.name) for f, other in others]
     return fmt, best, notes
+
+
+def _check_formats(stepped: Sequence[tuple[LogFormat, StepLines]]) -> None:
+    """Refuse files whose steps would be left out, since they are of another format than those of the others.
+
+    Of a file with steps of several formats the richest is read.
+    Ranks of one job, by their names, may print differently.
+    """
+    files: dict[str, list[str]] = {}
+    for fmt, lines in stepped:
+        new = [file for file in lines.steps["source"].unique(maintain_order=True) if file not in chain(*files.values())]
+        files |= {fmt.name: new} if new else {}
+    named = list(chain(*files.values()))
+    jobs = {place.job if (place := place_of(file)) else None for file in named}
+    if len(files) < 2 or (None not in jobs and len(jobs) == 1):
+        return
+    told = (tr("{value} in {files}", value=name, files=some(of_it, 3)) for name, of_it in files.items())
+    values = tr(", ").join(told)
+    raise InputError(
+        tr("these files cannot be one run: {reason}", reason=tr("the format is {values}", values=values)),
+        where=some(named, 3),
+        remedy=tr(
+            "pass --each to analyze every file as a run of its own, name the files of one run, "
+            "or choose a format by --format"
+        ),
+    )
 
 
 def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
@@ -58,7 +88,7 @@ def _nothing_found(
 
 
 def _told_by(trainer: Trainer, sources: Sequence[Source]) -> list[str]:
-    told = [tr("{trainer} printed this ({place})", trainer=trainer.name, place=_place(trainer, sources))]
+    told = [tr("this looks like {trainer} ({place})", trainer=trainer.name, place=_place(trainer, sources))]
     return told if trainer.is_read else [*told, tr("its step lines are not read")]
 
 

@@ -152,7 +152,7 @@ def test_the_error_names_the_trainer_and_the_lines(tmp_path):
     error = refused(tmp_path, arguments_dump(SETTINGS) + TRACEBACK + TEARDOWN)
     number = len(SETTINGS) + 2 + 4
     assert error.problem.splitlines()[0] == (
-        "no step line found; Megatron-LM printed this (line 1). Its last error lines:"
+        "no step line found; this looks like Megatron-LM (line 1). Its last error lines:"
     )
     assert error.problem.splitlines()[1].startswith(f"    line {number}: [rank3]: torch.OutOfMemoryError: CUDA out of")
     assert "Looked for" not in error.problem
@@ -164,7 +164,7 @@ def test_lines_of_several_files_name_their_file(tmp_path):
     (tmp_path / "b.log").write_text(TRACEBACK)
     with pytest.raises(NoStepLineError) as caught:
         read_run([str(tmp_path / "a.log"), str(tmp_path / "b.log")])
-    assert regex.search(r"Megatron-LM printed this \(\S*a\.log, line 1\)", caught.value.problem)
+    assert regex.search(r"this looks like Megatron-LM \(\S*a\.log, line 1\)", caught.value.problem)
     assert regex.search(r"\S*b\.log, line 4: \[rank3\]", caught.value.problem)
 
 
@@ -182,7 +182,7 @@ def test_standard_input_tells_the_same(tmp_path):
 
 def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
     error = refused(tmp_path, "[titan] 2025 - root - INFO - torchtitan version: 0.2\n" + TRACEBACK)
-    assert "torchtitan printed this (line 1); its step lines are not read. Looked for:" in error.problem
+    assert "this looks like torchtitan (line 1); its step lines are not read. Looked for:" in error.problem
     assert "OutOfMemory" not in error.problem
 
 
@@ -203,6 +203,19 @@ def test_who_printed_it(text, name):
 def test_nobody_is_named_where_nothing_tells():
     assert find_trainer(FileEnds([block("all is well\n")], [])) is None
     assert find_trainer(FileEnds()) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| ModelLink 1.0 to 1.2, MindSpeed-LLM | all | `megatron` |\n",
+        "| mindformers[mindformers/trainer] | 2.0 |\n",
+        "logparse analyze fixtures/megatron/core-v0.12-llama2-7b/run.log fixtures/mindspore/x.log\n",
+    ],
+)
+def test_a_text_that_only_speaks_of_trainers_is_not_named_after_one(tmp_path, text):
+    assert find_trainer(FileEnds([block("# Readme\n" + text)], [])) is None
+    assert refused(tmp_path, text).problem.startswith("no step line found. Looked for:")
 
 
 # A run that ended before its last step.
