@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from itertools import chain
+
+import polars as pl
 
 from logparse.errors import InputError, NoStepLineError
 from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
 from logparse.language import some, tr
 from logparse.ranks import place_of
-from logparse.read.failures import ErrorLine, FileEnds, Trainer, error_lines, find_trainer, quote
+from logparse.read.failures import (
+    ErrorLine,
+    FileEnds,
+    Trainer,
+    error_lines,
+    find_trainer,
+    quote,
+    says_the_same,
+)
+from logparse.read.lines import BLOCK_BYTES, read_blocks
 from logparse.read.sources import Source
 from logparse.read.steps import StepLines
 
+# Bytes of files that are read once more to see how often they say why they failed.
+MOST_READ_AGAIN = 2**26
+
 
 def recognize(
-    found: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds
+    found: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
 ) -> tuple[LogFormat, StepLines, list[Note]]:
     """The format that ``found`` the most step lines, those lines, and notes on formats that found fewer.
+
+    ``starts`` (source, line_number) are the lines on which a process printed its settings.
 
     Raises NoStepLineError where none finds a step line, InputError where files of two formats cannot be one run.
     """
     stepped = sorted((f for f in found if len(f[1].steps)), key=lambda f: -len(f[1].steps))
     if not stepped:
-        raise _nothing_found(found, sources, ends)
+        raise _nothing_found(found, sources, ends, starts)
     (fmt, best), others = stepped[0], stepped[1:]
     if len(sources) > 1:
         _check_formats(stepped)
@@ -65,7 +82,7 @@ def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def _nothing_found(
-    decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds
+    decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
 ) -> NoStepLineError:
     torn, trainer = sum(result.torn for _, result in decoded), find_trainer(ends)
     reasons = [tr("no step line found"), *(_told_by(trainer, sources) if trainer else [])]
@@ -79,7 +96,7 @@ def _nothing_found(
             "mend what these lines tell if it stopped before its first step, or give the log of the rank that prints "
             "the steps (often the last)"
         )
-        return NoStepLineError(_with_errors(reasons, errors, sources), where=where, remedy=remedy)
+        return NoStepLineError(_with_errors(reasons, errors, sources, starts), where=where, remedy=remedy)
     remedy = tr(
         "give the log of the rank that prints the steps (often the last); "
         "a framework that is not listed takes one file of data: logparse/formats/README.md"
@@ -92,9 +109,29 @@ def _told_by(trainer: Trainer, sources: Sequence[Source]) -> list[str]:
     return told if trainer.is_read else [*told, tr("its step lines are not read")]
 
 
-def _with_errors(reasons: Sequence[str], errors: Sequence[ErrorLine], sources: Sequence[Source]) -> str:
+def _with_errors(
+    reasons: Sequence[str], errors: Sequence[ErrorLine], sources: Sequence[Source], starts: pl.DataFrame
+) -> str:
     lines = [tr("    {place}: {text}", place=_place(line, sources), text=line.text) for line in errors]
+    cause = next((at for at, line in enumerate(errors) if line.role == "cause"), None)
+    if cause is not None:
+        lines[cause] += _how_often(errors[cause], sources, starts)
     return tr("{reasons}. Its last error lines:\n{lines}", reasons=tr("; ").join(reasons), lines="\n".join(lines))
+
+
+def _how_often(cause: ErrorLine, sources: Sequence[Source], starts: pl.DataFrame) -> str:
+    """How many lines say what ``cause`` does, of all ranks, and in how many starts; nothing where that is unknown."""
+    sizes = [source.size for source in sources]
+    if None in sizes or sum(size or 0 for size in sizes) > MOST_READ_AGAIN:
+        return ""
+    again = (Source(source.name, source.path) for source in sources)
+    blocks = chain.from_iterable(read_blocks(source, BLOCK_BYTES) for source in again)
+    same = [line for line in error_lines(blocks) if says_the_same(line, cause)]
+    opened = {source: frame["line_number"].to_list() for (source,), frame in starts.group_by("source")}
+    attempts = {(line.source, bisect(opened.get(line.source, []), line.line_number)) for line in same}
+    if len(attempts) > 1 and len(sources) == 1:
+        return tr(" ({n} times, in {starts} starts)", n=len(same), starts=len(attempts))
+    return tr(" ({n} times)", n=len(same)) if len(same) > 1 else ""
 
 
 def _with_formats(reasons: Sequence[str], formats: Sequence[LogFormat]) -> str:

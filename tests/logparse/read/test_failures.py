@@ -77,7 +77,11 @@ SAMPLES = {
     "[rank0]: ValueError: too many values to unpack": "exception",
     "mindspore.common.exceptions.RankError: x": "exception",
     "3: [rank3]: AssertionError": "exception",
-    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ": "exception",
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ": "teardown",
+    "srun: error: n1: tasks 4-6: Terminated": "teardown",
+    " 0: [2025-06-17T09:00:00.1] error: *** STEP 7.4 ON n1 CANCELLED AT 2025-06-17T09:00:00 DUE TO TASK FAILURE ***": (
+        "teardown"
+    ),
 }
 
 
@@ -157,6 +161,21 @@ def test_the_error_names_the_trainer_and_the_lines(tmp_path):
     assert error.problem.splitlines()[1].startswith(f"    line {number}: [rank3]: torch.OutOfMemoryError: CUDA out of")
     assert "Looked for" not in error.problem
     assert "mend what these lines tell" in error.remedy
+
+
+def test_attempts_that_failed_alike_are_counted(tmp_path):
+    ranks = "".join(f"{n}: [rank{n}]:     assert warm_up < steps\n{n}: [rank{n}]: AssertionError\n" for n in range(5))
+    ended = "srun: error: n1: tasks 0-2: Exited with exit code 1\nsrun: error: n2: task 4: Terminated\n"
+    child = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+    attempt = arguments_dump(SETTINGS) + ranks + child + ended
+    # Far more than is kept of its end.
+    text = (attempt + "waiting\n" * 30_000) * 2 + attempt
+    first, *lines = refused(tmp_path, text).problem.splitlines()[1:]
+    assert first.endswith("0: [rank0]: AssertionError: assert warm_up < steps (15 times, in 3 starts)")
+    assert [line.partition(": ")[2] for line in lines] == [ended.splitlines()[0]]
+    once = refused(tmp_path, attempt).problem.splitlines()[1]
+    assert once.endswith("AssertionError: assert warm_up < steps (5 times)")
+    assert "times" not in refused(tmp_path, arguments_dump(SETTINGS) + "ValueError: no\n").problem
 
 
 def test_lines_of_several_files_name_their_file(tmp_path):
