@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from analysis.metrics import BY_COLUMN, Metric
-from analysis.pipeline.losses import Loss, sum_up
+from analysis.pipeline.losses import PUBLISHED, Loss, sum_up
 from analysis.pipeline.run import Run
 from analysis.run.reasons import COPY
 from analysis.screens.metric_names import counting, rated_of
@@ -24,8 +24,8 @@ from logparse.language import tr
 
 # What says why a number cannot be.
 CANNOT_BE = {"above_peak"}
-# What stands on the first screen: the dearest losses, and the first warnings, each cut to a line.
-LOSSES_SHOWN, WARNINGS_SHOWN = 5, 2
+# What stands on the first screen: the dearest losses, and the first warnings, each cut to lines.
+LOSSES_SHOWN, WARNINGS_SHOWN, WARNING_LINES = 5, 2, 2
 
 
 def list_answer(run: Run, whole: bool = False, price: float | None = None) -> list[Part]:
@@ -89,9 +89,9 @@ def list_warnings(run: Run) -> list[Sentence]:
 
 def _first_warnings(run: Run) -> Iterator[Sentence]:
     warnings = list_warnings(run)
-    yield from (replace(warning, cut=True) for warning in warnings[:WARNINGS_SHOWN])
+    yield from (replace(warning, cut=WARNING_LINES) for warning in warnings[:WARNINGS_SHOWN])
     if len(warnings) > WARNINGS_SHOWN:
-        yield Sentence(tr("{n} more warnings: -v", n=len(warnings) - WARNINGS_SHOWN), "warning")
+        yield Sentence(tr("more warnings: {n}; see -v", n=len(warnings) - WARNINGS_SHOWN), "warning")
 
 
 def losses_tables(run: Run, price: float | None = None) -> Iterator[Table]:
@@ -112,7 +112,16 @@ def _loss_row(loss: Loss, price: float | None, most: float) -> tuple[Cell | str,
     hours = loss.device_hours
     costs = () if price is None else (_amount(hours and hours * price),)
     share = Cell(f"{loss.share:.1%}", bar=loss.share / most)
-    return (word("losses", loss.cause), share, span(loss.seconds), _amount(hours), *costs, without(loss))
+    name = word("losses", loss.cause)
+    inside = loss.in_steps and loss.cause != PUBLISHED
+    return (
+        tr("{cause} (inside steps)", cause=name) if inside else name,
+        share,
+        span(loss.seconds),
+        _amount(hours),
+        *costs,
+        without(loss),
+    )
 
 
 def _amount(value: float | None) -> str:
@@ -168,10 +177,14 @@ def _against(run: Run) -> str:
 
 def _trust(run: Run, hint: str) -> str:
     coverage, steps = run.log.coverage, run.steps
-    parts = [tr("{n} of {lines} step lines count", n=int(steps["counted"].sum()), lines=coverage.step_lines)]
-    left = Counter(steps["excluded_reason"].drop_nulls()).most_common()
-    if left:
-        parts.append(tr(", ").join(f"{n} {word('reasons', reason)}" for reason, n in left))
+    reasons = Counter(steps["excluded_reason"].drop_nulls())
+    copies = reasons.pop(COPY, 0)
+    counted, lines = int(steps["counted"].sum()), coverage.step_lines - copies
+    parts = [tr("{n} of {lines} step lines count", n=f"{counted:,}", lines=f"{lines:,}")]
+    if reasons:
+        parts.append(tr(", ").join(f"{n:,} {word('reasons', reason)}" for reason, n in reasons.most_common()))
+    if copies:
+        parts.append(tr("{n} more are copies by other ranks", n=f"{copies:,}"))
     parts.append(tr("{n} labels unread", n=len(coverage.unread_labels)))
     return tr("; ").join([*parts, *([hint] if hint else [])])
 

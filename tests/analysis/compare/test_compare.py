@@ -142,7 +142,7 @@ def changed(comparison):
 
 
 def test_losses_that_end_far_apart_are_of_other_data(tmp_path):
-    one, two = side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,))
+    one, two = side(tmp_path, "a", steps=4), side(tmp_path, "b", seeds=(2,), steps=4)
     near, far = ([2.0] * 3 + [last] for last in (2.2, 30.0))
     said = "other data or another model: at the last of 4 equal steps the losses are 1,400% apart"
     assert said in str(compose_answer(compared(with_losses(one, [2.0] * 4), with_losses(two, far))))
