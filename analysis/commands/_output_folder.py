@@ -50,8 +50,8 @@ class DrawingOptions:
     """How results are drawn: the ``formats`` of the charts (None: nothing is drawn) and their ``theme``.
 
     ``tables`` are the formats of the tables. Where it is ``quiet``, nobody is told how far it has come. ``command`` is
-    what stands at the foot of the page; ``price``, of a device-hour, gives the losses on it a cost. ``order`` is the column
-    by which the rows of the index are sorted.
+    what stands at the foot of the page; ``price``, of a device-hour, gives the losses on it a cost. ``order`` is the
+    column by which the rows of the index are sorted.
     """
 
     formats: Sequence[str] | None
