@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from helpers import GOLDENS, ROOT, SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
 
+from analysis.commands import _output_folder
 from analysis.pipeline.overview import RUNS_COLUMNS
 
 FIXTURES = {
@@ -147,15 +148,11 @@ def test_what_an_earlier_call_left_goes(folder, tmp_path):
     assert not (out / "index.html").exists()
 
 
-def test_runs_that_cannot_be_told_apart_on_a_page_have_none_together(tmp_path):
-    (tmp_path / "logs").mkdir()
-    for number in range(13):
-        (tmp_path / f"logs/{number:02}.log").write_text(megatron_log(4))
-    command = ["analyze", "--each", "logs", "-o", "out", "--chart-format", "json", "-q"]
-    assert run_logparse(*command, cwd=tmp_path).returncode == 0
-    out = tmp_path / "out"
-    assert len([*out.glob("runs/*/report.html")]) == 13
-    assert not (out / "report.html").exists()
+def test_runs_that_cannot_be_told_apart_on_a_page_have_none_together(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(_output_folder, "MOST_ON_A_PAGE", 3)
+    assert each(folder, "-o", str(tmp_path), "--chart-format", "json", "-q").returncode == 3
+    assert len([*tmp_path.glob("runs/*/report.html")]) == 4
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_names_that_a_shell_or_a_page_could_take_for_more(tmp_path):
