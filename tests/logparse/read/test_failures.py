@@ -245,7 +245,7 @@ def test_error_lines_behind_the_last_step_are_quoted_with_their_numbers(tmp_path
     number = text[: text.index("torch.OutOfMemoryError")].count("\n") + 1
     ((level, said),) = told(tmp_path, text)
     assert level == "warning"
-    assert said.startswith("behind step 6 of 500 stand error lines, 3 in all: out of device memory")
+    assert said.startswith("the run ended at step 6 of 500, and error lines follow (3): out of device memory")
     assert f"(line {number}: [rank3]: torch.OutOfMemoryError: CUDA out of memory" in said
 
 
