@@ -112,10 +112,12 @@ def _told_by(trainer: Trainer, sources: Sequence[Source]) -> list[str]:
 def _with_errors(
     reasons: Sequence[str], errors: Sequence[ErrorLine], sources: Sequence[Source], starts: pl.DataFrame
 ) -> str:
-    lines = [tr("    {place}: {text}", place=_place(line, sources), text=line.text) for line in errors]
-    cause = next((at for at, line in enumerate(errors) if line.role == "cause"), None)
-    if cause is not None:
-        lines[cause] += _how_often(errors[cause], sources, starts)
+    cause = next((line for line in errors if line.role == "cause"), None)
+    lines = [
+        tr("    {place}: {text}", place=_place(line, sources), text=line.text)
+        + (_how_often(line, sources, starts) if line is cause else "")
+        for line in errors
+    ]
     return tr("{reasons}. Its last error lines:\n{lines}", reasons=tr("; ").join(reasons), lines="\n".join(lines))
 
 
