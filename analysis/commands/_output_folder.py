@@ -50,7 +50,8 @@ class DrawingOptions:
     """How results are drawn: the ``formats`` of the charts (None: nothing is drawn) and their ``theme``.
 
     ``tables`` are the formats of the tables. Where it is ``quiet``, nobody is told how far it has come. ``command`` is
-    what stands at the foot of the page; ``price``, of a device-hour, gives the losses on it a cost.
+    what stands at the foot of the page; ``price``, of a device-hour, gives the losses on it a cost. ``order`` is the
+    column by which the rows of the index are sorted.
     """
 
     formats: Sequence[str] | None
@@ -59,6 +60,7 @@ class DrawingOptions:
     tables: Sequence[str] = DEFAULT_TABLES
     command: str = ""
     price: float | None = None
+    order: str | None = None
 
     def prepare(self) -> None:
         """Let the processes that draw start while the logs are read."""
@@ -90,7 +92,7 @@ def write_into(
     if drawing.formats is not None and results:
         written += _write_pictures(results, folder, drawing.formats, drawing, apart, each=failed is not None)
     if failed is not None:
-        written += write_index(folder, tables, failed, pages=drawing.formats is not None)
+        written += write_index(folder, tables, failed, drawing.formats is not None, drawing.order)
     clear_stale(folder, (*OUTPUTS, *pages_left(folder)), written)
 
 

@@ -92,7 +92,7 @@ def analyze(
     how = replace(how, published=rows)
     formats, written = _formats(charts, chart_format, theme), options.table_formats(tables)
     runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
-    drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(), price)
+    drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(), price, asked.order)
     if shard is None:
         results, failed = _into_folder(out, runs, work, drawing, force, each)
     else:

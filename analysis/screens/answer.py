@@ -22,8 +22,9 @@ from analysis.screens.words import say, word
 from analysis.screens.words.forms import range_of, span
 from logparse.language import msg, tr
 
-# What says why a number cannot be.
+# What says why a number cannot be; and first of all that it is measured against another vendor's peak.
 CANNOT_BE = {"above_peak"}
+FIRST = ("device_contradicts_log", *CANNOT_BE)
 # What stands on the first screen: the dearest losses, and the first warnings, each cut to lines.
 LOSSES_SHOWN, WARNINGS_SHOWN, WARNING_LINES = 5, 2, 2
 
@@ -79,7 +80,7 @@ def summed_up(run: Run) -> Sentence:
 def list_warnings(run: Run) -> list[Sentence]:
     """Every warning, that of a number that cannot be first."""
     warnings = [note for note in run.notes if note.level == "warning"]
-    ordered = sorted(warnings, key=lambda note: note.code not in CANNOT_BE)
+    ordered = sorted(warnings, key=lambda note: FIRST.index(note.code) if note.code in FIRST else len(FIRST))
     told = [Sentence(say(note), "warning", places=places_of(note, run.log.sources)) for note in ordered]
     if run.analysis.impossible and not any(note.code in CANNOT_BE for note in warnings):
         names = tr(", ").join(tr(BY_COLUMN[name].label) for name in run.analysis.impossible)

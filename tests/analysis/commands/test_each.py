@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import GOLDENS, ROOT, megatron_log, run_logparse
+from helpers import GOLDENS, ROOT, SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
 
 from analysis.commands import _output_folder
 from analysis.pipeline.overview import RUNS_COLUMNS
@@ -165,3 +165,38 @@ def test_names_that_a_shell_or_a_page_could_take_for_more(tmp_path):
     assert run_logparse(*command, cwd=tmp_path).returncode == 0
     assert {path.parent.name for path in Path(tmp_path / "out/runs").glob("*/report.html")} == set(names)
     assert "<script>alert(1)" not in (tmp_path / "out/index.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory):
+    """Six runs that are alike, the last one a fifth slower."""
+    place = tmp_path_factory.mktemp("alike")
+    (place / "logs").mkdir()
+    for name, ms in zip("abcdef", [5000, 5010, 4990, 5005, 5000, 6000], strict=True):
+        lines = [megatron_line(step, ms + step % 3) + "\n" for step in range(1, 13)]
+        (place / "logs" / f"{name}.log").write_text("".join([arguments_dump(SETTINGS), *lines]))
+    return place
+
+
+def test_what_stands_out_is_said_in_every_way(alike):
+    words = "1 of 6 stand out: f (17% fewer tokens/s/p than the median)"
+    assert f"! {words}\n" in each(alike).stdout
+    assert words in each(alike, "--markdown").stdout
+    told = json.loads(each(alike, "--json").stdout)["stands_out"]
+    assert (told["code"], told["text"]) == ("runs_stand_out", words)
+    (run,) = told["fields"]["runs"]
+    (figure,) = run["fields"]["figures"]
+    assert figure["fields"]["metric"] == "tokens_per_second_per_device"
+    assert json.loads(each(alike, "--json", "--where", "mfu>45%").stdout)["stands_out"] is None
+
+
+def test_shards_are_judged_among_all_runs(alike):
+    for shard in ("1/2", "2/2"):
+        each(alike, "--shard", shard, "-o", "parts", "--no-charts")
+    done = run_logparse("merge", "parts", "--json", "--sort", "mfu", cwd=alike)
+    assert json.loads(done.stdout)["stands_out"]["fields"]["of"] == 6
+    runs = pl.read_parquet(alike / "parts/runs.parquet")
+    assert runs.drop_nulls("stands_out")["run"].to_list() == ["f"]
+    assert runs["run"].to_list() == list("abcdef")
+    index = (alike / "parts/index.html").read_text(encoding="utf-8")
+    assert index.index('<th scope="row">f') < index.index('<th scope="row">a')
