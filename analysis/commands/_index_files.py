@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 CSV, INDEX, PAGES, PAGE = "runs.csv", "index.html", "runs", "report.html"
 
 
-def write_index(folder: Path, tables: Mapping[str, pl.DataFrame], failed: Sequence[str], pages: bool) -> list[Path]:
-    """Write the CSV and the index of ``tables``; nothing where there is no run. ``pages`` says that each has one."""
+def write_index(
+    folder: Path, tables: Mapping[str, pl.DataFrame], failed: Sequence[str], pages: bool, order: str | None = None
+) -> list[Path]:
+    """Write the CSV and the index of ``tables``; nothing where there is no run. ``pages`` says that each has one.
+
+    The rows of the index are in the ``order`` that was asked for, those of the CSV in that of the logs.
+    """
     from analysis.report import render_index
 
     if "runs" not in tables:
         return []
-    index = render_index(tables["runs"], tables["losses"], failed, pages)
+    index = render_index(tables["runs"], tables["losses"], failed, pages, order)
     csv = tables["runs"].write_csv().encode()
     return [write_bytes(csv, folder / CSV), write_page(index, folder / INDEX)]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 import typer
@@ -13,7 +14,7 @@ from analysis.conditions import Condition, parse_condition
 from analysis.pipeline.overview import NUMBERS, check_order, choose_runs, losses_table, runs_table
 from analysis.pipeline.run import Run
 from analysis.screens.analyze import compose
-from analysis.screens.analyze_json import document
+from analysis.screens.analyze_json import document, outliers_document
 from analysis.screens.answer import quiet_line
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
@@ -63,24 +64,28 @@ class Printer:
 
     def many(self, results: Sequence[Run], asked: RunSelection, failed: int) -> None:
         """Print a table of those ``results`` that are asked for; ``failed`` others could not be read."""
-        shown = asked.of_runs(runs_table(results))
+        everything = runs_table(results)
+        shown = asked.of_runs(everything)
         named = {run.name: run for run in results}
         chosen = [named[name] for name in shown["run"]]
         # Of runs that nobody sees nothing is composed.
         if self.as_json or self.quiet:
-            self._print(chosen, [])
+            self._print(chosen, [], outliers_document(everything, shown))
             return
         required = requirement_parts(chosen)
-        table = compose_runs(shown, losses_table(results), len(results), failed, self.price)
+        table = compose_runs(shown, losses_table(results), everything, failed, self.price)
         whole = map(self._compose, chosen) if self.verbose else ()
         self._print(chosen, [table, *whole, *([required] if required else [])])
 
     def _compose(self, result: Run) -> list[Part]:
         return compose(result, self.verbose, self.price)
 
-    def _print(self, results: Sequence[Run], parts: Sequence[Sequence[Part]]) -> None:
+    def _print(
+        self, results: Sequence[Run], parts: Sequence[Sequence[Part]], beside: Mapping[str, Any] | None = None
+    ) -> None:
         if self.as_json:
-            typer.echo(json.dumps(document(list(results), self.price), indent=1, ensure_ascii=False, allow_nan=False))
+            told = document(list(results), self.price) | dict(beside or {})
+            typer.echo(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False))
         elif self.quiet:
             for result in results:
                 typer.echo("\n".join((quiet_line(result), *requirement_lines(result))))

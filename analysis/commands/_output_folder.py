@@ -50,7 +50,8 @@ class DrawingOptions:
     """How results are drawn: the ``formats`` of the charts (None: nothing is drawn) and their ``theme``.
 
     ``tables`` are the formats of the tables. Where it is ``quiet``, nobody is told how far it has come. ``command`` is
-    what stands at the foot of the page.
+    what stands at the foot of the page; ``price``, of a device-hour, gives the losses on it a cost. ``order`` is the
+    column by which the rows of the index are sorted.
     """
 
     formats: Sequence[str] | None
@@ -58,6 +59,8 @@ class DrawingOptions:
     quiet: bool = False
     tables: Sequence[str] = DEFAULT_TABLES
     command: str = ""
+    price: float | None = None
+    order: str | None = None
 
     def prepare(self) -> None:
         """Let the processes that draw start while the logs are read."""
@@ -89,7 +92,7 @@ def write_into(
     if drawing.formats is not None and results:
         written += _write_pictures(results, folder, drawing.formats, drawing, apart, each=failed is not None)
     if failed is not None:
-        written += write_index(folder, tables, failed, pages=drawing.formats is not None)
+        written += write_index(folder, tables, failed, drawing.formats is not None, drawing.order)
     clear_stale(folder, (*OUTPUTS, *pages_left(folder)), written)
 
 
@@ -138,7 +141,7 @@ def _write_pictures(
                 charts.add(chart, folder / name)
         for path, runs in pages.items():
             prepare_folder((out / path).parent)
-            written.append(write_page(render_page(runs, command=drawing.command), out / path))
+            written.append(write_page(render_page(runs, command=drawing.command, price=drawing.price), out / path))
             tell()
         return [*written, *charts.finish()]
 

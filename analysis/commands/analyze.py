@@ -23,11 +23,12 @@ from analysis.pipeline.judgements import exit_code, judge
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from analysis.pipeline.shards import Shard, whole_of
-from analysis.published.rows import find_baseline, published, read_baselines
+from analysis.pipeline.standing import find_standing
+from analysis.published.rows import Baseline, find_baseline, published, read_baselines
 from analysis.result_folder import ResultFolder
 from analysis.screens.console import make_console
 from analysis.screens.words import say
-from logparse.errors import LogparseError, UsageError
+from logparse.errors import InputError, LogparseError, UsageError
 from logparse.findings import info
 from logparse.language import current_language, tr, use_language
 from logparse.read.jobs import named_runs
@@ -85,13 +86,13 @@ def analyze(
         raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
     check_cluster_options(each, engine, shard, ("--where", bool(where)), ("--sort", sort is not None))
     asked = RunSelection.of(where or (), sort)
-    rows = (() if baseline_file is None else read_baselines(baseline_file)) + published()
+    rows = (() if baseline_file is None else read_baselines(baseline_file)) + _recorded(shard) + published()
     if how.baseline is not None:
         find_baseline(rows, how.baseline)
     how = replace(how, published=rows)
     formats, written = _formats(charts, chart_format, theme), options.table_formats(tables)
     runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
-    drawing = DrawingOptions(formats, theme, quiet, written, command_as_given())
+    drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(), price, asked.order)
     if shard is None:
         results, failed = _into_folder(out, runs, work, drawing, force, each)
     else:
@@ -113,6 +114,21 @@ def analyze(
     if failed:
         raise typer.Exit(failed[0].exit_code)
     raise typer.Exit(exit_code(judgement.outcome for result in results for judgement in judge(result)))
+
+
+def _recorded(shard: Shard | None) -> tuple[Baseline, ...]:
+    """Runs of the history that stands here; of shards none, as it may grow between them."""
+    place = find_standing().get("history")
+    if shard is not None or place is None:
+        return ()
+    from analysis.commands._release_options import teller
+    from analysis.pipeline.recorded import recorded_rows
+
+    try:
+        return recorded_rows(place, teller())
+    except InputError as error:
+        typer.echo(f"logparse: {error}", err=True)
+        return ()
 
 
 def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[str] | None:

@@ -18,8 +18,10 @@ from analysis.commands._output_folder import OUTPUTS, TABLES, write_verdicts
 from analysis.commands._shard_folder import RUNS, read_shards
 from analysis.outputs import clear_stale, prepare_folder, write_bytes, write_table
 from analysis.pipeline.judgements import exit_code
+from analysis.pipeline.peers import with_outliers
 from analysis.pipeline.shards import SHARDS, Account
 from analysis.result_folder import ResultFolder
+from analysis.screens.analyze_json import outliers_document
 from analysis.screens.console import make_console
 from analysis.screens.requirements import missed_requirements
 from analysis.screens.runs import compose_runs
@@ -70,14 +72,15 @@ def merge(
     if runs:
         document, frames = _document(folder, accounts), dict(_tables(folder, accounts))
         judged = [requirement for run in document["runs"] for requirement in run["requirements"]]
-        _write(folder, accounts, target, document["runs"], frames, formats)
+        _write(folder, accounts, target, document["runs"], frames, formats, asked.order)
         shown = asked.of_runs(frames["runs"])
         if as_json:
             chosen = {run["name"]: run for run in document["runs"]}
             document["runs"] = [chosen[name] for name in shown["run"]]
+            document |= outliers_document(frames["runs"], shown)
             typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         else:
-            parts = compose_runs(shown, frames["losses"], len(runs), len(failed))
+            parts = compose_runs(shown, frames["losses"], frames["runs"], len(failed))
             parts += missed_requirements(document["runs"])
             print_parts(make_console(no_color=no_color), parts)
             make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=target))
@@ -120,6 +123,7 @@ def _write(
     runs: Sequence[dict[str, Any]],
     tables: Mapping[str, pl.DataFrame],
     formats: Sequence[str],
+    order: str | None,
 ) -> None:
     """Write what ``analyze`` would for all ``runs``, but the page of all. A run alone has no folder for its charts."""
     pages = "chart_format" in accounts[0].whole.options
@@ -130,7 +134,7 @@ def _write(
         for account in accounts:
             written += _copy_charts(folder, account, out / "charts", alone=len(runs) == 1)
             written += _copy_pages(folder, account, out) if pages else []
-        written += write_index(out, tables, failed, pages)
+        written += write_index(out, tables, failed, pages, order)
         clear_stale(out, (*OUTPUTS, *pages_left(out)), written)
 
 
@@ -138,7 +142,9 @@ def _tables(folder: ResultFolder, accounts: Sequence[Account]) -> Iterator[tuple
     for name in TABLES:
         parts = [_read(folder, account, f"{name}.parquet") for account in accounts if name in account.tables]
         if parts:
-            yield name, pl.concat(pl.read_parquet(BytesIO(part)) for part in parts)
+            frame = pl.concat(pl.read_parquet(BytesIO(part)) for part in parts)
+            # A shard knows its own runs alone.
+            yield name, with_outliers(frame) if name == "runs" else frame
 
 
 def _copy_charts(folder: ResultFolder, account: Account, charts: Path, alone: bool) -> list[Path]:

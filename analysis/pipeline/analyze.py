@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from analysis.hardware.devices import find_device
 from analysis.identify import LOGGED, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
 from analysis.pipeline.engine import map_runs
@@ -22,10 +23,12 @@ from analysis.run.result import Analysis
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
 from analysis.run.window import WindowOptions, describe_warm_up
+from logparse.context.dialects import Framework
+from logparse.context.vendors import named_vendors
 from logparse.errors import InputError, LogparseError
-from logparse.findings import info
+from logparse.findings import Note, info, warning
 from logparse.language import tr
-from logparse.read.parse import Watch
+from logparse.read.parse import ParsedLog, Watch
 
 
 def analyze_all(
@@ -83,12 +86,25 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         *meaning.notes,
         *([info("formula_identified", findings=found.findings)] if identified else []),
     )
-    notes = (*analysis.notes, *differ, *warnings, *told)
+    # First, since it says that every share of the peak is of another device.
+    notes = (*_contradicted(how, log, meaning.framework), *analysis.notes, *differ, *warnings, *told)
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     beside = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
     losses = list_losses(analysis, context, find_pauses(log.records), beside)
     notes = tuple(ordered)
     return Run(log, meaning.framework, context, analysis, found, notes, beside, losses, how.requirements)
+
+
+def _contradicted(how: RunOptions, log: ParsedLog, framework: Framework) -> Iterator[Note]:
+    """A device of one vendor given for a log that names software of another's alone."""
+    if how.hw is None or how.peak_tflops is not None:
+        return
+    device, named = find_device(how.hw), list(named_vendors(log, framework))
+    vendors = list(dict.fromkeys(vendor for vendor, _ in named))
+    if named and device.vendor not in vendors:
+        found = [note for _, note in named]
+        fields = {"device": device.name, "vendor": device.vendor, "vendors": vendors, "named": found}
+        yield warning("device_contradicts_log", **fields)
 
 
 def _impossible(name: str, analysis: Analysis) -> InputError:

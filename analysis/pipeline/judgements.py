@@ -106,10 +106,10 @@ def _why_unknown(run: Run, figure: RequiredFigure) -> Note:
 
 
 def _against_baseline(run: Run, requirement: Requirement) -> Judgement:
-    """Beside the row of --baseline, else the one that is most alike."""
+    """Beside the row of --baseline, else the published one that is most alike: a history is judged by ``gate``."""
     compared = run.expectations.published
-    if compared.matches:
-        best = compared.matches[0]
+    if found := [match for match in compared.matches if compared.chosen or not match.row.recorded]:
+        best = found[0]
         return Judgement(requirement, best.share, best.findings)
     return Judgement(requirement, None, compared.findings or (info("no_row_is_alike"),))
 

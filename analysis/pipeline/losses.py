@@ -18,6 +18,7 @@ import polars as pl
 from analysis.estimate.against_run import pipeline_bubble
 from analysis.flops import as_built_formula
 from analysis.pipeline.expectations import Expectations
+from analysis.run.gaps import describe_gaps
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import BETWEEN
 from analysis.run.result import Analysis
@@ -26,6 +27,7 @@ from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
 
 PUBLISHED = "published"
+IN_STEPS = ("bubble", "recomputation", PUBLISHED)
 # What saves or evaluations may cost beside useful work before rarer ones are advised.
 DEAR = 0.05
 # A cause below this share is no loss, and one below the other not worth a word in the sum.
@@ -49,6 +51,11 @@ class Loss:
     rate_without: float | None = None
     advice: Note | None = None
 
+    @property
+    def in_steps(self) -> bool:
+        """Whether it lies inside the useful time, as the steps could have been faster."""
+        return self.cause in IN_STEPS
+
 
 @dataclass(frozen=True)
 class _Time:
@@ -69,22 +76,35 @@ def list_losses(analysis: Analysis, context: RunContext, pauses: Pauses, beside:
     time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), _devices(analysis))
     if not time.useful:
         return ()
-    lost = (*_of_time(time, parts, pauses), *_of_speed(time, analysis, context), *_beside_published(time, beside))
-    return tuple(sorted((loss for loss in lost if loss.share >= LEAST_SHARE), key=lambda loss: -loss.seconds))
+    gaps = describe_gaps(analysis.steps, pauses)
+    lost = (*_of_time(time, parts, pauses, gaps), *_of_speed(time, analysis, context), *_beside_published(time, beside))
+    # What others reached is no cause, and stands behind those.
+    return tuple(
+        sorted(
+            (loss for loss in lost if loss.share >= LEAST_SHARE),
+            key=lambda loss: (loss.cause == PUBLISHED, -loss.seconds),
+        )
+    )
 
 
 def sum_up(analysis: Analysis, losses: Sequence[Loss]) -> Note:
-    """The run in a sentence: what of its time was useful, and what cost most."""
+    """The run in a sentence: what of its time was useful, what cost most beside that, and what inside it."""
     shares = dict(analysis.account.select("part", "share").iter_rows())
     if not shares.get(USEFUL):
         return info("nothing_useful_known")
-    # What others reached is no cause.
-    own = [loss for loss in losses if loss.cause != PUBLISHED]
-    if not own or own[0].share < WORTH_A_WORD:
-        return info("useful_and_little_lost", useful=shares[USEFUL])
-    told = {"useful": shares[USEFUL], "cause": own[0].cause, "share": own[0].share, "seconds": own[0].seconds}
-    advice = own[0].advice
-    return info("useful_and_most_lost", **told) if advice is None else info("most_lost_advised", **told, advice=advice)
+    told = _most_lost(shares[USEFUL], [loss for loss in losses if not loss.in_steps])
+    inside = [loss for loss in losses if loss.in_steps and loss.cause != PUBLISHED and loss.share >= WORTH_A_WORD]
+    return info("inside_the_steps", told=told, cause=inside[0].cause, share=inside[0].share) if inside else told
+
+
+def _most_lost(useful: float, losses: Sequence[Loss]) -> Note:
+    if not losses or losses[0].share < WORTH_A_WORD:
+        return info("useful_and_little_lost", useful=useful)
+    most = losses[0]
+    told = {"useful": useful, "cause": most.cause, "share": most.share, "seconds": most.seconds}
+    if most.advice is None:
+        return info("useful_and_most_lost", **told)
+    return info("most_lost_advised", **told, advice=most.advice)
 
 
 def _devices(analysis: Analysis) -> int | None:
@@ -92,7 +112,7 @@ def _devices(analysis: Analysis) -> int | None:
     return first if first == last else None
 
 
-def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses) -> Iterator[Loss]:
+def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses, gaps: Note | None) -> Iterator[Loss]:
     causes: dict[str, float] = {}
     for part, seconds in parts.items():
         # In the time of a line or between lines, the cause is the same.
@@ -101,6 +121,8 @@ def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses) -> Iterato
     marks = {"saves": pauses.saved, "evaluation": pauses.evaluated}
     for cause, seconds in causes.items():
         advice = _rarer(cause, seconds, marks[cause], time) if cause in marks else None
+        if cause == "not_explained":
+            advice = gaps
         yield time.loss(cause, seconds, useful_without=time.useful / (time.total - seconds), advice=advice)
 
 
@@ -136,7 +158,8 @@ def _beside_published(time: _Time, beside: Expectations) -> Iterator[Loss]:
     better = [match for match in beside.published.matches if match.share < 1]
     if better:
         best = min(better, key=lambda match: match.share)
-        advice = info("best_published", row=best.row.name, publisher=best.row.publisher or best.row.name)
+        told = "best_recorded" if best.row.recorded else "best_published"
+        advice = info(told, row=best.row.name, publisher=best.row.publisher or best.row.name)
         rate = best.row.tokens_per_second_per_device
         yield time.loss(PUBLISHED, (1 - best.share) * time.useful, rate_without=rate, advice=advice)
 

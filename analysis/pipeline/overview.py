@@ -16,6 +16,7 @@ from analysis.metrics import METRICS, OF_ROWS, RATED
 from analysis.model.parameters import count_parameters
 from analysis.pipeline.losses import PUBLISHED, Loss
 from analysis.pipeline.model_name import names_of_model
+from analysis.pipeline.peers import with_outliers
 from analysis.pipeline.run import Run
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
@@ -65,6 +66,7 @@ RUNS_COLUMNS = (
     Column("largest_loss", TEXT, "", "code of what cost most"),
     Column("largest_loss_ratio", FLOAT, "ratio", "its share of the time"),
     Column("impossible", TEXT, "", "metrics that are more than can be"),
+    Column("stands_out", TEXT, "", "metrics far below the median of the runs alike"),
     Column("warnings", INT, "", "warnings about the run"),
     Column("warning_codes", TEXT, "", "their codes"),
 )
@@ -85,7 +87,9 @@ NUMBERS = tuple(column.name for column in RUNS_COLUMNS if column.dtype in (INT, 
 
 def runs_table(runs: Sequence[Run]) -> pl.DataFrame:
     """One row of RUNS_COLUMNS for each of ``runs``, in their order."""
-    return pl.DataFrame([_row(run) for run in runs], {column.name: column.dtype for column in RUNS_COLUMNS})
+    return with_outliers(
+        pl.DataFrame([_row(run) for run in runs], {column.name: column.dtype for column in RUNS_COLUMNS})
+    )
 
 
 def _row(run: Run) -> dict[str, Any]:

@@ -58,13 +58,14 @@ class Against:
 class PublishedComparison:
     """Rows that match a run, the run beside each, best first, then rows of its model that differ in something.
 
-    Without either the nearest rows, and in ``findings`` the reason.
+    Without either the nearest rows, and in ``findings`` the reason. ``chosen``: the row was asked for by its name.
     """
 
     matches: tuple[Against, ...]
     differing: tuple[Against, ...] = ()
     nearest: tuple[Baseline, ...] = ()
     findings: tuple[Note, ...] = ()
+    chosen: bool = False
 
 
 def compare_run(run: Achieved, rows: Sequence[Baseline], name: str | None = None) -> PublishedComparison:
@@ -81,7 +82,7 @@ def compare_run(run: Achieved, rows: Sequence[Baseline], name: str | None = None
         beside = tuple(_against(row, run, run.rate, chosen) for row in chosen)
         matches = tuple(against for against in beside if name or not against.differs_in)
         differing = tuple(against for against in beside if against not in matches)
-        return PublishedComparison(matches, differing[: max(MOST_SHOWN - len(matches), 0)])
+        return PublishedComparison(matches, differing[: max(MOST_SHOWN - len(matches), 0)], chosen=name is not None)
     if run.shape.missing(("num_layers", "hidden_size")):
         return PublishedComparison((), findings=(info("size_of_run_unknown"),))
     nearest = tuple(sorted(rated, key=lambda row: _distance(row, run))[:NEAREST])
@@ -151,7 +152,7 @@ def _against(row: Baseline, run: Achieved, rate: float, rows: Sequence[Baseline]
     published_rate = row.tokens_per_second_per_device or 0.0
     share = rate / published_rate
     found = info(
-        "share_of_published",
+        "share_of_recorded" if row.recorded else "share_of_published",
         rate=rate,
         share=share,
         publisher=row.publisher or row.name,

@@ -34,7 +34,10 @@ AVERAGED_APART = 0.002
 
 @dataclass(frozen=True)
 class Baseline:
-    """One published row; None is not stated. ``rounding`` is the relative half unit of the last printed digit."""
+    """One published row; None is not stated. ``rounding`` is the relative half unit of the last printed digit.
+
+    A ``recorded`` one is no publication but a run of the user's history; its publisher is the release.
+    """
 
     name: str
     model: str
@@ -59,6 +62,7 @@ class Baseline:
     date: str | None
     note: str | None
     rounding: Mapping[str, float]
+    recorded: bool = False
 
     @property
     def title(self) -> str:
@@ -199,7 +203,7 @@ def _flops_per_token(row: Baseline) -> float | None:
     return flops + FLOPS_PER_PARAMETER * (row.parameters - counted.total)
 
 
-COLUMNS = tuple(f.name for f in fields(Baseline) if f.name != "rounding")
+COLUMNS = tuple(f.name for f in fields(Baseline) if f.name not in ("rounding", "recorded"))
 # Text that is empty where the file leaves it out; all other columns are then None.
 _ALWAYS = ("size", "publisher", "document")
 

@@ -72,7 +72,7 @@ def _card(metric: Metric, run: Run, first: Run) -> Card:
         value=shown(metric, value),
         unit="" if metric.shown_unit in metric.label else metric.shown_unit,
         steady=shown(metric, usual),
-        interval=tr("95 %: {interval}", interval=span) if span else "",
+        interval=tr("steady, 95 %: {interval}", interval=span) if span else "",
         difference=difference(value, base),
     )
 

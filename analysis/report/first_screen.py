@@ -11,6 +11,7 @@ from analysis.report.time_breakdown import Segment, account_bar
 from analysis.screens.analyze import list_notes
 from analysis.screens.answer import WARNINGS_SHOWN, beside, list_warnings, losses_tables, summed_up
 from analysis.screens.parts import Bar, Sentence, Sentences, Table
+from analysis.screens.requirements import required_sentences
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Answer:
     cards: Sequence[Card]
     bar: Bar | None
     said: Sentence
+    required: Sentences
     warnings: Sentences
     others: Sentences
     notes: Sentences
@@ -34,8 +36,8 @@ class Answer:
         return all(card.known for card in self.cards)
 
 
-def answer_of(run: Run, first: Run) -> Answer:
-    """The first screen of ``run``, each figure beside that of the first run."""
+def answer_of(run: Run, first: Run, price: float | None = None) -> Answer:
+    """The first screen of ``run``, each figure beside that of the first run, losses at a ``price`` of a device-hour."""
     warnings = list_warnings(run)
     infos = (note for note in run.notes if note.level != "warning")
     return Answer(
@@ -43,10 +45,11 @@ def answer_of(run: Run, first: Run) -> Answer:
         cards(run, first),
         gauge(run),
         summed_up(run),
+        Sentences(required_sentences(run)),
         Sentences(warnings[:WARNINGS_SHOWN]),
         Sentences(warnings[WARNINGS_SHOWN:]),
         list_notes(infos, run.log.sources),
         account_bar(run),
-        list(losses_tables(run)),
+        list(losses_tables(run, price)),
         beside(run),
     )

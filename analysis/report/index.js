@@ -9,6 +9,7 @@
   // The grammar of analysis/conditions.py.
   const FORM = /^([\w/.-]+)(>=|<=|>|<)(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)(%?)$/;
   const COMPARE = { ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, "<": (a, b) => a < b };
+  const given = heads.map((head) => head.getAttribute("aria-sort"));
   let order = null;
 
   const condition = (word) => {
@@ -48,8 +49,9 @@
     // What is unknown stands last, whichever way.
     const by = (a, b) => unknown(a) - unknown(b) || (unknown(a) ? 0 : compare(a, b)) || a.at - b.at;
     body.append(...(column ? [...rows].sort(by) : rows).map(({ row }) => row));
-    for (const head of heads) {
-      if (head.dataset.column === column) head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    for (const [at, head] of heads.entries()) {
+      const sorted = column ? head.dataset.column === column && (down ? "descending" : "ascending") : given[at];
+      if (sorted) head.setAttribute("aria-sort", sorted);
       else head.removeAttribute("aria-sort");
     }
     show();

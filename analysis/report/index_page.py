@@ -6,28 +6,29 @@ Comes in: the tables ``runs`` and ``losses``, so that it is the same where shard
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import polars as pl
 
-from analysis.metrics import BY_COLUMN
-from analysis.pipeline.overview import NUMBERS, lost_by_cause
+from analysis.metrics import BY_COLUMN, Metric
+from analysis.pipeline.overview import NUMBERS, choose_runs, lost_by_cause
+from analysis.pipeline.peers import COMPARED, DEVIATIONS, FAR, FEWEST_ALIKE, TOKENS, outliers, usual
 from analysis.report.numbers import NONE, number, percent
 from analysis.report.page_frame import render
-from analysis.screens.runs import UNKNOWN, Row, Shown, counted, lowest, shown_columns, told_once
+from analysis.screens.run_columns import UNKNOWN, Row, Shown, shown_columns, told_once
+from analysis.screens.runs import counted, lowest, standing_out
 from analysis.screens.words import word
 from logparse.language import tr
 
-# From where on a share is low or high: of the peak, and of the clock.
+# From where on a share is low or high, of the peak and of the clock, where too few runs are alike to tell.
 OF_PEAK, OF_CLOCK = (0.30, 0.45), (0.80, 0.95)
 LIMITS = {"mfu": OF_PEAK, "mfu_as_built": OF_PEAK, "hfu": OF_PEAK, "goodput": OF_CLOCK}
-# A rate is low where it is below so much of the median of runs that are alike in this, of which there are so many.
-BELOW, FEWEST_ALIKE = 0.9, 3
-ALIKE = ("model", "device", "world_size", "seq_length")
-TOKENS = tuple(f"{prefix}tokens_per_second_per_device" for prefix in ("delivered_", ""))
+RATES = tuple(f"{prefix}{TOKENS}" for prefix in ("all_in_", "delivered_", ""))
+# Cards of runs that stand out; the sentence above the table names more.
+MOST_CARDS = 3
 # Columns whose largest value is the one to look at first.
 LARGEST_FIRST = ("warnings", "steps", "begun_at", "device_hours", "lost_device_hours", "largest_loss_ratio")
 
@@ -53,14 +54,19 @@ class IndexCard:
     link: str | None = None
 
 
-def render_index(runs: pl.DataFrame, losses: pl.DataFrame, failed: Sequence[str], pages: bool) -> str:
+def render_index(
+    runs: pl.DataFrame, losses: pl.DataFrame, failed: Sequence[str], pages: bool, order: str | None = None
+) -> str:
     """The page, in the language in use; ``failed`` says why others could not be read, ``pages`` that each run has one.
 
-    It asks no network, and is a plain table where there is no JavaScript.
+    The rows are in the order of ``runs``, or by the column ``order``, downwards behind ``-``. It asks no network, and
+    is a plain table where there is no JavaScript.
     """
+    runs = choose_runs(runs, order=order)
     alike, columns = told_once(runs, _columns())
-    rows = _with_usual(runs).to_dicts()
-    greatest = {name: runs[name].max() for name in (*TOKENS, "device_hours", "lost_device_hours")}
+    rows = runs.with_columns(usual(name).alias(f"usual_{name}") for name in COMPARED).to_dicts()
+    greatest = {name: runs[name].max() for name in (*RATES, "device_hours", "lost_device_hours")}
+    judged = [row[f"usual_{name}"] is not None for row in rows for name in LIMITS if row[name] is not None]
     return render(
         "index.html.j2",
         counted(len(runs)),
@@ -69,7 +75,9 @@ def render_index(runs: pl.DataFrame, losses: pl.DataFrame, failed: Sequence[str]
         styles=("page.css", "index.css"),
         charts=False,
         alike=alike,
+        standing_out=standing_out(runs, runs),
         columns=columns,
+        order=(order or "").strip().lower(),
         largest_first=LARGEST_FIRST,
         rows=[(row, _link(row["run"], pages), [_cell(column, row, greatest) for column in columns]) for row in rows],
         cards=_cards(runs, pages),
@@ -78,36 +86,37 @@ def render_index(runs: pl.DataFrame, losses: pl.DataFrame, failed: Sequence[str]
         limits={
             name: [percent(limit, 0) for limit in limits] for name, limits in (("peak", OF_PEAK), ("clock", OF_CLOCK))
         },
-        below=percent(1 - BELOW, 0),
+        by_peers=any(judged),
+        by_limits=not all(judged),
+        far=percent(FAR, 0),
+        deviations=f"{DEVIATIONS:g}",
+        fewest=FEWEST_ALIKE,
     )
 
 
 def _columns() -> tuple[Shown, ...]:
     """Those of the terminal, and what there is no room for there."""
-    *shown, loss, warnings = shown_columns()
+    *shown, loss, goodput, warnings = shown_columns()
     begun = Shown(
         "begun_at",
         tr("begun"),
-        lambda row: f"{row['begun_at']:%Y-%m-%d %H:%M}" if row["begun_at"] else UNKNOWN,
+        _begun,
         prose=True,
+        alike=lambda row: tr("begun {time}", time=_begun(row)),
     )
     hours = (
         Shown("device_hours", tr("device-\nhours"), lambda row: number(row["device_hours"])),
         Shown("lost_device_hours", tr("of them\nlost"), lambda row: number(row["lost_device_hours"])),
     )
-    return (*shown[:2], begun, *shown[2:], *hours, loss, warnings)
+    return (*shown[:2], begun, *shown[2:], goodput, *hours, loss, warnings)
+
+
+def _begun(row: Row) -> str:
+    return f"{row['begun_at']:%Y-%m-%d %H:%M}" if row["begun_at"] else UNKNOWN
 
 
 def _link(name: str, pages: bool) -> str | None:
     return f"runs/{quote(name, safe='')}/report.html" if pages else None
-
-
-def _with_usual(runs: pl.DataFrame) -> pl.DataFrame:
-    """With the median tokens/s/p of the runs that are alike, where there are enough of them."""
-    enough = pl.len().over(ALIKE) >= FEWEST_ALIKE
-    return runs.with_columns(
-        pl.when(enough).then(pl.col(name).median().over(ALIKE)).alias(f"usual_{name}") for name in TOKENS
-    )
 
 
 def _cell(column: Shown, row: Row, greatest: Mapping[str, Any]) -> IndexCell:
@@ -117,16 +126,20 @@ def _cell(column: Shown, row: Row, greatest: Mapping[str, Any]) -> IndexCell:
     if not isinstance(value, float) or not math.isfinite(value):
         return IndexCell(text)
     if name in LIMITS:
-        low, high = LIMITS[name]
-        level = "impossible" if BY_COLUMN[name].impossible(value) else _level(value, low, high)
-        return IndexCell(text, level, 100 * min(max(value, 0), 1))
+        return IndexCell(text, _level(name, row), 100 * min(max(value, 0), 1))
     if name in greatest:
-        usual = row.get(f"usual_{name}")
-        return IndexCell(text, "low" if usual and value < BELOW * usual else "", 100 * value / (greatest[name] or 1))
+        return IndexCell(text, _level(name, row), 100 * value / (greatest[name] or 1))
     return IndexCell(text)
 
 
-def _level(value: float, low: float, high: float) -> str:
+def _level(name: str, row: Row) -> str:
+    """How a figure is marked: by the runs alike, and only where they are too few by a limit for all."""
+    value = row[name]
+    if name in LIMITS and BY_COLUMN[name].impossible(value):
+        return "impossible"
+    if row.get(f"usual_{name}") is not None:
+        return "low" if name in (row["stands_out"] or "").split() else ""
+    low, high = LIMITS.get(name, (-math.inf, math.inf))
     return "low" if value < low else "high" if value >= high else ""
 
 
@@ -136,16 +149,24 @@ def _cards(runs: pl.DataFrame, pages: bool) -> list[IndexCard]:
     share = percent(lost / spent) if spent else NONE
     told = tr("{lost} lost, {share}", lost=number(lost), share=share)
     found = [IndexCard(tr("device-hours"), number(spent), told)] if spent else []
-    for metric, value, name in lowest(runs):
-        median: Any = runs[metric.column].median()
+    for label, metric, value, median, name in _to_look_at(runs):
         beside = tr("median {value} {unit}", value=metric.text(median), unit=metric.shown_unit)
-        label = tr("lowest {metric}", metric=tr(metric.label))
         found.append(IndexCard(label, metric.text(value), beside, metric.shown_unit, name, _link(name, pages)))
     most = runs.filter(pl.col("lost_device_hours") > 0).sort("lost_device_hours", descending=True, maintain_order=True)
     for name, all_of, hours in most.select("run", "device_hours", "lost_device_hours").head(1).iter_rows():
         beside = tr("of {n} device-hours", n=number(all_of))
         found.append(IndexCard(tr("most device-hours lost"), number(hours), beside, "", name, _link(name, pages)))
     return found
+
+
+def _to_look_at(runs: pl.DataFrame) -> Iterator[tuple[str, Metric, float, Any, str]]:
+    """Label, metric, value, median and run: of the runs that stand out, or where none does of the lowest."""
+    far = outliers(runs)[:MOST_CARDS]
+    for one in far:
+        metric = BY_COLUMN[one["metric"].removeprefix("all_in_").removeprefix("delivered_")]
+        yield tr("stands out: {metric}", metric=tr(metric.label)), metric, one["value"], one["median"], one["run"]
+    for metric, value, name in lowest(runs) if not far else ():
+        yield tr("lowest {metric}", metric=tr(metric.label)), metric, value, runs[metric.column].median(), name
 
 
 def _causes(runs: pl.DataFrame, losses: pl.DataFrame, pages: bool) -> list[dict[str, Any]]:

@@ -57,10 +57,10 @@ SECTIONS = {
 }
 
 
-def render_page(runs: Sequence[Run], title: str | None = None, command: str = "") -> str:
+def render_page(runs: Sequence[Run], title: str | None = None, command: str = "", price: float | None = None) -> str:
     """The page about ``runs``, the first of which the others are compared with, in the language in use.
 
-    ``command`` is what was typed, and stands at its foot.
+    ``command`` is what was typed, and stands at its foot. ``price`` of a device-hour gives the losses a cost.
     """
     rows = chart_rows(pl.concat(run.steps for run in runs), partial(word, "reasons"))
     given = payload(runs, rows)
@@ -74,18 +74,18 @@ def render_page(runs: Sequence[Run], title: str | None = None, command: str = ""
         titles_of={name: tr(title) for name, title in SECTIONS.items()},
         contents=[(name, tr(title)) for name, title in SECTIONS.items() if name != "ranks" or ranked(runs)],
         axes=[(axis, tr(AXIS_TITLES[axis])) for axis in given["axes"]],
-        **_sections(runs, given["charts"], rows),
+        **_sections(runs, given["charts"], rows, price),
     )
 
 
-def _sections(runs: Sequence[Run], charts: dict[str, Any], rows: pl.DataFrame) -> dict[str, Any]:
+def _sections(runs: Sequence[Run], charts: dict[str, Any], rows: pl.DataFrame, price: float | None) -> dict[str, Any]:
     from markupsafe import Markup
 
     first = runs[0]
     thinned = describe_thinning(rows) if rows["rows"].max() != 1 and len(rows) else ""
     return {
         "heads": [(run, say_framework(run.framework), say_evidence(run.framework)) for run in runs],
-        "answers": [answer_of(run, first) for run in runs],
+        "answers": [answer_of(run, first, price) for run in runs],
         "overview": overview_table(runs),
         "incomparable": list(incomparable(runs)),
         "rates": rates_table(runs),

@@ -6,9 +6,12 @@ import math
 from dataclasses import asdict, replace
 from typing import Any
 
+import polars as pl
+
 from analysis.flops import Recomputed
 from analysis.hardware.devices import DevicePeak
 from analysis.pipeline.losses import Loss, sum_up
+from analysis.pipeline.peers import describe_outliers
 from analysis.pipeline.run import Run
 from analysis.run.goodput import FieldGoodput, Stretch
 from analysis.run.result import Analysis
@@ -24,6 +27,13 @@ def document(results: list[Run], price: float | None = None) -> dict[str, Any]:
     """The whole document, the same in every language. ``price`` of a device-hour gives losses a cost."""
     with speaking("en"):
         return {"schema_version": SCHEMA_VERSION, "runs": [_run(result, price) for result in results]}
+
+
+def outliers_document(everything: pl.DataFrame, shown: pl.DataFrame) -> dict[str, Any]:
+    """What is said of many runs beside each: which of those ``shown`` are far from the runs alike."""
+    found = describe_outliers(everything, shown["run"])
+    with speaking("en"):
+        return {"stands_out": note_document(found) if found else None}
 
 
 def _run(result: Run, price: float | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from analysis.metrics import BY_COLUMN, Metric
-from analysis.pipeline.losses import Loss, sum_up
+from analysis.pipeline.losses import PUBLISHED, Loss, sum_up
 from analysis.pipeline.run import Run
 from analysis.run.reasons import COPY
 from analysis.screens.metric_names import counting, rated_of
@@ -20,12 +20,13 @@ from analysis.screens.reached import GOODPUT, TIME, rate_in, reached_table
 from analysis.screens.who import who
 from analysis.screens.words import say, word
 from analysis.screens.words.forms import range_of, span
-from logparse.language import tr
+from logparse.language import msg, tr
 
-# What says why a number cannot be.
+# What says why a number cannot be; and first of all that it is measured against another vendor's peak.
 CANNOT_BE = {"above_peak"}
-# What stands on the first screen: the dearest losses, and the first warnings, each cut to a line.
-LOSSES_SHOWN, WARNINGS_SHOWN = 5, 2
+FIRST = ("device_contradicts_log", *CANNOT_BE)
+# What stands on the first screen: the dearest losses, and the first warnings, each cut to lines.
+LOSSES_SHOWN, WARNINGS_SHOWN, WARNING_LINES = 5, 2, 2
 
 
 def list_answer(run: Run, whole: bool = False, price: float | None = None) -> list[Part]:
@@ -79,7 +80,7 @@ def summed_up(run: Run) -> Sentence:
 def list_warnings(run: Run) -> list[Sentence]:
     """Every warning, that of a number that cannot be first."""
     warnings = [note for note in run.notes if note.level == "warning"]
-    ordered = sorted(warnings, key=lambda note: note.code not in CANNOT_BE)
+    ordered = sorted(warnings, key=lambda note: FIRST.index(note.code) if note.code in FIRST else len(FIRST))
     told = [Sentence(say(note), "warning", places=places_of(note, run.log.sources)) for note in ordered]
     if run.analysis.impossible and not any(note.code in CANNOT_BE for note in warnings):
         names = tr(", ").join(tr(BY_COLUMN[name].label) for name in run.analysis.impossible)
@@ -89,9 +90,9 @@ def list_warnings(run: Run) -> list[Sentence]:
 
 def _first_warnings(run: Run) -> Iterator[Sentence]:
     warnings = list_warnings(run)
-    yield from (replace(warning, cut=True) for warning in warnings[:WARNINGS_SHOWN])
+    yield from (replace(warning, cut=WARNING_LINES) for warning in warnings[:WARNINGS_SHOWN])
     if len(warnings) > WARNINGS_SHOWN:
-        yield Sentence(tr("{n} more warnings: -v", n=len(warnings) - WARNINGS_SHOWN), "warning")
+        yield Sentence(tr("more warnings: {n}; see -v", n=len(warnings) - WARNINGS_SHOWN), "warning")
 
 
 def losses_tables(run: Run, price: float | None = None) -> Iterator[Table]:
@@ -112,7 +113,16 @@ def _loss_row(loss: Loss, price: float | None, most: float) -> tuple[Cell | str,
     hours = loss.device_hours
     costs = () if price is None else (_amount(hours and hours * price),)
     share = Cell(f"{loss.share:.1%}", bar=loss.share / most)
-    return (word("losses", loss.cause), share, span(loss.seconds), _amount(hours), *costs, without(loss))
+    name = word("losses", loss.cause)
+    inside = loss.in_steps and loss.cause != PUBLISHED
+    return (
+        tr("{cause} (inside steps)", cause=name) if inside else name,
+        share,
+        span(loss.seconds),
+        _amount(hours),
+        *costs,
+        without(loss),
+    )
 
 
 def _amount(value: float | None) -> str:
@@ -157,8 +167,9 @@ def _against(run: Run) -> str:
     if not matches:
         return ""
     best = matches[0]
+    said = msg("{share} of {publisher}'s published {rate} tokens/s/p ({row})")
     return tr(
-        "{share} of {publisher}'s published {rate} tokens/s/p ({row})",
+        msg("{share} of the {rate} tokens/s/p recorded for {publisher} ({row})") if best.row.recorded else said,
         share=f"{best.share:.0%}",
         publisher=best.row.publisher or best.row.name,
         rate=f"{best.row.tokens_per_second_per_device:,.0f}",
@@ -168,10 +179,14 @@ def _against(run: Run) -> str:
 
 def _trust(run: Run, hint: str) -> str:
     coverage, steps = run.log.coverage, run.steps
-    parts = [tr("{n} of {lines} step lines count", n=int(steps["counted"].sum()), lines=coverage.step_lines)]
-    left = Counter(steps["excluded_reason"].drop_nulls()).most_common()
-    if left:
-        parts.append(tr(", ").join(f"{n} {word('reasons', reason)}" for reason, n in left))
+    reasons = Counter(steps["excluded_reason"].drop_nulls())
+    copies = reasons.pop(COPY, 0)
+    counted, lines = int(steps["counted"].sum()), coverage.step_lines - copies
+    parts = [tr("{n} of {lines} step lines count", n=f"{counted:,}", lines=f"{lines:,}")]
+    if reasons:
+        parts.append(tr(", ").join(f"{n:,} {word('reasons', reason)}" for reason, n in reasons.most_common()))
+    if copies:
+        parts.append(tr("{n} more are copies by other ranks", n=f"{copies:,}"))
     parts.append(tr("{n} labels unread", n=len(coverage.unread_labels)))
     return tr("; ").join([*parts, *([hint] if hint else [])])
 

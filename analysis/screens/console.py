@@ -34,10 +34,13 @@ def fold(text: str, width: int) -> str:
     return text if current_language() == "en" else "\n".join(wrap(text, width))
 
 
-def cut(text: str, width: int) -> str:
-    """The first line of ``text``, with a sign where there is more."""
-    first, *more = wrap(text, width)
-    return first if not more else wrap(text, width - 2)[0] + " …"
+def cut(text: str, width: int, most: int) -> str:
+    """At most so many lines of ``text``, with a sign where there is more."""
+    lines = wrap(text, width)
+    if len(lines) <= most:
+        return "\n".join(lines)
+    *whole, last = wrap(text, width)[:most]
+    return "\n".join([*whole, wrap(last, width - 2)[0] + " …"])
 
 
 def make_console(stderr: bool = False, no_color: bool = False) -> Console:

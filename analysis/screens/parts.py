@@ -19,12 +19,12 @@ class Heading:
 class Sentence:
     """A sentence. One that is no plain one changes how far a number can be trusted, or explains it.
 
-    A terminal ends one that may be ``cut`` with its line. ``places`` are the files and lines that it names.
+    A terminal shows no more lines than ``cut`` of one that may be. ``places`` are the files and lines that it names.
     """
 
     text: str
     kind: Literal["plain", "warning", "info"] = "plain"
-    cut: bool = False
+    cut: int | None = None
     places: Sequence[str] = ()
 
 

@@ -13,7 +13,7 @@ from analysis.pipeline.run import Run
 from analysis.screens.metric_names import cell_of, counting, rated_of
 from analysis.screens.parts import Table
 from analysis.screens.words import word
-from logparse.language import tr
+from logparse.language import some, tr
 
 TIME, GOODPUT = HEADLINE[0], BY_COLUMN["goodput"]
 LOGGED = "logged_tflops_per_second_per_device"
@@ -24,7 +24,7 @@ def reached_table(run: Run) -> Table:
     rates = {row["rate"]: row for row in run.rates.iter_rows(named=True)}
     rows = [_reached(metric, run, rates) for metric in (TIME, *rated_of(run.analysis))]
     goodput = (counting(GOODPUT, run.analysis), GOODPUT.text(run.analysis.goodput), "", "", beside_goodput(run))
-    headings = ("", word("rates", "delivered"), word("rates", "steady"), tr("95 % of steady"), "")
+    headings = ("", word("rates", "delivered"), word("rates", "steady"), tr("95 % interval"), "")
     return Table(headings, (*rows, goodput), prose={4}, headed=True)
 
 
@@ -48,7 +48,7 @@ def rate_in(metric: Metric, rate: Mapping[str, Any]) -> float | None:
 
 def steady_interval(metric: Metric, run: Run) -> str:
     """The interval of a steady rate follows from that of its time, where all steps do the same work."""
-    steady = run.rates.row(by_predicate=pl.col("rate") == "steady", named=True)
+    steady = _row(run, "steady")
     value, time = rate_in(metric, steady), rate_in(TIME, steady)
     low, high = steady["step_time_low_ms"], steady["step_time_high_ms"]
     alike = run.steps.filter("counted").select("global_batch_size", "seq_length").n_unique() == 1
@@ -66,6 +66,9 @@ def _remark(metric: Metric, run: Run) -> str:
         logged = median_logged(run)
         printed = tr("the log prints {value}", value=metric.text(logged)) if logged is not None else ""
         return tr("; ").join(part for part in (tr("by {formula}", formula=how.formula.name), printed) if part)
+    if metric.column == "mfu_as_built" and rate_in(metric, _row(run, "steady")) is None:
+        lacking = next((n.fields["unknown"] for n in run.notes if n.code == "as_built_not_computed"), None)
+        return tr("{names} unknown", names=some(lacking.fields["names"], 1)) if lacking else ""
     if metric.column == "mfu" and how.peak is None:
         return tr("no peak is known; --hw gives it")
     if metric.column == "mfu" and how.peak:
@@ -82,6 +85,14 @@ def median_logged(run: Run) -> float | None:
 
 
 def beside_goodput(run: Run) -> str:
-    """How often the run started and what that cost; empty where it started once."""
-    lost = int(run.segments["lost_steps"].sum())
-    return tr("{n} starts, {lost} steps lost", n=len(run.segments), lost=f"{lost:,}") if len(run.segments) > 1 else ""
+    """The rate by the clock, with all that lay between the steps, and how often the run started, where it did again."""
+    by_clock = rate_in(BY_COLUMN["tokens_per_second_per_device"], _row(run, "all-in"))
+    told = [] if by_clock is None else [tr("{rate} tokens/s/p by the clock", rate=f"{by_clock:,.0f}")]
+    if len(run.segments) > 1:
+        lost = int(run.segments["lost_steps"].sum())
+        told.append(tr("{n} starts, {lost} steps lost", n=len(run.segments), lost=f"{lost:,}"))
+    return tr("; ").join(told)
+
+
+def _row(run: Run, rate: str) -> Mapping[str, Any]:
+    return run.rates.row(by_predicate=pl.col("rate") == rate, named=True)

@@ -21,12 +21,16 @@ OUTCOMES: dict[str, Outcome] = {"fail": "failure", "unknown": "error"}
 
 def requirement_parts(runs: Sequence[Run]) -> list[Part]:
     """A line for each requirement; with the name of the run where there are several. Nothing where none is required."""
-    found = [(run.name if len(runs) > 1 else "", judgement) for run in runs for judgement in judge(run)]
-    lines = [
-        Sentence(_named(name, judgement), "info" if judgement.outcome == "pass" else "warning")
-        for name, judgement in found
-    ]
+    lines = [line for run in runs for line in required_sentences(run, run.name if len(runs) > 1 else "")]
     return [Heading(tr("required"), "title"), Sentences(lines)] if lines else []
+
+
+def required_sentences(run: Run, name: str = "") -> list[Sentence]:
+    """One for each requirement, with a ``name`` where there are several runs."""
+    return [
+        Sentence(_named(name, judgement), "info" if judgement.outcome == "pass" else "warning")
+        for judgement in judge(run)
+    ]
 
 
 def requirement_lines(run: Run) -> list[str]:

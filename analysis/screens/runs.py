@@ -2,100 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
 
-from analysis.hardware.devices import BY_HAND
 from analysis.metrics import BY_COLUMN
 from analysis.pipeline.overview import lost_by_cause
-from analysis.screens.metric_names import named
+from analysis.pipeline.peers import describe_outliers
 from analysis.screens.parts import Heading, Part, Sentence, Table
-from analysis.screens.words import word
-from analysis.screens.words.forms import big
+from analysis.screens.run_columns import SPARE, Shown, shown_columns, told_once
+from analysis.screens.words import say, word
 from logparse.language import some, tr
 
-Row = Mapping[str, Any]
 # Causes that are named where there is one line for all, and runs.
 FEW, LEAST_HOURS = 4, 0.05
-UNKNOWN = "-"
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A column of the table of runs: ``column`` of the frame, its heading over at most two lines, the text of a row.
-
-    Where it is the same for all runs ``alike`` says it once, above the table.
-    """
-
-    column: str
-    heading: str
-    text: Callable[[Row], str]
-    prose: bool = False
-    alike: Callable[[Row], str] | None = None
-
-
-def shown_columns() -> tuple[Shown, ...]:
-    """The columns of the table of runs behind the run's name, in the language in use."""
-    tokens = named(BY_COLUMN["tokens_per_second_per_device"])
-    return (
-        Shown("model", tr("model"), _model, prose=True, alike=_model),
-        Shown("device", tr("device"), _device, prose=True, alike=_device),
-        Shown("world_size", tr("devices"), _devices, alike=lambda row: tr("{n} devices", n=_devices(row))),
-        Shown("steps", tr("steps"), lambda row: f"{row['steps']:,}"),
-        _figure("delivered_tokens_per_second_per_device", f"{tokens}\n{word('rates', 'delivered')}"),
-        _figure("tokens_per_second_per_device", f"{tokens}\n{word('rates', 'steady')}"),
-        _figure("mfu", _in_two_lines("mfu")),
-        _figure("mfu_as_built", tr("MFU %\nas\nbuilt")),
-        _figure("hfu", _in_two_lines("hfu")),
-        _figure("goodput", _in_two_lines("goodput")),
-        Shown("largest_loss_ratio", tr("largest loss"), loss_of, prose=True),
-        Shown("warnings", "!", lambda row: f"{row['warnings'] or ''}"),
-    )
-
-
-def _figure(column: str, heading: str) -> Shown:
-    """A metric of the registry, in as few digits as tell runs apart."""
-    metric = BY_COLUMN[column.removeprefix("delivered_")]
-    short = replace(metric, digits=max(0, metric.digits - 1))
-    return Shown(column, heading, lambda row: short.text(row[column]))
-
-
-def _in_two_lines(column: str) -> str:
-    return "\n".join(named(BY_COLUMN[column]).split(" ", 1))
-
-
-def _model(row: Row) -> str:
-    return row["model"] or (UNKNOWN if row["parameters"] is None else big(row["parameters"]))
-
-
-def _device(row: Row) -> str:
-    if row["device"] == BY_HAND:
-        return f"{row['peak_tflops_per_second']:g} TFLOP/s"
-    return tr(row["device"]) if row["device"] else UNKNOWN
-
-
-def _devices(row: Row) -> str:
-    return UNKNOWN if row["world_size"] is None else f"{row['world_size']:,}"
-
-
-def loss_of(row: Row) -> str:
-    """What cost most, and its share of the time."""
-    if row["largest_loss"] is None:
-        return UNKNOWN
-    return f"{row['largest_loss_ratio']:.1%} {word('losses', row['largest_loss'])}"
+# Columns of a usual terminal, and between those of a table.
+ROOM, BETWEEN = 120, 1
 
 
 def compose_runs(
-    runs: pl.DataFrame, losses: pl.DataFrame, of: int, failed: int = 0, price: float | None = None
+    runs: pl.DataFrame, losses: pl.DataFrame, everything: pl.DataFrame, failed: int = 0, price: float | None = None
 ) -> list[Part]:
-    """``runs``, those of ``of`` that were asked for, and their ``losses``, at a ``price`` of a device-hour."""
+    """``runs``, those of ``everything`` that were asked for, and their ``losses``, at a ``price`` of a device-hour."""
+    of = len(everything)
     title = counted(of) if len(runs) == of else tr("{n} of {of} runs", n=len(runs), of=of)
     return [
         Heading(title, "title"),
         *([Sentence(tr("could not be read: {n}", n=failed), "warning")] if failed else []),
+        *standing_out(everything, runs),
         *_table(runs),
         *totals(runs, losses, price),
         *_worst(runs),
@@ -108,23 +43,34 @@ def counted(runs: int) -> str:
     return tr("1 run") if runs == 1 else tr("{n} runs", n=runs)
 
 
+def standing_out(everything: pl.DataFrame, shown: pl.DataFrame) -> list[Sentence]:
+    """Which of the runs ``shown`` are far from those of ``everything`` that are alike."""
+    found = describe_outliers(everything, shown["run"])
+    return [Sentence(say(found), "warning")] if found else []
+
+
 def _table(runs: pl.DataFrame) -> Iterator[Part]:
     if len(runs):
         alike, columns = told_once(runs, shown_columns())
         yield from alike
-        rows = [(row["run"], *(column.text(row) for column in columns)) for row in runs.iter_rows(named=True)]
-        prose = {at for at, column in enumerate(columns, 1) if column.prose}
-        yield Table((tr("run"), *(column.heading for column in columns)), rows, prose=prose, headed=True)
+        table = _of_columns(runs, columns)
+        fits = _width(table) <= ROOM
+        yield table if fits else _of_columns(runs, [column for column in columns if column.column != SPARE])
 
 
-def told_once(runs: pl.DataFrame, columns: Sequence[Shown]) -> tuple[list[Sentence], list[Shown]]:
-    """What all ``runs`` have alike, in a sentence, and the columns left; those of which nothing is known go as well."""
-    rows = runs.to_dicts()
-    texts = {column: {column.text(row) for row in rows} for column in columns}
-    known = [column for column in columns if texts[column] - {UNKNOWN, ""}]
-    alike = {column: column.alike(rows[0]) for column in known if column.alike and len(rows) > 1 == len(texts[column])}
-    said = [Sentence(tr("all runs: {words}", words=tr(", ").join(alike.values())))] if alike else []
-    return said, [column for column in known if column not in alike]
+def _of_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> Table:
+    rows = [(row["run"], *(column.text(row) for column in columns)) for row in runs.iter_rows(named=True)]
+    prose = {at for at, column in enumerate(columns, 1) if column.prose}
+    return Table((tr("run"), *(column.heading for column in columns)), rows, prose=prose, headed=True)
+
+
+def _width(table: Table) -> int:
+    """Columns of a terminal that ``table`` takes in one line a row."""
+    from rich.cells import cell_len
+
+    texts = zip(table.headings, *table.rows, strict=True)
+    widest = (max(cell_len(line) for text in column for line in str(text).split("\n")) for column in texts)
+    return sum(widest) + BETWEEN * (len(table.headings) - 1)
 
 
 def totals(runs: pl.DataFrame, losses: pl.DataFrame, price: float | None = None) -> Iterator[Sentence]:
@@ -171,6 +117,4 @@ def _marks(runs: pl.DataFrame) -> Iterator[Sentence]:
     if len(cannot):
         yield Sentence(tr("figures marked ! cannot be: {names}", names=some(cannot.to_list())), "warning")
     if runs["warnings"].sum():
-        yield Sentence(
-            tr("the last column counts warnings; `analyze -v` and the page of each run have them in words"), "info"
-        )
+        yield Sentence(tr("`analyze -v` and the page of each run have the warnings (!) in words"), "info")

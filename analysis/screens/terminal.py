@@ -25,6 +25,10 @@ WIDEST, LEAST_WIDTH = 1000, 72
 PROSE_PADDING, LEAST_PROSE = 2, 24
 # The least that words get in a table with headings that ends in numbers.
 LEAST_WORDS = 11
+# How far from the middle half of the values bars reach, in its widths; it is taken for no narrower than a share.
+REACH, LEAST_SPREAD = 3, 0.01
+# From here on numbers have no decimals.
+LARGE = 1000
 
 
 def print_parts(console: Console, parts: Sequence[Part]) -> None:
@@ -40,7 +44,9 @@ def _print(console: Console, part: Part) -> None:
         console.print(("" if title else "\n") + fold(part.text, console.width), style="bold" if title else "")
     elif isinstance(part, Sentence):
         text = SIGNS.get(part.kind, "") + part.text
-        console.print(cut(text, console.width) if part.cut else fold(text, console.width), style=STYLES[part.kind])
+        console.print(
+            cut(text, console.width, part.cut) if part.cut else fold(text, console.width), style=STYLES[part.kind]
+        )
     elif isinstance(part, Sentences):
         for sentence in part.items:
             _print(console, sentence)
@@ -140,26 +146,35 @@ def _print_sparkline(console: Console, line: Sparkline) -> None:
 
 
 def _scale(line: Sparkline) -> str:
-    """What the height of a bar says, and how many values are cut at the full one."""
-    full = _full(line.values)
-    above = sum(value > full for value in line.values)
-    told = {"name": line.name, "full": f"{full:,.0f}", "unit": line.unit}
-    if not above:
-        return tr("{name}, 0 to {full} {unit}: ", **told)
-    return tr("{name}, 0 to {full} {unit}, {n} above: ", **told, n=f"{above:,}")
+    """What the lowest and the highest bar say, and how many values lie beyond them."""
+    low, high = _ends(line.values)
+    above, below = sum(value > high for value in line.values), sum(value < low for value in line.values)
+    least, most = (f"{end:,.{0 if high >= LARGE else 1}f}" for end in (low, high))
+    ends = most if least == most else tr("{low} to {high}", low=least, high=most)
+    told = [
+        f"{line.name}{tr(', ')}{ends} {line.unit}",
+        *([tr("{n} above", n=f"{above:,}")] if above else []),
+        *([tr("{n} below", n=f"{below:,}")] if below else []),
+    ]
+    return tr("{name}: ", name=tr(", ").join(told))
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """``values`` as at most ``width`` bars from zero up; half the height is the median, full height twice that or more.
+    """``values`` as at most ``width`` bars, from the least to the greatest but for what lies far from most.
 
     A bar that stands for several values shows the largest, so that no stall is hidden.
     """
+    low, high = _ends(values)
     groups = min(width, len(values))
     ends = [round(i * len(values) / groups) for i in range(groups + 1)]
-    heights = (max(values[a:b]) / _full(values) for a, b in itertools.pairwise(ends))
-    return "".join(BARS[max(0, round(8 * min(height, 1)) - 1)] for height in heights)
+    heights = ((max(values[a:b]) - low) / ((high - low) or 1.0) for a, b in itertools.pairwise(ends))
+    return "".join(BARS[round((len(BARS) - 1) * min(max(height, 0.0), 1.0))] for height in heights)
 
 
-def _full(values: Sequence[float]) -> float:
-    """What a bar of full height stands for."""
-    return 2 * statistics.median(values) or 1.0
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    """What the lowest and the highest bar stand for."""
+    if len(values) < 2:
+        return values[0], values[0]
+    first, _, third = statistics.quantiles(values, method="inclusive")
+    reach = REACH * max(third - first, LEAST_SPREAD * third)
+    return max(min(values), first - reach), min(max(values), third + reach)

@@ -53,7 +53,8 @@ def _devices(run: Run) -> str:
 
 def _when(run: Run) -> str:
     seconds: Any = run.account["seconds"].sum()
-    begins: Any = run.steps["timestamp"].min()
+    stamps = pl.concat([run.steps["timestamp"], run.records["events"]["timestamp"]])
+    begins: Any = stamps.min()
     lasted = span(seconds) if seconds else ""
     return tr(", ").join(part for part in (f"{begins:%Y-%m-%d %H:%M}" if begins else "", lasted) if part)
 

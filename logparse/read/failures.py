@@ -21,10 +21,15 @@ from logparse.read.lines import LINE_COLUMNS, TextBlock
 
 # Roles by how much they tell of why; a line of noise is none, and what follows a planned end is tear-down.
 ROLES = ("cause", "finding", "follows")
+# Tables of kinds, in the order in which they are looked through, and the role of each that has another name.
+TABLES = ("aftermath", *ROLES)
+_ROLE_OF = {"aftermath": "follows"}
 # Lines that are quoted, and characters of each.
 MOST_QUOTED, LONGEST_QUOTE = 3, 160
 # What launchers put before a line: "[rank3]:", "3: ", "(Worker pid=1)".
 _PREFIX = regex.compile(r"^(?: *(?:\[\w+\]:|\d+:|\(\w+ pid=[^)]*\)))*")
+# A row of a Markdown table: it speaks of trainers, none prints it.
+_PROSE = r"^\s*\|.*\|\s*$"
 # An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
 BARE, FAR = "AssertionError", 20
 
@@ -139,6 +144,11 @@ def quote(found: Sequence[ErrorLine]) -> list[ErrorLine]:
     return sorted([first, *last], key=found.index)
 
 
+def says_the_same(line: ErrorLine, other: ErrorLine) -> bool:
+    """Whether two lines differ in nothing but numbers and what a launcher put before them."""
+    return _words(line) == _words(other)
+
+
 def _words(line: ErrorLine) -> str:
     """Its text but for numbers: many ranks say the same."""
     return regex.sub(r"\d+", "", _bare(line.text))
@@ -148,6 +158,7 @@ def find_trainer(ends: FileEnds) -> Trainer | None:
     """Who printed the log; None where nothing tells. The first trainer of the tables that any line names."""
     blocks = [block.lines for block in (*ends.heads, *ends.tails)]
     lines = pl.concat(blocks) if blocks else pl.DataFrame(schema=LINE_COLUMNS)
+    lines = lines.filter(~pl.col("text").str.contains(_PROSE))
     for table in ("others", "trainers", "other_libraries"):
         for name, marks in _table()[table].items():
             named = lines.filter(pl.col("text").str.contains("|".join(marks))).head(1)
@@ -164,8 +175,8 @@ def _kind_of(text: str) -> tuple[str, str, str]:
 
 @cache
 def _marks() -> tuple[tuple[str, str, regex.Pattern[str]], ...]:
-    kinds = ((role, kind, marks) for role in ("noise", "planned", *ROLES) for kind, marks in _table()[role].items())
-    return tuple((role, kind, regex.compile("|".join(marks))) for role, kind, marks in kinds)
+    kinds = ((name, kind, marks) for name in ("noise", "planned", *TABLES) for kind, marks in _table()[name].items())
+    return tuple((_ROLE_OF.get(name, name), kind, regex.compile("|".join(marks))) for name, kind, marks in kinds)
 
 
 # For finding lines of interest a mark may stand anywhere, and plain letters are found faster than those of all scripts.
@@ -175,7 +186,7 @@ _LOOSER = {"(?:^|[\\]:)] *)": "", "^": "", "\\b": "", "\\w": "[0-9A-Za-z_]", "\\
 @cache
 def _any_mark() -> str:
     """A pattern for polars that finds every line of interest, and some more."""
-    marks = chain.from_iterable(chain.from_iterable(_table()[role].values()) for role in ("planned", *ROLES))
+    marks = chain.from_iterable(chain.from_iterable(_table()[name].values()) for name in ("planned", *TABLES))
     pattern = "|".join(f"(?:{mark})" for mark in marks)
     for strict, loose in _LOOSER.items():
         pattern = pattern.replace(strict, loose)
@@ -184,7 +195,7 @@ def _any_mark() -> str:
 
 def failure_kinds() -> list[str]:
     """Every kind of error line, for which there are words."""
-    return [kind for role in ROLES for kind in _table()[role]]
+    return [kind for name in TABLES for kind in _table()[name]]
 
 
 @cache

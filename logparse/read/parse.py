@@ -103,7 +103,8 @@ def read_run(
     if not found.lines:
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
         raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
-    fmt, stepped, notes = recognize(found.steps, sources, found.ends)
+    starts = max((_starts(found.inside, fmt) for fmt in formats), key=len)
+    fmt, stepped, notes = recognize(found.steps, sources, found.ends, starts)
     notes += [note for source in sources for note in source.notes]
     notes += _describe_probing(sources)
     coverage = Coverage(found.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)

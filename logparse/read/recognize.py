@@ -2,30 +2,77 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
-from logparse.errors import NoStepLineError
+import polars as pl
+
+from logparse.errors import InputError, NoStepLineError
 from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
 from logparse.language import some, tr
-from logparse.read.failures import ErrorLine, FileEnds, Trainer, error_lines, find_trainer, quote
+from logparse.ranks import place_of
+from logparse.read.failures import (
+    ErrorLine,
+    FileEnds,
+    Trainer,
+    error_lines,
+    find_trainer,
+    quote,
+    says_the_same,
+)
+from logparse.read.lines import BLOCK_BYTES, read_blocks
 from logparse.read.sources import Source
 from logparse.read.steps import StepLines
 
+# Bytes of files that are read once more to see how often they say why they failed.
+MOST_READ_AGAIN = 2**26
+
 
 def recognize(
-    found: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds
+    found: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
 ) -> tuple[LogFormat, StepLines, list[Note]]:
     """The format that ``found`` the most step lines, those lines, and notes on formats that found fewer.
 
-    Raises NoStepLineError where none finds a step line.
+    ``starts`` (source, line_number) are the lines on which a process printed its settings.
+
+    Raises NoStepLineError where none finds a step line, InputError where files of two formats cannot be one run.
     """
     stepped = sorted((f for f in found if len(f[1].steps)), key=lambda f: -len(f[1].steps))
     if not stepped:
-        raise _nothing_found(found, sources, ends)
+        raise _nothing_found(found, sources, ends, starts)
     (fmt, best), others = stepped[0], stepped[1:]
+    if len(sources) > 1:
+        _check_formats(stepped)
     notes = [warning("other_format_left_out", n=len(other.steps), name=f.name) for f, other in others]
     return fmt, best, notes
+
+
+def _check_formats(stepped: Sequence[tuple[LogFormat, StepLines]]) -> None:
+    """Refuse files whose steps would be left out, since they are of another format than those of the others.
+
+    Of a file with steps of several formats the richest is read.
+    Ranks of one job, by their names, may print differently.
+    """
+    files: dict[str, list[str]] = {}
+    for fmt, lines in stepped:
+        new = [file for file in lines.steps["source"].unique(maintain_order=True) if file not in chain(*files.values())]
+        files |= {fmt.name: new} if new else {}
+    named = list(chain(*files.values()))
+    jobs = {place.job if (place := place_of(file)) else None for file in named}
+    if len(files) < 2 or (None not in jobs and len(jobs) == 1):
+        return
+    told = (tr("{value} in {files}", value=name, files=some(of_it, 3)) for name, of_it in files.items())
+    values = tr(", ").join(told)
+    raise InputError(
+        tr("these files cannot be one run: {reason}", reason=tr("the format is {values}", values=values)),
+        where=some(named, 3),
+        remedy=tr(
+            "pass --each to analyze every file as a run of its own, name the files of one run, "
+            "or choose a format by --format"
+        ),
+    )
 
 
 def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
@@ -35,7 +82,7 @@ def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def _nothing_found(
-    decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds
+    decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
 ) -> NoStepLineError:
     torn, trainer = sum(result.torn for _, result in decoded), find_trainer(ends)
     reasons = [tr("no step line found"), *(_told_by(trainer, sources) if trainer else [])]
@@ -49,7 +96,7 @@ def _nothing_found(
             "mend what these lines tell if it stopped before its first step, or give the log of the rank that prints "
             "the steps (often the last)"
         )
-        return NoStepLineError(_with_errors(reasons, errors, sources), where=where, remedy=remedy)
+        return NoStepLineError(_with_errors(reasons, errors, sources, starts), where=where, remedy=remedy)
     remedy = tr(
         "give the log of the rank that prints the steps (often the last); "
         "a framework that is not listed takes one file of data: logparse/formats/README.md"
@@ -58,13 +105,35 @@ def _nothing_found(
 
 
 def _told_by(trainer: Trainer, sources: Sequence[Source]) -> list[str]:
-    told = [tr("{trainer} printed this ({place})", trainer=trainer.name, place=_place(trainer, sources))]
+    told = [tr("this looks like {trainer} ({place})", trainer=trainer.name, place=_place(trainer, sources))]
     return told if trainer.is_read else [*told, tr("its step lines are not read")]
 
 
-def _with_errors(reasons: Sequence[str], errors: Sequence[ErrorLine], sources: Sequence[Source]) -> str:
-    lines = [tr("    {place}: {text}", place=_place(line, sources), text=line.text) for line in errors]
+def _with_errors(
+    reasons: Sequence[str], errors: Sequence[ErrorLine], sources: Sequence[Source], starts: pl.DataFrame
+) -> str:
+    cause = next((line for line in errors if line.role == "cause"), None)
+    lines = [
+        tr("    {place}: {text}", place=_place(line, sources), text=line.text)
+        + (_how_often(line, sources, starts) if line is cause else "")
+        for line in errors
+    ]
     return tr("{reasons}. Its last error lines:\n{lines}", reasons=tr("; ").join(reasons), lines="\n".join(lines))
+
+
+def _how_often(cause: ErrorLine, sources: Sequence[Source], starts: pl.DataFrame) -> str:
+    """How many lines say what ``cause`` does, of all ranks, and in how many starts; nothing where that is unknown."""
+    sizes = [source.size for source in sources]
+    if None in sizes or sum(size or 0 for size in sizes) > MOST_READ_AGAIN:
+        return ""
+    again = (Source(source.name, source.path) for source in sources)
+    blocks = chain.from_iterable(read_blocks(source, BLOCK_BYTES) for source in again)
+    same = [line for line in error_lines(blocks) if says_the_same(line, cause)]
+    opened = {source: frame["line_number"].to_list() for (source,), frame in starts.group_by("source")}
+    attempts = {(line.source, bisect(opened.get(line.source, []), line.line_number)) for line in same}
+    if len(attempts) > 1 and len(sources) == 1:
+        return tr(" ({n} times, in {starts} starts)", n=len(same), starts=len(attempts))
+    return tr(" ({n} times)", n=len(same)) if len(same) > 1 else ""
 
 
 def _with_formats(reasons: Sequence[str], formats: Sequence[LogFormat]) -> str:

@@ -19,7 +19,8 @@ NOTHING = ("unknown", "None", "none", "null", "0.0.0", "-")
 class Spelling:
     """How one program prints one version: a literal that finds the line, group 1 of ``pattern`` the version.
 
-    ``source`` is the program; ``sample`` a line as it stands in a real log or in the program's text.
+    ``source`` is the program; ``sample`` a line as it stands in a real log or in the program's text. ``vendor`` is that
+    of the devices, where it runs on those of one alone.
     """
 
     name: str
@@ -27,15 +28,17 @@ class Spelling:
     pattern: str
     source: str
     sample: str
+    vendor: str | None = None
 
 
 @dataclass(frozen=True)
 class Version:
-    """One version as printed, and where."""
+    """One version as printed, and where; ``vendor`` as of its Spelling."""
 
     value: str
     source: str
     line_number: int
+    vendor: str | None = None
 
     def origin(self, several: bool) -> Origin:
         """The place; with ``several`` files it names the file."""
@@ -54,6 +57,7 @@ SPELLINGS = (
         r"ascend_cann version \.{3,} (\S+)",
         _REPORT,
         "ascend_cann version .............. 8.0.RC2.alpha002",
+        "Huawei",
     ),
     Spelling(
         "cann",
@@ -61,6 +65,7 @@ SPELLINGS = (
         r"Ascend-cann-toolkit version: (\S+)",
         _CHECK,
         "- INFO - Ascend-cann-toolkit version: 8.0.RC2",
+        "Huawei",
     ),
     Spelling(
         "cann",
@@ -68,6 +73,7 @@ SPELLINGS = (
         r"CANN version: (\S+)",
         "environment reports such as LLaMA-Factory's",
         "- CANN version: 8.0.RC2.alpha001",
+        "Huawei",
     ),
     Spelling(
         "torch",
@@ -89,6 +95,7 @@ SPELLINGS = (
         r"torch_npu version(?: \.{3,}|:) (\S+)",
         _REPORT,
         "torch_npu version ................ 2.2.0",
+        "Huawei",
     ),
     Spelling(
         "cuda",
@@ -96,13 +103,22 @@ SPELLINGS = (
         r"torch cuda version \.{3,} (\S+)",
         _REPORT,
         "torch cuda version ............... 11.8",
+        "NVIDIA",
     ),
     Spelling(
         "nccl",
         "NCCL version",
-        r"NCCL version (\d[\d.]*(?:\+cuda\d+\.\d+)?)",
+        r"NCCL version (\d[\d.]*\+cuda\d+\.\d+)",
         "NCCL with NCCL_DEBUG=VERSION",
         "NCCL version 2.25.1+cuda12.8",
+        "NVIDIA",
+    ),
+    Spelling(
+        "nccl",
+        "NCCL version",
+        r"NCCL version (\d[\d.]*)",
+        "RCCL, which calls itself so",
+        "NCCL version 2.7.8+hip4.0",
     ),
     Spelling(
         "mindspore",
@@ -117,6 +133,7 @@ SPELLINGS = (
         r"MindFormers version: (\d\S*)",
         _CHECK,
         "- INFO - MindFormers version: 1.2.0",
+        "Huawei",
     ),
     Spelling(
         "driver",
@@ -124,6 +141,7 @@ SPELLINGS = (
         r"Ascend driver version: (\S+)",
         _CHECK,
         "- INFO - Ascend driver version: 24.1.rc2",
+        "Huawei",
     ),
     Spelling(
         "driver",
@@ -131,6 +149,7 @@ SPELLINGS = (
         r"Driver Version: (\d\S*)",
         "nvidia-smi",
         "| NVIDIA-SMI 535.183.01             Driver Version: 535.183.01   CUDA Version: 12.2     |",
+        "NVIDIA",
     ),
     Spelling(
         "driver",
@@ -138,6 +157,7 @@ SPELLINGS = (
         r"\| npu-smi \S+\s+Version: (\S+)",
         "npu-smi info",
         "| npu-smi 23.0.rc2                 Version: 23.0.rc2                                     |",
+        "Huawei",
     ),
     Spelling(
         "deepspeed",
@@ -181,4 +201,6 @@ def versions_of(lines: pl.DataFrame) -> dict[str, Version]:
 def _first(lines: pl.DataFrame, spelling: Spelling) -> Version | None:
     value = pl.col("text").str.extract(spelling.pattern)
     rows = lines.select("source", "line_number", value=value).filter(~pl.col("value").is_in(NOTHING)).drop_nulls()
-    return Version(rows["value"][0], rows["source"][0], rows["line_number"][0]) if len(rows) else None
+    for row in rows.head(1).iter_rows(named=True):
+        return Version(row["value"], row["source"], row["line_number"], spelling.vendor)
+    return None

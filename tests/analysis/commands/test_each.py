@@ -7,8 +7,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import GOLDENS, ROOT, megatron_log, run_logparse
+from helpers import GOLDENS, ROOT, SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
 
+from analysis.commands import _output_folder
 from analysis.pipeline.overview import RUNS_COLUMNS
 
 FIXTURES = {
@@ -147,15 +148,11 @@ def test_what_an_earlier_call_left_goes(folder, tmp_path):
     assert not (out / "index.html").exists()
 
 
-def test_runs_that_cannot_be_told_apart_on_a_page_have_none_together(tmp_path):
-    (tmp_path / "logs").mkdir()
-    for number in range(13):
-        (tmp_path / f"logs/{number:02}.log").write_text(megatron_log(4))
-    command = ["analyze", "--each", "logs", "-o", "out", "--chart-format", "json", "-q"]
-    assert run_logparse(*command, cwd=tmp_path).returncode == 0
-    out = tmp_path / "out"
-    assert len([*out.glob("runs/*/report.html")]) == 13
-    assert not (out / "report.html").exists()
+def test_runs_that_cannot_be_told_apart_on_a_page_have_none_together(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(_output_folder, "MOST_ON_A_PAGE", 3)
+    assert each(folder, "-o", str(tmp_path), "--chart-format", "json", "-q").returncode == 3
+    assert len([*tmp_path.glob("runs/*/report.html")]) == 4
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_names_that_a_shell_or_a_page_could_take_for_more(tmp_path):
@@ -168,3 +165,38 @@ def test_names_that_a_shell_or_a_page_could_take_for_more(tmp_path):
     assert run_logparse(*command, cwd=tmp_path).returncode == 0
     assert {path.parent.name for path in Path(tmp_path / "out/runs").glob("*/report.html")} == set(names)
     assert "<script>alert(1)" not in (tmp_path / "out/index.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory):
+    """Six runs that are alike, the last one a fifth slower."""
+    place = tmp_path_factory.mktemp("alike")
+    (place / "logs").mkdir()
+    for name, ms in zip("abcdef", [5000, 5010, 4990, 5005, 5000, 6000], strict=True):
+        lines = [megatron_line(step, ms + step % 3) + "\n" for step in range(1, 13)]
+        (place / "logs" / f"{name}.log").write_text("".join([arguments_dump(SETTINGS), *lines]))
+    return place
+
+
+def test_what_stands_out_is_said_in_every_way(alike):
+    words = "1 of 6 stand out: f (17% fewer tokens/s/p than the median)"
+    assert f"! {words}\n" in each(alike).stdout
+    assert words in each(alike, "--markdown").stdout
+    told = json.loads(each(alike, "--json").stdout)["stands_out"]
+    assert (told["code"], told["text"]) == ("runs_stand_out", words)
+    (run,) = told["fields"]["runs"]
+    (figure,) = run["fields"]["figures"]
+    assert figure["fields"]["metric"] == "tokens_per_second_per_device"
+    assert json.loads(each(alike, "--json", "--where", "mfu>45%").stdout)["stands_out"] is None
+
+
+def test_shards_are_judged_among_all_runs(alike):
+    for shard in ("1/2", "2/2"):
+        each(alike, "--shard", shard, "-o", "parts", "--no-charts")
+    done = run_logparse("merge", "parts", "--json", "--sort", "mfu", cwd=alike)
+    assert json.loads(done.stdout)["stands_out"]["fields"]["of"] == 6
+    runs = pl.read_parquet(alike / "parts/runs.parquet")
+    assert runs.drop_nulls("stands_out")["run"].to_list() == ["f"]
+    assert runs["run"].to_list() == list("abcdef")
+    index = (alike / "parts/index.html").read_text(encoding="utf-8")
+    assert index.index('<th scope="row">f') < index.index('<th scope="row">a')

@@ -14,8 +14,14 @@ from analysis.compare.exports import OUTPUTS
 LOCALES = ("C", "zh_CN.UTF-8")
 HAN = regex.compile(r"\p{Han}")
 BOTH = ("--metric", "steady_step_time_ms", "--metric", "tokens_per_second_per_device")
-# A regression, too little data, sides that cannot be compared, and losses that cannot.
-SIDES = {"slow": ("good", "slow"), "few": ("good", "few"), "apart": ("good", "apart"), "lost": ("good", "lost")}
+# A regression, too little data, sides that cannot be compared, and losses that cannot: from logs, which takes longer,
+# and from the history ``all``.
+SIDES = {
+    "slow": ("release=good", "release=slow", "--history", "all"),
+    "few": ("good", "few"),
+    "apart": ("release=good", "release=apart", "--history", "all"),
+    "lost": ("release=good", "release=lost", "--history", "all"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +43,10 @@ def place(tmp_path_factory):
                 log.write_text(regex.sub(r"lm loss: \S+", "lm loss: nan", log.read_text()))
     text = (folder / "few/few0.log").read_text().splitlines(keepends=True)
     (folder / "few/part.log").write_text("".join(line for line in text if "iteration       20/" not in line))
-    for release in ("good", "slow"):
+    recorded = {"h": ("good", "slow"), "all": ("good", "slow", "apart", "lost")}
+    for history, release in ((history, release) for history, releases in recorded.items() for release in releases):
         logs = sorted(str(log) for log in (folder / release).iterdir())
-        run_logparse("record", "--each", *logs, "--history", "h", "--release", release, cwd=folder)
+        run_logparse("record", "--each", *logs, "--history", history, "--release", release, cwd=folder)
     return folder
 
 
@@ -72,8 +79,8 @@ def test_documents_of_a_history(place, command):
 @pytest.mark.parametrize("case", SIDES)
 @pytest.mark.parametrize("command", ["compare", "gate"])
 def test_documents_of_logs(place, command, case):
-    old, new = SIDES[case]
-    sides = (old, new) if command == "compare" else ("--baseline", old, "--candidate", new)
+    old, new, *where = SIDES[case]
+    sides = (old, new, *where) if command == "compare" else ("--baseline", old, "--candidate", new, *where)
     english, chinese = both(place, command, *sides, *BOTH, "--json")
     assert json.loads(english)
     assert chinese == english
@@ -89,7 +96,7 @@ def test_reasons_have_codes_beside_the_sentence(place):
     )
     (left,) = told["left_out"]
     assert (left["reason_code"], left["reason"]) == ("same_job", "another record of the same job counts")
-    lost = json.loads(both(place, "compare", "good", "lost", "--json")[1])
+    lost = json.loads(both(place, "compare", *SIDES["lost"], "--json")[1])
     assert lost["losses_reason_code"] == "no_common_step"
     assert lost["losses_reason"] == "no step has a finite loss on both sides"
 
@@ -97,9 +104,9 @@ def test_reasons_have_codes_beside_the_sentence(place):
 @pytest.mark.parametrize("case", SIDES)
 def test_files_of_the_gate(place, tmp_path, case):
     """Only the summary speaks the language of the reader."""
-    old, new = SIDES[case]
+    old, new, *where = SIDES[case]
     for locale in LOCALES:
-        sides = ("--baseline", old, "--candidate", new)
+        sides = ("--baseline", old, "--candidate", new, *where)
         run_logparse("gate", *sides, *BOTH, "-o", str(tmp_path / locale), cwd=place, LANG=locale)
     english, chinese = ({path.name: path.read_text() for path in (tmp_path / at).iterdir()} for at in LOCALES)
     assert english.keys() == chinese.keys()

@@ -1,9 +1,10 @@
 """What cannot be one run is refused with the files that say so; ranks and restarts of one job are one run."""
 
+import shutil
 from datetime import datetime, timedelta
 
 import pytest
-from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
+from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
 
 BEGIN = datetime(2026, 3, 1, 8)
 
@@ -91,6 +92,36 @@ def test_what_can_be_one_run_is_one(tmp_path, second):
     write(tmp_path, "a.log")
     write(tmp_path, "b.log", **second)
     assert refused(tmp_path, "a.log", "b.log") is None
+
+
+MINDFORMERS = ROOT / "fixtures/mindformers/family-b-1.5/run.log"
+
+
+def test_files_of_two_formats_are_two_runs(tmp_path):
+    write(tmp_path, "a.log")
+    (tmp_path / "d").mkdir()
+    shutil.copy(MINDFORMERS, tmp_path / "d/worker_0.log")
+    (tmp_path / "boot.log").write_text("waiting for the nodes\n")
+    logs = ("d/worker_0.log", "a.log")
+    assert refused(tmp_path, *logs) == "the format is mindformers in d/worker_0.log, megatron in a.log"
+    done = run_logparse("analyze", "--each", *logs, "-q", cwd=tmp_path)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
+    # What the user says settles it, and a file without a step line is of no format.
+    assert run_logparse("analyze", *logs, "--format", "megatron", "-q", cwd=tmp_path).returncode == 0
+    assert refused(tmp_path, "boot.log", "a.log") is None
+
+
+def test_a_file_of_two_formats_is_read_by_the_richest(tmp_path):
+    both = MINDFORMERS.read_text(encoding="utf-8") + megatron_line(1) + "\n"
+    (tmp_path / "a.log").write_text(both, encoding="utf-8")
+    (tmp_path / "boot.log").write_text("waiting for the nodes\n")
+    assert refused(tmp_path, "a.log", "boot.log") is None
+
+
+def test_ranks_of_one_job_may_print_differently(tmp_path):
+    write(tmp_path, "job/worker_0.log")
+    shutil.copy(MINDFORMERS, tmp_path / "job/worker_1.log")
+    assert refused(tmp_path, "job/worker_0.log", "job/worker_1.log") is None
 
 
 def test_ranks_of_one_job_are_one_run_whatever_their_clocks(tmp_path):

@@ -160,10 +160,90 @@ def test_low_and_high_are_marked_by_more_than_a_colour(browser, index):
         assert page.evaluate(f"getComputedStyle({slow}).fontWeight") == "650"
         widths = [float(page.evaluate(f"{one}.style.getPropertyValue('--w')")[:-1]) for one in (slow, quick)]
         assert widths[0] < widths[1] <= 100
-        tokens = place - 2
-        # Of one model on as many devices one is slower; the larger model is not held against them.
-        low = [name for name in GIVEN if page.evaluate(f"{cell.format(name, tokens)}.classList.contains('low')")]
-        assert low == ["slow", "stalled"]
+        legend = page.page.locator(".legend").inner_text()
+        assert "MFU and HFU below 30 %, goodput below 80 %" in legend
+        assert "median" not in legend
+
+
+def low_cells(page: Any) -> dict[str, list[str]]:
+    """Of each run with a mark: the columns that are marked low."""
+    marked = page.evaluate(
+        "[...document.querySelectorAll('#runs tbody tr')].map(row => [row.cells[0].textContent, "
+        "[...row.cells].map((cell, at) => [cell, at]).filter(([cell]) => cell.classList.contains('low'))"
+        ".map(([, at]) => document.querySelectorAll('#runs thead th')[at].dataset.column)])"
+    )
+    return {name: columns for name, columns in marked if columns}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pl.DataFrame]:
+    """Six alike of MFU below every limit, one slower and one with stalls; the larger model is alike to none."""
+    folder = tmp_path_factory.mktemp("alike")
+    larger = {"num_layers": 40, "hidden_size": 5120, "ffn_hidden_size": 13824, "num_attention_heads": 40}
+    logs = [log_of(folder, f"usual{at}", 9000.0 + 20 * at) for at in range(4)]
+    logs += [log_of(folder, "slow", 10_600.0), log_of(folder, "stalled", 9000.0, stalls=3)]
+    return tables_of([run_of(log) for log in (*logs, log_of(folder, "larger", 18_000.0, **larger))])
+
+
+@pytest.fixture(scope="module")
+def alike(tables: dict[str, pl.DataFrame], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("index")
+    write_index(folder, tables, [], pages=True)
+    return folder / "index.html"
+
+
+def test_runs_that_are_alike_are_marked_by_their_median(browser, alike):
+    with opened(browser, alike) as page:
+        marked = low_cells(page)
+        assert set(marked) == {"slow", "stalled", "larger"}
+        rates = [f"{rate}tokens_per_second_per_device" for rate in ("delivered_", "")]
+        assert marked["slow"] == [*rates, "mfu", "mfu_as_built", "hfu"]
+        assert marked["stalled"] == [rates[0], "goodput"]
+        # It has no run alike, so that the limits for all hold.
+        assert marked["larger"] == ["mfu", "mfu_as_built"]
+        legend = page.page.locator(".legend").inner_text()
+        assert "over 10 % below the median of the runs alike" in legend
+        assert "fewer than 5 runs alike: " in legend
+
+
+def test_what_stands_out_is_told_above_the_table(browser, alike):
+    with opened(browser, alike) as page:
+        sentence = page.page.locator(".outliers").inner_text()
+        assert sentence.startswith("2 of 7 stand out: stalled (goodput ")
+        assert sentence.endswith("slow (15% fewer tokens/s/p than the median)")
+        cards = page.page.locator(".card").all_inner_texts()
+        assert ["stalled" in card for card in cards] == [False, True, False, True]
+        assert "slow" in cards[2]
+        assert page.evaluate(SHOWN)[0] == "usual0"
+        below = "document.querySelector('.legend').getBoundingClientRect().bottom"
+        assert page.evaluate(f"{below} <= document.querySelector('#runs').getBoundingClientRect().top")
+
+
+def test_what_is_the_same_in_every_row_is_no_column(browser, tables, tmp_path):
+    write_index(tmp_path, tables | {"runs": tables["runs"].with_columns(warnings=pl.lit(4))}, [], pages=True)
+    with opened(browser, tmp_path / "index.html") as page:
+        assert {head(page, name).count() for name in ("warnings", "steps", "world_size", "device")} == {0}
+        assert head(page, "model").count() == 1
+        told = page.page.locator("header .what").inner_text()
+        assert "30 steps" in told
+        assert "4 warnings each" in told
+
+
+@pytest.mark.parametrize(
+    ("order", "first", "way"), [("goodput", "stalled", "ascending"), ("-run", "usual3", "descending")]
+)
+def test_the_rows_stand_in_the_order_asked_for(browser, tables, tmp_path, order, first, way):
+    write_index(tmp_path, tables, [], pages=True, order=order)
+    with opened(browser, tmp_path / "index.html") as page:
+        given = page.evaluate(SHOWN)
+        assert given[0] == first
+        assert head(page, order.removeprefix("-")).get_attribute("aria-sort") == way
+        page.page.locator("#filter").fill("goodput<0.6")
+        assert page.evaluate(SHOWN) == ["stalled"]
+        head(page, "mfu").locator("button").click()
+        page.page.locator("#reset").click()
+        assert page.evaluate(SHOWN) == given
+        assert page.page.locator("#runs [aria-sort]").count() == 1
 
 
 def test_the_worst_runs_are_named_first(browser, index):

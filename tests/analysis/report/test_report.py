@@ -14,6 +14,7 @@ from analysis.charts import Rows, axes_of, chart_rows, series_charts
 from analysis.charts.look import PARTS
 from analysis.flops import all_formulas, find_formula
 from analysis.flops._base import FORWARD_SHARE
+from analysis.pipeline.requirements import parse_requirement
 from analysis.published.match import PublishedComparison, place_among
 from analysis.report import render_page
 from analysis.report.against import against_tables
@@ -107,7 +108,7 @@ def test_by_the_formula_of_the_model_as_built_there_is_one_mfu():
 
 def test_the_interval_of_a_rate_holds_the_steady_rate(llama):
     for card in cards(llama, llama)[:3]:
-        low, high = (float(text.replace(",", "")) for text in re.findall(r"[\d,.]+", card.interval)[1:])
+        low, high = (float(text.replace(",", "")) for text in re.findall(r"\d[\d,.]*", card.interval)[1:])
         # The ends of an interval of thousands have no decimals.
         assert low <= round(float(card.steady.replace(",", "")), 0 if low > 1000 else 2) <= high
 
@@ -155,13 +156,26 @@ def test_a_place_in_the_log_can_be_copied_from_setting_start_and_warning(llama):
     assert 'data-copy="a.log:7"' in render_page([replace(llama, notes=(note,))])
 
 
+def test_a_price_gives_the_losses_of_the_page_a_cost(llama):
+    assert "device-h cost without it" not in words(llama)
+    priced = " ".join(Text(render_page([llama], price=2.5)).words)
+    assert "device-h cost without it" in " ".join(priced.split())
+
+
+def test_what_was_required_stands_on_the_first_screen(llama):
+    judged = replace(llama, requirements=(parse_requirement("mfu>=0.9"), parse_requirement("goodput>=0.1")))
+    said = words(judged)
+    assert "fail: mfu>=0.9, found 0.42" in said
+    assert "pass: goodput>=0.1, found 0.78" in said
+
+
 def test_the_warnings_are_under_the_headline_and_the_rest_is_folded(llama):
     notes = tuple(warning("file_damaged", path=f"file-{n}", reason="rotten") for n in range(5))
     page = render_page([replace(llama, notes=(*notes, info("file_damaged", path="remark", reason="none")))])
     shown, folded = page[page.index('class="notes') :].split("<details>", 1)
     assert [f"file-{n}" in shown for n in range(5)] == [True, True, False, False, False]
     assert all(f"file-{n}" in folded for n in (2, 3, 4))
-    assert "3 more warnings, 1 remarks" in folded
+    assert "more warnings: 3, remarks to be read with the numbers: 1" in folded
 
 
 def test_runs_that_did_other_work_are_said_not_to_be_comparable(tmp_path, llama):

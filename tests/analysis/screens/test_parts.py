@@ -55,7 +55,7 @@ def test_every_printer_says_the_words_of_a_part(printed, part, words):
 
 def test_a_sparkline_is_for_terminals():
     line = Sparkline("time", (1.0, 2.0, 1.0), "ms")
-    assert "time, 0 to 2 ms: " in terminal(line)
+    assert "time, 1.0 to 2.0 ms: " in terminal(line)
     assert (markdown([line]), html([line])) == ("\n", "")
 
 

@@ -20,12 +20,20 @@ RATES = re.compile(
 )
 
 
-def test_bars_stand_at_half_the_height_for_the_median_and_at_full_for_twice_it():
-    assert sparkline([10.0, 10.0, 20.0, 5.0, 90.0, 10.0, 10.0], 80) == "▄▄█▂█▄▄"
+def test_bars_reach_from_the_least_to_the_greatest_value():
+    assert sparkline([10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0], 80) == "▁▂▃▄▅▆▇█"
+
+
+def test_what_lies_far_from_most_does_not_flatten_the_rest():
+    assert sparkline([900.0, *[10.0, 11.0] * 8, 0.1], 80) == "█" + "▄▅" * 8 + "▁"
+
+
+def test_values_that_are_all_the_same_are_low_bars():
+    assert sparkline([10.0] * 9, 80) == "▁" * 9
 
 
 def test_a_bar_that_stands_for_several_steps_shows_the_slowest():
-    assert sparkline([10.0] * 50 + [30.0] + [10.0] * 49, 10) == "▄▄▄▄▄█▄▄▄▄"
+    assert sparkline([10.0] * 50 + [30.0] + [10.0] * 49, 10) == "▁▁▁▁▁█▁▁▁▁"
 
 
 @given(st.lists(st.floats(0, 1e12), min_size=1), st.integers(1, 200))
@@ -49,7 +57,7 @@ def test_no_number_is_cut_at_any_width(width, tmp_path):
 
 def test_the_trace_of_step_times_says_where_its_bars_are_cut(tmp_path):
     shown = run_logparse("analyze", LOG, cwd=tmp_path).stdout
-    assert re.search(r"^time of each step, 0 to 10,018 ms, 1 above: █[▁-█]{20,}$", shown, re.MULTILINE)
+    assert re.search(r"^time of each step, 4,986 to 5,175 ms, 3 above: █[▁-█]{20,}$", shown, re.MULTILINE)
 
 
 def test_no_bars_where_the_terminal_cannot_show_them(tmp_path):

@@ -77,7 +77,11 @@ SAMPLES = {
     "[rank0]: ValueError: too many values to unpack": "exception",
     "mindspore.common.exceptions.RankError: x": "exception",
     "3: [rank3]: AssertionError": "exception",
-    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ": "exception",
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ": "teardown",
+    "srun: error: n1: tasks 4-6: Terminated": "teardown",
+    " 0: [2025-06-17T09:00:00.1] error: *** STEP 7.4 ON n1 CANCELLED AT 2025-06-17T09:00:00 DUE TO TASK FAILURE ***": (
+        "teardown"
+    ),
 }
 
 
@@ -152,11 +156,26 @@ def test_the_error_names_the_trainer_and_the_lines(tmp_path):
     error = refused(tmp_path, arguments_dump(SETTINGS) + TRACEBACK + TEARDOWN)
     number = len(SETTINGS) + 2 + 4
     assert error.problem.splitlines()[0] == (
-        "no step line found; Megatron-LM printed this (line 1). Its last error lines:"
+        "no step line found; this looks like Megatron-LM (line 1). Its last error lines:"
     )
     assert error.problem.splitlines()[1].startswith(f"    line {number}: [rank3]: torch.OutOfMemoryError: CUDA out of")
     assert "Looked for" not in error.problem
     assert "mend what these lines tell" in error.remedy
+
+
+def test_attempts_that_failed_alike_are_counted(tmp_path):
+    ranks = "".join(f"{n}: [rank{n}]:     assert warm_up < steps\n{n}: [rank{n}]: AssertionError\n" for n in range(5))
+    ended = "srun: error: n1: tasks 0-2: Exited with exit code 1\nsrun: error: n2: task 4: Terminated\n"
+    child = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+    attempt = arguments_dump(SETTINGS) + ranks + child + ended
+    # Far more than is kept of its end.
+    text = (attempt + "waiting\n" * 30_000) * 2 + attempt
+    first, *lines = refused(tmp_path, text).problem.splitlines()[1:]
+    assert first.endswith("0: [rank0]: AssertionError: assert warm_up < steps (15 times, in 3 starts)")
+    assert [line.partition(": ")[2] for line in lines] == [ended.splitlines()[0]]
+    once = refused(tmp_path, attempt).problem.splitlines()[1]
+    assert once.endswith("AssertionError: assert warm_up < steps (5 times)")
+    assert "times" not in refused(tmp_path, arguments_dump(SETTINGS) + "ValueError: no\n").problem
 
 
 def test_lines_of_several_files_name_their_file(tmp_path):
@@ -164,7 +183,7 @@ def test_lines_of_several_files_name_their_file(tmp_path):
     (tmp_path / "b.log").write_text(TRACEBACK)
     with pytest.raises(NoStepLineError) as caught:
         read_run([str(tmp_path / "a.log"), str(tmp_path / "b.log")])
-    assert regex.search(r"Megatron-LM printed this \(\S*a\.log, line 1\)", caught.value.problem)
+    assert regex.search(r"this looks like Megatron-LM \(\S*a\.log, line 1\)", caught.value.problem)
     assert regex.search(r"\S*b\.log, line 4: \[rank3\]", caught.value.problem)
 
 
@@ -182,7 +201,7 @@ def test_standard_input_tells_the_same(tmp_path):
 
 def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
     error = refused(tmp_path, "[titan] 2025 - root - INFO - torchtitan version: 0.2\n" + TRACEBACK)
-    assert "torchtitan printed this (line 1); its step lines are not read. Looked for:" in error.problem
+    assert "this looks like torchtitan (line 1); its step lines are not read. Looked for:" in error.problem
     assert "OutOfMemory" not in error.problem
 
 
@@ -205,6 +224,19 @@ def test_nobody_is_named_where_nothing_tells():
     assert find_trainer(FileEnds()) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| ModelLink 1.0 to 1.2, MindSpeed-LLM | all | `megatron` |\n",
+        "| mindformers[mindformers/trainer] | 2.0 |\n",
+        "logparse analyze fixtures/megatron/core-v0.12-llama2-7b/run.log fixtures/mindspore/x.log\n",
+    ],
+)
+def test_a_text_that_only_speaks_of_trainers_is_not_named_after_one(tmp_path, text):
+    assert find_trainer(FileEnds([block("# Readme\n" + text)], [])) is None
+    assert refused(tmp_path, text).problem.startswith("no step line found. Looked for:")
+
+
 # A run that ended before its last step.
 
 
@@ -213,7 +245,7 @@ def test_error_lines_behind_the_last_step_are_quoted_with_their_numbers(tmp_path
     number = text[: text.index("torch.OutOfMemoryError")].count("\n") + 1
     ((level, said),) = told(tmp_path, text)
     assert level == "warning"
-    assert said.startswith("behind step 6 of 500 stand error lines, 3 in all: out of device memory")
+    assert said.startswith("the run ended at step 6 of 500, and error lines follow (3): out of device memory")
     assert f"(line {number}: [rank3]: torch.OutOfMemoryError: CUDA out of memory" in said
 
 

@@ -1,0 +1,60 @@
+"""Recorded runs as rows to set a run beside, as published rates are.
+
+Comes in: the history that stands for this folder. Goes out: rows, the fastest first. A history that is not there yet
+gives none, since nobody asked for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from analysis.history.storage import open_storage
+from analysis.history.store import History
+from analysis.model.shape import ModelShape
+from analysis.pipeline.sides import Tell
+from analysis.published.rows import Baseline
+from logparse.stores import is_url
+
+RATE = "tokens_per_second_per_device"
+
+
+def recorded_rows(place: str | None, tell: Tell) -> tuple[Baseline, ...]:
+    """The runs of the history at ``place`` that have a rate. Raises InputError where it cannot be read."""
+    if place is None or not (is_url(place) or Path(place).is_dir()):
+        return ()
+    runs = History(open_storage(place), warn=tell).runs().filter(pl.col(RATE).is_not_null())
+    return tuple(_row(run) for run in runs.sort(RATE, descending=True).iter_rows(named=True))
+
+
+def _row(run: Mapping[str, Any]) -> Baseline:
+    shape = {name: run[name] for name in ModelShape.__dataclass_fields__ if run.get(name) is not None}
+    return Baseline(
+        name=run["run_id"][:12],
+        model=run["name"],
+        size="",
+        nodes=None,
+        devices=run["world_size"],
+        device=run["device"],
+        precision=run["precision"],
+        mode="LoRA" if run["lora"] else None,
+        seq_length=run["seq_length"],
+        global_batch_size=run["global_batch_size"],
+        tokens_per_second_per_device=run[RATE],
+        reference_tokens_per_second_per_device=None,
+        step_time_s=None,
+        tflops_per_second_per_device=None,
+        mfu=None,
+        formula=None,
+        parameters=None,
+        sizes=shape,
+        publisher=run["release"] or "",
+        document="",
+        date=None if run["begun_at"] is None else f"{run['begun_at']:%Y-%m-%d}",
+        note=None,
+        rounding={},
+        recorded=True,
+    )

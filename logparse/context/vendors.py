@@ -1,0 +1,38 @@
+"""Whose devices a run was on, by what its log names: software that runs on the devices of one vendor alone.
+
+Comes in: a ParsedLog and who printed it. Goes out: vendors, as the table of devices spells them, with the evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from logparse.context.dialects import Framework
+from logparse.findings import Note, info
+from logparse.read.parse import ParsedLog
+
+# The backend of torch.distributed is no evidence where it is nccl: on Ascend the settings keep that name.
+FRAMEWORKS = dict.fromkeys(
+    ("AscendSpeed", "ModelLink", "MindSpeed", "MindSpeed-LLM", "MindSpeed-LLM, FSDP2 backend", "MindFormers"), "Huawei"
+)
+FRAMEWORKS |= {"AMD Primus": "AMD"}
+SETTINGS = {
+    ("distributed_backend", "hccl"): "Huawei",
+    ("device_target", "Ascend"): "Huawei",
+    ("device_target", "GPU"): "NVIDIA",
+}
+
+
+def named_vendors(log: ParsedLog, framework: Framework) -> Iterator[tuple[str, Note]]:
+    """Each vendor that ``log`` tells, and by what; nothing of a framework that the user gave."""
+    said = any(note.code == "evidence_flag" for note in framework.evidence)
+    if framework.name in FRAMEWORKS and not said:
+        yield FRAMEWORKS[framework.name], info("names_framework", name=framework.name, evidence=framework.evidence)
+    several = len(log.sources) > 1
+    for name, version in log.versions.items():
+        if version.vendor is not None:
+            fields = {"name": name, "value": version.value, "origin": version.origin(several)}
+            yield version.vendor, info("names_version", **fields)
+    for name, value in log.settings.select("name", "value").unique(maintain_order=True).iter_rows():
+        if (name, value) in SETTINGS:
+            yield SETTINGS[name, value], info("names_setting", name=name, value=value)
