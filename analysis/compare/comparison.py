@@ -165,18 +165,18 @@ def compare(
     _refuse_overlap(baseline, candidate, jobs)
     samples = [sample_of(runs, jobs) for runs in asked]
     old, new = (_counting(side, s.runs) for side, s in zip((baseline, candidate), samples, strict=True))
+    left_out = tuple(run for sample in samples for run in sample.left_out)
     lost = _lost(baseline.runs), _lost(candidate.runs)
     told = list(dict.fromkeys((*metrics, *guards, *(JUDGED.values() if beside else ()))))
     losses = _final_losses(old, new) if FINAL_LOSS in told else {}
     old, new = (replace(side, runs=_with_losses(side.runs, losses)) for side in (old, new))
-    findings = [_find(m, old, new, threshold, (None, None) if m in guards else lost) for m in told]
-    same = {run.run_id for sample in samples for run in sample.left_out if run.reason == "same_job"}
+    # A loss that is lost is told by the final loss where that is judged, and else by every metric.
+    found = [_find(m, old, new, threshold, (None, None) if m in guards else lost) for m in told]
+    same = {run.run_id for run in left_out if run.reason == "same_job"}
     ended = _lost_their_loss(baseline, losses, same), _lost_their_loss(candidate, losses, same)
-    findings = [lose(f, ended) if f.metric == FINAL_LOSS else f for f in findings]
-    guarded = [f.metric for f in findings if f.metric in guards and (f.effect or f.p_lost is not None)]
-    judged = [*metrics, *guarded]
-    family = hold_family([f for f in findings if f.metric in judged[1:]])
-    findings = [{f.metric: f for f in family}.get(f.metric, f) for f in findings]
+    findings = [lose(f, ended) if f.metric == FINAL_LOSS else f for f in found]
+    judged = [*metrics, *(f.metric for f in findings if f.metric in guards and (f.effect or f.p_lost is not None))]
+    findings = _held(findings, judged[1:])
     known = sample_of(everything, jobs).runs
     names = {run_id: name for runs in asked for run_id, name in runs.select("run_id", "name").iter_rows()}
     return Comparison(
@@ -191,10 +191,16 @@ def compare(
         changes=tuple(list_changes(old.told, new.told)),
         noises={metric.column: _noise(_with_losses(known, losses), baseline.runs, metric) for metric in judged},
         threshold=threshold,
-        left_out=tuple(run for sample in samples for run in sample.left_out),
+        left_out=left_out,
         unclear=tuple((names[a], names[b]) for a, b in jobs.unclear if a in names and b in names),
         job=job_name(baseline.runs),
     )
+
+
+def _held(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Finding]:
+    """``findings``, those on ``metrics`` held together."""
+    held = {finding.metric: finding for finding in hold_family([f for f in findings if f.metric in metrics])}
+    return [held.get(finding.metric, finding) for finding in findings]
 
 
 def _everything(asked: Sequence[pl.DataFrame], others: pl.DataFrame | None) -> pl.DataFrame:
