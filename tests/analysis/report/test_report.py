@@ -97,7 +97,7 @@ def test_the_headline_is_what_was_delivered_beside_what_is_steady(llama):
     assert (mfu.value, mfu.unit, mfu.steady) == (f"{delivered['mfu']:.2%}"[:-1], "%", f"{steady['mfu']:.2%}"[:-1])
     assert (as_built.label, as_built.value) == ("MFU as built", f"{delivered['mfu_as_built'] * 100:.2f}")
     assert (goodput.value, goodput.steady) == (f"{llama.analysis.goodput * 100:.2f}", "")
-    assert all(card.interval.startswith("95 %: ") for card in (tokens, mfu, as_built))
+    assert all(card.interval.startswith("steady, 95 %: ") for card in (tokens, mfu, as_built))
     assert f"HFU {steady['hfu'] * 100:.2f} %" in gauge(llama).words
 
 
@@ -376,7 +376,7 @@ def test_among_ten_published_rates_and_more_the_run_has_a_place(llama):
         return PublishedComparison(tuple(replace(row, share=share) for share in shares))
 
     assert place_among(compared(*[1.2] * 9)) is None
-    assert say(place_among(compared(*[1.2] * 26, *[0.9] * 15))) == "63rd percentile of 41 comparable published rates"
+    assert say(place_among(compared(*[1.2] * 26, *[0.9] * 15))) == "63rd percentile of 41 comparable rates"
     expectations = replace(llama.expectations, published=compared(*[1.2] * 6, *[0.9] * 6))
     assert "50th percentile of 12" in words(replace(llama, expectations=expectations))
 
