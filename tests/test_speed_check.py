@@ -21,7 +21,7 @@ ONE_AS = {
     ("dense", READ, LOOP): 1 / 2.5,
     ("dense", ANALYZE, LOOP): 1 / 1.2,
     ("sparse", READ, GREP): 16.0,
-    (START, TABLE, IMPORT_POLARS): 5.0,
+    (START, TABLE, IMPORT_POLARS): 7.0,
 }
 
 
