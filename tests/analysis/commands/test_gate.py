@@ -6,10 +6,12 @@ from xml.etree import ElementTree
 
 import pytest
 from helpers import PROGRAM, run_logparse, run_process
-from releases import fill, write_run
+from releases import fill, record, write_run
 
 from analysis.compare.exports import OUTPUTS
 from analysis.compare.verdict import DEFAULT_METRIC
+from analysis.history.folder import Folder
+from analysis.history.store import History
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +68,13 @@ def test_strict_wants_evidence(place):
 def bad_night(tmp_path_factory):
     """Baselines of 3 and 5 runs, one of them 60 % slower, against candidates that are all 30 % slower."""
     folder = tmp_path_factory.mktemp("night")
+    history = History(Folder(folder / "h"))
     for runs in (3, 5):
         for name, ms in ((f"old{runs}", 1000.0), (f"new{runs}", 1300.0)):
-            (folder / name).mkdir()
             for number in range(runs):
                 bad = 1.6 if name.startswith("old") and number == 1 else 1.0
-                write_run(folder / name / f"{name}-{number}.log", 10 * runs + number + int(ms), ms * bad)
+                log = write_run(folder / f"{name}-{number}.log", 10 * runs + number + int(ms), ms * bad)
+                history.add(record(log, name))
     return folder
 
 
@@ -89,7 +92,7 @@ NIGHTS = {
 def test_one_bad_run_of_the_baseline(bad_night, tmp_path, arguments):
     """It is named, the verdict is told with and without it, and JUnit agrees with the exit code."""
     runs, *more = arguments
-    sides = ("gate", "--baseline", f"old{runs}", "--candidate", f"new{runs}")
+    sides = ("gate", "--history", "h", "--baseline", f"release=old{runs}", "--candidate", f"release=new{runs}")
     done = run_logparse(*sides, *more, "-o", str(tmp_path / "out"), cwd=bad_night)
     code, verdict = NIGHTS[arguments]
     assert (done.returncode, done.stdout.splitlines()[0]) == (code, f"verdict: {verdict}")

@@ -12,6 +12,8 @@ from analysis.compare.comparison import Side, compare
 from analysis.compare.family import hold_family
 from analysis.compare.final_loss import final_losses
 from analysis.compare.verdict import guards_of, judge, lose
+from analysis.history.folder import Folder
+from analysis.history.store import History
 from analysis.metrics import FINAL_LOSS, JUDGED
 
 STEPS = 60
@@ -151,11 +153,13 @@ def test_alike_pairs_are_seldom_a_regression_by_any_metric():
 
 @pytest.mark.parametrize("command", ["gate", "compare"])
 def test_the_commands_judge_them_by_default(tmp_path, command):
+    history = History(Folder(tmp_path / "h"))
     for name, how in (("old", {}), ("new", WRONG["every tenth step x 4"][0])):
-        (tmp_path / name).mkdir()
         for seed in range(5):
-            write_steps(tmp_path / name / f"{name}{seed}.log", seed + 10 * (name == "new"), **how)
-    sides = ("--baseline", "old", "--candidate", "new") if command == "gate" else ("old", "new")
+            history.add(record(write_steps(tmp_path / f"{name}{seed}.log", seed + 10 * (name == "new"), **how), name))
+    old, new = "release=old", "release=new"
+    sides = ("--baseline", old, "--candidate", new) if command == "gate" else (old, new)
+    sides = (*sides, "--history", "h")
     done = run_logparse(command, *sides, cwd=tmp_path)
     said = " ".join(done.stdout.split())
     assert (done.returncode, "verdict: regression" in said) == (1 if command == "gate" else 0, True)
