@@ -17,7 +17,7 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Literal, TypeVar
 from urllib.parse import quote, unquote
 
@@ -299,6 +299,7 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
+@cache
 def _no_rows(heavy: bool) -> pl.DataFrame:
     schema = {c.name: c.dtype for c in RUN_COLUMNS if heavy or c.name not in HEAVY}
     return pl.DataFrame(schema={**schema, "release": pl.String(), FILE: pl.String()})
