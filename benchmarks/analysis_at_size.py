@@ -40,7 +40,7 @@ STAGES: dict[ModuleType, tuple[str, ...]] = {
     run: (
         *("of_one_clock", "number_starts", "find_pauses", "trace_starts", "mark_window", "by_settings", "account_time"),
         *("summarize", "list_segments", "name_rates", "describe_damage", "describe_copies", "describe_batches"),
-        *("describe_run", "describe_pace", "wall_clock"),
+        *("describe_run", "describe_pace", "count_goodput", "compare_ranks", "mend_clock", "read_clock"),
     ),
     pipeline: ("analyze_steps", "identify", "describe_warm_up", "describe_clock", "measure_against"),
 }
