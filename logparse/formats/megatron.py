@@ -349,6 +349,8 @@ FORMAT = LogFormat(
         Name(
             "moe_router_topk", "arguments:topk", when={"arguments:num_experts": r"\[(?!1\]).*\]"}
         ),  # Megatron-DeepSpeed
+        # Megatron-DeepSpeed. It counts layers from 1: one fewer where the interval does not divide them.
+        Name("moe_layer_freq", "arguments:expert_interval", when={"arguments:num_experts": r"\[(?!1\]).*\]"}),
         Name("rampup_batch_size", "arguments:rampup_batch_size"),
         Name("virtual_pipeline_model_parallel_size", "arguments:virtual_pipeline_model_parallel_size"),
         Name("zero_stage", "arguments:zero_stage", when={"arguments:deepspeed": "True"}),  # Megatron-DeepSpeed

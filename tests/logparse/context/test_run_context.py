@@ -258,6 +258,14 @@ def test_first_dense_layers_come_off():
     assert known.get("num_moe_layers") == 4
 
 
+@pytest.mark.parametrize(("layers", "every", "with_experts"), [(12, 2, 6), (12, 1, 12), (24, 4, 6)])
+def test_megatron_deepspeed_says_every_which_layer_has_experts(layers, every, with_experts):
+    known = context(arguments(num_experts="[8]", num_layers=layers, expert_interval=every))
+    assert known.get("num_moe_layers") == with_experts
+    dense = context(arguments(num_experts="[1]", num_layers=layers, expert_interval=every))
+    assert dense.get("moe_layer_freq") is None
+
+
 @pytest.mark.parametrize("experts", [0, 1, "[1]", None])
 def test_at_most_one_expert_is_a_dense_model(experts):
     known = context(arguments(num_experts=experts, num_layers=6, moe_layer_freq=1))
