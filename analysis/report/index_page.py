@@ -80,6 +80,7 @@ def render_index(
         order=(order or "").strip().lower(),
         largest_first=LARGEST_FIRST,
         rows=[(row, _link(row["run"], pages), [_cell(column, row, greatest) for column in columns]) for row in rows],
+        paged=pages,
         cards=_cards(runs, pages),
         causes=_causes(runs, losses, pages),
         failed=failed,

@@ -68,7 +68,7 @@ def _remark(metric: Metric, run: Run) -> str:
         return tr("; ").join(part for part in (tr("by {formula}", formula=how.formula.name), printed) if part)
     if metric.column == "mfu_as_built" and rate_in(metric, _row(run, "steady")) is None:
         lacking = next((n.fields["unknown"] for n in run.notes if n.code == "as_built_not_computed"), None)
-        return tr("{names} unknown", names=some(lacking.fields["names"], 1)) if lacking else ""
+        return tr("{names} unknown; -v names the flags", names=some(lacking.fields["names"], 1)) if lacking else ""
     if metric.column == "mfu" and how.peak is None:
         return tr("no peak is known; --hw gives it")
     if metric.column == "mfu" and how.peak:

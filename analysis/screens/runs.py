@@ -117,4 +117,4 @@ def _marks(runs: pl.DataFrame) -> Iterator[Sentence]:
     if len(cannot):
         yield Sentence(tr("figures marked ! cannot be: {names}", names=some(cannot.to_list())), "warning")
     if runs["warnings"].sum():
-        yield Sentence(tr("`analyze -v` and the page of each run have the warnings (!) in words"), "info")
+        yield Sentence(tr("`analyze -v` has the warnings (!) in words"), "info")
