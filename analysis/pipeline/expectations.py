@@ -42,7 +42,8 @@ def measure_against(
     """
     run = _measured(analysis, context)
     # A run that was recorded is in the history itself; no repeat has its rate to the last digit.
-    others = [row for row in rows if not (row.recorded and row.tokens_per_second_per_device == run.rate)]
+    own = [] if baseline else [row for row in rows if row.recorded and row.tokens_per_second_per_device == run.rate]
+    others = [row for row in rows if row not in own]
     compared = compare_run(run, others, baseline)
     return Expectations(plan_against(analysis, context, records, utilisation), compared)
 

@@ -7,6 +7,7 @@ gives none, since nobody asked for one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def recorded_rows(place: str | None, tell: Tell) -> tuple[Baseline, ...]:
 
 
 def _row(run: Mapping[str, Any]) -> Baseline:
-    shape = {name: run[name] for name in ModelShape.__dataclass_fields__ if run.get(name) is not None}
+    shape = {field.name: run[field.name] for field in fields(ModelShape) if run.get(field.name) is not None}
     return Baseline(
         name=run["run_id"][:12],
         model=run["name"],

@@ -53,10 +53,17 @@ def _devices(run: Run) -> str:
 
 def _when(run: Run) -> str:
     seconds: Any = run.account["seconds"].sum()
-    stamps = pl.concat([run.steps["timestamp"], run.records["events"]["timestamp"]])
-    begins: Any = stamps.min()
+    begins = _begins(run)
     lasted = span(seconds) if seconds else ""
     return tr(", ").join(part for part in (f"{begins:%Y-%m-%d %H:%M}" if begins else "", lasted) if part)
+
+
+def _begins(run: Run) -> Any:
+    """The first stamp of the log: only lines before the first step are by its clock, a restart may have another."""
+    first = run.steps.drop_nulls("timestamp").sort("timestamp").head(1)
+    lines = run.records["events"].join(first.select("source", before="line_number"), on="source")
+    earlier: Any = lines.filter(pl.col("line_number") < pl.col("before"))["timestamp"].min()
+    return first["timestamp"].min() if earlier is None else earlier
 
 
 def _how_far(run: Run) -> str:

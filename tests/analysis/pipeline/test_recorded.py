@@ -62,6 +62,12 @@ def test_a_recorded_run_can_be_chosen(place):
     assert "pass: baseline>=0.5" in done.stdout
 
 
+def test_its_own_record_can_be_chosen_too(place):
+    runs = json.loads(run_logparse("history", "list", "--history", "h", "--json", cwd=place).stdout)["runs"]
+    (own,) = [run["run_id"][:12] for run in runs if run["name"] == "run0"]
+    assert "100% of the" in analyzed(place, "--baseline", own, log="run0.log").stdout
+
+
 def test_a_history_that_is_not_there_yet_is_none(place):
     there, not_there = analyzed(place, history="h").stdout, analyzed(place, history="later")
     assert not_there.returncode == 0
