@@ -1,6 +1,7 @@
 """A run beside the recorded ones of its job."""
 
 import json
+import shutil
 
 import pytest
 from helpers import run_logparse
@@ -75,8 +76,9 @@ def test_a_history_that_is_not_there_yet_is_none(place):
 
 
 def test_a_history_that_cannot_be_read_is_told_and_the_run_all_the_same(place):
-    (place / "odd/summary/release=r").mkdir(parents=True, exist_ok=True)
-    (place / "odd/summary/release=r" / f"{'a' * 64}-{'b' * 64}.parquet").write_bytes(b"rubbish")
-    done = analyzed(place, history="odd")
-    assert done.returncode == 0
-    assert "steady" in done.stdout
+    shutil.copytree(place / "h", place / "damaged")
+    for file in (place / "damaged/summary").rglob("*.parquet"):
+        file.write_bytes(b"rubbish")
+    done = analyzed(place, history="damaged")
+    assert (done.returncode, "steady" in done.stdout, "recorded for" in done.stdout) == (0, True, False)
+    assert ".parquet is damaged and is left out" in done.stderr
