@@ -108,12 +108,20 @@ def _of_built(run: Run) -> str:
     if built is None:
         lacking = _fields(run, "as_built_not_computed").get("unknown")
         return tr("{names} unknown; -v names the flags", names=some(lacking.fields["names"], 1)) if lacking else ""
-    if packed := _fields(run, PACKED):
-        low, high = (BUILT.text(packed[end]) for end in ("low", "high"))
-        return tr("{low} to {high}: by documents of unknown length", low=low, high=high)
+    if range_of_documents := built_range(run):
+        return range_of_documents
     if logged is None or peak is None or abs(logged / built / peak.peak_tflops_per_second - 1) > ALIKE:
         return ""
     return tr("the log's {value} counts this work", value=TFLOPS.text(logged))
+
+
+def built_range(run: Run) -> str:
+    """Between what MFU as built lies where documents of unknown length are packed into a sample; else nothing."""
+    packed = _fields(run, PACKED)
+    if not packed:
+        return ""
+    low, high = (BUILT.text(packed[end]) for end in ("low", "high"))
+    return tr("{low} to {high}: by documents of unknown length", low=low, high=high)
 
 
 _REMARKS = {TIME.column: _of_time, TFLOPS.column: _of_tflops, "mfu": _of_peak, BUILT.column: _of_built}
