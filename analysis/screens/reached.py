@@ -148,7 +148,9 @@ def beside_goodput(run: Run) -> str:
         told = [tr("{rate} tokens/s/p by the clock", rate=f"{by_clock:,.0f}")]
     if len(run.segments) > 1:
         lost = int(run.segments["lost_steps"].sum())
-        told.append(tr("{n} starts, {lost} steps lost", n=len(run.segments), lost=f"{lost:,}"))
+        starts, several = len(run.segments), run.segments["lineage"].n_unique()
+        told += [tr("{n} trainings", n=several)] if several > 1 else []
+        told += [tr("{n} starts, {lost} steps lost", n=starts, lost=f"{lost:,}")] if starts > several else []
     return tr("; ").join(told)
 
 
