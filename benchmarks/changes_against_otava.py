@@ -22,13 +22,27 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.compare.trend import find_changes
+from analysis.compare.changes import find_changes
 
 OTAVA = "apache-otava==0.8.0"
 SIMULATED = range(50)
 # Neither method was set up while looking at these.
 FRESH = range(1000, 1200)
 FLAT = 500
+# Kinds of noise without a change of level, and so many series of each.
+NIGHTS = (
+    "independent",
+    "alike by 0.3",
+    "alike by 0.5",
+    "drift of 2 %",
+    "5 % of runs 5 to 20 % off",
+    "two runs 15 % off, one between",
+    "newest run 20 % off",
+    "first run 20 % off",
+    "four nodes, 1.5 %",
+    "a third four times noisier",
+)
+SERIES = range(5000, 5200)
 # Places so near each other are the same change: noise hides which run was the first.
 NEAR = 2
 # Shortest stretch of a simulated series.
@@ -138,6 +152,44 @@ def _is_free(place: int, places: list[int]) -> bool:
     return all(abs(place - other) >= SHORTEST for other in places)
 
 
+def resembling(rng: np.random.Generator, runs: int, alike: float, noise: float = 0.01) -> np.ndarray:
+    """Noise of which neighbours correlate by ``alike``."""
+    added = rng.normal(0, noise * np.sqrt(1 - alike**2), runs + 100)
+    for at in range(1, runs + 100):
+        added[at] += alike * added[at - 1]
+    return added[100:]
+
+
+def night(kind: str, number: int, runs: int = 60) -> Case:
+    """Sixty nights of one of NIGHTS, without a change of level."""
+    rng = np.random.default_rng([number, NIGHTS.index(kind)])
+    alike = {"alike by 0.3": 0.3, "alike by 0.5": 0.5}.get(kind, 0.0)
+    values, at = resembling(rng, runs, alike), int(rng.integers(5, runs - 5))
+    if kind == "drift of 2 %":
+        values += np.linspace(0, 0.02, runs)
+    elif kind == "5 % of runs 5 to 20 % off":
+        values += (rng.random(runs) < 0.05) * rng.uniform(0.05, 0.2, runs)
+    elif kind == "four nodes, 1.5 %":
+        values = values / 2 + rng.choice(rng.normal(0, 0.015, 4), runs)
+    elif kind == "a third four times noisier":
+        values += (rng.random(runs) < 0.3) * rng.normal(0, 0.04, runs)
+    elif kind == "two runs 15 % off, one between":
+        values[[at, at + 2]] += 0.15
+    elif kind in ("newest run 20 % off", "first run 20 % off"):
+        values[-1 if kind.startswith("newest") else 0] += 0.2
+    return Case(f"{kind} {number}", (5000 * np.exp(values)).tolist(), ())
+
+
+def stepped(number: int) -> Case:
+    """The steps of a simulated series in noise of which neighbours are alike by 0.5."""
+    case, rng = simulated(number), np.random.default_rng([number, 1])
+    level = np.zeros(len(case.values))
+    for place in case.truth or ():
+        level[place:] += rng.choice([-1, 1]) * rng.uniform(0.02, 0.10)
+    values = 5000 * np.exp(level + resembling(rng, len(level), 0.5))
+    return Case(f"alike {number}", values.tolist(), case.truth)
+
+
 def flat(number: int) -> Case:
     """30 to 200 runs of 1 % noise without a change."""
     rng = np.random.default_rng(50_000 + number)
@@ -214,6 +266,23 @@ def print_judgement(python: Path) -> None:
         print(f"| {name} | {right} | {missed} | {misplaced} | {false} | {sum(map(bool, alarms))} |")
 
 
+def print_nights(python: Path) -> None:
+    """How often each finds a change in 60 nights that have none; then steps in noise that is alike."""
+    print(f"\n| noise, 60 runs | Otava 0.8.0 finds a change in, of {len(SERIES)} | logparse |")
+    print("| --- | ---: | ---: |")
+    for kind in NIGHTS:
+        cases = [night(kind, number) for number in SERIES]
+        theirs, ours = ask_otava(python, cases, "defaults"), ask_us(cases)
+        print(f"| {kind} | {sum(map(bool, theirs))} | {sum(map(bool, ours))} |")
+    cases = [stepped(number) for number in SERIES]
+    changes = sum(len(case.truth or ()) for case in cases)
+    print(f"\n| steps, neighbours alike by 0.5 | missed, of {changes} | misplaced | false |")
+    print("| --- | ---: | ---: | ---: |")
+    for name, found in (("Otava 0.8.0", ask_otava(python, cases, "defaults")), ("logparse", ask_us(cases))):
+        counts = [judge(case, places) for case, places in zip(cases, found, strict=True)]
+        print(f"| {name} | {' | '.join(str(sum(column)) for column in zip(*counts, strict=True))} |")
+
+
 def main() -> None:
     """Print what differs, then who is right."""
     with tempfile.TemporaryDirectory() as name:
@@ -222,6 +291,7 @@ def main() -> None:
         python = install_otava(folder)
         print_differences([*published(folder / "source"), *map(simulated, SIMULATED)], python)
         print_judgement(python)
+        print_nights(python)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,17 @@
 """The course of a metric over the recorded runs: medians per release, and where it changed.
 
-Comes in: runs of a history that can be compared with each other. Goes out: a Trend. Candidates for a change are of PELT
-(Killick, Fearnhead, Eckley 2012; ruptures' KernelCPD with the linear kernel, which is the least-squares cost); then, as
-in Hunter (Fleming et al., ICPE 2023, doi 10.1145/3578244.3583719) and its successor Apache Otava, the
-weakest is dropped until a t test finds every one that is left significant.
+Comes in: runs of a history that can be compared with each other. Goes out: a Trend.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
+from analysis.compare.changes import find_changes, find_off
 from analysis.compare.comparable import FIELDS, REQUIRED, Change, fill_implied, list_changes
 from analysis.compare.job_name import series_names
 from analysis.compare.same_job import find_jobs, sample_of
@@ -22,23 +19,6 @@ from analysis.metrics import Metric
 from logparse.errors import UsageError
 from logparse.language import tr
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-# Logarithms closer than this are equal.
-LEAST = 1e-12
-# Hunter's significance of a change point.
-MOST_P = 0.001
-# One run that is off is an outlier, two may be a change.
-FEWEST_RUNS = 2
-# Penalty of PELT for a change, in units of the noise's variance and log n: that of the modified BIC (Zhang, Siegmund,
-# Biometrics 2007), because the place of a change is chosen as well as its size.
-PENALTY = 3.0
-# A run this many standard deviations above, or below, both its neighbours is an outlier.
-OUTLIER = 5.0
-# Of a normal distribution 75 % lie within this many standard deviations.
-WITHIN_SIGMAS = 1.1503
 # Runs on each side of a change whose versions and settings are compared.
 BESIDE = 5
 SPANS = {"day": "1d", "week": "1w", "month": "1mo"}
@@ -70,7 +50,7 @@ class Trend:
     """One series: ``runs`` (at, run_id, name, release, group, when, value), ``groups`` with their medians and bands.
 
     ``unknown`` are fields by which some of its runs may be of another job, because they do not tell. ``name`` is
-    that of its job.
+    that of its job. ``off`` are places of runs far from those beside them, which are no change.
     """
 
     metric: Metric
@@ -79,6 +59,17 @@ class Trend:
     changes: tuple[ChangePoint, ...]
     unknown: tuple[str, ...] = ()
     name: str = ""
+    off: tuple[int, ...] = ()
+
+    @property
+    def newest_off(self) -> float | None:
+        """How far the newest run is from the others since the last change, where it is off: the next run will tell."""
+        last = len(self.runs) - 1
+        if last not in self.off:
+            return None
+        begin = self.changes[-1].at if self.changes else 0
+        others = self.runs[begin:last].filter(~pl.col("at").is_in(self.off))["value"]
+        return float(self.runs["value"][last] / others.median()) - 1
 
 
 def follow_all(
@@ -86,7 +77,8 @@ def follow_all(
 ) -> list[Trend]:
     """The trend of every series of ``runs`` that has the metric, with what differs at each change.
 
-    Those that changed come first, and of each kind the largest. ``settings`` gives all columns of the runs of some ids.
+    Those that changed come first, then those whose newest run is off; of each kind the largest. ``settings`` gives all
+    columns of the runs of some ids.
 
     Raises UsageError where no run has the metric.
     """
@@ -100,7 +92,8 @@ def follow_all(
         problem = tr("no recorded run has this metric") if len(runs) else tr("no run is selected")
         raise UsageError(problem, remedy=tr("`logparse history list` shows what there is"))
     heavy = settings([run_id for trend in known for run_id in explaining_runs(trend)])
-    return sorted((explain(trend, heavy) for trend in known), key=lambda trend: not trend.changes)
+    told = [explain(trend, heavy) for trend in known]
+    return sorted(told, key=lambda trend: (not trend.changes, trend.newest_off is None))
 
 
 def split_series(runs: pl.DataFrame) -> list[pl.DataFrame]:
@@ -150,8 +143,10 @@ def follow(runs: pl.DataFrame, metric: Metric, by: str = "release") -> Trend:
         "run_id", "name", "release", when.alias("when"), _group(known, by).alias("group"), value=value
     )
     ordered = placed.sort(pl.col("when").min().over("group"), "group", "when", "run_id").with_row_index("at")
-    found = find_changes(ordered["value"].to_list())
-    return Trend(metric, ordered, _groups(ordered), tuple(_change(ordered, found, i) for i in range(len(found))))
+    values = ordered["value"].to_list()
+    found, off = find_changes(values), tuple(find_off(values))
+    changes = tuple(_change(ordered, found, index, off) for index in range(len(found)))
+    return Trend(metric, ordered, _groups(ordered), changes, off=off)
 
 
 def _group(runs: pl.DataFrame, by: str) -> pl.Expr:
@@ -184,85 +179,15 @@ def _groups(ordered: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _change(ordered: pl.DataFrame, found: Sequence[tuple[int, float]], index: int) -> ChangePoint:
+def _change(ordered: pl.DataFrame, found: Sequence[tuple[int, float]], index: int, off: Sequence[int]) -> ChangePoint:
     at, p = found[index]
     begin = found[index - 1][0] if index else 0
     end = found[index + 1][0] if index + 1 < len(found) else len(ordered)
-    before, after = ordered[begin:at]["value"].median(), ordered[at:end]["value"].median()
+    usual = ordered.filter(~pl.col("at").is_in(off))
+    levels = (usual.filter(pl.col("at").is_between(*ends, closed="left"))["value"] for ends in ((begin, at), (at, end)))
+    before, after = (float(level.median()) for level in levels)  # type: ignore[arg-type]
     groups = (ordered["group"][at - 1], ordered["group"][at])
-    return ChangePoint(at, ordered["run_id"][at], groups, float(before), float(after), p)  # type: ignore[arg-type]
-
-
-def find_changes(values: Sequence[float]) -> list[tuple[int, float]]:
-    """Places in a series of positive numbers before which it changed, and the p of each."""
-    import numpy as np
-
-    series = _without_outliers(np.log(np.asarray(values, np.float64)))
-    places = _candidates(series)
-    while places:
-        tests = _tests(series, places)
-        worst = int(np.argmax(tests))
-        if tests[worst] < MOST_P:
-            return list(zip(places, map(float, tests), strict=True))
-        del places[worst]
-    return []
-
-
-def _candidates(series: NDArray[np.float64]) -> list[int]:
-    """Candidates, by PELT over the series in units of its noise."""
-    import ruptures
-
-    n = len(series)
-    noise = _noise(series)
-    if n < 2 * FEWEST_RUNS or noise == 0:
-        return _steps(series) if n >= 2 * FEWEST_RUNS else []
-    algorithm = ruptures.KernelCPD(kernel="linear", min_size=FEWEST_RUNS).fit((series - series.mean()) / noise)
-    return [int(at) for at in algorithm.predict(pen=PENALTY * math.log(n))[:-1]]
-
-
-def _steps(series: NDArray[np.float64]) -> list[int]:
-    """Where a series without noise changes."""
-    import numpy as np
-
-    return [int(at) for at in np.flatnonzero(np.diff(series)) + 1]
-
-
-def _without_outliers(series: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A single run that is far off becomes the mean of its neighbours."""
-    import numpy as np
-
-    if len(series) < 2 * FEWEST_RUNS:
-        return series
-    left, right = series[1:-1] - series[:-2], series[1:-1] - series[2:]
-    alone = (left * right > 0) & (np.minimum(np.abs(left), np.abs(right)) > OUTLIER * _noise(series))
-    cleared = series.copy()
-    cleared[1:-1][alone] = (series[:-2][alone] + series[2:][alone]) / 2
-    return cleared
-
-
-def _noise(series: NDArray[np.float64]) -> float:
-    """Standard deviation, from the differences of neighbours: up to a quarter of them may be changes and outliers."""
-    import numpy as np
-
-    differences = np.abs(np.diff(series)) if len(series) > 1 else np.zeros(1)
-    return float(np.quantile(differences, 0.75) / (WITHIN_SIGMAS * math.sqrt(2)))
-
-
-def _tests(series: NDArray[np.float64], places: Sequence[int]) -> NDArray[np.float64]:
-    """p of a t test between the stretches on both sides of each place.
-
-    The noise is that within all stretches: two or three runs alone may lie close to each other by chance.
-    """
-    import numpy as np
-    from scipy.stats import t
-
-    stretches = np.split(series, places)
-    freedom = len(series) - len(stretches)
-    noise = math.sqrt(sum(float(((s - s.mean()) ** 2).sum()) for s in stretches) / freedom)
-    means, sizes = np.array([s.mean() for s in stretches]), np.array([len(s) for s in stretches])
-    error = noise * np.sqrt(1 / sizes[1:] + 1 / sizes[:-1])
-    found: NDArray[np.float64] = 2 * t.sf(np.abs(np.diff(means)) / np.maximum(error, LEAST), freedom)
-    return found
+    return ChangePoint(at, ordered["run_id"][at], groups, before, after, p)
 
 
 def explain(trend: Trend, heavy: pl.DataFrame) -> Trend:

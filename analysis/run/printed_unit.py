@@ -10,6 +10,8 @@ import polars as pl
 EXACT = 1e-9
 # Units that frameworks round times to, in ms: 0.01 s or finer.
 TIME_UNITS = tuple(10.0**-digits for digits in range(-1, 7))
+# Of values that are all alike no coarser unit than 1 ms is believed.
+FINE_UNITS = TIME_UNITS[1:]
 
 
 def printed_unit(values: pl.Series, units: Sequence[float]) -> float:

@@ -13,7 +13,7 @@ import polars as pl
 from analysis.metrics import RATED
 from analysis.run.bootstrap import median_interval, ratio_interval
 from analysis.run.price import PAUSED, again_steps, kept_steps, price_rows
-from analysis.run.printed_unit import TIME_UNITS, printed_unit
+from analysis.run.printed_unit import FINE_UNITS, printed_unit
 from analysis.run.reasons import REPLAYED, TIMED, WARM_UP
 from analysis.run.usual import middle
 from analysis.tables import RATE_COLUMNS
@@ -116,7 +116,7 @@ def _of_median(times: pl.Series) -> tuple[float, float] | None:
     interval = median_interval(times.to_numpy())
     if interval is None or interval[0] < interval[1]:
         return interval
-    half = printed_unit(times, TIME_UNITS) / 2
+    half = printed_unit(times, FINE_UNITS) / 2
     return interval[0] - half, interval[1] + half
 
 

@@ -39,9 +39,13 @@ def _title(trend: Trend) -> str:
 
 
 def shown(trends: Sequence[Trend]) -> list[Trend]:
-    """Those that are told of: all that changed, and the first of the others."""
-    unchanged = [trend for trend in trends if not trend.changes]
-    return [trend for trend in trends if trend.changes] + unchanged[:MOST_SERIES]
+    """Those that are told of: all that changed or whose newest run is off, and the first of the others."""
+    quiet = [trend for trend in trends if _is_quiet(trend)]
+    return [trend for trend in trends if not _is_quiet(trend)] + quiet[:MOST_SERIES]
+
+
+def _is_quiet(trend: Trend) -> bool:
+    return not trend.changes and trend.newest_off is None
 
 
 def left_out(trends: Sequence[Trend]) -> list[Note]:
@@ -64,6 +68,13 @@ def _unknown(trend: Trend) -> Iterator[Sentence]:
 def _changes(trend: Trend, form: Metric) -> Iterator[Sentence]:
     if not trend.changes:
         yield Sentence(tr("no change found"))
+    if (away := trend.newest_off) is not None:
+        told = tr(
+            "the newest run, {run}, is {change} from the runs before it: one run is no change, the next will tell",
+            run=trend.runs["run_id"][-1][:12],
+            change=f"{away:+.2%}",
+        )
+        yield Sentence(told, "warning" if away * trend.metric.direction > 0 else "plain")
     for change in trend.changes:
         yield Sentence(_sentence(change, form), "warning" if change.change * trend.metric.direction > 0 else "plain")
 

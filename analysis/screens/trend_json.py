@@ -25,6 +25,8 @@ def _trend(trend: Trend) -> dict[str, Any]:
         "unknown_fields": list(trend.unknown),
         "unit": trend.metric.unit,
         "runs": runs.to_dicts(),
+        "off": [trend.runs["run_id"][place] for place in trend.off],
+        "newest_off": trend.newest_off,
         "groups": trend.groups.to_dicts(),
         "changes": [{**asdict(change), "change": change.change} for change in trend.changes],
     }

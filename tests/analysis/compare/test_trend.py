@@ -6,7 +6,6 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 from helpers import run_logparse
@@ -15,50 +14,13 @@ from releases import fill
 from analysis.charts.trend import trend_chart
 from analysis.compare.comparable import REQUIRED
 from analysis.compare.job_name import series_names
-from analysis.compare.trend import find_changes, follow, follow_all, split_series
+from analysis.compare.trend import follow, follow_all, split_series
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.records import run_frame
 from analysis.metrics import JUDGED
 from analysis.screens.trend import compose_trend, left_out, shown
 from analysis.screens.trend_json import document
 from logparse.errors import UsageError
-
-
-def series(*levels: tuple[float, int], seed: int = 0, noise: float = 0.005) -> list[float]:
-    rng = np.random.default_rng(seed)
-    return [level * float(np.exp(rng.normal(0, noise))) for level, runs in levels for _ in range(runs)]
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_changes_are_found_where_they_are(seed):
-    found = find_changes(series((1000, 20), (1040, 15), (1010, 25), seed=seed))
-    assert [at for at, _ in found] == [20, 35]
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_noise_is_no_change(seed):
-    assert find_changes(series((1000, 100), seed=seed)) == []
-
-
-def test_few_series_without_a_change_have_one():
-    lengths = np.random.default_rng(0).integers(30, 200, 60)
-    alarms = [bool(find_changes(series((1000, int(runs)), seed=seed))) for seed, runs in enumerate(lengths)]
-    assert sum(alarms) <= 3
-
-
-def test_one_run_that_is_off_is_no_change():
-    values = series((1000, 40))
-    values[20] = 2000.0
-    assert find_changes(values) == []
-
-
-@pytest.mark.parametrize("values", [[], [1.0], [1.0] * 3, [1.0] * 50])
-def test_series_without_a_change(values):
-    assert find_changes(values) == []
-
-
-def test_a_series_without_noise():
-    assert [at for at, _ in find_changes([1000.0] * 5 + [1040.0] * 5)] == [5]
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +156,15 @@ def test_nothing_to_follow(history):
     assert (done.returncode, "try:" in done.stderr) == (2, True)
     lacking = run_logparse("trend", "--history", "h", "--metric", "max_memory_allocated_bytes", cwd=folder)
     assert lacking.returncode == 2
+
+
+def test_a_newest_run_that_is_off_is_told_and_blames_no_other(tmp_path):
+    runs = fill(tmp_path, {"r1": (1000.0, 12, {}), "r2": (1200.0, 1, {})}).runs()
+    (trend,) = follow_all(runs, JUDGED[DEFAULT_METRIC], "release", lambda ids: runs)
+    assert trend.changes == ()
+    assert trend.newest_off == pytest.approx(0.2, abs=0.02)
+    told = [part.text for part in compose_trend(trend) if hasattr(part, "text")]
+    newest = trend.runs["run_id"][-1][:12]
+    assert any(text.startswith(f"the newest run, {newest}, is +") and "one run is no change" in text for text in told)
+    assert document([trend])["series"][0]["off"] == [trend.runs["run_id"][-1]]
+    assert shown([trend]) == [trend]

@@ -103,9 +103,8 @@ def test_a_family_gives_the_range_of_mfu():
     result = run(GOLDEN, peak, step_time_ms=[90_000.0, 20_000.0])
     (note,) = of_code(result.notes, "mfu_over_skus")
     assert note.level == "warning"
-    assert (
-        say(note) == "Ascend 910B (A2; SKU unknown): over its SKUs (245.76 to 363.72 TFLOP/s) MFU is 82.3% to 121.8%!"
-    )
+    said = "Ascend 910B (A2; SKU unknown): over its SKUs (245.76 to 363.72 TFLOP/s) MFU is 82.3% to 121.8%!, "
+    assert say(note) == f"{said}MFU as built and HFU in proportion; name the SKU with --hw"
     rate = 598.8283922251776 / 2
     expected = {"least": 245.76, "most": 363.72, "low": rate / 363.72, "high": rate / 245.76}
     assert {name: note.fields[name] for name in expected} == pytest.approx(expected)

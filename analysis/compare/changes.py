@@ -1,0 +1,242 @@
+"""Where the level of a series of runs changed, in noise that may be alike from run to run, beside runs that are off.
+
+Comes in: positive numbers in the order of the runs. Goes out: the places before which the level changed, each with its
+p, and the places of runs that are off. One run alone is never a change: whether the newest one begins something only
+the next can tell.
+
+The noise is autoregressive of order 1. As in Chakar, Lebarbier, Levy-Leduc, Robin (Bernoulli 23(2), 2017) its
+correlation is told from differences of runs, which levels hardly touch, and candidates are found in the decorrelated
+series, here by PELT (Killick, Fearnhead, Eckley 2012; ruptures' KernelCPD with the linear kernel). Then, as in Hunter
+(Fleming et al., ICPE 2023, doi 10.1145/3578244.3583719), the weakest is dropped until every one that is left is
+significant, by generalized least squares over the whole series.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+# Logarithms closer than this are equal.
+LEAST = 1e-12
+# Hunter's significance of a change.
+MOST_P = 0.001
+# A change must gain more than the modified BIC asks, because its place is chosen as well as its size (Zhang, Siegmund,
+# Biometrics 2007, has 3) and the correlation is estimated: t squared of so many times log n. Candidates may gain less.
+GAIN, CANDIDATE_GAIN = 3.5, 0.7
+# Runs of a level at an end of the series, and between two changes: fewer there are runs that are off.
+FEWEST_RUNS, FEWEST_BETWEEN = 2, 3
+# Runs are off that are more than so many standard deviations from their neighbours, and from the medians of as many on
+# both sides.
+OFF, BESIDE = 5.0, 3
+# Fewer tell no noise from what is off.
+FEWEST_TO_CLEAR = 5
+# By how much the BIC of levels must be better than that of a straight line: slow drift is no change.
+BETTER_THAN_DRIFT = 6.0
+# Correlation of neighbours that is believed at most; it cannot be told from fewer runs.
+MOST_ALIKE, FEWEST_TO_CORRELATE = 0.9, 8
+# Places around a candidate that are tried.
+AROUND = 3
+# Of a normal distribution 75 % lie within this many standard deviations.
+WITHIN_SIGMAS = 1.1503
+
+
+def find_changes(values: Sequence[float]) -> list[tuple[int, float]]:
+    """Places before which the level of positive numbers changed, and the p of each."""
+    series, _ = clear(values)
+    places = _candidates(series)
+    moving = range(len(places))
+    while places:
+        fit = _refined(series, places, moving)
+        weakest = _weakest(fit)
+        if weakest is None:
+            return [] if _is_drift(fit) else list(zip(fit.places, map(float, fit.tests), strict=True))
+        places = [place for at, place in enumerate(fit.places) if at != weakest]
+        # Only those beside it can have had their places for its sake.
+        moving = range(max(weakest - 1, 0), min(weakest + 1, len(places)))
+    return []
+
+
+def find_off(values: Sequence[float]) -> list[int]:
+    """Places of runs that are off: one or two alone between others, or the last one."""
+    return clear(values)[1]
+
+
+def clear(values: Sequence[float]) -> tuple[Floats, list[int]]:
+    """Logarithms of the numbers, with runs that are off moved to what is usual beside them, and their places."""
+    import numpy as np
+
+    series = np.log(np.asarray(values, np.float64))
+    if len(series) < FEWEST_TO_CLEAR:
+        return series, []
+    far = OFF * max(_noise(series), LEAST)
+    off: set[int] = set()
+    for runs in (1, 2):
+        # Two at the end agree that something began.
+        for at in range(len(series) - runs + (runs == 1)):
+            some = range(at, at + runs)
+            sides = [
+                side for side in (series[max(0, at - BESIDE) : at][::-1], series[at + runs :][:BESIDE]) if len(side)
+            ]
+            usual = [float(np.median(side)) for side in sides]
+            away = np.subtract.outer(series[at : at + runs], [*usual, *(side[0] for side in sides)])
+            if off.isdisjoint(some) and ((away > far).all() or (away < -far).all()):
+                off.update(some)
+                series[at : at + runs] = np.mean(usual)
+    return series, sorted(off)
+
+
+def _noise(series: Floats, lag: int = 1) -> float:
+    """Standard deviation by differences at ``lag``: up to a quarter of them may be changes and runs that are off."""
+    import numpy as np
+
+    differences = np.abs(series[lag:] - series[:-lag]) if len(series) > lag else np.zeros(1)
+    return float(np.quantile(differences, 0.75) / (WITHIN_SIGMAS * math.sqrt(2)))
+
+
+def _alike(series: Floats) -> float:
+    """Correlation of neighbours: differences at a distance of 2 grow with it, and levels hardly touch either."""
+    near, far = _noise(series), _noise(series, 2)
+    if len(series) < FEWEST_TO_CORRELATE or near == 0:
+        return 0.0
+    return min(max((far / near) ** 2 - 1, 0.0), MOST_ALIKE)
+
+
+def _candidates(series: Floats) -> list[int]:
+    """By PELT over the decorrelated series, in units of its noise; every step of one without noise."""
+    import numpy as np
+    import ruptures
+
+    runs, noise, alike = len(series), _noise(series), _alike(series)
+    if runs <= 2 * FEWEST_RUNS:
+        return []
+    if noise == 0:
+        return [int(at) + 1 for at in np.flatnonzero(np.abs(np.diff(series)) > LEAST)]
+    # What each run adds to what was to be expected of the one before; the differences have the noise of that.
+    added = series[1:] - alike * series[:-1]
+    unit = noise / math.sqrt(1 - alike) * math.sqrt(1 - alike**2)
+    algorithm = ruptures.KernelCPD(kernel="linear", min_size=FEWEST_RUNS).fit((added - added.mean()) / unit)
+    places = [int(at) + 1 for at in algorithm.predict(pen=CANDIDATE_GAIN * math.log(runs))[:-1]]
+    return [place for place in places if FEWEST_RUNS <= place <= runs - FEWEST_RUNS]
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Levels between ``places``, fitted to the series in noise of which neighbours are ``alike``."""
+
+    series: Floats
+    places: tuple[int, ...]
+    alike: float
+
+    @cached_property
+    def _design(self) -> Floats:
+        import numpy as np
+
+        after = np.arange(len(self.series))[:, None] >= np.array([0, *self.places])
+        return after.astype(np.float64)
+
+    @cached_property
+    def left(self) -> tuple[Floats, Floats]:
+        """What the fit leaves over of each run, decorrelated and as it is."""
+        return _fitted(self.series, self._design, self.alike)
+
+    @cached_property
+    def cost(self) -> float:
+        """Sum of squares of what is left over, decorrelated."""
+        return float((self.left[0] ** 2).sum())
+
+    @cached_property
+    def freedom(self) -> int:
+        return max(len(self.series) - len(self.places) - 1, 1)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """t of each change: its size in units of its error."""
+        import numpy as np
+
+        design = _decorrelated(self._design, self.alike)
+        spread = np.diag(np.linalg.inv(design.T @ design)) * max(self.cost / self.freedom, LEAST**2)
+        found = np.linalg.lstsq(design, _decorrelated(self.series, self.alike), rcond=None)[0]
+        sizes: Floats = (np.abs(found) / np.sqrt(spread))[1:]
+        return sizes
+
+    @cached_property
+    def tests(self) -> Floats:
+        """p of each change."""
+        from scipy.stats import t
+
+        p: Floats = 2 * t.sf(self.sizes, self.freedom)
+        return p
+
+    def correlation(self) -> float:
+        """How alike neighbours are in what is left over, without what fitting levels takes from it."""
+        rest = self.left[1]
+        runs, levels, square = len(rest), len(self.places) + 1, float((rest[:-1] ** 2).sum())
+        if runs < FEWEST_TO_CORRELATE or square <= LEAST**2:
+            return 0.0
+        raw = float((rest[1:] * rest[:-1]).sum()) / square
+        # Each mean that is fitted takes about (1 + alike) / runs (Marriott, Pope, Biometrika 1954).
+        return min(max(raw + (levels + (2 + levels) * max(raw, 0.0)) / runs, 0.0), MOST_ALIKE)
+
+
+def _decorrelated(values: Floats, alike: float) -> Floats:
+    """What each row adds to what was to be expected of the one before, in units of one noise."""
+    import numpy as np
+
+    return np.concatenate([values[:1] * math.sqrt(1 - alike**2), values[1:] - alike * values[:-1]])
+
+
+def _fitted(series: Floats, design: Floats, alike: float) -> tuple[Floats, Floats]:
+    """What generalized least squares leave over, decorrelated and as it is."""
+    import numpy as np
+
+    known, seen = _decorrelated(design, alike), _decorrelated(series, alike)
+    found = np.linalg.lstsq(known, seen, rcond=None)[0]
+    return seen - known @ found, series - design @ found
+
+
+def _refined(series: Floats, places: Sequence[int], moving: range) -> _Fit:
+    """The fit with each of the ``moving`` places where it costs least near by, in the noise that this leaves."""
+    alike, moved = _alike(series), list(places)
+    for at in moving:
+        before = moved[at - 1] if at else 0
+        behind = moved[at + 1] if at + 1 < len(moved) else len(series)
+        least = max(before + FEWEST_RUNS, moved[at] - AROUND)
+        tried = [[*moved[:at], place, *moved[at + 1 :]] for place in range(least, moved[at] + AROUND + 1)]
+        free = [some for some in tried if some[at] <= behind - FEWEST_RUNS]
+        moved = min(free, key=lambda some: _Fit(series, tuple(some), alike).cost, default=moved)
+    fit = _Fit(series, tuple(moved), alike)
+    return _Fit(series, fit.places, fit.correlation())
+
+
+def _weakest(fit: _Fit) -> int | None:
+    """Which change is to be dropped first; None where all stand."""
+    import numpy as np
+
+    short = np.flatnonzero(np.diff(fit.places) < FEWEST_BETWEEN)
+    doubtful = sorted({at for first in short for at in (int(first), int(first) + 1)}) or range(len(fit.places))
+    weakest = max(doubtful, key=lambda at: float(fit.tests[at]))
+    stands = fit.tests[weakest] < MOST_P and fit.sizes[weakest] ** 2 > GAIN * math.log(len(fit.series))
+    return None if stands and not len(short) else weakest
+
+
+def _is_drift(fit: _Fit) -> bool:
+    """Whether a straight line tells the series nearly as well as levels do, by the BIC."""
+    import numpy as np
+
+    runs = len(fit.series)
+    line = np.stack([np.ones(runs), np.linspace(-1, 1, runs)], axis=1)
+    cost = float((_fitted(fit.series, line, fit.alike)[0] ** 2).sum())
+
+    def criterion(left: float, numbers: int) -> float:
+        return runs * math.log(max(left, LEAST**2) / runs) + numbers * math.log(runs)
+
+    return criterion(cost, 2) < criterion(fit.cost, 1 + 2 * len(fit.places)) + BETTER_THAN_DRIFT
