@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS, PrintedFormula
 from analysis.model.shape import ModelShape
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LOGGED = "logged_tflops_per_second_per_device"
 TIME = "elapsed_time_per_iteration_ms"
@@ -54,14 +59,14 @@ def measure_rounding(rows: pl.DataFrame) -> Rounding:
 
 def printed_unit(values: pl.Series, units: Sequence[float]) -> float:
     """The largest of ``units`` (largest first) that all values are multiples of; 0 for values printed in full."""
-    known = values.drop_nulls()
+    known = values.drop_nulls().to_numpy()
     # A unit that is not theirs shows in the first already.
-    return next((unit for unit in units if all(_are_multiples(some, unit) for some in (known.head(100), known))), 0.0)
+    return next((unit for unit in units if all(_are_multiples(some, unit) for some in (known[:100], known))), 0.0)
 
 
-def _are_multiples(values: pl.Series, unit: float) -> bool:
+def _are_multiples(values: NDArray[np.float64], unit: float) -> bool:
     counts = values / unit
-    return bool(((counts - counts.round()).abs() <= EXACT * counts.abs()).all())
+    return bool((abs(counts - counts.round()) <= EXACT * abs(counts)).all())
 
 
 def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: float | None) -> pl.DataFrame:
