@@ -43,8 +43,8 @@ def group(name: str) -> pl.Expr:
 
 def _float(text: pl.Expr) -> pl.Expr:
     """Null unless a number; a comma that does not part thousands could be a decimal comma."""
-    parted = text.str.contains(r"^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:[.eE]|$)")
-    plain = pl.when(parted).then(text.str.replace_all(",", "")).otherwise(text)
+    parted = text.str.contains(r"^[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:[.eE]|$)")
+    plain = pl.when(parted).then(text.str.replace_all(",", "", literal=True)).otherwise(text)
     return plain.str.to_lowercase().cast(pl.Float64, strict=False)
 
 
@@ -77,8 +77,9 @@ def finite(value: pl.Expr) -> pl.Expr:
 
 def clock(text: pl.Expr) -> pl.Expr:
     """The last time stamp of a text, whatever the logger's layout around it."""
-    stamp = text.str.extract(rf"^.*({TIMESTAMP})", 1).str.replace(",", ".").str.replace("T", " ")
-    return moment(stamp, "%Y-%m-%d %H:%M:%S%.f")
+    stamp = text.str.extract(rf"^.*({TIMESTAMP})", 1)
+    plain = stamp.str.replace(",", ".", literal=True).str.replace("T", " ", literal=True)
+    return moment(plain, "%Y-%m-%d %H:%M:%S%.f")
 
 
 def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
