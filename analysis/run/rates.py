@@ -13,6 +13,7 @@ import polars as pl
 from analysis.metrics import RATED
 from analysis.run.bootstrap import median_interval, ratio_interval
 from analysis.run.price import PAUSED, again_steps, kept_steps, price_rows
+from analysis.run.printed_unit import TIME_UNITS, printed_unit
 from analysis.run.reasons import REPLAYED, TIMED, WARM_UP
 from analysis.run.usual import middle
 from analysis.tables import RATE_COLUMNS
@@ -32,7 +33,7 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataF
     delivered = _without_replay(everything)
     steady = {
         **counted.select(middle("step_time_ms"), *(middle(name, "lower") for name in SCALED)).row(0, named=True),
-        "interval": median_interval(counted["step_time_ms"].drop_nulls().to_numpy()),
+        "interval": _of_median(counted["step_time_ms"].drop_nulls()),
         "steps": counted["iterations"].sum(),
     }
     all_steps = _in_lines(everything)
@@ -111,6 +112,15 @@ def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
         "step_time_low_ms": low,
         "step_time_high_ms": high,
     }
+
+
+def _of_median(times: pl.Series) -> tuple[float, float] | None:
+    """The interval of the median; where most rows print one value, no finer than its rounding."""
+    interval = median_interval(times.to_numpy())
+    if interval is None or interval[0] < interval[1]:
+        return interval
+    half = printed_unit(times, TIME_UNITS) / 2
+    return interval[0] - half, interval[1] + half
 
 
 def _interval(rows: pl.DataFrame) -> tuple[float, float] | None:

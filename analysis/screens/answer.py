@@ -12,6 +12,7 @@ import polars as pl
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.pipeline.losses import PUBLISHED, Loss, sum_up
 from analysis.pipeline.run import Run
+from analysis.published.match import Against
 from analysis.run.reasons import COPY
 from analysis.screens.metric_names import counting, rated_of
 from analysis.screens.parts import Cell, Heading, Part, Sentence, Sentences, Sparkline, Table
@@ -22,9 +23,9 @@ from analysis.screens.words import say, word
 from analysis.screens.words.forms import range_of, span
 from logparse.language import msg, tr
 
-# What says why a number cannot be; and first of all that it is measured against another vendor's peak.
-CANNOT_BE = {"above_peak"}
-FIRST = ("device_contradicts_log", *CANNOT_BE)
+# What says why a number cannot be; first of all that it is measured against another vendor's peak; then that it failed.
+CANNOT_BE, FAILED = {"above_peak"}, {"ended_early_with_errors", "ended_with_errors"}
+FIRST = ("device_contradicts_log", "trainings_in_one_file", *CANNOT_BE, *sorted(FAILED))
 # What stands on the first screen: the dearest losses, and the first warnings, each cut to lines.
 LOSSES_SHOWN, WARNINGS_SHOWN, WARNING_LINES = 5, 2, 2
 
@@ -78,7 +79,7 @@ def summed_up(run: Run) -> Sentence:
 
 
 def list_warnings(run: Run) -> list[Sentence]:
-    """Every warning, that of a number that cannot be first."""
+    """Every warning: first that of a number that cannot be, then that of a run that failed."""
     warnings = [note for note in run.notes if note.level == "warning"]
     ordered = sorted(warnings, key=lambda note: FIRST.index(note.code) if note.code in FIRST else len(FIRST))
     told = [Sentence(say(note), "warning", places=places_of(note, run.log.sources)) for note in ordered]
@@ -149,7 +150,8 @@ def _plan(run: Run) -> str:
     left = run.expectations.plan.left
     if left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
         return ""
-    steps = tr("{n} steps left", n=f"{left.steps:,}")
+    failed = any(note.code in FAILED for note in run.notes)
+    steps = tr(msg("{n} steps left if resumed") if failed else msg("{n} steps left"), n=f"{left.steps:,}")
     ends = tr("until {time}", time=f"{left.ends_at:%Y-%m-%d %H:%M}") if left.ends_at else ""
     took = tr(
         "{time} ({low} to {high})", time=span(left.seconds), low=span(left.seconds_low), high=span(left.seconds_high)
@@ -166,14 +168,19 @@ def _against(run: Run) -> str:
     matches = run.expectations.published.matches
     if not matches:
         return ""
-    best = matches[0]
+    nearest, best = matches[0], min(matches, key=lambda match: match.share)
+    beside = [] if best is nearest else [tr("{share} of the best", share=f"{best.share:.0%}")]
+    return tr("; ").join([_share_of(nearest), *beside])
+
+
+def _share_of(match: Against) -> str:
     said = msg("{share} of {publisher}'s published {rate} tokens/s/p ({row})")
     return tr(
-        msg("{share} of the {rate} tokens/s/p recorded for {publisher} ({row})") if best.row.recorded else said,
-        share=f"{best.share:.0%}",
-        publisher=best.row.publisher or best.row.name,
-        rate=f"{best.row.tokens_per_second_per_device:,.0f}",
-        row=best.row.name,
+        msg("{share} of the {rate} tokens/s/p recorded for {publisher} ({row})") if match.row.recorded else said,
+        share=f"{match.share:.0%}",
+        publisher=match.row.publisher or match.row.name,
+        rate=f"{match.row.tokens_per_second_per_device:,.0f}",
+        row=match.row.name,
     )
 
 
