@@ -8,12 +8,12 @@ import polars as pl
 import polars.selectors as cs
 
 from logparse.formats._base import Companion
-from logparse.read.values import group, group_names
+from logparse.read.values import group, group_names, holds
 
 
 def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     """Source, line number and the text of each named group."""
-    marked = lines.filter(pl.col("text").str.contains(companion.marker, literal=True))
+    marked = lines.filter(holds(pl.col("text"), companion.marker))
     # To build the regex takes longer than to find that there is nothing to read.
     if marked.is_empty():
         return no_companions(companion)

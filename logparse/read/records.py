@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from logparse.formats._base import LogFormat, Record
-from logparse.read.values import clock, finite, group_names
+from logparse.read.values import clock, finite, group_names, holds, there
 from logparse.schema import FLOAT, RECORD_COLUMNS, conform
 
 Found = dict[tuple[str, ...], pl.DataFrame]
@@ -16,13 +16,11 @@ Found = dict[tuple[str, ...], pl.DataFrame]
 def find_records(lines: pl.DataFrame, formats: Iterable[LogFormat]) -> Found:
     """The rows that a block of ``lines`` holds, by the key of their record; records that stand nowhere are left out."""
     records = {record.key: record for fmt in formats for record in fmt.records}
-    text = pl.col("text")
-    markers = {record.marker: text.str.contains(record.marker, literal=True).any() for record in records.values()}
-    there = lines.select(**markers).row(0, named=True) if markers else {}
-    present = {key: record for key, record in records.items() if there[record.marker]}
-    if not present:
+    text, markers = pl.col("text"), there(lines["text"], {record.marker for record in records.values()})
+    if not markers:
         return {}
-    marked = lines.filter(text.str.contains_any([record.marker for record in present.values()]))
+    present = {key: record for key, record in records.items() if record.marker in markers}
+    marked = lines.filter(holds(text, *markers))
     stamped = marked.select("source", "line_number", "text", timestamp=clock(text))
     return {key: _decode(stamped, record) for key, record in present.items()}
 
@@ -59,7 +57,7 @@ def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
     groups = group_names(record.pattern)
     dtypes = {c.name: c.dtype for c in RECORD_COLUMNS[record.frame]}
     text = pl.col("text")
-    found = lines.filter(text.str.contains(record.marker, literal=True) & text.str.contains(record.pattern))
+    found = lines.filter(holds(text, record.marker) & text.str.contains(record.pattern))
     if record.every:
         found = found.with_columns(text.str.extract_all(record.pattern)).explode("text")
     if groups:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import polars as pl
 import regex
@@ -20,6 +21,21 @@ _EXACT = 2.0**53 - 1
 def group_names(pattern: str) -> list[str]:
     """The names of the groups of ``pattern``, in order. To compile it would take longer than to use it."""
     return regex.findall(r"\(\?P<(\w+)>", pattern)
+
+
+def there(text: pl.Series, literals: Iterable[str]) -> set[str]:
+    """Those of ``literals`` that stand in any of the texts."""
+    wanted = list(literals)
+    return set(text.str.extract_many(wanted, overlapping=True).explode().drop_nulls()) if wanted else set()
+
+
+def holds(text: pl.Expr, *literals: str) -> pl.Expr:
+    """Whether a text holds one of ``literals``.
+
+    Not by ``contains``, which makes a regex of each: polars keeps 32 of them, and to build those of the formats again
+    for each log would take longer than to read a small one.
+    """
+    return text.str.contains_any(list(literals))
 
 
 def bare(text: pl.Expr) -> pl.Expr:
