@@ -58,7 +58,6 @@ class Commands(Group):
             formatter.write_dl([(name, tr(said)) for name, said in COMMANDS.items()])
 
 
-@functools.cache
 def _imported(name: str) -> Any:
     """The command, or the group of those that its module lists."""
     module = import_module(f"analysis.commands.{name}")
