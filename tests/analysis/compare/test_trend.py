@@ -23,6 +23,8 @@ from analysis.screens.trend import compose_trend, left_out, shown
 from analysis.screens.trend_json import document
 from logparse.errors import UsageError
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 
 def series(*levels: tuple[float, int], seed: int = 0, noise: float = 0.005) -> list[float]:
     rng = np.random.default_rng(seed)
