@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -21,6 +22,9 @@ for _name in ("LC_ALL", "LC_MESSAGES"):
 os.environ["LANG"] = "C.UTF-8"
 # The script of charts takes seconds to put together: kept from suite to suite, apart from what the user keeps.
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / "out" / "caches")
+# Workers fill the cores: threads of polars that wait beside them for work take a fifth of the time. Processes that
+# tests start have as many as anyone's.
+os.environ["POLARS_MAX_THREADS"] = "1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,6 +37,15 @@ def pytest_collection_finish() -> None:
     # Thousands of tests that stay to the end are not worth a look at each sweep of the garbage.
     gc.set_threshold(50_000, 20, 50)
     gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def analysed_once() -> Iterator[None]:
+    """For tests of what is done with runs, which read the same ones again and again."""
+    from analysed import analysed_once
+
+    with analysed_once():
+        yield
 
 
 @pytest.fixture

@@ -205,7 +205,7 @@ def run_shown(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _environment(env: dict[str, str]) -> dict[str, str]:
-    unwanted = ("PYTHONPATH", "FORCE_COLOR", "LC_ALL", "LC_MESSAGES")
+    unwanted = ("PYTHONPATH", "FORCE_COLOR", "LC_ALL", "LC_MESSAGES", "POLARS_MAX_THREADS")
     plain = {name: value for name, value in os.environ.items() if name not in unwanted}
     return plain | {"COLUMNS": "100", "LANG": "C.UTF-8"} | env
 

@@ -34,8 +34,8 @@ def x_channel(x: str) -> alt.X:
     import altair as alt
 
     ticks = WHOLE_TICKS if x == "step" else TICKS
-    axis = alt.Axis(format=AXIS_FORMATS[x], grid=False, tickCount=alt.ExprRef(ticks))
-    scale = alt.Scale(nice=False, zero=False, padding=8)
+    axis = {"format": AXIS_FORMATS[x], "grid": False, "tickCount": alt.ExprRef(ticks)}
+    scale = {"nice": False, "zero": False, "padding": 8}
     return alt.X(f"{x}:Q", title=tr(AXIS_TITLES[x]), scale=scale, axis=axis)
 
 

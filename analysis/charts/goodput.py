@@ -9,19 +9,21 @@ import polars as pl
 from analysis.charts.along import TITLES
 from analysis.charts.plot import HEIGHT, WIDTH
 from analysis.charts.rows import DIGITS
+from analysis.charts.unchecked import unchecked
 from logparse.language import tr
 
 if TYPE_CHECKING:
     import altair as alt
 
 
+@unchecked
 def goodput_chart(curve: pl.DataFrame) -> alt.LayerChart:
     """ETTR of each run in ``curve``: a line since the first stamp, a dashed one over the hour before."""
     import altair as alt
 
     runs = curve["run"].unique(maintain_order=True).to_list()
     values = curve.with_columns(pl.selectors.float().round_sig_figs(DIGITS)).to_dicts()
-    base = alt.Chart(alt.InlineData(values=values)).encode(
+    base = alt.Chart().encode(
         x=alt.X("hours:Q", title=tr("wall clock, hours"), axis=alt.Axis(grid=False)),
         color=alt.Color("run:N", scale=alt.Scale(domain=runs), legend=None if len(runs) == 1 else alt.Undefined),
     )
@@ -29,7 +31,8 @@ def goodput_chart(curve: pl.DataFrame) -> alt.LayerChart:
     of_hour = _line(base, "ettr_of_hour").mark_line(clip=True, strokeDash=[5, 3], opacity=0.8)
     said = tr("productive time over the clock so far; dashed: over the hour before")
     heading = alt.TitleParams(text=tr(TITLES["goodput"]), subtitle=said)
-    return alt.LayerChart(layer=[of_hour, whole], width=WIDTH, height=HEIGHT, title=heading)
+    data = alt.InlineData(values=values)
+    return alt.LayerChart(data=data, layer=[of_hour, whole], width=WIDTH, height=HEIGHT, title=heading)
 
 
 def _line(base: alt.Chart, column: str) -> alt.Chart:

@@ -10,6 +10,7 @@ import polars as pl
 from analysis.charts.along import TITLES
 from analysis.charts.plot import HEIGHT
 from analysis.charts.rows import DIGITS
+from analysis.charts.unchecked import unchecked
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 WIDTH, BINS = 300, 30
 
 
+@unchecked
 def time_histogram(steps: pl.DataFrame) -> alt.LayerChart:
     """Share of the rows that count by step time, with the median of each run."""
     import altair as alt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.charts.unchecked import unchecked
 from analysis.estimate.layout_search import Fit
 from logparse.language import msg, tr
 
@@ -24,6 +25,7 @@ def memory_rows(fit: Fit) -> list[dict[str, object]]:
     ]
 
 
+@unchecked
 def memory_chart(fit: Fit) -> alt.LayerChart:
     """A stacked bar for each stage, and the device's memory as a dashed line where it is known."""
     import altair as alt

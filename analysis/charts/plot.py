@@ -80,7 +80,8 @@ class Plot:
     """What the layers of one chart share. ``top`` is the upper end of the scale, None where the data sets it.
 
     ``crowded``: so many rows do not count that their marks would cover the line. ``evaluated``: evaluations are drawn.
-    ``ends``: a page sets the ends of the scale, by its signals LOW and HIGH.
+    ``ends``: a page sets the ends of the scale, by its signals LOW and HIGH. Scales, axes and legends are plain dicts,
+    since Altair copies each object of a layer several times, with all that it leaves undefined.
     """
 
     series: Series
@@ -92,11 +93,12 @@ class Plot:
     evaluated: bool = False
     ends: Ends | None = None
 
-    def base(self, data: alt.Data | pl.DataFrame) -> alt.Chart:
-        """A chart of ``data`` with its axes and colours, without a mark."""
+    def base(self, data: alt.Data | pl.DataFrame | None = None) -> alt.Chart:
+        """A layer with its axes and colours, without a mark; of ``data``, where that is not the chart's own."""
         import altair as alt
 
-        return alt.Chart(data).encode(x=x_channel(self.x), y=self._y(self.series.column), color=self._color())
+        chart = alt.Chart() if data is None else alt.Chart(data)
+        return chart.encode(x=x_channel(self.x), y=self._y(self.series.column), color=self._color())
 
     def line(self, base: alt.Chart, column: str, dash: Sequence[int] = ()) -> Any:
         """One line for each start: a step that was done again must not join two of them."""
@@ -108,7 +110,7 @@ class Plot:
         if len(self.runs) > DASH_RUNS and not dash:
             # So many colours are told apart by some readers only.
             styles = [list(DASHES[at // DASH_RUNS % len(DASHES)]) for at in range(len(self.runs))]
-            scale = alt.Scale(domain=list(self.runs), range=styles)
+            scale = {"domain": list(self.runs), "range": styles}
             drawn = drawn.encode(strokeDash=alt.StrokeDash("run:N", scale=scale, legend=self._legend()))
         return drawn.transform_filter(alt.datum.counted & self._below())
 
@@ -190,10 +192,10 @@ class Plot:
 
         said = [*self.reasons, *[tr(EVALUATION)] * self.evaluated]
         shapes = [SHAPES[at % len(SHAPES)] for at in range(len(self.reasons))] + ["circle"] * self.evaluated
-        legend = alt.Legend(title=None, orient="top", columns=legend_columns(said), symbolSize=70)
+        legend = {"title": None, "orient": "top", "columns": legend_columns(said), "symbolSize": 70}
         size, width = (16, 1.0) if self.crowded else (60, 1.6)
         return base.mark_point(filled=False, opacity=1, size=size, strokeWidth=width).encode(
-            shape=alt.Shape("why:N", scale=alt.Scale(domain=said, range=shapes), legend=legend), tooltip=self._tooltip()
+            shape=alt.Shape("why:N", scale={"domain": said, "range": shapes}, legend=legend), tooltip=self._tooltip()
         )
 
     def _below(self) -> Any:
@@ -208,27 +210,25 @@ class Plot:
     def _y(self, column: str) -> alt.Y:
         import altair as alt
 
-        scale = alt.Scale(zero=False) if self.top is None else alt.Scale(domain=[0, self.top], nice=False)
+        scale: dict[str, Any] = {"zero": False} if self.top is None else {"domain": [0, self.top], "nice": False}
         if self.ends:
             low, high = alt.ExprRef(LOW), alt.ExprRef(HIGH)
-            scale = alt.Scale(domainMin=low, domainMax=high, nice=False, zero=False)
+            scale = {"domainMin": low, "domainMax": high, "nice": False, "zero": False}
         if self.series.base:
-            scale = alt.Scale(type="log", base=self.series.base)
-        axis = alt.Axis(format=self.series.format, tickCount=5, minExtent=46)
+            scale = {"type": "log", "base": self.series.base}
+        axis = {"format": self.series.format, "tickCount": 5, "minExtent": 46}
         return alt.Y(f"{column}:Q", title=self.series.unit, scale=scale, axis=axis)
 
     def _color(self) -> alt.Color:
         import altair as alt
 
-        return alt.Color("run:N", scale=alt.Scale(domain=list(self.runs)), legend=self._legend())
+        return alt.Color("run:N", scale={"domain": list(self.runs)}, legend=self._legend())
 
-    def _legend(self) -> alt.Legend | None:
-        import altair as alt
-
+    def _legend(self) -> dict[str, Any] | None:
         if len(self.runs) == 1:
             return None
         columns = legend_columns(self.runs)
-        return alt.Legend(title=None, orient="top", columns=columns, symbolType="square", symbolOpacity=1)
+        return {"title": None, "orient": "top", "columns": columns, "symbolType": "square", "symbolOpacity": 1}
 
     def _tooltip(self, bucket: bool = False) -> list[alt.Tooltip]:
         import altair as alt

@@ -9,6 +9,7 @@ import polars as pl
 from analysis.charts.along import TITLES
 from analysis.charts.plot import WIDTH
 from analysis.charts.rows import DIGITS
+from analysis.charts.unchecked import unchecked
 from analysis.run.ranks import rank_names, rank_times
 from logparse.language import tr
 
@@ -21,6 +22,7 @@ COLUMNS, ROWS = 200, 128
 ROW, TALLEST = 18, 1024
 
 
+@unchecked
 def ranks_chart(steps: pl.DataFrame, ranks: pl.DataFrame) -> alt.LayerChart:
     """A cell for each rank and bin of steps: the median by which the rank is behind the median of all ranks.
 
@@ -37,7 +39,7 @@ def ranks_chart(steps: pl.DataFrame, ranks: pl.DataFrame) -> alt.LayerChart:
     scale = alt.Scale(scheme="blueorange", domain=[-most, most], domainMid=0)
     legend = alt.Legend(format=".1%", orient="bottom")
     heat = (
-        alt.Chart(alt.InlineData(values=cells.drop("source").to_dicts()))
+        alt.Chart()
         # Without an edge the paper shines through between the cells.
         .mark_rect(stroke=alt.ExprRef("scale('color', datum.behind)"))
         .encode(
@@ -55,7 +57,8 @@ def ranks_chart(steps: pl.DataFrame, ranks: pl.DataFrame) -> alt.LayerChart:
     )
     said = tr("time of each rank against the median of all; the slowest {n} of {of}", n=len(drawn), of=len(names))
     heading = alt.TitleParams(text=tr(TITLES["ranks"]), subtitle=said)
-    return alt.LayerChart(layer=[heat], width=WIDTH, height=min(ROW * len(drawn), TALLEST), title=heading)
+    data = alt.InlineData(values=cells.drop("source").to_dicts())
+    return alt.LayerChart(data=data, layer=[heat], width=WIDTH, height=min(ROW * len(drawn), TALLEST), title=heading)
 
 
 def rank_cells(times: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from analysis.charts.along import ALONG, DASHED
 from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Plot, Rule, Series
 from analysis.charts.rows import DIGITS, EVALUATIONS, Rows, chart_rows, evaluation_rows
 from analysis.charts.scale import fit, top_of, wide
+from analysis.charts.unchecked import unchecked
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.run.reasons import COPY
 from logparse.language import msg, tr
@@ -96,6 +97,7 @@ def _of_metric(metric: Metric) -> Series:
     return _series(metric.column, metric.unit, f",.{metric.digits}~f")
 
 
+@unchecked
 def draw_series(
     series: Series,
     steps: pl.DataFrame,
@@ -118,7 +120,7 @@ def draw_series(
     high = top if ends is None else ends.high
     crowded = int((~drawn["counted"]).sum()) > MANY_EXCLUDED
     plot = Plot(series, x, runs, reasons, top, crowded, evaluations is not None, ends)
-    base = plot.base(alt.NamedData(rows.name) if rows.name else _columns(drawn, series, x))
+    base = plot.base()
     thinned = drawn["rows"].max() != 1
     layers = [
         *([plot.band(base)] if thinned else []),
@@ -135,7 +137,9 @@ def draw_series(
     said = _lines([*name, *_account(steps, drawn, series, high, ends.low if ends else None)])
     heading = alt.TitleParams(text=series.title, subtitle=said)
     more: dict[str, Any] = {"usermeta": {"ends": asdict(ends)}} if ends else {}
-    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=heading, **more)
+    # Data of the whole chart: Altair copies and hashes that of each layer.
+    data = alt.NamedData(rows.name) if rows.name else _columns(drawn, series, x)
+    return alt.LayerChart(data=data, layer=layers, width=WIDTH, height=HEIGHT, title=heading, **more)
 
 
 def _lines(parts: Sequence[str]) -> list[str]:

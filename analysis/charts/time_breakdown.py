@@ -10,6 +10,7 @@ from analysis.charts.along import TITLES
 from analysis.charts.axes import legend_columns
 from analysis.charts.look import PARTS
 from analysis.charts.rows import NameOf
+from analysis.charts.unchecked import unchecked
 from analysis.run.pause_times import BETWEEN
 from analysis.run.time_breakdown import USEFUL
 from logparse.language import tr
@@ -38,6 +39,7 @@ def color_of(part: str) -> str:
     return PARTS.get(part, PARTS["not_explained"])
 
 
+@unchecked
 def account_chart(account: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChart:
     """Shares of the clock; parts below zero, such as stamps that overlap, cannot be drawn and are left out.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.charts.axes import WHOLE_TICKS, legend_columns
+from analysis.charts.unchecked import unchecked
 from analysis.compare.trend import Trend
 from analysis.metrics import Metric
 from logparse.language import tr
@@ -24,6 +25,7 @@ MOST_NAMED = 12
 WORD = 46
 
 
+@unchecked
 def trend_chart(trend: Trend) -> alt.LayerChart:
     """Runs in their order from left to right."""
     import altair as alt

@@ -207,5 +207,5 @@ def split_gap(analysis: Analysis, context: RunContext) -> tuple[GapPart, ...]:
 
 
 def _rate(analysis: Analysis, rate: str, column: str) -> float | None:
-    found: float | None = analysis.rates.row(by_predicate=pl.col("rate") == rate, named=True)[column]
+    found: float | None = analysis.rate(rate)[column]
     return found

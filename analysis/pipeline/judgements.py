@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-import polars as pl
-
 from analysis.history.records import largest_memory
 from analysis.pipeline.requirements import RequiredFigure, Requirement, figures
 from analysis.pipeline.run import Run
@@ -87,7 +85,7 @@ def _judge(run: Run, requirement: Requirement) -> Judgement:
 def _value(run: Run, figure: RequiredFigure) -> float | None:
     """The figure in the unit of its metric's column."""
     if figure.rate is not None:
-        row = run.rates.row(by_predicate=pl.col("rate") == figure.rate, named=True)
+        row = run.analysis.rate(figure.rate)
         found: float | None = row[figure.column]
         return found
     beside = {"goodput": run.analysis.goodput, **largest_memory(run.steps, run.records["memory"])}

@@ -13,8 +13,6 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-import polars as pl
-
 from analysis.estimate.against_run import pipeline_bubble
 from analysis.flops import as_built_formula
 from analysis.pipeline.expectations import Expectations
@@ -171,6 +169,6 @@ def _beside_published(time: _Time, beside: Expectations) -> Iterator[Loss]:
 
 
 def _steady_rate(analysis: Analysis) -> float | None:
-    steady = analysis.rates.row(by_predicate=pl.col("rate") == "steady", named=True)
+    steady = analysis.rate("steady")
     found: float | None = steady["tokens_per_second_per_device"]
     return found

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-import polars as pl
-
 from analysis.flops import Formula
 from analysis.model.shape import ModelShape
 from analysis.pipeline.analyze import analyze_run
@@ -78,7 +76,7 @@ def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fa
     if beside:
         run = load([log], replace(how, given=Given((beside,))))
     result = analyze_run(run, how)
-    rate = result.analysis.rates.row(by_predicate=pl.col("rate") == "delivered", named=True)
+    rate = result.analysis.rate("delivered")
     hfu, mfu = rate["hfu"], rate["mfu"]
     if hfu is not None:
         said = info("hfu_delivered", share=hfu, formula=formula.name, log=log)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
 from analysis.hardware.devices import DevicePeak
 from analysis.metrics import BY_COLUMN, RATED, Metric
 from analysis.pipeline.run import Run
@@ -53,7 +51,7 @@ class Card:
 
 def rate_of(run: Run, name: str) -> dict[str, Any]:
     """A named rate of a run, such as ``steady``."""
-    return run.rates.row(by_predicate=pl.col("rate") == name, named=True)
+    return run.analysis.rate(name)
 
 
 def cards(run: Run, first: Run) -> list[Card]:
@@ -159,7 +157,7 @@ def _rates_of_one(run: Run) -> Table:
 def _rates_of_several(runs: Sequence[Run]) -> Table:
     rows = []
     for rate in runs[0].rates["rate"]:
-        found = [run.rates.row(by_predicate=pl.col("rate") == rate, named=True) for run in runs]
+        found = [run.analysis.rate(rate) for run in runs]
         for metric in COMPARED:
             first, *others = (_value(metric, row) for row in found)
             if any(value is not None for value in (first, *others)):

@@ -22,6 +22,7 @@ from analysis.run.interruptions import describe_pauses, find_pauses
 from analysis.run.other_jobs import describe_other_jobs
 from analysis.run.outliers import describe_damage
 from analysis.run.pace import describe_pace
+from analysis.run.price import price_rows
 from analysis.run.ranks import compare_ranks, describe_ranks
 from analysis.run.rates import name_rates
 from analysis.run.restarts import list_segments, number_starts, trace_starts
@@ -62,9 +63,10 @@ def analyze_steps(
     rated = by_settings(marked.with_columns(global_batch_size=mean_batch()), how, later, compute_metrics)
     computed = conform(rated.with_columns(marked["global_batch_size"]), STEP_COLUMNS)
     clock = read_clock(computed, events) if mended.trusted else Clock(None)
-    # What is usual for a row is asked again and again, and takes long to say.
+    # What is usual for a row, and what it is worth, is asked again and again, and takes long to say.
     usual = with_usual(computed)
-    account = account_time(usual, events, pauses, mended.trusted)
+    priced = price_rows(usual)
+    account = account_time(usual, events, pauses, clock, priced)
     told = (*mended.notes, *clock.notes)
     segments = list_segments(computed)
     # Of stamps that contradict the steps nothing follows.
@@ -74,7 +76,7 @@ def analyze_steps(
         steps=computed,
         summary=summarize(computed),
         segments=segments,
-        rates=name_rates(usual, clock.seconds),
+        rates=name_rates(usual, clock.seconds, priced),
         account=account,
         ranks=compare_ranks(computed),
         goodput=goodput,

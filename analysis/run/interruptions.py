@@ -33,18 +33,23 @@ NO_PAUSES = Pauses()
 
 def count_between(steps: Sequence[int], after: pl.Series, to: pl.Series) -> pl.Series:
     """How many of ``steps``, sorted, are ``after`` or a later one, and before ``to``."""
+    if not steps:
+        return pl.zeros(len(to), pl.Int64, eager=True)
     marks = pl.Series(steps, dtype=pl.Int64)
     return marks.search_sorted(to, "left").cast(pl.Int64) - marks.search_sorted(after, "left")
 
 
 def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
     """Read pauses off the events, the evaluations, and the timers of those that print no line of their own."""
-    starts = records["events"].filter(pl.col("kind") == "save starts")["step"]
+    events, evaluated = records["events"], records["evaluations"]["step"]
+    saved = events["step"].filter(events["kind"] == "save starts")
+    if records["timers"].is_empty():
+        return Pauses(_sorted(saved), _sorted(evaluated))
     timers = _with_place(records["timers"])
     saves, evaluations = (_timed(timers, names) for names in (SAVE_TIMERS, EVALUATION_TIMERS))
     return Pauses(
-        _sorted(pl.concat([starts, saves["behind"]])),
-        _sorted(pl.concat([records["evaluations"]["step"], evaluations["behind"]])),
+        _sorted(saved, saves["behind"]),
+        _sorted(evaluated, evaluations["behind"]),
         _seconds(saves),
         _seconds(evaluations),
     )
@@ -80,9 +85,11 @@ def _timed(timers: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
 
 def _seconds(timers: pl.DataFrame) -> dict[int, float]:
     """By step; a timer in the block of a step line is a mean over the steps of its interval, and tells no sum."""
+    if timers.is_empty():
+        return {}
     whole = timers.filter(~pl.col("of_interval")).drop_nulls("behind")
     return dict(whole.group_by("behind").agg(pl.col("max_ms").mean() / 1000).iter_rows())
 
 
-def _sorted(steps: pl.Series) -> tuple[int, ...]:
-    return tuple(steps.drop_nulls().unique().sort())
+def _sorted(*steps: pl.Series) -> tuple[int, ...]:
+    return tuple(sorted({step for some in steps for step in some.to_list() if step is not None}))

@@ -6,8 +6,9 @@ by what the log prints of either: a timer, or the stamps around a save; where it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -22,17 +23,18 @@ BEGINNINGS = ("log begins", "process starts", "training starts")
 
 
 def share_out(
-    seconds: float, after: int, to: int, pauses: Pauses, save_seconds: float | None = None
+    seconds: float, after: int, to: int, pauses: Pauses, save_seconds: Callable[[], float | None] = lambda: None
 ) -> dict[str, float]:
     """``seconds`` by part, of what lies behind step ``after`` or a later one and before ``to``; empty without a pause.
 
-    ``save_seconds`` are known from elsewhere than a timer.
+    ``save_seconds`` may know them from elsewhere than a timer; it is asked where a save and an evaluation lie there.
     """
     saved = [step for step in pauses.saved if after <= step < to]
     evaluated = [step for step in pauses.evaluated if after <= step < to]
     if not saved or not evaluated:
         return {SAVES: seconds} if saved else {EVALUATION: seconds} if evaluated else {}
-    of_saves = _together(saved, pauses.save_seconds) if save_seconds is None else save_seconds
+    stamped = save_seconds()
+    of_saves = _together(saved, pauses.save_seconds) if stamped is None else stamped
     of_evaluations = _together(evaluated, pauses.evaluation_seconds)
     if of_saves is not None:
         found = min(of_saves, seconds)
@@ -58,7 +60,7 @@ def between_lines(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> 
     ).drop_nulls()
     held = gaps.filter((holds(gaps, pauses.saved) | holds(gaps, pauses.evaluated)) & (pl.col("seconds") > 0))
     return [
-        share_out(seconds, after, to, pauses, _stamped_save(events, begin, end))
+        share_out(seconds, after, to, pauses, partial(_stamped_save, events, begin, end))
         for after, to, begin, end, seconds in held.iter_rows()
     ]
 
@@ -79,7 +81,7 @@ def behind_the_last(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, u
     printed = sum(times.get(step, 0.0) for times in (pauses.save_seconds, pauses.evaluation_seconds))
     room = stamped if until is None else (until - stamp).total_seconds()
     seconds = max(stamped, min(printed, room))
-    return share_out(seconds, step, step + 1, pauses, _stamped_save(events, stamp, end)) if seconds > 0 else {}
+    return share_out(seconds, step, step + 1, pauses, partial(_stamped_save, events, stamp, end)) if seconds > 0 else {}
 
 
 def _stamped_save(events: pl.DataFrame, begin: datetime, end: datetime) -> float | None:

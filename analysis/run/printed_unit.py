@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import polars as pl
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Arithmetic in doubles, where nothing was rounded.
 EXACT = 1e-9
@@ -16,11 +21,11 @@ FINE_UNITS = TIME_UNITS[1:]
 
 def printed_unit(values: pl.Series, units: Sequence[float]) -> float:
     """The largest of ``units`` (largest first) that all values are multiples of; 0 for values printed in full."""
-    known = values.drop_nulls()
+    known = values.drop_nulls().to_numpy()
     # A unit that is not theirs shows in the first already.
-    return next((unit for unit in units if all(_are_multiples(some, unit) for some in (known.head(100), known))), 0.0)
+    return next((unit for unit in units if all(_are_multiples(some, unit) for some in (known[:100], known))), 0.0)
 
 
-def _are_multiples(values: pl.Series, unit: float) -> bool:
+def _are_multiples(values: NDArray[np.float64], unit: float) -> bool:
     counts = values / unit
-    return bool(((counts - counts.round()).abs() <= EXACT * counts.abs()).all())
+    return bool((abs(counts - counts.round()) <= EXACT * abs(counts)).all())

@@ -23,9 +23,12 @@ from logparse.schema import conform
 SCALED = (*(metric.column for metric in RATED), "logged_tflops_per_second_per_device")
 
 
-def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
-    """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow."""
-    everything = price_rows(steps)
+def name_rates(steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow.
+
+    ``priced`` are the ``price_rows`` of ``steps``, where the caller has them at hand.
+    """
+    everything = price_rows(steps) if priced is None else priced
     counted = steps.select("counted", "iterations", "step_time_ms", *SCALED).filter("counted")
     delivered = _without_replay(everything)
     steady = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import polars as pl
 
@@ -60,5 +62,18 @@ class Analysis:
         if statistic not in STATISTICS:
             remedy = tr("use one of {names}", names=", ".join(STATISTICS))
             raise unknown_name(msg("statistic"), statistic, STATISTICS, remedy)
-        found: float | None = self.summary.filter(pl.col("metric") == metric)[statistic].item()
+        found: float | None = self._statistics[metric][statistic]
         return found
+
+    def rate(self, name: str) -> dict[str, Any]:
+        """The row of ``rates`` called ``name``."""
+        return self._rates[name]
+
+    @cached_property
+    def _rates(self) -> dict[str, dict[str, Any]]:
+        return {row["rate"]: row for row in self.rates.iter_rows(named=True)}
+
+    @cached_property
+    def _statistics(self) -> dict[str, dict[str, Any]]:
+        """The rows of ``summary`` by their metric."""
+        return {row["metric"]: row for row in self.summary.iter_rows(named=True)}

@@ -21,25 +21,25 @@ def summarize(steps: pl.DataFrame) -> pl.DataFrame:
     """Median, mean, 10th and 90th percentile and n of every metric; null where nothing counts."""
     read = dict.fromkeys((TIME, *(str(metric.row_column) for metric in OF_ROWS)))
     counted = steps.select("counted", *read).filter("counted").drop_nulls(TIME)
-    rows = [_row(counted, metric) for metric in OF_ROWS]
+    found = counted.select(pl.struct(_statistics(metric)).alias(metric.column) for metric in OF_ROWS).row(0)
+    rows = [{"metric": metric.column, "unit": metric.unit, **told} for metric, told in zip(OF_ROWS, found, strict=True)]
     frame = pl.DataFrame(rows, schema={c.name: c.dtype for c in SUMMARY_COLUMNS if c.name != "run"})
     return conform(frame.with_columns(run=pl.lit(steps["run"].first())), SUMMARY_COLUMNS)
 
 
-def _row(counted: pl.DataFrame, metric: Metric) -> dict[str, object]:
-    column = str(metric.row_column)
-    x, time = counted[column], counted[TIME]
-    return {
-        "metric": metric.column,
-        "unit": metric.unit,
-        "median": counted.select(middle(column, "higher" if column == TIME else "lower")).item(),
-        "mean": x.mean() if column == TIME else _mean_rate(x, time.filter(x.is_not_null())),
-        "p10": x.quantile(0.1, "linear"),
-        "p90": x.quantile(0.9, "linear"),
-        "n": x.count(),
-    }
+def _statistics(metric: Metric) -> list[pl.Expr]:
+    x = pl.col(str(metric.row_column))
+    of_time = metric.row_column == TIME
+    return [
+        middle(str(metric.row_column), "higher" if of_time else "lower").alias("median"),
+        (x.mean() if of_time else _mean_rate(x)).alias("mean"),
+        x.quantile(0.1, "linear").alias("p10"),
+        x.quantile(0.9, "linear").alias("p90"),
+        x.count().alias("n"),
+    ]
 
 
-def _mean_rate(rate: pl.Series, time: pl.Series) -> float | None:
-    """Work is rate times time, so this is total work over total time."""
-    return float((rate.drop_nulls() * time).sum()) / float(time.sum()) if len(time) else None
+def _mean_rate(rate: pl.Expr) -> pl.Expr:
+    """Work is rate times time, so this is total work over total time; null where no rate is known."""
+    known, time = rate.is_not_null(), pl.col(TIME)
+    return pl.when(rate.count() > 0).then((rate * time).filter(known).sum() / time.filter(known).sum())

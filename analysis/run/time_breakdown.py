@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis.run.clock import read_clock
+from analysis.run.clock import Clock, read_clock
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import (
     BEGINNINGS,
@@ -58,26 +58,27 @@ PARTS = {
 LEAST_S, CUT = 1e-9, timedelta(seconds=1)
 
 
-def wall_clock(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
-    """Seconds from the first time stamp to the last; None where they cannot be known, as ``read_clock`` says."""
-    return read_clock(steps, events).seconds
-
-
 def describe_clock(steps: pl.DataFrame) -> Iterator[Note]:
     """Say why there is no all-in rate."""
     if len(steps.drop_nulls("timestamp")) < 2:
         yield info("all_in_not_computed")
 
 
-def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trusted: bool = True) -> pl.DataFrame:
-    """Where the time went, in seconds and as a share of the clock.
+def account_time(
+    steps: pl.DataFrame,
+    events: pl.DataFrame,
+    pauses: Pauses,
+    clock: Clock | None = None,
+    priced: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Where the time went, in seconds and as a share of the clock; of the step lines where there is none.
 
-    Of the step lines where there is no clock, or one that is not ``trusted``. No part is below 0. Empty where no row
-    counts, because then nothing tells what a step takes.
+    No part is below 0. Empty where no row counts, because then nothing tells what a step takes. ``clock`` and
+    ``priced``, the ``price_rows`` of ``steps``, are those that the caller has at hand.
     """
-    rows = price_rows(steps)
+    rows = price_rows(steps) if priced is None else priced
     in_lines = float(rows["time_ms"].sum()) / 1000
-    wall = wall_clock(steps, events) if trusted else None
+    wall = (clock or read_clock(steps, events)).seconds
     parts = _inside(rows, pauses)
     total = in_lines if wall is None else max(wall, in_lines)
     if wall is not None and parts:

@@ -6,8 +6,6 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-import polars as pl
-
 from analysis.metrics import BY_COLUMN, HEADLINE, Metric
 from analysis.pipeline.run import Run
 from analysis.screens.metric_names import cell_of, counting, rated_of
@@ -30,22 +28,18 @@ LOGGED = "logged_tflops_per_second_per_device"
 
 def reached_table(run: Run) -> Table:
     """Each rate delivered and steady, with the interval of the steady one and what must be said beside it."""
-    rates = {row["rate"]: row for row in run.rates.iter_rows(named=True)}
-    rows = [_reached(metric, run, rates) for metric in (TIME, *rated_of(run.analysis))]
+    rows = [_reached(metric, run) for metric in (TIME, *rated_of(run.analysis))]
     goodput = (counting(GOODPUT, run.analysis), GOODPUT.text(run.analysis.goodput), "", "", beside_goodput(run))
     headings = ("", word("rates", "delivered"), word("rates", "steady"), tr("95 % interval"), "")
     return Table(headings, (*rows, goodput), prose={4}, headed=True)
 
 
-def _reached(metric: Metric, run: Run, rates: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+def _reached(metric: Metric, run: Run) -> tuple[str, ...]:
     label = tr("ms/step") if metric is TIME else counting(metric, run.analysis)
-    steady = rates["steady"]
-    delivered = (
-        metric.text(rate_in(metric, rates["delivered"]))
-        if metric is TIME
-        else cell_of(metric, rates["delivered"], run.analysis)
+    rates = (run.analysis.rate(name) for name in ("delivered", "steady"))
+    delivered, usual = (
+        metric.text(rate_in(metric, rate)) if metric is TIME else cell_of(metric, rate, run.analysis) for rate in rates
     )
-    usual = metric.text(rate_in(metric, steady)) if metric is TIME else cell_of(metric, steady, run.analysis)
     return (label, delivered, usual, steady_interval(metric, run), _remark(metric, run))
 
 
@@ -60,11 +54,10 @@ def steady_interval(metric: Metric, run: Run) -> str:
 
     Where the work of a step is itself between two bounds, that of the time would look far too sure.
     """
-    steady = _row(run, "steady")
+    steady = run.analysis.rate("steady")
     value, time = rate_in(metric, steady), rate_in(TIME, steady)
     low, high = steady["step_time_low_ms"], steady["step_time_high_ms"]
-    alike = run.steps.filter("counted").select("global_batch_size", "seq_length").n_unique() == 1
-    if value is None or time is None or low is None or high is None or not (alike or metric is TIME):
+    if value is None or time is None or low is None or high is None or not (metric is TIME or _same_work(run)):
         return ""
     if (metric is BUILT and _is_told(run, PACKED)) or (metric in WORK and _is_told(run, ADAPTERS)):
         return ""
@@ -81,6 +74,12 @@ def _from_to(metric: Metric, ends: tuple[float, float], digits: int) -> str:
     return tr("{low} to {high}", low=least, high=most)
 
 
+def _same_work(run: Run) -> bool:
+    """Whether all steps that count do the same work."""
+    work = run.steps.select("counted", "global_batch_size", "seq_length").filter("counted")
+    return work.n_unique() == 1
+
+
 def _remark(metric: Metric, run: Run) -> str:
     told = _REMARKS.get(metric.column)
     return told(run) if told else ""
@@ -88,7 +87,7 @@ def _remark(metric: Metric, run: Run) -> str:
 
 def _of_time(run: Run) -> str:
     """Why delivered can take less than steady."""
-    delivered, steady = (rate_in(TIME, _row(run, rate)) for rate in ("delivered", "steady"))
+    delivered, steady = (rate_in(TIME, run.analysis.rate(rate)) for rate in ("delivered", "steady"))
     if delivered is None or steady is None or delivered >= steady or TIME.text(delivered) == TIME.text(steady):
         return ""
     return tr("steady is the median; faster steps lower the mean")
@@ -104,7 +103,7 @@ def _of_peak(run: Run) -> str:
     peak = run.analysis.computation.peak
     if peak is None:
         return _of_no_peak(run)
-    mfu = rate_in(MFU, _row(run, "steady"))
+    mfu = rate_in(MFU, run.analysis.rate("steady"))
     if mfu is not None and _is_told(run, ADAPTERS):
         return tr("about {share}, as frozen weights take no gradient", share=MFU.text(mfu * OF_FROZEN))
     return tr("of {peak} TFLOP/s, {dtype}", peak=f"{peak.peak_tflops_per_second:g}", dtype=tr(peak.dtype))
@@ -120,7 +119,7 @@ def _of_no_peak(run: Run) -> str:
 
 def _of_built(run: Run) -> str:
     """What it lacks, between what it lies, or that the log counts the same work."""
-    built, logged, peak = rate_in(BUILT, _row(run, "steady")), median_logged(run), run.analysis.computation.peak
+    built, logged, peak = rate_in(BUILT, run.analysis.rate("steady")), median_logged(run), run.analysis.computation.peak
     if built is None:
         lacking = _fields(run, "as_built_not_computed").get("unknown")
         return tr("{names} unknown; -v names the flags", names=some(lacking.fields["names"], 1)) if lacking else ""
@@ -161,8 +160,8 @@ def median_logged(run: Run) -> float | None:
 
 def beside_goodput(run: Run) -> str:
     """The rate by the clock, with all that lay between the steps, and how often the run started, where it did again."""
-    by_clock = rate_in(TOKENS, _row(run, "all-in"))
-    known = rate_in(TOKENS, _row(run, "steady")) is not None
+    by_clock = rate_in(TOKENS, run.analysis.rate("all-in"))
+    known = rate_in(TOKENS, run.analysis.rate("steady")) is not None
     told = [tr("no clock of the whole run")] if known else []
     if by_clock is not None:
         told = [tr("{rate} tokens/s/p by the clock", rate=f"{by_clock:,.0f}")]
@@ -172,7 +171,3 @@ def beside_goodput(run: Run) -> str:
         told += [tr("{n} trainings", n=several)] if several > 1 else []
         told += [tr("{n} starts, {lost} steps lost", n=starts, lost=f"{lost:,}")] if starts > several else []
     return tr("; ").join(told)
-
-
-def _row(run: Run, rate: str) -> Mapping[str, Any]:
-    return run.rates.row(by_predicate=pl.col("rate") == rate, named=True)

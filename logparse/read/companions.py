@@ -8,14 +8,16 @@ import polars as pl
 import polars.selectors as cs
 
 from logparse.formats._base import Companion
-from logparse.read.values import group, group_names
+from logparse.read.values import group, group_names, holds
 
 
 def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     """Source, line number and the text of each named group."""
-    found = lines.filter(
-        pl.col("text").str.contains(companion.marker, literal=True) & pl.col("text").str.contains(companion.pattern)
-    )
+    marked = lines.filter(holds(pl.col("text"), companion.marker))
+    # To build the regex takes longer than to find that there is nothing to read.
+    if marked.is_empty():
+        return no_companions(companion)
+    found = marked.filter(pl.col("text").str.contains(companion.pattern))
     groups = pl.col("text").str.extract_groups(companion.pattern).alias("groups")
     return found.select("source", "line_number", groups).unnest("groups")
 
@@ -65,7 +67,7 @@ def _belongs(companion: Companion) -> pl.Expr:
 
 def malformed_companions(found: pl.DataFrame, companion: Companion) -> Iterator[tuple[str, int, str, str]]:
     """Source, line number, name and text of each value that could not be read."""
-    for name in group_names(companion.pattern):
+    for name in group_names(companion.pattern) if len(found) else ():
         bad = found.filter(pl.col(name).is_not_null() & found.select(group(name)).to_series().is_null())
         for source, number, text in bad.select("source", "line_number", name).rows():
             yield source, number, name, text

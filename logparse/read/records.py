@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from logparse.formats._base import LogFormat, Record
-from logparse.read.values import clock, finite, group_names
+from logparse.read.values import clock, finite, group_names, holds, there
 from logparse.schema import FLOAT, RECORD_COLUMNS, conform
 
 Found = dict[tuple[str, ...], pl.DataFrame]
@@ -16,10 +16,13 @@ Found = dict[tuple[str, ...], pl.DataFrame]
 def find_records(lines: pl.DataFrame, formats: Iterable[LogFormat]) -> Found:
     """The rows that a block of ``lines`` holds, by the key of their record; records that stand nowhere are left out."""
     records = {record.key: record for fmt in formats for record in fmt.records}
-    text = pl.col("text")
-    markers = {record.marker: text.str.contains(record.marker, literal=True).any() for record in records.values()}
-    there = lines.select(**markers).to_dicts() if markers else []
-    return {key: _decode(lines, record) for key, record in records.items() if there[0][record.marker]}
+    text, markers = pl.col("text"), there(lines["text"], {record.marker for record in records.values()})
+    if not markers:
+        return {}
+    present = {key: record for key, record in records.items() if record.marker in markers}
+    marked = lines.filter(holds(text, *markers))
+    stamped = marked.select("source", "line_number", "text", timestamp=clock(text))
+    return {key: _decode(stamped, record) for key, record in present.items()}
 
 
 def join_records(
@@ -50,22 +53,19 @@ _EMPTY = pl.DataFrame({"source": []}, schema={"source": pl.String})
 
 
 def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
+    """The rows of ``record`` on ``lines`` that have their ``timestamp``."""
     groups = group_names(record.pattern)
     dtypes = {c.name: c.dtype for c in RECORD_COLUMNS[record.frame]}
-    text = pl.col("text").str.extract_all(record.pattern) if record.every else pl.concat_list("text")
-    found = (
-        lines.lazy()
-        .filter(pl.col("text").str.contains(record.marker, literal=True))
-        .select("source", "line_number", timestamp=clock(pl.col("text")), text=text)
-        .explode("text")
-        .filter(pl.col("text").str.contains(record.pattern))
-    )
+    text = pl.col("text")
+    found = lines.filter(holds(text, record.marker) & text.str.contains(record.pattern))
+    if record.every:
+        found = found.with_columns(text.str.extract_all(record.pattern)).explode("text")
     if groups:
-        found = found.with_columns(pl.col("text").str.extract_groups(record.pattern).alias("groups")).unnest("groups")
+        found = found.with_columns(text.str.extract_groups(record.pattern).alias("groups")).unnest("groups")
     scaled = [finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
     whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] != FLOAT]
     fixed = [pl.lit(value).alias(name) for name, value in record.fixed.items()]
-    return found.with_columns(*scaled, *whole, *fixed).drop("text").collect()
+    return found.select("source", "line_number", "timestamp", *scaled, *whole, *fixed)
 
 
 def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:

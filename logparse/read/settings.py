@@ -18,6 +18,7 @@ import regex
 
 from logparse.formats._base import Block, LogFormat, SettingSentence
 from logparse.read.lines import TextBlock
+from logparse.read.values import holds, there
 from logparse.schema import SETTING_COLUMNS
 
 SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
@@ -69,17 +70,13 @@ class BlockReader:
 
 def _there(marked: pl.DataFrame, blocks: Iterable[Block]) -> set[str]:
     """The markers of ``blocks`` that stand on any of the lines, looked for in one go."""
-    if marked.is_empty():
-        return set()
-    text, markers = pl.col("text"), {block.marker for block in blocks}
-    found = marked.select(text.str.contains(marker, literal=True).any().alias(marker) for marker in markers)
-    return {marker for marker in found.columns if found[marker][0]}
+    return there(marked["text"], {block.marker for block in blocks})
 
 
 def _starts(marked: pl.DataFrame, block: Block) -> pl.Series:
     """The numbers of the lines on which ``block`` starts."""
     text = pl.col("text")
-    return marked.filter(text.str.contains(block.marker, literal=True) & text.str.contains(block.start))["line_number"]
+    return marked.filter(holds(text, block.marker) & text.str.contains(block.start))["line_number"]
 
 
 def _inside(
@@ -125,12 +122,12 @@ def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) 
 
 def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence, ...]) -> Iterator[Setting]:
     """The settings that stand in prose."""
-    whole = lines.filter("complete").select("source", "line_number", "text")
-    marked = {m: whole.filter(pl.col("text").str.contains(m, literal=True)) for m in {s.marker for s in sentences}}
+    whole = lines.filter("complete").select("source", "line_number", "text").rows()
+    marked = {m: [row for row in whole if m in row[2]] for m in {s.marker for s in sentences}}
     # Compiling a pattern takes longer than all else where no line has its marker.
     for sentence in (sentence for sentence in sentences if len(marked[sentence.marker])):
         search = regex.compile(sentence.pattern).search
-        rows = marked[sentence.marker].iter_rows()
+        rows = marked[sentence.marker]
         found = [(source, number, match) for source, number, text in rows if (match := search(_beginning(text)))]
         for source, number, match in found[-1:] if sentence.last else found:
             for name, value in match.groupdict().items():

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 import polars as pl
+import regex
 
 from logparse.formats._base import LogFormat
 from logparse.read.companions import find_companions, join_companions, malformed_companions, no_companions
@@ -215,11 +216,9 @@ def _most_first(labels: Counter[str]) -> dict[str, int]:
 
 def _unread(labels: dict[str, int], fmt: LogFormat) -> dict[str, int]:
     """The labels that the format neither reads nor leaves out."""
-    names = pl.Series("label", list(labels), pl.String)
-    ignored = names.is_in(sorted(fmt.ignored | fmt.labels.keys()))
-    if fmt.ignored_patterns:
-        ignored |= names.str.contains(f"^(?:{'|'.join(fmt.ignored_patterns)})$")
-    return {name: labels[name] for name in names.filter(~ignored)}
+    ignored = regex.compile("|".join(fmt.ignored_patterns) or "(?!)")
+    known = fmt.ignored | fmt.labels.keys()
+    return {name: n for name, n in labels.items() if name not in known and not ignored.fullmatch(name)}
 
 
 def _malformed(pairs: pl.DataFrame) -> tuple[Malformed, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import polars as pl
 import regex
@@ -20,6 +21,21 @@ _EXACT = 2.0**53 - 1
 def group_names(pattern: str) -> list[str]:
     """The names of the groups of ``pattern``, in order. To compile it would take longer than to use it."""
     return regex.findall(r"\(\?P<(\w+)>", pattern)
+
+
+def there(text: pl.Series, literals: Iterable[str]) -> set[str]:
+    """Those of ``literals`` that stand in any of the texts."""
+    wanted = list(literals)
+    return set(text.str.extract_many(wanted, overlapping=True).explode().drop_nulls()) if wanted else set()
+
+
+def holds(text: pl.Expr, *literals: str) -> pl.Expr:
+    """Whether a text holds one of ``literals``.
+
+    Not by ``contains``, which makes a regex of each: polars keeps 32 of them, and to build those of the formats again
+    for each log would take longer than to read a small one.
+    """
+    return text.str.contains_any(list(literals))
 
 
 def bare(text: pl.Expr) -> pl.Expr:
@@ -43,8 +59,8 @@ def group(name: str) -> pl.Expr:
 
 def _float(text: pl.Expr) -> pl.Expr:
     """Null unless a number; a comma that does not part thousands could be a decimal comma."""
-    parted = text.str.contains(r"^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:[.eE]|$)")
-    plain = pl.when(parted).then(text.str.replace_all(",", "")).otherwise(text)
+    parted = text.str.contains(r"^[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:[.eE]|$)")
+    plain = pl.when(parted).then(text.str.replace_all(",", "", literal=True)).otherwise(text)
     return plain.str.to_lowercase().cast(pl.Float64, strict=False)
 
 
@@ -77,8 +93,9 @@ def finite(value: pl.Expr) -> pl.Expr:
 
 def clock(text: pl.Expr) -> pl.Expr:
     """The last time stamp of a text, whatever the logger's layout around it."""
-    stamp = text.str.extract(rf"^.*({TIMESTAMP})", 1).str.replace(",", ".").str.replace("T", " ")
-    return moment(stamp, "%Y-%m-%d %H:%M:%S%.f")
+    stamp = text.str.extract(rf"^.*({TIMESTAMP})", 1)
+    plain = stamp.str.replace(",", ".", literal=True).str.replace("T", " ", literal=True)
+    return moment(plain, "%Y-%m-%d %H:%M:%S%.f")
 
 
 def moment(stamp: pl.Expr, layout: str) -> pl.Expr:

@@ -9,6 +9,8 @@ import regex
 import yaml
 from helpers import ROOT, run_shown
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 TEXT = (ROOT / "docs/clusters.md").read_text(encoding="utf-8")
 BLOCKS = regex.findall(r"```(\w+)\n(.*?)```", TEXT, regex.DOTALL)
 COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]

@@ -4,6 +4,8 @@ import pytest
 import regex
 from helpers import ROOT, run_shown
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = regex.findall(r"```(\w+)\n(.*?)```", README, regex.DOTALL)
 COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]

@@ -5,6 +5,8 @@ import json
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 STEPS = "".join(f"{megatron_line(step)}\n" for step in range(1, 7))
 OTHER = megatron_log(30).replace("per iteration (ms): 10", "per iteration (ms): 11")
 PROJECT = """\

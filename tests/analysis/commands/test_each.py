@@ -12,6 +12,8 @@ from helpers import GOLDENS, ROOT, SETTINGS, arguments_dump, megatron_line, mega
 from analysis.commands import _output_folder
 from analysis.pipeline.overview import RUNS_COLUMNS
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 FIXTURES = {
     "core": "megatron/core-v0.12-llama2-7b",
     "ramp": "megatron/rampup-resumed",

@@ -13,6 +13,8 @@ from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.folder import Folder
 from analysis.history.store import History
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):

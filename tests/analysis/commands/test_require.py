@@ -12,6 +12,8 @@ from analysis.pipeline.judgements import exit_code, judge
 from analysis.pipeline.requirements import figures, parse_requirement
 from logparse.errors import UsageError
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 # Rows 2 to 6 of 1002 to 1006 ms count: 32 samples of 4096 tokens in 1.004 s on 8 devices are 16,318.7 tokens/s/p.
 TOKENS = "tokens_per_second_per_device"
 CLOCKED = "".join(f"{megatron_line(n, clock=f'2025-06-17 09:12:{n:02d}')}\n" for n in range(1, 9))

@@ -16,6 +16,8 @@ from s3 import keys, put, s3
 from analysis.pipeline.shards import Account, Failure, Shard, Whole, account_from, parse_shard
 from logparse.errors import InputError, UsageError
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 __all__ = ["s3"]
 FIXTURES = (
     "megatron/core-v0.12-llama2-7b/run.log",

@@ -17,6 +17,8 @@ from analysis.screens.compare import compose_answer, compose_comparison, describ
 from analysis.screens.parts import Sentence
 from logparse.errors import UsageError
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 
 def side(tmp_path, name, seeds=(1,), **settings):
     records = [record(write_run(tmp_path / f"{name}{seed}.log", seed, **settings), name) for seed in seeds]

@@ -11,6 +11,8 @@ from releases import write_run
 
 from analysis.compare.exports import OUTPUTS
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 LOCALES = ("C", "zh_CN.UTF-8")
 HAN = regex.compile(r"\p{Han}")
 BOTH = ("--metric", "steady_step_time_ms", "--metric", "tokens_per_second_per_device")

@@ -16,6 +16,8 @@ from analysis.history.folder import Folder
 from analysis.history.store import History
 from analysis.metrics import FINAL_LOSS, JUDGED
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 STEPS = 60
 # By name: the factor of the time of a step, the loss of a step, whether its update was skipped.
 USUAL = (lambda step: 1.0, lambda step: f"{3 + 1 / step:.6E}", lambda step: 0)

@@ -22,6 +22,8 @@ from analysis.screens.trend import compose_trend, left_out, shown
 from analysis.screens.trend_json import document
 from logparse.errors import UsageError
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory):

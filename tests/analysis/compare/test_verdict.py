@@ -21,6 +21,8 @@ from analysis.compare.verdict import (
 )
 from analysis.metrics import JUDGED
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 METRIC = JUDGED[DEFAULT_METRIC]
 # Spread 0.4 % or so, in ms.
 BASE = [1000.0, 1003.0, 998.0, 1005.0, 1001.0]

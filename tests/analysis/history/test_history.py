@@ -25,6 +25,8 @@ from analysis.pipeline.record import Marks, parse_pairs, record_logs
 from logparse.errors import InputError, UsageError
 from logparse.schema import SCHEMA_VERSION
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 FILLED = {"CANN 8.0/RC1": (1000.0, 2, {}), "8": (1040.0, 1, {})}
 PINNED = "93c0f79d448ea654291c49f3478c0b06"
 

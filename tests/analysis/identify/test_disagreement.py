@@ -6,6 +6,8 @@ from complaints import COMPLAINTS, codes_of, log_of, notes_of, run_of
 from analysis.pipeline.analyze import analyze_logs
 from analysis.pipeline.options import RunOptions
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 # Eight devices, tp 2, dp 4, 8 micro-batches: 32 samples of 4096 tokens in 4 s are 8 samples/s, 32768 tokens/s.
 RUN = {"ms": 4000.0}
 

@@ -20,6 +20,8 @@ from analysis.metrics import JUDGED
 from analysis.report import Text, render_document
 from analysis.report.comparison_page import comparison_page
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 RELEASE = "</script><script>alert(1)</script>"
 CHARTS = ["time_per_iteration", "loss", "tflops_per_second_per_device"]

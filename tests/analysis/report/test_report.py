@@ -42,6 +42,8 @@ from logparse.findings import Origin, info, warning
 from logparse.language import use_language
 from logparse.schema import QUANTITIES
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 LLAMA = ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 RESUMED = ROOT / "fixtures/megatron/rampup-resumed/run.log"
 LOGS = sorted(path for path in (ROOT / "fixtures").glob("*/*/*.log") if path.name == "run.log")

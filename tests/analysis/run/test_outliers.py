@@ -7,10 +7,11 @@ import pytest
 from helpers import megatron_line, of_code
 from runs import BEGIN, acceptance_time, analyze_text, as_computed, events, no_starts, parts_of, rows, stamped_log
 
+from analysis.run.clock import read_clock
 from analysis.run.outliers import describe_damage
 from analysis.run.reasons import DAMAGED, WARM_UP
 from analysis.run.restarts import list_segments, number_starts, trace_starts
-from analysis.run.time_breakdown import USEFUL, account_time, wall_clock
+from analysis.run.time_breakdown import USEFUL, account_time
 from analysis.run.window import NO_PAUSES, mark_window
 from analysis.screens.words import say
 from logparse.findings import warning
@@ -45,7 +46,7 @@ def test_a_step_number_out_of_line_is_of_no_start_and_no_rate(wrong):
 def test_a_damaged_row_is_counted_no_time_in_the_account_by_the_clock():
     clock = [BEGIN + timedelta(seconds=i) for i in range(1, 31)]
     marked = computed(rows([*range(1, 10), 400_010, *range(11, 31)], timestamp=clock))
-    assert wall_clock(marked, events()) == 30.0
+    assert read_clock(marked, events()).seconds == 30.0
     assert parts_of(account_time(marked, events(), NO_PAUSES))["not_explained"] == pytest.approx(0.0)
 
 
@@ -106,7 +107,7 @@ def test_a_stamp_out_of_line_is_not_the_clock_and_its_row_counts(off, at):
     assert marked["timestamp"].null_count() == 1
     assert marked["timestamp"][at] is None
     assert marked["counted"][at]
-    assert wall_clock(marked, events()) == 10.0
+    assert read_clock(marked, events()).seconds == 10.0
     assert marked["segment"].max() == 0
 
 

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from runs import BEGIN, as_computed, events, no_starts, parts_of, rows
 
+from analysis.run.clock import read_clock
 from analysis.run.interruptions import Pauses
 from analysis.run.pace import describe_pace
 from analysis.run.rates import name_rates
@@ -20,7 +21,6 @@ from analysis.run.time_breakdown import (
     START_UP,
     USEFUL,
     account_time,
-    wall_clock,
 )
 from analysis.run.window import NO_PAUSES, WindowOptions, mark_window
 from analysis.screens.words import say
@@ -165,23 +165,23 @@ def test_work_of_a_rate_is_its_steps_work_over_its_time():
 def test_the_clock_begins_with_the_first_step_of_the_first_row():
     """The row of step 10 stands for ten steps of 1 s, so the run is 30 s long."""
     steps = rows([10, 20, 30], timestamp=stamps(10, 20, 30))
-    assert wall_clock(computed(steps), events()) == 30.0
+    assert read_clock(computed(steps), events()).seconds == 30.0
     assert parts_of(account(steps))["not_explained"] == pytest.approx(0.0)
 
 
 def test_the_clock_goes_on_to_the_last_stamped_event():
     steps = rows([1, 2, 3], timestamp=stamps(1, 2, 3))
     found = events((40, "training ends", None, BEGIN + timedelta(seconds=50)))
-    assert wall_clock(computed(steps), found) == 50.0
+    assert read_clock(computed(steps), found).seconds == 50.0
 
 
 def test_a_step_without_a_time_begins_at_its_stamp():
     steps = rows([1, 2, 3], timestamp=stamps(1, 2, 3), step_time_ms=[float("inf"), 1000.0, 1000.0])
-    assert wall_clock(computed(steps), events()) == 2.0
+    assert read_clock(computed(steps), events()).seconds == 2.0
 
 
 def test_one_stamp_is_no_clock():
-    assert wall_clock(computed(rows([1, 2], timestamp=[BEGIN, None])), events()) is None
+    assert read_clock(computed(rows([1, 2], timestamp=[BEGIN, None])), events()).seconds is None
 
 
 def test_a_start_printed_in_the_second_after_the_step_began_is_no_start_up_below_0():
@@ -228,7 +228,7 @@ def test_the_parts_are_the_whole_and_the_shares_are_one(log, holds):
     result, marked = account(steps, found, pauses, holds), computed(steps, found, pauses, holds)
     timed = marked.filter((pl.col("step_time_ms") > 0) & pl.col("excluded_reason").ne_missing(TIME_DAMAGED))
     lines = timed.select((pl.col("step_time_ms") * pl.col("iterations")).sum()).item()
-    wall = wall_clock(marked, found)
+    wall = read_clock(marked, found).seconds
     total = lines / 1000 if wall is None else wall
     if not marked["counted"].any():
         assert result.is_empty()

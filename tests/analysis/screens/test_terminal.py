@@ -13,6 +13,8 @@ from analysis.screens.markdown import markdown
 from analysis.screens.parts import Sentence, Table
 from analysis.screens.terminal import BARS, sparkline
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 LOG = str(ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log")
 NUMBER = re.compile(r"[0-9][0-9,.]*")
 RATES = re.compile(

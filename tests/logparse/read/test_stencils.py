@@ -278,5 +278,5 @@ def test_words_that_find_lines_hold_no_digit():
     """Or other digits could make one, and a head or a pair could depend on the digits that it finds."""
     for fmt in FORMATS:
         assert not regex.search(r"\d", "".join((*fmt.markers, fmt.delimiter)))
-        classes = regex.sub(r"\\d|\{\d+(,\d*)?\}|\(\?P<\w+>|\\.", "", fmt.head + fmt.pair)
+        classes = regex.sub(r"\\d|0-9|\{\d+(,\d*)?\}|\(\?P<\w+>|\\.", "", fmt.head + fmt.pair)
         assert not regex.search(r"\d", classes), f"{fmt.name}: {classes}"

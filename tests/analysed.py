@@ -1,0 +1,58 @@
+"""Runs that are analysed once, for tests of what is done with them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from analysis.pipeline import analyze
+from analysis.pipeline.load import Loaded
+from analysis.pipeline.options import RunOptions
+from analysis.pipeline.run import Run
+from logparse.language import current_language
+
+_loaded: dict[tuple[object, ...], Loaded] = {}
+_analysed: dict[tuple[object, ...], Run] = {}
+
+
+@contextmanager
+def analysed_once() -> Iterator[None]:
+    """While this lasts, logs of the same names and bytes are analysed once with the same options and language."""
+    again = patch.multiple(analyze, load=_once_loaded(analyze.load), analyze_run=_once_analysed(analyze.analyze_run))
+    with again:
+        yield
+
+
+def _once_loaded(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
+    def once(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Any = None) -> Loaded:
+        # What stands nowhere as bytes, or tells how far it is, is read each time.
+        if watch is not None or not all(Path(log).is_file() for log in logs):
+            return load(logs, how, name, watch)
+        content = tuple(Path(log).read_bytes() for log in logs)
+        key = (*logs, *content, name, _said(how), current_language())
+        if key not in _loaded:
+            _loaded[key] = load(logs, how, name)
+        return _loaded[key]
+
+    return once
+
+
+def _once_analysed(analyze_run: Callable[..., Run]) -> Callable[..., Run]:
+    def once(run: Loaded, how: RunOptions) -> Run:
+        if not any(run is known for known in _loaded.values()):
+            return analyze_run(run, how)
+        # A run that is kept here shares its number with no other.
+        key = (id(run), _said(how), current_language())
+        if key not in _analysed:
+            _analysed[key] = analyze_run(run, how)
+        return _analysed[key]
+
+    return once
+
+
+def _said(how: RunOptions) -> str:
+    """All of the options; one that does not say what it is could be taken for another."""
+    text = repr(how)
+    assert " object at 0x" not in text
+    return text
