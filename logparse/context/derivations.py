@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from logparse.context.device_meshes import DIMENSIONS, LAST_PROCESS, MESH, mesh_size
 from logparse.context.layer_patterns import (
     hybrid_layers,
     linear_attention_layers,
@@ -59,6 +60,13 @@ def _cp(q: Mapping[str, Any]) -> int:
     return q.get("context_parallel_size") or 1
 
 
+def _llama_width(q: Mapping[str, Any]) -> int:
+    """Source: meta-llama/llama, model.py, FeedForward; torchtitan keeps it."""
+    width = int(2 * 4 * q["hidden_size"] / 3)
+    multiple: int = q["ffn_multiple_of"]
+    return -(-int(q.get("ffn_dim_multiplier", 1) * width) // multiple) * multiple
+
+
 _TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
 
 
@@ -79,6 +87,11 @@ DERIVATIONS = (
     *(
         Derivation(name, ("hybrid_attention_ratio", "num_layers"), "layers_of_hybrid_ratios", hybrid_layers(symbol))
         for name, symbol in HYBRID.items()
+    ),
+    *(
+        Derivation(name, (printed,), "sizes_of_mesh", mesh_size(name))
+        for printed in (MESH, LAST_PROCESS)
+        for name in ("world_size", *DIMENSIONS)
     ),
     Derivation(
         "world_size",
@@ -122,6 +135,7 @@ DERIVATIONS = (
         "num_microbatches_of_global_batch",
         lambda q: _whole(q["global_batch_size"], q["micro_batch_size"] * q[_DP]),
     ),
+    Derivation("ffn_hidden_size", ("hidden_size", "ffn_multiple_of"), "mlp_width_of_llama", _llama_width),
     Derivation(
         "kv_channels",
         ("hidden_size", "num_attention_heads"),

@@ -138,12 +138,14 @@ class LogFormat:
     ``delimiter`` is a literal that stands between two pairs, and ends the head.
     ``tail`` names the labels that may stand last without a separator. ``foreign`` is a regex for the start of other
     lines that ranks glue behind. ``names`` and ``choices`` turn settings into quantities of the schema;
-    for each quantity the first that applies wins.
+    for each quantity the first that applies wins. ``beneath``: a library prints it, so many layers under the trainer;
+    where a trainer's own lines stand in the log too, they are read.
     """
 
     name: str
     title: str
     framework: str | None = field(default=None, kw_only=True)
+    beneath: int = field(default=0, kw_only=True)
     marker: tuple[str, ...]
     head: str
     pair: str

@@ -21,6 +21,7 @@ from logparse.read.failures import FileEnds
 from logparse.read.find import BlockContents, LineSearch, find, find_in, search_all, size_of
 from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.read.probe import probe
+from logparse.read.recognize import richest
 from logparse.read.records import Found
 from logparse.read.settings import BlockReader
 from logparse.read.sources import Source
@@ -79,12 +80,13 @@ def _read(sources: Sequence[Source], formats: tuple[LogFormat, ...], block_bytes
     """Read ``sources`` as far as they are to be read.
 
     Once one format has shown step lines, only the step lines of the others are looked for. Where one of them turns out
-    to have more, the files are read again for its sake.
+    to be richer, the files are read again for its sake.
     """
     reader = _Reader(sources, search_all(formats), narrows=_can_be_read_again(sources))
     reader.read(block_bytes, jobs)
     contents = reader.contents()
-    most = max(contents.steps, key=lambda found: len(found[1].steps))[0]
+    stepped = [found for found in contents.steps if len(found[1].steps)]
+    most = min(stepped or contents.steps, key=richest)[0]
     if most in reader.search.whole:
         return contents
     again = _Reader(sources, search_all(formats).narrowed([most]), narrows=False)
