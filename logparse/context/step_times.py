@@ -140,7 +140,8 @@ def _by_clock(
 
 def _of_start(rows: pl.DataFrame, unit: float, from_zero: bool) -> pl.DataFrame:
     """The steps of one start with their times; where the clock is coarse, rows share the mean of a long enough span."""
-    rows = pl.concat([_beginning(rows), rows]) if from_zero else rows
+    begun = _beginning(rows) if from_zero else rows.clear()
+    rows = pl.concat([begun, rows])
     ends = pl.Series(_ends(rows["clock"].to_list(), FINE * unit))
     marked = rows.with_columns(end=pl.when(ends).then("at").backward_fill(), shared=~ends)
     spans = marked.filter(ends).select(end="at", seconds=pl.col("clock").diff(), n=pl.col("step").diff())
@@ -148,17 +149,17 @@ def _of_start(rows: pl.DataFrame, unit: float, from_zero: bool) -> pl.DataFrame:
     possible = (pl.col("seconds") > 0) & (pl.col("n") > 0)
     times = {TIME: 1000 * pl.col("seconds") / pl.col("n"), RESOLUTION: 1000 * unit / pl.col("n")}
     timed = told.select("start", "step", "shared", *(pl.when(possible).then(e).alias(n) for n, e in times.items()))
-    return timed.slice(1) if from_zero else timed
+    return timed.slice(len(begun))
 
 
 def _beginning(rows: pl.DataFrame) -> pl.DataFrame:
-    """The row of a start before its first line, when its clock stood at 0."""
+    """The row of a start before its first line, when its clock stood at 0; none where it may have begun elsewhere."""
     first, between = rows["step"][0], rows["step"].diff().median()
-    step = max(0, first - int(between or first))  # type: ignore[arg-type]
+    if between is None or first > between:
+        return rows.clear()
+    before = rows["at"].max() + 1  # type: ignore[operator]
     return rows.head(1).with_columns(
-        at=pl.lit(len(rows) + rows["at"].max(), pl.UInt32),  # type: ignore[operator]
-        step=pl.lit(0 if between and first <= between else step, pl.Int64),
-        clock=pl.lit(0.0),
+        at=pl.lit(before, pl.UInt32), step=pl.lit(0, pl.Int64), clock=pl.lit(0.0, pl.Float64)
     )
 
 

@@ -37,13 +37,15 @@ class Reading:
 class Companion:
     """A line beside a step line that completes it. Named groups of ``pattern`` are columns.
 
-    ``each``: the line belongs to the one step line before it. ``next``: to the one behind it. ``all``: to every step
-    line since the last companion, as MindSpore's TimeMonitor does for an epoch.
+    ``each``: the line belongs to the one step line before it, or is that line. ``behind``: to the one before it, also
+    where the next one stands on it, as a bar does that is drawn again. ``next``: to the one behind it. ``all``: to
+    every step line since the last companion, as MindSpore's TimeMonitor does for an epoch. ``file``: the first of a
+    file to every step line behind it.
     """
 
     marker: str
     pattern: str
-    belongs_to: Literal["each", "next", "all"] = "each"
+    belongs_to: Literal["each", "behind", "next", "all", "file"] = "each"
 
 
 @dataclass(frozen=True)

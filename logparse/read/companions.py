@@ -32,6 +32,8 @@ def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companio
     What the step line prints itself stays.
     """
     names = group_names(companion.pattern)
+    if companion.belongs_to == "file":
+        found = found.sort("line_number").unique("source", keep="first", maintain_order=True)
     numbers = found.select(
         "source", pl.col("line_number").alias("at"), *(group(name).alias(f"beside {name}") for name in names)
     )
@@ -40,7 +42,8 @@ def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companio
         left_on="line_number",
         right_on="at",
         by="source",
-        strategy="backward" if companion.belongs_to == "next" else "forward",
+        strategy="backward" if companion.belongs_to in ("next", "file") else "forward",
+        allow_exact_matches=companion.belongs_to != "behind",
         check_sortedness=False,
     )
     mine = _belongs(companion)
@@ -57,6 +60,8 @@ def _belongs(companion: Companion) -> pl.Expr:
     before, behind = (line.shift(rows).over("source") for rows in (1, -1))
     of = {
         "all": pl.lit(True),
+        "file": pl.lit(True),
+        "behind": behind.is_null() | (at <= behind),
         "next": before.is_null() | (at > before),
         "each": behind.is_null() | (at < behind) | (at == line),
     }
