@@ -57,6 +57,7 @@ DECODED_COLUMNS = (
     Column("skipped_iterations", INT, "steps", "steps of this row whose update was skipped"),
     Column("nan_iterations", INT, "steps", "steps of this row with a NaN"),
     Column("overflow", BOOL, "", "gradients overflowed and the update was skipped"),
+    Column("logged_steps_per_second", FLOAT, "steps/s", "steps/s as printed"),
     Column("logged_samples_per_second", FLOAT, "samples/s", "samples/s of all devices, as printed"),
     Column("logged_samples_per_second_per_device", FLOAT, "samples/s/p", "samples/s/p as printed"),
     Column("logged_tokens_per_second", FLOAT, "tokens/s", "tokens/s of all devices, as printed"),
@@ -188,6 +189,7 @@ QUANTITIES = (
     Quantity("devices_per_node", "int", "devices of one machine", flag=False),
     # batch
     Quantity("global_batch_size", "int", "samples of one optimizer step over all devices"),
+    Quantity("batch_size_per_device", "float", "samples of one device in one pass (MaxText)", flag=False),
     Quantity("micro_batch_size", "int", "samples of one forward pass on one data-parallel rank"),
     Quantity("num_microbatches", "int", "gradient accumulation steps", flag=False),
     Quantity("seq_length", "int", "tokens of one sample"),

@@ -51,6 +51,10 @@ def _whole(dividend: int, divisor: int) -> int | None:
     return dividend // divisor if divisor > 0 and dividend % divisor == 0 else None
 
 
+def _ratio(whole: int, part: float) -> int | None:
+    return round(whole / part) if part > 0 and (whole / part).is_integer() else None
+
+
 def _rounded_up(value: int, multiple: int) -> int | None:
     return -(-value // multiple) * multiple if multiple > 0 else None
 
@@ -98,6 +102,12 @@ DERIVATIONS = (
         (_DP, _TP, _PP),
         "world_size_of_parallel_sizes",
         lambda q: q[_DP] * q[_TP] * q[_PP] * _cp(q),
+    ),
+    Derivation(
+        "world_size",
+        ("global_batch_size", "batch_size_per_device", "num_microbatches"),
+        "world_size_of_batches",
+        lambda q: _ratio(q["global_batch_size"], q["batch_size_per_device"] * q["num_microbatches"]),
     ),
     Derivation(
         "world_size",

@@ -24,6 +24,7 @@ Covers = Literal["step", "interval", "start"]
 TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
 # Rates a line can print, what a step holds of each, and whether it is the rate of one device.
 RATES = (
+    ("logged_steps_per_second", (), False),
     ("logged_tokens_per_second_per_device", ("global_batch_size", "seq_length"), True),
     ("logged_tokens_per_second", ("global_batch_size", "seq_length"), False),
     ("logged_samples_per_second_per_device", ("global_batch_size",), True),
@@ -79,9 +80,8 @@ def _by_rates(rows: pl.DataFrame, known: Known, covers: Covers | None) -> Iterat
             work *= _size(size, rows, known)
         if of_one:
             work /= _size("world_size", rows, known)
-        rate = pl.col(column)
         unit = resolution(rows[column])
-        times = rows.select(pl.when(rate > 0).then(1000 * work / rate).alias(TIME))
+        times = rows.select(pl.when(pl.col(column) > 0).then(1000 * work / pl.col(column)).alias(TIME))
         if times[TIME].is_null().all():
             continue
         times = times.with_columns((pl.col(TIME) * unit / 2 / rows[column]).alias(RESOLUTION))
