@@ -19,6 +19,7 @@ from analysis.compare.outliers import Outlier
 from analysis.compare.same_job import KEYS, Jobs, LeftOut, fill_from_job, find_jobs, sample_of
 from analysis.compare.verdict import Finding, Noise, Verdict, doubt, judge, lose, noise_floor, worst_of
 from analysis.metrics import FINAL_LOSS, JUDGED, Metric
+from analysis.run.reasons import OF_THE_RUN
 from logparse.errors import InputError, UsageError
 from logparse.findings import Note, warn_caller, warning
 from logparse.language import tr
@@ -312,9 +313,7 @@ def agree_on_losses(baseline: Side, candidate: Side) -> LossAgreement | LossReas
 def _losses(side: Side) -> pl.DataFrame:
     """Step and median loss over the runs; of a step that was done again the last loss."""
     frames = [
-        steps.filter(~pl.col("copied").fill_null(False) & pl.col("loss").is_finite())
-        .select("step", "loss")
-        .unique("step", keep="last")
+        steps.filter(OF_THE_RUN & pl.col("loss").is_finite()).select("step", "loss").unique("step", keep="last")
         for _, steps in side.readable_steps(side.told["run_id"])
     ]
     none = pl.DataFrame(schema={"step": pl.Int64, "loss": pl.Float64})

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from analysis.run.reasons import OF_THE_RUN
+
 # Losses of single batches vary; so many are averaged.
 LAST = 10
 
@@ -26,7 +28,7 @@ def final_losses(runs: Iterable[tuple[str, pl.DataFrame]]) -> dict[str, float | 
 
 
 def _losses(steps: pl.DataFrame) -> pl.DataFrame:
-    own = steps.filter(~pl.col("copied").fill_null(False)).select("step", "loss").drop_nulls()
+    own = steps.filter(OF_THE_RUN).select("step", "loss").drop_nulls()
     return own.unique("step", keep="last", maintain_order=True).sort("step")
 
 

@@ -108,7 +108,7 @@ def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
 def _last_start(steps: pl.DataFrame) -> pl.DataFrame:
     """The rows of the last start that has enough of them, without warm-up: also that of steps that are done again."""
     own = steps.filter((pl.col("step_time_ms") > 0) & pl.col("iterations").is_not_null())
-    own = own.with_columns(damaged=pl.lit(value=False), mean_batch=mean_batch())
+    own = own.with_columns(damaged=pl.lit(value=False), other_job=pl.lit(value=False), mean_batch=mean_batch())
     warm_up = pl.int_range(pl.len()).over("segment") < warm_up_rows(own, None, 0, times_are_shared=False)
     settled = own.filter(pl.col("excluded_reason").ne_missing(WARM_UP) & ~(warm_up & pl.col("replayed")))
     enough = settled.filter(pl.len().over("segment") >= FEWEST)

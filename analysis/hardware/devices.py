@@ -195,6 +195,28 @@ def _range(device: Device, dtype: str, basis: str) -> tuple[float, float] | None
     return (min(values), max(values)) if values else None
 
 
+def other_parts(name: str, device: Device, dtype: str, basis: str) -> tuple[Note, ...]:
+    """Tell which parts of other peaks ``name`` could mean too: ``V100`` is the beginning of several names."""
+    taken, words = _peak(device, dtype, basis), _words(name)
+    if taken is None or device.members:
+        return ()
+    others = [
+        info("part", name=other.name, tflops_per_second=peak.tflops_per_second)
+        for other in all_devices()
+        if other is not device and other.vendor == device.vendor and _words(other.name)[: len(words)] == words
+        if (peak := _peak(other, dtype, basis)) and peak.tflops_per_second != taken.tflops_per_second
+    ]
+    if not others:
+        return ()
+    return (warning("device_taken", name=name, part=device.name, peak=taken.tflops_per_second, others=others),)
+
+
+def _words(name: str) -> list[str]:
+    text = name.strip().lower()
+    brand = _BRAND.match(text)
+    return _SEPARATORS.split(text[brand.end() :] if brand else text)
+
+
 def device_notes(device: Device) -> tuple[Note, ...]:
     """What the table says must be said whenever the device is used."""
     return tuple(warning("device_note", text=text) for text in device.notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.hardware.devices import DevicePeak, choose_peak, device_notes, find_device, peak_by_hand
+from analysis.hardware.devices import DevicePeak, choose_peak, device_notes, find_device, other_parts, peak_by_hand
 from logparse.errors import UsageError
 from logparse.findings import Note, warning
 from logparse.language import tr
@@ -40,4 +40,4 @@ def resolve_peak(
         reason = warning("no_peak_of_type", dtype=dtype, basis=basis or BASES[0], device=device.name)
         return None, (reason, *device_notes(device))
     said = () if precision else (warning("number_type_assumed", dtype=dtype),)
-    return peak, (*said, *peak.notes)
+    return peak, (*said, *peak.notes, *other_parts(hw or device.name, device, dtype, peak.basis))

@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from analysis.metrics import OF_ROWS
+from analysis.run.reasons import OF_THE_RUN
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.findings import Origin
@@ -277,7 +278,7 @@ def _median(values: pl.Series) -> float | None:
 
 def _share(steps: pl.DataFrame, column: str) -> float | None:
     """Steps counted in ``column``, of those of the rows that tell; None where none does."""
-    told = steps.filter(~pl.col("copied").fill_null(False)).drop_nulls(column)
+    told = steps.filter(OF_THE_RUN).drop_nulls(column)
     iterations = int(told["iterations"].fill_null(1).sum())
     return int(told[column].sum()) / iterations if iterations else None
 
@@ -292,7 +293,7 @@ def _lost_at(steps: pl.DataFrame) -> int | None:
 
 def _landmarks(steps: pl.DataFrame) -> list[dict[str, str]]:
     """Few rows, each ``clock loss ms`` by its step, "-" where unknown."""
-    rows = steps.filter(~pl.col("copied").fill_null(False)).unique("step", keep="first", maintain_order=True)
+    rows = steps.filter(OF_THE_RUN).unique("step", keep="first", maintain_order=True)
     picked = rows.sort(pl.col("step") * KNUTH % 2**32).head(PICKED)
     chosen = pl.concat([rows.head(ENDS), picked, rows.tail(ENDS)]).unique("step").sort("step")
     clock = pl.col("timestamp").dt.to_string("iso:strict")

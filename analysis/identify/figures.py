@@ -12,7 +12,8 @@ from typing import Literal
 import polars as pl
 
 from analysis.identify.causes import RATIO
-from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS, printed_unit
+from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS
+from analysis.run.printed_unit import printed_unit
 
 # Relative difference up to which a printed rate agrees; rounding may add to it.
 AGREE = 0.05

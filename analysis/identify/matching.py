@@ -12,6 +12,7 @@ import polars as pl
 
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS, PrintedFormula
 from analysis.model.shape import ModelShape
+from analysis.run.printed_unit import EXACT, TIME_UNITS, printed_unit
 
 LOGGED = "logged_tflops_per_second_per_device"
 TIME = "elapsed_time_per_iteration_ms"
@@ -19,11 +20,8 @@ INPUTS = (TIME, "global_batch_size", "seq_length", CORE_ATTENTION_RATIO)
 
 # A few rows may stand for something else: the batch grew within them, or another rank wrote into the line.
 ENOUGH = 0.95
-# Arithmetic in doubles, where nothing was rounded.
-EXACT = 1e-9
 # Units a framework has rounded to: TFLOP/s to a tenth or finer, times to 0.01 s or finer, a ratio to 1 % or finer.
 TFLOPS_UNITS = tuple(10.0**-digits for digits in range(1, 9))
-TIME_UNITS = tuple(10.0**-digits for digits in range(-1, 7))
 RATIO_UNITS = tuple(10.0**-digits for digits in range(2, 9))
 WHOLE_MS = 1.0
 # Some logs print GFLOP/s, or PFLOP/s, under the name of TFLOP/s: what their number must be multiplied by.
@@ -50,18 +48,6 @@ def measure_rounding(rows: pl.DataFrame) -> Rounding:
         above_ms=time if time == WHOLE_MS else time / 2,
         ratio=printed_unit(rows[CORE_ATTENTION_RATIO], RATIO_UNITS) / 2,
     )
-
-
-def printed_unit(values: pl.Series, units: Sequence[float]) -> float:
-    """The largest of ``units`` (largest first) that all values are multiples of; 0 for values printed in full."""
-    known = values.drop_nulls()
-    # A unit that is not theirs shows in the first already.
-    return next((unit for unit in units if all(_are_multiples(some, unit) for some in (known.head(100), known))), 0.0)
-
-
-def _are_multiples(values: pl.Series, unit: float) -> bool:
-    counts = values / unit
-    return bool(((counts - counts.round()).abs() <= EXACT * counts.abs()).all())
 
 
 def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: float | None) -> pl.DataFrame:

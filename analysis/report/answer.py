@@ -14,7 +14,7 @@ from analysis.pipeline.run import Run
 from analysis.report.numbers import NONE, difference, interval, number, percent, shown
 from analysis.screens.metric_names import headed, rated_of, titled, work_counted
 from analysis.screens.parts import Bar, Cell, Table
-from analysis.screens.reached import beside_goodput, steady_interval
+from analysis.screens.reached import BUILT, beside_goodput, built_range, steady_interval
 from analysis.screens.words import word
 from logparse.language import msg, tr
 
@@ -73,6 +73,7 @@ def _card(metric: Metric, run: Run, first: Run) -> Card:
         unit="" if metric.shown_unit in metric.label else metric.shown_unit,
         steady=shown(metric, usual),
         interval=tr("steady, 95 %: {interval}", interval=span) if span else "",
+        remark=built_range(run) if metric is BUILT else "",
         difference=difference(value, base),
     )
 

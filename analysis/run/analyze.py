@@ -19,6 +19,7 @@ from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.findings import describe_run
 from analysis.run.goodput import count_goodput
 from analysis.run.interruptions import describe_pauses, find_pauses
+from analysis.run.other_jobs import describe_other_jobs
 from analysis.run.outliers import describe_damage
 from analysis.run.pace import describe_pace
 from analysis.run.ranks import compare_ranks, describe_ranks
@@ -83,10 +84,17 @@ def analyze_steps(
         latest=later[-1].how if later else how,
         field=count_goodput(usual, account, segments, events, goodput if clock.seconds else None),
     )
-    odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_batches(computed))
+    odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_other_jobs(numbered))
     held = describe_pauses(computed, pauses, window.time_holds_pauses)
     paced = (*describe_pace(usual, pauses), *held, *describe_ranks(result.ranks, numbered))
-    notes = (*odd, *told, *describe_run(result, steps, context), *describe_as_built(result, context), *paced)
+    notes = (
+        *odd,
+        *describe_batches(computed),
+        *told,
+        *describe_run(result, steps, context),
+        *describe_as_built(result, context),
+        *paced,
+    )
     return replace(result, notes=notes)
 
 

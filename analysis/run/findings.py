@@ -41,8 +41,11 @@ def describe_run(result: Analysis, steps: pl.DataFrame, context: RunContext) -> 
 
 
 def _begun_anew(segments: pl.DataFrame) -> Iterator[Note]:
-    """Files that begin the training again: they may be another run."""
+    """Files that begin the training again, which may be another run, and trainings behind each other in one file."""
     heads = segments.unique("lineage", keep="first", maintain_order=True)
+    within = heads.filter((pl.col("source") == pl.col("source").shift(1)).fill_null(value=False))
+    for source, lines in within.group_by("source", maintain_order=True).agg("line_number").iter_rows():
+        yield warning("trainings_in_one_file", n=len(lines) + 1, source=source, lines=lines)
     for source, step in (
         heads.filter(pl.col("source") != pl.col("source").first()).select("source", "first_step").rows()
     ):

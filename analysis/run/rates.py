@@ -13,6 +13,7 @@ import polars as pl
 from analysis.metrics import RATED
 from analysis.run.bootstrap import median_interval, ratio_interval
 from analysis.run.price import PAUSED, again_steps, kept_steps, price_rows
+from analysis.run.printed_unit import TIME_UNITS, printed_unit
 from analysis.run.reasons import REPLAYED, TIMED, WARM_UP
 from analysis.run.usual import middle
 from analysis.tables import RATE_COLUMNS
@@ -29,7 +30,7 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None) -> pl.DataFrame:
     delivered = _without_replay(everything)
     steady = {
         **counted.select(middle("step_time_ms"), *(middle(name, "lower") for name in SCALED)).row(0, named=True),
-        "interval": median_interval(counted["step_time_ms"].drop_nulls().to_numpy()),
+        "interval": _of_median(counted["step_time_ms"].drop_nulls()),
         "steps": counted["iterations"].sum(),
     }
     all_steps = _in_lines(everything)
@@ -122,6 +123,15 @@ def _widened(row: dict[str, Any], rounding_ms: float) -> dict[str, Any]:
 def _middle_of(values: pl.Series) -> float:
     """The median; 0 where there is none."""
     return float(values.median() or 0.0)  # type: ignore[arg-type]
+
+
+def _of_median(times: pl.Series) -> tuple[float, float] | None:
+    """The interval of the median; where most rows print one value, no finer than its rounding."""
+    interval = median_interval(times.to_numpy())
+    if interval is None or interval[0] < interval[1]:
+        return interval
+    half = printed_unit(times, TIME_UNITS) / 2
+    return interval[0] - half, interval[1] + half
 
 
 def _interval(rows: pl.DataFrame) -> tuple[float, float] | None:

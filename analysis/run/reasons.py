@@ -6,6 +6,7 @@ import polars as pl
 
 COPY = "copy"
 DAMAGED = "step_damaged"
+OTHER_JOB = "other_job"
 NO_TIME = "no_time"
 TIME_DAMAGED = "time_damaged"
 REPLAYED = "replayed"
@@ -17,5 +18,7 @@ NAN = "nan"
 SKIPPED = "update_skipped"
 STALL = "stall"
 
+# Rows of the run's own steps, each told once.
+OF_THE_RUN = ~pl.col("excluded_reason").is_in([COPY, OTHER_JOB]).fill_null(False)
 # Rows whose time can be true; that of the others is in no rate and no sum.
 TIMED = ~pl.col("excluded_reason").is_in([NO_TIME, TIME_DAMAGED]).fill_null(False)

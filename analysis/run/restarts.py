@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from analysis.run.duplicates import mark_copies
+from analysis.run.other_jobs import mark_other_jobs
 from analysis.run.outliers import mark_damage
 from analysis.run.reasons import TIMED, WARM_UP
 from analysis.tables import SEGMENT_COLUMNS
@@ -17,21 +18,22 @@ from logparse.schema import conform
 # A stamp is cut to a second, and reading data and logging take a little beside the steps.
 STAMP_MS, SPLIT_SHARE = 1000, 0.1
 # Rows that tell of a step for the first time, and rightly.
-OWN = ~pl.col("copied") & ~pl.col("damaged")
+OWN = ~pl.col("copied") & ~pl.col("damaged") & ~pl.col("other_job")
 
 
 def number_starts(steps: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
-    """Add ``segment`` (number of the start, over all files), ``copied`` and ``damaged``; clocks that cannot be go.
+    """Add ``segment`` (number of the start, over all files) and why a row is in none; clocks that cannot be go.
 
     A start is a step number that does not grow, a line of ``starts`` (source, line_number) between two rows, or a file
-    that does not go on where the one before ended. Rows that are copied or damaged are of the start before them.
+    that does not go on where the one before ended. Rows that are copied, damaged or of another job are of the start
+    before them.
     """
     lines = starts.select("source", begun=pl.col("line_number")).sort("begun")
     known = steps.join_asof(
         lines, left_on="line_number", right_on="begun", by="source", strategy="backward", check_sortedness=False
     )
-    seen = mark_damage(mark_copies(known)).with_row_index("at")
-    read = seen.select("at", "copied", "damaged", "source", "begun", "step", "step_time_ms", "timestamp")
+    seen = mark_other_jobs(mark_damage(mark_copies(known))).with_row_index("at")
+    read = seen.select("at", "copied", "damaged", "other_job", "source", "begun", "step", "step_time_ms", "timestamp")
     begins = read.filter(OWN).select("at", segment=_begins().cum_sum().cast(pl.Int64))
     segment = seen.select("at").join(begins, on="at", how="left", maintain_order="left")["segment"]
     return seen.drop("at", "begun").with_columns(segment.forward_fill().fill_null(0))
@@ -59,10 +61,12 @@ def trace_starts(steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | 
 
     A start that goes on from a later step than its lineage's first continues it; one that begins at the beginning
     again is a run of its own in the same file. ``iterations`` is how many steps the row's time is the mean of, null
-    where the row is a copy or its step is damaged. ``replayed`` rows end at a step that an earlier start of the lineage
-    had reached; ``replayed_steps`` are those of the row's steps up to it.
+    where the row is a copy, of another job or its step is damaged. ``replayed`` rows end at a step that an earlier
+    start of the lineage had reached; ``replayed_steps`` are those of the row's steps up to it.
     """
-    known = steps.select("source", "line_number", "step", "segment", "copied", "damaged").with_row_index("at")
+    known = steps.select("source", "line_number", "step", "segment", "copied", "damaged", "other_job").with_row_index(
+        "at"
+    )
     own = known.filter(OWN)
     heads = own.group_by("segment", maintain_order=True).agg(pl.col("step").first(), last=pl.col("step").max())
     lineages = heads.select("segment", *_lineages(heads["step"].to_list(), heads["last"].to_list()))

@@ -31,6 +31,7 @@ from analysis.run.reasons import (
     HOLDS_EVALUATION,
     HOLDS_SAVE,
     NAN,
+    OTHER_JOB,
     REPLAYED,
     SKIPPED,
     STALL,
@@ -80,7 +81,7 @@ def account_time(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trus
     parts = _inside(rows, pauses)
     total = in_lines if wall is None else max(wall, in_lines)
     if wall is not None and parts:
-        outside = _outside(rows, events, pauses)
+        outside = _outside(rows, events, pauses, _trial_begins(steps))
         parts |= _within(outside, total - in_lines)
         # Steps whose time is not printed were done all the same, in what is left.
         room = total - in_lines - sum(outside.values())
@@ -130,8 +131,13 @@ def _holding_both(rows: pl.DataFrame, pauses: Pauses) -> Iterable[tuple[int, int
     return both.select("after", "to", pl.col("lost") / 1000).iter_rows()
 
 
-def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
-    """What lies between the step lines by their time stamps, and behind the last of a start."""
+def _trial_begins(steps: pl.DataFrame) -> Any:
+    """The first stamp of a job that ended before the run began; None where there was none."""
+    return steps.filter(pl.col("excluded_reason") == OTHER_JOB)["timestamp"].min()
+
+
+def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: Any) -> dict[str, float]:
+    """What lies between the step lines by their time stamps, and behind the last of a start; ``trial`` before it."""
     parts = dict.fromkeys((START_UP, RESTARTS, SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN), 0.0)
     before = None
     for _, start in rows.drop_nulls(["timestamp", "iterations"]).group_by("segment", maintain_order=True):
@@ -139,6 +145,7 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> dict[s
         began = first["timestamp"] - pl.Series([first["time_ms"] * 1000]).cast(pl.Duration("us"))[0]
         end = None if before is None else before["timestamp"].max()
         known = min(_process_begin(events, first, end) or began, began)
+        known = min(trial, known) if trial and before is None else known
         parts[START_UP] += (began - known).total_seconds()
         paused = between_lines(start, events, pauses)
         if before is not None:

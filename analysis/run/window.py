@@ -23,6 +23,7 @@ from analysis.run.reasons import (
     HOLDS_SAVE,
     NAN,
     NO_TIME,
+    OTHER_JOB,
     REPLAYED,
     SKIPPED,
     TIME_DAMAGED,
@@ -59,8 +60,8 @@ def mark_window(
     """Add ``counted`` and ``excluded_reason`` to rows that ``segments`` has traced."""
     rows = steps.with_columns(excluded_reason=pl.lit(None, pl.String))
     timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
-    told = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), NO_TIME: ~timed.fill_null(False)}
-    rows = _mark(rows, told | {REPLAYED: pl.col("replayed")})
+    told = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), OTHER_JOB: pl.col("other_job")}
+    rows = _mark(rows, told | {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")})
     if options.time_holds_pauses:
         evaluated, saved = (_first_row_after(rows, steps) for steps in (pauses.evaluated, pauses.saved))
         rows = _mark(rows, {HOLDS_EVALUATION: evaluated, HOLDS_SAVE: saved})

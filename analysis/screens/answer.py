@@ -22,9 +22,9 @@ from analysis.screens.words import say, word
 from analysis.screens.words.forms import range_of, span
 from logparse.language import msg, tr
 
-# What says why a number cannot be; and first of all that it is measured against another vendor's peak.
-CANNOT_BE = {"above_peak"}
-FIRST = ("device_contradicts_log", *CANNOT_BE)
+# What says why a number cannot be; first of all that it is measured against another vendor's peak; then that it failed.
+CANNOT_BE, FAILED = {"above_peak"}, {"ended_early_with_errors", "ended_with_errors"}
+FIRST = ("device_contradicts_log", *CANNOT_BE, *sorted(FAILED))
 # What stands on the first screen: the dearest losses, and the first warnings, each cut to lines.
 LOSSES_SHOWN, WARNINGS_SHOWN, WARNING_LINES = 5, 2, 2
 
@@ -78,7 +78,7 @@ def summed_up(run: Run) -> Sentence:
 
 
 def list_warnings(run: Run) -> list[Sentence]:
-    """Every warning, that of a number that cannot be first."""
+    """Every warning: first that of a number that cannot be, then that of a run that failed."""
     warnings = [note for note in run.notes if note.level == "warning"]
     ordered = sorted(warnings, key=lambda note: FIRST.index(note.code) if note.code in FIRST else len(FIRST))
     told = [Sentence(say(note), "warning", places=places_of(note, run.log.sources)) for note in ordered]
@@ -149,7 +149,8 @@ def _plan(run: Run) -> str:
     left = run.expectations.plan.left
     if left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
         return ""
-    steps = tr("{n} steps left", n=f"{left.steps:,}")
+    failed = any(note.code in FAILED for note in run.notes)
+    steps = tr(msg("{n} steps left if resumed") if failed else msg("{n} steps left"), n=f"{left.steps:,}")
     ends = tr("until {time}", time=f"{left.ends_at:%Y-%m-%d %H:%M}") if left.ends_at else ""
     took = tr(
         "{time} ({low} to {high})", time=span(left.seconds), low=span(left.seconds_low), high=span(left.seconds_high)

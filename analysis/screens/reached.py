@@ -16,6 +16,10 @@ from analysis.screens.words import word
 from logparse.language import some, tr
 
 TIME, GOODPUT = HEADLINE[0], BY_COLUMN["goodput"]
+TOKENS, TFLOPS = BY_COLUMN["tokens_per_second_per_device"], BY_COLUMN["tflops_per_second_per_device"]
+BUILT = BY_COLUMN["mfu_as_built"]
+# The finding that MFU as built is a range; and the relative difference below which two counts of work are one.
+PACKED, ALIKE = "attention_within_documents", 0.01
 LOGGED = "logged_tflops_per_second_per_device"
 
 
@@ -47,33 +51,84 @@ def rate_in(metric: Metric, rate: Mapping[str, Any]) -> float | None:
 
 
 def steady_interval(metric: Metric, run: Run) -> str:
-    """The interval of a steady rate follows from that of its time, where all steps do the same work."""
+    """The interval of a steady rate follows from that of its time, where all steps do the same work.
+
+    Where the work of a step is itself between two bounds, that of the time would look far too sure.
+    """
     steady = _row(run, "steady")
     value, time = rate_in(metric, steady), rate_in(TIME, steady)
     low, high = steady["step_time_low_ms"], steady["step_time_high_ms"]
     alike = run.steps.filter("counted").select("global_batch_size", "seq_length").n_unique() == 1
     if value is None or time is None or low is None or high is None or not (alike or metric is TIME):
         return ""
+    if metric is BUILT and _fields(run, PACKED):
+        return ""
     ends = (low, high) if metric is TIME else (value * time / high, value * time / low)
     digits = 0 if metric.digits == 1 and ends[0] >= 1000 else metric.digits
+    return _from_to(metric, ends, digits)
+
+
+def _from_to(metric: Metric, ends: tuple[float, float], digits: int) -> str:
+    """With so many digits more, up to two, that the ends differ."""
     least, most = (f"{end * metric.scale:,.{digits}f}{metric.mark(end)}" for end in ends)
+    if least == most and digits < metric.digits + 2:
+        return _from_to(metric, ends, digits + 1)
     return tr("{low} to {high}", low=least, high=most)
 
 
 def _remark(metric: Metric, run: Run) -> str:
-    how = run.analysis.computation
-    if metric.column == "tflops_per_second_per_device":
-        logged = median_logged(run)
-        printed = tr("the log prints {value}", value=metric.text(logged)) if logged is not None else ""
-        return tr("; ").join(part for part in (tr("by {formula}", formula=how.formula.name), printed) if part)
-    if metric.column == "mfu_as_built" and rate_in(metric, _row(run, "steady")) is None:
-        lacking = next((n.fields["unknown"] for n in run.notes if n.code == "as_built_not_computed"), None)
-        return tr("{names} unknown; -v names the flags", names=some(lacking.fields["names"], 1)) if lacking else ""
-    if metric.column == "mfu" and how.peak is None:
+    told = _REMARKS.get(metric.column)
+    return told(run) if told else ""
+
+
+def _of_time(run: Run) -> str:
+    """Why delivered can take less than steady."""
+    delivered, steady = (rate_in(TIME, _row(run, rate)) for rate in ("delivered", "steady"))
+    if delivered is None or steady is None or delivered >= steady or TIME.text(delivered) == TIME.text(steady):
+        return ""
+    return tr("steady is the median; faster steps lower the mean")
+
+
+def _of_tflops(run: Run) -> str:
+    name = tr("by {formula}", formula=run.analysis.computation.formula.name)
+    logged = median_logged(run)
+    return tr("; ").join([name, *([] if logged is None else [tr("the log prints {value}", value=TFLOPS.text(logged))])])
+
+
+def _of_peak(run: Run) -> str:
+    peak = run.analysis.computation.peak
+    if peak is None:
         return tr("no peak is known; --hw gives it")
-    if metric.column == "mfu" and how.peak:
-        return tr("of {peak} TFLOP/s, {dtype}", peak=f"{how.peak.peak_tflops_per_second:g}", dtype=tr(how.peak.dtype))
-    return ""
+    return tr("of {peak} TFLOP/s, {dtype}", peak=f"{peak.peak_tflops_per_second:g}", dtype=tr(peak.dtype))
+
+
+def _of_built(run: Run) -> str:
+    """What it lacks, between what it lies, or that the log counts the same work."""
+    built, logged, peak = rate_in(BUILT, _row(run, "steady")), median_logged(run), run.analysis.computation.peak
+    if built is None:
+        lacking = _fields(run, "as_built_not_computed").get("unknown")
+        return tr("{names} unknown; -v names the flags", names=some(lacking.fields["names"], 1)) if lacking else ""
+    if range_of_documents := built_range(run):
+        return range_of_documents
+    if logged is None or peak is None or abs(logged / built / peak.peak_tflops_per_second - 1) > ALIKE:
+        return ""
+    return tr("the log's {value} counts this work", value=TFLOPS.text(logged))
+
+
+def built_range(run: Run) -> str:
+    """Between what MFU as built lies where documents of unknown length are packed into a sample; else nothing."""
+    packed = _fields(run, PACKED)
+    if not packed:
+        return ""
+    low, high = (BUILT.text(packed[end]) for end in ("low", "high"))
+    return tr("{low} to {high}: by documents of unknown length", low=low, high=high)
+
+
+_REMARKS = {TIME.column: _of_time, TFLOPS.column: _of_tflops, "mfu": _of_peak, BUILT.column: _of_built}
+
+
+def _fields(run: Run, code: str) -> Mapping[str, Any]:
+    return next((note.fields for note in run.notes if note.code == code), {})
 
 
 def median_logged(run: Run) -> float | None:
@@ -86,11 +141,16 @@ def median_logged(run: Run) -> float | None:
 
 def beside_goodput(run: Run) -> str:
     """The rate by the clock, with all that lay between the steps, and how often the run started, where it did again."""
-    by_clock = rate_in(BY_COLUMN["tokens_per_second_per_device"], _row(run, "all-in"))
-    told = [] if by_clock is None else [tr("{rate} tokens/s/p by the clock", rate=f"{by_clock:,.0f}")]
+    by_clock = rate_in(TOKENS, _row(run, "all-in"))
+    known = rate_in(TOKENS, _row(run, "steady")) is not None
+    told = [tr("no clock of the whole run")] if known else []
+    if by_clock is not None:
+        told = [tr("{rate} tokens/s/p by the clock", rate=f"{by_clock:,.0f}")]
     if len(run.segments) > 1:
         lost = int(run.segments["lost_steps"].sum())
-        told.append(tr("{n} starts, {lost} steps lost", n=len(run.segments), lost=f"{lost:,}"))
+        starts, several = len(run.segments), run.segments["lineage"].n_unique()
+        told += [tr("{n} trainings", n=several)] if several > 1 else []
+        told += [tr("{n} starts, {lost} steps lost", n=starts, lost=f"{lost:,}")] if starts > several else []
     return tr("; ").join(told)
 
 

@@ -48,8 +48,14 @@ FORMAT = LogFormat(
         SettingSentence("banner", "Total train batch", r"Total train batch size .*\) = (?P<global_batch_size>\d+)"),
         SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
         *(
-            SettingSentence("arguments", "    INFO] - ", rf"INFO\] - {name} +:(?P<{name}>\S+)\s*$")
-            for name in ("world_size", "tensor_parallel_degree", "pipeline_parallel_degree", "bf16", "max_seq_length")
+            SettingSentence("arguments", marker, rf"INFO\] - {name} +:(?P<{name}>\S+)\s*$")
+            for name, marker in (
+                ("world_size", "world_size  "),
+                ("tensor_parallel_degree", "tensor_parallel_degree  "),
+                ("pipeline_parallel_degree", "pipeline_parallel_degree  "),
+                ("bf16", "] - bf"),
+                ("max_seq_length", "max_seq_length  "),
+            )
         ),
     ),
     names=(

@@ -29,7 +29,7 @@ FORMAT = LogFormat(
     title="torchtitan (also Primus on torchtitan)",
     marker=("  tps: ", "  wps: "),
     # What stands before it keeps out ``validate step:``.
-    head=r"(?:INFO - |\] +|^ *)step: *(?P<step>\d+) ",
+    head=r"(?:INFO - |\] )step: *(?P<step>\d+) ",
     pair=r"([a-z_]+): *(\S+)(?:\s|$)",
     separator=r"\s",
     delimiter="  ",

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import polars as pl
 
-from logparse.read.values import clock
+from logparse.read.values import clock, moment
 from logparse.schema import EVENT_COLUMNS, INT, TEXT, TIME, conform
 
 # A logger's stamp stands at the beginning of its line; behind it a text may name any date.
@@ -21,14 +21,25 @@ BEGINS = pl.Schema({"source": TEXT, "line_number": INT, "first": TIME, "last": T
 
 
 def first_stamps(lines: pl.DataFrame, first_step: int | None) -> pl.DataFrame:
-    """The first stamped line before the line ``first_step``, and the ``last`` stamp before it; at most one row."""
+    """The line of the earliest stamp before the line ``first_step``, and the ``last`` stamp before it; at most one row.
+
+    What threads and ranks write can stand behind what came later, by minutes; an earlier date is of another clock.
+    """
     before = lines if first_step is None else lines.filter(pl.col("line_number") < first_step)
     text = pl.col("text").str.slice(0, WITHIN)
-    stamped = before.filter(text.str.contains(r"\d\d:\d\d:\d\d")).with_columns(stamp=clock(text)).drop_nulls("stamp")
+    stamp = pl.coalesce(clock(text), moment(_printed_by_date(text), "%b %d %H:%M:%S %Y"))
+    stamped = before.filter(text.str.contains(r"\d\d:\d\d:\d\d")).with_columns(stamp=stamp).drop_nulls("stamp")
     zone = _of_two_zones(pl.col("stamp").diff(), BESIDE).fill_null(value=False).cum_sum()
     mine = stamped.with_columns(zone=zone).filter(pl.col("zone") == pl.col("zone").max())
-    found = mine.head(1).select("source", "line_number", first="stamp")
+    near = mine.filter(pl.col("stamp") >= pl.col("stamp").first() - NEAR)
+    found = near.filter(pl.col("stamp") == pl.col("stamp").min()).head(1).select("source", "line_number", first="stamp")
     return found.with_columns(last=pl.lit(stamped["stamp"].last(), pl.Datetime("us")))
+
+
+def _printed_by_date(text: pl.Expr) -> pl.Expr:
+    """A stamp as ``date`` prints it: ``Tue Aug 18 04:03:03 CEST 2026``. The zone is that of the host."""
+    stamp = text.str.extract_groups(r"[A-Z][a-z]{2} ([A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d)(?: [A-Z]{2,5})? (\d{4})\b")
+    return pl.concat_str(stamp.struct.field("1").str.replace(r" +", " "), stamp.struct.field("2"), separator=" ")
 
 
 def log_begins(found: Sequence[pl.DataFrame], steps: pl.DataFrame) -> pl.DataFrame:

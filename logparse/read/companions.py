@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import polars as pl
 import polars.selectors as cs
@@ -20,6 +21,7 @@ def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     return found.select("source", "line_number", groups).unnest("groups")
 
 
+@cache
 def no_companions(companion: Companion) -> pl.DataFrame:
     """What ``find_companions`` gives where there is none."""
     groups = dict.fromkeys(group_names(companion.pattern), pl.String())

@@ -174,10 +174,13 @@ class _Reader:
     def _add(self, source: str, found: BlockContents) -> None:
         self._records.append(found.records)
         self._sentences.append(found.sentences)
+        # Of most formats a block holds nothing.
         for name, steps in found.steps.items():
-            self._steps[name].append(steps.compact(source))
+            if steps.holds_any:
+                self._steps[name].append(steps.compact(source))
         stepped = [fmt for fmt in self.search.formats if fmt.name in found.steps and len(found.steps[fmt.name].rows)]
-        if self._narrows and stepped:
+        # Over what a library prints a trainer's own lines may follow.
+        if self._narrows and any(not fmt.beneath for fmt in stepped):
             self.search, self._narrows = self.search.narrowed(stepped), False
 
     def contents(self) -> Contents:

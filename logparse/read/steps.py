@@ -64,6 +64,11 @@ class StepBlock:
     labels: Counter[str]
     malformed: tuple[Malformed, ...]
 
+    @property
+    def holds_any(self) -> bool:
+        """Whether there is a head or a companion."""
+        return bool(len(self.rows) or any(map(len, self.companions)))
+
     def compact(self, source: str) -> StepBlock:
         """The same, all of the file ``source``, in as little memory as it will take in the end: its name only once."""
         typed = [pl.col(name).cast(DTYPE[name]) for name in self.rows.columns if name in DTYPE]
@@ -98,7 +103,7 @@ def decode_block(lines: pl.DataFrame, fmt: LogFormat, layouts: Layouts | None = 
 
 def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> StepBlock:
     """Decode the lines ``marked``; companions stand on ``others``."""
-    companions = tuple(find_companions(others, companion) for companion in fmt.companions)
+    companions = _companions(others, fmt)
     if marked.is_empty():
         return replace(no_steps(fmt), companions=companions)
     heads = find_heads(marked, fmt)
@@ -112,6 +117,15 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
         labels=_count(pairs),
         malformed=_malformed(known),
     )
+
+
+def _companions(lines: pl.DataFrame, fmt: LogFormat) -> tuple[pl.DataFrame, ...]:
+    """The lines of each companion. Of most formats there is none, which is seen at once for all of them."""
+    markers = [companion.marker for companion in fmt.companions]
+    beside = lines.filter(pl.col("text").str.contains_any(markers)) if markers else lines.clear()
+    if beside.is_empty():
+        return tuple(map(no_companions, fmt.companions))
+    return tuple(find_companions(beside, companion) for companion in fmt.companions)
 
 
 def merge(rows: pl.DataFrame, labels: Counter[str], rest: StepBlock) -> StepBlock:

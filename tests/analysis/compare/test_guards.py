@@ -91,7 +91,7 @@ def test_a_loss_that_falls_faster_is_suspicious(tmp_path):
 
 
 def steps_of(*losses):
-    return pl.DataFrame({"step": range(1, len(losses) + 1), "loss": losses, "copied": [False] * len(losses)})
+    return pl.DataFrame({"step": range(1, len(losses) + 1), "loss": losses, "excluded_reason": [None] * len(losses)})
 
 
 def test_the_final_loss_is_that_of_equal_steps():

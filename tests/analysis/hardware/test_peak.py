@@ -32,6 +32,19 @@ def test_peak_tflops_that_is_no_peak_is_refused(tflops):
         resolve_peak("910b3", "bf16", tflops)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("v100", ['v100 is taken for V100 SXM2 (125 TFLOP/s); if it is another, name it: --hw "V100 PCIe" (112)']),
+        ("Tesla V100-SXM2", []),
+        ("a100", []),  # all its parts have one peak
+    ],
+)
+def test_a_name_of_several_parts_tells_which_was_taken(name, told):
+    _, said = resolve_peak(name, "fp16")
+    assert [say(note) for note in said if note.code == "device_taken"] == told
+
+
 def test_no_device_is_no_peak_with_the_flags_that_give_one():
     peak, said = resolve_peak(None, "bf16")
     assert peak is None

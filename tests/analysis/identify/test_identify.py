@@ -227,7 +227,7 @@ def test_the_ascendspeed_figure_beside_is_that_of_the_setting(recompute, value):
 def test_nearest_is_named_where_none_fits():
     found = identify(printed("A3", LLAMA2_7B, scale=1.03, decimals=2), LLAMA2_7B)
     assert found.matches == ()
-    assert sentence(found).startswith("none of 35 formulas gives the log's 148.")
+    assert sentence(found).startswith("none of the 35 formulas that can be computed here gives the log's 148.")
     assert "; the nearest is PaLM (6N+12lhs) with 147.8, -0.39%; either the shape" in sentence(found)
 
 

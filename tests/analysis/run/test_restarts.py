@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from runs import BEGIN, as_computed, events, no_starts, rows
+from helpers import megatron_line
+from runs import BEGIN, analyze_text, as_computed, events, no_starts, rows
 
 from analysis.run.reasons import COPY, WARM_UP
 from analysis.run.restarts import list_segments, number_starts, trace_starts
@@ -202,3 +203,11 @@ def test_a_checkpoint_that_was_loaded_tells_more_than_the_step_reached():
     loaded = events((205, "checkpoint loaded", 22, None))
     traced = trace(rows([*range(1, 21), 30, 40]), loaded, begun=BEGUN)
     assert traced["iterations"].to_list() == [1] * 20 + [8, 10]
+
+
+def test_trainings_behind_each_other_in_one_file_are_told(tmp_path):
+    """Three trials of 20 steps by one script, each a little slower."""
+    one, two, three = ("".join(megatron_line(s, ms) + "\n" for s in range(1, 21)) for ms in (1000, 1100, 1200))
+    notes = {note.code: note for note in analyze_text(tmp_path, one + two + three).notes}
+    assert notes["trainings_in_one_file"].fields == {"n": 3, "source": str(tmp_path / "part0.log"), "lines": [21, 41]}
+    assert "trainings_in_one_file" not in {note.code for note in analyze_text(tmp_path, one, two).notes}

@@ -1,5 +1,7 @@
 """The first screen: when the run began, and how far it can be trusted."""
 
+import re
+
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
 
@@ -33,3 +35,55 @@ def test_copies_by_other_ranks_do_not_count_against_the_run(log, tmp_path):
     (tmp_path / "worker_1.log").write_text(log.read_text())
     shown = " ".join(run_logparse("analyze", str(tmp_path), cwd=tmp_path).stdout.split())
     assert "19 of 20 step lines count; 1 warm-up; 20 more are copies by other ranks" in shown
+
+
+def screen(folder, *options):
+    return " ".join(run_logparse("analyze", "worker_0.log", *options, cwd=folder).stdout.split())
+
+
+def test_a_run_that_failed_says_so_first_and_has_no_plan_but_if_it_resumes(log, tmp_path):
+    log.write_text(log.read_text() + "torch.OutOfMemoryError: NPU out of memory. Tried to allocate 2.00 GiB\n")
+    shown = screen(tmp_path, "--peak-tflops", "2000")
+    first = shown.partition("! ")[2]
+    assert first.startswith("the run ended at step 20 of 500, and error lines follow")
+    assert "480 steps left if resumed, 8 min 0 s" in shown
+
+
+def test_an_interval_is_no_finer_than_the_times_are_printed(tmp_path):
+    """Times of whole milliseconds, all alike: the true median can lie half of one to either side."""
+    steps = [megatron_line(step, 1003).replace("1003.0", "1003") for step in range(1, 21)]
+    (tmp_path / "worker_0.log").write_text("\n".join(steps) + "\n")
+    assert "ms/step 1,003.0 1,003.0 1,002 to 1,004" in screen(tmp_path)
+
+
+def test_steady_above_delivered_is_explained(tmp_path):
+    """Seven steps in ten take 1.1 s, the others 1 s."""
+    steps = [megatron_line(s, 1000.0 if s % 10 in (0, 3, 6) else 1100.0) for s in range(1, 101)]
+    (tmp_path / "worker_0.log").write_text("\n".join(steps) + "\n")
+    assert "1,095 to 1,105 steady is the median; faster steps lower the mean" in screen(tmp_path)
+
+
+def test_a_run_without_a_clock_says_why_nothing_is_by_the_clock(log, tmp_path):
+    assert "tokens/s/p by the clock" in screen(tmp_path)
+    steps = [megatron_line(step, 1000.0) for step in range(1, 21)]
+    log.write_text(arguments_dump(SETTINGS) + "\n".join(steps) + "\n")
+    assert "no clock of the whole run" in screen(tmp_path)
+
+
+def test_mfu_as_built_of_packed_documents_is_a_range_without_an_interval(log, tmp_path):
+    log.write_text(log.read_text().replace("  bf16", "  use_packed_seq_params .................. True\n  bf16", 1))
+    row = re.search(
+        r"MFU as built, % (\S+) (\S+) (\S+) to (\S+): by documents", screen(tmp_path, "--peak-tflops", "2000")
+    )
+    assert row
+    assert float(row[3]) < float(row[4]) == float(row[2])
+
+
+def test_a_log_that_counts_the_work_as_built_is_named(log, tmp_path):
+    """The rate that Megatron prints for 32 samples of LLaMA2-7B in a second on 8 devices, and another."""
+    plain = log.read_text()
+    of_built = analyze(log, peak_tflops=2000).rates["mfu_as_built"][0] * 2000
+    for tflops, named in ((round(of_built, 1), True), (round(of_built * 1.05, 1), False)):
+        printed = f"number of nan iterations:   0 | throughput per GPU (TFLOP/s/GPU): {tflops:.1f} |"
+        log.write_text(plain.replace("number of nan iterations:   0 |", printed))
+        assert (f"the log's {tflops:.2f} counts this work" in screen(tmp_path, "--peak-tflops", "2000")) is named
