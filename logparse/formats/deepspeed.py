@@ -11,7 +11,7 @@ FORMAT = LogFormat(
     name="deepspeed",
     title="DeepSpeed, engine (step= and SamplesPerSec lines)",
     beneath=2,
-    marker=(", skipped=",),
+    marker=("skipped=",),
     head=r"\bstep=(?P<step>[1-9]\d*), ",
     pair=r"(\w+)=(\[[\[(].*|\[[^\]]*\]|[^,\s]*)(?:,|\s|$)",
     separator=",",

@@ -57,7 +57,8 @@ FORMAT = LogFormat(
     ignored_patterns=(r"[^/]+/.*", r"\w+_MB", r"\w*(?:loss|reward|accuracy|token_acc)\w*"),
     required=("step", "loss"),
     companions=(
-        Companion("%|", BAR, belongs_to="behind"),
+        Companion("it/s", BAR, belongs_to="behind"),
+        Companion("s/it", BAR, belongs_to="behind"),
         Companion("Num examples = ", r"Num examples = (?P<epoch_samples>[\d,]+)", belongs_to="file"),
         Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),
         Companion("Num Epochs = ", r"Num Epochs = (?P<epochs>[\d,]+)", belongs_to="file"),
@@ -86,7 +87,7 @@ FORMAT = LogFormat(
         Sample(
             " 19%|█▉        | 19/100 [00:40<02:51,  2.10s/it]\r{'loss': 2.3456, 'grad_norm': 1.2, "
             "'learning_rate': 4.9e-05, 'epoch': 0.4}\n"
-            " 20%|██        | 20/100 [00:42<02:48,  2.10s/it]\r 21%|██        | 21/100 [00:44<02:46,  2.10s/it]",
+            " 20%|██        | 20/100 [00:42<02:48,  2.10s/it]\r 21%|██        | 21/100 [00:44<02:46,  1.01it/s]",
             {
                 "step": 20,
                 "train_steps": 100,

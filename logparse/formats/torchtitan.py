@@ -27,7 +27,7 @@ def _batch(name: str, printed: str) -> SettingSentence:
 FORMAT = LogFormat(
     name="torchtitan",
     title="torchtitan (also Primus on torchtitan)",
-    marker=("  tps: ", "  wps: "),
+    marker=("tps: ", "wps: "),
     # What stands before it keeps out ``validate step:``.
     head=r"(?:INFO - |\] )step: *(?P<step>\d+) ",
     pair=r"([a-z_]+): *(\S+)(?:\s|$)",

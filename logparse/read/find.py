@@ -47,11 +47,17 @@ class LineSearch:
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The blocks of settings of all formats."""
-        return tuple(dict.fromkeys(block for fmt in self.formats for block in fmt.blocks))
+        return tuple(dict.fromkeys(block for known in self.layouts.values() for block in known.fmt.blocks))
 
     def narrowed(self, formats: Iterable[LogFormat]) -> LineSearch:
-        """The same search for no more than the step lines of formats other than ``formats``."""
-        return replace(self, whole=tuple(formats))
+        """The same search for no more than the step lines of formats other than ``formats``.
+
+        What lies beneath all of these cannot be richer.
+        """
+        whole = tuple(formats)
+        deepest = max(fmt.beneath for fmt in whole)
+        others = tuple(fmt for fmt in self.formats if fmt.beneath <= deepest or fmt in whole)
+        return replace(self, whole=whole, formats=others)
 
 
 def any_of(literals: Iterable[str]) -> str:
