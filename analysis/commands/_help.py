@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -22,6 +24,7 @@ from logparse.language import current_language, msg, tr
 # What Typer raises where a command line cannot be used; it knows its ``exit_code`` and how to ``show`` itself.
 Refusal: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
+NO_COMMAND = msg("No such command '{name}'.")
 # Typer's words, narrower ones above wider ones. A field may hold another of them.
 TEMPLATES = (
     msg("Try '{command}' for help."),
@@ -30,7 +33,7 @@ TEMPLATES = (
     msg("No such option: {option} (Possible options: {names})"),
     msg("No such option: {option}"),
     msg("No such command '{name}'. Did you mean {names}?"),
-    msg("No such command '{name}'."),
+    NO_COMMAND,
     msg("Missing argument '{name}'."),
     msg("Missing command."),
     msg("Option '{option}' requires an argument."),
@@ -44,6 +47,8 @@ HEADINGS = (msg("Arguments"), msg("Options"), msg("Commands"))
 REMARKS = (msg("[required]"), msg("[default: "))
 # The template and the fields of help that was filled, by what it is in English.
 FILLED: dict[str, tuple[str, Mapping[str, str]]] = {}
+# What the option of the device is taken to be called.
+DEVICE_OPTIONS = ("--hardware", "--device", "--gpu", "--npu", "--accelerator")
 TYPERS_HELP = msg("Show this message and exit.")
 
 _TypersFormatter: Any = typer.Context.formatter_class
@@ -175,8 +180,20 @@ def show_refusal(error: Any) -> None:
     with contextlib.redirect_stderr(said):
         error.show()
     sys.stderr.write("".join(f"{translate_refusal(line)}\n" for line in said.getvalue().splitlines()))
+    if hint := _meant(str(getattr(error, "option_name", None) or ""), said.getvalue()):
+        sys.stderr.write(hint + "\n")
     if quantity := _without_flag(getattr(error, "option_name", None)):
         sys.stderr.write(tr("{name} has no flag: set it in a file for --config", name=quantity) + "\n")
+
+
+def _meant(option: str, said: str) -> str:
+    """What somebody may have meant who named the device otherwise, or a log where a command stands."""
+    if option in DEVICE_OPTIONS:
+        return tr("the device is given with --hw, such as --hw {name}", name="910b")
+    unknown = re.search(_pattern(NO_COMMAND), said)
+    if unknown and Path(unknown["name"]).exists():
+        return tr("to read a log: {command}", command=shlex.join(["logparse", "analyze", unknown["name"]]))
+    return ""
 
 
 def _without_flag(option: str | None) -> str | None:
@@ -189,11 +206,14 @@ def _without_flag(option: str | None) -> str | None:
     return name if name in QUANTITY else None
 
 
+def _pattern(template: str) -> str:
+    return re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.*)", re.escape(template))
+
+
 def translate_refusal(text: str) -> str:
     """``text`` in the language in use where it is one of TEMPLATES."""
     for template in TEMPLATES:
-        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.*)", re.escape(template))
-        if found := re.fullmatch(pattern, text):
+        if found := re.fullmatch(_pattern(template), text):
             values = {name: translate_refusal(value) for name, value in found.groupdict().items()}
             return tr(template, **values)
     return text

@@ -93,6 +93,7 @@ def sum_up(analysis: Analysis, losses: Sequence[Loss]) -> Note:
     if not shares.get(USEFUL):
         return info("nothing_useful_known")
     told = _most_lost(shares[USEFUL], [loss for loss in losses if not loss.in_steps])
+    told = told if analysis.has_clock else info("of_the_steps_alone", told=told)
     inside = [loss for loss in losses if loss.in_steps and loss.cause != PUBLISHED and loss.share >= WORTH_A_WORD]
     return info("inside_the_steps", told=told, cause=inside[0].cause, share=inside[0].share) if inside else told
 
@@ -127,12 +128,17 @@ def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses, gaps: Note
 
 
 def _rarer(cause: str, seconds: float, marks: Sequence[int], time: _Time) -> Note | None:
-    """How rare a pause that costs over DEAR of the useful time should be; None for one that is cheap or comes once."""
+    """How rare a pause that costs over DEAR of the useful time should be.
+
+    None for one that is cheap, comes once or matters little beside the rest.
+    """
     if len(marks) < 2 or seconds <= DEAR * time.useful:
         return None
     now = max(1, round(median(b - a for a, b in pairwise(marks))))
     every = _round_number(now * seconds / (DEAR * time.useful))
     useful = time.useful / (time.total - seconds + seconds * now / every)
+    if useful - time.useful / time.total < WORTH_A_WORD:
+        return None
     return info(f"{cause}_rarer", now=now, every=every, each=seconds / len(marks), useful=useful)
 
 

@@ -59,10 +59,11 @@ def render_index(
 ) -> str:
     """The page, in the language in use; ``failed`` says why others could not be read, ``pages`` that each run has one.
 
-    The rows are in the order of ``runs``, or by the column ``order``, downwards behind ``-``. It asks no network, and
-    is a plain table where there is no JavaScript.
+    The rows are by the column ``order``, downwards behind ``-``; else those that stand out come first. It asks no
+    network, and is a plain table where there is no JavaScript.
     """
-    runs = choose_runs(runs, order=order)
+    apart = pl.col("stands_out").is_null()
+    runs = choose_runs(runs, order=order) if order else runs.sort(apart, maintain_order=True)
     alike, columns = told_once(runs, _columns())
     rows = runs.with_columns(usual(name).alias(f"usual_{name}") for name in COMPARED).to_dicts()
     greatest = {name: runs[name].max() for name in (*RATES, "device_hours", "lost_device_hours")}

@@ -46,8 +46,9 @@ def _packed(result: Analysis) -> Iterator[Note]:
     """Between what MFU as built lies where tokens meet only those of their own document, whose length no line tells."""
     how, mfu = result.computation, result.value("mfu_as_built")
     terms = as_built_formula().terms_per_token(how.shape, how.seq_length) if how.seq_length else None
-    if terms is not None and mfu is not None:
-        yield warning("attention_within_documents", low=mfu * (1 - terms[CORE] / sum(terms.values())), high=mfu)
+    core = terms[CORE] / sum(terms.values()) if terms else 0.0
+    if mfu is not None and core > LEAST_REASON:
+        yield warning("attention_within_documents", low=mfu * (1 - core), high=mfu)
 
 
 def _difference(result: Analysis, terms: Mapping[str, float], built: Mapping[str, float]) -> Iterator[Note]:

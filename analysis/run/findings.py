@@ -36,16 +36,19 @@ def describe_run(result: Analysis, steps: pl.DataFrame, context: RunContext) -> 
         *_overruled(steps, result.computation, context),
         *_missing(result),
         *_surprises(result, context),
-        *_begun_anew(result.segments),
+        *_begun_anew(result),
     )
 
 
-def _begun_anew(segments: pl.DataFrame) -> Iterator[Note]:
+def _begun_anew(result: Analysis) -> Iterator[Note]:
     """Files that begin the training again, which may be another run, and trainings behind each other in one file."""
-    heads = segments.unique("lineage", keep="first", maintain_order=True)
+    heads = result.segments.unique("lineage", keep="first", maintain_order=True)
     within = heads.filter((pl.col("source") == pl.col("source").shift(1)).fill_null(value=False))
+    pace = dict(result.steps.filter("counted").group_by("lineage").agg(pl.col("step_time_ms").median()).iter_rows())
     for source, lines in within.group_by("source", maintain_order=True).agg("line_number").iter_rows():
-        yield warning("trainings_in_one_file", n=len(lines) + 1, source=source, lines=lines)
+        every = heads.filter(pl.col("source") == source)["lineage"]
+        ms = [f"{pace[lineage]:,.1f}" for lineage in every if lineage in pace]
+        yield warning("trainings_in_one_file", n=len(lines) + 1, source=source, lines=lines, ms=ms)
     for source, step in (
         heads.filter(pl.col("source") != pl.col("source").first()).select("source", "first_step").rows()
     ):

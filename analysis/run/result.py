@@ -44,6 +44,11 @@ class Analysis:
         values = found | {"goodput": [self.goodput]}
         return tuple(name for name, all_of in values.items() if any(map(BY_COLUMN[name].impossible, all_of)))
 
+    @property
+    def has_clock(self) -> bool:
+        """Whether time stamps tell how long the whole run took."""
+        return self.rates.filter(pl.col("rate") == "all-in")["step_time_ms"].is_not_null().any()
+
     def value(self, metric: str, statistic: str = "median") -> float | None:
         """One number of the summary; None where it could not be computed.
 

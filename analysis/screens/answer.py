@@ -12,6 +12,7 @@ import polars as pl
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.pipeline.losses import PUBLISHED, Loss, sum_up
 from analysis.pipeline.run import Run
+from analysis.published.match import Against
 from analysis.run.reasons import COPY
 from analysis.screens.metric_names import counting, rated_of
 from analysis.screens.parts import Cell, Heading, Part, Sentence, Sentences, Sparkline, Table
@@ -24,7 +25,7 @@ from logparse.language import msg, tr
 
 # What says why a number cannot be; first of all that it is measured against another vendor's peak; then that it failed.
 CANNOT_BE, FAILED = {"above_peak"}, {"ended_early_with_errors", "ended_with_errors"}
-FIRST = ("device_contradicts_log", *CANNOT_BE, *sorted(FAILED))
+FIRST = ("device_contradicts_log", "trainings_in_one_file", *CANNOT_BE, *sorted(FAILED))
 # What stands on the first screen: the dearest losses, and the first warnings, each cut to lines.
 LOSSES_SHOWN, WARNINGS_SHOWN, WARNING_LINES = 5, 2, 2
 
@@ -167,14 +168,19 @@ def _against(run: Run) -> str:
     matches = run.expectations.published.matches
     if not matches:
         return ""
-    best = matches[0]
+    nearest, best = matches[0], min(matches, key=lambda match: match.share)
+    beside = [] if best is nearest else [tr("{share} of the best", share=f"{best.share:.0%}")]
+    return tr("; ").join([_share_of(nearest), *beside])
+
+
+def _share_of(match: Against) -> str:
     said = msg("{share} of {publisher}'s published {rate} tokens/s/p ({row})")
     return tr(
-        msg("{share} of the {rate} tokens/s/p recorded for {publisher} ({row})") if best.row.recorded else said,
-        share=f"{best.share:.0%}",
-        publisher=best.row.publisher or best.row.name,
-        rate=f"{best.row.tokens_per_second_per_device:,.0f}",
-        row=best.row.name,
+        msg("{share} of the {rate} tokens/s/p recorded for {publisher} ({row})") if match.row.recorded else said,
+        share=f"{match.share:.0%}",
+        publisher=match.row.publisher or match.row.name,
+        rate=f"{match.row.tokens_per_second_per_device:,.0f}",
+        row=match.row.name,
     )
 
 

@@ -17,7 +17,12 @@ from logparse.language import some, tr
 
 TIME, GOODPUT = HEADLINE[0], BY_COLUMN["goodput"]
 TOKENS, TFLOPS = BY_COLUMN["tokens_per_second_per_device"], BY_COLUMN["tflops_per_second_per_device"]
-BUILT = BY_COLUMN["mfu_as_built"]
+MFU, BUILT = BY_COLUMN["mfu"], BY_COLUMN["mfu_as_built"]
+# Metrics that follow from a count of the work of a step.
+WORK = (TFLOPS, MFU, BUILT, BY_COLUMN["hfu"])
+# The finding that frozen weights carry adapters, and the share of the work that is left: forward and the gradient of
+# the activations are two of three matrix products of a weight.
+ADAPTERS, OF_FROZEN = "lora_trained", 2 / 3
 # The finding that MFU as built is a range; and the relative difference below which two counts of work are one.
 PACKED, ALIKE = "attention_within_documents", 0.01
 LOGGED = "logged_tflops_per_second_per_device"
@@ -61,7 +66,7 @@ def steady_interval(metric: Metric, run: Run) -> str:
     alike = run.steps.filter("counted").select("global_batch_size", "seq_length").n_unique() == 1
     if value is None or time is None or low is None or high is None or not (alike or metric is TIME):
         return ""
-    if metric is BUILT and _fields(run, PACKED):
+    if (metric is BUILT and _is_told(run, PACKED)) or (metric in WORK and _is_told(run, ADAPTERS)):
         return ""
     ends = (low, high) if metric is TIME else (value * time / high, value * time / low)
     digits = 0 if metric.digits == 1 and ends[0] >= 1000 else metric.digits
@@ -98,8 +103,19 @@ def _of_tflops(run: Run) -> str:
 def _of_peak(run: Run) -> str:
     peak = run.analysis.computation.peak
     if peak is None:
-        return tr("no peak is known; --hw gives it")
+        return _of_no_peak(run)
+    mfu = rate_in(MFU, _row(run, "steady"))
+    if mfu is not None and _is_told(run, ADAPTERS):
+        return tr("about {share}, as frozen weights take no gradient", share=MFU.text(mfu * OF_FROZEN))
     return tr("of {peak} TFLOP/s, {dtype}", peak=f"{peak.peak_tflops_per_second:g}", dtype=tr(peak.dtype))
+
+
+def _of_no_peak(run: Run) -> str:
+    lacking = _fields(run, "no_peak_of_type")
+    if not lacking:
+        return tr("no peak is known; --hw gives it")
+    device, dtype = tr(lacking["device"]), lacking["dtype"]
+    return tr("{device} has no {dtype} peak; --peak-tflops gives one", device=device, dtype=dtype)
 
 
 def _of_built(run: Run) -> str:
@@ -125,6 +141,10 @@ def built_range(run: Run) -> str:
 
 
 _REMARKS = {TIME.column: _of_time, TFLOPS.column: _of_tflops, "mfu": _of_peak, BUILT.column: _of_built}
+
+
+def _is_told(run: Run, code: str) -> bool:
+    return any(note.code == code for note in run.notes)
 
 
 def _fields(run: Run, code: str) -> Mapping[str, Any]:

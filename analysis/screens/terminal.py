@@ -146,17 +146,19 @@ def _print_sparkline(console: Console, line: Sparkline) -> None:
 
 
 def _scale(line: Sparkline) -> str:
-    """What the lowest and the highest bar say, and how many values lie beyond them."""
+    """The least and the greatest value that bars tell apart, and how many lie beyond them."""
     low, high = _ends(line.values)
     above, below = sum(value > high for value in line.values), sum(value < low for value in line.values)
+    told = [value for value in line.values if low <= value <= high]
+    low, high = min(told), max(told)
     least, most = (f"{end:,.{0 if high >= LARGE else 1}f}" for end in (low, high))
     ends = most if least == most else tr("{low} to {high}", low=least, high=most)
-    told = [
+    words = [
         f"{line.name}{tr(', ')}{ends} {line.unit}",
         *([tr("{n} above", n=f"{above:,}")] if above else []),
         *([tr("{n} below", n=f"{below:,}")] if below else []),
     ]
-    return tr("{name}: ", name=tr(", ").join(told))
+    return tr("{name}: ", name=tr(", ").join(words))
 
 
 def sparkline(values: Sequence[float], width: int) -> str:

@@ -46,15 +46,26 @@ def model_name(run: Run) -> str:
 def _devices(run: Run) -> str:
     how = run.analysis.computation
     number = tr("devices of unknown number") if how.world_size is None else f"{how.world_size:,}"
-    if how.peak is None or how.peak.name == BY_HAND:
+    device = _device(run)
+    if not device:
         return number if how.world_size is None else tr("{n} devices", n=number)
-    return tr("{n} x {device}", n=number, device=tr(how.peak.name))
+    return tr("{n} x {device}", n=number, device=tr(device))
+
+
+def _device(run: Run) -> str | None:
+    """The device, also one without a peak of the number type."""
+    peak = run.analysis.computation.peak
+    if peak is not None:
+        return None if peak.name == BY_HAND else peak.name
+    return next((note.fields["device"] for note in run.notes if note.code == "no_peak_of_type"), None)
 
 
 def _when(run: Run) -> str:
     seconds: Any = run.account["seconds"].sum()
     begins = _begins(run)
     lasted = span(seconds) if seconds else ""
+    if lasted and not run.analysis.has_clock:
+        lasted = tr("{time} of steps", time=lasted)
     return tr(", ").join(part for part in (f"{begins:%Y-%m-%d %H:%M}" if begins else "", lasted) if part)
 
 

@@ -34,6 +34,20 @@ FORMATS_LOOKED_FOR = "".join(f"    {f.name}: a line with {f.marker[0]!r}\n" for 
 FORMULAS = ", ".join(all_formulas())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["a log.txt"], "to read a log: logparse analyze 'a log.txt'"),
+        (["analyze", "a log.txt", "--hardware", "910b"], "the device is given with --hw, such as --hw 910b"),
+    ],
+)
+def test_what_was_meant_is_told(tmp_path, arguments, hint):
+    (tmp_path / "a log.txt").write_text(STEPS_ONLY)
+    done = run_logparse(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"{hint}\n")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Logs of every kind, good and bad; the commands run in this folder."""

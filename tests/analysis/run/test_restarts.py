@@ -209,5 +209,10 @@ def test_trainings_behind_each_other_in_one_file_are_told(tmp_path):
     """Three trials of 20 steps by one script, each a little slower."""
     one, two, three = ("".join(megatron_line(s, ms) + "\n" for s in range(1, 21)) for ms in (1000, 1100, 1200))
     notes = {note.code: note for note in analyze_text(tmp_path, one + two + three).notes}
-    assert notes["trainings_in_one_file"].fields == {"n": 3, "source": str(tmp_path / "part0.log"), "lines": [21, 41]}
+    assert notes["trainings_in_one_file"].fields == {
+        "n": 3,
+        "source": str(tmp_path / "part0.log"),
+        "lines": [21, 41],
+        "ms": ["1,000.0", "1,100.0", "1,200.0"],
+    }
     assert "trainings_in_one_file" not in {note.code for note in analyze_text(tmp_path, one, two).notes}

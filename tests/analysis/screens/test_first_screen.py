@@ -87,3 +87,31 @@ def test_a_log_that_counts_the_work_as_built_is_named(log, tmp_path):
         printed = f"number of nan iterations:   0 | throughput per GPU (TFLOP/s/GPU): {tflops:.1f} |"
         log.write_text(plain.replace("number of nan iterations:   0 |", printed))
         assert (f"the log's {tflops:.2f} counts this work" in screen(tmp_path, "--peak-tflops", "2000")) is named
+
+
+def test_adapters_make_mfu_about_two_thirds_and_leave_no_interval(log, tmp_path):
+    log.write_text(log.read_text().replace("  bf16", "  lora_target_modules .................... ['q']\n  bf16", 1))
+    shown = screen(tmp_path, "--peak-tflops", "2000")
+    row = re.search(r"MFU, % .*? (\S+) (\S+) about (\S+), as frozen weights take no gradient", shown)
+    assert row
+    assert float(row[3]) == pytest.approx(float(row[2]) * 2 / 3, abs=0.006)
+
+
+def test_a_device_without_a_peak_of_the_number_type_is_named_all_the_same(log, tmp_path):
+    shown = screen(tmp_path, "--hw", "v100")
+    assert " on 8 x V100 SXM2 " in shown
+    assert "V100 SXM2 has no bf16 peak; --peak-tflops gives one" in shown
+
+
+def test_without_a_clock_the_shares_are_said_to_be_of_the_steps(log, tmp_path):
+    assert "of the time of the steps" not in screen(tmp_path)
+    log.write_text(arguments_dump(SETTINGS) + "".join(megatron_line(s, 1000.0) + "\n" for s in range(1, 21)))
+    shown = screen(tmp_path)
+    assert "(of the time of the steps: no clock tells what lay between them)" in shown
+    assert " · 20 s of steps · " in shown
+
+
+def test_of_several_trainings_each_pace_is_told_first(log, tmp_path):
+    log.write_text(log.read_text() + "".join(megatron_line(s, 1500.0) + "\n" for s in range(1, 21)))
+    first = screen(tmp_path, "--peak-tflops", "2000").partition("! ")[2]
+    assert first.startswith("2 trainings behind each other in worker_0.log, of 1,000.0, 1,500.0 ms/step")
