@@ -16,6 +16,9 @@ COMPUTED_COLUMNS = (
         "ms",
         "time that this row stands for; differs from the printed one where that is known wrong",
     ),
+    Column(
+        "time_resolution_ms", FLOAT, "ms", "by how much rounding may put step_time_ms off; null where the log prints it"
+    ),
     Column("segment", INT, "", "number of the start this row belongs to, counted from 0"),
     Column("lineage", INT, "", "starts with one number continue each other"),
     Column("iterations", INT, "steps", "steps that the row's time is the mean of"),

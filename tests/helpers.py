@@ -121,7 +121,7 @@ NAMED_UNITS = {
     "mfu_as_built": "ratio",
     "hfu": "ratio",
 }
-WORK = {"samples": "samples", "tokens": "tokens", "tflops": "TFLOP"}
+WORK = {"steps": "steps", "samples": "samples", "tokens": "tokens", "tflops": "TFLOP"}
 
 
 def named_unit(name: str, otherwise: str) -> str:

@@ -29,7 +29,7 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataF
     ``priced`` are the ``price_rows`` of ``steps``, where the caller has them at hand.
     """
     everything = price_rows(steps) if priced is None else priced
-    counted = steps.select("counted", "iterations", "step_time_ms", *SCALED).filter("counted")
+    counted = steps.select("counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED).filter("counted")
     delivered = _without_replay(everything)
     steady = {
         **counted.select(middle("step_time_ms"), *(middle(name, "lower") for name in SCALED)).row(0, named=True),
@@ -45,8 +45,11 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataF
         _row("all steps", all_steps),
         _row("all-in", all_in),
     ]
+    rounding = _middle_of(counted["time_resolution_ms"])
     frame = pl.DataFrame(
-        rows, schema_overrides={c.name: c.dtype for c in RATE_COLUMNS if c.name != "run"}, infer_schema_length=None
+        [_widened(row, rounding) for row in rows],
+        schema_overrides={c.name: c.dtype for c in RATE_COLUMNS if c.name != "run"},
+        infer_schema_length=None,
     )
     return conform(frame.with_columns(run=pl.lit(steps["run"].first())), RATE_COLUMNS)
 
@@ -112,6 +115,17 @@ def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
         "step_time_low_ms": low,
         "step_time_high_ms": high,
     }
+
+
+def _widened(row: dict[str, Any], rounding_ms: float) -> dict[str, Any]:
+    """The interval with what rounding leaves open of each time: it can be the same way on all rows."""
+    ends = {"step_time_low_ms": -rounding_ms, "step_time_high_ms": rounding_ms}
+    return row | {name: row[name] + by for name, by in ends.items() if row[name] is not None}
+
+
+def _middle_of(values: pl.Series) -> float:
+    """The median; 0 where there is none."""
+    return float(values.median() or 0.0)  # type: ignore[arg-type]
 
 
 def _of_median(times: pl.Series) -> tuple[float, float] | None:

@@ -30,6 +30,9 @@ LOGGED_BELOW = "tflops_per_second_per_device"
 # Parts of the account below this share are not shown.
 LEAST_SHARE = 0.0005
 
+# Notes that tell where the times of steps are from that no line prints.
+TIME_ORIGINS = ("time_by_rate", "time_by_stamps", "time_by_runtime")
+
 SHOWN_FACTS = (
     "world_size",
     "global_batch_size",
@@ -185,6 +188,9 @@ def _origins(result: Run) -> Table:
             confidence=tr(peak.confidence),
         )
         rows.append((tr("peak"), f"{peak.peak_tflops_per_second:g}", origin))
+    if found := next((note for note in result.notes if note.code in TIME_ORIGINS), None):
+        time = HEADLINE[0].text(result.value(HEADLINE[0].column))
+        rows.append(("step_time_ms", time, say(found)))
     return Table((tr("quantity"), tr("value"), tr("origin")), tuple(rows), prose={2})
 
 

@@ -42,7 +42,7 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     nearer = (unmixed - third).abs() < (printed - third).abs()
     slow_start = printed.shift(1) > 1.1 * unmixed
     applies = begins.shift(1) & ~begins & (n > 1) & (unmixed > 0) & nearer & slow_start
-    marked = _with_begins(log, steps).with_columns(
+    marked = with_begins(log, steps).with_columns(
         pl.when(applies).then(unmixed).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
     )
     lines = marked.filter("applies")["line_number"].to_list()
@@ -50,7 +50,7 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     return marked, info("second_row_unmixed", lines=lines) if lines else None
 
 
-def _with_begins(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
+def with_begins(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
     """Add ``begins``: the first row of a file, where the step falls, and behind settings that are printed again."""
     printed = log.starts.sort("line_number").with_row_index("dump").with_columns(pl.col("dump").cast(pl.Int64))
     behind = steps.join_asof(printed, on="line_number", by="source", check_sortedness=False)

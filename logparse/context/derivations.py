@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from logparse.context.device_meshes import DIMENSIONS, LAST_PROCESS, MESH, mesh_size
 from logparse.context.layer_patterns import (
     hybrid_layers,
     linear_attention_layers,
@@ -50,6 +51,10 @@ def _whole(dividend: int, divisor: int) -> int | None:
     return dividend // divisor if divisor > 0 and dividend % divisor == 0 else None
 
 
+def _ratio(whole: int, part: float) -> int | None:
+    return round(whole / part) if part > 0 and (whole / part).is_integer() else None
+
+
 def _rounded_up(value: int, multiple: int) -> int | None:
     return -(-value // multiple) * multiple if multiple > 0 else None
 
@@ -57,6 +62,13 @@ def _rounded_up(value: int, multiple: int) -> int | None:
 def _cp(q: Mapping[str, Any]) -> int:
     """Context parallelism is 1 in a framework that does not print it."""
     return q.get("context_parallel_size") or 1
+
+
+def _llama_width(q: Mapping[str, Any]) -> int:
+    """Source: meta-llama/llama, model.py, FeedForward; torchtitan keeps it."""
+    width = int(2 * 4 * q["hidden_size"] / 3)
+    multiple: int = q["ffn_multiple_of"]
+    return -(-int(q.get("ffn_dim_multiplier", 1) * width) // multiple) * multiple
 
 
 _TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
@@ -80,11 +92,22 @@ DERIVATIONS = (
         Derivation(name, ("hybrid_attention_ratio", "num_layers"), "layers_of_hybrid_ratios", hybrid_layers(symbol))
         for name, symbol in HYBRID.items()
     ),
+    *(
+        Derivation(name, (printed,), "sizes_of_mesh", mesh_size(name))
+        for printed in (MESH, LAST_PROCESS)
+        for name in ("world_size", *DIMENSIONS)
+    ),
     Derivation(
         "world_size",
         (_DP, _TP, _PP),
         "world_size_of_parallel_sizes",
         lambda q: q[_DP] * q[_TP] * q[_PP] * _cp(q),
+    ),
+    Derivation(
+        "world_size",
+        ("global_batch_size", "batch_size_per_device", "num_microbatches"),
+        "world_size_of_batches",
+        lambda q: _ratio(q["global_batch_size"], q["batch_size_per_device"] * q["num_microbatches"]),
     ),
     Derivation(
         "world_size",
@@ -122,6 +145,7 @@ DERIVATIONS = (
         "num_microbatches_of_global_batch",
         lambda q: _whole(q["global_batch_size"], q["micro_batch_size"] * q[_DP]),
     ),
+    Derivation("ffn_hidden_size", ("hidden_size", "ffn_multiple_of"), "mlp_width_of_llama", _llama_width),
     Derivation(
         "kv_channels",
         ("hidden_size", "num_attention_heads"),

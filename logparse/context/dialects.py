@@ -12,6 +12,8 @@ import polars as pl
 import regex
 
 from logparse.context.corrections import CORRECTIONS
+from logparse.context.run_context import RunContext
+from logparse.context.step_times import TIME, Covers, Known, find_times
 from logparse.errors import unknown_name
 from logparse.findings import Note, info
 from logparse.formats import all_formats
@@ -24,6 +26,7 @@ class Dialect:
     """A framework and a range of its versions, known by what its log must hold: labels on the step line, settings.
 
     ``pauses_inside``: the time on its lines includes evaluation and saving; None where the versions differ in that.
+    ``rate_covers``: what a rate on its lines is the mean of; None where nothing tells, and it gives no time then.
     """
 
     framework: str
@@ -32,6 +35,7 @@ class Dialect:
     settings: tuple[str, ...] = ()
     formats: tuple[str, ...] = ("megatron",)
     pauses_inside: bool | None = None
+    rate_covers: Covers | None = None
 
     @property
     def key(self) -> str:
@@ -86,6 +90,12 @@ DIALECTS = (
     Dialect("MindFormers", "0.7 or later", formats=("mindformers",)),
     Dialect("MindFormers", "2.1 or later", labels=("consumed_samples",), formats=("mindformers-pynative",)),
     Dialect("MindFormers", "1.9 or later", formats=("mindformers-pynative",)),
+    # tps is over all that passed since the line before, saves and validation too.
+    Dialect("torchtitan", None, formats=("torchtitan",), pauses_inside=True, rate_covers="interval"),
+    Dialect("Hugging Face Trainer", None, formats=("hf-trainer",)),
+    Dialect("PaddleNLP", None, formats=("paddlenlp",), pauses_inside=True, rate_covers="interval"),
+    # CurrSamplesPerSec leaves out what passes between two steps, so that it gives no time even where each has a line.
+    Dialect("DeepSpeed", None, formats=("deepspeed", "deepspeed-pipeline")),
 )
 
 
@@ -115,21 +125,28 @@ class Interpretation:
     times_are_shared: bool
 
 
-def interpret(log: ParsedLog, dialect: str | None = None) -> Interpretation:
+def interpret(log: ParsedLog, dialect: str | None = None, known: Known | None = None) -> Interpretation:
     """Say who printed the log and give each row the time it stands for. ``dialect`` is the key of one to take as given.
 
+    Where no line prints a time, it follows from what else is printed and is ``known`` of the run.
     Raises UsageError for a key of no dialect.
     """
-    known = find_dialect(dialect) if dialect else None
-    steps = log.steps.with_columns(step_time_ms=pl.col("elapsed_time_per_iteration_ms"))
-    notes: list[Note] = []
+    asked = find_dialect(dialect) if dialect else None
+    found, evidence = (asked, (info("evidence_flag", name="--dialect"),)) if asked else identify(log)
+    framework = Framework(found.framework, found.version, evidence) if found else Framework(None, None, evidence)
+    steps, notes = log.steps, list[Note]()
+    covers = found.rate_covers if found else None
+    times = find_times(log, steps, known or Known(RunContext()), covers)
+    if times:
+        steps = steps.with_columns(times.times)
+        notes.append(times.origin)
+    steps = steps.with_columns(step_time_ms=pl.col(TIME))
     for correct in CORRECTIONS:
         steps, note = correct(log, steps)
         notes += [note] if note else []
-    shared = any(c.belongs_to == "all" for c in log.format.companions)
-    found, evidence = (known, (info("evidence_flag", name="--dialect"),)) if known else identify(log)
-    framework = Framework(found.framework, found.version, evidence) if found else Framework(None, None, evidence)
-    return Interpretation(framework, steps, tuple(notes), holds_pauses(log, found), profiling_steps(log), shared)
+    shared = any(c.belongs_to == "all" for c in log.format.companions) or bool(times and times.shared)
+    holds = bool(times and times.by_clock) or holds_pauses(log, found)
+    return Interpretation(framework, steps, tuple(notes), holds, profiling_steps(log), shared)
 
 
 def _all_dialects() -> tuple[Dialect, ...]:

@@ -38,13 +38,15 @@ class Reading:
 class Companion:
     """A line beside a step line that completes it. Named groups of ``pattern`` are columns.
 
-    ``each``: the line belongs to the one step line before it. ``next``: to the one behind it. ``all``: to every step
-    line since the last companion, as MindSpore's TimeMonitor does for an epoch.
+    ``each``: the line belongs to the one step line before it, or is that line. ``behind``: to the one before it, also
+    where the next one stands on it, as a bar does that is drawn again. ``next``: to the one behind it. ``all``: to
+    every step line since the last companion, as MindSpore's TimeMonitor does for an epoch. ``file``: the first of a
+    file to every step line behind it.
     """
 
     marker: str
     pattern: str
-    belongs_to: Literal["each", "next", "all"] = "each"
+    belongs_to: Literal["each", "behind", "next", "all", "file"] = "each"
 
 
 @dataclass(frozen=True)
@@ -139,12 +141,14 @@ class LogFormat:
     ``delimiter`` is a literal that stands between two pairs, and ends the head.
     ``tail`` names the labels that may stand last without a separator. ``foreign`` is a regex for the start of other
     lines that ranks glue behind. ``names`` and ``choices`` turn settings into quantities of the schema;
-    for each quantity the first that applies wins.
+    for each quantity the first that applies wins. ``beneath``: a library prints it, so many layers under the trainer;
+    where a trainer's own lines stand in the log too, they are read.
     """
 
     name: str
     title: str
     framework: str | None = field(default=None, kw_only=True)
+    beneath: int = field(default=0, kw_only=True)
     marker: tuple[str, ...]
     head: str
     pair: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import polars as pl
 import polars.selectors as cs
@@ -22,6 +23,7 @@ def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     return found.select("source", "line_number", groups).unnest("groups")
 
 
+@cache
 def no_companions(companion: Companion) -> pl.DataFrame:
     """What ``find_companions`` gives where there is none."""
     groups = dict.fromkeys(group_names(companion.pattern), pl.String())
@@ -34,6 +36,8 @@ def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companio
     What the step line prints itself stays.
     """
     names = group_names(companion.pattern)
+    if companion.belongs_to == "file":
+        found = found.sort("line_number").unique("source", keep="first", maintain_order=True)
     numbers = found.select(
         "source", pl.col("line_number").alias("at"), *(group(name).alias(f"beside {name}") for name in names)
     )
@@ -42,7 +46,8 @@ def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companio
         left_on="line_number",
         right_on="at",
         by="source",
-        strategy="backward" if companion.belongs_to == "next" else "forward",
+        strategy="backward" if companion.belongs_to in ("next", "file") else "forward",
+        allow_exact_matches=companion.belongs_to != "behind",
         check_sortedness=False,
     )
     mine = _belongs(companion)
@@ -59,6 +64,8 @@ def _belongs(companion: Companion) -> pl.Expr:
     before, behind = (line.shift(rows).over("source") for rows in (1, -1))
     of = {
         "all": pl.lit(True),
+        "file": pl.lit(True),
+        "behind": behind.is_null() | (at <= behind),
         "next": before.is_null() | (at > before),
         "each": behind.is_null() | (at < behind) | (at == line),
     }

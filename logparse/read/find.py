@@ -47,11 +47,17 @@ class LineSearch:
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The blocks of settings of all formats."""
-        return tuple(dict.fromkeys(block for fmt in self.formats for block in fmt.blocks))
+        return tuple(dict.fromkeys(block for known in self.layouts.values() for block in known.fmt.blocks))
 
     def narrowed(self, formats: Iterable[LogFormat]) -> LineSearch:
-        """The same search for no more than the step lines of formats other than ``formats``."""
-        return replace(self, whole=tuple(formats))
+        """The same search for no more than the step lines of formats other than ``formats``.
+
+        What lies beneath all of these cannot be richer.
+        """
+        whole = tuple(formats)
+        deepest = max(fmt.beneath for fmt in whole)
+        others = tuple(fmt for fmt in self.formats if fmt.beneath <= deepest or fmt in whole)
+        return replace(self, whole=whole, formats=others)
 
 
 def any_of(literals: Iterable[str]) -> str:
@@ -61,9 +67,17 @@ def any_of(literals: Iterable[str]) -> str:
 
 def search_all(formats: tuple[LogFormat, ...]) -> LineSearch:
     """The search for everything that ``formats`` know."""
-    markers = {m for fmt in formats for m in fmt.markers} | set(VERSION_MARKERS)
-    layouts = {fmt.name: Layouts(fmt, sorted(markers - set(fmt.marker))) for fmt in formats}
+    layouts = {fmt.name: Layouts(fmt, _beside(fmt, formats)) for fmt in formats}
     return LineSearch(formats, formats, layouts, Stencils(layouts))
+
+
+def _beside(fmt: LogFormat, formats: tuple[LogFormat, ...]) -> list[str]:
+    """Words of interest on a step line of ``fmt`` beside its own: what lies beneath it is not read where it is.
+
+    A marker of two formats is of interest to the other one.
+    """
+    others = {m for other in formats if other is not fmt and other.beneath <= fmt.beneath for m in other.markers}
+    return sorted(others | set(VERSION_MARKERS) | (set(fmt.markers) - set(fmt.marker)))
 
 
 @dataclass(frozen=True)

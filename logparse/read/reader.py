@@ -21,6 +21,7 @@ from logparse.read.failures import FileEnds
 from logparse.read.find import BlockContents, LineSearch, find, find_in, search_all, size_of
 from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.read.probe import probe
+from logparse.read.recognize import richest
 from logparse.read.records import Found
 from logparse.read.settings import BlockReader
 from logparse.read.sources import Source
@@ -79,12 +80,13 @@ def _read(sources: Sequence[Source], formats: tuple[LogFormat, ...], block_bytes
     """Read ``sources`` as far as they are to be read.
 
     Once one format has shown step lines, only the step lines of the others are looked for. Where one of them turns out
-    to have more, the files are read again for its sake.
+    to be richer, the files are read again for its sake.
     """
     reader = _Reader(sources, search_all(formats), narrows=_can_be_read_again(sources))
     reader.read(block_bytes, jobs)
     contents = reader.contents()
-    most = max(contents.steps, key=lambda found: len(found[1].steps))[0]
+    stepped = [found for found in contents.steps if len(found[1].steps)]
+    most = min(stepped or contents.steps, key=richest)[0]
     if most in reader.search.whole:
         return contents
     again = _Reader(sources, search_all(formats).narrowed([most]), narrows=False)
@@ -172,10 +174,13 @@ class _Reader:
     def _add(self, source: str, found: BlockContents) -> None:
         self._records.append(found.records)
         self._sentences.append(found.sentences)
+        # Of most formats a block holds nothing.
         for name, steps in found.steps.items():
-            self._steps[name].append(steps.compact(source))
+            if steps.holds_any:
+                self._steps[name].append(steps.compact(source))
         stepped = [fmt for fmt in self.search.formats if fmt.name in found.steps and len(found.steps[fmt.name].rows)]
-        if self._narrows and stepped:
+        # Over what a library prints a trainer's own lines may follow.
+        if self._narrows and any(not fmt.beneath for fmt in stepped):
             self.search, self._narrows = self.search.narrowed(stepped), False
 
     def contents(self) -> Contents:

@@ -33,20 +33,29 @@ MOST_READ_AGAIN = 2**26
 def recognize(
     found: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
 ) -> tuple[LogFormat, StepLines, list[Note]]:
-    """The format that ``found`` the most step lines, those lines, and notes on formats that found fewer.
+    """The format that ``richest`` takes, its lines, and notes on formats of its layer that found fewer.
 
     ``starts`` (source, line_number) are the lines on which a process printed its settings.
 
     Raises NoStepLineError where none finds a step line, InputError where files of two formats cannot be one run.
     """
-    stepped = sorted((f for f in found if len(f[1].steps)), key=lambda f: -len(f[1].steps))
+    stepped = sorted((f for f in found if len(f[1].steps)), key=richest)
     if not stepped:
         raise _nothing_found(found, sources, ends, starts)
-    (fmt, best), others = stepped[0], stepped[1:]
+    fmt, best = stepped[0]
+    # What a library prints under the trainer tells of the same steps.
+    stepped = [f for f in stepped if f[0].beneath == fmt.beneath]
+    others = stepped[1:]
     if len(sources) > 1:
         _check_formats(stepped)
     notes = [warning("other_format_left_out", n=len(other.steps), name=f.name) for f, other in others]
     return fmt, best, notes
+
+
+def richest(found: tuple[LogFormat, StepLines]) -> tuple[int, int]:
+    """By what the format is chosen whose step lines are read: least is first. A trainer's own, then the most."""
+    fmt, lines = found
+    return fmt.beneath, -len(lines.steps)
 
 
 def _check_formats(stepped: Sequence[tuple[LogFormat, StepLines]]) -> None:

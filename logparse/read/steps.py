@@ -18,7 +18,8 @@ from logparse.formats._base import LogFormat
 from logparse.read.companions import find_companions, join_companions, malformed_companions, no_companions
 from logparse.read.layouts import Layouts, without
 from logparse.read.pairs import find_heads, find_tails, read_values, split_pairs, spread
-from logparse.read.values import DTYPE, group_names, whole
+from logparse.read.step_numbers import with_step
+from logparse.read.values import DTYPE, group_names
 from logparse.schema import DECODED_COLUMNS, conform
 
 _NO_ROW = pl.DataFrame(
@@ -64,6 +65,11 @@ class StepBlock:
     labels: Counter[str]
     malformed: tuple[Malformed, ...]
 
+    @property
+    def holds_any(self) -> bool:
+        """Whether there is a head or a companion."""
+        return bool(len(self.rows) or any(map(len, self.companions)))
+
     def compact(self, source: str) -> StepBlock:
         """The same, all of the file ``source``, in as little memory as it will take in the end: its name only once."""
         typed = [pl.col(name).cast(DTYPE[name]) for name in self.rows.columns if name in DTYPE]
@@ -98,7 +104,7 @@ def decode_block(lines: pl.DataFrame, fmt: LogFormat, layouts: Layouts | None = 
 
 def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> StepBlock:
     """Decode the lines ``marked``; companions stand on ``others``."""
-    companions = tuple(find_companions(others, companion) for companion in fmt.companions)
+    companions = _companions(others, fmt)
     if marked.is_empty():
         return replace(no_steps(fmt), companions=companions)
     heads = find_heads(marked, fmt)
@@ -112,6 +118,15 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
         labels=_count(pairs),
         malformed=_malformed(known),
     )
+
+
+def _companions(lines: pl.DataFrame, fmt: LogFormat) -> tuple[pl.DataFrame, ...]:
+    """The lines of each companion. Of most formats there is none, which is seen at once for all of them."""
+    markers = [companion.marker for companion in fmt.companions]
+    beside = lines.filter(pl.col("text").str.contains_any(markers)) if markers else lines.clear()
+    if beside.is_empty():
+        return tuple(map(no_companions, fmt.companions))
+    return tuple(find_companions(beside, companion) for companion in fmt.companions)
 
 
 def merge(rows: pl.DataFrame, labels: Counter[str], rest: StepBlock) -> StepBlock:
@@ -139,7 +154,7 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     companions = [pl.concat(found) for found in zip(*(block.companions for block in blocks), strict=True)]
     for found, companion in zip(companions, fmt.companions, strict=False):
         malformed += [Malformed(*bad) for bad in malformed_companions(found, companion)]
-    rows = _with_step(_with_companions(rows, companions, fmt))
+    rows = with_step(_with_companions(rows, companions, fmt))
     whole = pl.all_horizontal(pl.col(name).is_not_null() for name in ("step", *fmt.required))
     torn = rows.select((~whole).sum()).item()
     # A filter takes the place of the rows again, and of a large log these are gigabytes.
@@ -191,19 +206,6 @@ def _with_companions(rows: pl.DataFrame, found: Sequence[pl.DataFrame], fmt: Log
         if len(lines):
             rows = join_companions(rows, lines, companion).sort("row")
     return rows
-
-
-def _with_step(rows: pl.DataFrame) -> pl.DataFrame:
-    """Count steps from the start of training where the log counts them within an epoch."""
-    if "step" in rows.columns:
-        return rows
-    if "epoch" not in rows.columns:
-        return rows.with_columns(step=pl.lit(None, pl.Float64))
-    per_epoch = pl.col("steps_per_epoch") if "steps_per_epoch" in rows.columns else pl.col("step_in_epoch").max()
-    done = whole((pl.col("epoch").cast(pl.Float64) - 1) * per_epoch + pl.col("step_in_epoch"))
-    if {"epochs", "steps_per_epoch"} <= set(rows.columns):
-        rows = rows.with_columns(train_steps=whole(pl.col("epochs").cast(pl.Float64) * pl.col("steps_per_epoch")))
-    return rows.with_columns(step=done)
 
 
 def _count(pairs: pl.DataFrame) -> Counter[str]:

@@ -16,6 +16,9 @@ DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 _LEAST = {"elapsed_time_per_iteration_ms": math.ulp(0.0), "global_batch_size": 1.0, "seq_length": 1.0}
 _MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
 _EXACT = 2.0**53 - 1
+# Columns of time that is written as a clock or in words too; seconds of a day, an hour, a minute and a second.
+DURATIONS = frozenset({"runtime_seconds"})
+_UNITS = (86400.0, 3600.0, 60.0, 1.0)
 
 
 def group_names(pattern: str) -> list[str]:
@@ -48,13 +51,32 @@ def number(text: pl.Expr, reading: Reading) -> pl.Expr:
     if DTYPE[reading.column] == BOOL:
         word = bare(text).str.to_lowercase()
         return pl.when(word == "true").then(1.0).when(word == "false").then(0.0)
+    if reading.column in DURATIONS:
+        return possible(reading.column, _seconds(bare(text)))
     digits = bare(text).str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1)
     return possible(reading.column, _float(digits) * reading.scale)
 
 
 def group(name: str) -> pl.Expr:
     """The number that the text of the column ``name`` is."""
-    return possible(name, _float(pl.col(name))).alias(name)
+    value = _seconds(pl.col(name)) if name in DURATIONS else _float(pl.col(name))
+    return possible(name, value).alias(name)
+
+
+def _seconds(text: pl.Expr) -> pl.Expr:
+    """Seconds, plain or as ``1 day, 2:03:04``, ``03:04``, ``1d 2h 3m 4s``; null for another text."""
+    clock = text.str.extract_groups(r"^(?:(\d+) days?, )?(?:(\d+):)?(\d+):(\d\d(?:\.\d+)?)$")
+    words = text.str.extract_groups(r"^(?:(\d+)d ?)?(?:(\d+)h ?)?(?:(\d+)m ?)?(?:(\d+(?:\.\d+)?)s)?$")
+    spelled = [_in_seconds(parts) for parts in (clock, words)]
+    said = text.str.contains(r"\d")
+    return pl.coalesce(_float(text), *(pl.when(said & known).then(value) for value, known in spelled))
+
+
+def _in_seconds(parts: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Seconds of days, hours, minutes and seconds, and whether any is there."""
+    values = [parts.struct[i].cast(pl.Float64, strict=False) for i in range(4)]
+    seconds = pl.sum_horizontal(value.fill_null(0) * unit for value, unit in zip(values, _UNITS, strict=True))
+    return seconds, pl.any_horizontal(value.is_not_null() for value in values)
 
 
 def _float(text: pl.Expr) -> pl.Expr:

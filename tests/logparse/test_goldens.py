@@ -288,6 +288,29 @@ def test_by_hand_mindspore_time_is_that_of_the_epoch() -> None:
     assert rows[0]["step_time_ms"] == rows[1]["step_time_ms"] != golden_row("mindspore/lossmonitor", 25)["step_time_ms"]
 
 
+def test_by_hand_torchtitan_time_is_of_its_tokens_per_second() -> None:
+    """32 x 8192 tokens on 16 devices are 16384 of one; the line of step 20 prints how many in a second, rounded."""
+    row = golden_row("torchtitan/llama3-8b-2d", 20)
+    tps = float(row["logged_tokens_per_second_per_device"])
+    assert float(row["step_time_ms"]) == pytest.approx(16384e3 / tps)
+    assert float(row["tokens_per_second_per_device"]) == pytest.approx(tps)
+    # half a token per second of so many
+    assert float(row["time_resolution_ms"]) == pytest.approx(16384e3 / tps * 0.5 / tps)
+    assert golden_row("torchtitan/llama3-8b-2d", 110)["excluded_reason"] == "holds_save"
+    context = golden_context("torchtitan/llama3-8b-2d")
+    # 2/3 of 4 x 4096 is 10922, times 1.3 is 14198, rounded up to a multiple of 1024
+    assert (context["ffn_hidden_size"], context["world_size"], context["data_parallel_size"]) == (14336, 16, 8)
+
+
+def test_by_hand_deepspeed_time_is_between_two_stamps() -> None:
+    """Steps 11 to 20 passed from 09:31:15.569 to 09:31:31.805."""
+    assert float(golden_row("deepspeed/engine-zero2", 20)["step_time_ms"]) == pytest.approx(1623.6)
+    assert golden_row("deepspeed/engine-zero2", 70)["excluded_reason"] == "holds_save"
+    context = golden_context("deepspeed-pipeline/two-stages")
+    # the last process is pipe=1, data=3
+    assert (context["world_size"], context["pipeline_model_parallel_size"]) == (8, 2)
+
+
 def test_messy_log_is_accounted_for() -> None:
     """18 step lines were printed: one is torn, one has a malformed loss, one is cut off behind the loss' label."""
     said = json.loads((FIXTURES / "megatron/messy/coverage.json").read_text(encoding="utf-8"))

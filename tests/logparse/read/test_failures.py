@@ -200,8 +200,8 @@ def test_standard_input_tells_the_same(tmp_path):
 
 
 def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
-    error = refused(tmp_path, "[titan] 2025 - root - INFO - torchtitan version: 0.2\n" + TRACEBACK)
-    assert "this looks like torchtitan (line 1); its step lines are not read. Looked for:" in error.problem
+    error = refused(tmp_path, '  File "/w/xtuner/engine/train.py", line 7\n' + TRACEBACK)
+    assert "this looks like xtuner (line 1); its step lines are not read. Looked for:" in error.problem
     assert "OutOfMemory" not in error.problem
 
 

@@ -1,0 +1,181 @@
+"""How long a step took where no line prints it: by a rate, by the stamps of two lines, by a runtime that adds up.
+
+Comes in: steps without a time, what is known of the run, what the dialect says of a rate. Goes out: the steps with
+times and with what rounding leaves open of them, and a note that says where they are from. The first source that gives
+times is taken for the whole run. A clock runs on through evaluation and saving; what a rate covers is in the dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from logparse.context.corrections import with_begins
+from logparse.context.run_context import RunContext, SettingsChange
+from logparse.findings import Note, info
+from logparse.read.parse import ParsedLog
+
+# What a printed rate is the mean of: the last step alone, the steps since the line before, all since the start.
+Covers = Literal["step", "interval", "start"]
+
+TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
+# Rates a line can print, what a step holds of each, and whether it is the rate of one device.
+RATES = (
+    ("logged_steps_per_second", (), False),
+    ("logged_tokens_per_second_per_device", ("global_batch_size", "seq_length"), True),
+    ("logged_tokens_per_second", ("global_batch_size", "seq_length"), False),
+    ("logged_samples_per_second_per_device", ("global_batch_size",), True),
+    ("logged_samples_per_second", ("global_batch_size",), False),
+)
+# A span of time is this many times what its clock tells apart, or rows share one: so a time is off by 5 % at most.
+FINE = 20
+MOST_DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the run is known to be: ``context``, and ``changes`` of it at later starts."""
+
+    context: RunContext
+    changes: Sequence[SettingsChange] = ()
+
+
+@dataclass(frozen=True)
+class FoundTimes:
+    """``times`` has, in the order of the steps, TIME and RESOLUTION; ``origin`` says where they are from.
+
+    ``by_clock``: they hold all that happened between two lines. ``shared``: rows with one time have the mean of them.
+    """
+
+    times: pl.DataFrame
+    origin: Note
+    by_clock: bool = False
+    shared: bool = False
+
+
+def find_times(log: ParsedLog, steps: pl.DataFrame, known: Known, covers: Covers | None) -> FoundTimes | None:
+    """The times of ``steps`` where no line prints one; None where one does, and where nothing tells."""
+    if steps.is_empty() or steps[TIME].is_not_null().any():
+        return None
+    # A step that stands again is another rank's.
+    begins = pl.col("begins") & (pl.col("step").diff() != 0).fill_null(value=True)
+    rows = with_begins(log, steps).with_columns(start=begins.cum_sum())
+    found = (*_by_rates(rows, known, covers), _by_stamps(rows), _by_runtime(rows))
+    return next((times for times in found if times), None)
+
+
+def _by_rates(rows: pl.DataFrame, known: Known, covers: Covers | None) -> Iterator[FoundTimes]:
+    """By each rate that is the mean since the line before, or that of a step where every step has a line."""
+    every_step = rows.select((pl.col("step").diff().over("start").drop_nulls() == 1).all()).item()
+    if covers != "interval" and not (covers == "step" and every_step):
+        return
+    for column, sizes, of_one in RATES:
+        if rows[column].is_null().all():
+            continue
+        work = pl.lit(1.0)
+        for size in sizes:
+            work *= _size(size, rows, known)
+        if of_one:
+            work /= _size("world_size", rows, known)
+        unit = resolution(rows[column])
+        times = rows.select(pl.when(pl.col(column) > 0).then(1000 * work / pl.col(column)).alias(TIME))
+        if times[TIME].is_null().all():
+            continue
+        times = times.with_columns((pl.col(TIME) * unit / 2 / rows[column]).alias(RESOLUTION))
+        share = times.select((pl.col(RESOLUTION) / pl.col(TIME)).median()).item()
+        yield FoundTimes(times, info("time_by_rate", rate=column, share=share))
+
+
+def _size(name: str, rows: pl.DataFrame, known: Known) -> pl.Series:
+    """A size of the run for each row: the line's own, else that of the start; null where it is unknown."""
+    later = pl.DataFrame(
+        [(c.source, c.line_number, _float(c.context.get(name)), True) for c in known.changes],
+        {"source": pl.String, "begin": pl.Int64, "later": pl.Float64, "changed": pl.Boolean},
+        orient="row",
+    )
+    joined = rows.select("source", "line_number").join_asof(
+        later.sort("begin"), left_on="line_number", right_on="begin", by="source", check_sortedness=False
+    )
+    first = pl.lit(_float(known.context.get(name)), pl.Float64)
+    told = joined.select(pl.when(pl.col("changed").is_null()).then(first).otherwise("later")).to_series()
+    given = name in known.context.given
+    return told if given or name not in rows.columns else rows[name].cast(pl.Float64).fill_null(told)
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _by_stamps(rows: pl.DataFrame) -> FoundTimes | None:
+    stamps = rows["timestamp"].dt.epoch("us")
+    unit = resolution((stamps % 1_000_000) / 1e6)
+    return _by_clock(rows, (stamps - stamps.min()) / 1e6, unit, "time_by_stamps")
+
+
+def _by_runtime(rows: pl.DataFrame) -> FoundTimes | None:
+    runtime = rows["runtime_seconds"]
+    return _by_clock(rows, runtime, resolution(runtime), "time_by_runtime", from_zero=True)
+
+
+def _by_clock(
+    rows: pl.DataFrame, clock: pl.Series, unit: float, code: str, from_zero: bool = False
+) -> FoundTimes | None:
+    """Times by a ``clock`` that tells ``unit`` seconds apart; None where it gives none.
+
+    Each step counts once, however many ranks print it. ``from_zero``: the clock begins with the start.
+    """
+    read = rows.select("start", "step", clock=clock.cast(pl.Float64)).with_row_index("at")
+    once = read.drop_nulls().unique(["start", "step"], keep="first", maintain_order=True)
+    if len(once) < 2:
+        return None
+    timed = pl.concat(_of_start(start, unit, from_zero) for start in once.partition_by("start", maintain_order=True))
+    if timed[TIME].is_null().all():
+        return None
+    times = read.join(timed, on=("start", "step"), how="left", maintain_order="left").select(TIME, RESOLUTION)
+    return FoundTimes(times, info(code, seconds=unit), by_clock=True, shared=bool(timed["shared"].any()))
+
+
+def _of_start(rows: pl.DataFrame, unit: float, from_zero: bool) -> pl.DataFrame:
+    """The steps of one start with their times; where the clock is coarse, rows share the mean of a long enough span."""
+    begun = _beginning(rows) if from_zero else rows.clear()
+    rows = pl.concat([begun, rows])
+    ends = pl.Series(_ends(rows["clock"].to_list(), FINE * unit))
+    marked = rows.with_columns(end=pl.when(ends).then("at").backward_fill(), shared=~ends)
+    spans = marked.filter(ends).select(end="at", seconds=pl.col("clock").diff(), n=pl.col("step").diff())
+    told = marked.join(spans, on="end", how="left", maintain_order="left")
+    possible = (pl.col("seconds") > 0) & (pl.col("n") > 0)
+    times = {TIME: 1000 * pl.col("seconds") / pl.col("n"), RESOLUTION: 1000 * unit / pl.col("n")}
+    timed = told.select("start", "step", "shared", *(pl.when(possible).then(e).alias(n) for n, e in times.items()))
+    return timed.slice(len(begun))
+
+
+def _beginning(rows: pl.DataFrame) -> pl.DataFrame:
+    """The row of a start before its first line, when its clock stood at 0; none where it may have begun elsewhere."""
+    first, between = rows["step"][0], rows["step"].diff().median()
+    if between is None or first > between:
+        return rows.clear()
+    before = rows["at"].max() + 1  # type: ignore[operator]
+    return rows.head(1).with_columns(
+        at=pl.lit(before, pl.UInt32), step=pl.lit(0, pl.Int64), clock=pl.lit(0.0, pl.Float64)
+    )
+
+
+def _ends(clock: Sequence[float], least: float) -> list[bool]:
+    """Which rows lie at least ``least`` seconds behind the one before that does; the first does."""
+    ends, begun = [True], clock[0]
+    for now in clock[1:]:
+        ends.append(not 0 <= now - begun < least)
+        begun = now if ends[-1] else begun
+    return ends
+
+
+def resolution(values: pl.Series) -> float:
+    """The last decimal that ``values`` have, at most MOST_DECIMALS behind the point."""
+    there = values.drop_nulls()
+    for decimals in range(MOST_DECIMALS):
+        if ((there - there.round(decimals)).abs() < 10**-MOST_DECIMALS).all():
+            return float(10**-decimals)
+    return float(10**-MOST_DECIMALS)

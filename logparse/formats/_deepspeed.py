@@ -1,0 +1,83 @@
+"""What both DeepSpeed engines print about the run: the dump of its configuration, timers, checkpoints, profiles."""
+
+from logparse.formats._base import Block, Choice, Name, Record, SettingSentence
+
+_VALUE = r"(?:\.+ )?\s?"
+
+
+def _dumped(name: str, value: str = r"\w+") -> SettingSentence:
+    """A line of the dump: the name, dots where there is room for them, the value."""
+    return SettingSentence("engine", "print]", rf":print\]\s+{name} {_VALUE}(?P<{name}>{value})\s*$")
+
+
+def _latency(unit: str, scale: float) -> Record:
+    """The flops profiler's times of one micro-step."""
+    pattern = rf"^\s*(?P<name>(?:fwd|bwd|step|iter) latency):\s+(?P<max_ms>[\d.]+) {unit}\s*$"
+    return Record("timers", " latency:", pattern, scale=scale)
+
+
+RECORDS = (
+    # One line per micro-step and one per step; in brackets are parts of the timer before them.
+    Record("timers", "time (ms) |", r"\| (?P<name>[a-z][\w/ -]*): (?P<max_ms>[\d.]+)", every=True),
+    *(_latency(unit, scale) for unit, scale in (("us", 1e-3), ("ms", 1.0), ("s", 1e3))),
+    Record(
+        "events",
+        "[Torch] Checkpoint",
+        r"\[Torch\] Checkpoint global_step(?P<step>\d+) is about to be saved",
+        fixed={"kind": "save starts"},
+    ),
+    Record(
+        "events",
+        "[Torch] Checkpoint",
+        r"\[Torch\] Checkpoint global_step(?P<step>\d+) is ready now",
+        fixed={"kind": "save ends"},
+    ),
+    Record("events", "DeepSpeed info: version", r"DeepSpeed info: version=", fixed={"kind": "process starts"}),
+)
+
+BLOCKS = (
+    Block(
+        kind="deepspeed",
+        marker="json = {",
+        start=r"\bjson = \{",
+        end=r"(?:^|: )\}\s*$",
+        entry=r'"(\w+)": (\{|[^,]*)',
+        nested=True,
+        max_lines=300,
+    ),
+)
+
+_SIZES = {
+    "train_batch_size": "global_batch_size",
+    "train_micro_batch_size_per_gpu": "micro_batch_size",
+    "gradient_accumulation_steps": "num_microbatches",
+    "steps_per_print": "log_interval",
+}
+
+SENTENCES = (
+    *(_dumped(name, r"\d+") for name in (*_SIZES, "world_size", "zero_optimization_stage")),
+    *(_dumped(name) for name in ("bfloat16_enabled", "fp16_enabled")),
+    SettingSentence(
+        "topology", "Using topology: {", r"Using topology: .*ProcessCoord\((?P<last_process>[^)]*)\): \d+\}"
+    ),
+    SettingSentence("profile", "world size:", r"^\s*world size:\s+(?P<world_size>\d+)\s*$"),
+)
+
+NAMES = (
+    *(Name(quantity, f"engine:{name}") for name, quantity in _SIZES.items()),
+    *(Name(quantity, f"deepspeed:{name}") for name, quantity in _SIZES.items()),
+    Name("last_process", "topology:last_process"),
+    # The engine's own world_size leaves out pipeline, tensor and sequence parallel ranks.
+    Name("data_parallel_size", "engine:world_size"),
+    Name("zero_stage", "engine:zero_optimization_stage"),
+    Name("zero_stage", "deepspeed:zero_optimization.stage"),
+    Name("world_size", "profile:world_size"),
+)
+
+CHOICES = (
+    Choice("precision", "bf16", {"engine:bfloat16_enabled": "True"}),
+    Choice("precision", "fp16", {"engine:fp16_enabled": "True"}),
+    Choice("precision", "fp32", {"engine:fp16_enabled": "False", "engine:bfloat16_enabled": "False"}),
+    Choice("precision", "bf16", {"deepspeed:bf16.enabled": "true"}),
+    Choice("precision", "fp16", {"deepspeed:fp16.enabled": "true"}),
+)

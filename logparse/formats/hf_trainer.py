@@ -1,0 +1,122 @@
+"""The Hugging Face Trainer 4.x and 5.x, and what is built on it: Accelerate, TRL, axolotl, LLaMA-Factory's console.
+
+A Python dict per ``logging_steps``: ``{'loss': 2.3, 'learning_rate': 4.9e-05, 'epoch': 0.02}``, in 5.x with every
+number as a string. It has neither step nor time. The bar that is drawn behind it has the step and a clock; without a
+bar the epochs tell the step, with the banner above. ``train_runtime`` counts from the start.
+"""
+
+from logparse.formats._base import NUMBER, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+
+# The first bar of a line; what a library maps or loads has none of a remaining time.
+BAR = r"^[^|{]*?\d+%\|[^|]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) \[(?P<runtime_seconds>[\d:]+)<"
+_TOTAL = "Total train batch size"
+
+FORMAT = LogFormat(
+    name="hf-trainer",
+    title="Hugging Face Trainer (Accelerate, TRL, axolotl, LLaMA-Factory)",
+    beneath=1,
+    marker=("{'loss': ",),
+    head=rf"\{{'loss': '?(?P<loss>{NUMBER})'?, ",
+    pair=r"'([^']+)': (?:'([^']*)'|([^',{}\[\]]+))(?:, |\})",
+    separator=r"[,}]",
+    delimiter=", ",
+    labels={
+        "grad_norm": Reading("grad_norm"),
+        "learning_rate": Reading("learning_rate"),
+        "epoch": Reading("epochs_done"),
+        "num_input_tokens_seen": Reading("consumed_tokens"),
+        "train_runtime": Reading("runtime_seconds"),
+        "tokens/train_per_sec_per_gpu": Reading("logged_tokens_per_second_per_device"),  # axolotl
+        "tokens_per_second_per_gpu": Reading("logged_tokens_per_second_per_device"),
+        "aux_loss": Reading("load_balancing_loss"),
+    },
+    ignored=frozenset(
+        {
+            # Since the start, not since the line before.
+            "train_tokens_per_second",
+            "throughput",
+            "avg_tokens_per_second",
+            "step_tokens_per_second",
+            "num_tokens",
+            "reward",
+            "reward_std",
+            "kl",
+            "entropy",
+            "step_time",
+            "mean_token_accuracy",
+            "nll_loss",
+            "accuracy",
+            "frac_reward_zero_std",
+            "completion_length",
+            "total_flos",
+            "ppl",
+            "step",
+        }
+    ),
+    # What trainers and callbacks add, each with a name of its own: rewards/chosen, step_peak_memory_allocated_MB.
+    ignored_patterns=(r"[^/]+/.*", r"\w+_MB", r"\w*(?:loss|reward|accuracy|token_acc)\w*"),
+    required=("step", "loss"),
+    companions=(
+        Companion("it/s", BAR, belongs_to="behind"),
+        Companion("s/it", BAR, belongs_to="behind"),
+        Companion("Num examples = ", r"Num examples = (?P<epoch_samples>[\d,]+)", belongs_to="file"),
+        Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),
+        Companion("Num Epochs = ", r"Num Epochs = (?P<epochs>[\d,]+)", belongs_to="file"),
+        Companion("Total optimization steps", r"Total optimization steps = (?P<train_steps>[\d,]+)", belongs_to="file"),
+    ),
+    records=(
+        Record("events", "Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
+        Record("events", "Training completed", r"Training completed\.", fixed={"kind": "training ends"}),
+        Record(
+            "events",
+            "Saving model checkpoint to",
+            r"Saving model checkpoint to .*checkpoint-(?P<step>\d+)",
+            fixed={"kind": "save starts"},
+        ),
+        Record("evaluations", "'eval_loss'", rf"'eval_loss': '?(?P<loss>{NUMBER})", fixed={"dataset": "eval"}),
+    ),
+    sentences=(
+        SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
+        SettingSentence("banner", "Gradient Accumulation", r"Gradient Accumulation steps = (?P<num_microbatches>\d+)"),
+    ),
+    names=(
+        Name("micro_batch_size", "banner:micro_batch_size"),
+        Name("num_microbatches", "banner:num_microbatches"),
+    ),
+    samples=(
+        Sample(
+            " 19%|█▉        | 19/100 [00:40<02:51,  2.10s/it]\r{'loss': 2.3456, 'grad_norm': 1.2, "
+            "'learning_rate': 4.9e-05, 'epoch': 0.4}\n"
+            " 20%|██        | 20/100 [00:42<02:48,  2.10s/it]\r 21%|██        | 21/100 [00:44<02:46,  1.01it/s]",
+            {
+                "step": 20,
+                "train_steps": 100,
+                "loss": 2.3456,
+                "grad_norm": 1.2,
+                "learning_rate": 4.9e-05,
+                "epochs_done": 0.4,
+                "runtime_seconds": 42.0,
+            },
+        ),
+        Sample(
+            "  Num examples = 2,400\n  Num Epochs = 3\n"
+            "  Total train batch size (w. parallel, distributed & accumulation) = 24\n"
+            "  Total optimization steps = 300\n"
+            "{'loss': '2.559', 'grad_norm': '6.847', 'learning_rate': '5e-05', 'epoch': '0.1', "
+            "'num_input_tokens_seen': 196608, 'train_runtime': '27.3', 'train_tokens_per_second': '7202'}",
+            {
+                "step": 10,
+                "train_steps": 300,
+                "epochs": 3,
+                "loss": 2.559,
+                "grad_norm": 6.847,
+                "learning_rate": 5e-05,
+                "epochs_done": 0.1,
+                "epoch_samples": 2400,
+                "global_batch_size": 24,
+                "consumed_tokens": 196608,
+                "runtime_seconds": 27.3,
+            },
+        ),
+    ),
+)

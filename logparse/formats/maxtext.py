@@ -1,0 +1,94 @@
+"""MaxText, 2023 to 2026: one line per step, with its time and the rates of one device.
+
+``completed step: 10, seconds: 2.167, TFLOP/s/device: 36.722, Tokens/s/device: 3780.1, ...``. Steps count from 0.
+``total_weights`` are tokens that have a loss.
+"""
+
+from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+
+# The configuration, a line for each value; sizes of Llama-like models under the names of any.
+_SIZES = {
+    "global_batch_size_to_train_on": "global_batch_size",
+    "max_target_length": "seq_length",
+    "gradient_accumulation_steps": "num_microbatches",
+    "num_decoder_layers": "num_layers",
+    "emb_dim": "hidden_size",
+    "mlp_dim": "ffn_hidden_size",
+    "num_query_heads": "num_attention_heads",
+    "num_kv_heads": "num_query_groups",
+    "head_dim": "kv_channels",
+    "vocab_size": "vocab_size",
+    "num_experts": "num_experts",
+    "num_experts_per_tok": "moe_router_topk",
+    "per_device_batch_size": "batch_size_per_device",
+    "model_name": "model_name",
+}
+_OTHERS = ("dtype", "quantization", "remat_policy", "mlp_activations", "logits_via_embedding")
+
+
+def _param(name: str) -> SettingSentence:
+    return SettingSentence("config", "Config param ", rf"Config param {name}: (?P<{name}>.+?)\s*$")
+
+
+FORMAT = LogFormat(
+    name="maxtext",
+    title="MaxText",
+    framework="MaxText",
+    marker=("eted step: ",),
+    head=r"completed step: (?P<step>\d+), ",
+    pair=r"([A-Za-z_][\w/]*): ([^,\s]+)(?:, |\s*$)",
+    separator=", ",
+    delimiter=", ",
+    labels={
+        "seconds": Reading("elapsed_time_per_iteration_ms", scale=1000),
+        "TFLOP/s/device": Reading("logged_tflops_per_second_per_device"),
+        "Tokens/s/device": Reading("logged_tokens_per_second_per_device"),
+        "loss": Reading("loss"),
+        "moe_lb_loss": Reading("load_balancing_loss"),
+    },
+    ignored=frozenset({"total_weights", "perplexity", "lm_loss", "reward_accuracy"}),
+    ignored_patterns=(r"\w*(?:loss|reward|accuracy)\w*",),
+    records=(
+        Record(
+            "evaluations",
+            "eval metrics after step",
+            rf"eval metrics after step: (?P<step>\d+), loss=(?P<loss>{NUMBER})",
+            fixed={"dataset": "eval"},
+        ),
+    ),
+    sentences=tuple(_param(name) for name in (*_SIZES, *_OTHERS)),
+    names=tuple(Name(quantity, f"config:{name}") for name, quantity in _SIZES.items()),
+    choices=(
+        Choice("precision", "fp8", {"config:quantization": ".*fp8.*"}),
+        Choice("precision", "bf16", {"config:dtype": "bfloat16"}),
+        Choice("precision", "fp32", {"config:dtype": "float32"}),
+        Choice("recompute", "full", {"config:remat_policy": "full"}),
+        Choice("gated_linear_unit", "True", {"config:mlp_activations": r"\[.*(?:silu|gelu).*linear.*\]"}),
+        Choice("untie_embeddings_and_output_weights", "True", {"config:logits_via_embedding": "False"}),
+        Choice("untie_embeddings_and_output_weights", "False", {"config:logits_via_embedding": "True"}),
+    ),
+    samples=(
+        Sample(
+            "I0706 16:50:26.759790 140110937163584 metric_logger.py:214] completed step: 4, seconds: 2.25, "
+            "TFLOP/s/device: 86.678, Tokens/s/device: 16549.111, total_weights: 6425, loss: 0.684, perplexity: 2.003",
+            {
+                "step": 4,
+                "elapsed_time_per_iteration_ms": 2250.0,
+                "logged_tflops_per_second_per_device": 86.678,
+                "logged_tokens_per_second_per_device": 16549.111,
+                "loss": 0.684,
+            },
+        ),
+        Sample(
+            "completed step: 11, seconds: 28.5, TFLOP/s/device: 1520.276, Tokens/s/device: 579.059, "
+            "total_weights: 4194304, loss: nan",
+            {
+                "step": 11,
+                "elapsed_time_per_iteration_ms": 28500.0,
+                "logged_tflops_per_second_per_device": 1520.276,
+                "logged_tokens_per_second_per_device": 579.059,
+                "loss": float("nan"),
+            },
+        ),
+    ),
+)

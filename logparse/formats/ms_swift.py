@@ -1,0 +1,81 @@
+"""ms-swift 2.x to 4.x on the Hugging Face Trainer: its dict with the step and a clock, on the console and as JSON lines.
+
+``train_speed`` is the mean since the start; ``elapsed_time`` (``1m 34s``) has whole seconds.
+"""
+
+from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
+
+GIB = float(2**30)
+
+FORMAT = LogFormat(
+    name="ms-swift",
+    title="ms-swift (console, logging.jsonl)",
+    framework="ms-swift",
+    marker=("{'loss': ", '{"loss": '),
+    # The history of all steps stands on the last line of the JSON lines.
+    head=rf"(?:\{{'|^\{{\")loss['\"]: ['\"]?(?P<loss>{NUMBER})['\"]?, ",
+    pair=r"['\"]([^'\"]+)['\"]: (?:['\"]([^'\"]*)['\"]|([^'\",{}\[\]]+))(?:, |\})",
+    separator=r"[,}]",
+    delimiter=", ",
+    labels={
+        "global_step/max_steps": Reading("step", suffix=r"/\d+"),
+        "grad_norm": Reading("grad_norm"),
+        "learning_rate": Reading("learning_rate"),
+        "epoch": Reading("epochs_done"),
+        "elapsed_time": Reading("runtime_seconds"),
+        "memory(GiB)": Reading("max_memory_reserved_bytes", scale=GIB),
+        "aux_loss": Reading("load_balancing_loss"),
+        "tokens_per_gpu_per_sec": Reading("logged_tokens_per_second_per_device"),
+        "tokens_global_per_sec": Reading("logged_tokens_per_second"),
+    },
+    ignored=frozenset(
+        {
+            "acc",
+            "token_acc",
+            "percentage",
+            "remaining_time",
+            "train_speed(iter/s)",
+            "train_speed(s/it)",
+            "tokens_this_step",
+            "kl",
+            "reward",
+            "reward_std",
+            "nll_loss",
+        }
+    ),
+    ignored_patterns=(r"[^/]+/.*", r"\w*(?:loss|acc)\w*"),
+    required=("step", "loss"),
+    samples=(
+        Sample(
+            "{'loss': '2.714', 'grad_norm': '69', 'learning_rate': '8e-08', 'token_acc': '0.5344', 'epoch': '0.0004', "
+            "'global_step/max_steps': '2/2353', 'elapsed_time': '1h 0m 8s', 'remaining_time': '2h 33m 26s', "
+            "'tokens_per_gpu_per_sec': '276.6', 'tokens_global_per_sec': '2212', 'tokens_this_step': 2166, "
+            "'memory(GiB)': '64.5', 'train_speed(s/it)': '3.916'}",
+            {
+                "step": 2,
+                "loss": 2.714,
+                "grad_norm": 69.0,
+                "learning_rate": 8e-08,
+                "epochs_done": 0.0004,
+                "runtime_seconds": 3608.0,
+                "logged_tokens_per_second_per_device": 276.6,
+                "logged_tokens_per_second": 2212.0,
+                "max_memory_reserved_bytes": 64.5 * GIB,
+            },
+        ),
+        Sample(
+            '{"loss": 3.94745, "grad_norm": 2.0992, "learning_rate": 9.987e-05, "token_acc": 0.552, "epoch": 0.0228, '
+            '"global_step/max_steps": "10/438", "percentage": "2.28%", "elapsed_time": "51s", '
+            '"remaining_time": "36m 53s", "memory(GiB)": 16.5, "train_speed(iter/s)": 0.193342}',
+            {
+                "step": 10,
+                "loss": 3.94745,
+                "grad_norm": 2.0992,
+                "learning_rate": 9.987e-05,
+                "epochs_done": 0.0228,
+                "runtime_seconds": 51.0,
+                "max_memory_reserved_bytes": 16.5 * GIB,
+            },
+        ),
+    ),
+)

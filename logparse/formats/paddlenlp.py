@@ -1,0 +1,100 @@
+"""PaddleNLP 2.3 to 3.x and PaddleFormers: one line per ``logging_steps``.
+
+``interval_runtime`` is the time of the whole interval, ``interval_steps_per_second`` that of a step. To 2.4 the samples
+per second are those of one step and one device, and the TFLOP/s are divided by 2^40 and hold what is recomputed.
+"""
+
+from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+
+GIB = float(2**30)
+
+FORMAT = LogFormat(
+    name="paddlenlp",
+    title="PaddleNLP and PaddleFormers Trainer",
+    marker=("_runtime: ",),
+    head=rf"loss: (?P<loss>{NUMBER}), ",
+    pair=r"([a-z_]+): ([^,\s]+)(?:, |\s*$)",
+    separator=", ",
+    delimiter=", ",
+    labels={
+        "global_step": Reading("step"),
+        "learning_rate": Reading("learning_rate"),
+        "global_norm": Reading("grad_norm"),
+        "interval_steps_per_second": Reading("logged_steps_per_second"),
+        "interval_samples_per_second": Reading("logged_samples_per_second"),
+        "interval_tokens_per_second_per_device": Reading("logged_tokens_per_second_per_device"),
+        # Printed in units of 2^40.
+        "interval_hardware_tflops_per_device": Reading("logged_tflops_per_second_per_device", scale=2**40 / 1e12),
+        "max_memory_allocated": Reading("max_memory_allocated_bytes", scale=GIB),
+        "max_memory_reserved": Reading("max_memory_reserved_bytes", scale=GIB),
+        "epoch": Reading("epochs_done"),  # to 2.7
+    },
+    ignored=frozenset(
+        {"interval_runtime", "progress_or_epoch", "current_memory_allocated", "current_memory_reserved", "ppl"}
+    ),
+    ignored_patterns=(r"\w*loss\w*",),
+    required=("step", "loss"),
+    records=(
+        Record("events", "Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
+        Record("events", "Training completed", r"Training completed", fixed={"kind": "training ends"}),
+        Record(
+            "events",
+            "Saving model checkpoint to",
+            r"Saving model checkpoint to .*checkpoint-(?P<step>\d+)",
+            fixed={"kind": "save starts"},
+        ),
+    ),
+    sentences=(
+        SettingSentence("banner", "Total train batch", r"Total train batch size .*\) = (?P<global_batch_size>\d+)"),
+        SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
+        *(
+            SettingSentence("arguments", marker, rf"INFO\] - {name} +:(?P<{name}>\S+)\s*$")
+            for name, marker in (
+                ("world_size", "world_size  "),
+                ("tensor_parallel_degree", "tensor_parallel_degree  "),
+                ("pipeline_parallel_degree", "pipeline_parallel_degree  "),
+                ("bf16", "] - bf"),
+                ("max_seq_length", "max_seq_length  "),
+            )
+        ),
+    ),
+    names=(
+        Name("global_batch_size", "banner:global_batch_size"),
+        Name("micro_batch_size", "banner:micro_batch_size"),
+        Name("world_size", "arguments:world_size"),
+        Name("tensor_model_parallel_size", "arguments:tensor_parallel_degree"),
+        Name("pipeline_model_parallel_size", "arguments:pipeline_parallel_degree"),
+        Name("seq_length", "arguments:max_seq_length"),
+    ),
+    choices=(Choice("precision", "bf16", {"arguments:bf16": "True"}),),
+    samples=(
+        Sample(
+            "[2023-04-13 22:24:50,556] [    INFO] - loss: 1.45257711, learning_rate: 5e-06, global_step: 10, "
+            "interval_runtime: 2.5, interval_samples_per_second: 256.0, interval_steps_per_second: 4.0, epoch: 0.25",
+            {
+                "timestamp": "2023-04-13T22:24:50.556000",
+                "step": 10,
+                "loss": 1.45257711,
+                "learning_rate": 5e-06,
+                "logged_samples_per_second": 256.0,
+                "logged_steps_per_second": 4.0,
+                "epochs_done": 0.25,
+            },
+        ),
+        Sample(
+            "[    INFO] - loss: 12.0635252, learning_rate: 2e-06, global_step: 1, max_memory_allocated: 7.5, "
+            "max_memory_reserved: 7.75, interval_runtime: 1.1518, interval_samples_per_second: 0.8682, "
+            "interval_tokens_per_second_per_device: 889.0448, interval_steps_per_second: 0.8682, progress_or_epoch: 0.0",
+            {
+                "step": 1,
+                "loss": 12.0635252,
+                "learning_rate": 2e-06,
+                "max_memory_allocated_bytes": 7.5 * GIB,
+                "max_memory_reserved_bytes": 7.75 * GIB,
+                "logged_samples_per_second": 0.8682,
+                "logged_tokens_per_second_per_device": 889.0448,
+                "logged_steps_per_second": 0.8682,
+            },
+        ),
+    ),
+)

@@ -1,0 +1,153 @@
+"""torchtitan 0.1 to 0.2 and what is built on it (Primus, forks for XPU and NPU): one line per ``log_freq`` steps.
+
+``step: 10  loss: ...  memory: ...GiB(...%)  tps: 5,856  tflops: ...  mfu: ...%``. No time: ``tps`` is tokens of one
+device per second, the mean since the line before, rounded to a whole number.
+"""
+
+from logparse.formats._base import NUMBER, Block, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+
+GIB = float(2**30)
+_MESH = "device mesh with"
+_BATCH = "Trainer is initialized with"
+# The arguments of a model that are printed, by the names of Llama's; other models have some of them.
+_SHAPE = {"dim": "hidden_size", "n_layers": "num_layers", "n_heads": "num_attention_heads", "vocab_size": "vocab_size"}
+# What has neither a Llama's nor a Qwen's MLP is not taken for one.
+_LLAMA = {"model:multiple_of": r"\d+"}
+_QWEN = {"model:hidden_dim": r"\d+", "model:head_dim": r"\d+"}
+
+
+def _event(kind: str, marker: str, pattern: str) -> Record:
+    return Record("events", marker, pattern, fixed={"kind": kind})
+
+
+def _batch(name: str, printed: str) -> SettingSentence:
+    return SettingSentence("batch", _BATCH, rf"{printed} (?P<{name}>\d+)")
+
+
+FORMAT = LogFormat(
+    name="torchtitan",
+    title="torchtitan (also Primus on torchtitan)",
+    marker=("tps: ", "wps: "),
+    # What stands before it keeps out ``validate step:``.
+    head=r"(?:INFO - |\] )step: *(?P<step>\d+) ",
+    pair=r"([a-z_]+): *(\S+)(?:\s|$)",
+    separator=r"\s",
+    delimiter="  ",
+    labels={
+        "loss": Reading("loss"),
+        "grad_norm": Reading("grad_norm"),
+        "memory": Reading("max_memory_reserved_bytes", scale=GIB, suffix=r"GiB\([\d.]+%\)"),
+        "tps": Reading("logged_tokens_per_second_per_device"),
+        "wps": Reading("logged_tokens_per_second_per_device"),  # before 2024-11
+        "tflops": Reading("logged_tflops_per_second_per_device"),
+        "mfu": Reading("logged_mfu", scale=0.01, suffix="%", absent=r"N/A"),
+    },
+    required=("step", "loss"),
+    records=(
+        _event("training starts", "Training starts at step", r"Training starts at step"),
+        _event("training ends", "Training completed", r"Training completed"),
+        _event("save starts", "Saving the checkpoint", r"Saving the checkpoint"),
+        _event("save ends", "Finished saving the checkpoint", r"Finished saving the checkpoint in (?P<seconds>[\d.]+)"),
+        _event(
+            "checkpoint loaded", "Loading the checkpoint", r"Loading the checkpoint (?:at step |.*step-)(?P<step>\d+)"
+        ),
+        Record(
+            "evaluations",
+            "validate step:",
+            rf"validate step: *(?P<step>\d+)\s+loss: *(?P<loss>{NUMBER})",
+            fixed={"dataset": "validation"},
+        ),
+    ),
+    blocks=(
+        Block(
+            kind="model",
+            marker="Building ",
+            start=r"Building \S+ \S+ ?with \{$",
+            end=r"^\}",
+            entry=r'"(\w+)": (\{|[^,]*)',
+            nested=True,
+            max_lines=200,
+        ),
+    ),
+    sentences=(
+        SettingSentence("mesh", _MESH, r"device mesh with parallelism: (?P<parallelism>\w+=\d+(?:, \w+=\d+)*)"),
+        SettingSentence("mesh", _MESH, r"Building \d+-D device mesh with (?P<dimensions>\[[^]]*\], \[[^]]*\])"),
+        _batch("local_batch_size", "local batch size"),
+        _batch("global_batch_size", "global batch size"),
+        _batch("gradient_accumulation_steps", "gradient accumulation steps"),
+        _batch("seq_length", "sequence length"),
+        SettingSentence("model", "ModelArgs(", r"Building (?P<flavour>\S+ \S+) with \w+ModelArgs\("),
+        *(
+            SettingSentence("model", "ModelArgs(", rf"ModelArgs\(.*\b{name}=(?P<{name}>[^,)]+)")
+            for name in (*_SHAPE, "n_kv_heads", "multiple_of", "ffn_dim_multiplier", "hidden_dim", "head_dim")
+        ),
+        SettingSentence("checkpointing", "activation checkpointing", r"Applied (?P<mode>\w+) activation checkpointing"),
+        SettingSentence(
+            "precision",
+            "mixed_precision_param",
+            r"['\"]mixed_precision_param['\"]: ['\"](?P<mixed_precision_param>\w+)",
+        ),
+        SettingSentence("precision", " training active", r"(?P<low_precision>Float8|MXFP8|MX) .*training active"),
+        SettingSentence("model", "total parameters", r"Model (?P<model_name>\S+ \S+) size: [\d,]+ total parameters"),
+    ),
+    names=(
+        Name("device_mesh", "mesh:parallelism"),
+        Name("device_mesh", "mesh:dimensions"),
+        Name("global_batch_size", "batch:global_batch_size"),
+        Name("micro_batch_size", "batch:local_batch_size"),
+        Name("num_microbatches", "batch:gradient_accumulation_steps"),
+        Name("seq_length", "batch:seq_length"),
+        *(Name(quantity, f"model:{name}", when=kind) for kind in (_LLAMA, _QWEN) for name, quantity in _SHAPE.items()),
+        *(Name("num_query_groups", "model:n_kv_heads", when=kind) for kind in (_LLAMA, _QWEN)),
+        Name("ffn_multiple_of", "model:multiple_of"),
+        Name("ffn_dim_multiplier", "model:ffn_dim_multiplier", when=_LLAMA),
+        Name("ffn_hidden_size", "model:hidden_dim", when=_QWEN),
+        Name("kv_channels", "model:head_dim", when=_QWEN),
+        # Every second layer, or some operators: not the core of the attention, as elsewhere.
+        Name("recompute_scheme", "checkpointing:mode", when={"checkpointing:mode": "selective"}),
+        Name("model_name", "model:model_name"),
+    ),
+    choices=(
+        Choice("group_query_attention", "False", {"model:n_kv_heads": "null|None"}),
+        Choice("gated_linear_unit", "True", _LLAMA),
+        Choice("gated_linear_unit", "True", _QWEN),
+        Choice("untie_embeddings_and_output_weights", "True", _LLAMA),
+        *(
+            Choice("uncounted", "experts", {f"model:{name}": value})
+            for name, value in (("moe_args.num_experts", r"\d+"), ("moe_enabled", "true"))
+        ),
+        Choice("recompute", "full", {"checkpointing:mode": "full"}),
+        Choice("recompute", "selective", {"checkpointing:mode": "selective"}),
+        Choice("precision", "fp8", {"precision:low_precision": ".+"}),
+        Choice("precision", "bf16", {"precision:mixed_precision_param": "bfloat16"}),
+        Choice("precision", "fp32", {"precision:mixed_precision_param": "float32"}),
+    ),
+    samples=(
+        Sample(
+            "[rank0]:[titan] 2025-07-01 10:02:03,456 - root - INFO - step: 20  loss:  6.1384  grad_norm:  1.2031  "
+            "memory: 49.50GiB(62.10%)  tps: 5,856  tflops: 1,010.16  mfu: 34.29%",
+            {
+                "timestamp": "2025-07-01T10:02:03.456000",
+                "step": 20,
+                "loss": 6.1384,
+                "grad_norm": 1.2031,
+                "max_memory_reserved_bytes": 49.5 * GIB,
+                "logged_tokens_per_second_per_device": 5856.0,
+                "logged_tflops_per_second_per_device": 1010.16,
+                "logged_mfu": 0.3429,
+            },
+        ),
+        Sample(
+            "[2025-09-11 14:09:47,568581][I][components/metrics:437:log] step:  2  loss: 14.4458  "
+            "memory:  8.50GiB(13.20%)  tps: 6,697  tflops: 62.15  mfu: N/A",
+            {
+                "timestamp": "2025-09-11T14:09:47.568581",
+                "step": 2,
+                "loss": 14.4458,
+                "max_memory_reserved_bytes": 8.5 * GIB,
+                "logged_tokens_per_second_per_device": 6697.0,
+                "logged_tflops_per_second_per_device": 62.15,
+            },
+        ),
+    ),
+)

@@ -1,0 +1,65 @@
+"""verl 0.1 to 0.7, reinforcement learning: ``step:12 - actor/lr:1e-06 - timing_s/step:45.6 - perf/throughput:1234``.
+
+A step has phases (rollout, reward, update), which are timers and can overlap. ``perf/throughput`` is tokens of prompts
+and answers per device over the whole step, by the log's own count: no MFU is made of a mixed step. To 0.1 the timers
+are ``timing/...`` and no time of the step is printed.
+"""
+
+from logparse.formats._base import NUMBER, LogFormat, Reading, Record, Sample
+
+GIB = float(2**30)
+# From 0.5 on numbers may be printed as numpy's: np.float64(0.5).
+_VALUE = rf"(?:np\.\w+\()?({NUMBER})\)?"
+
+FORMAT = LogFormat(
+    name="verl",
+    title="verl",
+    framework="verl",
+    marker=("/pg_loss:", "in/loss:"),
+    head=r"\bstep:(?P<step>\d+) - ",
+    pair=rf"([^\s:]+):{_VALUE}(?: - |\s|$)",
+    separator=" - ",
+    delimiter=" - ",
+    labels={
+        "timing_s/step": Reading("elapsed_time_per_iteration_ms", scale=1000),
+        "perf/throughput": Reading("logged_tokens_per_second_per_device"),
+        "perf/max_memory_allocated_gb": Reading("max_memory_allocated_bytes", scale=GIB),
+        "perf/max_memory_reserved_gb": Reading("max_memory_reserved_bytes", scale=GIB),
+        "actor/lr": Reading("learning_rate"),
+        "actor/lr(1e-4)": Reading("learning_rate", scale=1e-4),
+        "actor/grad_norm": Reading("grad_norm"),
+        "actor/pg_loss": Reading("loss"),
+        "train/loss": Reading("loss"),
+        "train/lr": Reading("learning_rate"),
+        "train/lr(1e-3)": Reading("learning_rate", scale=1e-3),
+    },
+    # What an algorithm, a reward or a data set adds, each with its own name.
+    ignored_patterns=(r"[^/]+/.*",),
+    required=("step",),
+    records=(
+        Record(
+            "timers",
+            " - timing",
+            r" timing(?:_s)?/(?P<name>[\w/]+):(?:np\.\w+\()?(?P<max_ms>[\d.]+)",
+            scale=1000,
+            every=True,
+        ),
+    ),
+    samples=(
+        Sample(
+            "(TaskRunner pid=1234) step:2 - actor/entropy:0.234 - actor/pg_loss:np.float64(-0.0019) - "
+            "actor/grad_norm:np.float64(0.63) - perf/max_memory_allocated_gb:np.float64(46.5) - "
+            "actor/lr:np.float64(1e-06) - timing_s/gen:101.5 - timing_s/step:216.5 - perf/throughput:766.58",
+            {
+                "step": 2,
+                "loss": -0.0019,
+                "grad_norm": 0.63,
+                "max_memory_allocated_bytes": 46.5 * GIB,
+                "learning_rate": 1e-06,
+                "elapsed_time_per_iteration_ms": 216500.0,
+                "logged_tokens_per_second_per_device": 766.58,
+            },
+        ),
+        Sample("step:1 - train/loss:0.031 - train/lr(1e-3):0.004", {"step": 1, "loss": 0.031, "learning_rate": 4e-06}),
+    ),
+)

@@ -1,0 +1,71 @@
+"""The step of a line that prints none: by the epoch and the step within it, or by the epochs done.
+
+Comes in: rows of a whole log. Goes out: the rows with ``step``, counted from the start of training.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from logparse.read.values import whole
+
+# Epochs done are printed to so many decimals at least.
+DECIMALS = 2
+
+
+def with_step(rows: pl.DataFrame) -> pl.DataFrame:
+    """Count steps from the start of training where the log counts them otherwise."""
+    if "epochs_done" in rows.columns and rows["epochs_done"].is_not_null().any():
+        return _by_epochs_done(rows)
+    if "step" in rows.columns:
+        return rows
+    if "epoch" not in rows.columns:
+        return rows.with_columns(step=pl.lit(None, pl.Float64))
+    per_epoch = pl.col("steps_per_epoch") if "steps_per_epoch" in rows.columns else pl.col("step_in_epoch").max()
+    done = whole((pl.col("epoch").cast(pl.Float64) - 1) * per_epoch + pl.col("step_in_epoch"))
+    if {"epochs", "steps_per_epoch"} <= set(rows.columns):
+        rows = rows.with_columns(train_steps=whole(pl.col("epochs").cast(pl.Float64) * pl.col("steps_per_epoch")))
+    return rows.with_columns(step=done)
+
+
+def _by_epochs_done(rows: pl.DataFrame) -> pl.DataFrame:
+    """By the steps that rows have of their own, as a bar beside them gives; where none has one, by the epochs done.
+
+    Lines stand at multiples of an interval, so that epochs that are rounded still tell the step.
+    """
+    own = pl.col("step") if "step" in rows.columns else pl.lit(None, pl.Float64)
+    steps = rows.select(own.alias("step"))["step"]
+    if steps.is_not_null().all() and bool((steps.diff().drop_nulls() > 0).all()):
+        return rows
+    names = ("epoch_samples", "global_batch_size", "train_steps", "epochs")
+    samples, batch, planned, epochs = (
+        pl.col(name).cast(pl.Float64) if name in rows.columns else pl.lit(None, pl.Float64) for name in names
+    )
+    per_epoch = pl.coalesce((samples / batch).ceil(), planned / epochs)
+    raw = rows.select(raw=pl.col("epochs_done") * per_epoch, off=0.5 + per_epoch * 10.0**-DECIMALS)
+    if raw["raw"].is_null().all():
+        return rows.with_columns(step=_between(rows.select(own.alias("step"))["step"].cast(pl.Float64)))
+    between = raw["raw"].diff().drop_nulls().filter(raw["raw"].diff().drop_nulls() > 0)
+    interval = max(1.0, round(float(between.median() or 1.0)))  # type: ignore[arg-type]
+    multiple = (pl.col("raw") / interval).round() * interval
+    near = (multiple > 0) & ((multiple - pl.col("raw")).abs() <= pl.min_horizontal("off", pl.lit(interval / 2)))
+    step = raw.select(step=pl.when(near).then(multiple).otherwise(pl.col("raw").round().clip(1)))["step"]
+    return rows.with_columns(step=step)
+
+
+def _between(steps: pl.Series) -> pl.Series:
+    """``steps`` with those of rows between and beside known ones, where these stand as far apart as usual."""
+    known = steps.to_frame("step").with_row_index("at").drop_nulls()
+    if len(known) < 2:
+        return steps
+    apart = known.select(pl.col("step").diff() / pl.col("at").diff()).to_series()
+    interval = apart.median()
+    rows = pl.DataFrame({"step": steps}).with_row_index("at")
+    joined = rows.join(known.select("at", apart=apart), on="at", how="left", maintain_order="left")
+    usual = (pl.col("apart").backward_fill() == interval).fill_null(value=True)
+    at = pl.col("at").cast(pl.Float64)
+    offset = (pl.col("step") - interval * at).forward_fill().fill_null(strategy="backward")
+    guess = offset + interval * at
+    return joined.select(pl.coalesce("step", pl.when(usual & (guess > 0) & (guess == guess.floor())).then(guess)))[
+        "step"
+    ]

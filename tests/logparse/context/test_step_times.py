@@ -1,0 +1,128 @@
+"""The time of a step that no line prints."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+
+from logparse.context.run_context import Fact, RunContext, SettingsChange
+from logparse.context.step_times import RESOLUTION, TIME, Known, find_times, resolution
+from logparse.findings import Origin
+from logparse.formats import find_format
+from logparse.read.parse import Coverage, ParsedLog
+from logparse.schema import DECODED_COLUMNS, conform
+
+BEGIN = datetime(2026, 1, 1, 12)
+RATE = "logged_tokens_per_second_per_device"
+
+
+def log(**columns: list[Any]) -> ParsedLog:
+    rows = pl.DataFrame({**columns, "line_number": range(1, len(columns["step"]) + 1)})
+    steps = conform(rows.with_columns(source=pl.lit("run.log")), DECODED_COLUMNS)
+    nowhere = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
+    account = Coverage(len(steps), len(steps), 0, 0, {})
+    return ParsedLog("run", ("run.log",), find_format("deepspeed"), steps, pl.DataFrame(), account, {}, nowhere, {})
+
+
+def known(**values: int) -> RunContext:
+    return RunContext({name: Fact(value, Origin("flag", rule=f"--{name}")) for name, value in values.items()})
+
+
+def times(read: ParsedLog, column: str = TIME, covers: Any = None, **values: int) -> list[float | None] | None:
+    found = find_times(read, read.steps, Known(known(**values)), covers)
+    return None if found is None else found.times[column].to_list()
+
+
+def stamped(*seconds: float) -> list[datetime]:
+    return [BEGIN + timedelta(seconds=s) for s in seconds]
+
+
+def test_a_printed_time_stays_the_only_one() -> None:
+    assert times(log(step=[1, 2], timestamp=stamped(0, 3), elapsed_time_per_iteration_ms=[None, 2.0])) is None
+
+
+def test_stamps_tell_the_mean_of_the_steps_between_two_lines() -> None:
+    read = log(step=[10, 20, 40], timestamp=stamped(0.001, 8.001, 26.001))
+    assert times(read) == [None, pytest.approx(800), pytest.approx(900)]
+    # 1 ms in ten steps, and in twenty
+    assert times(read, RESOLUTION) == [None, pytest.approx(0.1), pytest.approx(0.05)]
+    found = find_times(read, read.steps, Known(RunContext()), None)
+    assert found is not None
+    assert (found.origin.code, found.origin.fields, found.by_clock, found.shared) == (
+        "time_by_stamps",
+        {"seconds": 0.001},
+        True,
+        False,
+    )
+
+
+def test_rows_of_a_clock_that_tells_whole_seconds_share_the_mean_of_twenty() -> None:
+    read = log(step=[1, 2, 3, 4, 5], timestamp=stamped(0, 11, 21, 33, 40))
+    # from 0 to 21 s two steps; the last two rows lie 19 s behind, too few to tell
+    assert times(read) == [None, pytest.approx(10500), pytest.approx(10500), None, None]
+
+
+def test_a_clock_too_coarse_for_the_run_tells_nothing() -> None:
+    assert times(log(step=[1, 2, 3], timestamp=stamped(0, 1, 2))) is None
+
+
+def test_a_step_that_several_ranks_print_took_its_time_once() -> None:
+    read = log(step=[1, 1, 2, 2], timestamp=stamped(0.5, 0.501, 3.5, 3.501))
+    assert times(read) == [None, None, pytest.approx(3000), pytest.approx(3000)]
+
+
+def test_nothing_is_told_between_two_starts() -> None:
+    read = log(step=[8, 9, 8, 9], timestamp=stamped(0.25, 2.25, 90.5, 93.5))
+    assert times(read) == [None, pytest.approx(2000), None, pytest.approx(3000)]
+
+
+def test_a_runtime_begins_with_the_start() -> None:
+    assert times(log(step=[10, 20, 30], runtime_seconds=[30.25, 50.25, 70.0])) == [3025.0, 2000.0, 1975.0]
+
+
+def test_a_runtime_tells_nothing_of_steps_before_the_first_line_of_a_start_that_goes_on() -> None:
+    read = log(step=[110, 120, 130], runtime_seconds=[30.25, 50.25, 70.25])
+    assert times(read) == [None, 2000.0, 2000.0]
+
+
+def test_a_rate_gives_a_time_where_it_covers_the_interval_and_the_work_is_known() -> None:
+    read = log(step=[10, 20], **{RATE: [50.0, 49.0]})
+    work = {"global_batch_size": 128, "seq_length": 8192, "world_size": 512}
+    # 128 x 8192 / 512 = 2048 tokens of one device
+    assert times(read, covers="interval", **work) == [pytest.approx(40960), pytest.approx(2048e3 / 49)]
+    # printed to 1: half of it is 1 % of 50
+    assert times(read, RESOLUTION, "interval", **work) == [pytest.approx(409.6), pytest.approx(2048e3 / 49 / 98)]
+    assert times(read, covers="step", **work) is None
+    assert times(read, covers=None, **work) is None
+    assert times(read, covers="interval", global_batch_size=128, seq_length=8192) is None
+
+
+def test_a_rate_of_the_last_step_counts_where_every_step_has_a_line() -> None:
+    read = log(step=[1, 2], logged_samples_per_second=[4.0, 8.0])
+    assert times(read, covers="step", global_batch_size=16) == [4000.0, 2000.0]
+
+
+def test_a_rate_goes_before_stamps_and_a_row_s_own_batch_before_the_run_s() -> None:
+    read = log(
+        step=[1, 2], timestamp=stamped(0, 50), logged_samples_per_second=[4.0, 8.0], global_batch_size=[None, 32]
+    )
+    assert times(read, covers="interval", global_batch_size=16) == [4000.0, 4000.0]
+
+
+def test_a_later_start_has_its_own_batch() -> None:
+    read = log(step=[1, 2, 3], logged_samples_per_second=[4.0, 4.0, 4.0])
+    change = SettingsChange("run.log", 3, known(global_batch_size=32))
+    found = find_times(read, read.steps, Known(known(global_batch_size=16), (change,)), "interval")
+    assert found is not None
+    assert found.times[TIME].to_list() == [4000.0, 4000.0, 8000.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "unit"),
+    [([1.0, 20.0], 1.0), ([1.5, 20.0], 0.1), ([0.125, None], 0.001), ([1 / 3], 1e-6)],
+)
+def test_resolution_is_the_last_decimal(values: list[float | None], unit: float) -> None:
+    assert resolution(pl.Series(values, dtype=pl.Float64)) == pytest.approx(unit)
