@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from analysis.pipeline.options import RunOptions
 from logparse.context.dialects import Interpretation, interpret
 from logparse.context.run_context import Fact, RunContext, SettingsChange, build_changes, build_context
-from logparse.context.step_times import Known
+from logparse.context.step_times import KnownRun
 from logparse.findings import Origin
 from logparse.read.parse import ParsedLog, Watch, read_run
 
@@ -30,7 +30,7 @@ def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: W
     given, lines = how.given, _facts_of_lines(log)
     context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, given.weaker)
     changes = build_changes(context, log.settings, log.format, several, log.steps)
-    return Loaded(log, interpret(log, how.dialect, Known(context, changes)), context, tuple(changes))
+    return Loaded(log, interpret(log, how.dialect, KnownRun(context, changes)), context, tuple(changes))
 
 
 def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:

@@ -13,7 +13,7 @@ import regex
 
 from logparse.context.corrections import CORRECTIONS
 from logparse.context.run_context import RunContext
-from logparse.context.step_times import TIME, Covers, Known, find_times
+from logparse.context.step_times import TIME, Covers, KnownRun, find_times
 from logparse.errors import unknown_name
 from logparse.findings import Note, info
 from logparse.formats import all_formats
@@ -125,7 +125,7 @@ class Interpretation:
     times_are_shared: bool
 
 
-def interpret(log: ParsedLog, dialect: str | None = None, known: Known | None = None) -> Interpretation:
+def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None = None) -> Interpretation:
     """Say who printed the log and give each row the time it stands for. ``dialect`` is the key of one to take as given.
 
     Where no line prints a time, it follows from what else is printed and is ``known`` of the run.
@@ -136,7 +136,7 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: Known | None = 
     framework = Framework(found.framework, found.version, evidence) if found else Framework(None, None, evidence)
     steps, notes = log.steps, list[Note]()
     covers = found.rate_covers if found else None
-    times = find_times(log, steps, known or Known(RunContext()), covers)
+    times = find_times(log, steps, known or KnownRun(RunContext()), covers)
     if times:
         steps = steps.with_columns(times.times)
         notes.append(times.origin)

@@ -36,7 +36,7 @@ MOST_DECIMALS = 6
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownRun:
     """What the run is known to be: ``context``, and ``changes`` of it at later starts."""
 
     context: RunContext
@@ -56,7 +56,7 @@ class FoundTimes:
     shared: bool = False
 
 
-def find_times(log: ParsedLog, steps: pl.DataFrame, known: Known, covers: Covers | None) -> FoundTimes | None:
+def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> FoundTimes | None:
     """The times of ``steps`` where no line prints one; None where one does, and where nothing tells."""
     if steps.is_empty() or steps[TIME].is_not_null().any():
         return None
@@ -67,7 +67,7 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: Known, covers: Covers
     return next((times for times in found if times), None)
 
 
-def _by_rates(rows: pl.DataFrame, known: Known, covers: Covers | None) -> Iterator[FoundTimes]:
+def _by_rates(rows: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Iterator[FoundTimes]:
     """By each rate that is the mean since the line before, or that of a step where every step has a line."""
     every_step = rows.select((pl.col("step").diff().over("start").drop_nulls() == 1).all()).item()
     if covers != "interval" and not (covers == "step" and every_step):
@@ -89,7 +89,7 @@ def _by_rates(rows: pl.DataFrame, known: Known, covers: Covers | None) -> Iterat
         yield FoundTimes(times, info("time_by_rate", rate=column, share=share))
 
 
-def _size(name: str, rows: pl.DataFrame, known: Known) -> pl.Series:
+def _size(name: str, rows: pl.DataFrame, known: KnownRun) -> pl.Series:
     """A size of the run for each row: the line's own, else that of the start; null where it is unknown."""
     later = pl.DataFrame(
         [(c.source, c.line_number, _float(c.context.get(name)), True) for c in known.changes],

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from logparse.context.run_context import Fact, RunContext, SettingsChange
-from logparse.context.step_times import RESOLUTION, TIME, Known, find_times, resolution
+from logparse.context.step_times import RESOLUTION, TIME, KnownRun, find_times, resolution
 from logparse.findings import Origin
 from logparse.formats import find_format
 from logparse.read.parse import Coverage, ParsedLog
@@ -32,7 +32,7 @@ def known(**values: int) -> RunContext:
 
 
 def times(read: ParsedLog, column: str = TIME, covers: Any = None, **values: int) -> list[float | None] | None:
-    found = find_times(read, read.steps, Known(known(**values)), covers)
+    found = find_times(read, read.steps, KnownRun(known(**values)), covers)
     return None if found is None else found.times[column].to_list()
 
 
@@ -49,7 +49,7 @@ def test_stamps_tell_the_mean_of_the_steps_between_two_lines() -> None:
     assert times(read) == [None, pytest.approx(800), pytest.approx(900)]
     # 1 ms in ten steps, and in twenty
     assert times(read, RESOLUTION) == [None, pytest.approx(0.1), pytest.approx(0.05)]
-    found = find_times(read, read.steps, Known(RunContext()), None)
+    found = find_times(read, read.steps, KnownRun(RunContext()), None)
     assert found is not None
     assert (found.origin.code, found.origin.fields, found.by_clock, found.shared) == (
         "time_by_stamps",
@@ -115,7 +115,7 @@ def test_a_rate_goes_before_stamps_and_a_row_s_own_batch_before_the_run_s() -> N
 def test_a_later_start_has_its_own_batch() -> None:
     read = log(step=[1, 2, 3], logged_samples_per_second=[4.0, 4.0, 4.0])
     change = SettingsChange("run.log", 3, known(global_batch_size=32))
-    found = find_times(read, read.steps, Known(known(global_batch_size=16), (change,)), "interval")
+    found = find_times(read, read.steps, KnownRun(known(global_batch_size=16), (change,)), "interval")
     assert found is not None
     assert found.times[TIME].to_list() == [4000.0, 4000.0, 8000.0]
 
