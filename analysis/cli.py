@@ -26,6 +26,7 @@ COMMANDS = {
     "baselines": msg("List published training rates, or show one with its source."),
     "estimate": msg("Say what a job should need: size, memory, time, devices."),
     "formulas": msg("Say by which formula the TFLOP/s of a log was printed."),
+    "formats": msg("List the logs that can be read, or show the labels of one."),
     "hardware": msg("List devices with their peaks, or show one with its sources."),
     "models": msg("List the models whose shape --model knows, or show one."),
     "record": msg("Keep what a run achieved, to compare later releases with it."),

@@ -96,8 +96,9 @@ LogFormat = Annotated[
     str | None,
     typer.Option(
         "--format",
+        "--format-file",
         autocompletion=_completion.formats,
-        help="Read the log as one of {formats}.",
+        help="Read the log as one of {formats}, or by a TOML file of your own.",
     ),
 ]
 Dialect = Annotated[

@@ -14,7 +14,7 @@ from analysis.pipeline.peers import TOKENS
 from analysis.screens.metric_names import named
 from analysis.screens.parts import Sentence
 from analysis.screens.words import word
-from analysis.screens.words.forms import big
+from analysis.screens.words.forms import big, devices
 from logparse.language import tr
 
 Row = Mapping[str, Any]
@@ -43,7 +43,7 @@ def shown_columns() -> tuple[Shown, ...]:
     return (
         Shown("model", tr("model"), _model, prose=True, alike=_model),
         Shown("device", tr("device"), _device, prose=True, alike=_device),
-        Shown("world_size", tr("devices"), _devices, alike=lambda row: tr("{n} devices", n=_devices(row))),
+        Shown("world_size", tr("devices"), _devices, alike=lambda row: devices(_devices(row))),
         Shown("steps", tr("steps"), _steps, alike=lambda row: tr("{n} steps", n=_steps(row))),
         _figure(SPARE, f"{tokens}\n{word('rates', 'all-in')}"),
         _figure(f"delivered_{TOKENS}", f"{tokens}\n{word('rates', 'delivered')}"),

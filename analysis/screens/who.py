@@ -11,7 +11,7 @@ from analysis.model.parameters import count_parameters
 from analysis.pipeline.model_name import names_of_model
 from analysis.pipeline.run import Run
 from analysis.screens.words import say_framework
-from analysis.screens.words.forms import big, span
+from analysis.screens.words.forms import big, devices, span
 from logparse.language import tr
 
 
@@ -48,7 +48,7 @@ def _devices(run: Run) -> str:
     number = tr("devices of unknown number") if how.world_size is None else f"{how.world_size:,}"
     device = _device(run)
     if not device:
-        return number if how.world_size is None else tr("{n} devices", n=number)
+        return number if how.world_size is None else devices(number)
     return tr("{n} x {device}", n=number, device=tr(device))
 
 

@@ -17,6 +17,7 @@ from logparse.context.step_times import TIME, Covers, KnownRun, find_times
 from logparse.errors import unknown_name
 from logparse.findings import Note, info
 from logparse.formats import all_formats
+from logparse.formats._base import LogFormat
 from logparse.language import msg, tr
 from logparse.read.parse import ParsedLog
 
@@ -149,9 +150,10 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
     return Interpretation(framework, steps, tuple(notes), holds, profiling_steps(log), shared)
 
 
-def _all_dialects() -> tuple[Dialect, ...]:
-    """Those of the table, then one for each format that a single framework prints."""
-    single = (Dialect(fmt.framework, None, formats=(fmt.name,)) for fmt in all_formats() if fmt.framework)
+def _all_dialects(*others: LogFormat) -> tuple[Dialect, ...]:
+    """Those of the table, then one for each format that a single framework prints; ``others`` are the user's own."""
+    formats = (*all_formats(), *(fmt for fmt in others if fmt not in all_formats()))
+    single = (Dialect(fmt.framework, None, formats=(fmt.name,)) for fmt in formats if fmt.framework)
     return (*DIALECTS, *single)
 
 
@@ -166,7 +168,7 @@ def find_dialect(key: str) -> Dialect:
 def identify(log: ParsedLog) -> tuple[Dialect | None, tuple[Note, ...]]:
     """The first dialect that fits, and why."""
     settings = frozenset(log.settings["name"])
-    for dialect in _all_dialects():
+    for dialect in _all_dialects(log.format):
         if evidence := dialect.evidence(log, settings):
             return dialect, evidence
     return None, (info("evidence_none"),)

@@ -10,6 +10,9 @@ from logparse.errors import unknown_name
 from logparse.formats._base import LogFormat
 from logparse.language import msg, tr
 
+# How the name of a file with a format of the user's own ends.
+USERS = ".toml"
+
 
 @cache
 def all_formats() -> tuple[LogFormat, ...]:
@@ -19,7 +22,11 @@ def all_formats() -> tuple[LogFormat, ...]:
 
 
 def find_format(name: str) -> LogFormat:
-    """The format called ``name``; UsageError when there is none."""
+    """The format called ``name``, or that of a TOML file; UsageError when there is none."""
+    if name.endswith(USERS):
+        from logparse.formats._user import read_format
+
+        return read_format(name)
     formats = {f.name: f for f in all_formats()}
     if name not in formats:
         raise unknown_name(msg("format"), name, formats, tr("known formats: {names}", names=", ".join(formats)))

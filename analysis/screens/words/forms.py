@@ -49,6 +49,11 @@ def span(seconds: float) -> str:
     return tr("{n} s", n=whole)
 
 
+def devices(number: str) -> str:
+    """How many devices, as they are counted."""
+    return tr("1 device") if number == "1" else tr("{n} devices", n=number)
+
+
 def big(number: float) -> str:
     """A count to three digits: 7.86 M."""
     for size, sign in BIG:

@@ -1,0 +1,50 @@
+"""The logs that can be read, or one of them with its labels: parts for people, a list for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from analysis.screens.parts import Part, Sentence, Table
+from analysis.tables import UNITS
+from logparse.formats._base import LogFormat
+from logparse.language import tr
+
+
+def formats_parts(formats: Sequence[LogFormat]) -> list[Part]:
+    """All formats, each with a line of it."""
+    return [part for fmt in formats for part in (_headline(fmt), *(Sentence(line, cut=1) for line in _lines(fmt)[:1]))]
+
+
+def format_parts(fmt: LogFormat) -> list[Part]:
+    """One format: who prints it, which lines are looked at, what each label becomes, and lines it reads."""
+    labels = tuple((label, reading.column, UNITS[reading.column]) for label, reading in fmt.labels.items())
+    return [
+        _headline(fmt),
+        Sentence(tr("lines are looked at that hold {markers}", markers=tr(" or ").join(map(repr, fmt.marker)))),
+        Table((tr("label"), tr("column"), tr("unit")), labels, prose={1, 2}),
+        *map(Sentence, _lines(fmt)),
+    ]
+
+
+def _headline(fmt: LogFormat) -> Sentence:
+    return Sentence(tr("{name}: {values}", name=fmt.name, values=tr(fmt.title)))
+
+
+def _lines(fmt: LogFormat) -> list[str]:
+    """The lines that it was written by."""
+    return [line.strip() for sample in fmt.samples for line in sample.text.splitlines()]
+
+
+def formats_document(formats: Sequence[LogFormat]) -> list[dict[str, Any]]:
+    """The JSON list, the same in every language."""
+    return [
+        {
+            "name": fmt.name,
+            "title": fmt.title,
+            "markers": list(fmt.marker),
+            "labels": {label: reading.column for label, reading in fmt.labels.items()},
+            "samples": [sample.text for sample in fmt.samples],
+        }
+        for fmt in formats
+    ]

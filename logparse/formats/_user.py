@@ -1,0 +1,123 @@
+"""A format of the user's own, from a TOML file: the same words as in this folder, and no code.
+
+Comes in: a file. Goes out: a LogFormat. Its patterns are read by polars, whose matching takes time in proportion to the
+text whatever the pattern; settings are given by flags or ``--config``.
+
+    title = "Our trainer"
+    marker = ["| time "]
+    head = 'step (?P<step>\\d+)/(?P<train_steps>\\d+) \\|'
+    pair = '(\\w+) ([^|]*?)\\s*\\|'
+    ignored = ["colour"]
+
+    [labels]
+    loss = "loss"
+    time = { column = "elapsed_time_per_iteration_ms", scale = 1000, suffix = " s" }
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from logparse.errors import InputError, reason_of, unknown_name
+from logparse.formats._base import LogFormat, Reading
+from logparse.language import msg, tr
+from logparse.schema import DECODED_COLUMNS
+
+NEEDED = ("marker", "head", "pair", "labels")
+TEXTS = ("title", "head", "pair", "separator", "delimiter", "foreign")
+LISTS = ("marker", "ignored", "ignored_patterns", "tail", "required")
+COLUMNS = tuple(column.name for column in DECODED_COLUMNS)
+# What a label says of its value: the fields of a Reading.
+OF_LABEL: Mapping[str, tuple[type, ...]] = {"column": (str,), "scale": (int, float), "suffix": (str,), "absent": (str,)}
+
+
+def read_format(path: str) -> LogFormat:
+    """The format that the file ``path`` describes, called as the file.
+
+    Raises InputError for a file that cannot be read or lacks what a format needs, UsageError for a column or a word
+    that does not exist.
+    """
+    table = _table(path)
+    for name in table:
+        if name not in (*TEXTS, *LISTS, "labels"):
+            raise unknown_name(msg("setting"), name, (*TEXTS, *LISTS, "labels"), tr("in {path}", path=path))
+    lacking = [name for name in NEEDED if not table.get(name)]
+    if lacking:
+        raise _wrong(path, tr("{names} is not there", names=", ".join(lacking)))
+    texts = {name: _text(path, name, table[name]) for name in TEXTS if name in table}
+    lists = {name: _texts(path, name, table[name]) for name in LISTS if name in table}
+    _check_patterns(path, texts, lists)
+    fields: dict[str, Any] = {"title": Path(path).stem, "required": ("step",), **texts, **lists}
+    fields |= {name: frozenset(fields[name]) for name in ("ignored", "tail") if name in fields}
+    labels = dict(_readings(path, table["labels"]))
+    return LogFormat(name=Path(path).stem, framework=fields["title"], labels=labels, **fields)
+
+
+def _table(path: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        problem = tr("cannot read {path}: {reason}", path=path, reason=reason_of(error))
+        raise InputError(problem, remedy=tr("check the path given with --format")) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _wrong(path, tr("not a TOML file: {reason}", reason=error)) from error
+
+
+def _wrong(path: str, problem: str) -> InputError:
+    remedy = tr("write it as docs/formats.md shows; patterns in single quotes")
+    return InputError(problem, where=path, remedy=remedy)
+
+
+def _text(path: str, name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong(path, tr("{name} is {value!r}, not a text", name=name, value=value))
+    return value
+
+
+def _texts(path: str, name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
+        raise _wrong(path, tr("{name} is {value!r}, not a list of texts", name=name, value=value))
+    return tuple(value)
+
+
+def _readings(path: str, labels: Any) -> Iterable[tuple[str, Reading]]:
+    if not isinstance(labels, dict):
+        raise _wrong(path, tr("{name} is {value!r}, not a table", name="labels", value=labels))
+    for label, said in labels.items():
+        fields = {"column": said} if isinstance(said, str) else said
+        if not isinstance(fields, dict) or "column" not in fields:
+            raise _wrong(path, tr("the label {label!r} names no column", label=label))
+        for name, value in fields.items():
+            if name not in OF_LABEL:
+                raise unknown_name(msg("setting"), name, OF_LABEL, tr("in {path}", path=path))
+            if not isinstance(value, OF_LABEL[name]):
+                raise _wrong(
+                    path, tr("{name} of the label {label!r} is {value!r}", name=name, label=label, value=value)
+                )
+        column = fields["column"]
+        if column not in COLUMNS:
+            raise unknown_name(
+                msg("column"), column, COLUMNS, tr("`logparse formats megatron` shows columns and units")
+            )
+        yield label, Reading(**fields)
+
+
+def _check_patterns(path: str, texts: Mapping[str, str], lists: Mapping[str, tuple[str, ...]]) -> None:
+    """Every pattern is one, and the groups that are read are there."""
+    patterns = [(name, texts[name]) for name in ("head", "pair", "separator", "foreign") if name in texts]
+    patterns += [("ignored_patterns", pattern) for pattern in lists.get("ignored_patterns", ())]
+    for name, pattern in patterns:
+        try:
+            groups = pl.select(pl.lit("").str.extract_groups(pattern).struct.unnest()).columns
+        except pl.exceptions.PolarsError as error:
+            reason = str(error).partition("\n\n")[0].strip()
+            raise _wrong(path, tr("{name} is no pattern: {reason}", name=name, reason=reason)) from error
+        if name == "head" and "step" not in groups:
+            raise _wrong(path, tr("{name} has no group {group}", name="head", group="(?P<step>...)"))
+        if name == "pair" and len(groups) != 2:
+            raise _wrong(path, tr("pair has {n} groups, not one for the label and one for the value", n=len(groups)))

@@ -1,0 +1,96 @@
+"""A format of the user's own, from a TOML file."""
+
+import json
+
+import pytest
+import regex
+from helpers import ROOT, run_logparse
+
+from logparse.errors import LogparseError
+from logparse.formats import all_formats, find_format
+from logparse.formats._user import LISTS, TEXTS
+
+DOCS = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
+BLOCKS = dict(regex.findall(r"```(text|toml|sh)\n(.*?)```", DOCS, regex.DOTALL))
+OURS = BLOCKS["toml"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The file of docs/formats.md, and a log as it describes."""
+    (tmp_path / "ours.toml").write_text(OURS)
+    first, line = BLOCKS["text"].splitlines()
+    lines = [line.replace("12/500", f"{step}/500").replace("3.25", f"3.{step % 5}") for step in range(1, 21)]
+    (tmp_path / "ours.log").write_text("\n".join([first, *lines]) + "\n")
+    return tmp_path
+
+
+def test_the_page_is_right(folder):
+    done = run_logparse(*BLOCKS["sh"].split()[1:], "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (run,) = json.loads(done.stdout)["runs"]
+    assert (run["format"], run["framework"]["name"], run["coverage"]["unread_labels"]) == ("ours", "Our trainer", {})
+    # 64 samples of 4,096 tokens on 8 devices in the median of 3.0 to 3.4 s.
+    assert run["rates"]["steady"]["tokens_per_second_per_device"] == pytest.approx(64 * 4096 / 8 / 3.2, rel=0.04)
+
+
+def test_every_word_is_explained():
+    told = set(regex.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", DOCS, regex.MULTILINE))
+    assert set(regex.findall(r"\w+", " ".join(told))) == {*TEXTS, *LISTS, "labels"}
+
+
+def test_it_is_the_format_that_the_same_python_makes(folder):
+    read = find_format(str(folder / "ours.toml"))
+    assert read.labels["time"].scale == 1000
+    assert (read.name, read.ignored, read.required) == ("ours", frozenset({"colour"}), ("step",))
+    assert read not in all_formats()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (r"title", "titel", "unknown setting 'titel'"),
+        ('marker = ["| time "]', "", "marker is not there"),
+        ('["| time "]', '"| time "', "marker is '| time ', not a list of texts"),
+        (r"(?P<step>\d+)", r"(\d+)", "head has no group (?P<step>...)"),
+        (r"(\w+) ([^", r"\w+ ([^", "pair has 1 groups, not one for the label and one for the value"),
+        (r"'\|'", "'(|'", "separator is no pattern: "),
+        ('"loss"', '"los"', "unknown column 'los'"),
+        ("scale = 1000", 'scale = "1000"', "scale of the label 'time' is '1000'"),
+        ("scale = 1000", "factor = 1000", "unknown setting 'factor'"),
+        ('{ column = "elapsed_time_per_iteration_ms", ', "{ ", "the label 'time' names no column"),
+        ('loss = "loss"', "loss = 1", "the label 'loss' names no column"),
+        ("[labels]", "[labels", "not a TOML file: "),
+    ],
+)
+def test_a_file_that_says_it_wrong_is_told_where_and_how_to_mend_it(folder, old, new, said):
+    assert old in OURS
+    (folder / "ours.toml").write_text(OURS.replace(old, new, 1))
+    with pytest.raises(LogparseError) as refused:
+        find_format(str(folder / "ours.toml"))
+    told = str(refused.value)
+    assert said in told
+    assert "ours.toml" in told or "did you mean" in told
+    assert "try: " in told
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    done = run_logparse("formats", "none.toml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot read none.toml: " in done.stderr
+    assert "check the path given with --format" in done.stderr
+
+
+def test_all_formats_are_listed_with_a_line(tmp_path):
+    done = run_logparse("formats", cwd=tmp_path)
+    told = json.loads(run_logparse("formats", "--json", cwd=tmp_path).stdout)
+    assert [one["name"] for one in told] == [fmt.name for fmt in all_formats()]
+    for one in told:
+        assert f"{one['name']}: " in done.stdout
+        assert one["samples"]
+
+
+def test_one_format_shows_its_labels(folder):
+    shown = run_logparse("formats", "ours.toml", cwd=folder).stdout
+    assert "'| time '" in shown
+    assert regex.search(r"time +elapsed_time_per_iteration_ms +ms", shown)
