@@ -28,7 +28,9 @@ MOST_ALIKE = 0.5
 ABOUT_AS_LONG = 0.9
 # What stands in a landmark for a value that the log does not print.
 UNKNOWN = "-"
-KEYS = ("run_id", "name", "begins", "landmarks")
+KEYS = ("run_id", "name", "begins", "landmarks", "labels")
+# The label by which people say which job a run is of.
+JOB_LABEL = "job"
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,14 @@ def find_jobs(runs: pl.DataFrame) -> Jobs:
 
     They are where most of the landmarks of both have one loss, one clock and nearly one time; where a clock is lacking
     the times must be equal. Where they have no landmark in common, such as runs recorded before there were any, they
-    are where they begin alike.
+    are where they begin alike. What JOB_LABEL says of two of them decides.
     """
-    marks = _marks(runs)
+    marks, said = _marks(runs), _said(runs)
     clockless = marks.filter(pl.col("clock") == UNKNOWN)
-    begun = _stars(runs.drop_nulls("begins"), ["begins"])
+    begun = _not_apart(_stars(runs.drop_nulls("begins"), ["begins"]), said)
     copied, alike = _stars(marks, ["step", "loss", "ms"]), _stars(clockless, ["step", "loss"])
-    met = _compared(marks, pl.concat([begun, _meeting(marks), copied, alike]).unique())
-    same = met.filter("same").select("first", "other")
+    met = _compared(marks, _not_apart(pl.concat([begun, _meeting(marks), copied, alike]).unique(), said))
+    same = pl.concat([met.filter("same").select("first", "other"), _stars(said, ["said"])])
     jobs = _joined(pl.concat([same, begun.join(met, on=("first", "other"), how="anti")]).iter_rows())
     doubted = met.filter(pl.col("unclear") & ~pl.col("same")).select("first", "other").iter_rows()
     return Jobs(jobs, tuple((a, b) for a, b in doubted if jobs.get(a, a) != jobs.get(b, b)))
@@ -105,6 +107,21 @@ def fill_from_job(runs: pl.DataFrame, jobs: Jobs) -> pl.DataFrame:
     """``runs`` with what another record of the same job tells of FIELDS, where their own does not."""
     others = ((name, pl.col(name).drop_nulls().first().over(jobs.named())) for name in FIELDS)
     return runs.with_columns(pl.col(name).fill_null(other) for name, other in others)
+
+
+def _said(runs: pl.DataFrame) -> pl.DataFrame:
+    """The job that people say a run is of, where they do: run_id, said."""
+    told = pl.element().filter(pl.element().struct.field("name") == JOB_LABEL).struct.field("value").first()
+    return runs.select("run_id", said=pl.col("labels").list.eval(told).list.first()).drop_nulls()
+
+
+def _not_apart(pairs: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
+    """Without pairs of which people say that they are of different jobs."""
+    jobs = dict(said.iter_rows())
+    first, other = (
+        pl.col(name).replace_strict(jobs, default=None, return_dtype=pl.String) for name in ("first", "other")
+    )
+    return pairs.filter((first == other).fill_null(value=True)) if jobs else pairs
 
 
 def _marks(runs: pl.DataFrame) -> pl.DataFrame:

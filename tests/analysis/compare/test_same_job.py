@@ -1,5 +1,6 @@
 """What counts as evidence: one record of each job, with enough rows; and which runs are of one series."""
 
+import json
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -258,3 +259,27 @@ def test_a_run_that_does_not_tell_what_decides_is_of_no_other_series(name):
     parts = split_series(pl.concat([of_fields(device="x"), of_fields(**{name: None})]))
     assert [unknown_fields(part) for part in parts].count((name,)) == 1
     assert len(parts) == 2
+
+
+def labelled(frame, **jobs_of):
+    """The runs with the label of the job that people say each is of."""
+    told = [[{"name": "job", "value": jobs_of[name]}] if name in jobs_of else [] for name in frame["run_id"]]
+    return frame.with_columns(labels=pl.Series(told, dtype=frame.schema["labels"]))
+
+
+def test_what_people_say_of_a_job_decides():
+    """Two records that look like ranks of one job, and two that look like other jobs."""
+    alike, unlike = runs(a=marks(), b=marks(late=0.5)), runs(a=marks(), b=marks(loss=1.0))
+    assert (jobs(alike), jobs(labelled(alike, a="1", b="2")), jobs(labelled(alike, a="1"))) == (1, 2, 1)
+    assert (jobs(unlike), jobs(labelled(unlike, a="1", b="1")), jobs(labelled(unlike, a="1", b="2"))) == (2, 1, 2)
+
+
+def test_repeats_that_look_like_one_job_can_be_told_apart(tmp_path):
+    """One seed, begun in the same second: recorded with a label each, both count."""
+    for name, ms in (("one", 1000.0), ("two", 1000.4)):
+        write_run(tmp_path / f"{name}.log", 1, ms)
+        label = ["--label", f"job={name}"]
+        done = run_logparse("record", f"{name}.log", "--history", "h", "--release", "r", *label, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    listed = run_logparse("trend", "--history", "h", "--json", cwd=tmp_path)
+    assert [len(series["runs"]) for series in json.loads(listed.stdout)["series"]] == [2]
