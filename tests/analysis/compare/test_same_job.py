@@ -274,12 +274,13 @@ def test_what_people_say_of_a_job_decides():
     assert (jobs(unlike), jobs(labelled(unlike, a="1", b="1")), jobs(labelled(unlike, a="1", b="2"))) == (2, 1, 2)
 
 
-def test_repeats_that_look_like_one_job_can_be_told_apart(tmp_path):
+@pytest.mark.parametrize(("said", "counted"), [(True, 2), (False, 1)])
+def test_repeats_that_look_like_one_job_can_be_told_apart(tmp_path, said, counted):
     """One seed, begun in the same second: recorded with a label each, both count."""
     for name, ms in (("one", 1000.0), ("two", 1000.4)):
         write_run(tmp_path / f"{name}.log", 1, ms)
-        label = ["--label", f"job={name}"]
+        label = ["--label", f"job={name}"] if said else []
         done = run_logparse("record", f"{name}.log", "--history", "h", "--release", "r", *label, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    listed = run_logparse("trend", "--history", "h", "--json", cwd=tmp_path)
-    assert [len(series["runs"]) for series in json.loads(listed.stdout)["series"]] == [2]
+    followed = json.loads(run_logparse("trend", "--history", "h", "--json", cwd=tmp_path).stdout)
+    assert [len(series["runs"]) for series in followed["series"]] == [counted]
