@@ -52,7 +52,8 @@ def number(text: pl.Expr, reading: Reading) -> pl.Expr:
         word = bare(text).str.to_lowercase()
         return pl.when(word == "true").then(1.0).when(word == "false").then(0.0)
     if reading.column in DURATIONS:
-        return possible(reading.column, _seconds(bare(text)))
+        plain = bare(text).str.replace(rf"(?:{reading.suffix})$", "")
+        return possible(reading.column, _seconds(plain) * reading.scale)
     digits = bare(text).str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1)
     return possible(reading.column, _float(digits) * reading.scale)
 
