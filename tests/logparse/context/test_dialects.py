@@ -1,12 +1,14 @@
 """What the numbers mean: who printed the log, and which printed times are not the time of their row."""
 
 import pytest
-from helpers import arguments_dump, megatron_line
+from helpers import ROOT, arguments_dump, megatron_line
 
 from analysis.screens.words import say
 from logparse.context import dialects
 from logparse.context.dialects import DIALECTS, Dialect, interpret
-from logparse.findings import info
+from logparse.context.run_context import Fact, RunContext
+from logparse.context.step_times import KnownRun
+from logparse.findings import Origin, info
 from logparse.read.parse import ParsedLog, read_run
 
 CORE = {"pipeline_model_parallel_size": 1, "context_parallel_size": 1}
@@ -277,3 +279,13 @@ def test_a_dialect_of_any_format_is_believed_that_says_whether_pauses_are_inside
 
 def test_every_dialect_has_a_key_of_its_own():
     assert len({dialect.key for dialect in DIALECTS}) == len(DIALECTS)
+
+
+def test_tgs_of_internevo_is_of_that_step_alone_once_the_batch_is_known() -> None:
+    read = read_run([str(ROOT / "fixtures/internevo/7b-16gpu/run.log")])
+    sizes = {"global_batch_size": 64, "seq_length": 2048, "world_size": 16}
+    facts = {name: Fact(value, Origin("flag", rule=name)) for name, value in sizes.items()}
+    # 64 x 2048 / 16 = 8192 tokens of one device, 2049.3 a second
+    known = KnownRun(RunContext(facts))
+    assert interpret(read, known=known).steps["step_time_ms"][1] == pytest.approx(8192e3 / 2049.3)
+    assert interpret(read).steps["step_time_ms"][1] == pytest.approx(4018)  # by the stamps
