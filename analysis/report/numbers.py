@@ -35,7 +35,7 @@ def difference(value: float | None, first: float | None) -> str:
     """How far ``value`` lies from that of the first run, in percent; empty where one of them is unknown."""
     if value is None or not first:
         return ""
-    return f"{(value / first - 1) * 100:+.1f} %"
+    return f"{(value / first - 1) * 100:+z.1f} %"
 
 
 def interval(low: float | None, high: float | None, digits: int = 1, metric: Metric | None = None) -> str:

@@ -47,7 +47,11 @@ def _with_rounds(own: pl.DataFrame) -> pl.DataFrame:
 
 def _same_as_before() -> pl.Expr:
     """A line that one file holds twice in a row, as two handlers of one logger write it."""
-    same = [pl.col(name) == pl.col(name).shift(1) for name in ("source", "step", "elapsed_time_per_iteration_ms")]
+    same = [pl.col(name) == pl.col(name).shift(1) for name in ("source", "step")]
+    time, stamp, loss = (pl.col(name) for name in ("elapsed_time_per_iteration_ms", "timestamp", "loss"))
+    # Where no line prints the time the clock and the loss must be the same.
+    untimed = time.is_null() & time.shift(1).is_null() & (stamp == stamp.shift(1)) & (loss == loss.shift(1))
+    same.append((time == time.shift(1)).fill_null(value=False) | untimed.fill_null(value=False))
     # Two processes that follow each other can do one step alike, the second after a crash.
     alike = [pl.col(name).eq_missing(pl.col(name).shift(1)) for name in ("begun", "loss")]
     return pl.all_horizontal(*same, *alike).fill_null(False)

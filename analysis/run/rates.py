@@ -38,7 +38,8 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataF
     }
     all_steps = _in_lines(everything)
     wall_ms = wall_seconds * 1000 if wall_seconds else None
-    all_in = _all_in(everything, _untimed(steps), wall_ms, all_steps.get("interval"))
+    untimed = _within(_untimed(steps), everything, wall_ms, steady["step_time_ms"])
+    all_in = _all_in(everything, untimed, wall_ms, all_steps.get("interval"))
     rows = [
         _row("steady", steady),
         _row("delivered", _in_lines(delivered)),
@@ -84,6 +85,13 @@ def _untimed(steps: pl.DataFrame) -> int:
     """Useful steps of rows whose time is lacking or damaged."""
     rows = steps.filter(~TIMED & pl.col("iterations").is_not_null())
     return int(rows.select(kept_steps().sum()).item() or 0)
+
+
+def _within(untimed: int, rows: pl.DataFrame, wall_ms: float | None, usual_ms: float | None) -> int:
+    """How many of the steps without a time the clock has room for: those of the first line may lie before it."""
+    if not untimed or not wall_ms or not usual_ms:
+        return untimed
+    return min(untimed, max(0, round((wall_ms - float(rows["time_ms"].sum())) / usual_ms)))
 
 
 def _all_in(

@@ -430,6 +430,7 @@ def test_the_page_speaks_chinese(llama):
         (percent(0.42228), "42.2 %"),
         (percent(-0.0001), "0.0 %"),
         (difference(90.0, 100.0), "-10.0 %"),
+        (difference(99.99, 100.0), "+0.0 %"),
         (difference(None, 100.0), ""),
         (difference(90.0, 0.0), ""),
         (engineering(4.5687e10), "4.5687 × 10¹⁰"),

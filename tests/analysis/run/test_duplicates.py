@@ -187,3 +187,22 @@ def test_the_events_of_a_file_by_another_clock_lose_their_stamps():
     assert list(describe_copies(numbered)) == [warning("copy_ahead", name="b", seconds=8 * 3600.0)]
     told = pl.concat([events((1, "training starts", None, BEGIN), source=source) for source in ("a", "b")])
     assert of_one_clock(told, numbered)["timestamp"].to_list() == [BEGIN, None]
+
+
+def test_a_line_that_all_ranks_print_without_a_time_is_one(tmp_path):
+    """Seven ranks of torchtitan into one file; the time follows from the clock of two steps."""
+    line = (
+        "[titan] 2026-02-24 19:46:{s:02d},508 - root - INFO - step:  {n}  loss:  7.6  memory: 1.00GiB(1.0%)  tps: {tps}"
+    )
+    lines = [line.format(s=2 * n, n=n, tps=10050 - rank % 2) for n in range(4, 24) for rank in range(7)]
+    found = analyze_text(tmp_path, "\n".join(lines) + "\n")
+    assert (int(found.steps["copied"].sum()), len(found.segments)) == (20 * 6, 1)
+    assert rate_of(found, "steady") == 2000
+
+
+def test_steps_of_a_first_line_without_a_time_lie_before_the_clock(tmp_path):
+    """Every tenth step has a line with a clock: the ten steps before the first one were done before it began."""
+    line = "[titan] 2026-02-24 19:{m:02d}:00,000 - root - INFO - step: {n}  loss:  7.6  memory: 1.00GiB(1.0%)  tps: 100"
+    text = "\n".join(line.format(m=n // 10, n=n) for n in range(10, 210, 10)) + "\n"
+    found = analyze_text(tmp_path, text)
+    assert rate_of(found, "all steps") == rate_of(found, "all-in") == 6000
