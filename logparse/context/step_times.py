@@ -33,6 +33,8 @@ RATES = (
 # A span of time is this many times what its clock tells apart, or rows share one: so a time is off by 5 % at most.
 FINE = 20
 MOST_DECIMALS = 6
+# Seconds between two lines of one run at most: beyond it one of the two clocks is another's.
+LONGEST = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def _of_start(rows: pl.DataFrame, unit: float, from_zero: bool) -> pl.DataFrame:
     marked = rows.with_columns(end=pl.when(ends).then("at").backward_fill(), shared=~ends)
     spans = marked.filter(ends).select(end="at", seconds=pl.col("clock").diff(), n=pl.col("step").diff())
     told = marked.join(spans, on="end", how="left", maintain_order="left")
-    possible = (pl.col("seconds") > 0) & (pl.col("n") > 0)
+    possible = pl.col("seconds").is_between(0, LONGEST, closed="right") & (pl.col("n") > 0)
     times = {TIME: 1000 * pl.col("seconds") / pl.col("n"), RESOLUTION: 1000 * unit / pl.col("n")}
     timed = told.select("start", "step", "shared", *(pl.when(possible).then(e).alias(n) for n, e in times.items()))
     return timed.slice(len(begun))

@@ -1,0 +1,56 @@
+"""torchtune 0.2 to 0.6: one line per optimizer step, without its time.
+
+``Step 3 | loss:1.25 lr:2e-05 tokens_per_second_per_gpu:640.25 ...``. How many tokens a step had is not printed and
+differs from step to step, so that the rate gives no time. Since the end of 2024 it is of tokens that have a loss alone.
+"""
+
+from logparse.formats._base import LogFormat, Reading, Sample
+
+GIB = float(2**30)
+
+FORMAT = LogFormat(
+    name="torchtune",
+    title="torchtune",
+    framework="torchtune",
+    marker=("_per_second_per_gpu:",),
+    head=r"\bStep (?P<step>\d+) \| ",
+    pair=r"([A-Za-z_][\w/]*):(\S+)(?:\s|$)",
+    separator=r"\s",
+    delimiter=" ",
+    labels={
+        "loss": Reading("loss"),
+        "lr": Reading("learning_rate"),
+        "tokens_per_second_per_gpu": Reading("logged_tokens_per_second_per_device"),
+        "grad_norm": Reading("grad_norm"),
+        "peak_memory_alloc": Reading("max_memory_allocated_bytes", scale=GIB),
+        "peak_memory_reserved": Reading("max_memory_reserved_bytes", scale=GIB),
+    },
+    ignored=frozenset({"peak_memory_active"}),
+    # What a recipe adds: preference optimization, distillation, quantization.
+    ignored_patterns=(r"(?:rewards|log_probs|logits)/.*", r"\w+_loss"),
+    required=("step",),
+    samples=(
+        Sample(
+            "Step 3 | loss:1.1718750596046448 lr:2e-05 tokens_per_second_per_gpu:640.2518310546875 ",
+            {
+                "step": 3,
+                "loss": 1.1718750596046448,
+                "learning_rate": 2e-05,
+                "logged_tokens_per_second_per_device": 640.2518310546875,
+            },
+        ),
+        Sample(
+            "Step 12 | loss:0.75 lr:0.0003 tokens_per_second_per_gpu:1250.5 peak_memory_active:14.5 "
+            "peak_memory_alloc:14.25 peak_memory_reserved:16.5 grad_norm:1.5",
+            {
+                "step": 12,
+                "loss": 0.75,
+                "learning_rate": 0.0003,
+                "logged_tokens_per_second_per_device": 1250.5,
+                "max_memory_allocated_bytes": 14.25 * GIB,
+                "max_memory_reserved_bytes": 16.5 * GIB,
+                "grad_norm": 1.5,
+            },
+        ),
+    ),
+)
