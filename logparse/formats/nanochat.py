@@ -62,7 +62,7 @@ FORMAT = LogFormat(
             "batch", "=> gradient accumulation", r"=> gradient accumulation steps: (?P<num_microbatches>\d+)"
         ),
         SettingSentence("precision", "COMPUTE_DTYPE: ", r"COMPUTE_DTYPE: torch\.(?P<compute_dtype>\w+)"),
-        SettingSentence("precision", "FP8 training enabled", r"FP8 training enabled \((?P<fp8_recipe>\w+)"),
+        SettingSentence("precision", "training enabled (", r"FP8 training enabled \((?P<fp8_recipe>\w+)"),
         *(_loaded(name) for name in _SHAPE),
         _loaded("window_pattern", "[A-Z]+"),
     ),

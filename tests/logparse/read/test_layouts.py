@@ -23,13 +23,14 @@ FORMATS = all_formats()
 WITH_PAIRS = [fmt for fmt in FORMATS if fmt.pair]
 # Samples that only the patterns read.
 TAKE_PATTERNS = {
+    *((name, n) for name in ("internevo", "modded-nanogpt") for n in (0, 1)),
     ("mindformers-pynative", 1),
     # Lists and clocks hold the delimiter, values are padded with it.
     *((name, n) for name in ("deepspeed", "deepspeed-pipeline", "torchtitan", "llama-factory") for n in (0, 1)),
     ("hf-trainer", 0),
 }
 # Their words hold digits (np.float64, 1h 0m 8s), so that lines of other digits are of another layout.
-DIGITS_IN_WORDS = {(name, n) for name in ("verl", "ms-swift") for n in (0, 1)}
+DIGITS_IN_WORDS = {(name, n) for name in ("verl", "ms-swift", "nanochat") for n in (0, 1)}
 
 
 def both_ways(lines: pl.DataFrame, fmt: LogFormat, cuts: int = 1) -> tuple[StepLines, StepLines, int]:

@@ -39,6 +39,8 @@ TAKE_LAYOUTS = {
     # Words with digits, and lines that no layout reads.
     *((name, n) for name in ("verl", "ms-swift", "nemo", "llama-factory", "torchtitan") for n in (0, 1)),
     *((name, n) for name in ("deepspeed", "deepspeed-pipeline") for n in (0, 1)),
+    *((name, n) for name in ("internevo", "knover", "modded-nanogpt", "nanochat") for n in (0, 1)),
+    ("torchtune", 0),
 }
 # Step 0 of theirs is no step; no layout reads their lines.
 WITH_DIGITS = {"deepspeed", "deepspeed-pipeline"}
