@@ -1,0 +1,186 @@
+"""One run against those before it: what a night should bring, and whether one that is off is confirmed by the next.
+
+Comes in: positive numbers, one per run in the order of time. Goes out: a Night for each. All work is on logarithms.
+
+The runs before give a level and a spread that a few runs that are off do not move (winsorized at three deviations of
+the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
+is off: one night, which proves nothing. It is confirmed where as many nights in a row are off to the same side as are
+asked for, and their mean is farther away than chance takes it. Runs that are off join the level only when a night
+within it shows that they were nights alone; a level that is confirmed to be better is the new one.
+
+No allowance is made for neighbours that are alike: their correlation cannot be told from twenty runs, and guessing it
+costs a fifth of the findings. benchmarks/nights.py says what that means in false alarms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# learning: too few runs before it. accepted: confirmed, and somebody said that it is known.
+State = Literal["learning", "expected", "off", "confirmed", "accepted"]
+# Chance of a run to be off to one side, and of the mean of those in a row to be where it is, in runs that are alike.
+OFF, CONFIRMED = 0.01, 0.002
+# Fewer tell no spread.
+FEWEST = 5
+# The newest runs of a level that tell what to expect, and the nights that confirm.
+KEPT, CONFIRM = 20, 2
+# A change that nobody looks for, however certain.
+LEAST_CHANGE = 0.005
+# Deviations of the median beyond which a run is taken for one at this distance; of a normal distribution half lie
+# within 1 / 1.4826 deviations, and of few runs a little less (Croux, Rousseeuw 1992: n / (n - 0.8)).
+WINSORIZED, TO_DEVIATIONS, FEW = 3.0, 1.4826, 0.8
+# Logarithms closer than this are equal.
+LEAST = 1e-9
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What runs tell of the next: ``level`` and ``spread`` of the logarithms of so many ``runs``."""
+
+    level: float
+    spread: float
+    runs: int
+
+    def reach(self, p: float, nights: int = 1) -> float:
+        """The distance from the level that the mean of so many nights exceeds to one side with the chance ``p``."""
+        from scipy.special import stdtrit
+
+        return float(stdtrit(self.runs - 1, 1 - p)) * self._error(nights)
+
+    def p(self, distance: float, nights: int = 1) -> float:
+        """The chance of their mean to be so far above the level."""
+        from scipy.special import stdtr
+
+        return float(stdtr(self.runs - 1, -distance / self._error(nights)))
+
+    def _error(self, nights: int) -> float:
+        return max(self.spread, LEAST) * math.sqrt(1 / nights + 1 / self.runs)
+
+
+def expect(logs: Sequence[float]) -> Expectation:
+    """The expectation of at least two logarithms."""
+    import numpy as np
+
+    values: NDArray[np.float64] = np.asarray(logs, np.float64)
+    runs, middle = len(values), float(np.median(values))
+    deviation = float(np.median(np.abs(values - middle))) * TO_DEVIATIONS * runs / (runs - FEW)
+    if deviation > 0:
+        values = np.clip(values, middle - WINSORIZED * deviation, middle + WINSORIZED * deviation)
+    return Expectation(float(values.mean()), float(values.std(ddof=1)), runs)
+
+
+@dataclass(frozen=True)
+class Night:
+    """A run as those before it have it. ``level``, ``low`` and ``high`` are where it was expected.
+
+    ``change`` is that of the mean of the ``nights`` that are off in a row, or of the run itself, from the level; ``p``
+    the chance of it, to its own side, in runs that are alike. ``runs`` are those before that tell. Numbers that too
+    few runs tell are None.
+    """
+
+    state: State
+    runs: int
+    level: float | None = None
+    low: float | None = None
+    high: float | None = None
+    change: float | None = None
+    p: float | None = None
+    nights: int = 0
+
+
+def watch(
+    values: Sequence[float],
+    worse: Literal[1, -1],
+    least: float = LEAST_CHANGE,
+    confirm: int = CONFIRM,
+    kept: int = KEPT,
+    fixed: int = 0,
+    blocks: Sequence[Hashable] | None = None,
+    accepted: Collection[int] = (),
+) -> list[Night]:
+    """A Night for each of ``values``, positive numbers in the order of time.
+
+    ``worse`` is 1 where more is worse. A change below ``least`` is none. The newest ``kept`` runs of the level tell
+    what to expect; where the first ``fixed`` runs are the baseline, these alone do. Runs of one of ``blocks``, such as
+    a node, are expected to be as those of the same. ``accepted`` are places of runs whose change is known: from there
+    on it is the level.
+    """
+    watcher = _Watcher(worse, least, confirm, kept, fixed)
+    found = enumerate(zip(values, blocks or [None] * len(values), strict=True))
+    return [watcher.see(math.log(value), block, place, place in accepted) for place, (value, block) in found]
+
+
+@dataclass
+class _Watcher:
+    """Sees one run after the other. ``levels`` are logarithms by block; ``away`` those off in a row, and how far."""
+
+    worse: int
+    least: float
+    confirm: int
+    kept: int
+    fixed: int
+    levels: dict[Hashable, list[float]] = field(default_factory=dict)
+    away: list[tuple[float, Hashable, float]] = field(default_factory=list)
+
+    def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
+        level = self.levels.setdefault(block, [])
+        if len(level) < FEWEST or place < self.fixed:
+            level.append(log)
+            return Night("learning", len(level) - 1)
+        usual = expect(level if self.fixed else level[-self.kept :])
+        distance = log - usual.level
+        is_off = abs(distance) > max(usual.reach(OFF), math.log1p(self.least))
+        if self.away and not (is_off and distance * self.away[0][2] > 0):
+            self._join()
+        if not is_off:
+            self._keep(log, block)
+            return self._night(usual, "expected", [distance])
+        self.away.append((log, block, distance))
+        return self._off(usual, known)
+
+    def _off(self, usual: Expectation, known: bool) -> Night:
+        """The newest of the runs that are away, and what is made of them."""
+        distances = [distance for _, _, distance in self.away]
+        night = self._night(usual, "off", distances)
+        enough = len(distances) >= self.confirm and abs(_mean(distances)) > math.log1p(self.least)
+        if not enough or (night.p or 0.0) > CONFIRMED:
+            return night
+        better = _mean(distances) * self.worse < 0
+        if (better or known) and not self.fixed:
+            self._restart()
+        return replace(night, state="accepted" if known and not better else "confirmed")
+
+    def _night(self, usual: Expectation, state: State, distances: Sequence[float]) -> Night:
+        mean, reach = _mean(distances), usual.reach(OFF)
+        level, low, high = (math.exp(usual.level + by) for by in (0.0, -reach, reach))
+        p = usual.p(abs(mean), len(distances))
+        return Night(state, usual.runs, level, low, high, math.expm1(mean), p, len(self.away))
+
+    def _keep(self, log: float, block: Hashable) -> None:
+        if not self.fixed:
+            self.levels[block].append(log)
+
+    def _join(self) -> None:
+        """Those that were off were nights alone: they are runs of the level as any other."""
+        for log, block, _ in self.away:
+            self._keep(log, block)
+        self.away.clear()
+
+    def _restart(self) -> None:
+        """Those that were off are the level from now on, of every block; the runs before tell its spread."""
+        by = _mean([distance for _, _, distance in self.away])
+        for block, logs in self.levels.items():
+            new = [log for log, theirs, _ in self.away if theirs == block]
+            logs[:] = [*(log + by for log in logs[len(new) :]), *new]
+        self.away.clear()
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
