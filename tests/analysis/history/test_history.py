@@ -17,7 +17,8 @@ from releases import fill, record, write_run
 from analysis.history.folder import DEAD_SECONDS, UNFINISHED, Folder
 from analysis.history.migrations import migrate_runs
 from analysis.history.records import IDENTITY, RUN_COLUMNS, STORE_VERSION, content_hash
-from analysis.history.selection import parse_selector, select_runs
+from analysis.history.selection import select_runs
+from analysis.history.selector import parse_selector
 from analysis.history.storage import open_storage
 from analysis.history.store import History, _key, _parquet
 from analysis.pipeline.options import RunOptions
@@ -412,9 +413,9 @@ def test_selectors(marked, selector):
 
 
 def test_a_value_may_hold_commas():
-    assert parse_selector("release=a, b,device=910b3") == {"release": "a, b", "device": "910b3"}
-    assert parse_selector("release='CANN 8, torch=2',k=\"v\"") == {"release": "CANN 8, torch=2", "k": "v"}
-    assert parse_selector('release="a" b, c') == {"release": '"a" b, c'}
+    assert parse_selector("release=a, b,device=910b3").equalities == {"release": "a, b", "device": "910b3"}
+    assert parse_selector("release='CANN 8, torch=2',k=\"v\"").equalities == {"release": "CANN 8, torch=2", "k": "v"}
+    assert parse_selector('release="a" b, c').equalities == {"release": '"a" b, c'}
 
 
 @pytest.mark.parametrize(
