@@ -61,7 +61,7 @@ def list_runs(
 def show(run: Run, history: HistoryDir = None, lang: options.Language = None) -> None:
     """Print all that is kept of one run as JSON, origins too."""
     store = open_history(history, teller())
-    (kept,) = run_documents(store.settings([store.find(run)]))
+    (kept,) = run_documents(store.row(store.find(run)))
     typer.echo(json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False))
 
 
