@@ -23,13 +23,13 @@ from logparse.errors import UsageError
 from logparse.findings import info
 from logparse.language import tr
 
-Select = Annotated[
-    str | None, typer.Argument(metavar="[SEL]", help="Runs: key=value[,key=value ...]; leave out for all.")
-]
+Select = Annotated[str | None, typer.Argument(metavar="[SEL]", help="Which runs; leave out for all.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="The beginning of a run's id.")]
 Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="The beginnings of ids.")]
 Target = Annotated[Path, typer.Argument(metavar="FILE", help="Table to write: .csv, .parquet or .json.")]
-ToExport = Annotated[str | None, typer.Option("--select", metavar="SEL", help="Only these runs: key=value[,...].")]
+ToExport = Annotated[
+    str | None, typer.Option("--select", metavar="SEL", help="Only these runs, named as for `logparse history list`.")
+]
 Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
 
 
@@ -40,7 +40,17 @@ def history() -> None:
 def list_runs(
     select: Select = None, history: HistoryDir = None, as_json: options.Json = False, lang: options.Language = None
 ) -> None:
-    """List the recorded runs, with their time per step and tokens/s/p."""
+    """List the recorded runs, with their time per step and tokens/s/p.
+
+    SEL is one condition or several, parted by commas, that must all hold: key=value, key!=value, key<8 (also <=, > and
+    >=), key~glob with * and ? in any case, key in A|B. A key is a column (release, device, world_size ...), a version
+    or a label. began and recorded are dates, as in began>=2026-03-01; since=2026-03-01 and until=2026-03 are of the
+    clock by which runs stand in order. id=abc123 is the beginning of a run's id, and `last 10` are the newest 10 of
+    those that the rest selects.
+
+    A condition does not hold of a run that does not tell its key, != neither. A value that holds a comma is quoted, as
+    in release="CANN 8, torch=2.1"; a quote within it is written twice.
+    """
     runs = _chosen(history, select)
     if as_json:
         typer.echo(json.dumps(document(runs), indent=1, ensure_ascii=False, allow_nan=False))
@@ -51,7 +61,7 @@ def list_runs(
 def show(run: Run, history: HistoryDir = None, lang: options.Language = None) -> None:
     """Print all that is kept of one run as JSON, origins too."""
     store = open_history(history, teller())
-    (kept,) = run_documents(store.settings([store.find(run)]))
+    (kept,) = run_documents(store.row(store.find(run)))
     typer.echo(json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False))
 
 

@@ -12,7 +12,7 @@ from analysis.commands._cluster_options import Engine, ShardOption, check_cluste
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.history.records import RUN_COLUMNS
-from analysis.history.store import check_release
+from analysis.history.release_names import check_release
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.record import Marks, parse_pairs, record_all
 from analysis.pipeline.sides import open_history

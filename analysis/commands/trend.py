@@ -38,7 +38,7 @@ By = Annotated[
     str, typer.Option("--by", metavar="NAME", help="Group by release, day, week, month, a version or a label.")
 ]
 Select = Annotated[
-    str | None, typer.Option("--select", metavar="SEL", help="Only these runs: key=value[,key=value ...].")
+    str | None, typer.Option("--select", metavar="SEL", help="Only these runs, named as for `logparse history list`.")
 ]
 MetricName = Annotated[
     str,

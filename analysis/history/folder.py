@@ -6,11 +6,12 @@ so NFS is safe.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import polars as pl
 import regex
 
+from analysis.history.seal import DamagedError, check, quiet_panics
 from logparse.errors import InputError, reason_of
 from logparse.language import msg, tr
 
@@ -27,6 +29,8 @@ BATCH = 500
 # What a killed process left there is dead after this long.
 DEAD_SECONDS = 24 * 3600
 SUFFIX = ".parquet"
+# A link that leads to itself, a folder called like a file, a bad sector: the other files may be read all the same.
+OF_ONE_FILE = (errno.ELOOP, errno.EISDIR, errno.EIO)
 # polars says it so: "Permission denied (os error 13): /path", and shortens the path.
 NUMBER_OF_POLARS = regex.compile(r"\(os error (\d+)\)")
 
@@ -49,11 +53,25 @@ class Folder:
         """Where all files have one schema, a batch of them is one scan."""
         paths = {str(self.root / key): key for key in keys}
         with _refusals(msg("cannot read {path}: {reason}"), *paths):
-            if schema is None:
-                frames = (scan(path, None).with_columns(key=pl.lit(key)).collect() for path, key in paths.items())
-                return pl.concat(frames, how="diagonal_relaxed")
-            found = pl.concat(scan(batch, schema, "key").collect() for batch in _batches(list(paths)))
-            return found.with_columns(pl.col("key").str.strip_prefix(f"{self.root}/"))
+            sealed = [check(key, self._bytes(key)) for key in keys]
+            with nullcontext() if all(sealed) else quiet_panics():
+                return self._frame(paths, schema)
+
+    def _bytes(self, key: str) -> bytes:
+        """Raises DamagedError where one file is refused for what it is."""
+        try:
+            return (self.root / key).read_bytes()
+        except OSError as error:
+            if error.errno not in OF_ONE_FILE:
+                raise
+            raise DamagedError(reason_of(error)) from error
+
+    def _frame(self, paths: Mapping[str, str], schema: pl.Schema | None) -> pl.DataFrame:
+        if schema is None:
+            frames = (scan(path, None).with_columns(key=pl.lit(key)).collect() for path, key in paths.items())
+            return pl.concat(frames, how="diagonal_relaxed")
+        found = pl.concat(scan(batch, schema, "key").collect() for batch in _batches(list(paths)))
+        return found.with_columns(pl.col("key").str.strip_prefix(f"{self.root}/"))
 
     def put(self, key: str, data: bytes) -> None:
         """Flushed to the disk before it is renamed."""

@@ -53,7 +53,8 @@ def migrate_steps(steps: pl.DataFrame, version: int) -> pl.DataFrame:
     return _migrate(steps, version, {1: _steps_from_1})
 
 
-def _migrate(frame: pl.DataFrame, version: int, steps: Mapping[int, Migration]) -> pl.DataFrame:
+def refuse_newer(version: int) -> None:
+    """Raise InputError for a version of the future."""
     if version > STORE_VERSION:
         raise InputError(
             tr(
@@ -63,6 +64,10 @@ def _migrate(frame: pl.DataFrame, version: int, steps: Mapping[int, Migration]) 
             ),
             remedy=tr("upgrade logparse"),
         )
+
+
+def _migrate(frame: pl.DataFrame, version: int, steps: Mapping[int, Migration]) -> pl.DataFrame:
+    refuse_newer(version)
     for number in range(version, STORE_VERSION):
         frame = steps[number](frame) if number in steps else frame
     return frame

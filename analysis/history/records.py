@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 
+from analysis.history.release_names import is_cut
 from analysis.metrics import OF_ROWS
 from analysis.run.reasons import OF_THE_RUN
 from analysis.run.result import Analysis
@@ -73,6 +74,7 @@ RUN_COLUMNS = (
         "landmarks", _PAIRS, "", "some of its rows: clock, loss and time (ms) by step; other records of the job share"
     ),
     Column("name", TEXT, "", "name of the run"),
+    Column("long_release", TEXT, "", "the release, where it is too long for the name of the folder"),
     Column("recorded_at", TIME, "", "when it was recorded, UTC"),
     Column("begun_at", TIME, "", "first clock in the log, zone unknown"),
     Column("format", TEXT, "", "format of the log"),
@@ -148,8 +150,7 @@ class RunRecord:
     @property
     def row_hash(self) -> str:
         """Hash of the summary, 8 hexadecimal digits: alike where only the time of recording differs."""
-        row = self.summary.drop("recorded_at").row(0, named=True)
-        return hashlib.sha256(json.dumps(row, default=str).encode()).hexdigest()[:SHORT_HASH]
+        return row_hash(self.summary)
 
     def differences(self, kept: pl.DataFrame) -> list[str]:
         """Names of what this record says otherwise than ``kept``, another row of the run, or beyond it.
@@ -157,6 +158,12 @@ class RunRecord:
         A name is that of a column, or "label", "version" or "setting" and a name.
         """
         return sorted(_differences(kept.row(0, named=True), self.summary.row(0, named=True)))
+
+
+def row_hash(summary: pl.DataFrame) -> str:
+    """Hash of a summary, 8 hexadecimal digits; a file's name has it."""
+    row = summary.drop("recorded_at").row(0, named=True)
+    return hashlib.sha256(json.dumps(row, default=str).encode()).hexdigest()[:SHORT_HASH]
 
 
 @dataclass(frozen=True)
@@ -177,6 +184,7 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told:
         "begins": content_hash(decoded.steps.head(BEGINNING)),
         "landmarks": _landmarks(steps),
         "name": told.name,
+        "long_release": told.release if is_cut(told.release) else None,
         "recorded_at": told.recorded_at or datetime.now(UTC).replace(tzinfo=None),
         "begun_at": steps["timestamp"].drop_nulls().first(),
         "format": told.format,

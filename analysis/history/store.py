@@ -19,24 +19,24 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Literal, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import polars as pl
 import regex
 
+from analysis.history import seal
 from analysis.history.folder import DEAD_SECONDS, SUFFIX
-from analysis.history.migrations import TYPES, migrate_runs, migrate_steps
+from analysis.history.migrations import TYPES, migrate_runs, migrate_steps, refuse_newer
+from analysis.history.reading import first_line, left_out_newer, read_whole
 from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs
-from analysis.history.selection import UNTYPED
+from analysis.history.release_names import check_release, folder_name
 from analysis.history.storage import Storage
 from analysis.tables import STEP_COLUMNS
 from logparse.errors import InputError, UsageError, unknown_name
-from logparse.findings import Note, warn_caller, warning
+from logparse.findings import Note, warn_caller
 from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION, conform
 
-# A name of a folder may have 255 bytes.
-LONGEST_RELEASE = 240
 KEY = regex.compile(
     r"(?:summary|steps)/release=(?P<release>[^/]*)/(?P<run>[0-9a-f]+)(?:\.[0-9a-f]+)?\.v(?P<version>\d+)\.parquet"
 )
@@ -45,8 +45,6 @@ COMPACTED = regex.compile(r"compacted/[0-9a-f]+(?:\.(?P<columns>[0-9a-f]+))?\.v(
 COLUMNS = hashlib.sha256(" ".join(column.name for column in RUN_COLUMNS).encode()).hexdigest()[:8]
 # Files that vanish between listing and reading were compacted or removed meanwhile; then it is listed anew.
 ATTEMPTS = 5
-# What polars makes of a file that it cannot read; of some it panics.
-UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 # The column that tells which summary file a row is from.
 FILE = "summary_file"
 
@@ -106,8 +104,9 @@ class History:
         """Whether a summary of the run is there and can be read. Its name alone is no proof that the run is kept."""
         found = [kept for kept in self._kept("summary") if kept.run_id == record.run_id]
         for kept in found:
-            if kept.release != record.release:
+            if kept.release != unquote(folder_name(record.release)):
                 raise _recorded_elsewhere(kept, record)
+            refuse_newer(kept.version)
         # A damaged one stays unless the new one has its name: another process may have put it anew meanwhile.
         return not replace(self, warn=lambda _: None)._read(found).is_empty()
 
@@ -132,6 +131,14 @@ class History:
         asked = set(run_ids)
         return _one_each(self._again(lambda: self._read([k for k in self._kept("summary") if k.run_id in asked])))
 
+    def row(self, run_id: str) -> pl.DataFrame:
+        """The whole row of one run. Raises InputError where its file cannot be read."""
+        found = self.settings([run_id])
+        if found.is_empty():
+            problem = tr("the summary of run {id} cannot be read", id=run_id)
+            raise InputError(problem, remedy=tr("record its log again"))
+        return found
+
     def steps(self, run_id: str) -> pl.DataFrame:
         """The steps of one run. Raises InputError where its file is gone or damaged."""
         return self._again(lambda: self._steps(run_id))
@@ -145,8 +152,8 @@ class History:
         newest = max(found, key=lambda k: k.version)
         try:
             return conform(migrate_steps(self.storage.read([newest.key]), newest.version), STEP_COLUMNS)
-        except UNREADABLE as error:
-            problem = tr("{path} is damaged: {reason}", path=newest.key, reason=_first_line(error))
+        except seal.UNREADABLE as error:
+            problem = tr("{path} is damaged: {reason}", path=newest.key, reason=first_line(error))
             raise InputError(problem, remedy=remedy) from error
 
     def find(self, prefix: str) -> str:
@@ -230,7 +237,8 @@ class History:
         schema = dict.fromkeys((FILE, "release", "run_id"), pl.String)
         named = pl.DataFrame([(k.key, k.release, k.run_id) for k in kept], schema=schema, orient="row")
         frames = [_no_rows(heavy)]
-        for version in sorted({k.version for k in kept}):
+        left_out_newer([k.key for k in kept if k.version > STORE_VERSION], self.warn)
+        for version in sorted({k.version for k in kept if k.version <= STORE_VERSION}):
             keys = [k.key for k in kept if k.version == version]
             frames += self._whole(keys, partial(self._present, version=version, heavy=heavy, named=named))
         return pl.concat(frames)
@@ -246,20 +254,11 @@ class History:
         if rows["key"].to_list() != list(keys):
             raise pl.exceptions.ShapeError(tr("it has {n} rows, not one", n=len(rows)))
         rows = rows.rename({"key": FILE}).join(named, on=FILE, maintain_order="left")
-        return conform_runs(rows).with_columns(rows[FILE]).select(_no_rows(heavy).columns)
+        whole = conform_runs(rows).with_columns(rows[FILE], release=pl.coalesce("long_release", "release"))
+        return whole.select(_no_rows(heavy).columns)
 
     def _whole(self, keys: Sequence[str], read: Callable[[Sequence[str]], pl.DataFrame]) -> list[pl.DataFrame]:
-        """What ``read`` makes of ``keys``; where it fails they are halved until what cannot be read stands alone."""
-        if not keys:
-            return []
-        try:
-            return [read(keys)]
-        except UNREADABLE as error:
-            if len(keys) == 1:
-                self.warn(warning("file_left_out", path=keys[0], reason=_first_line(error)))
-                return []
-        middle = len(keys) // 2
-        return [*self._whole(keys[:middle], read), *self._whole(keys[middle:], read)]
+        return read_whole(self.storage, self.warn, keys, read)
 
     def _again(self, read: Callable[[], T]) -> T:
         for _ in range(ATTEMPTS):
@@ -271,32 +270,15 @@ class History:
         raise InputError(problem, remedy=tr("remove the link, or bring back what it leads to")) from gone
 
 
-def check_release(release: str) -> None:
-    """Raise UsageError for a release that cannot name a folder, or that no selector can name."""
-    if not release.strip():
-        remedy = tr('name what was changed: --release "CANN 8.0.RC2"')
-        raise UsageError(tr("the release is empty"), remedy=remedy)
-    if UNTYPED.search(release):
-        problem = tr("{name} is {value!r}", name="--release", value=release)
-        raise UsageError(problem, remedy=tr("give text without control characters, in UTF-8"))
-    if len(_quoted(release)) > LONGEST_RELEASE:
-        remedy = tr("give a shorter one, and the rest as --label")
-        raise UsageError(tr("the name of the release is too long"), remedy=remedy)
-
-
-def _quoted(release: str) -> str:
-    return quote(release, safe="")
-
-
 def _key(table: str, release: str, run_id: str) -> str:
-    return f"{table}/release={_quoted(release)}/{run_id}.v{STORE_VERSION}{SUFFIX}"
+    return f"{table}/release={folder_name(release)}/{run_id}.v{STORE_VERSION}{SUFFIX}"
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
     metadata = {"logparse.schema_version": str(SCHEMA_VERSION), "logparse.store_version": str(STORE_VERSION)}
-    frame.write_parquet(buffer, compression="zstd", metadata=metadata)
-    return buffer.getvalue()
+    frame.write_parquet(buffer, compression="zstd", metadata={**metadata, seal.NAME: seal.EMPTY})
+    return seal.seal(buffer.getvalue())
 
 
 @cache
@@ -315,10 +297,6 @@ def _schema(version: int, heavy: bool, without: Sequence[str]) -> pl.Schema | No
 def _one_each(rows: pl.DataFrame) -> pl.DataFrame:
     """One row of each run: two may have recorded it at once, each with labels of its own."""
     return rows.sort(FILE).unique("run_id", keep="first", maintain_order=True).drop(FILE)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
 
 
 def _recorded_elsewhere(kept: HistoryFile, record: RunRecord) -> RecordedElsewhereError:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.history.records import Decoded, RunRecord, Told, make_record
-from analysis.history.selection import KEY, UNTYPED
+from analysis.history.selection import UNTYPED
+from analysis.history.selector import KEY
 from analysis.history.store import History, RecordedElsewhereError, State
 from analysis.pipeline.analyze import analyze_all, analyze_logs
 from analysis.pipeline.options import RunOptions

@@ -14,7 +14,8 @@ import polars as pl
 from analysis.compare.comparison import Side
 from analysis.compare.verdict import FEWEST_ROWS
 from analysis.history.records import RunRecord
-from analysis.history.selection import is_selector, select_runs
+from analysis.history.selection import select_runs
+from analysis.history.selector import is_equality, is_selector
 from analysis.history.storage import open_storage
 from analysis.history.store import History
 from analysis.pipeline.options import RunOptions
@@ -79,7 +80,7 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, ho
     if is_url(asked):
         return _of_logs(asked, how, tell)
     there = _is_there(asked)
-    if there and history is not None and is_selector(asked):
+    if there and history is not None and is_equality(asked):
         problem = tr("{asked} is a selector and a file or folder as well", asked=asked)
         raise UsageError(problem, remedy=tr("write ./{asked} for the file, or leave out --history", asked=asked))
     if there or (not is_selector(asked) and any(sign in asked for sign in "*?")):

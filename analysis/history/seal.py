@@ -1,0 +1,98 @@
+"""Whether a file of the history is as it was written.
+
+A file is sealed: its footer holds the hash of all its bytes, so that a flipped bit is found before a reader of Parquet
+meets it. Files of older versions have no seal; of these a summary's name holds the hash of its row, that of a copy the
+hash of its bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from threading import RLock
+
+import polars as pl
+import regex
+
+from analysis.history.records import row_hash
+from logparse.language import tr
+
+NAME = "logparse.sha256"
+EMPTY = "0" * 64
+# The name of the metadata as the footer has it, in Thrift's compact protocol: then come a text and its length.
+MARK = NAME.encode() + b"\x18\x40"
+NAMED_BY_ROW = regex.compile(r"summary/.*\.(?P<hash>[0-9a-f]{8})\.v\d+\.parquet")
+NAMED_BY_BYTES = regex.compile(r"compacted/(?P<hash>[0-9a-f]{32})\..*")
+_STDERR = RLock()
+
+
+class DamagedError(Exception):
+    """A file that is not as it was written."""
+
+
+# What comes of a file that cannot be read; of some polars panics.
+UNREADABLE = (DamagedError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+
+
+def seal(data: bytes) -> bytes:
+    """``data``, a Parquet file with the metadata NAME of EMPTY, with its hash there."""
+    at = data.rfind(MARK) + len(MARK)
+    return data[:at] + _hash(data, at) + data[at + len(EMPTY) :]
+
+
+def check(key: str, data: bytes) -> bool:
+    """Whether the file is sealed. Raises one of UNREADABLE where it is not as it was written."""
+    found = data.rfind(MARK)
+    if found >= 0:
+        at = found + len(MARK)
+        _hold(data[at : at + len(EMPTY)] == _hash(data, at))
+        return True
+    if named := NAMED_BY_BYTES.fullmatch(key):
+        _hold(hashlib.sha256(data).hexdigest().startswith(named["hash"]))
+    elif named := NAMED_BY_ROW.fullmatch(key):
+        with quiet_panics():
+            _hold(row_hash(pl.read_parquet(io.BytesIO(data), hive_partitioning=False)) == named["hash"])
+    return False
+
+
+def _hash(data: bytes, at: int) -> bytes:
+    """The hash of ``data`` with an empty seal, which is at ``at``."""
+    view = memoryview(data)
+    digest = hashlib.sha256(view[:at])
+    digest.update(EMPTY.encode())
+    digest.update(view[at + len(EMPTY) :])
+    return digest.hexdigest().encode()
+
+
+def _hold(is_whole: bool) -> None:
+    if not is_whole:
+        raise DamagedError(tr("its content is not what was written"))
+
+
+@contextmanager
+def quiet_panics() -> Iterator[None]:
+    """Keep off stderr what polars says there of a file that it cannot read; what else is said is said afterwards."""
+    with _STDERR, TemporaryFile() as told:
+        sys.stderr.flush()
+        try:
+            stderr = os.dup(2)
+        except OSError:
+            # Somebody closed it.
+            yield
+            return
+        os.dup2(told.fileno(), 2)
+        try:
+            yield
+        except UNREADABLE:
+            told.truncate(0)
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            told.seek(0)
+            os.write(2, told.read())
