@@ -22,11 +22,13 @@ HistoryDir = Annotated[
         help="Folder of recorded runs, or the URL of one on an object store (s3://bucket/runs).",
     ),
 ]
+DEFAULT_THRESHOLD = "3%"
 Threshold = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--threshold",
         metavar="PERCENT",
+        show_default=DEFAULT_THRESHOLD,
         help="Change that matters, such as 1%. Less is no regression, however certain.",
     ),
 ]

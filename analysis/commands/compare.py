@@ -10,7 +10,7 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._index_files import PAGE
-from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
+from analysis.commands._release_options import DEFAULT_THRESHOLD, Allow, HistoryDir, Metrics, Threshold, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.compare.comparable import check_allowed
 from analysis.compare.comparison import Comparison
@@ -60,7 +60,7 @@ def compare(
     candidates: Candidates,
     how: RunOptions,
     history: HistoryDir = None,
-    threshold: Threshold = "3%",
+    threshold: Threshold = None,
     metric: Metrics = None,
     allow: Allow = None,
     out: Out = None,
@@ -84,7 +84,7 @@ def compare(
     if out is not None:
         out.check(force)
     chosen, guards = guards_of(metric)
-    allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
+    allowed, limit = check_allowed(allow or []), parse_threshold(threshold or DEFAULT_THRESHOLD)
     tell = teller()
     found = find_sides((baseline, *candidates), history, how, tell)
     first, *others = found.sides

@@ -13,12 +13,14 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._help import filled
-from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
+from analysis.commands._job_gate import exit_of_jobs, job_texts, judge_all, print_jobs
+from analysis.commands._release_options import DEFAULT_THRESHOLD, Allow, HistoryDir, Metrics, Threshold, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands.compare import print_comparisons
 from analysis.compare.comparable import check_allowed
 from analysis.compare.comparison import Comparison, compare
 from analysis.compare.exports import OUTPUTS, Judged, junit_of_error
+from analysis.compare.policy import FAILING
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.verdict import (
     FEWEST_RUNS,
@@ -37,7 +39,7 @@ from logparse.findings import Note, warning
 from logparse.language import msg, tr
 
 Baseline = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--baseline",
         metavar="SEL",
@@ -45,7 +47,7 @@ Baseline = Annotated[
         "logs.",
     ),
 ]
-Candidate = Annotated[str, typer.Option("--candidate", metavar="SEL", help="What is to be judged.")]
+Candidate = Annotated[str | None, typer.Option("--candidate", metavar="SEL", help="What is to be judged.")]
 Strict = Annotated[
     bool,
     typer.Option(
@@ -54,14 +56,13 @@ Strict = Annotated[
     ),
 ]
 FailOn = Annotated[
-    Literal["regression", "suspicious"],
-    typer.Option("--fail-on", help="The verdict from which on it exits with 1: suspicious includes a regression."),
+    Literal["regression", "suspicious"] | None,
+    typer.Option(
+        "--fail-on",
+        show_default="regression",
+        help="The verdict from which on it exits with 1: suspicious includes a regression.",
+    ),
 ]
-# By what is asked for, the verdicts that fail the gate.
-FAILING: dict[str, frozenset[Verdict]] = {
-    "regression": frozenset({"regression"}),
-    "suspicious": frozenset({"regression", "suspicious"}),
-}
 Out = Annotated[
     ResultFolder | None,
     typer.Option(
@@ -101,15 +102,15 @@ def _telling_failure(command: Callable[..., None]) -> Callable[..., None]:
 @_telling_failure
 @with_run_flags(**COMPUTING, **READING)
 def gate(
-    baseline: Baseline,
-    candidate: Candidate,
     how: RunOptions,
+    baseline: Baseline = None,
+    candidate: Candidate = None,
     history: HistoryDir = None,
-    threshold: Threshold = "3%",
+    threshold: Threshold = None,
     metric: Metrics = None,
     allow: Allow = None,
     strict: Strict = False,
-    fail_on: FailOn = "regression",
+    fail_on: FailOn = None,
     out: Out = None,
     force: options.Force = False,  # noqa: ARG001
     as_json: options.Json = False,
@@ -117,7 +118,10 @@ def gate(
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
-    """Judge whether a release made training slower, for use in CI.
+    """Judge whether training became slower, for use in CI: one release against another, or the newest run of every job.
+
+    With --baseline and --candidate two sides are compared. Without them the newest recorded run of every job is held
+    against those before it, as the table [gate] of logparse.toml says: docs/releases.md.
 
     regression: worse by more than the threshold, and two sides that are alike would hardly differ so. suspicious:
     one of the two only, or better by more than the threshold. no regression: a change of the threshold is excluded.
@@ -133,23 +137,62 @@ def gate(
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
-    chosen, guards = guards_of(metric)
-    allowed, limit = check_allowed(allow or []), parse_threshold(threshold)
     tell = teller()
-    found = find_sides((baseline, candidate), history, how, tell)
+    if baseline is None and candidate is None:
+        _refuse_flags_of_sides(threshold, metric, allow)
+        told = judge_all(history, strict, fail_on, tell)
+        _publish(out, job_texts(told), told.summary, tell)
+        try:
+            print_jobs(told.jobs, as_json, as_markdown, no_color)
+        finally:
+            exit_of_jobs(told)
+        return
+    asked = _both_sides(baseline, candidate)
+    chosen, guards = guards_of(metric)
+    allowed, limit = check_allowed(allow or []), parse_threshold(threshold or DEFAULT_THRESHOLD)
+    found = find_sides(asked, history, how, tell)
+    failing = FAILING[fail_on or "regression"]
     old, new = found.sides
     result = compare(old, new, chosen, limit, allowed, found.others, beside=False, guards=guards)
-    told = judged(result, strict, FAILING[fail_on])
-    # Files first: a reader that closes the pipe must not cost CI its report.
-    if out is not None:
-        _write(out, _texts(told))
-    _add_to_job_summary(told.summary, tell)
+    judgement = judged(result, strict, failing)
+    _publish(out, _texts(judgement), judgement.summary, tell)
     try:
         print_comparisons([result], as_json, as_markdown, no_color)
     finally:
         # Whether or not anybody reads it, the verdict stands.
         refuse_incomparable(result)
-        _exit(result, strict, FAILING[fail_on])
+        _exit(result, strict, failing)
+
+
+def _both_sides(baseline: str | None, candidate: str | None) -> tuple[str, str]:
+    """Raises UsageError where one of them is lacking."""
+    if baseline is not None and candidate is not None:
+        return baseline, candidate
+    name = "--baseline" if baseline is None else "--candidate"
+    raise UsageError(
+        tr("{name} is missing", name=name),
+        remedy=tr("give --baseline and --candidate, or neither to judge the newest run of every job"),
+    )
+
+
+def _refuse_flags_of_sides(threshold: str | None, metric: list[str] | None, allow: list[str] | None) -> None:
+    """Raises UsageError for a flag that would be dropped."""
+    given = {"--threshold": threshold, "--metric": metric, "--allow": allow}
+    names = [name for name, value in given.items() if value]
+    if names:
+        raise UsageError(
+            tr("{names} are for two sides: --baseline and --candidate", names=", ".join(names)),
+            remedy=tr("say it of the jobs in logparse.toml, under [gate]"),
+        )
+
+
+def _publish(
+    out: ResultFolder | None, texts: Mapping[str, str | None], summary: str, tell: Callable[[Note], object]
+) -> None:
+    """Files before anything is printed: a reader that closes the pipe must not cost CI its report."""
+    if out is not None:
+        _write(out, texts)
+    _add_to_job_summary(summary, tell)
 
 
 def _texts(told: Judged) -> dict[str, str | None]:

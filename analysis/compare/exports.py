@@ -67,12 +67,12 @@ def _case(judged: Judged, finding: Finding) -> Case:
     if refused or (judged.strict and not fails and insufficient(finding) and finding in judged.comparison.decisive):
         outcome = "error"
     kind = "incomparable" if refused else finding.verdict
-    classname = f"logparse.gate.{_one_word(judged.comparison.job)}"
+    classname = f"logparse.gate.{one_word(judged.comparison.job)}"
     said = judged.sentence(finding)
     return Case(classname, finding.metric.column, outcome, kind if outcome in ("failure", "error") else "", said)
 
 
-def _one_word(name: str) -> str:
+def one_word(name: str) -> str:
     """``name`` as the last part of a class: CI servers take what stands before the last dot for its package."""
     return name.replace(".", "_")
 
@@ -130,36 +130,38 @@ def openmetrics(comparison: Comparison) -> str:
     """
     job = {"training_job": comparison.job}
     value = [
-        _sample("logparse_median", job | {"metric": f.metric.column, "unit": f.metric.unit, "side": side}, number)
+        sample("logparse_median", job | {"metric": f.metric.column, "unit": f.metric.unit, "side": side}, number)
         for f in comparison.verdicts
         if f.effect
         for side, number in (("baseline", f.effect.baseline), ("candidate", f.effect.candidate))
     ]
     change = [
-        _sample("logparse_change_ratio", job | {"metric": f.metric.column}, f.effect.change)
+        sample("logparse_change_ratio", job | {"metric": f.metric.column}, f.effect.change)
         for f in comparison.verdicts
         if f.effect
     ]
     states = [
-        _sample("logparse_verdict", job | {"metric": f.metric.column, "logparse_verdict": v}, float(f.verdict == v))
+        sample("logparse_verdict", job | {"metric": f.metric.column, "logparse_verdict": v}, float(f.verdict == v))
         for f in comparison.verdicts
         for v in VERDICTS
     ]
     lines = [
-        *_family("logparse_median", "gauge", value, text="Median over the runs of a side."),
-        *_family("logparse_change_ratio", "gauge", change, "ratio", text="Candidate over baseline, minus one."),
-        *_family("logparse_verdict", "stateset", states, text="The verdict on each metric."),
+        *family("logparse_median", "gauge", value, text="Median over the runs of a side."),
+        *family("logparse_change_ratio", "gauge", change, "ratio", text="Candidate over baseline, minus one."),
+        *family("logparse_verdict", "stateset", states, text="The verdict on each metric."),
         "# EOF",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _family(name: str, kind: str, samples: Sequence[str], unit: str | None = None, *, text: str) -> list[str]:
+def family(name: str, kind: str, samples: Sequence[str], unit: str | None = None, *, text: str) -> list[str]:
+    """A family of OpenMetrics, in lines; none without ``samples``."""
     head = [f"# TYPE {name} {kind}", *([f"# UNIT {name} {unit}"] if unit else []), f"# HELP {name} {text}"]
     return [*head, *samples] if samples else []
 
 
-def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
+def sample(name: str, labels: Mapping[str, str], value: float) -> str:
+    """A line of OpenMetrics."""
     written = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
     return f"{name}{{{written}}} {value!r}"
 

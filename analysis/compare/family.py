@@ -17,14 +17,19 @@ from analysis.compare.verdict import CLOSE, LEVEL, Finding
 
 def hold_family(findings: Sequence[Finding]) -> list[Finding]:
     """``findings`` with ``p_family``; one that is proven by itself alone is suspicious."""
-    ps = [_p(finding) for finding in findings]
+    held = step_down([_p(finding) for finding in findings])
+    return [_held(finding, p) for finding, p in zip(findings, held, strict=True)]
+
+
+def step_down(ps: Sequence[float | None]) -> list[float | None]:
+    """Each p by Holm's procedure, as many times as large as tests are left; None where there is no test."""
     held: dict[int, float] = {}
     worst = 0.0
     tests = sorted((p, place) for place, p in enumerate(ps) if p is not None)
     for rank, (p, place) in enumerate(tests):
         worst = max(worst, min(1.0, p * (len(tests) - rank)))
         held[place] = worst
-    return [_held(finding, held.get(place)) for place, finding in enumerate(findings)]
+    return [held.get(place) for place in range(len(ps))]
 
 
 def _p(finding: Finding) -> float | None:

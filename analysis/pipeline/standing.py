@@ -11,7 +11,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from analysis.compare.policy import Policy, read_policy
 from analysis.pipeline.inputs import FILE_OPTIONS, facts_of_model, read_config
 from logparse.context.run_context import Fact
 from logparse.errors import UsageError
@@ -22,15 +24,21 @@ PROJECT_FILE = "logparse.toml"
 # The option that each variable gives.
 VARIABLES = {"LOGPARSE_HW": "hw", "LOGPARSE_HISTORY": "history"}
 PROJECT_OPTIONS = {**FILE_OPTIONS, "history": str}
+# What only the project file holds, each a table.
+PROJECT_TABLES = {"gate": dict}
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Options by who gives them; ``facts`` are those of the project file, which say what a log does not."""
+    """Options by who gives them; ``facts`` are those of the project file, which say what a log does not.
+
+    ``gate`` is its table of what holds of the jobs.
+    """
 
     environment: Mapping[str, Fact] = field(default_factory=dict)
     project: Mapping[str, Fact] = field(default_factory=dict)
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    gate: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def layers(self) -> tuple[Mapping[str, Fact], ...]:
@@ -50,11 +58,12 @@ def find_standing() -> Standing:
     path = project_file()
     if path is None:
         return Standing(environment)
-    facts, options = read_config(path, PROJECT_OPTIONS)
+    facts, options = read_config(path, {**PROJECT_OPTIONS, **PROJECT_TABLES})
+    gate = options.pop("gate", {})
     if "history" in options and not is_url(options["history"]):
         options["history"] = str(path.parent / options["history"])
     project = {name: Fact(value, Origin("config", str(path))) for name, value in options.items()}
-    return Standing(environment, project, {**_facts_of_model(project), **facts})
+    return Standing(environment, project, {**_facts_of_model(project), **facts}, gate)
 
 
 def _facts_of_model(project: Mapping[str, Fact]) -> dict[str, Fact]:
@@ -65,6 +74,18 @@ def _facts_of_model(project: Mapping[str, Fact]) -> dict[str, Fact]:
         return facts_of_model(project["model"].value)
     except UsageError as error:
         raise UsageError(error.problem, where=project["model"].origin.file, remedy=error.remedy) from error
+
+
+def standing_policy() -> Policy:
+    """What the project file holds of the jobs; without a table ``gate`` what is usual.
+
+    Raises UsageError, with the file, for a table that cannot be used.
+    """
+    gate = find_standing().gate
+    try:
+        return read_policy(gate)
+    except UsageError as error:
+        raise UsageError(error.problem, where=str(project_file()), remedy=error.remedy) from error
 
 
 def project_file() -> Path | None:

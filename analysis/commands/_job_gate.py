@@ -1,0 +1,67 @@
+"""``logparse gate`` without sides: the newest run of every job of the project, by ``logparse.toml``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+import typer
+
+from analysis.compare.job_exports import JOB_OUTPUTS, JudgedJobs
+from analysis.compare.job_gate import JobVerdict, Kept, judge_jobs
+from analysis.compare.policy import FAILING
+from analysis.pipeline.sides import open_history
+from analysis.pipeline.standing import standing_policy
+from analysis.screens.console import make_console
+from analysis.screens.jobs import compose_jobs, judged_jobs, refusal, title
+from analysis.screens.jobs_json import document
+from analysis.screens.markdown import markdown
+from analysis.screens.terminal import print_parts
+from logparse.errors import InsufficientDataError, UsageError
+from logparse.findings import Note
+from logparse.language import tr
+
+
+def judge_all(history: str | None, strict: bool, fail_on: str | None, tell: Callable[[Note], object]) -> JudgedJobs:
+    """Every job of the project judged, and in words. ``fail_on`` beats the project file.
+
+    Raises UsageError for a policy that cannot be used, or where there is nothing to judge.
+    """
+    policy = standing_policy()
+    store = open_history(history, tell)
+    jobs = judge_jobs(store.runs(), policy, Kept(store.settings, store.steps))
+    return judged_jobs(jobs, strict, FAILING[fail_on] if fail_on else policy.failing)
+
+
+def print_jobs(jobs: Sequence[JobVerdict], as_json: bool, as_markdown: bool, no_color: bool) -> None:
+    """Print the verdicts in one of their forms."""
+    if as_json:
+        typer.echo(json.dumps(document(jobs), indent=1, ensure_ascii=False, allow_nan=False))
+    elif as_markdown:
+        typer.echo(markdown(compose_jobs(jobs)))
+    else:
+        print_parts(make_console(no_color=no_color), compose_jobs(jobs))
+
+
+def job_texts(judged: JudgedJobs) -> Mapping[str, str | None]:
+    """The files of the verdicts by their names."""
+    return {name: text(judged) for name, text in JOB_OUTPUTS.items()}
+
+
+def exit_of_jobs(judged: JudgedJobs) -> None:
+    """Raises typer.Exit where a job fails, UsageError where one cannot be compared, InsufficientDataError if strict."""
+    if any(job.verdict in judged.failing for job in judged.jobs):
+        raise typer.Exit(1)
+    refused = [job for job in judged.jobs if job.refused]
+    if refused:
+        raise UsageError(
+            tr("{n} jobs have a newest run that cannot be compared", n=len(refused)),
+            where=f"{refused[0].name}: {refusal(refused[0])}",
+            remedy=tr("give what it is a job of its own in logparse.toml, or none"),
+        )
+    if judged.strict and any(job.verdict == "insufficient data" for job in judged.jobs):
+        raise InsufficientDataError(
+            tr("the data do not suffice for a verdict"),
+            where=title(judged.jobs),
+            remedy=tr("record more runs, or leave out --strict"),
+        )

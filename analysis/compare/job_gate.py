@@ -1,0 +1,151 @@
+"""The newest run of every job against those before it: the gate of a night.
+
+Comes in: the runs of a history and a Policy. Goes out: a JobVerdict for each job. The metrics of all jobs are one
+family of tests, held together by Holm's procedure, as those of one comparison are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from analysis.compare.comparable import Change, Field, list_changes
+from analysis.compare.family import step_down
+from analysis.compare.final_loss import final_losses
+from analysis.compare.job_name import job_name
+from analysis.compare.job_runs import block_of, comparable_with_newest, in_time, place_baseline, split_jobs
+from analysis.compare.metric_night import MetricNight, judge_newest
+from analysis.compare.nights import KEPT
+from analysis.compare.policy import JobRule, Policy
+from analysis.compare.same_job import LeftOut, find_jobs, sample_of
+from analysis.compare.verdict import CLOSE, LEVEL, Verdict, find_metric, worst_of
+from analysis.metrics import FINAL_LOSS
+from logparse.errors import InputError
+
+# Runs whose losses are read: those before that tell what to expect, and as many that may be off.
+LOSSES_READ = 2 * KEPT
+# Runs before a change, and after it, whose settings and versions are compared.
+BESIDE = 5
+# A run that is so much shorter than the usual one has no loss at equal steps.
+LONG_ENOUGH = 0.9
+
+
+@dataclass(frozen=True)
+class JobVerdict:
+    """What is to be said of one job. ``runs`` are in the order of time, the newest last.
+
+    ``refused`` are fields in which the newest run differs from those before, so that it is no run of the job; there is
+    no verdict then. ``changes`` are what changed where a metric began to be worse.
+    """
+
+    name: str
+    owners: tuple[str, ...]
+    baseline: str
+    runs: pl.DataFrame
+    metrics: tuple[MetricNight, ...]
+    refused: tuple[Field, ...]
+    changes: tuple[Change, ...]
+    left_out: tuple[LeftOut, ...]
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The worst of all metrics, where those that cannot be told make none worse; None where it is refused."""
+        if self.refused:
+            return None
+        told = [m.verdict for m in self.metrics if m.verdict != "insufficient data"]
+        return worst_of(told) if told else "insufficient data"
+
+    @property
+    def newest(self) -> Mapping[str, Any]:
+        """The row of the run that is judged."""
+        return self.runs.row(-1, named=True)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a history keeps beside the rows: whole rows by ids, the steps of a run, whether its metric is accepted."""
+
+    settings: Callable[[Sequence[str]], pl.DataFrame]
+    steps: Callable[[str], pl.DataFrame]
+    accepted: Callable[[str, str], bool] = lambda run_id, metric: False  # noqa: ARG005
+
+
+def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: Kept) -> list[JobVerdict]:
+    """The verdict on the newest run of each job, in the order of the policy.
+
+    Raises UsageError where a job selects no run, or there is none at all.
+    """
+    sample = sample_of(runs, find_jobs(runs))
+    jobs = split_jobs(in_time(sample.runs), policy)
+    found = [_judge(rule, job, kept) for rule, job in jobs]
+    held = iter(step_down([metric.p for job in found for metric in job.metrics]))
+    told = [replace(job, metrics=tuple(_held(metric, next(held)) for metric in job.metrics)) for job in found]
+    return [replace(job, left_out=_left_out(job, sample.left_out)) for job in told]
+
+
+def _left_out(job: JobVerdict, left_out: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
+    names = set(job.runs["name"])
+    return tuple(run for run in left_out if run.name in names and run.reason == "too_few_rows")
+
+
+def _judge(rule: JobRule, runs: pl.DataFrame, kept: Kept) -> JobVerdict:
+    alike, refused = comparable_with_newest(runs)
+    named = JobVerdict(rule.name or job_name(alike), rule.owners, rule.baseline.text, alike, (), refused, (), ())
+    if refused:
+        return named
+    before, fixed = place_baseline(alike, rule)
+    losses = _losses(alike, kept) if FINAL_LOSS.column in rule.metrics else {}
+    lossy = pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64)
+    ordered = before.with_columns(final_loss=lossy, block=block_of(rule.block_by))
+    found = (
+        judge_newest(find_metric(name), least, ordered, fixed, rule, partial(_accepted, kept, name))
+        for name, least in rule.metrics.items()
+    )
+    told = tuple(metric for metric in found if metric is not None)
+    return replace(named, metrics=told, changes=_changes(alike, told, kept))
+
+
+def _accepted(kept: Kept, metric: str, run_id: str) -> bool:
+    return kept.accepted(run_id, metric)
+
+
+def _losses(runs: pl.DataFrame, kept: Kept) -> dict[str, float | None]:
+    """Losses at equal steps of the newest runs, without those that were much shorter than usual."""
+    newest = runs.tail(LOSSES_READ)
+    usual = newest["step_lines"].median() or 0
+    whole = newest.filter(pl.col("step_lines") >= LONG_ENOUGH * usual)  # type: ignore[operator]
+    return final_losses(_readable(whole["run_id"].to_list(), kept))
+
+
+def _readable(run_ids: Sequence[str], kept: Kept) -> list[tuple[str, pl.DataFrame]]:
+    found = []
+    for run_id in run_ids:
+        try:
+            found.append((run_id, kept.steps(run_id)))
+        except InputError:
+            continue
+    return found
+
+
+def _held(metric: MetricNight, p: float | None) -> MetricNight:
+    found = replace(metric, p_family=p)
+    if metric.reason != "confirmed" or p is None or p <= LEVEL + CLOSE:
+        return found
+    return replace(found, verdict="suspicious", reason="one_of_many")
+
+
+def _changes(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: Kept) -> tuple[Change, ...]:
+    """What differs between the last runs before the first metric became worse, and those since."""
+    worse = [metric.began for metric in metrics if metric.verdict == "regression" and metric.began]
+    if not worse:
+        return ()
+    ids = runs["run_id"].to_list()
+    at = min(map(ids.index, worse))
+    sides = ids[max(0, at - BESIDE) : at], ids[at : at + BESIDE]
+    told = kept.settings([*sides[0], *sides[1]])
+    old, new = (told.filter(pl.col("run_id").is_in(side)) for side in sides)
+    return tuple(change for change in list_changes(old, new) if change.is_candidate)

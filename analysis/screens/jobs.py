@@ -1,0 +1,179 @@
+"""What people, and the files of the gate, are told of the newest run of every job. Parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from analysis.compare.job_exports import JudgedJobs
+from analysis.compare.job_gate import JobVerdict
+from analysis.compare.metric_night import MetricNight
+from analysis.compare.verdict import VERDICTS, Verdict, worst_of
+from analysis.screens.compare import describe_change
+from analysis.screens.markdown import markdown
+from analysis.screens.metric_names import titled
+from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
+from analysis.screens.words import word
+from logparse.language import speaking, tr
+
+# Settings that are named at a change.
+MOST_CHANGES = 8
+# What needs no sentence of its own.
+QUIET = ("as_expected", "accepted", "not_told", "one_night_better")
+
+
+def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
+    """The verdict on all, a row for each job, a sentence for each metric that needs one, what the numbers rest on."""
+    return [
+        Heading(title(jobs), "title"),
+        Sentence(_counted(jobs)),
+        _table(jobs),
+        *(part for job in jobs for part in _told(job)),
+        Sentences([Sentence(text, "info") for text in _notes(jobs)]),
+    ]
+
+
+def title(jobs: Sequence[JobVerdict]) -> str:
+    """The verdict on all jobs that have one."""
+    told = [job.verdict for job in jobs if job.verdict]
+    if not told:
+        return tr("not comparable, so no verdict")
+    return tr("verdict: {verdict}", verdict=word("verdicts", worst_of(told)))
+
+
+def _counted(jobs: Sequence[JobVerdict]) -> str:
+    counts = Counter(job.verdict for job in jobs)
+    parts = [tr("{n} {verdict}", n=counts[v], verdict=word("verdicts", v)) for v in VERDICTS if counts[v]]
+    if counts[None]:
+        parts.append(tr("{n} not comparable", n=counts[None]))
+    return tr("jobs: {n} ({parts})", n=len(jobs), parts=", ".join(parts))
+
+
+def _table(jobs: Sequence[JobVerdict]) -> Table:
+    """A row for each job, with the metric that its verdict follows from."""
+    headings = ("", tr("newest"), tr("expected"), tr("change"), tr("runs before"), tr("metric"), tr("job"))
+    return Table(headings, tuple(map(_row, jobs)), prose={5, 6}, headed=True)
+
+
+def _row(job: JobVerdict) -> tuple[str, ...]:
+    found = next((metric for metric in job.metrics if metric.verdict == job.verdict), None)
+    if found is None or job.verdict is None:
+        return (tr("not comparable"), "-", "-", "-", "-", "-", job.name)
+    runs = str(found.night.runs) if found.night else "-"
+    numbers = (found.metric.text(found.value), _expected(found), _change(found), runs)
+    return (word("verdicts", job.verdict), *numbers, titled(found.metric), job.name)
+
+
+def _expected(found: MetricNight) -> str:
+    night = found.night
+    if night is None or night.low is None or night.high is None:
+        return "-"
+    return tr("{low} to {high}", low=found.metric.text(night.low), high=found.metric.text(night.high))
+
+
+def _change(found: MetricNight) -> str:
+    return "-" if found.night is None or found.night.change is None else f"{found.night.change:+.2%}"
+
+
+def _told(job: JobVerdict) -> Iterator[Part]:
+    """Of a job that is not as expected: what is not, since when, and what changed then."""
+    sentences = list(_warnings(job))
+    if not sentences:
+        return
+    owners = tr(" (owned by {names})", names=", ".join(job.owners)) if job.owners else ""
+    yield Heading(job.name + owners)
+    yield from (Sentence(text, "warning") for text in sentences)
+
+
+def _warnings(job: JobVerdict) -> Iterator[str]:
+    if job.refused:
+        yield refusal(job)
+    yield from (sentence(job, found) for found in job.metrics if found.reason not in QUIET and not _waits(job, found))
+    if job.changes:
+        names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
+        yield tr("changed where it became worse: {names}", names=names)
+
+
+def _waits(job: JobVerdict, metric: MetricNight) -> bool:
+    """Whether it has too few runs before it as the first metric has, which the table tells."""
+    return metric.reason == "learning" and metric != job.metrics[0]
+
+
+def refusal(job: JobVerdict) -> str:
+    """Why the newest run of a job cannot be compared with those before it."""
+    told = (f"{f.name} {_values(f.baseline)} -> {_values(f.candidate)}" for f in job.refused)
+    return tr(
+        "the newest run, {run}, is another job than those before it: {fields}; give it a job of its own",
+        run=job.newest["run_id"][:12],
+        fields="; ".join(told),
+    )
+
+
+def _values(values: tuple[object, ...]) -> str:
+    return ", ".join("-" if value is None else str(value) for value in values) or "-"
+
+
+def sentence(job: JobVerdict, found: MetricNight) -> str:
+    """The verdict on one metric of a job with its reason, and since which run."""
+    told = tr(
+        "{metric}: {verdict} ({reason})",
+        metric=tr(found.metric.label),
+        verdict=word("verdicts", found.verdict),
+        reason=word("night_reasons", found.reason),
+    )
+    if found.night is None or found.night.change is None:
+        return told
+    value = tr(
+        "{told}: {value} {unit}, expected {expected}, {change}",
+        told=told,
+        value=found.metric.text(found.value),
+        unit=found.metric.shown_unit,
+        expected=_expected(found),
+        change=_change(found),
+    )
+    return (
+        tr("{told} since run {run}, p {p}", told=value, run=_since(job, found), p=_p(found)) if found.began else value
+    )
+
+
+def _since(job: JobVerdict, found: MetricNight) -> str:
+    """The run, with its release and day."""
+    run = job.runs.row(job.runs["run_id"].to_list().index(found.began), named=True)
+    return f"{run['run_id'][:12]} ({run['release']}, {run['when']:%Y-%m-%d})"
+
+
+def _p(found: MetricNight) -> str:
+    return "-" if found.night is None or found.night.p is None else f"{found.night.p:.1g}"
+
+
+def _notes(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+    for job in jobs:
+        yield from (
+            tr("left out: {name}: {why}", name=run.name, why=word("left_out", run.reason)) for run in job.left_out
+        )
+    tests = sum(metric.p is not None for job in jobs for metric in job.metrics)
+    yield tr(
+        "expected: where 98 of 100 runs like those before are; one beyond it proves nothing until the next confirms it"
+    )
+    if tests > 1:
+        yield tr(
+            "{n} metrics of {jobs} jobs are as many tests: what is confirmed holds among all of them (Holm, 5 of 100)",
+            n=tests,
+            jobs=len(jobs),
+        )
+
+
+def judged_jobs(jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Verdict]) -> JudgedJobs:
+    """``jobs`` with what their files say in words."""
+
+    def told(job: JobVerdict, metric: MetricNight) -> str:
+        with speaking("en"):
+            return sentence(job, metric)
+
+    def refused(job: JobVerdict) -> str:
+        with speaking("en"):
+            return refusal(job)
+
+    with speaking("en"):
+        details = markdown(compose_jobs(jobs))
+    return JudgedJobs(jobs, strict, failing, markdown(compose_jobs(jobs)), details, told, refused)
