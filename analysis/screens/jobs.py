@@ -27,7 +27,7 @@ def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
     return [
         Heading(title(jobs), "title"),
         Sentence(_counted(jobs)),
-        _table(jobs),
+        *_tables(jobs),
         *(part for job in jobs for part in _told(job)),
         Sentences([Sentence(text, "info") for text in _notes(jobs)]),
     ]
@@ -49,19 +49,19 @@ def _counted(jobs: Sequence[JobVerdict]) -> str:
     return tr("jobs: {n} ({parts})", n=len(jobs), parts=", ".join(parts))
 
 
-def _table(jobs: Sequence[JobVerdict]) -> Table:
-    """A row for each job, with the metric that its verdict follows from."""
-    headings = ("", tr("newest"), tr("expected"), tr("change"), tr("runs before"), tr("metric"), tr("job"))
-    return Table(headings, tuple(map(_row, jobs)), prose={5, 6}, headed=True)
+def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
+    """A row for each job, in a table for each metric that jobs are first judged by; what is refused has no number."""
+    firsts = dict.fromkeys(job.metrics[0].metric for job in jobs if job.metrics)
+    for metric in firsts:
+        rows = tuple(_row(job) for job in jobs if job.metrics and job.metrics[0].metric == metric)
+        headings = (tr("job"), tr("verdict"), tr("newest"), tr("expected"), tr("change"))
+        yield Table(headings, rows, caption=titled(metric), prose={1}, headed=True)
 
 
 def _row(job: JobVerdict) -> tuple[str, ...]:
-    found = next((metric for metric in job.metrics if metric.verdict == job.verdict), None)
-    if found is None or job.verdict is None:
-        return (tr("not comparable"), "-", "-", "-", "-", "-", job.name)
-    runs = str(found.night.runs) if found.night else "-"
-    numbers = (found.metric.text(found.value), _expected(found), _change(found), runs)
-    return (word("verdicts", job.verdict), *numbers, titled(found.metric), job.name)
+    first = job.metrics[0]
+    verdict = word("verdicts", job.verdict) if job.verdict else "-"
+    return (job.name, verdict, first.metric.text(first.value), _expected(first), _change(first))
 
 
 def _expected(found: MetricNight) -> str:
