@@ -6,9 +6,10 @@ The runs before give a level and a spread that a few runs that are off do not mo
 the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
 is off: one night, which proves nothing. It is confirmed where as many nights in a row are off to the same side as are
 asked for, and their mean is farther away than chance takes it. Runs that are off join the level only when a night
-within it shows that they were nights alone; a level that is confirmed to be better is the new one.
+within it shows that they were nights alone. A level that is confirmed to be better is the new one; one that is worse
+never is, unless somebody accepts it.
 
-No allowance is made for neighbours that are alike: their correlation cannot be told from twenty runs, and guessing it
+No allowance is made for neighbours that are alike: their correlation cannot be told from thirty runs, and guessing it
 costs a fifth of the findings. benchmarks/nights.py says what that means in false alarms.
 """
 
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 # learning: too few runs before it. accepted: confirmed, and somebody said that it is known.
 State = Literal["learning", "expected", "off", "confirmed", "accepted"]
 # Chance of a run to be off to one side, and of the mean of those in a row to be where it is, in runs that are alike.
-OFF, CONFIRMED = 0.01, 0.002
+OFF, CONFIRMED = 0.005, 0.0005
 # Fewer tell no spread.
 FEWEST = 5
 # The newest runs of a level that tell what to expect, and the nights that confirm.
-KEPT, CONFIRM = 20, 2
+KEPT, CONFIRM = 30, 2
 # A change that nobody looks for, however certain.
 LEAST_CHANGE = 0.005
 # Deviations of the median beyond which a run is taken for one at this distance; of a normal distribution half lie
@@ -119,7 +120,10 @@ def watch(
 
 @dataclass
 class _Watcher:
-    """Sees one run after the other. ``levels`` are logarithms by block; ``away`` those off in a row, and how far."""
+    """Sees one run after the other. ``levels`` are logarithms by block; ``away`` those off in a row, and how far.
+
+    ``confirmed`` says that these are no nights alone.
+    """
 
     worse: int
     least: float
@@ -128,6 +132,7 @@ class _Watcher:
     fixed: int
     levels: dict[Hashable, list[float]] = field(default_factory=dict)
     away: list[tuple[float, Hashable, float]] = field(default_factory=list)
+    confirmed: bool = False
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         level = self.levels.setdefault(block, [])
@@ -138,7 +143,7 @@ class _Watcher:
         distance = log - usual.level
         is_off = abs(distance) > max(usual.reach(OFF), math.log1p(self.least))
         if self.away and not (is_off and distance * self.away[0][2] > 0):
-            self._join()
+            self._end()
         if not is_off:
             self._keep(log, block)
             return self._night(usual, "expected", [distance])
@@ -152,6 +157,7 @@ class _Watcher:
         enough = len(distances) >= self.confirm and abs(_mean(distances)) > math.log1p(self.least)
         if not enough or (night.p or 0.0) > CONFIRMED:
             return night
+        self.confirmed = True
         better = _mean(distances) * self.worse < 0
         if (better or known) and not self.fixed:
             self._restart()
@@ -167,11 +173,16 @@ class _Watcher:
         if not self.fixed:
             self.levels[block].append(log)
 
-    def _join(self) -> None:
-        """Those that were off were nights alone: they are runs of the level as any other."""
-        for log, block, _ in self.away:
-            self._keep(log, block)
+    def _end(self) -> None:
+        """Those that were off are runs of the level as any other if they were nights alone, and else of none."""
+        if not self.confirmed:
+            for log, block, _ in self.away:
+                self._keep(log, block)
+        self._forget()
+
+    def _forget(self) -> None:
         self.away.clear()
+        self.confirmed = False
 
     def _restart(self) -> None:
         """Those that were off are the level from now on, of every block; the runs before tell its spread."""
@@ -179,7 +190,7 @@ class _Watcher:
         for block, logs in self.levels.items():
             new = [log for log, theirs, _ in self.away if theirs == block]
             logs[:] = [*(log + by for log in logs[len(new) :]), *new]
-        self.away.clear()
+        self._forget()
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -130,7 +130,7 @@ def _metrics(known: Mapping[str, float], table: Mapping[str, Any], where: str) -
 
 
 def parse_baseline(text: str, where: str = "--baseline") -> Baseline:
-    """``last 20``, ``since 2026-03-01``, ``same release``, ``best``, or a selector. Raises UsageError for others."""
+    """``last 30``, ``since 2026-03-01``, ``same release``, ``best``, or a selector. Raises UsageError for others."""
     if text in ("best", "same release"):
         return Baseline("best" if text == "best" else "same release", text)
     if found := LAST.fullmatch(text):
@@ -145,7 +145,7 @@ def parse_baseline(text: str, where: str = "--baseline") -> Baseline:
     try:
         parse_selector(text)
     except UsageError as error:
-        remedy = tr("give last 20, since 2026-03-01, same release, best, or key=value such as release=CANN 8.0.RC1")
+        remedy = tr("give last 30, since 2026-03-01, same release, best, or key=value such as release=CANN 8.0.RC1")
         raise _wrong(where, text, remedy) from error
     return Baseline("selected", text)
 

@@ -6,7 +6,8 @@ Effect: Hodges-Lehmann, the median of all differences between a run of one side 
 interval of the same rank test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, 3rd ed., 4.2-4.3).
 Evidence: the exact one-sided Mann-Whitney test, by permutation where values are tied. At LEVEL 5 %, 3 runs against 3
 can just reach it (1/20), where every run of one side is slower than every run of the other. The interval has 90 %, so
-that its end and the one-sided test agree.
+that its end and the one-sided test agree. Where so few runs have too few orders for that, one or two of them stand
+against what the runs of the other side tell of the next (``analysis.compare.nights``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from analysis.compare.nights import FEWEST, expect
 from analysis.compare.outliers import Outlier, find_outliers, without
 from analysis.metrics import GUARDED, JUDGED, Metric
 from logparse.errors import UsageError, unknown_name
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Verdict = Literal["regression", "suspicious", "no regression", "insufficient data"]
-Method = Literal["exact", "permutation", "normal"]
+Method = Literal["exact", "permutation", "normal", "prediction"]
 # Why a finding has its verdict.
 Reason = Literal[
     "no_rows",
@@ -51,7 +53,8 @@ UNPROVEN = ("not_proven", "one_of_many")
 VERDICTS: tuple[Verdict, ...] = ("regression", "suspicious", "insufficient data", "no regression")
 
 LEVEL, CLOSE = 0.05, 1e-9
-FEWEST_RUNS = 3
+# Three runs a side have so many orders, of which one is LEVEL of all; so have 2 and 5, or 1 and 19.
+FEWEST_RUNS, FEWEST_ORDERS = 3, 20
 # Rows that count, below which a run's median says little.
 FEWEST_ROWS = 8
 # Pairs of runs above which the sides are thinned to their quantiles, and exact counting gives way to the normal limit.
@@ -100,7 +103,7 @@ class Effect:
     """How much the candidate differs: ``change`` is candidate / baseline - 1, with its interval where runs allow one.
 
     ``p_worse`` and ``p_better`` are the chances of such a difference, in either direction, between two sides that are
-    alike, and ``method`` how they were found. Of numbers below FEWEST_RUNS a side there is none of these.
+    alike, and ``method`` how they were found. Of runs so few that they prove nothing there is none of these.
     """
 
     baseline: float
@@ -175,7 +178,8 @@ def _judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float]
 
 def insufficient(finding: Finding) -> bool:
     """Whether the data prove nothing: the threshold decides alone, the change may be chance, or there is no verdict."""
-    return min(finding.runs) < FEWEST_RUNS or finding.verdict == "insufficient data" or finding.reason in UNPROVEN
+    declared = finding.effect is None or finding.effect.p_worse is None
+    return declared or finding.verdict == "insufficient data" or finding.reason in UNPROVEN
 
 
 def doubt(finding: Finding, reason: Literal["no_rows", "loss_lost"]) -> Finding:
@@ -245,13 +249,26 @@ def estimate(baseline: Sequence[float], candidate: Sequence[float], worse: Liter
     differences = np.sort(np.subtract.outer(new, old), axis=None)
     middle = [math.exp(float(np.median(side))) for side in (old, new)]
     change = math.expm1(float(np.median(differences)))
-    if min(len(baseline), len(candidate)) < FEWEST_RUNS:
-        return Effect(middle[0], middle[1], change, None, None, None, None, None)
+    if min(len(old), len(new)) < FEWEST_RUNS and math.comb(len(old) + len(new), len(new)) < FEWEST_ORDERS:
+        declared = Effect(middle[0], middle[1], change, None, None, None, None, None)
+        return _predicted(declared, old, new, worse) if max(len(old), len(new)) >= FEWEST else declared
     cut, confidence = _cut(len(old), len(new))
     low, high = (math.expm1(float(differences[i])) for i in (cut, -1 - cut))
     slower, faster, method = mann_whitney(old, new)
     p_worse, p_better = (slower, faster) if worse == 1 else (faster, slower)
     return Effect(middle[0], middle[1], change, low, high, confidence, p_worse, p_better, method)
+
+
+def _predicted(effect: Effect, old: NDArray[np.float64], new: NDArray[np.float64], worse: int) -> Effect:
+    """``effect`` as what the runs of the larger side tell of the few of the smaller."""
+    few, many = sorted((old, new), key=len)
+    usual, nights = expect(many.tolist()), len(few)
+    distance = (float(few.mean()) - usual.level) * (1 if few is new else -1)
+    reach = usual.reach(LEVEL, nights)
+    low, high = math.expm1(distance - reach), math.expm1(distance + reach)
+    p_worse, p_better = (usual.p(sign * worse * distance, nights) for sign in (1, -1))
+    change = math.expm1(distance)
+    return Effect(effect.baseline, effect.candidate, change, low, high, 1 - 2 * LEVEL, p_worse, p_better, "prediction")
 
 
 def mann_whitney(old: NDArray[np.float64], new: NDArray[np.float64]) -> tuple[float, float, Method]:

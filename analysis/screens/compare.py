@@ -310,15 +310,9 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         yield tr("left out: {name}: {why}", name=called(run), why=word("left_out", run.reason))
     effects = [f.effect for f in comparison.findings if f.effect]
     for confidence, method in sorted({(e.confidence, e.method) for e in effects if e.confidence and e.method}):
-        yield tr(
-            "interval: {percent} of Hodges-Lehmann; p: one-sided Mann-Whitney in the direction named, {method}",
-            percent=f"{confidence:.1%}",
-            method=fill("p_methods", method, {"n": f"{RESAMPLES:,}"}),
-        )
-    if any(0 < min(f.runs) < FEWEST_RUNS for f in comparison.verdicts):
-        yield tr(
-            "fewer than 3 runs a side: noise between runs cannot be told from a change; the threshold decides alone"
-        )
+        yield fill("p_methods", method, {"percent": confidence, "n": RESAMPLES})
+    if any(effect.p_worse is None for effect in effects):
+        yield tr("too few runs: noise between them cannot be told from a change; the threshold decides alone")
     if len(comparison.verdicts) > 1:
         yield tr(
             "{n} metrics are {n} tests: the first may be wrong in 5 of 100 cases, any of the others in 5 (Holm)",

@@ -153,7 +153,7 @@ def _notes(jobs: Sequence[JobVerdict]) -> Iterator[str]:
         )
     tests = sum(metric.p is not None for job in jobs for metric in job.metrics)
     yield tr(
-        "expected: where 98 of 100 runs like those before are; one beyond it proves nothing until the next confirms it"
+        "expected: where 99 of 100 runs like those before are; one beyond it proves nothing until the next confirms it"
     )
     if tests > 1:
         yield tr(

@@ -1,10 +1,12 @@
 """Verdicts: what is called a regression, and how often wrongly."""
 
+import math
 from typing import get_args
 
 import numpy as np
 import pytest
 from gate_power import verdicts
+from scipy.special import stdtr, stdtrit
 from scipy.stats import mannwhitneyu
 
 from analysis.compare.verdict import (
@@ -39,9 +41,9 @@ CASES = {
     "not_proven": ([1000, 1100, 900], [1090, 1150, 980], 0.03, "suspicious"),
     "small_but_there": (BASE, [1029, 1033, 1026, 1035, 1027], 0.03, "suspicious"),
     "too_noisy": ([1000, 1100, 900], [1010, 1110, 890], 0.03, "insufficient data"),
-    "declared_beyond": (BASE[:2], times(1.06), 0.03, "regression"),
+    "declared_beyond": (BASE[:2], times(1.06)[:2], 0.03, "regression"),
     "declared_within": (BASE[:1], times(1.01)[:1], 0.03, "no regression"),
-    "declared_faster": (BASE, times(0.9)[:2], 0.03, "suspicious"),
+    "declared_faster": (BASE[:3], times(0.9)[:2], 0.03, "suspicious"),
     # One bad run of five hides that all of the candidate are 30 % slower.
     "proven_without": ([*BASE[:4], 1600.0], times(1.3), 0.03, "regression"),
     "no_values": (BASE, [], 0.03, "insufficient data"),
@@ -53,6 +55,33 @@ DOUBTS = {
     "no_rows": (judge(METRIC, BASE, [], 0.03), "insufficient data"),
     "loss_lost": (judge(METRIC, BASE, times(1.001), 0.03), "suspicious"),
 }
+
+
+@pytest.mark.parametrize(("old", "new"), [(2, 5), (5, 2), (1, 19), (19, 1)])
+def test_so_many_orders_prove_something(old, new):
+    """One order of 20 or more is 5 % of all."""
+    usual = [1000.0 + i for i in range(old)], [1060.0 + i for i in range(new)]
+    found = judge(METRIC, *usual, 0.03)
+    assert (found.verdict, found.reason, insufficient(found)) == ("regression", "proven", False)
+    assert found.effect.p_worse == pytest.approx(1 / math.comb(old + new, old))
+
+
+@pytest.mark.parametrize(("old", "new"), [(5, 1), (10, 1), (1, 10)])
+@pytest.mark.parametrize(("factor", "verdict"), [(1.06, "regression"), (1.001, "no regression"), (0.9, "suspicious")])
+def test_one_run_against_several(old, new, factor, verdict):
+    """Its orders prove nothing, what the others tell of the next does."""
+    runs = [1000.0, 1003.0, 998.0, 1005.0, 1001.0, 999.0, 1002.0, 1004.0, 997.0, 1001.5]
+    found = judge(METRIC, runs[:old], [value * factor for value in runs[:new]], 0.03)
+    assert (found.verdict, found.effect.method, insufficient(found)) == (verdict, "prediction", False)
+    assert found.effect.low < found.effect.change < found.effect.high
+
+
+def test_a_prediction_is_student_s_t():
+    """Hand-worked: mean 0, deviation 1 of five, a run at 3: t = 3 / sqrt(1 + 1/5) with 4 degrees of freedom."""
+    old = [math.exp(value) for value in (-1.2649, -0.6325, 0.0, 0.6325, 1.2649)]
+    effect = estimate(old, [math.exp(3.0)])
+    assert effect.p_worse == pytest.approx(stdtr(4, -3 / math.sqrt(1.2)), rel=1e-3)
+    assert math.log1p(effect.low) == pytest.approx(3 - stdtrit(4, 0.95) * math.sqrt(1.2), rel=1e-3)
 
 
 @pytest.mark.parametrize("reason", CASES)

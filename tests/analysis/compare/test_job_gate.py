@@ -1,0 +1,250 @@
+"""The newest run of every job, judged in one call."""
+
+import json
+import math
+from dataclasses import replace
+from datetime import datetime, timedelta
+from xml.etree import ElementTree
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers import run_logparse
+from releases import record, write_run
+
+from analysis.compare.job_gate import Kept, judge_jobs
+from analysis.compare.policy import read_policy
+from analysis.history.folder import Folder
+from analysis.history.records import run_frame
+from analysis.history.store import History
+from analysis.screens.jobs import compose_jobs, refusal
+from analysis.screens.markdown import markdown
+from logparse.errors import UsageError
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+BEGIN = datetime(2026, 3, 1, 20)
+SHAPE = {"num_layers": 32, "hidden_size": 4096, "global_batch_size": 32, "seq_length": 4096, "world_size": 8}
+
+
+def rows(*off, job="a", before=20, tail=None, seed=3, **told):
+    """Nights of one job, the last ones ``off``; of those in ``tail`` the delivered time alone."""
+    rng = np.random.default_rng([seed, *map(ord, job)])
+    level = [*[0.0] * before, *off]
+    made = []
+    for night, by in enumerate(level):
+        ms = 1000 * math.exp(rng.normal(0, 0.004) + by)
+        slow = 1 + (tail or {}).get(night - before, 0.0)
+        made.append(
+            {
+                **SHAPE,
+                "run_id": f"{job}{night:030}",
+                "begins": f"{job}{night}",
+                "name": f"{job}-{night}",
+                "landmarks": [],
+                "labels": [],
+                "versions": [{"name": "cann", "value": "2" if by or slow > 1 else "1", "origin": None}],
+                "settings": [],
+                "recorded_at": BEGIN + timedelta(days=night),
+                "begun_at": BEGIN + timedelta(days=night),
+                "step_lines": 100,
+                "counted_rows": 90,
+                "steady_step_time_ms": ms,
+                "delivered_step_time_ms": ms * slow * math.exp(rng.normal(0, 0.001)),
+                "goodput": 0.9 / slow * math.exp(rng.normal(0, 0.001)),
+                **{name: value[night] if isinstance(value, list) else value for name, value in told.items()},
+            }
+        )
+    return made
+
+
+def judge(made, gate=None, **kept):
+    runs = run_frame(made).with_columns(release=pl.lit("r1"))
+    told = Kept(
+        settings=lambda ids: runs.filter(pl.col("run_id").is_in(list(ids))),
+        steps=lambda _: pl.DataFrame(schema={"step": pl.Int64, "loss": pl.Float64, "excluded_reason": pl.String}),
+    )
+    return judge_jobs(runs, read_policy(gate or {}), replace(told, **kept))
+
+
+def reasons(job):
+    return {found.metric.column: found.reason for found in job.metrics}
+
+
+def test_alike_nights_are_as_expected():
+    (job,) = judge(rows(0.0))
+    assert (job.verdict, set(reasons(job).values())) == ("no regression", {"as_expected"})
+
+
+def test_one_night_is_suspicious_two_are_a_regression():
+    (one,), (two,) = judge(rows(0.05)), judge(rows(0.05, 0.05))
+    assert (one.verdict, reasons(one)["steady_step_time_ms"]) == ("suspicious", "one_night")
+    assert (two.verdict, reasons(two)["steady_step_time_ms"]) == ("regression", "confirmed")
+    found = two.metrics[0]
+    assert found.began == two.runs["run_id"][-2]
+    assert found.night.low < found.night.level < found.night.high < found.value
+    assert [change.name for change in two.changes] == ["cann"]
+
+
+def test_slow_steps_that_leave_the_median_alone():
+    """Every tenth step three times as long: + 20 % delivered, within two nights."""
+    (job,) = judge(rows(0.0, 0.0, tail={0: 0.2, 1: 0.2}))
+    told = reasons(job)
+    assert job.verdict == "regression"
+    assert (told["steady_step_time_ms"], told["delivered_step_time_ms"], told["goodput"]) == (
+        "as_expected",
+        "confirmed",
+        "confirmed",
+    )
+
+
+def test_faster_is_suspicious_once_and_then_what_is_expected():
+    (two,), (four,) = judge(rows(-0.05, -0.05)), judge(rows(-0.05, -0.05, -0.05, -0.05))
+    assert (two.verdict, reasons(two)["steady_step_time_ms"]) == ("suspicious", "confirmed_faster")
+    assert four.verdict == "no regression"
+
+
+def test_few_runs_tell_nothing():
+    (job,) = judge(rows(0.05, before=4))
+    assert (job.verdict, reasons(job)["steady_step_time_ms"]) == ("insufficient data", "learning")
+
+
+def test_every_job_is_judged_and_named():
+    made = [*rows(0.0, job="a"), *rows(0.05, 0.05, job="b", world_size=16)]
+    found = judge(made)
+    assert sorted((job.verdict, len(job.runs)) for job in found) == [("no regression", 21), ("regression", 22)]
+    assert len({job.name for job in found}) == 2
+
+
+def test_many_jobs_are_one_family():
+    """p of one of forty jobs is worth forty times as much."""
+    made = [row for at in range(40) for row in rows(0.0, 0.0, job=chr(97 + at), seq_length=1024 + at)]
+    found = judge(made)
+    ps = [metric.p for job in found for metric in job.metrics]
+    least = min((metric for job in found for metric in job.metrics), key=lambda metric: metric.p)
+    assert least.p_family == pytest.approx(min(1.0, least.p * len(ps)))
+
+
+def test_jobs_of_the_policy():
+    made = [*rows(0.0, job="a"), *rows(0.05, 0.05, job="b", world_size=16)]
+    gate = {"jobs": {"small": {"select": "world_size=8"}, "large": {"select": "world_size=16", "owners": ["ann"]}}}
+    assert [(job.name, job.verdict, job.owners) for job in judge(made, gate)] == [
+        ("small", "no regression", ()),
+        ("large", "regression", ("ann",)),
+    ]
+    with pytest.raises(UsageError, match="job none selects no run"):
+        judge(made, {"jobs": {"none": {"select": "world_size=32"}}})
+
+
+def test_a_newest_run_of_another_job_is_refused():
+    made = [*rows(0.0), *rows(0.0, job="z", before=0, global_batch_size=64, begun_at=BEGIN + timedelta(days=40))]
+    (job,) = judge(made, {"jobs": {"a": {}}})
+    assert job.verdict is None
+    assert [field.name for field in job.refused] == ["global_batch_size"]
+    assert "global_batch_size 32 -> 64" in refusal(job)
+    assert "not comparable, so no verdict" in markdown(compose_jobs([job]))
+
+
+@pytest.mark.parametrize(("text", "verdict"), [("last 20", "no regression"), ("release=old", "regression")])
+def test_a_release_as_baseline_does_not_move(text, verdict):
+    """A creep of 5 % over 80 nights."""
+    made = rows(*np.linspace(0, 0.05, 80))
+    runs = run_frame(made).with_columns(
+        release=pl.when(pl.int_range(pl.len()) < 20).then(pl.lit("old")).otherwise(pl.lit("new"))
+    )
+    kept = Kept(settings=lambda ids: runs.filter(pl.col("run_id").is_in(list(ids))), steps=lambda _: pl.DataFrame())
+    gate = {"baseline": text, "metrics": {"final_loss": "off"}}
+    (job,) = judge_jobs(runs, read_policy(gate), kept)
+    assert job.verdict == verdict
+    assert judge_jobs(runs, read_policy(gate | {"baseline": "best"}), kept)[0].verdict == "regression"
+    with pytest.raises(UsageError, match="has no run of its baseline"):
+        judge_jobs(runs, read_policy(gate | {"baseline": "release=none"}), kept)
+
+
+def test_a_loss_that_is_lost_is_a_regression_at_once():
+    lost = [None] * 20
+    (job,) = judge(rows(0.0, loss_lost_at=[*lost, 50]))
+    assert (job.verdict, reasons(job)["final_loss"]) == ("regression", "loss_lost")
+    (always,) = judge(rows(0.0, loss_lost_at=[50] * 21))
+    assert (always.verdict, reasons(always)["final_loss"]) == ("suspicious", "loss_lost_before")
+
+
+def test_losses_are_compared_at_equal_steps():
+    rng = np.random.default_rng(5)
+
+    def steps(run_id):
+        level = 3.0 if int(run_id[1:]) < 20 else 3.3
+        loss = level + rng.normal(0, 0.001, 30)
+        return pl.DataFrame({"step": range(1, 31), "loss": loss, "excluded_reason": [None] * 30})
+
+    (job,) = judge(rows(0.0, 0.0), steps=steps)
+    assert reasons(job)["final_loss"] == "confirmed"
+
+
+def test_what_is_accepted_fails_no_longer():
+    made = rows(0.05, 0.05, 0.05)
+    known = made[21]["run_id"]
+    (job,) = judge(made, accepted=lambda run_id, metric: run_id == known and metric.endswith("step_time_ms"))
+    assert job.verdict == "no regression"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Eight nights of a job, the last two 10 % slower."""
+    folder = tmp_path_factory.mktemp("nights")
+    history = History(Folder(folder / "h"))
+    for night in range(8):
+        ms = 1000.0 * (1.1 if night > 5 else 1.0)
+        history.add(record(write_run(folder / f"{night}.log", night, ms), "new" if night > 5 else "old"))
+    return folder
+
+
+def gate(place, *arguments):
+    return run_logparse("gate", "--history", str(place / "h"), *arguments, cwd=place)
+
+
+def test_the_command_judges_all_and_writes_its_files(place, tmp_path):
+    done = gate(place, "-o", str(tmp_path / "g"))
+    assert (done.returncode, "verdict: regression" in done.stdout) == (1, True)
+    suite = ElementTree.parse(tmp_path / "g/junit.xml").getroot()
+    assert int(suite.attrib["failures"]) >= 1
+    assert (tmp_path / "g/openmetrics.txt").read_text().endswith("# EOF\n")
+    assert "logparse_expected" in (tmp_path / "g/openmetrics.txt").read_text()
+    assert json.loads((tmp_path / "g/benchmark-smaller-is-better.json").read_text())
+    assert "verdict: regression" in (tmp_path / "g/summary.md").read_text()
+
+
+def test_the_document_is_the_same_in_every_language(place):
+    english, chinese = (gate(place, "--json", "--lang", lang) for lang in ("en", "zh"))
+    assert json.loads(english.stdout) == json.loads(chinese.stdout)
+    (job,) = json.loads(english.stdout)["jobs"]
+    found = job["metrics"]["steady_step_time_ms"]
+    assert (found["verdict"], found["reason_code"]) == ("regression", "confirmed")
+    assert found["expected"]["nights"] == 2
+
+
+def test_the_policy_of_the_project(place):
+    (place / "logparse.toml").write_text('history = "h"\n[gate]\nconfirm = 3\n')
+    try:
+        assert run_logparse("gate", cwd=place).returncode == 0
+        assert run_logparse("gate", "--fail-on", "suspicious", cwd=place).returncode == 1
+        (place / "logparse.toml").write_text("[gate]\nconfirms = 3\n")
+        wrong = gate(place)
+        assert (wrong.returncode, "logparse.toml" in wrong.stderr) == (2, True)
+    finally:
+        (place / "logparse.toml").unlink()
+
+
+REFUSED = {
+    ("--baseline", "release=old"): "--candidate is missing",
+    ("--candidate", "release=old"): "--baseline is missing",
+    ("--threshold", "1%"): "--threshold are for two sides",
+    ("--metric", "mfu"): "--metric are for two sides",
+}
+
+
+@pytest.mark.parametrize("arguments", REFUSED)
+def test_flags_of_two_sides(place, arguments):
+    done = gate(place, *arguments)
+    assert done.returncode == 2
+    assert REFUSED[arguments] in done.stderr
