@@ -125,8 +125,8 @@ def gate(
 
     regression: worse by more than the threshold, and two sides that are alike would hardly differ so. suspicious:
     one of the two only, or better by more than the threshold. no regression: a change of the threshold is excluded.
-    insufficient data: the runs are too few or vary too much to tell. With fewer than 3 runs a side nothing can be
-    proven, and the threshold decides alone.
+    insufficient data: the runs are too few or vary too much to tell. 3 runs a side can prove something, or 1 beside 5
+    of the other; of fewer the threshold decides alone.
 
     Flags that say what a log lacks are for sides that are logs; a recorded run keeps what was said of it then.
 
