@@ -104,7 +104,7 @@ class Acceptance:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Said:
     """What holds of runs by all events about them, by run id."""
 
     excluded: Mapping[str, str] = field(default_factory=dict)
@@ -143,7 +143,7 @@ def read_events(storage: Storage, warn: Warn) -> list[Event]:
     return sorted(events, key=lambda event: (event.at, event.id))
 
 
-def standing(events: Iterable[Event]) -> Standing:
+def standing(events: Iterable[Event]) -> Said:
     """What holds by ``events``, the oldest first."""
     excluded: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -162,7 +162,7 @@ def standing(events: Iterable[Event]) -> Standing:
         elif event.kind == "accept":
             accepted.setdefault(event.run_id, {})[event.metric] = _acceptance(event)
     told = {run_id: text for run_id, text in annotations.items() if text}
-    return Standing(excluded, told, labels, {run_id: tuple(found.values()) for run_id, found in accepted.items()})
+    return Said(excluded, told, labels, {run_id: tuple(found.values()) for run_id, found in accepted.items()})
 
 
 def relabelled(labels: Mapping[str, str], later: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Rows of runs with what was said of them later: labels put together, and the columns of SAID.
 
-Comes in: rows of RUN_COLUMNS and the Standing of their runs. Goes out: the same rows with more columns.
+Comes in: rows of RUN_COLUMNS and what holds of their runs. Goes out: the same rows with more columns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis.history.events import Acceptance, Standing, relabelled
+from analysis.history.events import Acceptance, Said, relabelled
 
 _ACCEPTANCE = pl.Struct(
     {
@@ -32,7 +32,7 @@ SAID: Mapping[str, pl.DataType] = {
 }
 
 
-def with_said(runs: pl.DataFrame, said: Standing) -> pl.DataFrame:
+def with_said(runs: pl.DataFrame, said: Said) -> pl.DataFrame:
     """``runs`` with the columns of SAID, and with later labels among the recorded ones, the later in place of those."""
     columns: tuple[Mapping[str, Any], ...] = (
         said.excluded,
@@ -61,7 +61,7 @@ def _told(runs: pl.DataFrame, values: Mapping[str, Any]) -> pl.Series:
     return pl.Series([values.get(run_id) for run_id in runs["run_id"]])
 
 
-def _labelled(runs: pl.DataFrame, said: Standing) -> pl.DataFrame:
+def _labelled(runs: pl.DataFrame, said: Said) -> pl.DataFrame:
     if not said.labels or runs.is_empty():
         return runs
     rows = runs.select("run_id", "labels").iter_rows()

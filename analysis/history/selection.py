@@ -13,7 +13,7 @@ import polars as pl
 import regex
 
 from analysis.history.conditions import CLOCK, holds
-from analysis.history.selector import Condition, Selector, parse_selector, parse_selector_of_old
+from analysis.history.selector import RunCondition, Selector, parse_selector, parse_selector_of_old
 from logparse.errors import UsageError
 from logparse.findings import Note, info
 
@@ -72,7 +72,7 @@ def _meant(runs: pl.DataFrame, selector: str | Selector) -> Selector:
 
 
 def _is_told(runs: pl.DataFrame, key: str, value: str) -> bool:
-    asked = Selector("", (Condition(key, "=", (value,)),))
+    asked = Selector("", (RunCondition(key, "=", (value,)),))
     try:
         return not _fitting(runs, asked).is_empty()
     except UsageError:
@@ -90,7 +90,7 @@ def _newest(runs: pl.DataFrame, last: int | None) -> pl.DataFrame:
     return runs.filter(pl.col("run_id").is_in(newest["run_id"].to_list()))
 
 
-def _placed(runs: pl.DataFrame, selector: Selector, condition: Condition) -> pl.Expr:
+def _placed(runs: pl.DataFrame, selector: Selector, condition: RunCondition) -> pl.Expr:
     try:
         return holds(runs, condition)
     except UsageError as error:
