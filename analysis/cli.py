@@ -33,7 +33,7 @@ COMMANDS = {
     "compare": msg("Say how runs differ, and what changed between them."),
     "gate": msg("Judge whether a release made training slower, for use in CI."),
     "trend": msg("Show a metric over all recorded runs, and where it changed."),
-    "history": msg("Look after recorded runs: list, show, remove, compact, export."),
+    "history": msg("Look after recorded runs: list, remove, exclude, label, accept."),
     "config": msg("Print which settings hold here, and where each is from."),
 }
 

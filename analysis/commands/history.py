@@ -11,13 +11,14 @@ import polars as pl
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._history_events import COMMANDS as OF_EVENTS
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.history.selection import select_runs
 from analysis.outputs import write_parquet, write_whole
 from analysis.pipeline.sides import open_history
 from analysis.screens.console import make_console
 from analysis.screens.history import compacted, compose_runs, removed
-from analysis.screens.history_json import document, run_documents
+from analysis.screens.history_json import document, event_documents, run_documents
 from analysis.screens.terminal import print_parts
 from logparse.errors import UsageError
 from logparse.findings import info
@@ -34,7 +35,7 @@ Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
 
 
 def history() -> None:
-    """Look after recorded runs: list, show, remove, compact, export."""
+    """Look after recorded runs: list, show, remove, compact, export; exclude, include, annotate, label, accept."""
 
 
 def list_runs(
@@ -59,14 +60,19 @@ def list_runs(
 
 
 def show(run: Run, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Print all that is kept of one run as JSON, origins too."""
+    """Print all that is kept and was said of one run, as JSON."""
     store = open_history(history, teller())
-    (kept,) = run_documents(store.row(store.find(run)))
+    run_id = store.find(run)
+    (kept,) = run_documents(store.row(run_id))
+    kept["events"] = event_documents(event for event in store.events() if event.run_id == run_id)
     typer.echo(json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def remove(runs: Runs, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Remove runs for good, such as those under a wrong release."""
+    """Remove runs for good, such as those under a wrong release.
+
+    What was said of them goes too.
+    """
     store = open_history(history, teller())
     typer.echo(removed(store.remove([store.find(run) for run in runs])))
 
@@ -105,7 +111,7 @@ def export(
 
 
 list_runs.__name__ = "list"
-COMMANDS = (list_runs, show, remove, compact, export)
+COMMANDS = (list_runs, show, remove, compact, export, *OF_EVENTS)
 
 
 def _chosen(history: str | None, select: str | None, heavy: bool = False) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import regex
@@ -16,13 +16,14 @@ from analysis.commands._index_files import PAGE
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.compare.trend import Trend, follow_all
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
-from analysis.history.selection import select_runs
+from analysis.history.selection import select_evidence
 from analysis.metrics import FOLLOWED
 from analysis.outputs import CHART_FORMATS, clear_stale, write_charts, write_page
 from analysis.pipeline.sides import open_history
 from analysis.result_folder import ResultFolder
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
+from analysis.screens.remarks import remarks
 from analysis.screens.terminal import print_parts
 from analysis.screens.trend import compose_trend, left_out, shown
 from analysis.screens.trend_json import document
@@ -84,24 +85,28 @@ def trend(
         out.check(force)
     tell = teller()
     store = open_history(history, tell)
-    runs = store.runs()
-    chosen = select_runs(runs, select) if select else runs
-    trends = follow_all(chosen, find_metric(metric, FOLLOWED), by, store.settings)
+    chosen = select_evidence(store.runs(), select or None)
+    for note in chosen.notes:
+        tell(note)
+    trends = follow_all(chosen.runs, find_metric(metric, FOLLOWED), by, store.settings)
+    said = remarks(chosen.runs)
     # Files first: a reader that closes the pipe must not cost the folder.
     if out is not None:
-        _write(trends, out, tell)
+        _write(trends, said, out, tell)
     if as_json:
-        typer.echo(json.dumps(document(trends), indent=1, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(document(trends, chosen.runs), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
-        typer.echo("\n".join(markdown(compose_trend(trend)) for trend in trends))
+        typer.echo("\n".join(markdown(compose_trend(trend, said)) for trend in trends))
     else:
         for one in shown(trends):
-            print_parts(make_console(no_color=no_color), compose_trend(one))
+            print_parts(make_console(no_color=no_color), compose_trend(one, said))
         for note in left_out(trends):
             tell(note)
 
 
-def _write(trends: Sequence[Trend], out: ResultFolder, tell: Callable[[Note], object]) -> None:
+def _write(
+    trends: Sequence[Trend], said: Mapping[str, list[str]], out: ResultFolder, tell: Callable[[Note], object]
+) -> None:
     from analysis.report.trend_page import trend_page
 
     told = shown(trends)
@@ -109,6 +114,6 @@ def _write(trends: Sequence[Trend], out: ResultFolder, tell: Callable[[Note], ob
     charts = {name: trend_chart(one) for name, one in zip(names, told, strict=True)}
     with out.opened() as folder:
         written = write_charts(charts, folder, FORMS)
-        written.append(write_page(trend_page(trends, charts), folder / PAGE))
+        written.append(write_page(trend_page(trends, charts, said), folder / PAGE))
         clear_stale(folder, [path.name for path in folder.iterdir() if CHART.fullmatch(path.name)], written)
     tell(info("wrote", path=f"{out}/{PAGE}"))

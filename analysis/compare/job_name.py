@@ -25,6 +25,7 @@ LAYOUT = {
     "dp": "data_parallel_size",
 }
 SHAPE = tuple(field.name for field in fields(ModelShape))
+UNKNOWN_MODEL = "unknown model"
 # Models of one shape that are named.
 MODELS_NAMED = 2
 
@@ -47,6 +48,12 @@ def series_names(series: Sequence[pl.DataFrame]) -> list[str]:
     return [f"{name} ({names[:i].count(name) + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
+def model_and_devices(run: Mapping[str, Any]) -> tuple[str, str]:
+    """The model of one run, and how many of which device, as the names of jobs have them; empty where unknown."""
+    model = _model(run)
+    return "" if model == UNKNOWN_MODEL else model, _devices(run)
+
+
 def _apart(jobs: Sequence[pl.DataFrame]) -> list[list[str]]:
     """Of each job its values of the fields in which they differ."""
     values = {name: [_most(runs[name]) for runs in jobs] for name in FIELDS}
@@ -65,7 +72,7 @@ def _model(told: Mapping[str, Any]) -> str:
     if 0 < len(named) <= MODELS_NAMED:
         return " or ".join(named)
     layers, width = told["num_layers"], told["hidden_size"]
-    return str(told.get("model_name") or (f"{layers} layers of {width}" if layers and width else "unknown model"))
+    return str(told.get("model_name") or (f"{layers} layers of {width}" if layers and width else UNKNOWN_MODEL))
 
 
 def _devices(told: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from typing import Literal
 import polars as pl
 
 from analysis.hardware.devices import find_device
-from analysis.history.selector import Condition
+from analysis.history.selector import RunCondition
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 
@@ -41,14 +41,14 @@ Kind = pl.DataType | Literal["versions", "labels"]
 
 
 @dataclass(frozen=True)
-class Source:
+class KeyValues:
     """Where the values of a key stand: a column of a type, or pairs. ``passing`` are the runs of which a test holds."""
 
     kind: Kind
     passing: Callable[[Test], pl.Expr]
 
 
-def holds(runs: pl.DataFrame, condition: Condition) -> pl.Expr:
+def holds(runs: pl.DataFrame, condition: RunCondition) -> pl.Expr:
     """Whether a column of a run, one of its versions or one of its labels is called by the key and is as asked for.
 
     Raises UsageError for a key that no run knows, or a value that it cannot have.
@@ -68,13 +68,13 @@ def holds(runs: pl.DataFrame, condition: Condition) -> pl.Expr:
     raise unknown_name(msg("key"), condition.key, selectable(runs), remedy)
 
 
-def _sources(runs: pl.DataFrame, key: str) -> Iterator[Source]:
+def _sources(runs: pl.DataFrame, key: str) -> Iterator[KeyValues]:
     """What is called ``key``, in any case of its letters where it is none of the columns."""
     if (kind := runs.schema.get(key)) in PLAIN:
-        yield Source(kind, lambda test: test(pl.col(key)).fill_null(value=False))
+        yield KeyValues(kind, lambda test: test(pl.col(key)).fill_null(value=False))
     for pairs in ("versions", "labels"):
         if key in map(str.lower, _names(runs, pairs)):
-            yield Source(pairs, partial(_of_pairs, pairs, key))
+            yield KeyValues(pairs, partial(_of_pairs, pairs, key))
 
 
 def _of_pairs(pairs: str, key: str, test: Test) -> pl.Expr:
@@ -83,7 +83,7 @@ def _of_pairs(pairs: str, key: str, test: Test) -> pl.Expr:
     return pl.col(pairs).list.eval(held).list.any().fill_null(value=False)
 
 
-def _test(runs: pl.DataFrame, condition: Condition, kind: Kind) -> Test:
+def _test(runs: pl.DataFrame, condition: RunCondition, kind: Kind) -> Test:
     key, text = condition.key, condition.values[0]
     if condition.operator == "~":
         return _like(key, kind, text)
@@ -132,7 +132,7 @@ def _check_ordered(runs: pl.DataFrame, key: str, kind: Kind) -> None:
         raise UsageError(problem, remedy=tr("use =, != or ~, as in {key}~8.*", key=key))
 
 
-def _begins(condition: Condition) -> pl.Expr:
+def _begins(condition: RunCondition) -> pl.Expr:
     """Whether the id of a run begins with one of the values."""
     begins = pl.any_horizontal(pl.col("run_id").str.starts_with(value.lower()) for value in condition.values)
     if condition.operator in ("=", "!=", "in") and all(condition.values):
@@ -141,7 +141,7 @@ def _begins(condition: Condition) -> pl.Expr:
     raise UsageError(tr("{said!r} asks nothing", said=condition.said), remedy=remedy)
 
 
-def _at(condition: Condition) -> pl.Expr:
+def _at(condition: RunCondition) -> pl.Expr:
     """Whether a clock of a run is when a date says, which lasts as long as it names: a month, a day, a minute."""
     key, clock = condition.key, CLOCKS[condition.key]
     sign: str = condition.operator

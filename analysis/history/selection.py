@@ -7,15 +7,33 @@ its names. A condition does not hold of a run that does not tell its key, ``!=``
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 import regex
 
 from analysis.history.conditions import CLOCK, holds
-from analysis.history.selector import Condition, Selector, parse_selector, parse_selector_of_old
+from analysis.history.selector import RunCondition, Selector, parse_selector, parse_selector_of_old
 from logparse.errors import UsageError
+from logparse.findings import Note, info
 
 # Nobody can type these into a selector, and half a surrogate no file can hold.
 UNTYPED = regex.compile(r"[\p{Cc}\p{Cs}]")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The runs that were asked for and count, and those that were asked for and are excluded."""
+
+    runs: pl.DataFrame
+    excluded: pl.DataFrame
+
+    @property
+    def notes(self) -> list[Note]:
+        """How many are excluded, and why."""
+        told = self.excluded.select("run_id", "excluded").iter_rows()
+        names = [f"{run_id[:12]} ({reason})" for run_id, reason in told]
+        return [info("runs_excluded", n=len(names), names=names)] if names else []
 
 
 def select_runs(runs: pl.DataFrame, selector: str | Selector) -> pl.DataFrame:
@@ -25,6 +43,22 @@ def select_runs(runs: pl.DataFrame, selector: str | Selector) -> pl.DataFrame:
     """
     meant = _meant(runs, selector)
     return _newest(_fitting(runs, meant), meant.last)
+
+
+def select_evidence(runs: pl.DataFrame, selector: str | Selector | None = None) -> Evidence:
+    """As ``select_runs``, or all where it is None, without runs that are excluded unless their ids are named.
+
+    Of a selector with ``last`` those are told of that are excluded and not older than the oldest that counts.
+    """
+    meant = _meant(runs, Selector("", ()) if selector is None else selector)
+    fitting = _fitting(runs, meant)
+    if meant.names_runs:
+        return Evidence(_newest(fitting, meant.last), fitting.clear())
+    counting, excluded = (fitting.filter(pl.col("excluded").is_null() == none) for none in (True, False))
+    chosen = _newest(counting, meant.last)
+    if meant.last is not None and len(chosen):
+        excluded = excluded.filter(pl.lit(chosen.select(CLOCK.min()).item()) <= CLOCK)
+    return Evidence(chosen, excluded)
 
 
 def _meant(runs: pl.DataFrame, selector: str | Selector) -> Selector:
@@ -38,7 +72,7 @@ def _meant(runs: pl.DataFrame, selector: str | Selector) -> Selector:
 
 
 def _is_told(runs: pl.DataFrame, key: str, value: str) -> bool:
-    asked = Selector("", (Condition(key, "=", (value,)),))
+    asked = Selector("", (RunCondition(key, "=", (value,)),))
     try:
         return not _fitting(runs, asked).is_empty()
     except UsageError:
@@ -56,7 +90,7 @@ def _newest(runs: pl.DataFrame, last: int | None) -> pl.DataFrame:
     return runs.filter(pl.col("run_id").is_in(newest["run_id"].to_list()))
 
 
-def _placed(runs: pl.DataFrame, selector: Selector, condition: Condition) -> pl.Expr:
+def _placed(runs: pl.DataFrame, selector: Selector, condition: RunCondition) -> pl.Expr:
     try:
         return holds(runs, condition)
     except UsageError as error:

@@ -45,7 +45,7 @@ CONDITION_OF_OLD = _pattern(f"{_one('(?P<operator>=)')}|(?!)(?P<last>)", EQUALIT
 
 
 @dataclass(frozen=True)
-class Condition:
+class RunCondition:
     """What must hold of a run. ``key`` is in lower case; only ``in`` has several values.
 
     ``said`` is the text of it, from the character ``at`` of the selector on, counted from 1.
@@ -68,7 +68,7 @@ class Selector:
     """Runs of which all ``conditions`` hold, and of these the ``last`` so many by their clocks."""
 
     text: str
-    conditions: tuple[Condition, ...]
+    conditions: tuple[RunCondition, ...]
     last: int | None = None
 
     @property
@@ -81,7 +81,7 @@ class Selector:
         """The values of its conditions that are ``key=value``, by key."""
         return {c.key: c.values[0] for c in self.conditions if c.operator == "="}
 
-    def place(self, condition: Condition) -> str:
+    def place(self, condition: RunCondition) -> str:
         """Where ``condition`` stands, for an error."""
         return _place(self.text, condition.at, condition.said)
 
@@ -100,7 +100,7 @@ def parse_selector(text: str) -> Selector:
     """Raises UsageError where ``text`` is no selector, or says twice what a key is equal to."""
     bare = text.strip()
     if BARE_ID.fullmatch(bare):
-        return Selector(text, (Condition("id", "=", (bare,), bare),))
+        return Selector(text, (RunCondition("id", "=", (bare,), bare),))
     return _parsed(text, CONDITION)
 
 
@@ -116,7 +116,7 @@ def parse_selector_of_old(text: str) -> Selector | None:
 
 
 def _parsed(text: str, pattern: regex.Pattern[str]) -> Selector:
-    conditions: list[Condition] = []
+    conditions: list[RunCondition] = []
     last: int | None = None
     at = 0
     while at < len(text) or not at:
@@ -134,10 +134,10 @@ def _parsed(text: str, pattern: regex.Pattern[str]) -> Selector:
     return Selector(text, tuple(conditions), last)
 
 
-def _made(found: regex.Match[str]) -> Condition:
+def _made(found: regex.Match[str]) -> RunCondition:
     values = tuple(_unquoted(value) for value in found.captures("value"))
     operator = cast("Operator", found["operator"])
-    return Condition(found["key"].lower(), operator, values, found["said"], found.start("said") + 1)
+    return RunCondition(found["key"].lower(), operator, values, found["said"], found.start("said") + 1)
 
 
 def _unquoted(value: str) -> str:
@@ -145,7 +145,7 @@ def _unquoted(value: str) -> str:
     return value[1:-1].replace(quote * 2, quote) if regex.fullmatch(QUOTED, value) else value
 
 
-def _check_once(text: str, conditions: list[Condition]) -> None:
+def _check_once(text: str, conditions: list[RunCondition]) -> None:
     new = conditions[-1]
     equal = ("=", "in")
     if new.operator in equal and any(c.key == new.key and c.operator in equal for c in conditions[:-1]):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -25,11 +25,14 @@ import polars as pl
 import regex
 
 from analysis.history import seal
+from analysis.history.events import KEY as EVENT_KEY
+from analysis.history.events import Acceptance, Event, read_events, standing
 from analysis.history.folder import DEAD_SECONDS, SUFFIX
 from analysis.history.migrations import TYPES, migrate_runs, migrate_steps, refuse_newer
 from analysis.history.reading import first_line, left_out_newer, read_whole
 from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs
 from analysis.history.release_names import check_release, folder_name
+from analysis.history.said import with_said
 from analysis.history.storage import Storage
 from analysis.tables import STEP_COLUMNS
 from logparse.errors import InputError, UsageError, unknown_name
@@ -119,17 +122,38 @@ class History:
 
     def differences(self, record: RunRecord) -> list[str]:
         """In what ``record`` differs from what is kept of its run; empty where nothing is."""
-        kept = self.settings([record.run_id])
+        kept = self._recorded([record.run_id])
         return [] if kept.is_empty() else record.differences(kept)
 
     def runs(self, heavy: bool = False) -> pl.DataFrame:
-        """All runs, RUN_COLUMNS and ``release``, in the order of ``recorded_at``; without HEAVY unless asked for."""
-        return _one_each(self._again(lambda: self._rows(heavy))).sort("recorded_at", "run_id")
+        """All runs, RUN_COLUMNS, ``release`` and SAID, in the order of ``recorded_at``; without HEAVY unless asked for.
+
+        Labels that were given later are among the recorded ones.
+        """
+        rows = _one_each(self._again(lambda: self._rows(heavy))).sort("recorded_at", "run_id")
+        return with_said(rows, standing(self.events()))
 
     def settings(self, run_ids: Sequence[str]) -> pl.DataFrame:
-        """The whole rows of ``run_ids``, HEAVY columns too."""
+        """The whole rows of ``run_ids`` as ``runs`` has them, HEAVY columns too."""
+        return with_said(self._recorded(run_ids), standing(self.events()))
+
+    def _recorded(self, run_ids: Sequence[str]) -> pl.DataFrame:
+        """The whole rows as they were recorded."""
         asked = set(run_ids)
         return _one_each(self._again(lambda: self._read([k for k in self._kept("summary") if k.run_id in asked])))
+
+    def say(self, events: Sequence[Event]) -> None:
+        """Keep what is said of runs; the newest of a kind holds."""
+        for event in events:
+            self.storage.put(event.key, _parquet(event.row))
+
+    def events(self) -> list[Event]:
+        """All that was said of runs after they were recorded, the oldest first."""
+        return self._again(lambda: read_events(self.storage, self.warn))
+
+    def acceptances(self) -> Mapping[str, tuple[Acceptance, ...]]:
+        """What is accepted, by run id; the newest of each metric of a run."""
+        return standing(self.events()).acceptances
 
     def row(self, run_id: str) -> pl.DataFrame:
         """The whole row of one run. Raises InputError where its file cannot be read."""
@@ -172,13 +196,19 @@ class History:
         return found[0]
 
     def remove(self, run_ids: Iterable[str]) -> int:
-        """Remove runs, the summary first: without it a run is not there. Returns how many were."""
+        """Remove runs and what was said of them, the summary first: without it a run is not there.
+
+        Returns how many were.
+        """
         asked = set(run_ids)
         gone = {k.run_id for k in self._kept("summary") if k.run_id in asked}
         for table in ("summary", "steps"):
             for kept in self._kept(table):
                 if kept.run_id in asked:
                     self.storage.remove(kept.key)
+        for key, run_id in self._said():
+            if run_id in asked:
+                self.storage.remove(key)
         return len(gone)
 
     def compact(self) -> Swept:
@@ -196,9 +226,13 @@ class History:
         return Swept(rows["run_id"].n_unique(), self._sweep())
 
     def _sweep(self) -> int:
-        """Steps whose summary was never written belong to a run whose recording was killed."""
+        """Steps whose summary was never written belong to a run whose recording was killed.
+
+        Events about a run that is not there were said while it was removed.
+        """
         known = {k.run_id for k in self._kept("summary")}
-        orphans = [k.key for k in self._kept("steps") if k.run_id not in known]
+        about = [*((k.key, k.run_id) for k in self._kept("steps")), *self._said()]
+        orphans = [key for key, run_id in about if run_id not in known]
         dead = [key for key in orphans if self._is_dead(key)]
         for key in dead:
             self.storage.remove(key)
@@ -208,6 +242,11 @@ class History:
         with suppress(FileNotFoundError):
             return self.storage.age_seconds(key) > DEAD_SECONDS
         return False
+
+    def _said(self) -> list[tuple[str, str]]:
+        """The keys of events, and the ids of their runs."""
+        found = (EVENT_KEY.fullmatch(key) for key in self.storage.keys("events"))
+        return [(match[0], match["run"]) for match in found if match]
 
     def _kept(self, table: str) -> list[HistoryFile]:
         found = (KEY.fullmatch(key) for key in self.storage.keys(table))

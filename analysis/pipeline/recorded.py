@@ -24,10 +24,14 @@ RATE = "tokens_per_second_per_device"
 
 
 def recorded_rows(place: str | None, tell: Tell) -> tuple[Baseline, ...]:
-    """The runs of the history at ``place`` that have a rate. Raises InputError where it cannot be read."""
+    """The runs of the history at ``place`` that have a rate and are not excluded.
+
+    Raises InputError where it cannot be read.
+    """
     if place is None or not (is_url(place) or Path(place).is_dir()):
         return ()
-    runs = History(open_storage(place), warn=tell).runs().filter(pl.col(RATE).is_not_null())
+    recorded = History(open_storage(place), warn=tell).runs()
+    runs = recorded.filter(pl.col(RATE).is_not_null(), pl.col("excluded").is_null())
     return tuple(_row(run) for run in runs.sort(RATE, descending=True).iter_rows(named=True))
 
 

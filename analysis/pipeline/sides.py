@@ -14,7 +14,7 @@ import polars as pl
 from analysis.compare.comparison import Side
 from analysis.compare.verdict import FEWEST_ROWS
 from analysis.history.records import RunRecord
-from analysis.history.selection import select_runs
+from analysis.history.selection import select_evidence
 from analysis.history.selector import is_equality, is_selector
 from analysis.history.storage import open_storage
 from analysis.history.store import History
@@ -51,7 +51,9 @@ def open_history(place: str | None, tell: Tell, must_exist: bool = True) -> Hist
 
 @dataclass(frozen=True)
 class Sides:
-    """What is compared: each side as it was asked for, and ``others``, all runs of the history where one is given."""
+    """What is compared: each side as it was asked for, and ``others``, all runs of the history that count, where
+    one is given.
+    """
 
     sides: tuple[Side, ...]
     others: pl.DataFrame | None
@@ -66,7 +68,8 @@ def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, tell: T
         place = find_standing().get("history")
     history = None if place is None else open_history(place, tell)
     runs = history.runs() if history else None
-    return Sides(tuple(find_side(one, history, runs, how, tell) for one in asked), runs)
+    others = None if runs is None else select_evidence(runs).runs
+    return Sides(tuple(find_side(one, history, runs, how, tell) for one in asked), others)
 
 
 def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, how: RunOptions, tell: Tell) -> Side:
@@ -88,8 +91,7 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, ho
     if history is None or runs is None:
         remedy = tr("check the path; runs that were recorded need --history DIR")
         raise UsageError(tr("{asked} is no file and no folder", asked=asked), remedy=remedy)
-    is_id = not is_selector(asked)
-    found = runs.filter(pl.col("run_id") == history.find(asked)) if is_id else select_runs(runs, asked)
+    found = _named(asked, history, runs, tell)
     if found.is_empty():
         kept = ", ".join(f"release={release}" for release in runs["release"].unique().sort().to_list()[:8])
         remedy = tr("there are {names}", names=kept) if kept else tr("the history is empty; record runs first")
@@ -97,6 +99,20 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, ho
     enough = found.filter(pl.col("counted_rows").fill_null(FEWEST_ROWS) >= FEWEST_ROWS)
     told = history.settings((enough if len(enough) else found).tail(MOST_TOLD)["run_id"].to_list())
     return Side(asked, found, told, history.steps, tell)
+
+
+def _named(asked: str, history: History, runs: pl.DataFrame, tell: Tell) -> pl.DataFrame:
+    """Those that are excluded only where their ids are named. Raises UsageError where all are excluded."""
+    if not is_selector(asked):
+        return runs.filter(pl.col("run_id") == history.find(asked))
+    found = select_evidence(runs, asked)
+    if found.runs.is_empty() and len(found.excluded):
+        problem = tr("all runs of {asked} are excluded", asked=asked)
+        remedy = tr("name one by its id, or let them count with `logparse history include`")
+        raise UsageError(problem, remedy=remedy)
+    for note in found.notes:
+        tell(note)
+    return found.runs
 
 
 def _is_of_logs(asked: str) -> bool:

@@ -12,6 +12,7 @@ from analysis.compare.verdict import FEWEST_RUNS, RESAMPLES, Effect, Finding, No
 from analysis.metrics import Metric
 from analysis.screens.metric_names import titled
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
+from analysis.screens.remarks import remark_sentences, remarks
 from analysis.screens.words import fill, word
 from logparse.language import some, tr
 
@@ -43,6 +44,7 @@ def compose_answer(comparison: Comparison) -> list[Part]:
         *(Sentence(text, "warning") for text in _warnings(comparison)),
         *_losses(comparison),
         *_changes(comparison),
+        *(part for _, side in _sides(comparison) for part in remark_sentences(side.runs["run_id"], remarks(side.runs))),
     ]
 
 

@@ -10,7 +10,9 @@ from analysis.compare.comparable import Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
 from analysis.compare.same_job import LeftOut
 from analysis.compare.verdict import Finding
+from analysis.history.said import SAID
 from analysis.screens.compare import called, sentence
+from analysis.screens.history_json import run_documents
 from analysis.screens.words import word
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
@@ -53,7 +55,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 
 
 def _side(side: Side) -> dict[str, Any]:
-    runs = side.runs.select("run_id", "name", "release").to_dicts()
+    runs = run_documents(side.runs.select("run_id", "name", "release", *(n for n in SAID if n in side.runs.columns)))
     return {"asked": side.asked, "releases": side.releases, "runs": runs}
 
 

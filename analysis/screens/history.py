@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
+from analysis.compare.job_name import model_and_devices
+from analysis.history.events import Kind
 from analysis.history.store import Swept
+from analysis.screens.console import wrap
 from analysis.screens.parts import Part, Sentence, Table
+from analysis.screens.remarks import remark_sentences, remarks
 from logparse.language import tr
+
+# Columns of text that are folded, so that a terminal of 100 columns holds all: release, model, devices, labels.
+RELEASE, MODEL, DEVICES, LABELS = 13, 12, 15, 12
 
 
 def compose_runs(runs: pl.DataFrame) -> list[Part]:
-    """A row for each run."""
-    headings = (tr("run"), tr("release"), tr("name"), tr("recorded, UTC"), tr("ms/step"), "tokens/s/p", tr("rows"))
+    """A row for each run, and what was said of them."""
+    texts = (tr("run"), tr("release"), tr("begun"), tr("model"), tr("devices"), tr("labels"))
     rows = tuple(_row(run) for run in runs.iter_rows(named=True))
-    return [Sentence(tr("{n} runs", n=len(runs))), *([Table(headings, rows)] if rows else [])]
+    table = Table((*texts, tr("ms/step"), "tokens/s/p"), rows, prose=range(1, len(texts)))
+    said = remark_sentences(runs["run_id"], remarks(runs))
+    return [Sentence(tr("{n} runs", n=len(runs))), *([table] if rows else []), *said]
+
+
+def said_of(kind: Kind, runs: int) -> str:
+    """What was said of so many runs."""
+    return {
+        "exclude": tr("{n} runs excluded", n=runs),
+        "include": tr("{n} runs included", n=runs),
+        "annotate": tr("{n} runs annotated", n=runs),
+        "label": tr("{n} runs labelled", n=runs),
+        "accept": tr("{n} runs accepted", n=runs),
+    }[kind]
 
 
 def removed(runs: int) -> str:
@@ -30,16 +51,26 @@ def compacted(swept: Swept) -> str:
     )
 
 
-def _row(run: dict[str, Any]) -> tuple[str, ...]:
+def _row(run: Mapping[str, Any]) -> tuple[str, ...]:
+    model, devices = model_and_devices(run)
+    labels = ", ".join(f"{pair['name']}={pair['value']}" for pair in run["labels"] or ())
     return (
         run["run_id"][:12],
-        run["release"],
-        _text(run["name"]),
-        _text(run["recorded_at"], "%Y-%m-%d %H:%M"),
+        _folded(run["release"], RELEASE),
+        _text(run["begun_at"] or run["recorded_at"], "%Y-%m-%d"),
+        _folded(model, MODEL),
+        _folded(devices, DEVICES),
+        _folded(labels, LABELS),
         _text(run["steady_step_time_ms"], ",.1f"),
         _text(run["tokens_per_second_per_device"], ",.1f"),
-        _text(run["counted_rows"], ","),
     )
+
+
+def _folded(text: str, width: int) -> str:
+    """Words that are longer than a line are parted."""
+    from rich.cells import chop_cells
+
+    return "\n".join(piece for line in wrap(text or "-", width) for piece in chop_cells(line, width))
 
 
 def _text(value: Any, how: str = "") -> str:

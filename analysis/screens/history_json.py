@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import date
 from typing import Any
 
 import polars as pl
 
+from analysis.history.events import Event
 from analysis.screens.findings_json import origin_text
 from logparse.findings import Origin
 from logparse.schema import SCHEMA_VERSION
@@ -22,10 +26,22 @@ def run_documents(runs: pl.DataFrame) -> list[dict[str, Any]]:
     finite = runs.with_columns(
         pl.when(pl.col(floats).is_finite()).then(pl.col(floats)), pl.col(pl.Datetime).dt.to_string("iso")
     )
-    return [{key: _by_name(value) for key, value in row.items()} for row in finite.to_dicts()]
+    return [{key: _value(key, value) for key, value in row.items()} for row in finite.to_dicts()]
 
 
-def _by_name(value: Any) -> Any:
+def event_documents(events: Iterable[Event]) -> list[dict[str, Any]]:
+    """What was said of runs, the oldest first."""
+    return [_plain({**asdict(event), "labels": dict(event.labels)}) for event in events]
+
+
+def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Clocks and days as text."""
+    return {name: value.isoformat() if isinstance(value, date) else value for name, value in fields.items()}
+
+
+def _value(key: str, value: Any) -> Any:
+    if key == "acceptances":
+        return [_plain(one) for one in value or ()]
     return {pair["name"]: _pair(pair) for pair in value} if isinstance(value, list) else value
 
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from analysis.compare.trend import ChangePoint, Trend
 from analysis.metrics import Metric
 from analysis.screens.compare import describe_change
 from analysis.screens.metric_names import titled
 from analysis.screens.parts import Heading, Part, Sentence, Table
+from analysis.screens.remarks import remark_sentences
 from logparse.findings import Note, info
 from logparse.language import tr
 
 # Series without a change that are told of: a history may hold hundreds of jobs that were run once.
 MOST_SERIES = 5
+NOTHING: Mapping[str, list[str]] = MappingProxyType({})
 # Settings that are named at a change.
 MOST_CHANGES = 8
 
 
-def compose_trend(trend: Trend) -> list[Part]:
-    """One series: its title, its groups, its changes."""
+def compose_trend(trend: Trend, said: Mapping[str, list[str]] = NOTHING) -> list[Part]:
+    """One series: its title, its groups, its changes, and remarks, which ``said`` has by run id."""
     form = trend.metric
     rows = tuple(
         (g["group"], *(form.text(g[k]) for k in ("median", "p10", "p90")), str(g["runs"]))
@@ -30,6 +33,7 @@ def compose_trend(trend: Trend) -> list[Part]:
         Table(("", tr("median"), "p10", "p90", tr("runs")), rows),
         *_unknown(trend),
         *_changes(trend, form),
+        *remark_sentences(trend.runs["run_id"], said),
     ]
 
 

@@ -1,7 +1,8 @@
 """action.yml does what it promises, each of its steps run by bash as GitHub's runner does.
 
 Only the step Install is left out, because it needs a package index: a link to the program of this environment lies
-where that step would have put it.
+where that step would have put it. So are steps that use other actions. In the place of GitHub's program ``gh`` a script
+keeps the comments in files.
 """
 
 import os
@@ -16,6 +17,8 @@ from helpers import PROGRAM, ROOT
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS = ACTION["runs"]["steps"]
+SCRIPTS = [step for step in STEPS if "run" in step]
+PULL_REQUEST = "${{ github.event.pull_request.number }}"
 RELEASES = ("CANN 8.0.RC1", "CANN 8.0.RC2", "CANN 8.0.RC3")
 INPUT = r"\$\{\{ inputs\.([\w-]+) \}\}"
 
@@ -38,21 +41,32 @@ class Runner:
     def summary(self):
         return self.folder / "summary.md"
 
+    @property
+    def outputs(self):
+        """What the last use of the action put out."""
+        text = (self.folder / "output.txt").read_text(encoding="utf-8")
+        told = {m[1]: m[3].strip() for m in regex.finditer(r"^(\w+)<<(\S+)\n(.*?)^\2$", text, regex.M | regex.S)}
+        return told | dict(regex.findall(r"^([a-z-]+)=(.*)$", text, regex.M))
+
     def use(self, **given: str) -> subprocess.CompletedProcess[str]:
-        """Run the action's steps but Install, until one fails; the last one that ran."""
+        """Run the action's steps but Install; the last one that ran, or that failed."""
         inputs = {name: entry.get("default") for name, entry in ACTION["inputs"].items()}
         inputs |= {name.replace("_", "-"): value for name, value in given.items()}
+        (self.folder / "output.txt").write_text("", encoding="utf-8")
         done = subprocess.CompletedProcess([], 0, "", "")
-        for step in (step for step in STEPS if step["name"] != "Install" and _wanted(step, inputs)):
-            done = self._run(step, inputs)
-            if done.returncode:
-                break
+        for step in (step for step in SCRIPTS if step["name"] not in ("Pins", "Install") and _wanted(step, inputs)):
+            always = step.get("if", "").startswith("always()")
+            if done.returncode and not always:
+                continue
+            ended = self._run(step, inputs)
+            done = done if done.returncode or (always and not ended.returncode) else ended
         return done
 
     def _run(self, step, inputs):
         script = self.folder / "step.sh"
         script.write_text(step["run"], encoding="utf-8")
-        given = {name: regex.sub(INPUT, lambda m: inputs[m[1]], text) for name, text in step["env"].items()}
+        texts = {name: text.replace(PULL_REQUEST, "7") for name, text in step["env"].items()}
+        given = {name: regex.sub(INPUT, lambda m: inputs[m[1]], text) for name, text in texts.items()}
         environment = os.environ | given | self._environment()
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
         return subprocess.run(command, cwd=self.workspace, env=environment, capture_output=True, text=True, check=False)
@@ -61,18 +75,36 @@ class Runner:
         return {
             "GITHUB_ACTION_PATH": str(ROOT),
             "GITHUB_STEP_SUMMARY": str(self.summary),
+            "GITHUB_OUTPUT": str(self.folder / "output.txt"),
+            "GITHUB_JOB": "nightly",
+            "GITHUB_REPOSITORY": "us/ours",
             "RUNNER_TEMP": str(self.folder / "temp"),
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "COLUMNS": "100",
         }
 
 
 def _wanted(step, inputs):
-    """Whether its ``if:`` holds; the action uses one form of it only."""
+    """Whether its ``if:`` holds; the action uses one form of it only, with or without ``always()``."""
     if "if" not in step:
         return True
-    asked = regex.fullmatch(r"inputs\.([\w-]+) != ''", step["if"])
+    asked = regex.fullmatch(r"(?:always\(\) && )?inputs\.([\w-]+) != ''", step["if"])
     assert asked, step["if"]
     return inputs[asked[1]] != ""
+
+
+# Comments are files of ../comments, called by their ids; only what the action asks is understood.
+GH = """#!/bin/bash
+mkdir -p ../comments
+case "$*" in
+  *--paginate*) grep -lF -- "$MARK" ../comments/* 2>/dev/null | xargs -r -n 1 basename ;;
+  *PATCH*|*POST*)
+    [ "$GH_TOKEN" ] || exit 1
+    place="${5#repos/us/ours/issues/}" file="${7#body=@}"
+    [ "$4" = PATCH ] && id="${place#comments/}" || id=$(( $(ls ../comments | wc -l) + 1 ))
+    cp "$file" "../comments/$id" ;;
+esac
+"""
 
 
 @pytest.fixture
@@ -81,6 +113,10 @@ def runner(tmp_path):
     made.program.parent.mkdir(parents=True)
     made.program.symlink_to(PROGRAM)
     made.workspace.mkdir()
+    (tmp_path / "bin").mkdir()
+    gh = tmp_path / "bin/gh"
+    gh.write_text(GH, encoding="utf-8")
+    gh.chmod(0o755)
     for log in (ROOT / "fixtures/releases").glob("*.log"):
         (made.workspace / log.name).symlink_to(log)
     return made
@@ -130,10 +166,12 @@ def test_users_install_what_runs_and_nothing_that_tests():
     assert regex.findall(r"-r (\S+)", install) == ['"$GITHUB_ACTION_PATH/constraints.txt"']
 
 
+# What logparse itself is not told.
+UNSEEN = ("python", "artifact", "comment", "token")
 HOSTILE = '"; touch run; $(touch run) `touch run` | touch run; "'
 
 
-@pytest.mark.parametrize("name", [name for name in ACTION["inputs"] if name != "python"])
+@pytest.mark.parametrize("name", [name for name in ACTION["inputs"] if name not in UNSEEN])
 def test_no_input_is_run_by_the_shell(runner, name):
     """A stand-in takes the place of logparse, so that no refusal keeps a step from being run."""
     runner.program.unlink()
@@ -150,9 +188,106 @@ def test_no_log_is_taken_for_an_option(runner):
     assert (done.returncode, "no such file: --help" in done.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step["name"])
+def test_what_the_gate_found_is_put_out(runner):
+    for number, release in enumerate(RELEASES, start=1):
+        runner.use(logs=f"8.0.RC{number}-*.log", release=release, history="runs", record_arguments="--hw 910b3")
+    given = {"baseline": f"release={RELEASES[0]}", "history": "runs"}
+    assert runner.use(release=RELEASES[1], **given).returncode == 1
+    told = runner.outputs
+    assert (told["verdict"], told["exit-code"], told["report"]) == ("regression", "1", "logparse-gate")
+    assert "verdict: regression" in told["table"]
+    assert "version cann" in told["table"]
+    assert runner.use(release=RELEASES[2], out="gate 3", **given).returncode == 0
+    assert (runner.outputs["verdict"], runner.outputs["report"]) == ("no regression", "gate 3")
+    assert runner.use(release="none", **given).returncode == 2
+    assert (runner.outputs["verdict"], runner.outputs["exit-code"]) == ("", "2")
+    assert "no run of the history is release=none" in runner.outputs["table"]
+
+
+def test_each_output_is_that_of_the_gate():
+    named = {name: f"${{{{ steps.gate.outputs.{name} }}}}" for name in ("verdict", "exit-code", "report", "table")}
+    assert {name: entry["value"] for name, entry in ACTION["outputs"].items()} == named
+
+
+def test_one_comment_is_written_anew(runner):
+    for number, release in enumerate(RELEASES, start=1):
+        runner.use(logs=f"8.0.RC{number}-*.log", release=release, history="runs", record_arguments="--hw 910b3")
+    given = {"baseline": f"release={RELEASES[0]}", "history": "runs", "comment": "yes", "token": "t"}
+    said = []
+    for release in RELEASES[1:]:
+        runner.use(release=release, **given)
+        (comment,) = (runner.folder / "comments").iterdir()
+        said.append(comment.read_text(encoding="utf-8"))
+    assert ["verdict: regression" in said[0], "verdict: no regression" in said[1]] == [True, True]
+    assert all(text.startswith("<!-- logparse gate: nightly logparse-gate -->\n") for text in said)
+    runner.use(release=RELEASES[1], out="other", **given)
+    assert len(list((runner.folder / "comments").iterdir())) == 2
+
+
+def test_values_with_blanks_stand_in_quotes(runner):
+    arguments = "--hw 910b3 --label \"team=our own\" --label 'night=7 of 9'"
+    assert runner.use(logs="8.0.RC1-1.log", release="r 1", history="a b", record_arguments=arguments).returncode == 0
+    listed = subprocess.run(
+        [PROGRAM, "history", "list", "team=our own,night=7 of 9", "--history", "a b"],
+        cwd=runner.workspace,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert listed.stdout.startswith("1 runs")
+    assert runner.use(logs="8.0.RC1-1.log", release="r", history="h", record_arguments='--label "a=b').returncode != 0
+
+
+def test_a_history_that_begins_anew_is_told_once(runner):
+    first, again = (runner.use(logs="8.0.RC1-1.log", release="r", history="runs") for _ in range(2))
+    assert ["::notice title=logparse::the history begins anew in runs" in done.stdout for done in (first, again)] == [
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("step", SCRIPTS, ids=lambda step: step["name"])
 def test_scripts_hold_no_expression(step):
     """GitHub would paste an input into the script before the shell reads it."""
     assert "${{" not in step["run"]
     assert step["shell"] == "bash"
-    assert all(name in ACTION["inputs"] for text in step["env"].values() for name in regex.findall(INPUT, text))
+    texts = [text for text in step["env"].values() if text != PULL_REQUEST]
+    assert all(regex.fullmatch(INPUT, text)[1] in ACTION["inputs"] for text in texts)
+
+
+def test_other_actions_are_those_of_github_by_a_version():
+    assert [step["uses"] for step in STEPS if "uses" in step] == ["actions/cache@v4", "actions/upload-artifact@v4"]
+
+
+DOCS = (ROOT / "docs/releases.md").read_text(encoding="utf-8")
+
+
+def _shell_of(language: str) -> str:
+    """The commands of another system's example in the docs, as one script."""
+    texts = regex.findall(rf"```{language}\n(.*?)```", DOCS, regex.DOTALL)
+    if language == "groovy":
+        return "\n".join(command for text in texts for command in regex.findall(r"sh '(.*)'", text))
+    (gitlab,) = [text for text in texts if text.startswith("# GitLab")]
+    return "\n".join(yaml.safe_load(gitlab)["gate"]["script"])
+
+
+@pytest.mark.parametrize("language", ["yaml", "groovy"])
+@pytest.mark.parametrize(("release", "code"), [(RELEASES[1], 1), (RELEASES[2], 0)])
+def test_the_examples_of_other_systems_run(runner, language, release, code):
+    runner.use(logs="8.0.RC1-*.log", release=RELEASES[0], history="runs")
+    (runner.workspace / "out").mkdir()
+    for log in runner.workspace.glob(f"{release.removeprefix('CANN ')}-*.log"):
+        log.rename(runner.workspace / "out" / log.name)
+    given = {"RELEASE": release, "BASELINE": f"release={RELEASES[0]}"}
+    given["PATH"] = f"{Path(PROGRAM).parent}:{os.environ['PATH']}"
+    script = "set -e\n" + _shell_of(language).replace("/nfs/runs", "runs")
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=runner.workspace,
+        env=os.environ | given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert (runner.workspace / "gate/junit.xml").exists()

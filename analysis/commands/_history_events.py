@@ -1,0 +1,152 @@
+"""What ``logparse history`` says of recorded runs: exclude, include, annotate, label, accept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from typing import Annotated, Any
+
+import typer
+
+from analysis.commands import _completion
+from analysis.commands import _options as options
+from analysis.commands._release_options import HistoryDir, teller
+from analysis.commands.record import TAKEN
+from analysis.compare.verdict import find_metric
+from analysis.history.events import Event, Kind, now, speaker
+from analysis.history.said import SAID
+from analysis.history.selection import UNTYPED, select_runs
+from analysis.history.selector import is_selector
+from analysis.history.store import History
+from analysis.metrics import JUDGED
+from analysis.pipeline.record import parse_pairs
+from analysis.pipeline.sides import open_history
+from analysis.screens.history import said_of
+from logparse.errors import UsageError
+from logparse.language import tr
+
+Named = Annotated[
+    list[str], typer.Argument(metavar="RUN...", help="The beginnings of ids, or selectors as for `history list`.")
+]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for all who meet the run.")]
+Text = Annotated[str, typer.Argument(metavar="TEXT", help='What is to be known of the run; "" takes it back.')]
+RunsAndLabels = Annotated[
+    list[str], typer.Argument(metavar="RUN... KEY=VALUE...", help="The beginnings of ids, then labels.")
+]
+Issue = Annotated[str | None, typer.Option("--issue", metavar="LINK", help="Where it is followed up.")]
+Until = Annotated[
+    str | None,
+    typer.Option("--until", metavar="DATE", help="The last day on which it holds; one that is over takes it back."),
+]
+UntilRelease = Annotated[
+    str | None, typer.Option("--until-release", metavar="NAME", help="The release in which it is to be mended.")
+]
+MetricName = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        autocompletion=_completion.metrics,
+        metavar="NAME",
+        help="The metric that is meant; leave out for all.",
+    ),
+]
+
+
+def exclude(runs: Named, reason: Reason, history: HistoryDir = None, lang: options.Language = None) -> None:
+    """Leave runs out of compare, gate and trend.
+
+    They stay recorded. One that is named by its id is compared all the same.
+    """
+    _say("exclude", history, runs, text=_told("--reason", reason))
+
+
+def include(runs: Named, history: HistoryDir = None, lang: options.Language = None) -> None:
+    """Let runs that were excluded count again."""
+    _say("include", history, runs)
+
+
+def annotate(runs: Named, text: Text, history: HistoryDir = None, lang: options.Language = None) -> None:
+    """Say something of runs that is shown wherever they are. The newest holds."""
+    _say("annotate", history, runs, text=_told("TEXT", text) if text else "")
+
+
+def label(marks: RunsAndLabels, history: HistoryDir = None, lang: options.Language = None) -> None:
+    """Give labels to recorded runs. One of a name that a run has already takes its place."""
+    pairs = [mark for mark in marks if "=" in mark]
+    runs = [mark for mark in marks if "=" not in mark]
+    if not (pairs and runs):
+        raise UsageError(tr("a run or a label is missing"), remedy=tr("write RUN... KEY=VALUE..."))
+    labels = parse_pairs(pairs, "label", (*TAKEN, *SAID))
+    _say("label", history, runs, labels=tuple(sorted(labels.items())))
+
+
+def accept(
+    runs: Named,
+    reason: Reason,
+    issue: Issue = None,
+    until: Until = None,
+    until_release: UntilRelease = None,
+    metric: MetricName = None,
+    history: HistoryDir = None,
+    lang: options.Language = None,
+) -> None:
+    """Say that what became worse at runs is known.
+
+    It is of one metric or of all, till a day or a release or for good.
+    """
+    given = {"--issue": issue, "--until-release": until_release}
+    told = {name: text if text is None else _told(name, text) for name, text in given.items()}
+    _say(
+        "accept",
+        history,
+        runs,
+        text=_told("--reason", reason),
+        metric=None if metric is None else find_metric(metric, JUDGED).column,
+        issue=told["--issue"],
+        until=None if until is None else _day(until),
+        until_release=told["--until-release"],
+    )
+
+
+COMMANDS: tuple[Callable[..., None], ...] = (exclude, include, annotate, label, accept)
+
+
+def _say(kind: Kind, place: str | None, asked: Sequence[str], **what: Any) -> None:
+    """Keep an event about each run. Raises UsageError where one of ``asked`` names none."""
+    store = open_history(place, teller())
+    at, user = now(), speaker()
+    run_ids = named_runs(store, asked)
+    store.say([Event(run_id, kind, at, user, **what) for run_id in run_ids])
+    typer.echo(said_of(kind, len(run_ids)))
+
+
+def named_runs(store: History, asked: Sequence[str]) -> list[str]:
+    """The ids that ``asked`` names, each once. Raises UsageError for one that names none."""
+    runs = store.runs() if any(map(is_selector, asked)) else None
+    found: dict[str, None] = {}
+    for one in asked:
+        if runs is None or not is_selector(one):
+            found[store.find(one)] = None
+            continue
+        chosen = select_runs(runs, one)["run_id"].to_list()
+        if not chosen:
+            remedy = tr("`logparse history list` shows the runs")
+            raise UsageError(tr("no run of the history is {asked}", asked=one), remedy=remedy)
+        found |= dict.fromkeys(chosen)
+    return list(found)
+
+
+def _told(name: str, text: str) -> str:
+    """Raises UsageError for a text that says nothing or that no line can hold."""
+    if not text.strip() or UNTYPED.search(text):
+        problem = tr("{name} is {value!r}", name=name, value=text)
+        raise UsageError(problem, remedy=tr("give a line of text"))
+    return text.strip()
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        problem = tr("{name} is {value!r}", name="--until", value=text)
+        raise UsageError(problem, remedy=tr("give a date such as 2026-03-01")) from error
