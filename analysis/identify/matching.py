@@ -129,7 +129,8 @@ def missing_inputs(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFram
 
 def _by_length(lengths: pl.Series, flops_of: Callable[[int], float | None]) -> Values:
     """The number of each row's sequence length."""
-    different = lengths.unique().to_list()
+    # That a log has one length is seen at once.
+    different = [lengths[0]] if lengths.min() == lengths.max() else lengths.unique().to_list()
     found = [math.nan if (flops := flops_of(s)) is None else flops for s in different]
     if len(different) == 1:
         return found[0]
