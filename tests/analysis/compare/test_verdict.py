@@ -5,7 +5,6 @@ from typing import get_args
 import numpy as np
 import pytest
 from gate_power import verdicts
-from scipy.stats import mannwhitneyu
 
 from analysis.compare.verdict import (
     DEFAULT_METRIC,
@@ -152,6 +151,9 @@ def test_less_is_worse_for_rates():
 
 @pytest.mark.parametrize(("n", "m"), [(3, 3), (3, 7), (5, 5), (8, 4)])
 def test_the_null_distribution_is_scipys(n, m):
+    # Slow to import, which every worker would do to collect this file.
+    from scipy.stats import mannwhitneyu
+
     ways = _ways(n, m)
     sides = np.arange(m), np.arange(n) + 0.5
     u = mannwhitneyu(sides[1], sides[0], alternative="less", method="exact")
