@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import polars as pl
@@ -22,6 +23,11 @@ class Column:
     dtype: pl.DataType
     unit: str
     meaning: str
+
+    @cached_property
+    def lacking(self) -> pl.Expr:
+        """The column where nothing is known. Kept, since to make so many takes longer than to read a small log."""
+        return pl.lit(None, self.dtype).alias(self.name)
 
 
 FLOAT, INT, BOOL, TEXT, TIME = pl.Float64(), pl.Int64(), pl.Boolean(), pl.String(), pl.Datetime("us")
@@ -289,7 +295,7 @@ UNITS = {c.name: c.unit for c in DECODED_COLUMNS}
 def conform(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
     """Give ``frame`` exactly ``columns``: missing ones null, others dropped, types cast."""
     there = frame.schema
-    missing = [pl.lit(None, c.dtype).alias(c.name) for c in columns if c.name not in there]
+    missing = [c.lacking for c in columns if c.name not in there]
     other = [pl.col(c.name).cast(c.dtype) for c in columns if there.get(c.name, c.dtype) != c.dtype]
     changed = frame.with_columns(*missing, *other) if missing or other else frame
     return changed[[c.name for c in columns]]

@@ -10,6 +10,7 @@ import typer
 from analysis.compare.job_exports import JOB_OUTPUTS, JudgedJobs
 from analysis.compare.job_gate import JobVerdict, Kept, judge_jobs
 from analysis.compare.policy import FAILING
+from analysis.history.selection import select_evidence
 from analysis.pipeline.sides import open_history
 from analysis.pipeline.standing import standing_policy
 from analysis.screens.console import make_console
@@ -29,7 +30,10 @@ def judge_all(history: str | None, strict: bool, fail_on: str | None, tell: Call
     """
     policy = standing_policy()
     store = open_history(history, tell)
-    jobs = judge_jobs(store.runs(), policy, Kept(store.settings, store.steps))
+    evidence = select_evidence(store.runs())
+    for note in evidence.notes:
+        tell(note)
+    jobs = judge_jobs(evidence.runs, policy, Kept(store.settings, store.steps, store.acceptances()))
     return judged_jobs(jobs, strict, FAILING[fail_on] if fail_on else policy.failing)
 
 

@@ -7,7 +7,7 @@ family of tests, held together by Holm's procedure, as those of one comparison a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from analysis.compare.nights import KEPT
 from analysis.compare.policy import JobRule, Policy
 from analysis.compare.same_job import LeftOut, find_jobs, sample_of
 from analysis.compare.verdict import CLOSE, LEVEL, Verdict, find_metric, worst_of
+from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS
 from logparse.errors import InputError
 
@@ -67,11 +68,11 @@ class JobVerdict:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a history keeps beside the rows: whole rows by ids, the steps of a run, whether its metric is accepted."""
+    """What a history keeps beside the rows: whole rows by ids, the steps of a run, what is accepted of it."""
 
     settings: Callable[[Sequence[str]], pl.DataFrame]
     steps: Callable[[str], pl.DataFrame]
-    accepted: Callable[[str, str], bool] = lambda run_id, metric: False  # noqa: ARG005
+    acceptances: Mapping[str, Sequence[Acceptance]] = field(default_factory=dict)
 
 
 def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: Kept) -> list[JobVerdict]:
@@ -102,15 +103,18 @@ def _judge(rule: JobRule, runs: pl.DataFrame, kept: Kept) -> JobVerdict:
     lossy = pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64)
     ordered = before.with_columns(final_loss=lossy, block=block_of(rule.block_by))
     found = (
-        judge_newest(find_metric(name), least, ordered, fixed, rule, partial(_accepted, kept, name))
+        judge_newest(find_metric(name), least, ordered, fixed, rule, partial(_is_known, kept, alike, name))
         for name, least in rule.metrics.items()
     )
     told = tuple(metric for metric in found if metric is not None)
     return replace(named, metrics=told, changes=_changes(alike, told, kept))
 
 
-def _accepted(kept: Kept, metric: str, run_id: str) -> bool:
-    return kept.accepted(run_id, metric)
+def _is_known(kept: Kept, runs: pl.DataFrame, metric: str, run_id: str) -> bool:
+    """Whether what became worse at a run is accepted on the day, and in the release, of the newest."""
+    day, releases = runs["when"][-1].date(), set(runs["release"])
+    accepted = kept.acceptances.get(run_id, ())
+    return any(one.is_of(metric, day) and one.until_release not in releases for one in accepted)
 
 
 def _losses(runs: pl.DataFrame, kept: Kept) -> dict[str, float | None]:

@@ -122,7 +122,7 @@ def watch(
 class _Watcher:
     """Sees one run after the other. ``levels`` are logarithms by block; ``away`` those off in a row, and how far.
 
-    ``confirmed`` says that these are no nights alone.
+    ``confirmed`` says that these are no nights alone, ``known`` that one of them is accepted.
     """
 
     worse: int
@@ -133,6 +133,7 @@ class _Watcher:
     levels: dict[Hashable, list[float]] = field(default_factory=dict)
     away: list[tuple[float, Hashable, float]] = field(default_factory=list)
     confirmed: bool = False
+    known: bool = False
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         level = self.levels.setdefault(block, [])
@@ -148,9 +149,10 @@ class _Watcher:
             self._keep(log, block)
             return self._night(usual, "expected", [distance])
         self.away.append((log, block, distance))
-        return self._off(usual, known)
+        self.known |= known
+        return self._off(usual)
 
-    def _off(self, usual: Expectation, known: bool) -> Night:
+    def _off(self, usual: Expectation) -> Night:
         """The newest of the runs that are away, and what is made of them."""
         distances = [distance for _, _, distance in self.away]
         night = self._night(usual, "off", distances)
@@ -159,9 +161,10 @@ class _Watcher:
             return night
         self.confirmed = True
         better = _mean(distances) * self.worse < 0
-        if (better or known) and not self.fixed:
+        state: State = "accepted" if self.known and not better else "confirmed"
+        if (better or self.known) and not self.fixed:
             self._restart()
-        return replace(night, state="accepted" if known and not better else "confirmed")
+        return replace(night, state=state)
 
     def _night(self, usual: Expectation, state: State, distances: Sequence[float]) -> Night:
         mean, reach = _mean(distances), usual.reach(OFF)
@@ -182,7 +185,7 @@ class _Watcher:
 
     def _forget(self) -> None:
         self.away.clear()
-        self.confirmed = False
+        self.confirmed = self.known = False
 
     def _restart(self) -> None:
         """Those that were off are the level from now on, of every block; the runs before tell its spread."""

@@ -5,14 +5,23 @@ A row is divided by ``elapsed_time_per_iteration_ms``, because the framework div
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS, PrintedFormula
 from analysis.model.shape import ModelShape
 from analysis.run.printed_unit import EXACT, TIME_UNITS, printed_unit
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    # One for each row, or one for all.
+    Values = NDArray[np.float64] | float
 
 LOGGED = "logged_tflops_per_second_per_device"
 TIME = "elapsed_time_per_iteration_ms"
@@ -61,12 +70,8 @@ def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: flo
 def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Rounding) -> tuple[float, tuple[str, ...]]:
     """The ids that fit, and the scale they fit at. Formulas that are only about right are asked where no other fits."""
     known = [f for f in PRINTED_FORMULAS.values() if len(logged) and not missing_inputs(f, shape, logged)]
-    rows, lengths = _with_allowed(logged, rounding), logged["seq_length"].unique().to_list()
-    spans = {f.id: _span(f, shape, lengths, rounding) for f in known}
-    # What fits none of the first tenth does not fit nearly all.
-    tried = _shares(rows.head(-(-len(rows) // 10)), spans, [(scale, f.id) for scale in SCALES for f in known])
-    shares = _shares(rows, spans, [which for which, share in tried.items() if share > 0])
-    fits = {which for which, share in shares.items() if share >= ENOUGH}
+    rows = _with_allowed(logged, rounding)
+    fits = {(scale, f.id) for f in known for scale in _fitting_scales(f, shape, rows, rounding)}
     for scale in SCALES:
         for exact in (True, False):
             if found := tuple(f.id for f in known if (f.accuracy == 0) is exact and (scale, f.id) in fits):
@@ -74,14 +79,23 @@ def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Roundin
     return 1.0, ()
 
 
+def _fitting_scales(
+    formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame, rounding: Rounding
+) -> Iterator[float]:
+    """The scales at which the formula fits nearly all rows; what fits none of the first tenth does not."""
+    tried = [s for s, share in _shares(formula, shape, rows.head(-(-len(rows) // 10)), rounding, SCALES) if share > 0]
+    yield from (s for s, share in _shares(formula, shape, rows, rounding, tried) if share >= ENOUGH)
+
+
 def _shares(
-    rows: pl.DataFrame, spans: Mapping[str, tuple[pl.Expr, pl.Expr]], asked: Sequence[tuple[float, str]]
-) -> dict[tuple[float, str], float]:
-    """In which share of the rows each formula fits at a scale."""
-    if not asked:
-        return {}
-    found = rows.select(_touches(*spans[name], scale).sum().alias(str(at)) for at, (scale, name) in enumerate(asked))
-    return {which: count / len(rows) for which, count in zip(asked, found.row(0), strict=True)}
+    formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame, rounding: Rounding, scales: Sequence[float]
+) -> Iterator[tuple[float, float]]:
+    """In which share of the rows the span the formula allows and the span the log allows touch, at each scale."""
+    if not scales:
+        return
+    low, high = _span(formula, shape, rows, rounding)
+    least, most = (rows[name].to_numpy() for name in ("least", "most"))
+    yield from ((scale, float(((low <= most * scale) & (high >= least * scale)).mean())) for scale in scales)
 
 
 def _with_allowed(rows: pl.DataFrame, rounding: Rounding) -> pl.DataFrame:
@@ -93,22 +107,15 @@ def _with_allowed(rows: pl.DataFrame, rounding: Rounding) -> pl.DataFrame:
     )
 
 
-def _touches(low: pl.Expr, high: pl.Expr, scale: float) -> pl.Expr:
-    """Whether the span the formula allows and the span the log allows touch."""
-    return (low <= pl.col("most") * scale) & (high >= pl.col("least") * scale)
-
-
-def _span(
-    formula: PrintedFormula, shape: ModelShape, lengths: Sequence[int], rounding: Rounding
-) -> tuple[pl.Expr, pl.Expr]:
+def _span(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFrame, rounding: Rounding) -> tuple[Values, Values]:
     """The least and the most FLOPs per token of a row, by the accuracy of the formula and the rounding of the printed
-    attention share. Null where the number of the row's sequence length is not known.
+    attention share. NaN where the number of the row's sequence length is not known.
     """
-    low = high = _by_length(lengths, lambda s: formula.flops(shape, s))
+    low = high = _by_length(rows["seq_length"], lambda s: formula.flops(shape, s))
     if formula.measured_core is not None:
         measured = formula.measured_core
-        core = _by_length(lengths, lambda s: measured(shape, s))
-        share = pl.col(CORE_ATTENTION_RATIO)
+        core = _by_length(rows["seq_length"], lambda s: measured(shape, s))
+        share = rows[CORE_ATTENTION_RATIO].to_numpy()
         low, high = low + core * (share - rounding.ratio), high + core * (share + rounding.ratio)
     off = formula.accuracy + EXACT
     return low * (1 - off), high * (1 + off)
@@ -120,9 +127,11 @@ def missing_inputs(formula: PrintedFormula, shape: ModelShape, rows: pl.DataFram
     return (*formula.missing(shape), *((CORE_ATTENTION_RATIO,) if unprinted else ()))
 
 
-def _by_length(lengths: Sequence[int], flops_of: Callable[[int], float | None]) -> pl.Expr:
+def _by_length(lengths: pl.Series, flops_of: Callable[[int], float | None]) -> Values:
     """The number of each row's sequence length."""
-    found = [flops_of(s) for s in lengths]
-    if len(lengths) == 1:
-        return pl.lit(found[0], pl.Float64)
-    return pl.col("seq_length").replace_strict(lengths, found, default=None, return_dtype=pl.Float64)
+    # That a log has one length is seen at once.
+    different = [lengths[0]] if lengths.min() == lengths.max() else lengths.unique().to_list()
+    found = [math.nan if (flops := flops_of(s)) is None else flops for s in different]
+    if len(different) == 1:
+        return found[0]
+    return lengths.replace_strict(different, found, return_dtype=pl.Float64).to_numpy()

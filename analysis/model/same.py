@@ -21,14 +21,14 @@ NOT_COMPARED = (
     "padded_vocab_size",
     "mtp_num_layers",
 )
+COMPARED = tuple(f.name for f in fields(ModelShape) if f.name not in NOT_COMPARED)
 
 
 def same_model(published: ModelShape, shape: ModelShape) -> bool:
     """Every size that both know is the same, and the two that tell most are known; a vocabulary may be padded."""
     if published.missing(("num_layers", "hidden_size")) or shape.missing(("num_layers", "hidden_size")):
         return False
-    names = [f.name for f in fields(ModelShape) if f.name not in NOT_COMPARED]
-    both = [(getattr(published, n), getattr(shape, n)) for n in names]
+    both = ((getattr(published, name), getattr(shape, name)) for name in COMPARED)
     plain, padded = published.padded_vocab_size, shape.padded_vocab_size
     same_vocabulary = plain is None or padded is None or 0 <= padded - plain <= MOST_PADDING
     return same_vocabulary and same_kind(published, shape) and all(a == b for a, b in both if None not in (a, b))

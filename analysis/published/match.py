@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import regex
 
@@ -243,6 +244,7 @@ def _parameters(row: Baseline) -> float | None:
     return float(stated[1]) * {"B": 1e9, "T": 1e12}[stated[2]] if stated else None
 
 
+@cache
 def _count(shape: ModelShape) -> float | None:
     """All parameters; 12 l h^2 + V h of a plain transformer where the shape does not tell all."""
     counted = count_parameters(shape)

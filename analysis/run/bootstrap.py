@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     Figure = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 
 LEVEL = 0.95
-RESAMPLES, FEWEST_RESAMPLES, MOST_DRAWN, AT_ONCE = 2000, 200, 20_000_000, 50
+RESAMPLES, FEWEST_RESAMPLES, MOST_DRAWN = 2000, 200, 20_000_000
+# Resamples drawn at once; of a short run so many more as come to so many rows.
+AT_ONCE, ROWS_AT_ONCE = 50, 20_000
 FEWEST = 8
 # By Hoeffding's inequality less than one median in 2,900 is so many times sqrt(rows x block length) above the middle
 # rank. The interval asks for the fifth largest of 200 or more, which one run in 90 million would find there.
@@ -56,16 +58,20 @@ def _quantile(ascending: NDArray[np.float64], share: float) -> float:
 
 
 def _draw(n: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Where the blocks of AT_ONCE resamples begin and end; the last block of each is cut to make ``n`` rows."""
+    """Where the blocks of some resamples begin and end; the last block of each is cut to make ``n`` rows."""
     import numpy as np
 
     length = _block_length(n)
     lengths = np.full(-(-n // length), length)
     lengths[-1] -= lengths.sum() - n
     generator = np.random.default_rng(seed)
-    for _ in range(0, min(RESAMPLES, max(FEWEST_RESAMPLES, MOST_DRAWN // n)), AT_ONCE):
-        begins = generator.integers(0, n - length + 1, size=(AT_ONCE, len(lengths)))
+    left = -(-min(RESAMPLES, max(FEWEST_RESAMPLES, MOST_DRAWN // n)) // AT_ONCE) * AT_ONCE
+    while left:
+        # How many are drawn at once changes no draw.
+        some = min(left, max(AT_ONCE, ROWS_AT_ONCE // n))
+        begins = generator.integers(0, n - length + 1, size=(some, len(lengths)))
         yield begins, begins + lengths
+        left -= some
 
 
 def _block_length(n: int) -> int:

@@ -6,9 +6,11 @@ biased towards fast steps.
 
 from __future__ import annotations
 
+from functools import cache
+
 import polars as pl
 
-from analysis.metrics import OF_ROWS, Metric
+from analysis.metrics import OF_ROWS
 from analysis.run.usual import middle
 from analysis.tables import SUMMARY_COLUMNS
 from logparse.schema import conform
@@ -21,22 +23,24 @@ def summarize(steps: pl.DataFrame) -> pl.DataFrame:
     """Median, mean, 10th and 90th percentile and n of every metric; null where nothing counts."""
     read = dict.fromkeys((TIME, *(str(metric.row_column) for metric in OF_ROWS)))
     counted = steps.select("counted", *read).filter("counted").drop_nulls(TIME)
-    found = counted.select(pl.struct(_statistics(metric)).alias(metric.column) for metric in OF_ROWS).row(0)
+    found = counted.select(
+        pl.struct(_statistics(str(metric.row_column))).alias(metric.column) for metric in OF_ROWS
+    ).row(0)
     rows = [{"metric": metric.column, "unit": metric.unit, **told} for metric, told in zip(OF_ROWS, found, strict=True)]
     frame = pl.DataFrame(rows, schema={c.name: c.dtype for c in SUMMARY_COLUMNS if c.name != "run"})
     return conform(frame.with_columns(run=pl.lit(steps["run"].first())), SUMMARY_COLUMNS)
 
 
-def _statistics(metric: Metric) -> list[pl.Expr]:
-    x = pl.col(str(metric.row_column))
-    of_time = metric.row_column == TIME
-    return [
-        middle(str(metric.row_column), "higher" if of_time else "lower").alias("median"),
+@cache
+def _statistics(column: str) -> tuple[pl.Expr, ...]:
+    x, of_time = pl.col(column), column == TIME
+    return (
+        middle(column, "higher" if of_time else "lower").alias("median"),
         (x.mean() if of_time else _mean_rate(x)).alias("mean"),
         x.quantile(0.1, "linear").alias("p10"),
         x.quantile(0.9, "linear").alias("p90"),
         x.count().alias("n"),
-    ]
+    )
 
 
 def _mean_rate(rate: pl.Expr) -> pl.Expr:

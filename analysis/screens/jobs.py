@@ -13,6 +13,7 @@ from analysis.screens.compare import describe_change
 from analysis.screens.markdown import markdown
 from analysis.screens.metric_names import titled
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
+from analysis.screens.remarks import remark_sentences, remarks
 from analysis.screens.words import word
 from logparse.language import speaking, tr
 
@@ -83,6 +84,13 @@ def _told(job: JobVerdict) -> Iterator[Part]:
     owners = tr(" (owned by {names})", names=", ".join(job.owners)) if job.owners else ""
     yield Heading(job.name + owners)
     yield from (Sentence(text, "warning") for text in sentences)
+    yield from remark_sentences(_named(job), remarks(job.runs))
+
+
+def _named(job: JobVerdict) -> list[str]:
+    """The runs that the sentences name."""
+    ids = [job.newest["run_id"], *(found.began for found in job.metrics if found.began)]
+    return list(dict.fromkeys(ids))
 
 
 def _warnings(job: JobVerdict) -> Iterator[str]:

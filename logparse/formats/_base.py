@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 # Digits of ASCII: to build a regex for those of all scripts takes three times as long, and nothing reads them.
@@ -169,6 +170,11 @@ class LogFormat:
     samples: tuple[Sample, ...] = ()
 
     @property
+    def step_markers(self) -> tuple[str, ...]:
+        """The literals of step lines and of the lines that complete them."""
+        return (*self.marker, *(companion.marker for companion in self.companions))
+
+    @cached_property
     def markers(self) -> tuple[str, ...]:
         """Every literal a line of interest to this format can hold."""
         parts: tuple[Companion | Record | SettingSentence | Block, ...]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import polars as pl
 import regex
@@ -18,6 +18,7 @@ from logparse.read.lines import TextBlock
 from logparse.read.records import Found, find_records
 from logparse.read.stencils import Stencils
 from logparse.read.steps import StepBlock, decode_block, merge, no_steps
+from logparse.read.values import there
 from logparse.read.versions import MARKERS as VERSION_MARKERS
 
 
@@ -60,7 +61,8 @@ class LineSearch:
         return replace(self, whole=whole, formats=others)
 
 
-def any_of(literals: Iterable[str]) -> str:
+@cache
+def any_of(literals: tuple[str, ...]) -> str:
     """A regex for any of ``literals``, which the regex engine of polars looks for at memory speed."""
     return "|".join(regex.escape(literal, special_only=True) for literal in dict.fromkeys(literals))
 
@@ -76,8 +78,8 @@ def _beside(fmt: LogFormat, formats: tuple[LogFormat, ...]) -> list[str]:
 
     A marker of two formats is of interest to the other one.
     """
-    others = {m for other in formats if other is not fmt and other.beneath <= fmt.beneath for m in other.markers}
-    return sorted(others | set(VERSION_MARKERS) | (set(fmt.markers) - set(fmt.marker)))
+    others = (other.markers for other in formats if other is not fmt and other.beneath <= fmt.beneath)
+    return sorted(set(VERSION_MARKERS).union(*others, set(fmt.markers) - set(fmt.marker)))
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,9 @@ def find_in(marked: pl.DataFrame, search: LineSearch) -> BlockContents:
     if marked.is_empty():
         return BlockContents(marked, {}, {}, marked)
     steps = {}
-    for fmt in search.formats:
+    words = there(marked["text"], {word for fmt in search.formats for word in fmt.step_markers})
+    # Of most formats a log holds nothing.
+    for fmt in (fmt for fmt in search.formats if not words.isdisjoint(fmt.step_markers)):
         steps[fmt.name], marked = decode_block(marked, fmt, search.layouts[fmt.name])
         if marked.is_empty():
             return BlockContents(marked, steps, {}, marked)

@@ -166,11 +166,13 @@ def _by_clock(steps: pl.DataFrame) -> pl.DataFrame:
 
 def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
     """Where the blocks begin that are of the kind of the format's first block."""
-    found = [inside[b] for b in fmt.blocks if b.kind == fmt.blocks[0].kind] or [_NO_START]
+    found = [inside[b] for b in fmt.blocks if b.kind == fmt.blocks[0].kind and len(inside[b])]
+    if not found:
+        return _NO_START
     return pl.concat(found, how="diagonal").select("source", line_number="opened").unique(maintain_order=True)
 
 
-_NO_START = pl.DataFrame(schema={"source": pl.String, "opened": pl.Int64})
+_NO_START = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
 
 
 def run_names(runs: Sequence[Sequence[str]]) -> list[str]:

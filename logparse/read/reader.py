@@ -161,7 +161,7 @@ class _Reader:
             self._waiting_bytes += size_of(found.marked)
             if self._waiting_bytes >= ENOUGH:
                 self._read_waiting()
-        elif found.steps:
+        elif found.steps or len(found.marked):
             self._read_waiting()
             self._add(block.source, found)
 

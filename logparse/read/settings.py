@@ -26,6 +26,7 @@ SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
 LONGEST, DEEPEST = 8192, 50
 # ``opened`` is the line number on which the block of a line begins.
 INSIDE = {"source": pl.String(), "opened": pl.Int64(), "line_number": pl.Int64(), "text": pl.String()}
+_NOTHING = pl.DataFrame(schema=INSIDE)
 
 
 class Setting(NamedTuple):
@@ -46,7 +47,7 @@ class BlockReader:
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
-        self._found = {block: [pl.DataFrame(schema=INSIDE)] for block in blocks}
+        self._found = {block: [_NOTHING] for block in blocks}
         self._running: dict[Block, int | None] = dict.fromkeys(blocks)
 
     def read(self, text: TextBlock, marked: pl.DataFrame) -> None:

@@ -25,6 +25,7 @@ from logparse.schema import DECODED_COLUMNS, conform
 _NO_ROW = pl.DataFrame(
     schema={"row": pl.UInt32, "source": pl.String, "line_number": pl.Int64, "timestamp": pl.Datetime}
 )
+_NO_STEP = conform(_NO_ROW, DECODED_COLUMNS)
 _NO_TAIL = pl.DataFrame(
     schema={"row": pl.UInt32, "label": pl.String, "column": pl.String, "number": pl.Float64, "repeated": pl.Boolean}
 )
@@ -142,6 +143,8 @@ def merge(rows: pl.DataFrame, labels: Counter[str], rest: StepBlock) -> StepBloc
 
 def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     """The step lines of a whole log, from its ``blocks`` in order."""
+    if not blocks:
+        return StepLines(_NO_STEP)
     rows = _joined(blocks, lambda block: block.rows, _NO_ROW)
     tails = _joined(blocks, lambda block: block.tails, _NO_TAIL)
     labels = sum((block.labels for block in blocks), Counter[str]())
@@ -200,7 +203,8 @@ def _with_tails(rows: pl.DataFrame, tails: pl.DataFrame) -> pl.DataFrame:
 def _with_companions(rows: pl.DataFrame, found: Sequence[pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
     told = (name for companion in fmt.companions for name in group_names(companion.pattern))
     missing = [*(r.column for r in fmt.labels.values()), *fmt.required, *told]
-    rows = rows.with_columns(pl.lit(None, pl.Float64).alias(c) for c in dict.fromkeys(missing) if c not in rows.columns)
+    null, there = pl.lit(None, pl.Float64), set(rows.columns)
+    rows = rows.with_columns(null.alias(c) for c in dict.fromkeys(missing) if c not in there)
     for lines, companion in zip(found, fmt.companions, strict=False):
         # Joining none to the rows of a large log takes a fifteenth of its time.
         if len(lines):

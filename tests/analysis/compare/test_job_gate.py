@@ -14,6 +14,7 @@ from releases import record, write_run
 
 from analysis.compare.job_gate import Kept, judge_jobs
 from analysis.compare.policy import read_policy
+from analysis.history.events import Acceptance
 from analysis.history.folder import Folder
 from analysis.history.records import run_frame
 from analysis.history.store import History
@@ -181,11 +182,27 @@ def test_losses_are_compared_at_equal_steps():
     assert reasons(job)["final_loss"] == "confirmed"
 
 
-def test_what_is_accepted_fails_no_longer():
+ACCEPTANCES = {
+    "all": ({}, "no regression"),
+    "another metric": ({"metric": "goodput"}, "regression"),
+    "till the day of the newest": ({"until": (BEGIN + timedelta(days=22)).date()}, "no regression"),
+    "till the day before": ({"until": (BEGIN + timedelta(days=21)).date()}, "regression"),
+    "till another release": ({"until_release": "r2"}, "no regression"),
+    "till this release": ({"until_release": "r1"}, "regression"),
+}
+
+
+@pytest.mark.parametrize("night", [20, 21, 22])
+@pytest.mark.parametrize("case", ACCEPTANCES)
+def test_what_is_accepted_fails_no_longer(case, night):
+    """Whichever of its nights is named, as long as it holds."""
+    limits, verdict = ACCEPTANCES[case]
     made = rows(0.05, 0.05, 0.05)
-    known = made[21]["run_id"]
-    (job,) = judge(made, accepted=lambda run_id, metric: run_id == known and metric.endswith("step_time_ms"))
-    assert job.verdict == "no regression"
+    run_id = made[night]["run_id"]
+    usual = {"metric": None, "reason": "new driver", "issue": None, "until": None, "until_release": None}
+    accepted = Acceptance(run_id, at=BEGIN, user=None, **usual | limits)
+    (job,) = judge(made, {"metrics": {"goodput": "off"}}, acceptances={run_id: (accepted,)})
+    assert job.verdict == verdict
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Lines of one layout are read as columns, and nothing tells from the rows that they were."""
 
 import random
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import LogFormat
 from logparse.read.find import search_all
-from logparse.read.layouts import FEWEST, MOST, TRIES, find_layout
+from logparse.read.layouts import FEWEST, MOST, TRIES, Layouts, find_layout
 from logparse.read.lines import read_blocks
 from logparse.read.sources import Source
-from logparse.read.steps import StepLines, decode_block, join_blocks
+from logparse.read.steps import StepLines, decode_block, decode_steps, join_blocks
 
 FIXTURES = sorted(Path(__file__).parents[3].glob("fixtures/*/*/*.log"))
 FORMATS = all_formats()
@@ -33,13 +34,21 @@ TAKE_PATTERNS = {
 DIGITS_IN_WORDS = {(name, n) for name in ("verl", "ms-swift", "nanochat") for n in (0, 1)}
 
 
+# Words of interest beside the step lines of each format.
+MARKERS = {name: layouts.markers for name, layouts in search_all(FORMATS).layouts.items()}
+
+
 def both_ways(lines: pl.DataFrame, fmt: LogFormat, cuts: int = 1) -> tuple[StepLines, StepLines, int]:
     """The step lines by layouts (in blocks) and by the patterns alone, and how many lines a layout took."""
-    layouts = search_all(FORMATS).layouts[fmt.name]
-    size = -(-len(lines) // cuts) or 1
+    fast, taken = by_layouts(lines, fmt, cuts)
+    return fast, decode_steps(lines, fmt), taken
+
+
+def by_layouts(lines: pl.DataFrame, fmt: LogFormat, cuts: int) -> tuple[StepLines, int]:
+    """The step lines by layouts, in blocks, and how many lines a layout took."""
+    layouts, size = Layouts(fmt, MARKERS[fmt.name]), -(-len(lines) // cuts) or 1
     blocks = [decode_block(lines.slice(at, size), fmt, layouts) for at in range(0, max(len(lines), 1), size)]
-    slow = join_blocks([decode_block(lines, fmt)[0]], fmt)
-    return join_blocks([block for block, _ in blocks], fmt), slow, len(lines) - sum(len(rest) for _, rest in blocks)
+    return join_blocks([block for block, _ in blocks], fmt), len(lines) - sum(len(rest) for _, rest in blocks)
 
 
 def require_equal(fast: StepLines, slow: StepLines) -> None:
@@ -86,12 +95,17 @@ def test_samples_are_read_by_a_layout(fmt, sample):
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
 def test_fixtures_give_the_same_rows(path, fmt):
-    blocks = [block.lines for block in read_blocks(Source("run.log", path))]
-    # Often enough for a layout to be looked for, line numbers going on.
-    lines = pl.concat(blocks * 4).with_columns(line_number=pl.int_range(pl.len(), dtype=pl.Int64) + 1)
+    lines = four_times(path)
+    slow = decode_steps(lines, fmt)
     for cuts in (1, 3):
-        fast, slow, _ = both_ways(lines, fmt, cuts)
-        require_equal(fast, slow)
+        require_equal(by_layouts(lines, fmt, cuts)[0], slow)
+
+
+@cache
+def four_times(path: Path) -> pl.DataFrame:
+    """Often enough for a layout to be looked for, line numbers going on."""
+    blocks = [block.lines for block in read_blocks(Source("run.log", path))]
+    return pl.concat(blocks * 4).with_columns(line_number=pl.int_range(pl.len(), dtype=pl.Int64) + 1)
 
 
 VALUES = st.one_of(

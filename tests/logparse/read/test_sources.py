@@ -70,12 +70,14 @@ def test_several_members_in_one_file_are_read_as_one(tmp_path, kind):
 
 
 # Random text, so that half of the compressed bytes hold about half of it, in several blocks of the compressor.
-RANDOM = b"".join(b"%s\n" % random.Random(line).randbytes(40).hex().encode() for line in range(40000))
+@cache
+def random_text() -> bytes:
+    return b"".join(b"%s\n" % random.Random(line).randbytes(40).hex().encode() for line in range(40000))
 
 
 @cache
 def packed(kind: str) -> bytes:
-    return COMPRESSED[kind](RANDOM)
+    return COMPRESSED[kind](random_text())
 
 
 def cut_file(tmp_path: Path, kind: str) -> Source:
@@ -102,7 +104,7 @@ def test_truncated_compressed_file_keeps_what_stands_before(tmp_path, kind, bloc
     source = cut_file(tmp_path, kind)
     frame = read_path(source, block_bytes)
     assert frame.height > 10000
-    whole = RANDOM.decode().splitlines()
+    whole = random_text().decode().splitlines()
     assert texts(frame.filter("complete")) == whole[: frame["complete"].sum()]
     assert not frame["complete"][:-1].not_().any()
 
