@@ -31,7 +31,7 @@ COMMANDS = {
     "models": msg("List the models whose shape --model knows, or show one."),
     "record": msg("Keep what a run achieved, to compare later releases with it."),
     "compare": msg("Say how runs differ, and what changed between them."),
-    "gate": msg("Judge whether a release made training slower, for use in CI."),
+    "gate": msg("Judge whether training became slower, for use in CI."),
     "trend": msg("Show a metric over all recorded runs, and where it changed."),
     "history": msg("Look after recorded runs: list, remove, exclude, label, accept."),
     "config": msg("Print which settings hold here, and where each is from."),

@@ -118,7 +118,7 @@ def gate(
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
-    """Judge whether training became slower, for use in CI: one release against another, or the newest run of every job.
+    """Judge whether training became slower, for use in CI.
 
     With --baseline and --candidate two sides are compared. Without them the newest recorded run of every job is held
     against those before it, as the table [gate] of logparse.toml says: docs/releases.md.
