@@ -1,7 +1,8 @@
 """Write the logs of the story in docs/releases.md: three releases, five runs each, the second 4 % slower.
 
 In the second release `overlap_grad_reduce` is off. Runs of one release differ by 0.4 %, steps of one run by 0.3 % and
-resemble their neighbours. The same numbers each time.
+resemble their neighbours. Beside their folder, in `bisect`, lies the run that `logparse bisect` asks for: the first
+release with that setting of the second. The same numbers each time.
 
     python benchmarks/release_logs.py fixtures/releases
 """
@@ -17,6 +18,7 @@ MS = 5000.0
 SPREAD, STEP_SPREAD, RESEMBLANCE = 0.004, 0.003, 0.6
 # Release, day, slowdown, and the setting that made it.
 RELEASES = (("8.0.RC1", 3, 1.00, True), ("8.0.RC2", 17, 1.04, False), ("8.0.RC3", 31, 1.00, True))
+TRIAL = ("8.0.RC1", 1, datetime(2026, 4, 9, 20), 1.04, False)
 SETTINGS = {
     "bf16": True,
     "context_parallel_size": 1,
@@ -78,13 +80,16 @@ def steps(rng: np.random.Generator, begin: datetime, slow: float) -> list[str]:
 
 
 def main() -> None:
-    """Write all fifteen into the folder that the command line names."""
+    """Write all fifteen into the folder that the command line names, and the one asked for beside it."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for release, day, slow, overlap in RELEASES:
         for number in range(1, 6):
             begin = datetime(2026, 3, 1, 20) + timedelta(days=day + number - 1)
             write_log(folder / f"{release}-{number}.log", release, number, begin, slow, overlap)
+    tried = folder.parent / "bisect"
+    tried.mkdir(exist_ok=True)
+    write_log(tried / "overlap-off.log", *TRIAL)
 
 
 if __name__ == "__main__":
