@@ -32,6 +32,7 @@ COMMANDS = {
     "record": msg("Keep what a run achieved, to compare later releases with it."),
     "compare": msg("Say how runs differ, and what changed between them."),
     "gate": msg("Judge whether training became slower, for use in CI."),
+    "bisect": msg("Say which of several changes to try first to find a cause."),
     "trend": msg("Show a metric over all recorded runs, and where it changed."),
     "history": msg("Look after recorded runs: list, remove, exclude, label, accept."),
     "config": msg("Print which settings hold here, and where each is from."),

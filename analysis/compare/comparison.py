@@ -161,7 +161,7 @@ def compare(
     Raises UsageError where a run or a job is on both sides.
     """
     asked = (baseline.runs, candidate.runs)
-    everything = _everything(asked, others)
+    everything = all_runs(asked, others)
     jobs = find_jobs(everything)
     _refuse_overlap(baseline, candidate, jobs)
     samples = [sample_of(runs, jobs) for runs in asked]
@@ -204,7 +204,7 @@ def _held(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Findin
     return [held.get(finding.metric, finding) for finding in findings]
 
 
-def _everything(asked: Sequence[pl.DataFrame], others: pl.DataFrame | None) -> pl.DataFrame:
+def all_runs(asked: Sequence[pl.DataFrame], others: pl.DataFrame | None) -> pl.DataFrame:
     """The runs of both sides and further ones, each once; ``side`` is 0, 1 or null."""
     columns = dict.fromkeys((*KEYS, "release", "step_lines", "counted_rows", *FIELDS, *JUDGED))
     frames = [*asked, *([others] if others is not None else [])]

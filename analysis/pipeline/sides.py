@@ -52,11 +52,12 @@ def open_history(place: str | None, tell: Tell, must_exist: bool = True) -> Hist
 @dataclass(frozen=True)
 class Sides:
     """What is compared: each side as it was asked for, and ``others``, all runs of the history that count, where
-    one is given.
+    one is given; ``settings`` gives rows of these with all columns by their ids.
     """
 
     sides: tuple[Side, ...]
     others: pl.DataFrame | None
+    settings: Callable[[Sequence[str]], pl.DataFrame] | None
 
 
 def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, tell: Tell) -> Sides:
@@ -69,7 +70,8 @@ def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, tell: T
     history = None if place is None else open_history(place, tell)
     runs = history.runs() if history else None
     others = None if runs is None else select_evidence(runs).runs
-    return Sides(tuple(find_side(one, history, runs, how, tell) for one in asked), others)
+    sides = tuple(find_side(one, history, runs, how, tell) for one in asked)
+    return Sides(sides, others, history.settings if history else None)
 
 
 def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, how: RunOptions, tell: Tell) -> Side:

@@ -293,11 +293,11 @@ def _both(change: Change) -> tuple[str, str]:
 def _most(values: Sequence[str], n: int, runs: int) -> str:
     if not values:
         return "-"
-    value = _folded(values[0])
+    value = folded(values[0])
     return value if n == runs else tr("{value} in {n} of {runs}", value=value, n=n, runs=runs)
 
 
-def _folded(value: str) -> str:
+def folded(value: str) -> str:
     """A value of any length in one that can be compared at a glance: its beginning and its end."""
     return value if len(value) <= LONGEST else f"{value[: LONGEST // 2]} … {value[-LONGEST // 3 :]}"
 

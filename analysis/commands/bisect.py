@@ -1,0 +1,59 @@
+"""``logparse bisect``: which change made a side slower, and which run to do next. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from analysis.commands import _options as options
+from analysis.commands._release_options import Allow, HistoryDir, teller
+from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
+from analysis.compare.bisect_runs import find_plan
+from analysis.compare.comparable import check_allowed
+from analysis.compare.verdict import DEFAULT_METRIC, find_metric
+from analysis.pipeline.options import RunOptions
+from analysis.pipeline.sides import find_sides
+from analysis.screens.bisect import compose_plan
+from analysis.screens.bisect_json import document
+from analysis.screens.console import make_console
+from analysis.screens.terminal import print_parts
+
+Good = Annotated[
+    str,
+    typer.Argument(
+        metavar="GOOD",
+        help="The side that is fast. A log, a quoted glob (one run), a folder of logs (each entry is a run), or of a "
+        "history: key=value, a run id.",
+    ),
+]
+Bad = Annotated[str, typer.Argument(metavar="BAD", help="The side that is slow, given in the same ways.")]
+
+
+@with_run_flags(**COMPUTING, **READING)
+def bisect(
+    good: Good,
+    bad: Bad,
+    how: RunOptions,
+    history: HistoryDir = None,
+    allow: Allow = None,
+    as_json: options.Json = False,
+    no_color: options.NoColor = False,
+    lang: options.Language = None,
+) -> None:
+    """Say which of the versions, settings and labels that changed made training slower, or what to run to find out.
+
+    Recorded runs of the same job that have some of them as GOOD and others as BAD exclude those that cannot be the
+    cause, as long as it is one. Record the run that is asked for, and ask again.
+
+    Exit code 0 done, 2 wrong usage, unreadable input or sides that cannot be compared, 3 no step line found.
+    """
+    allowed = check_allowed(allow or [])
+    found = find_sides((good, bad), history, how, teller())
+    first, second = found.sides
+    plan = find_plan(first, second, find_metric(DEFAULT_METRIC), allowed, found.others, found.settings)
+    if as_json:
+        typer.echo(json.dumps(document(plan), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print_parts(make_console(no_color=no_color), compose_plan(plan, good, bad))

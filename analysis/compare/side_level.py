@@ -1,0 +1,75 @@
+"""Where the runs of two sides are, and how far a further run of either may be from it.
+
+Comes in: the values of each side. Goes out: a SideLevel for each, on logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.compare.nights import OFF, expect
+from logparse.errors import UsageError
+from logparse.language import tr
+
+# So far from a side, of the way to the other, a run is more like it than half of several causes would be.
+PART_OF_THE_WAY = 1 / 3
+
+
+@dataclass(frozen=True)
+class SideLevel:
+    """Where the runs of a side are: ``log`` of their metric, and how far 99 of 100 further runs may be, at most.
+
+    A run within ``near`` of it is as the side, if it can be none of the other: within reach, or a third of the way to
+    the other side, since few runs may seem to be closer to each other than they are. All are logarithms.
+    """
+
+    log: float
+    reach: float
+    near: float
+    runs: int
+
+    @property
+    def value(self) -> float:
+        """The metric itself."""
+        return math.exp(self.log)
+
+    def holds(self, log: float) -> bool:
+        """Whether a run may be one of them."""
+        return abs(log - self.log) <= self.reach
+
+
+def levels(good: Sequence[float], bad: Sequence[float]) -> tuple[SideLevel, SideLevel]:
+    """Where each side is. How far runs of one kind are apart is told by the runs of both, each about its own level.
+
+    Raises UsageError where that is by none.
+    """
+    from scipy.special import stdtrit
+
+    sides = [_expected([math.log(value) for value in values]) for values in (good, bad)]
+    free = sum(runs - 1 for _, _, runs in sides)
+    if min(len(good), len(bad)) < 1 or free < 1:
+        raise UsageError(
+            tr("{good} + {bad} runs do not tell how far runs of one side are apart", good=len(good), bad=len(bad)),
+            remedy=tr("give more runs of a side; three of each are good"),
+        )
+    spread = math.sqrt(sum((runs - 1) * spread**2 for _, spread, runs in sides) / free)
+    reach = float(stdtrit(free, 1 - OFF)) * spread
+    reaches = [reach * math.sqrt(1 + 1 / runs) for _, _, runs in sides]
+    way = abs(sides[0][0] - sides[1][0]) * PART_OF_THE_WAY
+    first, second = (SideLevel(log, r, max(r, way), runs) for r, (log, _, runs) in zip(reaches, sides, strict=True))
+    return first, second
+
+
+def _expected(logs: Sequence[float]) -> tuple[float, float, int]:
+    """SideLevel, spread and number of the runs of one side; of a single one no spread."""
+    if len(logs) < 2:
+        return (logs[0] if logs else 0.0), 0.0, len(logs)
+    usual = expect(logs)
+    return usual.level, usual.spread, usual.runs
+
+
+def are_apart(good: SideLevel, bad: SideLevel) -> bool:
+    """Whether a run at one level cannot be of the other."""
+    return not (good.holds(bad.log) or bad.holds(good.log))
