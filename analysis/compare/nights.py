@@ -4,10 +4,10 @@ Comes in: positive numbers, one per run in the order of time. Goes out: a Night 
 
 The runs before give a level and a spread that a few runs that are off do not move (winsorized at three deviations of
 the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it,
-and beyond all but one of those before, is off: one night, which proves nothing. It is confirmed where as many nights in a row are off to the same side as are
-asked for, and their mean is farther away than chance takes it. Runs that are off join the level only when a night
-within it shows that they were nights alone. A level that is confirmed to be better is the new one; one that is worse
-never is, unless somebody accepts it.
+and beyond all but one of those before, is off: one night, which proves nothing. It is confirmed where as many nights in
+a row are off to the same side as are asked for, and their mean is farther away than chance takes it. Runs that are off
+join the level only when a night within it shows that they were nights alone. A level that is confirmed to be better is
+the new one; one that is worse never is, unless somebody accepts it.
 
 No allowance is made for neighbours that are alike: their correlation cannot be told from thirty runs, and guessing it
 costs a fifth of the findings. benchmarks/nights.py says what that means in false alarms.
