@@ -16,8 +16,8 @@ demo: $(RUNTIME)  ## analyse a log of fixtures/, writing charts and Parquet to o
 test: $(DEVELOPMENT)  ## run the whole suite
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-audit: $(DEVELOPMENT)  ## hold every answer against 500 described histories; two minutes
-	$(BIN)/pytest -q -n $(WORKERS) --hypothesis-profile=landing tests/audit/test_audit.py
+audit: $(DEVELOPMENT)  ## hold every answer against 500 described histories, tell a month of nights; two minutes
+	$(BIN)/pytest -q -n $(WORKERS) --hypothesis-profile=landing tests/audit/test_audit.py tests/audit/nightly_story.py
 
 explore: $(DEVELOPMENT)  ## draw 20,000 new cases for each property test; takes an hour
 	$(BIN)/pytest -q -m hypothesis --hypothesis-profile=explore

@@ -121,7 +121,7 @@ def gate(
     """Judge whether training became slower, for use in CI.
 
     With --baseline and --candidate two sides are compared. Without them the newest recorded run of every job is held
-    against those before it, as the table [gate] of logparse.toml says: docs/releases.md.
+    against those before it, as the table [gate] of logparse.toml says: docs/nightly.md.
 
     regression: worse by more than the threshold, and two sides that are alike would hardly differ so. suspicious:
     one of the two only, or better by more than the threshold. no regression: a change of the threshold is excluded.

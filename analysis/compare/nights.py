@@ -3,11 +3,11 @@
 Comes in: positive numbers, one per run in the order of time. Goes out: a Night for each. All work is on logarithms.
 
 The runs before give a level and a spread that a few runs that are off do not move (winsorized at three deviations of
-the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
-is off: one night, which proves nothing. It is confirmed where as many nights in a row are off to the same side as are
-asked for, and their mean is farther away than chance takes it. Runs that are off join the level only when a night
-within it shows that they were nights alone. A level that is confirmed to be better is the new one; one that is worse
-never is, unless somebody accepts it.
+the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it,
+and beyond all but one of those before, is off: one night, which proves nothing. It is confirmed where as many nights in
+a row are off to the same side as are asked for, and their mean is farther away than chance takes it. Runs that are off
+join the level only when a night within it shows that they were nights alone. A level that is confirmed to be better is
+the new one; one that is worse never is, unless somebody accepts it.
 
 No allowance is made for neighbours that are alike: their correlation cannot be told from thirty runs, and guessing it
 costs a fifth of the findings. benchmarks/nights.py says what that means in false alarms.
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 # learning: too few runs before it. accepted: confirmed, and somebody said that it is known.
 State = Literal["learning", "expected", "off", "confirmed", "accepted"]
 # Chance of a run to be off to one side, and of the mean of those in a row to be where it is, in runs that are alike.
-OFF, CONFIRMED = 0.005, 0.0005
+OFF, CONFIRMED = 0.007, 0.0002
+# What as many of the runs before did is nothing new, whatever their spread: some noise has long tails.
+SEEN = 2
 # Fewer tell no spread.
 FEWEST = 5
 # The newest runs of a level that tell what to expect, and the nights that confirm.
@@ -140,9 +142,10 @@ class _Watcher:
         if len(level) < FEWEST or place < self.fixed:
             level.append(log)
             return Night("learning", len(level) - 1)
-        usual = expect(level if self.fixed else level[-self.kept :])
+        before = level if self.fixed else level[-self.kept :]
+        usual = expect(before)
         distance = log - usual.level
-        is_off = abs(distance) > max(usual.reach(OFF), math.log1p(self.least))
+        is_off = abs(distance) > max(usual.reach(OFF), math.log1p(self.least)) and _is_news(distance, usual, before)
         if self.away and not (is_off and distance * self.away[0][2] > 0):
             self._end()
         if not is_off:
@@ -194,6 +197,11 @@ class _Watcher:
             new = [log for log, theirs, _ in self.away if theirs == block]
             logs[:] = [*(log + by for log in logs[len(new) :]), *new]
         self._forget()
+
+
+def _is_news(distance: float, usual: Expectation, before: Sequence[float]) -> bool:
+    """Whether fewer than SEEN of the runs before were as far away to the same side."""
+    return sum((log - usual.level) * distance >= distance**2 for log in before) < SEEN
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -9,10 +9,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.compare.nights import OFF, expect
+from analysis.compare.nights import expect
 from logparse.errors import UsageError
 from logparse.language import tr
 
+# Chance of a further run to be out of reach of its side, above it or below.
+BEYOND = 0.005
 # So far from a side, of the way to the other, a run is more like it than half of several causes would be.
 PART_OF_THE_WAY = 1 / 3
 
@@ -55,7 +57,7 @@ def levels(good: Sequence[float], bad: Sequence[float]) -> tuple[SideLevel, Side
             remedy=tr("give more runs of a side; three of each are good"),
         )
     spread = math.sqrt(sum((runs - 1) * spread**2 for _, spread, runs in sides) / free)
-    reach = float(stdtrit(free, 1 - OFF)) * spread
+    reach = float(stdtrit(free, 1 - BEYOND)) * spread
     reaches = [reach * math.sqrt(1 + 1 / runs) for _, _, runs in sides]
     way = abs(sides[0][0] - sides[1][0]) * PART_OF_THE_WAY
     first, second = (SideLevel(log, r, max(r, way), runs) for r, (log, _, runs) in zip(reaches, sides, strict=True))

@@ -1,0 +1,37 @@
+"""What docs/nightly.md shows is what happens. Part of `make audit`: recording 180 logs takes half a minute."""
+
+import sys
+
+import nightly_logs
+import pytest
+import regex
+from helpers import ROOT, run_shown
+
+TEXT = (ROOT / "docs/nightly.md").read_text(encoding="utf-8")
+BLOCKS = regex.findall(r"```(sh|text)([^\n]*)\n(.*?)```", TEXT, regex.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """Every command with the exit code the page names, and what it did, in the order of the page."""
+    folder = tmp_path_factory.mktemp("nightly")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["nightly_logs.py", str(folder / "out/nights")])
+        nightly_logs.main()
+    return [
+        (command, int((regex.search(r"exit=(\d)", said) or [0, 0])[1]), run_shown(command, folder))
+        for kind, said, text in BLOCKS
+        if kind == "sh"
+        for command in text.splitlines()
+    ]
+
+
+def test_every_command_ends_as_the_page_says(told):
+    assert len(told) == 6
+    assert [(command, done.returncode) for command, _, done in told] == [(command, code) for command, code, _ in told]
+
+
+def test_the_output_is_the_real_one(told):
+    (shown,) = (text.rstrip() for kind, _, text in BLOCKS if kind == "text")
+    outputs = ["\n".join(line.rstrip() for line in done.stdout.rstrip().splitlines()) for _, _, done in told]
+    assert shown in outputs
