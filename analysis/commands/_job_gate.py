@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import typer
 
 from analysis.compare.job_exports import JOB_OUTPUTS, JudgedJobs
-from analysis.compare.job_gate import JobVerdict, Kept, judge_jobs
+from analysis.compare.job_gate import HistoryOfJobs, JobVerdict, judge_jobs
 from analysis.compare.policy import FAILING
 from analysis.history.selection import select_evidence
 from analysis.pipeline.sides import open_history
@@ -33,7 +33,7 @@ def judge_all(history: str | None, strict: bool, fail_on: str | None, tell: Call
     evidence = select_evidence(store.runs())
     for note in evidence.notes:
         tell(note)
-    jobs = judge_jobs(evidence.runs, policy, Kept(store.settings, store.steps, store.acceptances()))
+    jobs = judge_jobs(evidence.runs, policy, HistoryOfJobs(store.settings, store.steps, store.acceptances()))
     return judged_jobs(jobs, strict, FAILING[fail_on] if fail_on else policy.failing)
 
 

@@ -67,7 +67,7 @@ class JobVerdict:
 
 
 @dataclass(frozen=True)
-class Kept:
+class HistoryOfJobs:
     """What a history keeps beside the rows: whole rows by ids, the steps of a run, what is accepted of it."""
 
     settings: Callable[[Sequence[str]], pl.DataFrame]
@@ -75,7 +75,7 @@ class Kept:
     acceptances: Mapping[str, Sequence[Acceptance]] = field(default_factory=dict)
 
 
-def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: Kept) -> list[JobVerdict]:
+def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: HistoryOfJobs) -> list[JobVerdict]:
     """The verdict on the newest run of each job, in the order of the policy.
 
     Raises UsageError where a job selects no run, or there is none at all.
@@ -93,7 +93,7 @@ def _left_out(job: JobVerdict, left_out: Sequence[LeftOut]) -> tuple[LeftOut, ..
     return tuple(run for run in left_out if run.name in names and run.reason == "too_few_rows")
 
 
-def _judge(rule: JobRule, runs: pl.DataFrame, kept: Kept) -> JobVerdict:
+def _judge(rule: JobRule, runs: pl.DataFrame, kept: HistoryOfJobs) -> JobVerdict:
     alike, refused = comparable_with_newest(runs)
     named = JobVerdict(rule.name or job_name(alike), rule.owners, rule.baseline.text, alike, (), refused, (), ())
     if refused:
@@ -110,14 +110,14 @@ def _judge(rule: JobRule, runs: pl.DataFrame, kept: Kept) -> JobVerdict:
     return replace(named, metrics=told, changes=_changes(alike, told, kept))
 
 
-def _is_known(kept: Kept, runs: pl.DataFrame, metric: str, run_id: str) -> bool:
+def _is_known(kept: HistoryOfJobs, runs: pl.DataFrame, metric: str, run_id: str) -> bool:
     """Whether what became worse at a run is accepted on the day, and in the release, of the newest."""
     day, releases = runs["when"][-1].date(), set(runs["release"])
     accepted = kept.acceptances.get(run_id, ())
     return any(one.is_of(metric, day) and one.until_release not in releases for one in accepted)
 
 
-def _losses(runs: pl.DataFrame, kept: Kept) -> dict[str, float | None]:
+def _losses(runs: pl.DataFrame, kept: HistoryOfJobs) -> dict[str, float | None]:
     """Losses at equal steps of the newest runs, without those that were much shorter than usual."""
     newest = runs.tail(LOSSES_READ)
     usual = newest["step_lines"].median() or 0
@@ -125,7 +125,7 @@ def _losses(runs: pl.DataFrame, kept: Kept) -> dict[str, float | None]:
     return final_losses(_readable(whole["run_id"].to_list(), kept))
 
 
-def _readable(run_ids: Sequence[str], kept: Kept) -> list[tuple[str, pl.DataFrame]]:
+def _readable(run_ids: Sequence[str], kept: HistoryOfJobs) -> list[tuple[str, pl.DataFrame]]:
     found = []
     for run_id in run_ids:
         try:
@@ -142,7 +142,7 @@ def _held(metric: MetricNight, p: float | None) -> MetricNight:
     return replace(found, verdict="suspicious", reason="one_of_many")
 
 
-def _changes(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: Kept) -> tuple[Change, ...]:
+def _changes(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: HistoryOfJobs) -> tuple[Change, ...]:
     """What differs between the last runs before the first metric became worse, and those since."""
     worse = [metric.began for metric in metrics if metric.verdict == "regression" and metric.began]
     if not worse:

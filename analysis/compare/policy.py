@@ -35,7 +35,7 @@ Kind = Literal["last", "since", "same release", "best", "selected"]
 
 
 @dataclass(frozen=True)
-class Baseline:
+class BaselineRule:
     """The runs that tell what to expect of the newest: ``last`` so many, those ``since`` a day, of the ``same release``
     as it, of the ``best`` release, or those ``selected``.
     """
@@ -56,7 +56,7 @@ class JobRule:
 
     name: str | None = None
     select: str | None = None
-    baseline: Baseline = field(default_factory=lambda: Baseline("last", f"last {KEPT}"))
+    baseline: BaselineRule = field(default_factory=lambda: BaselineRule("last", f"last {KEPT}"))
     confirm: int = CONFIRM
     metrics: Mapping[str, float] = field(
         default_factory=lambda: {name: LEAST.get(name, LEAST_CHANGE) for name in GUARDED}
@@ -129,17 +129,17 @@ def _metrics(known: Mapping[str, float], table: Mapping[str, Any], where: str) -
     return left | told
 
 
-def parse_baseline(text: str, where: str = "--baseline") -> Baseline:
+def parse_baseline(text: str, where: str = "--baseline") -> BaselineRule:
     """``last 30``, ``since 2026-03-01``, ``same release``, ``best``, or a selector. Raises UsageError for others."""
     if text in ("best", "same release"):
-        return Baseline("best" if text == "best" else "same release", text)
+        return BaselineRule("best" if text == "best" else "same release", text)
     if found := LAST.fullmatch(text):
         if int(found[1]) < FEWEST:
             raise _wrong(where, text, tr("fewer than {n} runs tell no spread", n=FEWEST))
-        return Baseline("last", text, int(found[1]))
+        return BaselineRule("last", text, int(found[1]))
     if found := SINCE.fullmatch(text):
         try:
-            return Baseline("since", text, day=date.fromisoformat(found[1]))
+            return BaselineRule("since", text, day=date.fromisoformat(found[1]))
         except ValueError as error:
             raise _wrong(where, text, tr("write a day as in since 2026-03-01")) from error
     try:
@@ -147,7 +147,7 @@ def parse_baseline(text: str, where: str = "--baseline") -> Baseline:
     except UsageError as error:
         remedy = tr("give last 30, since 2026-03-01, same release, best, or key=value such as release=CANN 8.0.RC1")
         raise _wrong(where, text, remedy) from error
-    return Baseline("selected", text)
+    return BaselineRule("selected", text)
 
 
 def _least(value: Any, where: str, metric: str) -> float:
