@@ -43,6 +43,8 @@ def _cases(judged: JudgedJobs, job: JobVerdict) -> list[Case]:
     name = f"logparse.gate.{one_word(job.name)}"
     if job.refused:
         return [Case(name, "verdict", "error", "incomparable", judged.refusal(job))]
+    if job.is_idle:
+        return [Case(name, "verdict", "skipped", said=f"no run for {job.idle_days} days")]
     return [_case(judged, job, metric, name) for metric in job.metrics]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -17,20 +18,30 @@ from analysis.compare.comparable import Change, Field, list_changes
 from analysis.compare.family import step_down
 from analysis.compare.final_loss import final_losses
 from analysis.compare.job_name import job_name
-from analysis.compare.job_runs import block_of, comparable_with_newest, in_time, place_baseline, split_jobs
+from analysis.compare.job_runs import (
+    block_of,
+    comparable_with_newest,
+    in_time,
+    nothing_to_judge,
+    place_baseline,
+    split_jobs,
+)
 from analysis.compare.metric_night import MetricNight, judge_newest
 from analysis.compare.nights import KEPT
 from analysis.compare.policy import JobRule, Policy
-from analysis.compare.same_job import LeftOut, find_jobs, sample_of
+from analysis.compare.same_job import LeftOut, Observations, fill_from_job, find_jobs, sample_of
 from analysis.compare.verdict import CLOSE, LEVEL, Verdict, find_metric, worst_of
 from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS
-from logparse.errors import InputError
+from logparse.errors import InputError, UsageError
+from logparse.language import tr
 
 # Runs whose losses are read: those before that tell what to expect, and as many that may be off.
 LOSSES_READ = 2 * KEPT
 # Runs before a change, and after it, whose settings and versions are compared.
 BESIDE = 5
+# A job that had no run for so long before the newest of the history is not judged.
+MOST_IDLE_DAYS = 14
 # A run that is so much shorter than the usual one has no loss at equal steps.
 LONG_ENOUGH = 0.9
 
@@ -40,7 +51,8 @@ class JobVerdict:
     """What is to be said of one job. ``runs`` are in the order of time, the newest last.
 
     ``refused`` are fields in which the newest run differs from those before, so that it is no run of the job; there is
-    no verdict then. ``changes`` are what changed where a metric began to be worse.
+    no verdict then. ``changes`` are what changed where a metric began to be worse. ``left_out`` are later runs that do
+    not count, and ``idle_days`` how long before the newest run of all jobs its own was.
     """
 
     name: str
@@ -51,11 +63,17 @@ class JobVerdict:
     refused: tuple[Field, ...]
     changes: tuple[Change, ...]
     left_out: tuple[LeftOut, ...]
+    idle_days: int = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it no longer runs: what was true of its last night is no verdict on this one."""
+        return self.idle_days > MOST_IDLE_DAYS
 
     @property
     def verdict(self) -> Verdict | None:
-        """The worst of all metrics, where those that cannot be told make none worse; None where it is refused."""
-        if self.refused:
+        """The worst of all metrics, where those that cannot be told make none worse; None if refused or idle."""
+        if self.refused or self.is_idle:
             return None
         told = [m.verdict for m in self.metrics if m.verdict != "insufficient data"]
         return worst_of(told) if told else "insufficient data"
@@ -78,26 +96,42 @@ class HistoryOfJobs:
 def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: HistoryOfJobs) -> list[JobVerdict]:
     """The verdict on the newest run of each job, in the order of the policy.
 
-    Raises UsageError where a job selects no run, or there is none at all.
+    Raises UsageError where a job selects no run that can be judged, or there is none at all.
     """
-    sample = sample_of(runs, find_jobs(runs))
-    jobs = split_jobs(in_time(sample.runs), policy)
-    found = [_judge(rule, job, kept) for rule, job in jobs]
+    same = find_jobs(runs)
+    records = in_time(fill_from_job(runs, same))
+    samples = [(rule, job, sample_of(job, same)) for rule, job in split_jobs(records, policy)]
+    jobs = [(rule, job, sample) for rule, job, sample in samples if _has_runs(rule, sample)]
+    if not jobs:
+        raise nothing_to_judge()
+    newest: datetime = max(sample.runs["when"][-1] for _, _, sample in jobs)
+    found = [_judge(rule, job, sample, newest, kept) for rule, job, sample in jobs]
     held = iter(step_down([metric.p for job in found for metric in job.metrics]))
-    told = [replace(job, metrics=tuple(_held(metric, next(held)) for metric in job.metrics)) for job in found]
-    return [replace(job, left_out=_left_out(job, sample.left_out)) for job in told]
+    return [replace(job, metrics=tuple(_held(metric, next(held)) for metric in job.metrics)) for job in found]
 
 
-def _left_out(job: JobVerdict, left_out: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
-    names = set(job.runs["name"])
-    return tuple(run for run in left_out if run.name in names and run.reason == "too_few_rows")
+def _has_runs(rule: JobRule, sample: Observations) -> bool:
+    """Whether any run counts. Raises UsageError where none does of a job that the policy selects."""
+    if len(sample.runs) or rule.select is None:
+        return len(sample.runs) > 0
+    raise UsageError(
+        tr("job {job} has no run of which enough rows count", job=rule.name),
+        where=rule.select,
+        remedy=tr("`logparse history list` shows what there is"),
+    )
 
 
-def _judge(rule: JobRule, runs: pl.DataFrame, kept: HistoryOfJobs) -> JobVerdict:
-    alike, refused = comparable_with_newest(runs)
-    named = JobVerdict(rule.name or job_name(alike), rule.owners, rule.baseline.text, alike, (), refused, (), ())
-    if refused:
-        return named
+def _judge(
+    rule: JobRule, records: pl.DataFrame, sample: Observations, newest: datetime, kept: HistoryOfJobs
+) -> JobVerdict:
+    """``newest`` is the time of the newest run of all jobs."""
+    alike, refused = comparable_with_newest(sample.runs)
+    idle = (newest - alike["when"][-1]).days
+    left_out = _failed_since(records, sample, alike["when"][-1])
+    name = rule.name or job_name(alike)
+    job = JobVerdict(name, rule.owners, rule.baseline.text, alike, (), refused, (), left_out, idle)
+    if refused or job.is_idle:
+        return job
     before, fixed = place_baseline(alike, rule)
     losses = _losses(alike, kept) if FINAL_LOSS.column in rule.metrics else {}
     lossy = pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64)
@@ -107,7 +141,13 @@ def _judge(rule: JobRule, runs: pl.DataFrame, kept: HistoryOfJobs) -> JobVerdict
         for name, least in rule.metrics.items()
     )
     told = tuple(metric for metric in found if metric is not None)
-    return replace(named, metrics=told, changes=_changes(alike, told, kept))
+    return replace(job, metrics=told, changes=_changes(alike, told, kept))
+
+
+def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -> tuple[LeftOut, ...]:
+    """Runs after the newest that counts of which too few rows do: they may have failed."""
+    later = set(records.filter(pl.col("when") > when)["run_id"])
+    return tuple(run for run in sample.left_out if run.run_id in later and run.reason == "too_few_rows")
 
 
 def _is_known(kept: HistoryOfJobs, runs: pl.DataFrame, metric: str, run_id: str) -> bool:

@@ -29,12 +29,17 @@ def in_time(runs: pl.DataFrame) -> pl.DataFrame:
 def split_jobs(runs: pl.DataFrame, policy: Policy) -> list[tuple[JobRule, pl.DataFrame]]:
     """Each job with its runs; without named jobs every series that can be compared is one."""
     if runs.is_empty():
-        remedy = tr("`logparse record LOG --history DIR --release NAME` keeps one")
-        raise UsageError(tr("the history has no run that can be judged"), remedy=remedy)
+        raise nothing_to_judge()
     if policy.jobs:
         return [(rule, _selected(runs, rule)) for rule in policy.jobs]
     series = [in_time(one) for one in split_series(runs)]
     return [(replace(policy.rest, name=name), one) for name, one in zip(series_names(series), series, strict=True)]
+
+
+def nothing_to_judge() -> UsageError:
+    """The error of a history without a run that counts."""
+    remedy = tr("`logparse record LOG --history DIR --release NAME` keeps one")
+    return UsageError(tr("the history has no run that can be judged"), remedy=remedy)
 
 
 def _selected(runs: pl.DataFrame, rule: JobRule) -> pl.DataFrame:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analysis.compare.job_exports import JudgedJobs
-from analysis.compare.job_gate import JobVerdict
+from analysis.compare.job_gate import MOST_IDLE_DAYS, JobVerdict
 from analysis.compare.metric_night import MetricNight
+from analysis.compare.nights import FEWEST
 from analysis.compare.verdict import VERDICTS, Verdict, worst_of
 from analysis.screens.compare import describe_change
 from analysis.screens.markdown import markdown
@@ -20,7 +21,9 @@ from logparse.language import speaking, tr
 # Settings that are named at a change.
 MOST_CHANGES = 8
 # What needs no sentence of its own.
-QUIET = ("as_expected", "accepted", "not_told", "one_night_better")
+QUIET = ("as_expected", "accepted", "not_told", "one_night_better", "learning")
+# Jobs that are named in one sentence.
+MOST_NAMED = 5
 
 
 def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
@@ -38,23 +41,25 @@ def title(jobs: Sequence[JobVerdict]) -> str:
     """The verdict on all jobs that have one."""
     told = [job.verdict for job in jobs if job.verdict]
     if not told:
-        return tr("not comparable, so no verdict")
+        return tr("no verdict")
     return tr("verdict: {verdict}", verdict=word("verdicts", worst_of(told)))
 
 
 def _counted(jobs: Sequence[JobVerdict]) -> str:
     counts = Counter(job.verdict for job in jobs)
     parts = [tr("{n} {verdict}", n=counts[v], verdict=word("verdicts", v)) for v in VERDICTS if counts[v]]
-    if counts[None]:
-        parts.append(tr("{n} not comparable", n=counts[None]))
+    if refused := sum(bool(job.refused) for job in jobs):
+        parts.append(tr("{n} not comparable", n=refused))
+    if idle := sum(job.is_idle and not job.refused for job in jobs):
+        parts.append(tr("{n} idle", n=idle))
     return tr("jobs: {n} ({parts})", n=len(jobs), parts=", ".join(parts))
 
 
 def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
     """A row for each job, in a table for each metric that jobs are first judged by; what is refused has no number."""
-    firsts = dict.fromkeys(job.metrics[0].metric for job in jobs if job.metrics)
-    for metric in firsts:
-        rows = tuple(_row(job) for job in jobs if job.metrics and job.metrics[0].metric == metric)
+    told = [job for job in jobs if job.metrics and job.verdict != "insufficient data"]
+    for metric in dict.fromkeys(job.metrics[0].metric for job in told):
+        rows = tuple(_row(job) for job in told if job.metrics[0].metric == metric)
         headings = (tr("job"), tr("verdict"), tr("newest"), tr("expected"), tr("change"))
         yield Table(headings, rows, caption=titled(metric), prose={1}, headed=True)
 
@@ -96,15 +101,12 @@ def _named(job: JobVerdict) -> list[str]:
 def _warnings(job: JobVerdict) -> Iterator[str]:
     if job.refused:
         yield refusal(job)
-    yield from (sentence(job, found) for found in job.metrics if found.reason not in QUIET and not _waits(job, found))
+    yield from (sentence(job, found) for found in job.metrics if found.reason not in QUIET)
+    for run in job.left_out:
+        yield tr("a later run, {name}, does not count: {why}", name=run.name, why=word("left_out", run.reason))
     if job.changes:
         names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
         yield tr("changed where it became worse: {names}", names=names)
-
-
-def _waits(job: JobVerdict, metric: MetricNight) -> bool:
-    """Whether it has too few runs before it as the first metric has, which the table tells."""
-    return metric.reason == "learning" and metric != job.metrics[0]
 
 
 def refusal(job: JobVerdict) -> str:
@@ -155,10 +157,12 @@ def _p(found: MetricNight) -> str:
 
 
 def _notes(jobs: Sequence[JobVerdict]) -> Iterator[str]:
-    for job in jobs:
-        yield from (
-            tr("left out: {name}: {why}", name=run.name, why=word("left_out", run.reason)) for run in job.left_out
-        )
+    idle = [job.name for job in jobs if job.is_idle]
+    if idle:
+        yield tr("no run for more than {n} days: {names}", n=MOST_IDLE_DAYS, names=_some(idle))
+    new = [job.name for job in jobs if job.verdict == "insufficient data"]
+    if new:
+        yield tr("too few runs before the newest ({n} at least): {names}", n=FEWEST, names=_some(new))
     tests = sum(metric.p is not None for job in jobs for metric in job.metrics)
     yield tr(
         "expected: where 99 of 100 runs like those before are; one beyond it proves nothing until the next confirms it"
@@ -169,6 +173,12 @@ def _notes(jobs: Sequence[JobVerdict]) -> Iterator[str]:
             n=tests,
             jobs=len(jobs),
         )
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    told = tr("; ").join(names[:MOST_NAMED])
+    return tr("{names} and {n} more", names=told, n=len(names) - MOST_NAMED) if len(names) > MOST_NAMED else told
 
 
 def judged_jobs(jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Verdict]) -> JudgedJobs:

@@ -35,6 +35,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "comparable": not job.refused,
         "refused": {f.name: {"before": list(f.baseline), "newest": list(f.candidate)} for f in job.refused},
         "refusal": refusal(job) if job.refused else None,
+        "idle_days": job.idle_days,
         "changes": [asdict(change) for change in job.changes],
         "left_out": [asdict(run) for run in job.left_out],
     }

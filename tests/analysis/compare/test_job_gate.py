@@ -110,6 +110,30 @@ def test_few_runs_tell_nothing():
     assert (job.verdict, reasons(job)["steady_step_time_ms"]) == ("insufficient data", "learning")
 
 
+def test_a_job_that_no_longer_runs_has_no_verdict():
+    """Its last nights were a regression, 15 days before the newest of another."""
+    made = [*rows(0.05, 0.05, job="a"), *rows(*[0.0] * 17, job="b", world_size=16)]
+    found = {len(job.runs): job for job in judge(made)}
+    assert (found[22].verdict, found[22].idle_days, found[37].verdict) == (None, 15, "no regression")
+    assert "no run for more than 14 days" in markdown(compose_jobs(list(found.values())))
+    assert judge(made[:22])[0].verdict == "regression"
+
+
+def test_a_history_without_a_run_that_counts():
+    for made in (rows(0.0, counted_rows=3), []):
+        with pytest.raises(UsageError, match="no run that can be judged"):
+            judge(made)
+
+
+def test_a_later_run_that_failed_is_told():
+    made = rows(0.0, 0.0, counted_rows=[90] * 21 + [3])
+    (job,) = judge(made)
+    assert (job.verdict, [run.name for run in job.left_out]) == ("no regression", ["a-21"])
+    assert "a later run, a-21, does not count" in markdown(compose_jobs([job]))
+    with pytest.raises(UsageError, match="has no run of which enough rows count"):
+        judge(rows(0.0, counted_rows=3), {"jobs": {"a": {"select": "world_size=8"}}})
+
+
 def test_every_job_is_judged_and_named():
     made = [*rows(0.0, job="a"), *rows(0.05, 0.05, job="b", world_size=16)]
     found = judge(made)
@@ -143,7 +167,7 @@ def test_a_newest_run_of_another_job_is_refused():
     assert job.verdict is None
     assert [field.name for field in job.refused] == ["global_batch_size"]
     assert "global_batch_size 32 -> 64" in refusal(job)
-    assert "not comparable, so no verdict" in markdown(compose_jobs([job]))
+    assert "no verdict" in markdown(compose_jobs([job]))
 
 
 @pytest.mark.parametrize(("text", "verdict"), [("last 30", "no regression"), ("release=old", "regression")])
