@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import date
 from typing import Annotated, Any
 
 import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
-from analysis.commands._release_options import HistoryDir, teller
+from analysis.commands._release_options import HistoryDir, parse_day, teller
 from analysis.commands.record import TAKEN
 from analysis.compare.verdict import find_metric
 from analysis.history.events import Event, Kind, now, speaker
@@ -103,7 +102,7 @@ def accept(
         text=_told("--reason", reason),
         metric=None if metric is None else find_metric(metric, JUDGED).column,
         issue=told["--issue"],
-        until=None if until is None else _day(until),
+        until=None if until is None else parse_day("--until", until),
         until_release=told["--until-release"],
     )
 
@@ -142,11 +141,3 @@ def _told(name: str, text: str) -> str:
         problem = tr("{name} is {value!r}", name=name, value=text)
         raise UsageError(problem, remedy=tr("give a line of text"))
     return text.strip()
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        problem = tr("{name} is {value!r}", name="--until", value=text)
-        raise UsageError(problem, remedy=tr("give a date such as 2026-03-01")) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from functools import cache
 from typing import Annotated
 
@@ -11,7 +12,9 @@ import typer
 from analysis.commands import _completion
 from analysis.metrics import GUARDED, JUDGED
 from analysis.screens.words import say
+from logparse.errors import UsageError
 from logparse.findings import Note
+from logparse.language import tr
 
 SIGNS = {"warning": "! ", "info": ""}
 HistoryDir = Annotated[
@@ -61,3 +64,12 @@ def teller() -> Callable[[Note], None]:
         typer.echo(text, err=True)
 
     return lambda note: say_once(f"{SIGNS[note.level]}{say(note)}")
+
+
+def parse_day(name: str, text: str) -> date:
+    """The day that the option ``name`` gives. Raises UsageError for anything that is none."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        problem = tr("{name} is {value!r}", name=name, value=text)
+        raise UsageError(problem, remedy=tr("give a date such as 2026-03-01")) from error

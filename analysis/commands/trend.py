@@ -13,7 +13,7 @@ from analysis.charts.trend import trend_chart
 from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.commands._index_files import PAGE
-from analysis.commands._release_options import HistoryDir, teller
+from analysis.commands._release_options import HistoryDir, parse_day, teller
 from analysis.compare.trend import Trend, follow_all
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
 from analysis.history.selection import select_evidence
@@ -50,6 +50,10 @@ MetricName = Annotated[
         help=f"What is followed: one of {', '.join(FOLLOWED)}.",
     ),
 ]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="DATE", help="Exit with 1 where the metric became worse on that day or later."),
+]
 Out = Annotated[
     ResultFolder | None,
     typer.Option(
@@ -67,6 +71,7 @@ def trend(
     by: By = "release",
     select: Select = None,
     metric: MetricName = DEFAULT_METRIC,
+    since: Since = None,
     out: Out = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -78,11 +83,14 @@ def trend(
 
     Runs of different jobs (another shape, batch, layout or device) are series of their own. Within a series the runs
     stand in the order of their releases, and of their clocks within a release.
+
+    Exit code 0 done, 1 with --since where a series became worse since then, 2 wrong usage.
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
         out.check(force)
+    day = None if since is None else parse_day("--since", since)
     tell = teller()
     store = open_history(history, tell)
     chosen = select_evidence(store.runs(), select or None)
@@ -93,15 +101,27 @@ def trend(
     # Files first: a reader that closes the pipe must not cost the folder.
     if out is not None:
         _write(trends, said, out, tell)
-    if as_json:
-        typer.echo(json.dumps(document(trends, chosen.runs), indent=1, ensure_ascii=False, allow_nan=False))
+    try:
+        _print(trends, said, document(trends, chosen.runs) if as_json else None, as_markdown, no_color)
+        for note in left_out(trends) if not (as_json or as_markdown) else ():
+            tell(note)
+    finally:
+        # Whether or not anybody reads it, the alarm stands.
+        if day is not None and any(one.worse_since(day) for one in trends):
+            raise typer.Exit(1)
+
+
+def _print(
+    trends: Sequence[Trend], said: Mapping[str, list[str]], told: object | None, as_markdown: bool, no_color: bool
+) -> None:
+    """In one of their forms; ``told`` is the document where that is asked for."""
+    if told is not None:
+        typer.echo(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
         typer.echo("\n".join(markdown(compose_trend(trend, said)) for trend in trends))
     else:
         for one in shown(trends):
             print_parts(make_console(no_color=no_color), compose_trend(one, said))
-        for note in left_out(trends):
-            tell(note)
 
 
 def _write(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 import polars as pl
@@ -70,6 +71,11 @@ class Trend:
         begin = self.changes[-1].at if self.changes else 0
         others = self.runs[begin:last].filter(~pl.col("at").is_in(self.off))["value"]
         return float(self.runs["value"][last] / others.median()) - 1
+
+    def worse_since(self, day: date) -> list[ChangePoint]:
+        """The changes for the worse on ``day`` or later, by the run from which on they are."""
+        worse = (change for change in self.changes if change.change * self.metric.direction > 0)
+        return [change for change in worse if self.runs["when"][change.at].date() >= day]
 
 
 def follow_all(

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -170,3 +170,17 @@ def test_a_newest_run_that_is_off_is_told_and_blames_no_other(tmp_path):
     assert any(text.startswith(f"the newest run, {newest}, is +") and "one run is no change" in text for text in told)
     assert document([trend])["series"][0]["off"] == [trend.runs["run_id"][-1]]
     assert shown([trend]) == [trend]
+
+
+@pytest.mark.parametrize(("day", "code"), [("2026-01-01", 1), ("2026-05-13", 1), ("2026-05-14", 0)])
+def test_an_alarm_since_a_day(history, day, code):
+    """r2 began on 13 May, 4 % slower."""
+    (changed,) = follow(split_series(history[1].runs())[0], JUDGED[DEFAULT_METRIC]).worse_since(date(2026, 1, 1))
+    assert changed.groups == ("r1", "r2")
+    for form in ((), ("--json",), ("--markdown",)):
+        assert run_logparse("trend", "--history", "h", "--since", day, *form, cwd=history[0]).returncode == code
+
+
+def test_a_day_that_is_none(history):
+    done = run_logparse("trend", "--history", "h", "--since", "May", cwd=history[0])
+    assert (done.returncode, "give a date such as 2026-03-01" in done.stderr) == (2, True)
