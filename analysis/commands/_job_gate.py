@@ -63,7 +63,7 @@ def exit_of_jobs(judged: JudgedJobs) -> None:
             where=f"{refused[0].name}: {refusal(refused[0])}",
             remedy=tr("give what it is a job of its own in logparse.toml, or none"),
         )
-    if judged.strict and any(job.verdict == "insufficient data" for job in judged.jobs):
+    if judged.strict and any(job.is_idle or job.verdict == "insufficient data" for job in judged.jobs):
         raise InsufficientDataError(
             tr("the data do not suffice for a verdict"),
             where=title(judged.jobs),

@@ -44,7 +44,9 @@ def _cases(judged: JudgedJobs, job: JobVerdict) -> list[Case]:
     if job.refused:
         return [Case(name, "verdict", "error", "incomparable", judged.refusal(job))]
     if job.is_idle:
-        return [Case(name, "verdict", "skipped", said=f"no run for {job.idle_days} days")]
+        outcome: Outcome = "error" if judged.strict else "skipped"
+        kind = "insufficient data" if judged.strict else ""
+        return [Case(name, "verdict", outcome, kind, f"no run for {job.idle_days} days")]
     return [_case(judged, job, metric, name) for metric in job.metrics]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -16,9 +16,10 @@ import polars as pl
 
 from analysis.compare.comparable import Change, Field, list_changes
 from analysis.compare.family import step_down
-from analysis.compare.final_loss import final_losses
+from analysis.compare.final_loss import LAST, final_losses
 from analysis.compare.job_name import job_name
 from analysis.compare.job_runs import (
+    MOST_IDLE_DAYS,
     block_of,
     comparable_with_newest,
     in_time,
@@ -40,10 +41,6 @@ from logparse.language import tr
 LOSSES_READ = 2 * KEPT
 # Runs before a change, and after it, whose settings and versions are compared.
 BESIDE = 5
-# A job that had no run for so long before the newest of the history is not judged.
-MOST_IDLE_DAYS = 14
-# A run that is so much shorter than the usual one has no loss at equal steps.
-LONG_ENOUGH = 0.9
 
 
 @dataclass(frozen=True)
@@ -84,6 +81,14 @@ class JobVerdict:
         return self.runs.row(-1, named=True)
 
 
+def verdict_of(jobs: Sequence[JobVerdict]) -> Verdict | None:
+    """The worst of all; None where one is refused and no other is worse than without a regression."""
+    told = [job.verdict for job in jobs if job.verdict]
+    worst = worst_of(told) if told else None
+    good = worst in ("no regression", "insufficient data")
+    return None if good and any(job.refused for job in jobs) else worst
+
+
 @dataclass(frozen=True)
 class HistoryOfJobs:
     """What a history keeps beside the rows: whole rows by ids, the steps of a run, what is accepted of it."""
@@ -104,7 +109,9 @@ def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: HistoryOfJobs) -> list[
     jobs = [(rule, job, sample) for rule, job, sample in samples if _has_runs(rule, sample)]
     if not jobs:
         raise nothing_to_judge()
-    newest: datetime = max(sample.runs["when"][-1] for _, _, sample in jobs)
+    # A clock that is ahead makes no other job idle.
+    soon = datetime.now() + timedelta(days=1)
+    newest: datetime = max(min(sample.runs["when"][-1], soon) for _, _, sample in jobs)
     found = [_judge(rule, job, sample, newest, kept) for rule, job, sample in jobs]
     held = iter(step_down([metric.p for job in found for metric in job.metrics]))
     return [replace(job, metrics=tuple(_held(metric, next(held)) for metric in job.metrics)) for job in found]
@@ -129,13 +136,15 @@ def _judge(
     idle = (newest - alike["when"][-1]).days
     left_out = _failed_since(records, sample, alike["when"][-1])
     name = rule.name or job_name(alike)
+    refused = () if idle > MOST_IDLE_DAYS else refused
     job = JobVerdict(name, rule.owners, rule.baseline.text, alike, (), refused, (), left_out, idle)
     if refused or job.is_idle:
         return job
     before, fixed = place_baseline(alike, rule)
-    losses = _losses(alike, kept) if FINAL_LOSS.column in rule.metrics else {}
+    read = pl.concat([before[:fixed].tail(KEPT), before[fixed:].tail(LOSSES_READ - min(fixed, KEPT))])
+    losses = _losses(read, kept) if FINAL_LOSS.column in rule.metrics else {}
     lossy = pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64)
-    ordered = before.with_columns(final_loss=lossy, block=block_of(rule.block_by))
+    ordered = before.with_columns(final_loss=lossy, block=block_of(before, rule.block_by))
     found = (
         judge_newest(find_metric(name), least, ordered, fixed, rule, partial(_is_known, kept, alike, name))
         for name, least in rule.metrics.items()
@@ -151,18 +160,20 @@ def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -
 
 
 def _is_known(kept: HistoryOfJobs, runs: pl.DataFrame, metric: str, run_id: str) -> bool:
-    """Whether what became worse at a run is accepted on the day, and in the release, of the newest."""
-    day, releases = runs["when"][-1].date(), set(runs["release"])
-    accepted = kept.acceptances.get(run_id, ())
+    """Whether what became worse at a run is accepted on the day of the newest, and no release since ends that."""
+    day, accepted = runs["when"][-1].date(), kept.acceptances.get(run_id, ())
+    if not accepted:
+        return False
+    releases = set(runs["release"][runs["run_id"].to_list().index(run_id) + 1 :])
     return any(one.is_of(metric, day) and one.until_release not in releases for one in accepted)
 
 
 def _losses(runs: pl.DataFrame, kept: HistoryOfJobs) -> dict[str, float | None]:
-    """Losses at equal steps of the newest runs, without those that were much shorter than usual."""
-    newest = runs.tail(LOSSES_READ)
-    usual = newest["step_lines"].median() or 0
-    whole = newest.filter(pl.col("step_lines") >= LONG_ENOUGH * usual)  # type: ignore[operator]
-    return final_losses(_readable(whole["run_id"].to_list(), kept))
+    """Losses at equal steps of the runs that did the last ones of the newest, such as none that ended earlier."""
+    told = _readable(runs["run_id"].to_list(), kept)
+    last = {run_id: set(steps.drop_nulls("loss")["step"]) for run_id, steps in told}
+    wanted = set(sorted(last.get(runs["run_id"][-1], set()))[-LAST:])
+    return final_losses((run_id, steps) for run_id, steps in told if wanted and wanted <= last[run_id])
 
 
 def _readable(run_ids: Sequence[str], kept: HistoryOfJobs) -> list[tuple[str, pl.DataFrame]]:

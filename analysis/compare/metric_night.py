@@ -12,7 +12,7 @@ from typing import Literal
 import polars as pl
 
 from analysis.compare.comparison import measured, values_of
-from analysis.compare.nights import Night, watch
+from analysis.compare.nights import FEWEST, Night, watch
 from analysis.compare.policy import JobRule
 from analysis.compare.verdict import Verdict
 from analysis.metrics import FINAL_LOSS, Metric
@@ -61,18 +61,23 @@ def judge_newest(
     """
     told, newest = measured(runs, metric), runs.row(-1, named=True)
     if metric == FINAL_LOSS and newest["loss_lost_at"] is not None:
+        if known(newest["run_id"]):
+            return MetricNight(metric, least, None, None, "no regression", "accepted")
         return MetricNight(metric, least, None, None, *_lost(runs))
     if told.is_empty():
         return None
     if told["run_id"][-1] != newest["run_id"]:
         return MetricNight(metric, least, None, None, "insufficient data", "not_told")
+    before = len(measured(runs[:fixed], metric))
+    if fixed and before < FEWEST:
+        return MetricNight(metric, least, newest[metric.column], None, "insufficient data", "learning")
     night = watch(
         values_of(runs, metric),
         metric.direction,
         least,
         rule.confirm,
         kept=rule.baseline.runs if rule.baseline.kind == "last" else len(told),
-        fixed=len(measured(runs[:fixed], metric)),
+        fixed=before,
         blocks=told["block"].to_list(),
         accepted=[place for place, run_id in enumerate(told["run_id"]) if known(run_id)],
     )[-1]

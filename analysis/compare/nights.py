@@ -3,11 +3,11 @@
 Comes in: positive numbers, one per run in the order of time. Goes out: a Night for each. All work is on logarithms.
 
 The runs before give a level and a spread that a few runs that are off do not move (winsorized at three deviations of
-the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it,
-and beyond all but one of those before, is off: one night, which proves nothing. It is confirmed where as many nights in
-a row are off to the same side as are asked for, and their mean is farther away than chance takes it. Runs that are off
-join the level only when a night within it shows that they were nights alone. A level that is confirmed to be better is
-the new one; one that is worse never is, unless somebody accepts it.
+the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
+is off: one night, which proves nothing. It is confirmed where as many nights in a row are off to the same side as are
+asked for, two more where two of the runs before were as far away, and their mean is farther away than chance takes it.
+Runs that are off join the level only when a night within it shows that they were nights alone. A level that is
+confirmed to be better is the new one; one that is worse never is, unless somebody accepts it.
 
 No allowance is made for neighbours that are alike: their correlation cannot be told from thirty runs, and guessing it
 costs a fifth of the findings. benchmarks/nights.py says what that means in false alarms.
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 State = Literal["learning", "expected", "off", "confirmed", "accepted"]
 # Chance of a run to be off to one side, and of the mean of those in a row to be where it is, in runs that are alike.
 OFF, CONFIRMED = 0.007, 0.0002
-# What as many of the runs before did is nothing new, whatever their spread: some noise has long tails.
+# What as many of the runs before did is nothing new, whatever their spread: some noise has long tails. It takes as many
+# nights more to be confirmed.
 SEEN = 2
 # Fewer tell no spread.
 FEWEST = 5
@@ -83,9 +84,9 @@ def expect(logs: Sequence[float]) -> Expectation:
 class Night:
     """A run as those before it have it. ``level``, ``low`` and ``high`` are where it was expected.
 
-    ``change`` is that of the mean of the ``nights`` that are off in a row, or of the run itself, from the level; ``p``
-    the chance of it, to its own side, in runs that are alike. ``runs`` are those before that tell. Numbers that too
-    few runs tell are None.
+    ``change`` is that of the mean of the ``nights`` that are off in a row, or of the run itself, from the level, and
+    ``own_change`` that of the run itself in any case. ``p`` is the chance of ``change``, to its own side, in runs that
+    are alike. ``runs`` are those before that tell. Numbers that too few runs tell are None.
     """
 
     state: State
@@ -96,6 +97,7 @@ class Night:
     change: float | None = None
     p: float | None = None
     nights: int = 0
+    own_change: float | None = None
 
 
 def watch(
@@ -124,7 +126,7 @@ def watch(
 class _Watcher:
     """Sees one run after the other. ``levels`` are logarithms by block; ``away`` those off in a row, and how far.
 
-    ``confirmed`` says that these are no nights alone, ``known`` that one of them is accepted.
+    ``confirmed`` says that these are no nights alone, ``seen`` how many are no news, ``known_from`` which is accepted.
     """
 
     worse: int
@@ -135,7 +137,8 @@ class _Watcher:
     levels: dict[Hashable, list[float]] = field(default_factory=dict)
     away: list[tuple[float, Hashable, float]] = field(default_factory=list)
     confirmed: bool = False
-    known: bool = False
+    seen: int = 0
+    known_from: int | None = None
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         level = self.levels.setdefault(block, [])
@@ -145,35 +148,39 @@ class _Watcher:
         before = level if self.fixed else level[-self.kept :]
         usual = expect(before)
         distance = log - usual.level
-        is_off = abs(distance) > max(usual.reach(OFF), math.log1p(self.least)) and _is_news(distance, usual, before)
+        is_off = abs(distance) > max(usual.reach(OFF), math.log1p(self.least))
         if self.away and not (is_off and distance * self.away[0][2] > 0):
             self._end()
         if not is_off:
             self._keep(log, block)
             return self._night(usual, "expected", [distance])
         self.away.append((log, block, distance))
-        self.known |= known
+        self.seen += not _is_news(distance, usual, before)
+        if known and self.known_from is None:
+            self.known_from = len(self.away) - 1
         return self._off(usual)
 
     def _off(self, usual: Expectation) -> Night:
         """The newest of the runs that are away, and what is made of them."""
         distances = [distance for _, _, distance in self.away]
         night = self._night(usual, "off", distances)
-        enough = len(distances) >= self.confirm and abs(_mean(distances)) > math.log1p(self.least)
-        if not enough or (night.p or 0.0) > CONFIRMED:
-            return night
-        self.confirmed = True
         better = _mean(distances) * self.worse < 0
-        state: State = "accepted" if self.known and not better else "confirmed"
-        if (better or self.known) and not self.fixed:
+        known = self.known_from is not None and not better
+        nights = self.confirm + (SEEN if self.seen else 0)
+        enough = len(distances) >= nights and abs(_mean(distances)) > math.log1p(self.least)
+        if not enough or (night.p or 0.0) > CONFIRMED:
+            return replace(night, state="accepted") if known else night
+        self.confirmed = True
+        if known or (better and not self.fixed):
             self._restart()
-        return replace(night, state=state)
+        return replace(night, state="accepted" if known else "confirmed")
 
     def _night(self, usual: Expectation, state: State, distances: Sequence[float]) -> Night:
         mean, reach = _mean(distances), usual.reach(OFF)
         level, low, high = (math.exp(usual.level + by) for by in (0.0, -reach, reach))
         p = usual.p(abs(mean), len(distances))
-        return Night(state, usual.runs, level, low, high, math.expm1(mean), p, len(self.away))
+        own = math.expm1(distances[-1])
+        return Night(state, usual.runs, level, low, high, math.expm1(mean), p, len(self.away), own)
 
     def _keep(self, log: float, block: Hashable) -> None:
         if not self.fixed:
@@ -188,13 +195,17 @@ class _Watcher:
 
     def _forget(self) -> None:
         self.away.clear()
-        self.confirmed = self.known = False
+        self.confirmed, self.seen, self.known_from = False, 0, None
 
     def _restart(self) -> None:
-        """Those that were off are the level from now on, of every block; the runs before tell its spread."""
-        by = _mean([distance for _, _, distance in self.away])
+        """Those that were off are the level from now on, of every block; the runs before tell its spread.
+
+        Of those that are accepted, the ones from the accepted run on.
+        """
+        away = self.away[self.known_from or 0 :]
+        by = _mean([distance for _, _, distance in away])
         for block, logs in self.levels.items():
-            new = [log for log, theirs, _ in self.away if theirs == block]
+            new = [log for log, theirs, _ in away if theirs == block]
             logs[:] = [*(log + by for log in logs[len(new) :]), *new]
         self._forget()
 

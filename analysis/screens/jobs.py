@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analysis.compare.job_exports import JudgedJobs
-from analysis.compare.job_gate import MOST_IDLE_DAYS, JobVerdict
+from analysis.compare.job_gate import JobVerdict, verdict_of
+from analysis.compare.job_runs import MOST_IDLE_DAYS
 from analysis.compare.metric_night import MetricNight
 from analysis.compare.nights import FEWEST
-from analysis.compare.verdict import VERDICTS, Verdict, worst_of
+from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.screens.compare import describe_change
 from analysis.screens.markdown import markdown
 from analysis.screens.metric_names import titled
@@ -21,7 +22,7 @@ from logparse.language import speaking, tr
 # Settings that are named at a change.
 MOST_CHANGES = 8
 # What needs no sentence of its own.
-QUIET = ("as_expected", "accepted", "not_told", "one_night_better", "learning")
+QUIET = ("as_expected", "one_night_better", "learning")
 # Jobs that are named in one sentence.
 MOST_NAMED = 5
 
@@ -39,10 +40,8 @@ def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
 
 def title(jobs: Sequence[JobVerdict]) -> str:
     """The verdict on all jobs that have one."""
-    told = [job.verdict for job in jobs if job.verdict]
-    if not told:
-        return tr("no verdict")
-    return tr("verdict: {verdict}", verdict=word("verdicts", worst_of(told)))
+    verdict = verdict_of(jobs)
+    return tr("verdict: {verdict}", verdict=word("verdicts", verdict)) if verdict else tr("no verdict")
 
 
 def _counted(jobs: Sequence[JobVerdict]) -> str:
@@ -78,7 +77,7 @@ def _expected(found: MetricNight) -> str:
 
 
 def _change(found: MetricNight) -> str:
-    return "-" if found.night is None or found.night.change is None else f"{found.night.change:+.2%}"
+    return "-" if found.night is None or found.night.own_change is None else f"{found.night.own_change:+.2%}"
 
 
 def _told(job: JobVerdict) -> Iterator[Part]:
@@ -102,6 +101,8 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
     if job.refused:
         yield refusal(job)
     yield from (sentence(job, found) for found in job.metrics if found.reason not in QUIET)
+    if 1 < job.idle_days <= MOST_IDLE_DAYS:
+        yield tr("its newest run is {n} days older than the newest of all jobs", n=job.idle_days)
     for run in job.left_out:
         yield tr("a later run, {name}, does not count: {why}", name=run.name, why=word("left_out", run.reason))
     if job.changes:
@@ -134,15 +135,23 @@ def sentence(job: JobVerdict, found: MetricNight) -> str:
     if found.night is None or found.night.change is None:
         return told
     value = tr(
-        "{told}: {value} {unit}, expected {expected}, {change}",
+        "{told}: {value}, expected {expected}, {change}",
         told=told,
-        value=found.metric.text(found.value),
-        unit=found.metric.shown_unit,
+        value=f"{found.metric.text(found.value)} {found.metric.shown_unit}".rstrip(),
         expected=_expected(found),
         change=_change(found),
     )
-    return (
-        tr("{told} since run {run}, p {p}", told=value, run=_since(job, found), p=_p(found)) if found.began else value
+    if not found.began:
+        return value
+    if found.night.nights == 1:
+        return tr("{told}, p {p}", told=value, p=_p(found))
+    return tr(
+        "{told}; {change} over {n} nights since run {run}, p {p}",
+        told=value,
+        change=f"{found.night.change:+.2%}",
+        n=found.night.nights,
+        run=_since(job, found),
+        p=_p(found),
     )
 
 

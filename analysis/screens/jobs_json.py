@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analysis.compare.job_gate import JobVerdict
+from analysis.compare.job_gate import JobVerdict, verdict_of
 from analysis.compare.metric_night import MetricNight
-from analysis.compare.verdict import worst_of
 from analysis.screens.jobs import refusal, sentence
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
@@ -16,10 +15,9 @@ from logparse.schema import SCHEMA_VERSION
 
 def document(jobs: Sequence[JobVerdict]) -> dict[str, Any]:
     """The whole document, the same in every language."""
-    verdicts = [job.verdict for job in jobs if job.verdict]
     with speaking("en"):
         told = [_job(job) for job in jobs]
-    return {"schema_version": SCHEMA_VERSION, "verdict": worst_of(verdicts) if verdicts else None, "jobs": told}
+    return {"schema_version": SCHEMA_VERSION, "verdict": verdict_of(jobs), "jobs": told}
 
 
 def _job(job: JobVerdict) -> dict[str, Any]:

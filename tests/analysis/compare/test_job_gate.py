@@ -230,7 +230,64 @@ def test_what_is_accepted_fails_no_longer(case, night):
     usual = {"metric": None, "reason": "new driver", "issue": None, "until": None, "until_release": None}
     accepted = Acceptance(run_id, at=BEGIN, user=None, **usual | limits)
     (job,) = judge(made, {"metrics": {"goodput": "off"}}, acceptances={run_id: (accepted,)})
-    assert job.verdict == verdict
+    newest_ends_nothing = case == "till this release" and night == 22
+    assert job.verdict == ("no regression" if newest_ends_nothing else verdict)
+
+
+def test_a_night_and_a_lost_loss_are_accepted_too():
+    night, lost = rows(0.05), rows(0.0, loss_lost_at=[*[None] * 20, 50])
+    for made in (night, lost):
+        run_id = made[-1]["run_id"]
+        accepted = Acceptance(run_id, None, "known", None, None, None, BEGIN, None)
+        assert (
+            judge(made, {"metrics": {"goodput": "off"}}, acceptances={run_id: (accepted,)})[0].verdict
+            == "no regression"
+        )
+
+
+def with_releases(made, *releases):
+    """``made`` as nights of each of ``releases`` in turn: its name, and how many."""
+    names = [name for name, nights in releases for _ in range(nights)]
+    runs = run_frame(made).with_columns(release=pl.Series(names))
+
+    def told(ids):
+        return runs.filter(pl.col("run_id").is_in(list(ids)))
+
+    return runs, HistoryOfJobs(settings=told, steps=lambda _: pl.DataFrame({"step": [], "loss": []}))
+
+
+def test_a_baseline_holds_no_run_that_is_judged():
+    """Else last night would excuse tonight."""
+    runs, kept = with_releases(rows(*[0.2] * 3, before=22), ("old", 10), ("new", 15))
+    gate = {"metrics": {"final_loss": "off"}}
+    with pytest.raises(UsageError, match="holds the run that is judged"):
+        judge_jobs(runs, read_policy(gate | {"baseline": "release=new"}), kept)
+    assert judge_jobs(runs, read_policy(gate | {"baseline": "best"}), kept)[0].verdict == "regression"
+    runs, kept = with_releases(rows(*[0.2] * 3, before=22), ("old", 4), ("new", 21))
+    with pytest.raises(UsageError, match="has 4 runs"):
+        judge_jobs(runs, read_policy(gate | {"baseline": "release=old"}), kept)
+
+
+def test_a_job_of_several_series_is_as_many_rows():
+    made = [*rows(0.0, job="a"), *rows(0.2, 0.2, job="b", world_size=16)]
+    found = judge(made, {"jobs": {"all": {"owners": ["ann"]}}})
+    assert sorted((job.verdict, job.name.startswith("all: ")) for job in found) == [
+        ("no regression", True),
+        ("regression", True),
+    ]
+
+
+def test_a_clock_that_is_ahead_makes_no_job_idle():
+    future = datetime.now() + timedelta(days=300)
+    begins = [BEGIN + timedelta(days=n) for n in range(21)]
+    now = [datetime.now() - timedelta(days=21 - n) for n in range(22)]
+    made = [*rows(0.05, 0.05, begun_at=now), *rows(0.0, job="b", world_size=16, begun_at=[*begins[:-1], future])]
+    assert sorted(str(job.verdict) for job in judge(made))[-1] == "regression"
+
+
+def test_a_label_that_no_run_has_blocks_nothing():
+    with pytest.raises(UsageError, match="no run has the label nod"):
+        judge(rows(0.0), {"block_by": "nod"})
 
 
 @pytest.fixture(scope="module")

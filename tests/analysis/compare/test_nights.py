@@ -77,6 +77,22 @@ def test_what_is_accepted_is_the_level_from_then_on():
     assert states(values, accepted=[21])[20:24] == ["off", "accepted", "expected", "expected"]
 
 
+def test_two_bad_nights_before_do_not_hide_what_stays():
+    """It takes two nights more."""
+    values = nights(0.2, 0, 0, 0.2, 0, 0, *[0.19] * 5)
+    assert states(values)[-5:] == ["off"] * 3 + ["confirmed"] * 2
+
+
+def test_what_gets_worse_than_was_accepted_is_a_regression():
+    """Also where the baseline stays; the level is that of the accepted run on, not between both."""
+    for fixed in (0, 20):
+        values = nights(*[0.05] * 3, *[0.4] * 4)
+        assert states(values, fixed=fixed, accepted=[20])[-2:] == ["confirmed"] * 2
+        found = watch(values, 1, fixed=fixed, accepted=[23])
+        assert found[-1].state == "expected"
+        assert found[-1].level == pytest.approx(USUAL * math.exp(0.4), rel=0.02)
+
+
 def test_a_baseline_that_stays_does_not_follow_a_creep():
     creep = nights(*np.linspace(0, 0.1, 60))
     assert "confirmed" not in states(creep)[-3:]
