@@ -21,7 +21,7 @@ class JudgedJobs:
     """All jobs as the gate judged them, and what the screens say of them; ``failing`` are the verdicts that fail it.
 
     ``summary`` is Markdown for people, in the language in use; ``details`` is the same in English, and so is what
-    ``sentence`` says of a metric of a job and ``refusal`` of a job whose newest run cannot be compared.
+    ``sentence`` says of a metric of a job, and ``refusal`` of a job without a verdict.
     """
 
     jobs: Sequence[JobVerdict]
@@ -46,7 +46,7 @@ def _cases(judged: JudgedJobs, job: JobVerdict) -> list[Case]:
     if job.is_idle:
         outcome: Outcome = "error" if judged.strict else "skipped"
         kind = "insufficient data" if judged.strict else ""
-        return [Case(name, "verdict", outcome, kind, f"no run for {job.idle_days} days")]
+        return [Case(name, "verdict", outcome, kind, judged.refusal(job))]
     return [_case(judged, job, metric, name) for metric in job.metrics]
 
 

@@ -111,7 +111,9 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
 
 
 def refusal(job: JobVerdict) -> str:
-    """Why the newest run of a job cannot be compared with those before it."""
+    """Why a job has no verdict: its newest run cannot be compared with those before it, or it no longer runs."""
+    if job.is_idle:
+        return tr("no run for {n} days", n=job.idle_days)
     told = (f"{f.name} {_values(f.baseline)} -> {_values(f.candidate)}" for f in job.refused)
     return tr(
         "the newest run, {run}, is another job than those before it: {fields}; give it a job of its own",

@@ -32,7 +32,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "metrics": {found.metric.column: _metric(job, found) for found in job.metrics},
         "comparable": not job.refused,
         "refused": {f.name: {"before": list(f.baseline), "newest": list(f.candidate)} for f in job.refused},
-        "refusal": refusal(job) if job.refused else None,
+        "refusal": refusal(job) if job.refused or job.is_idle else None,
         "idle_days": job.idle_days,
         "changes": [asdict(change) for change in job.changes],
         "left_out": [asdict(run) for run in job.left_out],

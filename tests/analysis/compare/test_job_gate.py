@@ -12,13 +12,14 @@ import pytest
 from helpers import run_logparse
 from releases import record, write_run
 
+from analysis.compare.job_exports import junit
 from analysis.compare.job_gate import HistoryOfJobs, judge_jobs
 from analysis.compare.policy import read_policy
 from analysis.history.events import Acceptance
 from analysis.history.folder import Folder
 from analysis.history.records import run_frame
 from analysis.history.store import History
-from analysis.screens.jobs import compose_jobs, refusal
+from analysis.screens.jobs import compose_jobs, judged_jobs, refusal
 from analysis.screens.markdown import markdown
 from logparse.errors import UsageError
 
@@ -117,6 +118,9 @@ def test_a_job_that_no_longer_runs_has_no_verdict():
     assert (found[22].verdict, found[22].idle_days, found[37].verdict) == (None, 15, "no regression")
     assert "no run for more than 14 days" in markdown(compose_jobs(list(found.values())))
     assert judge(made[:22])[0].verdict == "regression"
+    for strict, ends in ((False, "skipped"), (True, "error")):
+        cases = ElementTree.fromstring(junit(judged_jobs(list(found.values()), strict, frozenset({"regression"}))))
+        assert [case.get("message") for case in cases.iter(ends)] == ["no run for 15 days"]
 
 
 def test_a_history_without_a_run_that_counts():
