@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import polars as pl
 from helpers import SETTINGS, arguments_dump, megatron_line
 
 from analysis.history.folder import Folder
@@ -15,6 +16,8 @@ from analysis.pipeline.analyze import analyze_logs
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.record import Marks, keep
 from analysis.pipeline.run import Run
+from analysis.tables import STEP_COLUMNS
+from logparse.schema import conform
 
 FIGURES = {"lm loss": "{loss:.6E}"}
 
@@ -28,12 +31,23 @@ def write_run(
     times = pace * np.exp(rng.normal(0, 0.003, steps))
     # A day of its own: runs of one hour with the same losses would be one job.
     begun = datetime(2026, 2, 2, 10) + timedelta(days=seed)
+    batch = int(str(settings.get("global_batch_size", SETTINGS["global_batch_size"])))
     lines = [
-        megatron_line(step, time, f"{begun + timedelta(minutes=step)}", {"lm loss": f"{3 + 1 / step:.6E}"})
+        megatron_line(step, time, f"{begun + timedelta(minutes=step)}", _pairs(step, batch))
         for step, time in enumerate(times, start=1)
     ]
     path.write_text(arguments_dump(SETTINGS | settings) + "\n".join(lines) + "\n")
     return path
+
+
+def _pairs(step: int, batch: int) -> dict[str, str]:
+    samples = {"consumed samples": f"{step * batch:12d}", "global batch size": f"{batch:5d}"}
+    return {"lm loss": f"{3 + 1 / step:.6E}", **samples}
+
+
+def as_steps(**columns: object) -> pl.DataFrame:
+    """The steps of a run as history has them, of which only ``columns`` are known."""
+    return conform(pl.DataFrame(columns), STEP_COLUMNS)
 
 
 def record(path: Path, release: str = "r1", **labels: str) -> RunRecord:

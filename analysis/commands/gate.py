@@ -56,11 +56,11 @@ Strict = Annotated[
     ),
 ]
 FailOn = Annotated[
-    Literal["regression", "suspicious"] | None,
+    Literal["regression", "less work", "suspicious"] | None,
     typer.Option(
         "--fail-on",
         show_default="regression",
-        help="The verdict from which on it exits with 1: suspicious includes a regression.",
+        help="The verdict from which on it exits with 1: suspicious includes the others.",
     ),
 ]
 Out = Annotated[
@@ -124,16 +124,16 @@ def gate(
     against those before it, as the table [gate] of logparse.toml says: docs/nightly.md.
 
     regression: worse by more than the threshold, and two sides that are alike would hardly differ so. suspicious:
-    one of the two only, or better by more than the threshold. no regression: a change of the threshold is excluded.
-    insufficient data: the runs are too few or vary too much to tell. 3 runs a side can prove something, or 1 beside 5
-    of the other; of fewer the threshold decides alone.
+    one of the two only, or better by more than the threshold. less work: better, but a step does less than before.
+    no regression: a change of the threshold is excluded. insufficient data: the runs are too few or vary too much to
+    tell. 3 runs a side can prove something, or 1 beside 5 of the other; of fewer the threshold decides alone.
 
     Flags that say what a log lacks are for sides that are logs; a recorded run keeps what was said of it then.
 
     In a GitHub workflow the summary is added to the page of the job.
 
-    Exit code 0 no regression, 1 regression (with --fail-on suspicious that too), 2 wrong usage or sides that cannot be
-    compared, 4 insufficient data (with --strict).
+    Exit code 0 no regression, 1 regression (or what --fail-on names), 2 wrong usage or sides that cannot be compared,
+    4 insufficient data (with --strict).
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))

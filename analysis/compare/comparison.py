@@ -17,7 +17,8 @@ from analysis.compare.final_loss import final_losses
 from analysis.compare.job_name import job_name
 from analysis.compare.outliers import Outlier
 from analysis.compare.same_job import KEYS, Jobs, LeftOut, fill_from_job, find_jobs, sample_of
-from analysis.compare.verdict import Finding, Noise, Verdict, doubt, judge, lose, noise_floor, worst_of
+from analysis.compare.same_work import Less, explain, find_less, learns_less, work_of
+from analysis.compare.verdict import WRONG, Finding, Noise, Verdict, doubt, judge, lose, noise_floor, worst_of
 from analysis.metrics import FINAL_LOSS, JUDGED, Metric
 from analysis.run.reasons import OF_THE_RUN
 from logparse.errors import InputError, UsageError
@@ -89,7 +90,8 @@ class Comparison:
     that are not ``primary`` only what is wrong counts: that they vary too much makes no verdict worse. ``losses`` is a
     reason where the losses cannot be compared, and None where nobody asked. ``lost`` is of both sides. ``noises`` are
     by the column of the metric. ``left_out`` are runs that do not count; ``unclear`` are names of pairs of which
-    nothing tells whether they are one job. ``job`` is what the job is called.
+    nothing tells whether they are one job. ``less_work`` are the kinds of work of which the candidate does
+    less. ``job`` is what the job is called.
     """
 
     baseline: Side
@@ -105,6 +107,7 @@ class Comparison:
     threshold: float
     left_out: tuple[LeftOut, ...]
     unclear: tuple[tuple[str, str], ...]
+    less_work: tuple[Less, ...]
     job: str
 
     @property
@@ -125,8 +128,7 @@ class Comparison:
     @property
     def decisive(self) -> list[Finding]:
         """The findings that the verdict follows from."""
-        wrong = ("regression", "suspicious")
-        return [f for f in self.verdicts if f.metric.column in self.primary or f.verdict in wrong]
+        return [f for f in self.verdicts if f.metric.column in self.primary or f.verdict in WRONG]
 
     @property
     def verdicts(self) -> list[Finding]:
@@ -178,13 +180,14 @@ def compare(
     findings = [lose(f, ended) if f.metric == FINAL_LOSS else f for f in found]
     judged = [*metrics, *(f.metric for f in findings if f.metric in guards and (f.effect or f.p_lost is not None))]
     findings = _held(findings, judged[1:])
+    less = _less_work(old, new, findings)
     known = sample_of(everything, jobs).runs
     names = {run_id: name for runs in asked for run_id, name in runs.select("run_id", "name").iter_rows()}
     return Comparison(
         baseline=old,
         candidate=new,
         fields=tuple(check_fields(fill_from_job(asked[0], jobs), fill_from_job(asked[1], jobs), allowed)),
-        findings=tuple(f for f in findings if f.metric in judged or beside),
+        findings=tuple(explain(f, less) for f in findings if f.metric in judged or beside),
         judged=tuple(metric.column for metric in judged),
         primary=tuple(metric.column for metric in metrics),
         losses=agree_on_losses(old, new) if beside else None,
@@ -194,6 +197,7 @@ def compare(
         threshold=threshold,
         left_out=left_out,
         unclear=tuple((names[a], names[b]) for a, b in jobs.unclear if a in names and b in names),
+        less_work=less,
         job=job_name(baseline.runs),
     )
 
@@ -202,6 +206,13 @@ def _held(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Findin
     """``findings``, those on ``metrics`` held together."""
     held = {finding.metric: finding for finding in hold_family([f for f in findings if f.metric in metrics])}
     return [held.get(finding.metric, finding) for finding in findings]
+
+
+def _less_work(old: Side, new: Side, findings: Iterable[Finding]) -> tuple[Less, ...]:
+    """The kinds of work of which ``new`` does less, those by which it learns less among them."""
+    done = (work_of(side.told, side.readable_steps(side.told["run_id"])) for side in (old, new))
+    learnt = (learns_less(finding) for finding in findings)
+    return (*find_less(*done), *(one for one in learnt if one is not None))
 
 
 def all_runs(asked: Sequence[pl.DataFrame], others: pl.DataFrame | None) -> pl.DataFrame:

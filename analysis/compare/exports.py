@@ -22,7 +22,11 @@ from analysis.compare.comparison import Comparison
 from analysis.compare.verdict import VERDICTS, Finding, Noise, Verdict, insufficient
 from analysis.junit import Case, Outcome, junit_xml
 
-OUTCOMES: dict[str, Outcome] = {"insufficient data": "skipped", "suspicious": "system-out"}
+OUTCOMES: dict[str, Outcome] = {
+    "insufficient data": "skipped",
+    "suspicious": "system-out",
+    "less work": "system-out",
+}
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """The loss with which runs end, at equal steps: that of a longer run is lower, and proves nothing.
 
-Comes in: the steps of the runs of both sides. Goes out: one loss for each run that prints any.
+Comes in: the steps of the runs of both sides. Goes out: one loss for each run that prints any. Where a step of one run
+has more tokens than that of another, they are equal tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import polars as pl
 
@@ -13,6 +14,8 @@ from analysis.run.reasons import OF_THE_RUN
 
 # Losses of single batches vary; so many are averaged.
 LAST = 10
+# Tokens of a step that differ by less are the same.
+SAME_TOKENS = 0.005
 
 
 def final_losses(runs: Iterable[tuple[str, pl.DataFrame]]) -> dict[str, float | None]:
@@ -23,15 +26,30 @@ def final_losses(runs: Iterable[tuple[str, pl.DataFrame]]) -> dict[str, float | 
     printed = {run_id: losses for run_id, steps in runs if len(losses := _losses(steps))}
     if not printed:
         return {}
-    common = sorted(set.intersection(*(set(losses["step"]) for losses in printed.values())))[-LAST:]
-    return {run_id: _mean(losses, common) for run_id, losses in printed.items()} if common else {}
+    by = "tokens" if _differ(printed.values()) else "step"
+    common = sorted(set.intersection(*(set(losses[by].drop_nulls()) for losses in printed.values())))[-LAST:]
+    return {run_id: _mean(losses, by, common) for run_id, losses in printed.items()} if common else {}
 
 
 def _losses(steps: pl.DataFrame) -> pl.DataFrame:
-    own = steps.filter(OF_THE_RUN).select("step", "loss").drop_nulls()
+    """Steps, their losses, and the tokens since the start of training where they are known."""
+    tokens = pl.coalesce("consumed_tokens", pl.col("consumed_samples") * pl.col("seq_length"))
+    own = steps.filter(OF_THE_RUN).select("step", "loss", tokens=tokens).drop_nulls(["step", "loss"])
     return own.unique("step", keep="last", maintain_order=True).sort("step")
 
 
-def _mean(losses: pl.DataFrame, steps: list[int]) -> float | None:
-    mean = losses.filter(pl.col("step").is_in(steps) & pl.col("loss").is_finite())["loss"].mean()
+def _differ(runs: Collection[pl.DataFrame]) -> bool:
+    """Whether steps of some runs have more tokens than those of others."""
+    each = [tokens for losses in runs if (tokens := _tokens_per_step(losses)) is not None]
+    return len(each) == len(runs) and max(each) > min(each) * (1 + SAME_TOKENS)
+
+
+def _tokens_per_step(losses: pl.DataFrame) -> float | None:
+    told = losses.drop_nulls("tokens")
+    steps, tokens = (int(told[name].max() or 0) - int(told[name].min() or 0) for name in ("step", "tokens"))  # type: ignore[arg-type]
+    return tokens / steps if steps else None
+
+
+def _mean(losses: pl.DataFrame, by: str, common: list[int]) -> float | None:
+    mean = losses.filter(pl.col(by).is_in(common) & pl.col("loss").is_finite())["loss"].mean()
     return float(mean) if isinstance(mean, float) and mean != 0 else None

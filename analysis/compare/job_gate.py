@@ -31,6 +31,7 @@ from analysis.compare.metric_night import MetricNight, judge_newest
 from analysis.compare.nights import KEPT
 from analysis.compare.policy import JobRule, Policy
 from analysis.compare.same_job import LeftOut, Observations, fill_from_job, find_jobs, sample_of
+from analysis.compare.same_work import Less, find_less, flatters, work_of
 from analysis.compare.verdict import CLOSE, LEVEL, Verdict, find_metric, worst_of
 from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS
@@ -49,7 +50,8 @@ class JobVerdict:
 
     ``refused`` are fields in which the newest run differs from those before, so that it is no run of the job; there is
     no verdict then. ``changes`` are what changed where a metric began to be worse. ``left_out`` are later runs that do
-    not count, and ``idle_days`` how long before the newest run of all jobs its own was.
+    not count, and ``idle_days`` how long before the newest run of all jobs its own was. ``less_work`` are the kinds of
+    work of which the runs that are faster do less.
     """
 
     name: str
@@ -61,6 +63,7 @@ class JobVerdict:
     changes: tuple[Change, ...]
     left_out: tuple[LeftOut, ...]
     idle_days: int = 0
+    less_work: tuple[Less, ...] = ()
 
     @property
     def is_idle(self) -> bool:
@@ -150,7 +153,9 @@ def _judge(
         for name, least in rule.metrics.items()
     )
     told = tuple(metric for metric in found if metric is not None)
-    return replace(job, metrics=told, changes=_changes(alike, told, kept))
+    less = _less_work(alike, told, kept)
+    told = tuple(_explained(metric, less) for metric in told)
+    return replace(job, metrics=told, changes=_changes(alike, told, kept), less_work=less)
 
 
 def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -> tuple[LeftOut, ...]:
@@ -193,14 +198,36 @@ def _held(metric: MetricNight, p: float | None) -> MetricNight:
     return replace(found, verdict="suspicious", reason="one_of_many")
 
 
+def _less_work(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: HistoryOfJobs) -> tuple[Less, ...]:
+    """The kinds of work of which runs do less since a metric became better than the runs before."""
+    better = [metric.began for metric in metrics if metric.reason == "confirmed_faster" and metric.began]
+    if not better:
+        return ()
+    sides = _beside(runs, better, KEPT)
+    told = kept.settings([*sides[0], *sides[1]])
+    done = (work_of(told.filter(pl.col("run_id").is_in(side)), _readable(side, kept)) for side in sides)
+    return find_less(*done)
+
+
+def _explained(metric: MetricNight, less: Sequence[Less]) -> MetricNight:
+    if metric.reason != "confirmed_faster" or not flatters(metric.metric, less):
+        return metric
+    return replace(metric, verdict="less work", reason="confirmed_by_less")
+
+
+def _beside(runs: pl.DataFrame, began: Sequence[str], most: int) -> tuple[list[str], list[str]]:
+    """The ids of so many runs before the first of ``began``, and of those since."""
+    ids = runs["run_id"].to_list()
+    at = min(map(ids.index, began))
+    return ids[max(0, at - most) : at], ids[at : at + most]
+
+
 def _changes(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: HistoryOfJobs) -> tuple[Change, ...]:
-    """What differs between the last runs before the first metric became worse, and those since."""
-    worse = [metric.began for metric in metrics if metric.verdict == "regression" and metric.began]
+    """What differs between the last runs before the first metric became worse, or its work less, and those since."""
+    worse = [metric.began for metric in metrics if metric.verdict in ("regression", "less work") and metric.began]
     if not worse:
         return ()
-    ids = runs["run_id"].to_list()
-    at = min(map(ids.index, worse))
-    sides = ids[max(0, at - BESIDE) : at], ids[at : at + BESIDE]
+    sides = _beside(runs, worse, BESIDE)
     told = kept.settings([*sides[0], *sides[1]])
     old, new = (told.filter(pl.col("run_id").is_in(side)) for side in sides)
     return tuple(change for change in list_changes(old, new) if change.is_candidate)

@@ -23,6 +23,7 @@ Reason = Literal[
     "one_night_better",
     "confirmed",
     "confirmed_faster",
+    "confirmed_by_less",
     "accepted",
     "one_of_many",
     "learning",

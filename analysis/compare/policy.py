@@ -26,7 +26,8 @@ LEAST = {"goodput": 0.01}
 # By what is asked for, the verdicts that fail the gate.
 FAILING: dict[str, frozenset[Verdict]] = {
     "regression": frozenset({"regression"}),
-    "suspicious": frozenset({"regression", "suspicious"}),
+    "less work": frozenset({"regression", "less work"}),
+    "suspicious": frozenset({"regression", "less work", "suspicious"}),
 }
 LAST, SINCE = regex.compile(r"last (\d+)"), regex.compile(r"since (\S+)")
 # A threshold that is no number: whatever is beyond the job's own noise. A metric that is not judged.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Verdict = Literal["regression", "suspicious", "no regression", "insufficient data"]
+Verdict = Literal["regression", "less work", "suspicious", "no regression", "insufficient data"]
 Method = Literal["exact", "permutation", "normal", "prediction"]
 # Why a finding has its verdict.
 Reason = Literal[
@@ -47,10 +47,14 @@ Reason = Literal[
     "excluded",
     "some_worse",
     "loss_lost",
+    "faster_by_less",
+    "less_not_faster",
 ]
 UNPROVEN = ("not_proven", "one_of_many")
 # From the worst to the best: several metrics have the verdict of the first that any of them has.
-VERDICTS: tuple[Verdict, ...] = ("regression", "suspicious", "insufficient data", "no regression")
+VERDICTS: tuple[Verdict, ...] = ("regression", "less work", "suspicious", "insufficient data", "no regression")
+# Those that tell of something wrong.
+WRONG: tuple[Verdict, ...] = VERDICTS[:3]
 
 LEVEL, CLOSE = 0.05, 1e-9
 # Three runs a side have so many orders, of which one is LEVEL of all; so have 2 and 5, or 1 and 19.
@@ -186,7 +190,7 @@ def doubt(finding: Finding, reason: Literal["no_rows", "loss_lost"]) -> Finding:
     """``finding`` with what is known beside its numbers: a side without rows, or a candidate that no longer trains."""
     if reason == "no_rows":
         return replace(finding, reason=reason) if finding.reason == "no_values" else finding
-    if finding.verdict in ("regression", "suspicious"):
+    if finding.verdict in WRONG:
         return finding
     return replace(finding, verdict="suspicious", reason=reason)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from analysis.compare.comparable import Change, Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
 from analysis.compare.same_job import LeftOut
+from analysis.compare.same_work import Less
 from analysis.compare.verdict import FEWEST_RUNS, RESAMPLES, Effect, Finding, Noise
 from analysis.metrics import Metric
 from analysis.screens.metric_names import titled
@@ -212,7 +215,14 @@ def _losses(comparison: Comparison) -> Iterator[Part]:
     )
 
 
+def less_work(less: Less) -> str:
+    """In what the candidate does less, on each side."""
+    code = "experts_limited" if less.kind == "experts" and math.isinf(less.baseline) else less.kind
+    return fill("less_work", code, asdict(less))
+
+
 def _warnings(comparison: Comparison) -> Iterator[str]:
+    yield from map(less_work, comparison.less_work)
     for (name, _), lost in zip(_sides(comparison), comparison.lost, strict=True):
         if lost:
             yield tr(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from analysis.compare.comparable import Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
 from analysis.compare.same_job import LeftOut
+from analysis.compare.same_work import Less
 from analysis.compare.verdict import Finding
 from analysis.history.said import SAID
 from analysis.screens.compare import called, sentence
@@ -48,10 +50,21 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "changes": [asdict(change) for change in comparison.changes if change.is_candidate],
         "incidental": [asdict(change) for change in comparison.changes if change.incidental and not change.one_sided],
         "told_by_one_side": [asdict(change) for change in comparison.changes if change.one_sided],
+        "less_work": less_documents(comparison.less_work),
         "noise": _noise(comparison, comparison.judged[0]),
         "left_out": [_left_out(run) for run in comparison.left_out],
         "perhaps_one_job": [list(names) for names in comparison.unclear],
     }
+
+
+def less_documents(less: Sequence[Less]) -> list[dict[str, Any]]:
+    """The kinds of work of which the candidate does less; what has no limit is null."""
+    sides = ({"baseline": _finite(one.baseline), "candidate": _finite(one.candidate)} for one in less)
+    return [{"kind": one.kind, "name": one.name, **both} for one, both in zip(less, sides, strict=True)]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _side(side: Side) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from analysis.compare.job_runs import MOST_IDLE_DAYS
 from analysis.compare.metric_night import MetricNight
 from analysis.compare.nights import FEWEST
 from analysis.compare.verdict import VERDICTS, Verdict
-from analysis.screens.compare import describe_change
+from analysis.screens.compare import describe_change, less_work
 from analysis.screens.markdown import markdown
 from analysis.screens.metric_names import titled
 from analysis.screens.parts import Heading, Part, Sentence, Sentences, Table
@@ -101,13 +101,14 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
     if job.refused:
         yield refusal(job)
     yield from (sentence(job, found) for found in job.metrics if found.reason not in QUIET)
+    yield from map(less_work, job.less_work)
     if 1 < job.idle_days <= MOST_IDLE_DAYS:
         yield tr("its newest run is {n} days older than the newest of all jobs", n=job.idle_days)
     for run in job.left_out:
         yield tr("a later run, {name}, does not count: {why}", name=run.name, why=word("left_out", run.reason))
     if job.changes:
         names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
-        yield tr("changed where it became worse: {names}", names=names)
+        yield tr("changed where that began: {names}", names=names)
 
 
 def refusal(job: JobVerdict) -> str:

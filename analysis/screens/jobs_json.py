@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.compare.job_gate import JobVerdict, verdict_of
 from analysis.compare.metric_night import MetricNight
+from analysis.screens.compare_json import less_documents
 from analysis.screens.jobs import refusal, sentence
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
@@ -34,6 +35,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "refused": {f.name: {"before": list(f.baseline), "newest": list(f.candidate)} for f in job.refused},
         "refusal": refusal(job) if job.refused or job.is_idle else None,
         "idle_days": job.idle_days,
+        "less_work": less_documents(job.less_work),
         "changes": [asdict(change) for change in job.changes],
         "left_out": [asdict(run) for run in job.left_out],
     }

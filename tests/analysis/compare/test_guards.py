@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
-from releases import record
+from releases import as_steps, record
 
 from analysis.compare.comparison import Side, compare
 from analysis.compare.family import hold_family
@@ -93,14 +93,14 @@ def test_a_loss_that_falls_faster_is_suspicious(tmp_path):
 
 
 def steps_of(*losses):
-    return pl.DataFrame({"step": range(1, len(losses) + 1), "loss": losses, "excluded_reason": [None] * len(losses)})
+    return as_steps(step=range(1, len(losses) + 1), loss=pl.Series(losses, dtype=pl.Float64))
 
 
 def test_the_final_loss_is_that_of_equal_steps():
     nan = float("nan")
     runs = [("a", steps_of(*range(20, 0, -1))), ("b", steps_of(*[4.0] * 12)), ("c", steps_of(*[nan] * 12))]
     runs += [("d", steps_of(*[0.0] * 12)), ("none", steps_of(*[None] * 12))]
-    found = final_losses((name, steps.with_columns(pl.col("loss").cast(pl.Float64))) for name, steps in runs)
+    found = final_losses(runs)
     assert found == {"a": pytest.approx(13.5), "b": 4.0, "c": None, "d": None}
     assert final_losses([]) == {}
 

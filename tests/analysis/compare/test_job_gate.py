@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers import run_logparse
-from releases import record, write_run
+from releases import as_steps, record, write_run
 
 from analysis.compare.job_exports import junit
 from analysis.compare.job_gate import HistoryOfJobs, judge_jobs
@@ -64,7 +64,7 @@ def judge(made, gate=None, **kept):
     runs = run_frame(made).with_columns(release=pl.lit("r1"))
     told = HistoryOfJobs(
         settings=lambda ids: runs.filter(pl.col("run_id").is_in(list(ids))),
-        steps=lambda _: pl.DataFrame(schema={"step": pl.Int64, "loss": pl.Float64, "excluded_reason": pl.String}),
+        steps=lambda _: as_steps(),
     )
     return judge_jobs(runs, read_policy(gate or {}), replace(told, **kept))
 
@@ -185,7 +185,7 @@ def test_a_release_as_baseline_does_not_move(text, verdict):
     def told(ids):
         return runs.filter(pl.col("run_id").is_in(list(ids)))
 
-    kept = HistoryOfJobs(settings=told, steps=lambda _: pl.DataFrame())
+    kept = HistoryOfJobs(settings=told, steps=lambda _: as_steps())
     gate = {"baseline": text, "metrics": {"final_loss": "off"}}
     (job,) = judge_jobs(runs, read_policy(gate), kept)
     assert job.verdict == verdict
@@ -202,13 +202,25 @@ def test_a_loss_that_is_lost_is_a_regression_at_once():
     assert (always.verdict, reasons(always)["final_loss"]) == ("suspicious", "loss_lost_before")
 
 
+def test_faster_because_it_does_less_is_no_good_news():
+    """Tokens are dropped since two nights; the change is named with what is less."""
+    limited = [{"name": "moe_expert_capacity_factor", "value": "1.0"}, {"name": "lr", "value": "1"}]
+    made = rows(-0.1, -0.1, settings=[limited[1:]] * 20 + [limited] * 2)
+    (job,) = judge(made)
+    assert (job.verdict, reasons(job)["steady_step_time_ms"]) == ("less work", "confirmed_by_less")
+    assert [(one.kind, one.candidate) for one in job.less_work] == [("experts", 1.0)]
+    assert "the capacity of experts is 1, beyond it they drop tokens" in markdown(compose_jobs([job]))
+    (alike,) = judge(rows(-0.1, -0.1, settings=[limited] * 22))
+    assert (alike.verdict, alike.less_work) == ("suspicious", ())
+
+
 def test_losses_are_compared_at_equal_steps():
     rng = np.random.default_rng(5)
 
     def steps(run_id):
         level = 3.0 if int(run_id[1:]) < 20 else 3.3
         loss = level + rng.normal(0, 0.001, 30)
-        return pl.DataFrame({"step": range(1, 31), "loss": loss, "excluded_reason": [None] * 30})
+        return as_steps(step=range(1, 31), loss=loss)
 
     (job,) = judge(rows(0.0, 0.0), steps=steps)
     assert reasons(job)["final_loss"] == "confirmed"
@@ -257,7 +269,7 @@ def with_releases(made, *releases):
     def told(ids):
         return runs.filter(pl.col("run_id").is_in(list(ids)))
 
-    return runs, HistoryOfJobs(settings=told, steps=lambda _: pl.DataFrame({"step": [], "loss": []}))
+    return runs, HistoryOfJobs(settings=told, steps=lambda _: as_steps())
 
 
 def test_a_baseline_holds_no_run_that_is_judged():

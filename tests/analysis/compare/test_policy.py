@@ -50,7 +50,7 @@ def test_a_job_has_what_all_have_but_for_what_it_says_itself():
     assert (small.name, small.select, small.owners, small.confirm) == ("small", "world_size=8", ("ann", "bob"), 3)
     assert (large.name, large.baseline.kind, large.confirm, large.owners) == ("large", "selected", 1, ())
     assert small.block_by == large.block_by == "node"
-    assert found.failing == {"regression", "suspicious"}
+    assert found.failing == {"regression", "less work", "suspicious"}
     assert small.metrics == {
         **dict.fromkeys([name for name in GUARDED if name not in ("goodput", "final_loss")], 0.02),
         "max_memory_allocated_bytes": 0.05,
@@ -85,7 +85,7 @@ WRONG = {
     "confirm = true": ("gate.confirm is True", "1 or more"),
     "threshold = 2": ("gate.threshold is 2", '"2%"'),
     'threshold = "2"': ("gate.threshold is '2'", '"2%", or "noise"'),
-    'fail_on = "doubt"': ("gate.fail_on is 'doubt'", "regression, suspicious"),
+    'fail_on = "doubt"': ("gate.fail_on is 'doubt'", "regression, less work, suspicious"),
     '[metrics]\nmfu2 = "1%"': ("unknown metric 'mfu2'", "use one of"),
     'jobs = ["a"]': ("gate.jobs is ['a']", "[gate.jobs]"),
     'metrics = "mfu"': ("gate.metrics is 'mfu'", "[gate.metrics]"),

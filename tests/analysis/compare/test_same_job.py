@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 from helpers import run_logparse
-from releases import record, write_run
+from releases import as_steps, record, write_run
 
 from analysis.compare.comparable import REQUIRED
 from analysis.compare.comparison import Side, compare
@@ -145,7 +145,7 @@ def test_a_part_on_the_other_side_is_refused(tmp_path):
 
 
 def side(name, frame):
-    return Side(name, frame, frame, lambda _: pl.DataFrame())
+    return Side(name, frame, frame, lambda _: as_steps())
 
 
 def of(name, values, release="r1", **given):

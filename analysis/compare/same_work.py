@@ -1,0 +1,154 @@
+"""Does a step of the candidate do the work that one of the baseline did? Who does less is faster, and no better.
+
+Comes in: the runs of two sides that count, with their steps. Goes out: the kinds of work of which the candidate does
+less, and the findings that this explains. More work is no matter of this room: a metric that became worse says it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import polars as pl
+import regex
+
+from analysis.compare.comparable import fill_implied
+from analysis.compare.verdict import CLOSE, LEVEL, Finding
+from analysis.metrics import FINAL_LOSS, Metric
+
+Kind = Literal["samples", "length", "size", "updates", "attention", "weights", "experts", "learning"]
+# Work that is less by no more is the same: packed samples vary in their tokens.
+SAME = 0.005
+# Sizes of a model of which FLOPs follow. A model that has more of one is another, not a lesser one.
+SIZES = (
+    *("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "padded_vocab_size"),
+    *("moe_router_topk", "moe_ffn_hidden_size"),
+)
+# What a rate takes account of by itself, by its unit; the time of a step takes account of nothing.
+COUNTED: dict[str, frozenset[Kind]] = {
+    "ms": frozenset(),
+    "tokens/s/p": frozenset({"samples", "length"}),
+    "TFLOP/s/p": frozenset({"samples", "length", "size"}),
+    "ratio": frozenset({"samples", "length", "size"}),
+}
+# The setting by which experts drop the tokens beyond their capacity; without a number they drop none.
+CAPACITY = regex.compile(r"(^|[._])(moe_)?(expert_|train_)?capacity_factor$")
+
+
+@dataclass(frozen=True)
+class Less:
+    """Work of one kind that the candidate does less of: the median of each side. Without a limit it is infinite.
+
+    ``name`` is the kind, or the size of the model.
+    """
+
+    kind: Kind
+    name: str
+    baseline: float
+    candidate: float
+
+
+def work_of(runs: pl.DataFrame, steps: Iterable[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
+    """The work of each run, a column for each kind and for each of SIZES; null where the log does not tell it.
+
+    ``runs`` are rows of RUN_COLUMNS, ``settings`` among them where they are known; ``steps`` are those of some of them.
+    """
+    measured = pl.DataFrame([_of_steps(run_id, rows) for run_id, rows in steps], schema=_MEASURED, orient="row")
+    return (
+        fill_implied(runs)
+        .select(
+            "run_id",
+            *(pl.col(name).cast(pl.Float64) for name in SIZES),
+            updates=1 - pl.col("skipped_share"),
+            attention=(~pl.col("packed_documents").fill_null(value=False)).cast(pl.Float64),
+            weights=(~pl.col("lora").fill_null(value=False)).cast(pl.Float64),
+            experts=_capacity() if "settings" in runs.columns else pl.lit(None, pl.Float64),
+        )
+        .join(measured, on="run_id", how="left", maintain_order="left")
+    )
+
+
+_MEASURED = {"run_id": pl.String, "samples": pl.Float64, "length": pl.Float64}
+
+
+def _of_steps(run_id: str, steps: pl.DataFrame) -> tuple[str, float | None, float | None]:
+    """Samples of a step and tokens of a sample: as they were consumed where that is printed, else as the rows say."""
+    rows = steps.filter("counted")
+    samples, tokens = (_consumed(rows, name) for name in ("consumed_samples", "consumed_tokens"))
+    batch = samples or _mean(rows["global_batch_size"])
+    return run_id, batch, tokens / batch if tokens and batch else _mean(rows["seq_length"])
+
+
+def _consumed(rows: pl.DataFrame, column: str) -> float | None:
+    """How much of ``column`` a step consumes, between rows that follow each other; None where nothing tells."""
+    told = rows.select("source", "step", column).drop_nulls()
+    each = told.select(pl.col("step").diff().over("source"), pl.col(column).diff().over("source"))
+    ahead = each.filter((pl.col("step") > 0) & (pl.col(column) > 0)).sum().row(0)
+    return float(ahead[1] / ahead[0]) if ahead[0] else None
+
+
+def _mean(values: pl.Series) -> float | None:
+    mean = values.drop_nulls().mean()
+    return float(mean) if isinstance(mean, float) else None
+
+
+def _capacity() -> pl.Expr:
+    """The least capacity of experts that is set; without one they take every token."""
+    named = pl.element().struct.field("name").str.to_lowercase().str.contains(CAPACITY.pattern)
+    values = pl.element().filter(named).struct.field("value").cast(pl.Float64, strict=False)
+    least = pl.col("settings").list.eval(values.filter(values > 0)).list.min()
+    return pl.when(pl.col("settings").list.len() > 0).then(least.fill_null(math.inf))
+
+
+def find_less(baseline: pl.DataFrame, candidate: pl.DataFrame) -> tuple[Less, ...]:
+    """The kinds of work of which the median run of the candidate does less than any of the baseline."""
+    found = (_less(kind, kind, baseline[kind], candidate[kind]) for kind in _KINDS)
+    grown = any(_less("size", name, candidate[name], baseline[name]) for name in SIZES)
+    sizes = (_less("size", name, baseline[name], candidate[name]) for name in SIZES if not grown)
+    return tuple(one for one in (*found, *sizes) if one is not None)
+
+
+_KINDS: tuple[Kind, ...] = ("samples", "length", "updates", "attention", "weights", "experts")
+
+
+def _less(kind: Kind, name: str, old: pl.Series, new: pl.Series) -> Less | None:
+    before, now = _median(old), _median(new)
+    if before is None or now is None:
+        return None
+    return Less(kind, name, before, now) if now < float(old.min()) * (1 - SAME) else None  # type: ignore[arg-type]
+
+
+def _median(values: pl.Series) -> float | None:
+    median = values.drop_nulls().median()
+    return median if isinstance(median, float) else None
+
+
+def learns_less(finding: Finding) -> Less | None:
+    """The loss with which the candidate ends, where it is higher than repeats of the baseline explain."""
+    effect = finding.effect
+    if finding.metric != FINAL_LOSS or effect is None or effect.p_worse is None or effect.change <= 0:
+        return None
+    proven = effect.p_worse <= LEVEL + CLOSE
+    return Less("learning", FINAL_LOSS.column, effect.baseline, effect.candidate) if proven else None
+
+
+def explain(finding: Finding, less: Sequence[Less]) -> Finding:
+    """``finding``, of less work where the candidate does less of what the metric takes for granted.
+
+    A regression stays one: who is slower although there is less to do is slower.
+    """
+    if finding.verdict == "regression" or finding.effect is None or not flatters(finding.metric, less):
+        return finding
+    if finding.reason in ("faster", "declared_faster"):
+        return replace(finding, verdict="less work", reason="faster_by_less")
+    unsaid = finding.metric.unit == "ms" and any(one.kind in ("samples", "length") for one in less)
+    return replace(finding, verdict="less work", reason="less_not_faster") if unsaid else finding
+
+
+def flatters(metric: Metric, less: Sequence[Less]) -> bool:
+    """Whether ``metric`` is one of speed, and any of ``less`` makes it look better."""
+    if metric.unit != "ms" and not metric.rated:
+        return False
+    return any(one.kind not in COUNTED[metric.unit] for one in less)

@@ -1,0 +1,116 @@
+"""Faster because it does less: seeded pairs, each of which must be told."""
+
+import json
+
+import polars as pl
+import pytest
+from helpers import run_logparse
+from releases import as_steps, fill, record, write_run
+
+from analysis.compare.comparison import Side, compare
+from analysis.compare.final_loss import final_losses
+from analysis.metrics import JUDGED
+from analysis.screens.compare import compose_answer
+from analysis.screens.markdown import markdown
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+MOE = {"num_experts": 8, "moe_router_topk": 2, "moe_ffn_hidden_size": 11008}
+# By what is less: settings of the baseline, those of the candidate, the fields that must be allowed to differ.
+LESS = {
+    "samples": ({}, {"global_batch_size": 16}, ["global_batch_size"]),
+    "length": ({}, {"seq_length": 2048}, ["seq_length"]),
+    "size": (MOE, {"moe_router_topk": 1}, ["moe_router_topk"]),
+    "experts": (MOE, {"moe_expert_capacity_factor": 1.0}, []),
+    "attention": ({}, {"use_packed_seq_params": True}, []),
+}
+
+
+def side(folder, name, ms, **settings):
+    place = 100 * (name == "b")
+    logs = [write_run(folder / f"{name}{seed}.log", place + seed, ms, **settings) for seed in range(4)]
+    records = [record(log, name) for log in logs]
+    runs = pl.concat(r.summary for r in records).with_columns(release=pl.lit(name))
+    return Side(name, runs, runs, {r.run_id: r.steps for r in records}.__getitem__)
+
+
+def told(old, new, allowed=(), metric="steady_step_time_ms"):
+    return compare(old, new, [JUDGED[metric]], 0.03, allowed, beside=False)
+
+
+@pytest.mark.parametrize("kind", LESS)
+def test_faster_because_it_does_less(tmp_path, kind):
+    usual, less, fields = LESS[kind]
+    sides = side(tmp_path, "a", 1000, **usual), side(tmp_path, "b", 800, **(usual | less))
+    found = told(*sides, fields)
+    assert (found.verdict, found.findings[0].reason) == ("less work", "faster_by_less")
+    assert kind in [one.kind for one in found.less_work]
+    refused = told(*sides)
+    assert refused.verdict == (None if fields else "less work")
+    assert "less work: " in markdown(compose_answer(refused))
+
+
+@pytest.mark.parametrize("kind", LESS)
+def test_who_does_more_does_not_do_less(tmp_path, kind):
+    usual, less, fields = LESS[kind]
+    found = told(side(tmp_path, "a", 1000, **(usual | less)), side(tmp_path, "b", 800, **usual), fields)
+    assert (found.verdict, found.less_work) == ("suspicious", ())
+
+
+def test_less_work_in_the_same_time_is_no_good_news(tmp_path):
+    sides = side(tmp_path, "a", 1000), side(tmp_path, "b", 1000, global_batch_size=16)
+    found = told(*sides, ["global_batch_size"])
+    assert (found.verdict, found.findings[0].reason) == ("less work", "less_not_faster")
+    # Tokens per second take account of the batch by themselves.
+    assert told(*sides, ["global_batch_size"], "tokens_per_second_per_device").verdict == "regression"
+
+
+def test_who_is_slower_all_the_same_is_slower(tmp_path):
+    found = told(side(tmp_path, "a", 1000), side(tmp_path, "b", 1200, global_batch_size=16), ["global_batch_size"])
+    assert found.verdict == "regression"
+
+
+def test_losses_are_compared_at_equal_tokens(tmp_path):
+    """The loss falls by tokens, a step of the second has half of them: at equal steps it would be behind."""
+
+    def run(batch, steps):
+        step = pl.int_range(1, steps + 1, eager=True)
+        return as_steps(step=step, consumed_samples=batch * step, loss=1000 / (batch * step), seq_length=[4096] * steps)
+
+    losses = final_losses([("a", run(32, 40)), ("b", run(16, 80))])
+    assert losses["a"] == pytest.approx(losses["b"])
+    assert final_losses([("a", run(32, 40)), ("b", run(32, 80))])["a"] == pytest.approx(losses["a"])
+
+
+def test_the_gate_tells_it(tmp_path):
+    capacity = {**MOE, "moe_expert_capacity_factor": 1.25}
+    fill(tmp_path, {"old": (1000.0, 4, MOE), "new": (900.0, 4, capacity)})
+    sides = (
+        "--baseline",
+        "release=old",
+        "--candidate",
+        "release=new",
+        "--history",
+        "h",
+        "--metric",
+        "steady_step_time_ms",
+    )
+    done = run_logparse("gate", *sides, "-o", "out", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "verdict: less work" in done.stdout
+    assert "the capacity of experts is 1.25, beyond it they drop tokens; they dropped none" in " ".join(
+        done.stdout.split()
+    )
+    assert "<failure" not in (tmp_path / "out" / "junit.xml").read_text()
+    failed = run_logparse("gate", *sides, "--fail-on", "less work", "--json", cwd=tmp_path)
+    found = json.loads(failed.stdout)
+    assert (failed.returncode, found["verdict"]) == (1, "less work")
+    assert found["less_work"] == [{"kind": "experts", "name": "experts", "baseline": None, "candidate": 1.25}]
+
+
+def test_every_metric_of_speed_says_what_it_takes_account_of():
+    from analysis.compare.same_work import COUNTED
+
+    speeds = [m for m in JUDGED.values() if m.rated or m.unit == "ms"]
+    assert speeds
+    assert {m.unit for m in speeds} <= set(COUNTED)
