@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import regex
@@ -35,6 +36,9 @@ from logparse.language import tr
 FORMS = ("json", "png", "svg")
 # A chart that an earlier run left; earlier versions wrote a page of each.
 CHART = regex.compile(rf"trend(-\d+)?\.({'|'.join(CHART_FORMATS)})")
+# Where the pages of jobs are, beside an index of all, and how they are called.
+JOBS, LONGEST_NAME = "jobs", 80
+NO_WORD, PAGE_OF_JOB = regex.compile(r"[^\w.]+"), regex.compile(r"[\w.-]+\.html")
 By = Annotated[
     str, typer.Option("--by", metavar="NAME", help="Group by release, day, week, month, a version or a label.")
 ]
@@ -61,7 +65,8 @@ Out = Annotated[
         "--out",
         parser=options.folder_of,
         metavar="DIR",
-        help="Folder for report.html and the chart as PNG, SVG and JSON.",
+        help="Folder for report.html (of several jobs an index, with a page for each in jobs/) and the charts as PNG, "
+        "SVG and JSON.",
     ),
 ]
 
@@ -127,13 +132,33 @@ def _print(
 def _write(
     trends: Sequence[Trend], said: Mapping[str, list[str]], out: ResultFolder, tell: Callable[[Note], object]
 ) -> None:
-    from analysis.report.trend_page import trend_page
-
+    """The charts of those that are told of, and the page of the one job there is, or of each and the index of all."""
     told = shown(trends)
     names = [f"trend-{number}" if number > 1 else "trend" for number in range(1, len(told) + 1)]
     charts = {name: trend_chart(one) for name, one in zip(names, told, strict=True)}
     with out.opened() as folder:
         written = write_charts(charts, folder, FORMS)
-        written.append(write_page(trend_page(trends, charts, said), folder / PAGE))
-        clear_stale(folder, [path.name for path in folder.iterdir() if CHART.fullmatch(path.name)], written)
+        written += _write_pages(trends, said, folder)
+        stale = [path for path in folder.iterdir() if CHART.fullmatch(path.name)]
+        pages = [path for path in (folder / JOBS).glob("*") if PAGE_OF_JOB.fullmatch(path.name)]
+        clear_stale(folder, [str(path.relative_to(folder)) for path in (*stale, *pages)], written)
     tell(info("wrote", path=f"{out}/{PAGE}"))
+
+
+def _write_pages(trends: Sequence[Trend], said: Mapping[str, list[str]], folder: Path) -> list[Path]:
+    from analysis.report.trend_page import trend_page, trends_page
+
+    if len(trends) == 1:
+        return [write_page(trend_page(trends[0], trend_chart(trends[0]), said), folder / PAGE)]
+    (folder / JOBS).mkdir(exist_ok=True)
+    links = _links(trends)
+    pages = (trend_page(trend, trend_chart(trend), said, f"../{PAGE}") for trend in trends)
+    written = [write_page(page, folder / link) for page, link in zip(pages, links, strict=True)]
+    return [*written, write_page(trends_page(trends, links), folder / PAGE)]
+
+
+def _links(trends: Sequence[Trend]) -> list[str]:
+    """The page of each job, by its name, so that it stays where it is as long as the job is called so."""
+    stems = [NO_WORD.sub("-", trend.name).strip("-").lower()[:LONGEST_NAME] or "job" for trend in trends]
+    numbered = [f"{stem}-{stems[:at].count(stem) + 1}" if stem in stems[:at] else stem for at, stem in enumerate(stems)]
+    return [f"{JOBS}/{stem}.html" for stem in numbered]

@@ -39,9 +39,9 @@ def render(
 ) -> str:
     """The page of ``template``, a file of this folder as ``script`` and ``styles`` are, in the language in use.
 
-    ``data`` is what its script works with; without ``charts`` there is no Vega on it.
+    ``data`` is what its script works with, where it has one; without ``charts`` there is no Vega on it.
     """
-    scripts = [*([bundle()] if charts else []), _resource(script)]
+    scripts = [*([bundle()] if charts else []), *([_resource(script)] if script else [])]
     return (
         _environment()
         .get_template(template)

@@ -1,29 +1,94 @@
-"""The page of trends: each series with its chart, its groups and its changes."""
+"""The pages of trends: one for each job with its chart, its groups and its changes, and the index over all jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
-from analysis.compare.trend import Trend
+from analysis.compare.trend import ChangePoint, Trend
 from analysis.report.document import Drawing, Text, render_document
-from analysis.screens.analyze import list_notes
+from analysis.report.page_frame import render
+from analysis.report.small_chart import small_chart
 from analysis.screens.html import html
-from analysis.screens.trend import NOTHING, compose_trend, left_out, page_title, shown
+from analysis.screens.metric_names import titled
+from analysis.screens.trend import NOTHING, compose_trend, page_title
+from logparse.language import tr
 
 if TYPE_CHECKING:
     import altair as alt
 
 
 def trend_page(
-    trends: Sequence[Trend], charts: Mapping[str, alt.LayerChart], said: Mapping[str, list[str]] = NOTHING
+    trend: Trend, chart: alt.LayerChart, said: Mapping[str, list[str]] = NOTHING, index: str | None = None
 ) -> str:
-    """The page, in the language in use; ``charts`` are those of the trends that are shown, in their order.
+    """The page of one job, in the language in use; ``said`` are remarks by run id, ``index`` the page of all jobs."""
+    title, *told = compose_trend(trend, said)
+    back = f'<p><a href="{index}">{escape(tr("all jobs"))}</a></p>' if index else ""
+    pieces: list[Text | Drawing] = [Text(back + html([title], 2)), Drawing("trend", chart), Text(html(told, 2))]
+    return render_document(page_title(), pieces)
 
-    ``said`` are remarks by run id.
-    """
-    pieces: list[Drawing | Text] = []
-    for trend, (name, chart) in zip(shown(trends), charts.items(), strict=True):
-        title, *told = compose_trend(trend, said)
-        pieces += [Text(html([title], 2)), Drawing(name, chart), Text(html(told, 2))]
-    return render_document(page_title(), [*pieces, Text(html([list_notes(left_out(trends))]))])
+
+@dataclass(frozen=True)
+class JobCard:
+    """A job on the index: its newest value, its course as SVG, and its newest change; ``level`` is worse or nothing."""
+
+    name: str
+    link: str
+    value: str
+    picture: str
+    told: str
+    level: str = ""
+
+
+def trends_page(trends: Sequence[Trend], links: Sequence[str]) -> str:
+    """The index, in the language in use: a small chart of each job, the newest change first. It runs no script."""
+    told = sorted(zip(trends, links, strict=True), key=lambda one: _newest(one[0]), reverse=True)
+    changed = sum(bool(trend.changes) for trend in trends)
+    return render(
+        "trends.html.j2",
+        page_title(),
+        {},
+        script="",
+        styles=("page.css", "trends.css"),
+        charts=False,
+        metric=titled(trends[0].metric),
+        counted=tr("{n} jobs, {changed} of them changed; the newest change first", n=len(trends), changed=changed),
+        cards=[_card(trend, link) for trend, link in told],
+    )
+
+
+def _newest(trend: Trend) -> tuple[str, bool, str]:
+    """By what jobs are ordered: when each last changed, whether its newest run is off, and when that was."""
+    last = trend.changes[-1].at if trend.changes else None
+    changed = "" if last is None else str(trend.runs["when"][last])
+    return changed, trend.newest_off is not None, str(trend.runs["when"].max())
+
+
+def _card(trend: Trend, link: str) -> JobCard:
+    form = trend.metric
+    value = f"{form.text(trend.runs['value'][-1])} {form.shown_unit}".rstrip()
+    worse = any(by * form.direction > 0 for by in _by(trend))
+    return JobCard(trend.name, link, value, small_chart(trend), "; ".join(_told(trend)), "worse" if worse else "")
+
+
+def _by(trend: Trend) -> Iterator[float]:
+    """By how much the job last changed, and how far its newest run is off."""
+    if trend.changes:
+        yield trend.changes[-1].change
+    if (away := trend.newest_off) is not None:
+        yield away
+
+
+def _told(trend: Trend) -> Iterator[str]:
+    yield _changed(trend, trend.changes[-1]) if trend.changes else tr("no change found")
+    if (away := trend.newest_off) is not None:
+        yield tr("the newest run is {change} from those before", change=f"{away:+.2%}")
+
+
+def _changed(trend: Trend, change: ChangePoint) -> str:
+    day = f"{trend.runs['when'][change.at]:%Y-%m-%d}"
+    old, new = change.groups
+    where = new if old == new else f"{old} -> {new}"
+    return tr("{change} on {day} ({where})", change=f"{change.change:+.2%}", day=day, where=where)
