@@ -13,9 +13,11 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._history_events import COMMANDS as OF_EVENTS
 from analysis.commands._release_options import HistoryDir, teller
-from analysis.history.selection import select_runs
+from analysis.compare.run_verdicts import verdicts_of_runs
+from analysis.history.selection import select_evidence, select_runs
 from analysis.outputs import write_parquet, write_whole
 from analysis.pipeline.sides import open_history
+from analysis.pipeline.standing import standing_policy
 from analysis.screens.console import make_console
 from analysis.screens.history import compacted, compose_runs, removed
 from analysis.screens.history_json import document, event_documents, run_documents
@@ -49,14 +51,20 @@ def list_runs(
     clock by which runs stand in order. id=abc123 is the beginning of a run's id, and `last 10` are the newest 10 of
     those that the rest selects.
 
+    The verdict is what the gate of its night would have said of a run, by the runs before it, but for the final loss.
+
     A condition does not hold of a run that does not tell its key, != neither. A value that holds a comma is quoted, as
     in release="CANN 8, torch=2.1"; a quote within it is written twice.
     """
-    runs = _chosen(history, select)
+    store = open_history(history, teller())
+    everything = store.runs()
+    runs = everything if select is None else select_runs(everything, select)
+    evidence = select_evidence(everything).runs
+    verdicts = verdicts_of_runs(evidence, runs["run_id"], standing_policy(), store.acceptances())
     if as_json:
-        typer.echo(json.dumps(document(runs), indent=1, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(document(runs, verdicts), indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        print_parts(make_console(), compose_runs(runs))
+        print_parts(make_console(), compose_runs(runs, verdicts))
 
 
 def show(run: Run, history: HistoryDir = None, lang: options.Language = None) -> None:

@@ -107,7 +107,8 @@ def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: HistoryOfJobs) -> list[
     Raises UsageError where a job selects no run that can be judged, or there is none at all.
     """
     same = find_jobs(runs)
-    records = in_time(fill_from_job(runs, same))
+    # Runs of old stores may have no time at all: nobody knows which is the newest.
+    records = in_time(fill_from_job(runs, same)).drop_nulls("when")
     samples = [(rule, job, sample_of(job, same)) for rule, job in split_jobs(records, policy)]
     jobs = [(rule, job, sample) for rule, job, sample in samples if _has_runs(rule, sample)]
     if not jobs:

@@ -82,10 +82,12 @@ def judge_newest(
         blocks=told["block"].to_list(),
         accepted=[place for place, run_id in enumerate(told["run_id"]) if known(run_id)],
     )[-1]
-    harm = metric.direction * (night.change or 0.0)
-    p = None if night.p is None else night.p if harm > 0 else 1.0
+    worse = metric.direction * (night.change or 0.0) > 0
+    p = None if night.p is None else night.p if worse else 1.0
     began = told["run_id"][-night.nights] if night.nights else None
-    return MetricNight(metric, least, newest[metric.column], _shown(night, metric), *_verdict(night, harm), began, p)
+    return MetricNight(
+        metric, least, newest[metric.column], _shown(night, metric), *verdict_on(night, metric), began, p
+    )
 
 
 def _lost(runs: pl.DataFrame) -> tuple[Verdict, Reason]:
@@ -100,11 +102,13 @@ def _shown(night: Night, metric: Metric) -> Night:
     return replace(night, level=level, low=low, high=high)
 
 
-def _verdict(night: Night, harm: float) -> tuple[Verdict, Reason]:
+def verdict_on(night: Night, metric: Metric) -> tuple[Verdict, Reason]:
+    """What a night means, and why."""
+    worse = metric.direction * (night.change or 0.0) > 0
     if night.state == "learning":
         return "insufficient data", "learning"
     if night.state == "confirmed":
-        return ("regression", "confirmed") if harm > 0 else ("suspicious", "confirmed_faster")
+        return ("regression", "confirmed") if worse else ("suspicious", "confirmed_faster")
     if night.state == "off":
-        return ("suspicious", "one_night") if harm > 0 else ("no regression", "one_night_better")
+        return ("suspicious", "one_night") if worse else ("no regression", "one_night_better")
     return "no regression", "accepted" if night.state == "accepted" else "as_expected"

@@ -8,21 +8,23 @@ from typing import Any
 import polars as pl
 
 from analysis.compare.job_name import model_and_devices
+from analysis.compare.verdict import Verdict
 from analysis.history.events import Kind
 from analysis.history.store import Swept
 from analysis.screens.console import wrap
 from analysis.screens.parts import Part, Sentence, Table
 from analysis.screens.remarks import remark_sentences, remarks
+from analysis.screens.words import word
 from logparse.language import tr
 
 # Columns of text that are folded, so that a terminal of 100 columns holds all: release, model, devices, labels.
-RELEASE, MODEL, DEVICES, LABELS = 13, 12, 15, 12
+RELEASE, MODEL, DEVICES, LABELS = 12, 10, 12, 8
 
 
-def compose_runs(runs: pl.DataFrame) -> list[Part]:
-    """A row for each run, and what was said of them."""
-    texts = (tr("run"), tr("release"), tr("begun"), tr("model"), tr("devices"), tr("labels"))
-    rows = tuple(_row(run) for run in runs.iter_rows(named=True))
+def compose_runs(runs: pl.DataFrame, verdicts: Mapping[str, Verdict]) -> list[Part]:
+    """A row for each run with its verdict, which ``verdicts`` have by run id, and what was said of them."""
+    texts = (tr("run"), tr("release"), tr("begun"), tr("model"), tr("devices"), tr("labels"), tr("verdict"))
+    rows = tuple(_row(run, verdicts.get(run["run_id"])) for run in runs.iter_rows(named=True))
     table = Table((*texts, tr("ms/step"), "tokens/s/p"), rows, prose=range(1, len(texts)))
     said = remark_sentences(runs["run_id"], remarks(runs))
     return [Sentence(tr("{n} runs", n=len(runs))), *([table] if rows else []), *said]
@@ -51,7 +53,7 @@ def compacted(swept: Swept) -> str:
     )
 
 
-def _row(run: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(run: Mapping[str, Any], verdict: Verdict | None) -> tuple[str, ...]:
     model, devices = model_and_devices(run)
     labels = ", ".join(f"{pair['name']}={pair['value']}" for pair in run["labels"] or ())
     return (
@@ -61,9 +63,17 @@ def _row(run: Mapping[str, Any]) -> tuple[str, ...]:
         _folded(model, MODEL),
         _folded(devices, DEVICES),
         _folded(labels, LABELS),
+        _verdict(verdict),
         _text(run["steady_step_time_ms"], ",.1f"),
         _text(run["tokens_per_second_per_device"], ",.1f"),
     )
+
+
+def _verdict(verdict: Verdict | None) -> str:
+    """In a word: most runs are as those before them."""
+    if verdict in (None, "insufficient data"):
+        return "-"
+    return tr("ok") if verdict == "no regression" else word("verdicts", verdict)
 
 
 def _folded(text: str, width: int) -> str:

@@ -9,15 +9,17 @@ from typing import Any
 
 import polars as pl
 
+from analysis.compare.verdict import Verdict
 from analysis.history.events import Event
 from analysis.screens.findings_json import origin_text
 from logparse.findings import Origin
 from logparse.schema import SCHEMA_VERSION
 
 
-def document(runs: pl.DataFrame) -> dict[str, Any]:
-    """The whole document, the same in every language."""
-    return {"schema_version": SCHEMA_VERSION, "runs": run_documents(runs)}
+def document(runs: pl.DataFrame, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+    """The whole document, the same in every language; ``verdicts`` are by run id."""
+    told = [row | {"verdict": verdicts.get(row["run_id"])} for row in run_documents(runs)]
+    return {"schema_version": SCHEMA_VERSION, "runs": told}
 
 
 def run_documents(runs: pl.DataFrame) -> list[dict[str, Any]]:

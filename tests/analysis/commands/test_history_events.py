@@ -83,11 +83,14 @@ def test_what_is_said_is_shown_wherever_the_run_is(logparse, ids, tmp_path):
         assert '"annotation": "a new switch"' in document.stdout
 
 
+TOLD = ("verdict", "ms/step", "tokens/s/p")
+
+
 def test_the_list_fits_a_terminal(logparse, ids):
     logparse("history", "label", *ids, "team=large-scale-infrastructure", "night=2026-03-01")
     lines = logparse("history", "list").stdout.splitlines()
     assert max(map(cell_len, lines)) <= 100
-    assert lines[2].split() == ["run", "release", "begun", "model", "devices", "labels", "ms/step", "tokens/s/p"]
+    assert lines[2].split() == ["run", "release", "begun", "model", "devices", "labels", *TOLD]
     row = next(line for line in lines if line.startswith(ids[0][:12]))
     assert row.split()[:3] == [ids[0][:12], "r1", "2026-02-02"]
 

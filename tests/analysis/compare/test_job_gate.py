@@ -15,6 +15,7 @@ from releases import as_steps, record, write_run
 from analysis.compare.job_exports import junit
 from analysis.compare.job_gate import HistoryOfJobs, judge_jobs
 from analysis.compare.policy import read_policy
+from analysis.compare.run_verdicts import verdicts_of_runs
 from analysis.history.events import Acceptance
 from analysis.history.folder import Folder
 from analysis.history.records import run_frame
@@ -109,6 +110,15 @@ def test_faster_is_suspicious_once_and_then_what_is_expected():
 def test_few_runs_tell_nothing():
     (job,) = judge(rows(0.05, before=4))
     assert (job.verdict, reasons(job)["steady_step_time_ms"]) == ("insufficient data", "learning")
+
+
+def test_runs_without_a_time_are_not_judged():
+    """As the first stores kept them: of such nobody knows which is the newest."""
+    timeless = rows(0.05, recorded_at=[None] * 21, begun_at=[None] * 21)
+    with pytest.raises(UsageError, match="no run that can be judged"):
+        judge(timeless)
+    (job,) = judge([*timeless[:1], *rows(0.0, job="b")])
+    assert job.newest["name"] == "b-20"
 
 
 def test_a_job_that_no_longer_runs_has_no_verdict():
@@ -366,3 +376,27 @@ def test_flags_of_two_sides(place, arguments):
     done = gate(place, *arguments)
     assert done.returncode == 2
     assert REFUSED[arguments] in done.stderr
+
+
+def test_every_run_has_the_verdict_of_its_night():
+    """What a list says of the newest is what the gate says, and of a run before what it said then."""
+    made = rows(0.05, 0.05, -0.1, 0.0)
+    runs = run_frame(made).with_columns(release=pl.lit("r1"))
+    found = verdicts_of_runs(runs, runs["run_id"][:1], read_policy({}), {})
+    told = [found[run_id] for run_id in runs["run_id"]]
+    assert told[:5] == ["insufficient data"] * 5
+    assert told[20:] == ["suspicious", "regression", "no regression", "no regression"]
+    for nights in (21, 22):
+        (job,) = judge(made[:nights])
+        assert told[nights - 1] == job.verdict
+    # Nobody asked for a run of this series, the job is another, and this one has no loss left.
+    assert verdicts_of_runs(runs, pl.Series(["other"]), read_policy({}), {}) == {}
+    assert verdicts_of_runs(runs, runs["run_id"], read_policy({"jobs": {"x": {"select": "name=none"}}}), {}) == {}
+    lost = run_frame(rows(loss_lost_at=[None] * 19 + [7])).with_columns(release=pl.lit("r1"))
+    assert (
+        verdicts_of_runs(lost, lost["run_id"], read_policy({"block_by": "node"}), {})[lost["run_id"][-1]]
+        == "regression"
+    )
+    known = Acceptance(runs["run_id"][20], None, "known", None, None, None, BEGIN, None)
+    accepted = verdicts_of_runs(runs, runs["run_id"], read_policy({}), {known.run_id: [known]})
+    assert accepted[runs["run_id"][21]] == "no regression"
