@@ -33,7 +33,7 @@ COUNTED: dict[str, frozenset[Kind]] = {
     "TFLOP/s/p": frozenset({"samples", "length", "size"}),
     "ratio": frozenset({"samples", "length", "size"}),
 }
-# The setting by which experts drop the tokens beyond their capacity; without a number they drop none.
+# The setting by which experts drop the tokens beyond their capacity; a log that prints no number drops none.
 CAPACITY = regex.compile(r"(^|[._])(moe_)?(expert_|train_)?capacity_factor$")
 
 
@@ -74,32 +74,28 @@ _MEASURED = {"run_id": pl.String, "samples": pl.Float64, "length": pl.Float64}
 
 
 def _of_steps(run_id: str, steps: pl.DataFrame) -> tuple[str, float | None, float | None]:
-    """Samples of a step and tokens of a sample: as they were consumed where that is printed, else as the rows say."""
+    """Samples of a step and tokens of a sample: medians, because a batch may grow for a while."""
     rows = steps.filter("counted")
-    samples, tokens = (_consumed(rows, name) for name in ("consumed_samples", "consumed_tokens"))
-    batch = samples or _mean(rows["global_batch_size"])
-    return run_id, batch, tokens / batch if tokens and batch else _mean(rows["seq_length"])
+    batch = _median(rows["global_batch_size"]) or _consumed(rows, "consumed_samples")
+    tokens = _consumed(rows, "consumed_tokens")
+    return run_id, batch, tokens / batch if tokens and batch else _median(rows["seq_length"])
 
 
 def _consumed(rows: pl.DataFrame, column: str) -> float | None:
-    """How much of ``column`` a step consumes, between rows that follow each other; None where nothing tells."""
+    """How much of ``column`` a step consumes, by rows that follow each other; None where nothing tells."""
     told = rows.select("source", "step", column).drop_nulls()
     each = told.select(pl.col("step").diff().over("source"), pl.col(column).diff().over("source"))
-    ahead = each.filter((pl.col("step") > 0) & (pl.col(column) > 0)).sum().row(0)
-    return float(ahead[1] / ahead[0]) if ahead[0] else None
-
-
-def _mean(values: pl.Series) -> float | None:
-    mean = values.drop_nulls().mean()
-    return float(mean) if isinstance(mean, float) else None
+    ahead = each.filter((pl.col("step") > 0) & (pl.col(column) > 0))
+    return _median(ahead[column] / ahead["step"])
 
 
 def _capacity() -> pl.Expr:
-    """The least capacity of experts that is set; without one they take every token."""
+    """The least capacity of experts; infinite where a log says that there is none, unknown where it says nothing."""
     named = pl.element().struct.field("name").str.to_lowercase().str.contains(CAPACITY.pattern)
-    values = pl.element().filter(named).struct.field("value").cast(pl.Float64, strict=False)
-    least = pl.col("settings").list.eval(values.filter(values > 0)).list.min()
-    return pl.when(pl.col("settings").list.len() > 0).then(least.fill_null(math.inf))
+    told = pl.col("settings").list.eval(pl.element().filter(named).struct.field("value"))
+    values = pl.element().cast(pl.Float64, strict=False)
+    least = told.list.eval(values.filter(values > 0)).list.min().fill_null(math.inf)
+    return pl.when((pl.col("num_experts") > 1) & (told.list.len() > 0)).then(least)
 
 
 def find_less(baseline: pl.DataFrame, candidate: pl.DataFrame) -> tuple[Less, ...]:
@@ -122,7 +118,7 @@ def _less(kind: Kind, name: str, old: pl.Series, new: pl.Series) -> Less | None:
 
 def _median(values: pl.Series) -> float | None:
     median = values.drop_nulls().median()
-    return median if isinstance(median, float) else None
+    return float(median) if isinstance(median, float | int) else None
 
 
 def learns_less(finding: Finding) -> Less | None:

@@ -214,13 +214,13 @@ def test_a_loss_that_is_lost_is_a_regression_at_once():
 
 def test_faster_because_it_does_less_is_no_good_news():
     """Tokens are dropped since two nights; the change is named with what is less."""
-    limited = [{"name": "moe_expert_capacity_factor", "value": "1.0"}, {"name": "lr", "value": "1"}]
-    made = rows(-0.1, -0.1, settings=[limited[1:]] * 20 + [limited] * 2)
+    free, limited = ([{"name": "moe_expert_capacity_factor", "value": value}] for value in ("None", "1.0"))
+    made = rows(-0.1, -0.1, settings=[free] * 20 + [limited] * 2, num_experts=8)
     (job,) = judge(made)
     assert (job.verdict, reasons(job)["steady_step_time_ms"]) == ("less work", "confirmed_by_less")
     assert [(one.kind, one.candidate) for one in job.less_work] == [("experts", 1.0)]
     assert "the capacity of experts is 1, beyond it they drop tokens" in markdown(compose_jobs([job]))
-    (alike,) = judge(rows(-0.1, -0.1, settings=[limited] * 22))
+    (alike,) = judge(rows(-0.1, -0.1, settings=[limited] * 22, num_experts=8))
     assert (alike.verdict, alike.less_work) == ("suspicious", ())
 
 

@@ -4,6 +4,8 @@ import tomllib
 from datetime import date
 
 import pytest
+import regex
+from helpers import ROOT
 
 from analysis.compare.nights import LEAST_CHANGE
 from analysis.compare.policy import JobRule, parse_baseline, read_policy
@@ -31,6 +33,13 @@ baseline = "release=CANN 8.0.RC1"
 confirm = 1
 metrics = { steady_step_time_ms = "1%" }
 """
+
+
+def test_the_policy_of_the_docs_can_be_used():
+    (text,) = regex.findall(r"```toml\n(.*?)```", (ROOT / "docs/nightly.md").read_text(encoding="utf-8"), regex.DOTALL)
+    table = tomllib.loads(text)
+    found = read_policy(table["gate"])
+    assert [rule.name for rule in found.jobs] == list(table["gate"]["jobs"])
 
 
 def policy(text):

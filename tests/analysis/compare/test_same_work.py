@@ -9,13 +9,15 @@ from releases import as_steps, fill, record, write_run
 
 from analysis.compare.comparison import Side, compare
 from analysis.compare.final_loss import final_losses
+from analysis.compare.same_work import COUNTED, find_less, work_of
+from analysis.history.records import run_frame
 from analysis.metrics import JUDGED
 from analysis.screens.compare import compose_answer
 from analysis.screens.markdown import markdown
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
-MOE = {"num_experts": 8, "moe_router_topk": 2, "moe_ffn_hidden_size": 11008}
+MOE = {"num_experts": 8, "moe_router_topk": 2, "moe_ffn_hidden_size": 11008, "moe_expert_capacity_factor": None}
 # By what is less: settings of the baseline, those of the candidate, the fields that must be allowed to differ.
 LESS = {
     "samples": ({}, {"global_batch_size": 16}, ["global_batch_size"]),
@@ -82,6 +84,34 @@ def test_losses_are_compared_at_equal_tokens(tmp_path):
     assert final_losses([("a", run(32, 40)), ("b", run(32, 80))])["a"] == pytest.approx(losses["a"])
 
 
+def test_a_batch_that_grows_for_a_while_is_no_less():
+    """Of a shorter run a larger part is the ramp; tokens are those that were consumed, packed or not."""
+
+    def run(steps, tokens=4000):
+        batch = [16] * 5 + [32] * (steps - 5)
+        at = range(1, steps + 1)
+        return as_steps(step=at, global_batch_size=batch, counted=[True] * steps, source="a").with_columns(
+            consumed_tokens=pl.Series(batch).cum_sum() * tokens
+        )
+
+    def work(name, steps, **how):
+        row = run_frame([{"run_id": name, "model_tflops_per_second_per_device": 1.0}])
+        return work_of(row, [(name, run(steps, **how))])
+
+    assert work("a", 100).select("samples", "length").row(0) == (32.0, 4000.0)
+    assert find_less(work("a", 100), work("b", 15)) == ()
+    (less,) = find_less(work("a", 100), work("b", 100, tokens=3000))
+    assert (less.kind, less.baseline, less.candidate) == ("length", 4000.0, 3000.0)
+
+
+@pytest.mark.parametrize("usual", [{"num_experts": 8}, {"moe_expert_capacity_factor": None}], ids=["unsaid", "dense"])
+def test_a_capacity_that_means_nothing_is_no_less(tmp_path, usual):
+    """A newer version may print what the old one did not, and so may a model without experts."""
+    limited = usual | {"moe_expert_capacity_factor": 1.0}
+    found = told(side(tmp_path, "a", 1000, **usual), side(tmp_path, "b", 800, **limited))
+    assert (found.verdict, found.less_work) == ("suspicious", ())
+
+
 def test_the_gate_tells_it(tmp_path):
     capacity = {**MOE, "moe_expert_capacity_factor": 1.25}
     fill(tmp_path, {"old": (1000.0, 4, MOE), "new": (900.0, 4, capacity)})
@@ -109,8 +139,6 @@ def test_the_gate_tells_it(tmp_path):
 
 
 def test_every_metric_of_speed_says_what_it_takes_account_of():
-    from analysis.compare.same_work import COUNTED
-
     speeds = [m for m in JUDGED.values() if m.rated or m.unit == "ms"]
     assert speeds
     assert {m.unit for m in speeds} <= set(COUNTED)
