@@ -65,8 +65,17 @@ def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
 
 def _row(job: JobVerdict) -> tuple[str, ...]:
     first = job.metrics[0]
-    verdict = word("verdicts", job.verdict) if job.verdict else "-"
-    return (job.name, verdict, first.metric.text(first.value), _expected(first), _change(first))
+    return (job.name, _named_verdict(job), first.metric.text(first.value), _expected(first), _change(first))
+
+
+def _named_verdict(job: JobVerdict) -> str:
+    """The verdict on a job, with the metric that it is on where that is not the one of the row."""
+    if not job.verdict:
+        return "-"
+    verdict = word("verdicts", job.verdict)
+    judged = next(found for found in job.metrics if found.verdict == job.verdict)
+    label = tr(judged.metric.label)
+    return verdict if judged is job.metrics[0] else tr("{verdict}: {metric}", verdict=verdict, metric=label)
 
 
 def _expected(found: MetricNight) -> str:
