@@ -55,17 +55,35 @@ def write_page(folder: Path, *runs: Run) -> Path:
     return path
 
 
+@dataclass
+class Browser:
+    """A browser, and its tabs by what their windows are like: to make one takes as long as to draw a page in it."""
+
+    chromium: Any
+    tabs: dict[str, Any] = field(default_factory=dict)
+
+    def window(self, **like: Any) -> Any:
+        """A window of its own, with nothing in it."""
+        return self.chromium.new_context(**like)
+
+    def tab(self, **like: Any) -> Any:
+        """The tab of a window like this; a page that is opened in it knows nothing of the one before."""
+        if repr(like) not in self.tabs:
+            self.tabs[repr(like)] = self.window(**like).new_page()
+        return self.tabs[repr(like)]
+
+
 @contextmanager
-def chromium() -> Iterator[Any]:
+def chromium() -> Iterator[Browser]:
     """The browser; the test is skipped, with the reason, where there is none."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     binary = shutil.which("chromium")
     if binary is None:
         pytest.skip("no chromium on the path; on Debian: apt-get install chromium")
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=binary, args=FLAGS)
-        yield browser
-        browser.close()
+        found = playwright.chromium.launch(executable_path=binary, args=FLAGS)
+        yield Browser(found)
+        found.close()
 
 
 @dataclass
@@ -115,18 +133,28 @@ class Opened:
 
 
 @contextmanager
-def opened(browser: Any, path: Path, **context: Any) -> Iterator[Opened]:
+def opened(browser: Browser, path: Path, color_scheme: str = "light", **window: Any) -> Iterator[Opened]:
     """Open a page, wait until its charts are drawn, and see at the end that nothing went wrong."""
-    inside = browser.new_context(**({"viewport": {"width": 1180, "height": 900}} | context))
-    found = Opened(inside.new_page())
-    found.page.on("request", lambda request: found.requests.append(request.url))
-    found.page.on("pageerror", lambda error: found.errors.append(str(error)))
-    found.page.on("console", lambda said: found.errors.append(said.text) if said.type in ("error", "warning") else None)
-    found.page.on("dialog", lambda dialog: (found.dialogs.append(dialog.message), dialog.dismiss()))
+    like = {"viewport": {"width": 1180, "height": 900}} | window
+    found = Opened(browser.tab(**{name: how for name, how in like.items() if name != "viewport"}))
+    heard = {
+        "request": lambda request: found.requests.append(request.url),
+        "pageerror": lambda error: found.errors.append(str(error)),
+        "console": lambda said: found.errors.append(said.text) if said.type in ("error", "warning") else None,
+        "dialog": lambda dialog: (found.dialogs.append(dialog.message), dialog.dismiss()),
+    }
+    # As a new window has it, whatever was done to this one.
+    found.page.set_viewport_size(like["viewport"])
+    found.page.emulate_media(media="null", color_scheme=color_scheme)
+    found.page.mouse.move(0, 0)
+    for event, listener in heard.items():
+        found.page.on(event, listener)
     found.page.goto(path.as_uri())
     found.evaluate("logparse.ready.then(() => true)")
     yield found
-    inside.close()
+    for event, listener in heard.items():
+        found.page.remove_listener(event, listener)
+    found.page.goto("about:blank")
     assert found.errors == []
     assert found.dialogs == []
     assert [url for url in found.requests if url != path.as_uri() and not url.startswith(("data:", "blob:"))] == []

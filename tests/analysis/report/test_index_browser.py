@@ -259,7 +259,7 @@ def test_the_worst_runs_are_named_first(browser, index):
 
 
 def test_without_javascript_it_is_a_plain_table(browser, index):
-    context = browser.new_context(java_script_enabled=False)
+    context = browser.window(java_script_enabled=False)
     page = context.new_page()
     page.goto(index.as_uri())
     assert page.locator("#runs tbody tr").count() == 6

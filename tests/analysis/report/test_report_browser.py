@@ -272,7 +272,7 @@ def test_twelve_runs_have_looks_of_their_own(browser, tmp_path):
 
 
 def test_without_a_script_answer_and_pictures_are_there(browser, llama):
-    inside = browser.new_context(java_script_enabled=False)
+    inside = browser.window(java_script_enabled=False)
     page = inside.new_page()
     page.goto(llama.as_uri())
     for name in (TIME, "mfu"):
