@@ -1,8 +1,8 @@
 """action.yml does what it promises, each of its steps run by bash as GitHub's runner does.
 
-Only the step Install is left out, because it needs a package index: a link to the program of this environment lies
-where that step would have put it. So are steps that use other actions. In the place of GitHub's program ``gh`` a script
-keeps the comments in files.
+Only the step Install is left out, because it needs a package index: a program that does the same as the one of this
+environment lies where that step would have put it. So are steps that use other actions. In the place of GitHub's
+program ``gh`` a script keeps the comments in files.
 """
 
 import os
@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 import regex
 import yaml
-from helpers import PROGRAM, ROOT
+from helpers import PROGRAM, ROOT, run_logparse
+from served import served_program
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS = ACTION["runs"]["steps"]
@@ -107,11 +110,17 @@ esac
 """
 
 
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    with served_program(tmp_path_factory.mktemp("program")) as served:
+        yield served
+
+
 @pytest.fixture
-def runner(tmp_path):
+def runner(tmp_path, program):
     made = Runner(tmp_path)
     made.program.parent.mkdir(parents=True)
-    made.program.symlink_to(PROGRAM)
+    made.program.symlink_to(program)
     made.workspace.mkdir()
     (tmp_path / "bin").mkdir()
     gh = tmp_path / "bin/gh"
@@ -149,6 +158,9 @@ def test_what_is_recorded_can_be_judged_alone(runner):
 
 
 def test_a_blank_in_a_name_is_met_by_a_pattern(runner):
+    """With the program that is installed."""
+    runner.program.unlink()
+    runner.program.symlink_to(PROGRAM)
     (runner.workspace / "8.0.RC1-1.log").rename(runner.workspace / "first run.log")
     done = runner.use(logs="first?run.log", release="r", history="runs")
     assert (done.returncode, "first run: recorded as run" in done.stdout) == (0, True)
@@ -227,13 +239,7 @@ def test_one_comment_is_written_anew(runner):
 def test_values_with_blanks_stand_in_quotes(runner):
     arguments = "--hw 910b3 --label \"team=our own\" --label 'night=7 of 9'"
     assert runner.use(logs="8.0.RC1-1.log", release="r 1", history="a b", record_arguments=arguments).returncode == 0
-    listed = subprocess.run(
-        [PROGRAM, "history", "list", "team=our own,night=7 of 9", "--history", "a b"],
-        cwd=runner.workspace,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    listed = run_logparse("history", "list", "team=our own,night=7 of 9", "--history", "a b", cwd=runner.workspace)
     assert listed.stdout.startswith("1 runs")
     assert runner.use(logs="8.0.RC1-1.log", release="r", history="h", record_arguments='--label "a=b').returncode != 0
 
@@ -279,7 +285,7 @@ def test_the_examples_of_other_systems_run(runner, language, release, code):
     for log in runner.workspace.glob(f"{release.removeprefix('CANN ')}-*.log"):
         log.rename(runner.workspace / "out" / log.name)
     given = {"RELEASE": release, "BASELINE": f"release={RELEASES[0]}"}
-    given["PATH"] = f"{Path(PROGRAM).parent}:{os.environ['PATH']}"
+    given["PATH"] = f"{runner.program.parent}:{os.environ['PATH']}"
     script = "set -e\n" + _shell_of(language).replace("/nfs/runs", "runs")
     done = subprocess.run(
         ["bash", "-c", script],
