@@ -9,7 +9,7 @@ import polars as pl
 import regex
 
 from logparse.formats._base import NUMBER, LogFormat, Reading
-from logparse.read.values import DTYPE, bare, clock, group, number
+from logparse.read.values import DTYPE, alike, bare, clock, group, possible, written
 
 PAIRS = {
     "row": pl.UInt32(),
@@ -78,25 +78,31 @@ def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
 
 
 def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
-    """``pairs`` with ``column``, ``number`` and ``malformed``, each label's values read in one go."""
-    if pairs.is_empty():
-        return _read(pairs.lazy(), None).collect()
-    parts = pairs.with_row_index("place").partition_by("label")
-    read = pl.concat(_read(part.lazy(), fmt.labels.get(part["label"][0])) for part in parts)
-    return read.sort("place").drop("place").collect()
-
-
-def _read(pairs: pl.LazyFrame, reading: Reading | None) -> pl.LazyFrame:
-    """The ``pairs`` of one label, which is read so."""
-    if reading is None:
-        unknown = pl.lit(None, pl.String).alias("column"), pl.lit(None, pl.Float64).alias("number")
-        return pairs.with_columns(*unknown, malformed=pl.lit(value=False))
-    text = pl.col("text")
-    absent = text.is_null() | bare(text).str.contains(f"^(?:{reading.absent})?$")
-    value = number(text, reading)
-    return pairs.with_columns(
-        pl.lit(reading.column).alias("column"), value.alias("number"), malformed=value.is_null() & ~absent
+    """``pairs`` with ``column``, ``number`` and ``malformed``; values that are read alike are read in one go."""
+    readings = {label: fmt.labels[label] for label in pairs["label"].unique() if label in fmt.labels}
+    first: dict[object, str] = {}
+    ways = {label: first.setdefault(alike(reading), label) for label, reading in readings.items()}
+    columns = {label: reading.column for label, reading in readings.items()}
+    label = pl.col("label")
+    placed = pairs.with_row_index("place").with_columns(
+        column=label.replace_strict(columns, default=None, return_dtype=pl.String),
+        way=label.replace_strict(ways, default=None, return_dtype=pl.String),
     )
+    parts = placed.partition_by("way") or [placed]
+    read = pl.concat(_read(part, readings.get(part["way"][0]) if len(part) else None) for part in parts)
+    return read.sort("place").drop("place", "way")
+
+
+def _read(pairs: pl.DataFrame, reading: Reading | None) -> pl.DataFrame:
+    """The ``pairs`` of labels that are all read so."""
+    if reading is None:
+        return pairs.with_columns(pl.lit(None, pl.Float64).alias("number"), malformed=pl.lit(value=False))
+    text, value = pl.col("text"), pl.col("number")
+    absent = text.is_null() | bare(text).str.contains(f"^(?:{reading.absent})?$")
+    # One after the other, since an expression that stands in another one twice is worked out twice.
+    read = pairs.with_columns(written(text, reading).alias("number"))
+    read = read.with_columns(possible(reading.column, value).alias("number"))
+    return read.with_columns(malformed=value.is_null() & ~absent)
 
 
 def spread(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:

@@ -46,16 +46,28 @@ def bare(text: pl.Expr) -> pl.Expr:
     return text.str.strip_chars(" []")
 
 
+def alike(reading: Reading) -> tuple[object, ...]:
+    """All that tells how a value is read. Two readings with the same differ in the name of their column alone."""
+    name = reading.column
+    of_column = (DTYPE[name], name in DURATIONS, bool(UNITS[name]), _LEAST.get(name), _MOST.get(name))
+    return (*of_column, reading.scale, reading.suffix, reading.absent)
+
+
 def number(text: pl.Expr, reading: Reading) -> pl.Expr:
     """The number that ``text`` is in the unit of its column; null where it is none."""
+    return possible(reading.column, written(text, reading))
+
+
+def written(text: pl.Expr, reading: Reading) -> pl.Expr:
+    """The number that ``text`` is in the unit of its column, be it one that the column cannot hold."""
     if DTYPE[reading.column] == BOOL:
         word = bare(text).str.to_lowercase()
         return pl.when(word == "true").then(1.0).when(word == "false").then(0.0)
     if reading.column in DURATIONS:
         plain = bare(text).str.replace(rf"(?:{reading.suffix})$", "")
-        return possible(reading.column, _seconds(plain) * reading.scale)
+        return _seconds(plain) * reading.scale
     digits = bare(text).str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1)
-    return possible(reading.column, _float(digits) * reading.scale)
+    return _float(digits) * reading.scale
 
 
 def group(name: str) -> pl.Expr:
