@@ -450,29 +450,34 @@ def test_folder_called_analysis_without_a_package_is_harmless(folder):
 HEAVY = {"altair", "jinja2", "numpy", "pandas", "pyarrow", "ray", "rich", "scipy", "vl_convert"}
 
 
-def loaded_by(arguments: list[str], **environment: str) -> set[str]:
-    """Every module that the program has imported when it ends."""
+def loaded_by(*commands: list[str], **environment: str) -> list[set[str]]:
+    """Every module that the program has imported when each of ``commands`` ends, one after the other."""
     program = (
-        f"import sys; sys.argv = ['logparse', *{arguments!r}]\n"
+        "import sys\n"
         "from logparse.__main__ import main\n"
-        "try:\n    main()\n"
-        "except SystemExit:\n    print('loaded', *sys.modules, file=sys.stderr)\n"
+        f"for arguments in {commands!r}:\n"
+        "    sys.argv = ['logparse', *arguments]\n"
+        "    try:\n        main()\n"
+        "    except SystemExit:\n        print('loaded', *sys.modules, file=sys.stderr)\n"
     )
     given = os.environ | environment
     done = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True)
-    loaded = set(done.stderr.splitlines()[-1].split())
-    assert "analysis.cli" in loaded
+    loaded = [set(line.split()) for line in done.stderr.splitlines() if line.startswith("loaded ")]
+    assert ["analysis.cli" in modules for modules in loaded] == [True] * len(commands)
     return loaded
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
-def test_help_of_a_command_imports_nothing_heavy(command):
-    assert not loaded_by([command, "--help"]) & HEAVY
+def test_help_of_a_command_imports_nothing_heavy():
+    loaded = loaded_by(*([command, "--help"] for command in cli.COMMANDS))
+    assert {command: modules & HEAVY for command, modules in zip(cli.COMMANDS, loaded, strict=True)} == {
+        command: set() for command in cli.COMMANDS
+    }
+    assert all(f"analysis.commands.{command}" in loaded[-1] for command in cli.COMMANDS)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]], ids=" ".join)
 def test_a_command_is_imported_when_it_is_asked_for(arguments):
-    loaded = loaded_by(arguments)
+    (loaded,) = loaded_by(arguments)
     assert not loaded & (HEAVY | {"polars", "regex", "importlib.metadata", "tomllib"})
     assert {name for name in loaded if name.startswith(("analysis.", "logparse."))} == {
         "analysis.cli",
@@ -487,14 +492,14 @@ def test_a_command_is_imported_when_it_is_asked_for(arguments):
 
 
 def test_a_table_imports_what_it_needs(folder):
-    loaded = loaded_by(["analyze", str(folder / "run.log"), "--hw", "910b"])
+    (loaded,) = loaded_by(["analyze", str(folder / "run.log"), "--hw", "910b"])
     unneeded = HEAVY - {"numpy", "rich"} | {"pydantic", "analysis.charts", "analysis.estimate.job", "analysis.report"}
     assert {"polars", "rich"} <= loaded
     assert not loaded & unneeded
 
 
 def test_help_in_chinese_imports_no_polars():
-    loaded = loaded_by(["--help"], LANG="zh_CN.UTF-8")
+    (loaded,) = loaded_by(["--help"], LANG="zh_CN.UTF-8")
     assert not loaded & {"polars", "numpy", "regex", "analysis.flops"}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from helpers import megatron_log, run_logparse
 
+from analysis.commands import _progress
 from analysis.commands._progress import _watches
 from logparse.read.parse import Amount, read_run
 
@@ -39,8 +40,15 @@ def test_of_a_pipe_the_total_is_unknown(tmp_path):
     assert done.stdout.decode().strip() == f"({len(text)}, None)"
 
 
-def on_terminal(*arguments: str, cwd: Path, patience: str) -> str:
-    """What the command writes to a standard error that is a terminal."""
+def on_terminal(*arguments: str, cwd: Path, patience: float) -> str:
+    """What the command writes to a standard error that is taken for a terminal."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_progress, "PATIENCE_SECONDS", patience)
+        return run_logparse(*arguments, cwd=cwd, FORCE_COLOR="1", TERM="xterm").stderr
+
+
+def on_real_terminal(*arguments: str, cwd: Path, patience: float) -> str:
+    """What it writes in a process of its own to one that is a terminal."""
     code = (
         "import analysis.commands._progress as progress\n"
         f"progress.PATIENCE_SECONDS = {patience}\n"
@@ -74,19 +82,20 @@ def log(tmp_path):
     return tmp_path
 
 
-def test_a_person_sees_bytes_and_rate_and_the_bar_goes_away(log):
-    shown = on_terminal("analyze", "run.log", cwd=log, patience="-1")
+@pytest.mark.parametrize("shown_on", [on_terminal, on_real_terminal], ids=["here", "process"])
+def test_a_person_sees_bytes_and_rate_and_the_bar_goes_away(log, shown_on):
+    shown = shown_on("analyze", "run.log", cwd=log, patience=-1)
     assert "reading" in shown
     assert "/s" in shown
     assert "\x1b[2K" in shown
 
 
 def test_short_work_shows_no_bar(log):
-    assert on_terminal("analyze", "run.log", cwd=log, patience="60") == ""
+    assert on_terminal("analyze", "run.log", cwd=log, patience=60) == ""
 
 
 def test_quiet_shows_no_bar(log):
-    assert on_terminal("analyze", "run.log", "--quiet", cwd=log, patience="-1") == ""
+    assert on_terminal("analyze", "run.log", "--quiet", cwd=log, patience=-1) == ""
 
 
 def test_a_script_sees_no_bar(log):
@@ -96,7 +105,7 @@ def test_a_script_sees_no_bar(log):
 def test_the_files_of_all_runs_are_counted(log):
     (log / "other.log").write_text(megatron_log(30))
     (log / "none.log").write_text("no step line\n")
-    shown = on_terminal("analyze", "--each", "run.log", "none.log", "other.log", cwd=log, patience="-1")
+    shown = on_terminal("analyze", "--each", "run.log", "none.log", "other.log", cwd=log, patience=-1)
     counted = re.findall(r"reading, (\d) of 3 files", shown)
     assert counted == sorted(counted)
     assert counted[-1] == "3"
@@ -127,14 +136,14 @@ def test_of_a_folder_the_sum_is_unknown_until_it_is_read(log):
 
 
 def test_a_person_sees_how_many_charts_are_drawn(log):
-    shown = on_terminal("analyze", "run.log", "-o", "out", cwd=log, patience="-1")
+    shown = on_terminal("analyze", "run.log", "-o", "out", cwd=log, patience=-1)
     drawn = len(list((log / "out/charts").glob("*.svg"))) + 1
     assert f"{drawn}/{drawn}" in shown.split("drawing")[-1]
     assert shown.rstrip().endswith("wrote out/report.html")
 
 
 def test_quiet_shows_no_charts_being_drawn(log):
-    assert on_terminal("analyze", "run.log", "-o", "out", "--quiet", cwd=log, patience="-1") == ""
+    assert on_terminal("analyze", "run.log", "-o", "out", "--quiet", cwd=log, patience=-1) == ""
 
 
 def test_a_script_sees_no_charts_being_drawn(log):

@@ -15,6 +15,7 @@ from analysis.charts.look import PARTS
 from analysis.flops import all_formulas, find_formula
 from analysis.flops._base import FORWARD_SHARE
 from analysis.pipeline.requirements import parse_requirement
+from analysis.pipeline.run import Run
 from analysis.published.match import PublishedComparison, place_among
 from analysis.report import render_page
 from analysis.report.against import against_tables
@@ -78,13 +79,25 @@ def llama():
     return run_of(LLAMA, hw="910b")
 
 
-def words(*runs) -> str:
-    return " ".join(" ".join(Text(render_page(runs)).words).split())
+_pages: dict[tuple[int, ...], tuple[tuple[Run, ...], str]] = {}
+
+
+def page_of(*runs: Run) -> str:
+    """The page about ``runs``, which is made once of the same ones."""
+    key = tuple(map(id, runs))
+    if key not in _pages:
+        # A run that is kept here shares its number with no other.
+        _pages[key] = (runs, render_page(runs))
+    return _pages[key][1]
+
+
+def words(*runs: Run) -> str:
+    return " ".join(" ".join(Text(page_of(*runs)).words).split())
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda path: path.parent.name)
 def test_every_fixture_makes_a_page_of_known_words(log):
-    page = Text(render_page([run_of(log)]))
+    page = Text(page_of(run_of(log)))
     said = " ".join(" ".join(page.words).split())
     assert "What the run achieved" in said
     assert not re.search(r"\b(nan|NaN ms|inf|None ms|undefined)\b", said)
@@ -151,9 +164,9 @@ def test_the_foot_names_version_command_and_sources(llama):
 
 def test_a_place_in_the_log_can_be_copied_from_setting_start_and_warning(llama):
     fact = llama.context.facts["world_size"]
-    assert f'data-copy="{LLAMA}:{fact.origin.line}"' in render_page([llama])
+    assert f'data-copy="{LLAMA}:{fact.origin.line}"' in page_of(llama)
     resumed = run_of(RESUMED)
-    assert f'data-copy="{RESUMED}:{resumed.segments["line_number"][1]}"' in render_page([resumed])
+    assert f'data-copy="{RESUMED}:{resumed.segments["line_number"][1]}"' in page_of(resumed)
     note = warning("stamp_damaged", value="then", source="a.log", line=7)
     assert 'data-copy="a.log:7"' in render_page([replace(llama, notes=(note,))])
 
@@ -323,7 +336,7 @@ def test_json_in_a_page_reads_back():
 
 
 def test_the_policy_lets_only_our_scripts_run(llama):
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', render_page([llama])).group(1)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page_of(llama)).group(1)
     assert "default-src 'none'" in policy
     script = next(part for part in policy.split(";") if "script-src" in part)
     assert "'unsafe-inline'" not in script
@@ -391,7 +404,7 @@ def test_a_place_in_a_row_is_said_as_people_say_it(number, said):
 
 
 def test_without_a_script_there_are_pictures(llama):
-    page = render_page([llama])
+    page = page_of(llama)
     pictures = re.findall(r'id="chart-(\w+)"[^>]*><p class="of">[^<]*</p><svg class="picture"', page)
     assert {"time_per_iteration", "tokens_per_second_per_device", "mfu", "loss"} <= set(pictures)
     assert page.count('class="spent"') == 1
