@@ -58,12 +58,18 @@ def fixtures(s3):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
 def test_a_bucket_gives_the_same_as_a_folder(fixtures, case):
-    """By their keys, by a pattern, and as a folder."""
+    """By a pattern, which finds what their keys and the folder do."""
     folder = f"s3://bucket/{case.relative_to(FIXTURES).as_posix()}"
     local = read_run([str(case / "*.log")], name="run")
     assert local.sources
-    for arguments in ([f"{folder}/{path.name}" for path in sorted(case.glob("*.log"))], [f"{folder}/*.log"], [folder]):
-        assert_same(local, read_run(arguments, name="run"), str(FIXTURES))
+    assert_same(local, read_run([f"{folder}/*.log"], name="run"), str(FIXTURES))
+    found = describe(f"{folder}/*.log")
+    assert found == describe(folder) == describe(*(f"{folder}/{path.name}" for path in sorted(case.glob("*.log"))))
+
+
+def describe(*arguments: str) -> list[tuple[str, str, int | None]]:
+    """What ``arguments`` find."""
+    return [(source.name, str(source.path), source.size) for source in find_sources(arguments)]
 
 
 @pytest.mark.parametrize("ending", PACKERS)

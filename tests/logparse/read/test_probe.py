@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from helpers import arguments_dump, megatron_line, run_logparse
-from hypothesis import given, settings
+from helpers import arguments_dump, few, megatron_line, run_logparse
+from hypothesis import given
 from hypothesis import strategies as st
 
 from logparse.formats import all_formats, find_format
@@ -70,7 +70,7 @@ def everything(contents: Contents) -> list[object]:
     ]
 
 
-@settings(max_examples=25)
+@few(12)
 @given(files=st.lists(st.lists(st.sampled_from(list(PIECES)), max_size=12), min_size=3, max_size=6))
 def test_what_is_left_out_is_all_that_is_missing(tmp_path_factory, files):
     """Reading files of any content gives what they give when cut to the parts that are said to have been read."""
@@ -82,7 +82,7 @@ def test_what_is_left_out_is_all_that_is_missing(tmp_path_factory, files):
     assert found == everything(read_sources(cut, all_formats(), all_files=True))
 
 
-@settings(max_examples=15)
+@few(8)
 @given(silent=st.lists(st.integers(0, 400), min_size=2, max_size=5), dumps=st.integers(0, 2))
 def test_ranks_that_only_chatter_change_nothing(tmp_path_factory, silent, dumps):
     folder = tmp_path_factory.mktemp("ranks")

@@ -61,8 +61,9 @@ def test_any_size_of_blocks_says_the_same(case):
     expected = everything(whole)
     # What lies beneath the best is looked for only until it is known.
     beneath = {fmt.name for fmt in all_formats() if fmt.beneath > best.beneath}
-    for block_bytes in (2_000, 10_000):
-        found = everything(read(*paths, block_bytes=block_bytes))
+    size = max(path.stat().st_size for path in paths)
+    for blocks in (2, 7):
+        found = everything(read(*paths, block_bytes=max(700, size // blocks)))
         # Of the other formats only the step lines are looked for once one is known.
         others = {fmt.name for fmt in all_formats()} - {best.name}
         assert {k: found[k][0] if k in others else found[k] for k in found.keys() - beneath} == {
