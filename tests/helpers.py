@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import functools
 import glob
 import itertools
 import math
@@ -20,6 +21,7 @@ from unittest.mock import patch
 import hypothesis
 import polars as pl
 
+from analysis import cli
 from logparse.__main__ import main
 from logparse.findings import Note
 from logparse.schema import Column
@@ -171,6 +173,7 @@ def run_logparse(*arguments: str, cwd: Path, stdin: bytes = b"", **env: str) -> 
         patch.object(sys, "excepthook", sys.excepthook),
         # Typer names a command after the module that Python was started with, such as ``python -m pytest``.
         patch.object(sys.modules["__main__"], "__package__", None),
+        patch.object(cli, "_imported", _command),
         warnings.catch_warnings(),
         TemporaryFile() as out,
         TemporaryFile() as err,
@@ -232,6 +235,16 @@ def _streams(stdin: bytes, out: BinaryIO, err: BinaryIO) -> Iterator[None]:
             stream = stack.enter_context(open(number, encoding="utf-8", closefd=False, **how))
             stack.enter_context(patch.object(sys, name, stream))
         yield
+
+
+def _command(name: str) -> object:
+    """The command of that name; Typer puts it together only once. Help is written into it in the language in use."""
+    with_help = len(sys.argv) < 3 or not {"--help", "-h"}.isdisjoint(sys.argv)
+    return _make_command(name) if with_help else _command_once(name)
+
+
+_make_command = cli._imported
+_command_once = functools.cache(_make_command)
 
 
 def _exit_code() -> int:

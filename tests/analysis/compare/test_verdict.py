@@ -16,6 +16,7 @@ from analysis.compare.verdict import (
     estimate,
     insufficient,
     judge,
+    mann_whitney,
     noise_floor,
     worst_of,
 )
@@ -188,6 +189,18 @@ def test_the_null_distribution_is_scipys(n, m):
     sides = np.arange(m), np.arange(n) + 0.5
     u = mannwhitneyu(sides[1], sides[0], alternative="less", method="exact")
     assert sum(ways[: int(u.statistic) + 1]) / sum(ways) == pytest.approx(u.pvalue)
+
+
+@pytest.mark.parametrize("kinds", [5, 10**6], ids=["ties", "none"])
+def test_p_is_scipys(kinds):
+    from scipy.stats import PermutationMethod, mannwhitneyu
+
+    rng = np.random.default_rng(kinds)
+    for _ in range(5):
+        old, new = (np.sort(rng.integers(0, kinds, n)).astype(float) for n in (5, 4))
+        *found, how = mann_whitney(old, new)
+        told = [mannwhitneyu(new, old, alternative=a, method=PermutationMethod()).pvalue for a in ("greater", "less")]
+        assert (how, found) == ("exact", pytest.approx(told, rel=1e-12))
 
 
 @pytest.mark.parametrize(("n", "confidence"), [(3, 0.90), (4, 0.943), (5, 0.905), (10, 0.911)])
