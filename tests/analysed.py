@@ -1,11 +1,14 @@
-"""Runs that are analysed once, for tests of what is done with them."""
+"""Runs that are analysed once, and charts that are drawn once, for tests of what is done with them."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from analysis.pictures import DrawingPool, Pictures
 from analysis.pipeline import analyze
 from analysis.pipeline.load import Loaded
 from analysis.pipeline.options import RunOptions
@@ -14,13 +17,17 @@ from logparse.language import current_language
 
 _loaded: dict[tuple[object, ...], Loaded] = {}
 _analysed: dict[tuple[object, ...], Run] = {}
+_drawn: dict[tuple[object, ...], Future[Pictures]] = {}
 
 
 @contextmanager
 def analysed_once() -> Iterator[None]:
-    """While this lasts, logs of the same names and bytes are analysed once with the same options and language."""
+    """While this lasts, logs of the same names and bytes are analysed once with the same options and language.
+
+    The same chart is drawn once.
+    """
     again = patch.multiple(analyze, load=_once_loaded(analyze.load), analyze_run=_once_analysed(analyze.analyze_run))
-    with again:
+    with again, patch.object(DrawingPool, "begin", _once_drawn(DrawingPool.begin)):
         yield
 
 
@@ -47,6 +54,16 @@ def _once_analysed(analyze_run: Callable[..., Run]) -> Callable[..., Run]:
         if key not in _analysed:
             _analysed[key] = analyze_run(run, how)
         return _analysed[key]
+
+    return once
+
+
+def _once_drawn(begin: Callable[..., Future[Pictures]]) -> Callable[..., Future[Pictures]]:
+    def once(pool: DrawingPool, spec: dict[str, Any], formats: Sequence[str], theme: str | None) -> Future[Pictures]:
+        key = (json.dumps(spec), *formats, theme)
+        if key not in _drawn:
+            _drawn[key] = begin(pool, spec, formats, theme)
+        return _drawn[key]
 
     return once
 

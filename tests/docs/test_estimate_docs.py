@@ -9,6 +9,8 @@ from helpers import ROOT, run_logparse, run_shown
 
 from analysis.published.rows import check_row, contradicts_itself, find_baseline, published
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 PAGE = (ROOT / "docs" / "estimates.md").read_text(encoding="utf-8")
 COMMANDS = [line for text in regex.findall(r"```sh\n(.*?)```", PAGE, regex.DOTALL) for line in text.splitlines()]
 

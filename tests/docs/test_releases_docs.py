@@ -4,6 +4,8 @@ import pytest
 import regex
 from helpers import ROOT, run_shown
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 TEXT = (ROOT / "docs/releases.md").read_text(encoding="utf-8")
 BLOCKS = regex.findall(r"```(sh|text|python)([^\n]*)\n(.*?)```", TEXT, regex.DOTALL)
 

@@ -5,7 +5,7 @@ import re
 from datetime import datetime, timedelta
 
 import pytest
-from helpers import megatron_line, of_code
+from helpers import few, megatron_line, of_code
 from hypothesis import given
 from hypothesis import strategies as st
 from runs import BEGIN, analyze_text, events, no_starts, parts_of, rate_of, rows, stamped_log, started
@@ -170,6 +170,7 @@ def test_a_file_of_a_restart_begins_at_its_own_first_stamp(tmp_path):
     )
 
 
+@few(15)
 @given(st.data())
 def test_goodput_lies_between_0_and_1_and_no_part_below_0_for_any_log(tmp_path_factory, data):
     """Any times, stamps, batches, starts, damage: lines as a decoder could read them."""

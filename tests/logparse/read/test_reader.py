@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import arguments_dump, megatron_line
+from helpers import arguments_dump, few, megatron_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +71,7 @@ def test_any_size_of_blocks_says_the_same(case):
         }
 
 
+@few(20)
 @given(block_bytes=st.integers(700, 3000), dumps=st.integers(0, 1), noise=st.integers(0, 1))
 def test_blocks_end_anywhere(tmp_path_factory, block_bytes, dumps, noise):
     path = tmp_path_factory.getbasetemp() / f"cut-{dumps}-{noise}.log"

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import regex
-from helpers import arguments_dump, megatron_line
+from helpers import arguments_dump, few, megatron_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -206,6 +206,7 @@ def logs(draw):
     return b"\n".join(lines) + draw(st.sampled_from([b"\n", b""]))
 
 
+@few(15)
 @given(text=logs(), cuts=st.integers(2, 3))
 def test_whatever_stands_on_the_lines_the_rows_are_the_same(text, cuts):
     require_equal(text, cuts=cuts)
