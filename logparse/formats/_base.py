@@ -20,12 +20,16 @@ from typing import Literal
 NUMBER = r"(?:[-+]?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|infinity|inf))"
 TIMESTAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
 
+# What a letter behind a number makes of it, in counts and rates for people.
+MULTIPLES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+
 
 @dataclass(frozen=True)
 class Reading:
     """How the value of one label becomes a number of one column.
 
     ``scale`` multiplies it into the column's unit; ``suffix`` is a regex for what may stand behind the number.
+    ``multiples``: a letter of MULTIPLES may stand there too, as in ``11.5K``.
     A value that is one of ``absent`` (a regex, the whole value) is null and no fault.
     """
 
@@ -33,6 +37,7 @@ class Reading:
     scale: float = 1.0
     suffix: str = ""
     absent: str = "None"
+    multiples: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,25 @@ class Companion:
     ``each``: the line belongs to the one step line before it, or is that line. ``behind``: to the one before it, also
     where the next one stands on it, as a bar does that is drawn again. ``next``: to the one behind it. ``all``: to
     every step line since the last companion, as MindSpore's TimeMonitor does for an epoch. ``file``: the first of a
-    file to every step line behind it.
+    file to every step line behind it. ``sum``: all of them since the step line before, that on the line itself too, are
+    added up, as the micro-steps of a step.
     """
 
     marker: str
     pattern: str
-    belongs_to: Literal["each", "behind", "next", "all", "file"] = "each"
+    belongs_to: Literal["each", "behind", "next", "all", "file", "sum"] = "each"
+
+
+@dataclass(frozen=True)
+class PairLines:
+    """Lines behind a step line that hold more of its pairs, one on each: a record of several lines.
+
+    ``marker`` holds literals, one of which is on every such line; ``pair`` has two groups, label and value. Other lines
+    may stand between. Of a label that stands again before the next step line the first counts.
+    """
+
+    marker: tuple[str, ...]
+    pair: str
 
 
 @dataclass(frozen=True)
@@ -143,7 +161,8 @@ class LogFormat:
     ``tail`` names the labels that may stand last without a separator. ``foreign`` is a regex for the start of other
     lines that ranks glue behind. ``names`` and ``choices`` turn settings into quantities of the schema;
     for each quantity the first that applies wins. ``beneath``: a library prints it, so many layers under the trainer;
-    where a trainer's own lines stand in the log too, they are read.
+    where a trainer's own lines stand in the log too, they are read. ``pair_lines`` hold more pairs behind the step line.
+    ``redrawn``: a line may be printed again, as a bar is; one with the step of the line before it is left out.
     """
 
     name: str
@@ -161,6 +180,8 @@ class LogFormat:
     foreign: str = ""
     tail: frozenset[str] = frozenset()
     required: tuple[str, ...] = ("step", "elapsed_time_per_iteration_ms")
+    pair_lines: PairLines | None = None
+    redrawn: bool = False
     companions: tuple[Companion, ...] = ()
     records: tuple[Record, ...] = ()
     blocks: tuple[Block, ...] = ()
@@ -172,11 +193,11 @@ class LogFormat:
     @property
     def step_markers(self) -> tuple[str, ...]:
         """The literals of step lines and of the lines that complete them."""
-        return (*self.marker, *(companion.marker for companion in self.companions))
+        pairs = self.pair_lines.marker if self.pair_lines else ()
+        return (*self.marker, *pairs, *(companion.marker for companion in self.companions))
 
     @cached_property
     def markers(self) -> tuple[str, ...]:
         """Every literal a line of interest to this format can hold."""
-        parts: tuple[Companion | Record | SettingSentence | Block, ...]
-        parts = (*self.companions, *self.records, *self.sentences, *self.blocks)
-        return tuple(dict.fromkeys((*self.marker, *(part.marker for part in parts))))
+        parts: tuple[Record | SettingSentence | Block, ...] = (*self.records, *self.sentences, *self.blocks)
+        return tuple(dict.fromkeys((*self.step_markers, *(part.marker for part in parts))))

@@ -24,7 +24,7 @@ from typing import Any
 import polars as pl
 
 from logparse.errors import InputError, reason_of, unknown_name
-from logparse.formats._base import LogFormat, Reading
+from logparse.formats._base import LogFormat, PairLines, Reading
 from logparse.language import msg, tr
 from logparse.schema import DECODED_COLUMNS
 
@@ -33,7 +33,13 @@ TEXTS = ("title", "head", "pair", "separator", "delimiter", "foreign")
 LISTS = ("marker", "ignored", "ignored_patterns", "tail", "required")
 COLUMNS = tuple(column.name for column in DECODED_COLUMNS)
 # What a label says of its value: the fields of a Reading.
-OF_LABEL: Mapping[str, tuple[type, ...]] = {"column": (str,), "scale": (int, float), "suffix": (str,), "absent": (str,)}
+OF_LABEL: Mapping[str, tuple[type, ...]] = {
+    "column": (str,),
+    "scale": (int, float),
+    "suffix": (str,),
+    "absent": (str,),
+    "multiples": (bool,),
+}
 
 
 def read_format(path: str) -> LogFormat:
@@ -44,16 +50,18 @@ def read_format(path: str) -> LogFormat:
     """
     table = _table(path)
     for name in table:
-        if name not in (*TEXTS, *LISTS, "labels"):
-            raise unknown_name(msg("setting"), name, (*TEXTS, *LISTS, "labels"), tr("in {path}", path=path))
-    lacking = [name for name in NEEDED if not table.get(name)]
+        if name not in (known := (*TEXTS, *LISTS, "labels", "pair_lines")):
+            raise unknown_name(msg("setting"), name, known, tr("in {path}", path=path))
+    lacking = [name for name in NEEDED if not table.get(name) and not (name == "pair" and "pair_lines" in table)]
     if lacking:
         raise _wrong(path, tr("{names} is not there", names=", ".join(lacking)))
     texts = {name: _text(path, name, table[name]) for name in TEXTS if name in table}
     lists = {name: _texts(path, name, table[name]) for name in LISTS if name in table}
     _check_patterns(path, texts, lists)
-    fields: dict[str, Any] = {"title": Path(path).stem, "required": ("step",), **texts, **lists}
+    fields: dict[str, Any] = {"title": Path(path).stem, "pair": "", "required": ("step",), **texts, **lists}
     fields |= {name: frozenset(fields[name]) for name in ("ignored", "tail") if name in fields}
+    if "pair_lines" in table:
+        fields["pair_lines"] = _pair_lines(path, table["pair_lines"])
     labels = dict(_readings(path, table["labels"]))
     return LogFormat(name=Path(path).stem, framework=fields["title"], labels=labels, **fields)
 
@@ -83,6 +91,20 @@ def _texts(path: str, name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
         raise _wrong(path, tr("{name} is {value!r}, not a list of texts", name=name, value=value))
     return tuple(value)
+
+
+def _pair_lines(path: str, said: Any) -> PairLines:
+    """The lines behind a step line that hold more of its pairs."""
+    if not isinstance(said, dict):
+        raise _wrong(path, tr("{name} is {value!r}, not a table", name="pair_lines", value=said))
+    for name in said:
+        if name not in ("marker", "pair"):
+            raise unknown_name(msg("setting"), name, ("marker", "pair"), tr("in {path}", path=path))
+    marker, pair = _texts(path, "marker", said.get("marker", [])), _text(path, "pair", said.get("pair", ""))
+    if not (marker and pair):
+        raise _wrong(path, tr("{names} is not there", names="pair_lines"))
+    _check_patterns(path, {"pair": pair}, {})
+    return PairLines(marker, pair)
 
 
 def _readings(path: str, labels: Any) -> Iterable[tuple[str, Reading]]:

@@ -9,7 +9,7 @@ import polars as pl
 import polars.selectors as cs
 
 from logparse.formats._base import Companion
-from logparse.read.values import group, group_names, holds
+from logparse.read.values import group, group_names, holds, with_others
 
 
 def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
@@ -35,6 +35,8 @@ def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companio
 
     What the step line prints itself stays.
     """
+    if companion.belongs_to == "sum":
+        return _with_sums(rows, found, group_names(companion.pattern))
     names = group_names(companion.pattern)
     if companion.belongs_to == "file":
         found = found.sort("line_number").unique("source", keep="first", maintain_order=True)
@@ -56,6 +58,18 @@ def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companio
         for name in names
     }
     return joined.with_columns(**completed).drop("at", cs.starts_with("beside "))
+
+
+def _with_sums(rows: pl.DataFrame, found: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Complete each step line with the sums of ``names`` on the lines since the step line before it, of the same file.
+
+    A sum of which one part cannot be read is null.
+    """
+    numbers = found.select("source", "line_number", *map(group, names)).sort("line_number")
+    places = rows.select("source", "line_number", "row").sort("line_number")
+    mine = numbers.join_asof(places, on="line_number", by="source", strategy="forward", check_sortedness=False)
+    whole = (pl.when(pl.col(name).is_not_null().all()).then(pl.col(name).sum()).alias(name) for name in names)
+    return with_others(rows, mine.group_by("row").agg(*whole), "sum")
 
 
 def _belongs(companion: Companion) -> pl.Expr:

@@ -9,7 +9,7 @@ import polars as pl
 import regex
 
 from logparse.formats._base import NUMBER, LogFormat, Reading
-from logparse.read.values import DTYPE, alike, bare, clock, group, possible, written
+from logparse.read.values import DTYPE, alike, bare, clock, group, possible, with_others, written
 
 PAIRS = {
     "row": pl.UInt32(),
@@ -111,7 +111,10 @@ def spread(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     rows = heads.select("row", "source", "line_number", "timestamp", *map(group, groups))
     if pairs.is_empty():
         return rows
-    wide = pairs.pivot("column", index="row", values="number", aggregate_function="first")
-    joined = rows.join(wide, on="row", how="left", maintain_order="left", suffix=" of pair")
-    twice = [c for c in groups if c in wide.columns]
-    return joined.with_columns(pl.coalesce(c, f"{c} of pair") for c in twice).drop(f"{c} of pair" for c in twice)
+    return with_others(rows, widen(pairs), "pair")
+
+
+def widen(pairs: pl.DataFrame) -> pl.DataFrame:
+    """One row per head, ``row``, with a column for each that ``pairs`` fill; the first of a repeated label counts."""
+    known = pairs.filter(pl.col("column").is_not_null())
+    return known.pivot("column", index="row", values="number", aggregate_function="first")

@@ -17,9 +17,10 @@ import regex
 from logparse.formats._base import LogFormat
 from logparse.read.companions import find_companions, join_companions, malformed_companions, no_companions
 from logparse.read.layouts import Layouts, without
-from logparse.read.pairs import find_heads, find_tails, read_values, split_pairs, spread
+from logparse.read.pair_lines import NO_PAIRS, find_pair_lines, of_rows
+from logparse.read.pairs import find_heads, find_tails, read_values, split_pairs, spread, widen
 from logparse.read.step_numbers import with_step
-from logparse.read.values import DTYPE, group_names
+from logparse.read.values import DTYPE, group_names, with_others
 from logparse.schema import DECODED_COLUMNS, conform
 
 _NO_ROW = pl.DataFrame(
@@ -57,7 +58,7 @@ class StepBlock:
     """What one block of lines gives one format.
 
     ``rows`` are the heads in order of the lines, ``row`` counts them; ``tails`` are read pairs that count only where
-    most lines of the log end so; ``companions`` are the lines of each companion.
+    most lines of the log end so; ``companions`` are the lines of each companion; ``pairs`` are those of pair lines.
     """
 
     rows: pl.DataFrame
@@ -65,11 +66,12 @@ class StepBlock:
     companions: tuple[pl.DataFrame, ...]
     labels: Counter[str]
     malformed: tuple[Malformed, ...]
+    pairs: pl.DataFrame = field(default_factory=lambda: NO_PAIRS)
 
     @property
     def holds_any(self) -> bool:
-        """Whether there is a head or a companion."""
-        return bool(len(self.rows) or any(map(len, self.companions)))
+        """Whether there is a head or a line that completes one."""
+        return bool(len(self.rows) or len(self.pairs) or any(map(len, self.companions)))
 
     def compact(self, source: str) -> StepBlock:
         """The same, all of the file ``source``, in as little memory as it will take in the end: its name only once."""
@@ -104,10 +106,11 @@ def decode_block(lines: pl.DataFrame, fmt: LogFormat, layouts: Layouts | None = 
 
 
 def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> StepBlock:
-    """Decode the lines ``marked``; companions stand on ``others``."""
+    """Decode the lines ``marked``; what completes them stands on ``others``."""
     companions = _companions(others, fmt)
+    beside = find_pair_lines(others, fmt)
     if marked.is_empty():
-        return replace(no_steps(fmt), companions=companions)
+        return replace(no_steps(fmt), companions=companions, pairs=beside)
     heads = find_heads(marked, fmt)
     pairs, tails = (read_values(found, fmt) for found in (split_pairs(heads, fmt), find_tails(heads, fmt)))
     known = pairs.filter(pl.col("column").is_not_null())
@@ -118,6 +121,7 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
         companions=companions,
         labels=_count(pairs),
         malformed=_malformed(known),
+        pairs=beside,
     )
 
 
@@ -154,10 +158,18 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
         rows = _with_tails(rows, tails)
         labels += _count(tails)
         malformed += _malformed(tails)
+    if fmt.pair_lines:
+        pairs = of_rows(pl.concat(block.pairs for block in blocks), rows)
+        rows = with_others(rows, widen(pairs), "lines")
+        labels += _count(pairs)
+        malformed += _malformed(pairs)
     companions = [pl.concat(found) for found in zip(*(block.companions for block in blocks), strict=True)]
     for found, companion in zip(companions, fmt.companions, strict=False):
         malformed += [Malformed(*bad) for bad in malformed_companions(found, companion)]
     rows = with_step(_with_companions(rows, companions, fmt))
+    if fmt.redrawn:
+        again = pl.struct("source", "step") == pl.struct("source", "step").shift(1)
+        rows = rows.filter(~(again & pl.col("step").is_not_null()).fill_null(value=False))
     whole = pl.all_horizontal(pl.col(name).is_not_null() for name in ("step", *fmt.required))
     torn = rows.select((~whole).sum()).item()
     # A filter takes the place of the rows again, and of a large log these are gigabytes.
@@ -192,12 +204,7 @@ def _in_one_piece(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _with_tails(rows: pl.DataFrame, tails: pl.DataFrame) -> pl.DataFrame:
     """Fill what stands in ``tails`` and nowhere else on its line."""
-    new = tails.filter(pl.col("repeated").is_null()).pivot(
-        "column", index="row", values="number", aggregate_function="first"
-    )
-    joined = rows.join(new, on="row", how="left", maintain_order="left", suffix=" of tail")
-    twice = [c for c in rows.columns if f"{c} of tail" in joined.columns]
-    return joined.with_columns(pl.coalesce(c, f"{c} of tail") for c in twice).drop(f"{c} of tail" for c in twice)
+    return with_others(rows, widen(tails.filter(pl.col("repeated").is_null())), "tail")
 
 
 def _with_companions(rows: pl.DataFrame, found: Sequence[pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:

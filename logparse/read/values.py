@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import polars as pl
 import regex
 
-from logparse.formats._base import NUMBER, TIMESTAMP, Reading
+from logparse.formats._base import MULTIPLES, NUMBER, TIMESTAMP, Reading
 from logparse.schema import BOOL, DECODED_COLUMNS, INT, UNITS
 
 DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
@@ -50,7 +50,7 @@ def alike(reading: Reading) -> tuple[object, ...]:
     """All that tells how a value is read. Two readings with the same differ in the name of their column alone."""
     name = reading.column
     of_column = (DTYPE[name], name in DURATIONS, bool(UNITS[name]), _LEAST.get(name), _MOST.get(name))
-    return (*of_column, reading.scale, reading.suffix, reading.absent)
+    return (*of_column, reading.scale, reading.suffix, reading.absent, reading.multiples)
 
 
 def number(text: pl.Expr, reading: Reading) -> pl.Expr:
@@ -66,6 +66,10 @@ def written(text: pl.Expr, reading: Reading) -> pl.Expr:
     if reading.column in DURATIONS:
         plain = bare(text).str.replace(rf"(?:{reading.suffix})$", "")
         return _seconds(plain) * reading.scale
+    if reading.multiples:
+        parts = bare(text).str.extract_groups(rf"^({NUMBER}) ?([{''.join(MULTIPLES)}]?)(?:{reading.suffix})?$")
+        factor = parts.struct[1].replace_strict({"": 1.0, **MULTIPLES}, default=None, return_dtype=pl.Float64)
+        return _float(parts.struct[0]) * factor * reading.scale
     digits = bare(text).str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1)
     return _float(digits) * reading.scale
 
@@ -136,3 +140,10 @@ def clock(text: pl.Expr) -> pl.Expr:
 def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
     """The time that a stamp is; null for a day or an hour that does not exist."""
     return stamp.str.to_datetime(layout, time_unit="us", strict=False, cache=False)
+
+
+def with_others(rows: pl.DataFrame, others: pl.DataFrame, name: str) -> pl.DataFrame:
+    """``rows`` with the columns of ``others``, by ``row``; what a row has of its own stays."""
+    joined = rows.join(others, on="row", how="left", maintain_order="left", suffix=f" of {name}")
+    twice = [c for c in rows.columns if f"{c} of {name}" in joined.columns]
+    return joined.with_columns(pl.coalesce(c, f"{c} of {name}") for c in twice).drop(f"{c} of {name}" for c in twice)

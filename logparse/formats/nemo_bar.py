@@ -1,0 +1,47 @@
+"""NeMo 1.x, and NeMo 2 with a bar: Lightning's progress bar, whose postfix holds the metrics of the last step.
+
+``Epoch 0:   1%|▏| 2/200 [00:06<11:04, 3.36s/it, loss=5.07, reduced_train_loss=5.070, global_step=1.000, ...]``. Steps count
+from 0, and numbers are shortened to three digits where that is shorter. Each batch draws the bar twice, first with the
+metrics of the batch before. The bar's clock of whole seconds runs on through validation; where ``train_step_timing in s``
+is there, it is the time.
+"""
+
+from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
+
+FORMAT = LogFormat(
+    name="nemo-bar",
+    title="NeMo 1.x (progress bar)",
+    framework="NeMo",
+    marker=("reduced_train_loss=",),
+    head=(
+        r"\bEpoch \d+: [^|\r]*\|[^|\r]*\| *\d+/\d+ \[(?P<runtime_seconds>[\d:]+)<[^\]\r]*?"
+        rf"\breduced_train_loss=(?P<loss>{NUMBER}), "
+    ),
+    pair=r"([A-Za-z][\w ()]*)=([^,\]]*)(?:, |\])",
+    separator=r", |\]",
+    delimiter=", ",
+    labels={
+        "global_step": Reading("step"),
+        "train_step_timing in s": Reading("elapsed_time_per_iteration_ms", scale=1000),
+        "train_step_timing (s)": Reading("elapsed_time_per_iteration_ms", scale=1000),
+        "lr": Reading("learning_rate"),
+        "grad_norm": Reading("grad_norm"),
+    },
+    ignored=frozenset({"v_num", "consumed_samples", "train_backward_timing in s", "train_epoch_timing in s"}),
+    # Of validation they stay on the bar for all steps behind it.
+    ignored_patterns=(r"(?:val|validation|test)_.*",),
+    required=("step",),
+    redrawn=True,
+    samples=(
+        Sample(
+            "Epoch 0:   1%|▏         | 2/200 [00:06<11:05,  3.36s/it, loss=5.07, v_num=, reduced_train_loss=5.060, "
+            "global_step=1.000, consumed_samples=8192.0]",
+            {"step": 1, "runtime_seconds": 6.0, "loss": 5.06},
+        ),
+        Sample(
+            "Epoch 0: :   3%|▎         | 9000/301500 [1:42:42<55:37:46, v_num=0-56, reduced_train_loss=2.130, "
+            "global_step=9e+3, consumed_samples=6.3e+5, train_step_timing in s=0.615]",
+            {"step": 9000, "runtime_seconds": 6162.0, "loss": 2.13, "elapsed_time_per_iteration_ms": 615.0},
+        ),
+    ),
+)
