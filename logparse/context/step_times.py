@@ -65,7 +65,7 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
     # A step that stands again is another rank's.
     begins = pl.col("begins") & (pl.col("step").diff() != 0).fill_null(value=True)
     rows = with_begins(log, steps).with_columns(start=begins.cum_sum())
-    found = (*_by_rates(rows, known, covers), _by_stamps(rows), _by_runtime(rows))
+    found = (*_by_rates(rows, known, covers), _by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log)))
     return next((times for times in found if times), None)
 
 
@@ -117,9 +117,16 @@ def _by_stamps(rows: pl.DataFrame) -> FoundTimes | None:
     return _by_clock(rows, (stamps - stamps.min()) / 1e6, unit, "time_by_stamps")
 
 
-def _by_runtime(rows: pl.DataFrame) -> FoundTimes | None:
+def _by_runtime(rows: pl.DataFrame, unit: float) -> FoundTimes | None:
+    """``unit``: seconds of the unit in which the runtime is printed."""
     runtime = rows["runtime_seconds"]
-    return _by_clock(rows, runtime, resolution(runtime), "time_by_runtime", from_zero=True)
+    return _by_clock(rows, runtime, resolution(runtime / unit) * unit, "time_by_runtime", from_zero=True)
+
+
+def _unit_of_runtime(log: ParsedLog) -> float:
+    scales = (reading.scale for reading in log.format.labels.values() if reading.column == "runtime_seconds")
+    # A clock in milliseconds is told apart by its decimals of a second as well.
+    return max((1.0, *scales))
 
 
 def _by_clock(
