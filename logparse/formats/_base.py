@@ -48,7 +48,7 @@ class Companion:
     where the next one stands on it, as a bar does that is drawn again. ``next``: to the one behind it. ``all``: to
     every step line since the last companion, as MindSpore's TimeMonitor does for an epoch. ``file``: the first of a
     file to every step line behind it. ``sum``: all of them since the step line before, that on the line itself too, are
-    added up, as the micro-steps of a step.
+    added up, as the micro-steps of a step; a group ``part`` numbers them, and where one is missing there is no sum.
     """
 
     marker: str
@@ -163,6 +163,7 @@ class LogFormat:
     for each quantity the first that applies wins. ``beneath``: a library prints it, so many layers under the trainer;
     where a trainer's own lines stand in the log too, they are read. ``pair_lines`` hold more pairs behind the step line.
     ``redrawn``: a line may be printed again, as a bar is; one with the step of the line before it is left out.
+    ``counted``: no line has its step, and each is one, counted from 1.
     """
 
     name: str
@@ -182,6 +183,7 @@ class LogFormat:
     required: tuple[str, ...] = ("step", "elapsed_time_per_iteration_ms")
     pair_lines: PairLines | None = None
     redrawn: bool = False
+    counted: bool = False
     companions: tuple[Companion, ...] = ()
     records: tuple[Record, ...] = ()
     blocks: tuple[Block, ...] = ()

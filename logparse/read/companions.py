@@ -63,13 +63,21 @@ def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companio
 def _with_sums(rows: pl.DataFrame, found: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """Complete each step line with the sums of ``names`` on the lines since the step line before it, of the same file.
 
-    A sum of which one part cannot be read is null.
+    A sum of which one part cannot be read or, by the number of the next, is missing, is null.
     """
-    numbers = found.select("source", "line_number", *map(group, names)).sort("line_number")
+    part = pl.col("part").cast(pl.Int64, strict=False) if "part" in names else pl.int_range(pl.len())
+    names = [name for name in names if name != "part"]
+    told = found.sort("line_number").select("source", "line_number", *map(group, names), part=part)
+    follows = (pl.col("part").diff().over("source") == 1).fill_null(value=True)
     places = rows.select("source", "line_number", "row").sort("line_number")
-    mine = numbers.join_asof(places, on="line_number", by="source", strategy="forward", check_sortedness=False)
-    whole = (pl.when(pl.col(name).is_not_null().all()).then(pl.col(name).sum()).alias(name) for name in names)
-    return with_others(rows, mine.group_by("row").agg(*whole), "sum")
+    mine = told.with_columns(follows=follows).join_asof(
+        places, on="line_number", by="source", strategy="forward", check_sortedness=False
+    )
+    whole = {name: pl.col(name).is_not_null().all() & pl.col("follows").all() for name in names}
+    sums = mine.group_by("row").agg(
+        pl.when(there).then(pl.col(name).sum()).alias(name) for name, there in whole.items()
+    )
+    return with_others(rows, sums, "sum")
 
 
 def _belongs(companion: Companion) -> pl.Expr:
@@ -88,7 +96,8 @@ def _belongs(companion: Companion) -> pl.Expr:
 
 def malformed_companions(found: pl.DataFrame, companion: Companion) -> Iterator[tuple[str, int, str, str]]:
     """Source, line number, name and text of each value that could not be read."""
-    for name in group_names(companion.pattern) if len(found) else ():
+    names = [name for name in group_names(companion.pattern) if name != "part"]
+    for name in names if len(found) else ():
         bad = found.filter(pl.col(name).is_not_null() & found.select(group(name)).to_series().is_null())
         for source, number, text in bad.select("source", "line_number", name).rows():
             yield source, number, name, text

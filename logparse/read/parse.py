@@ -107,6 +107,7 @@ def read_run(
     fmt, stepped, notes = recognize(found.steps, sources, found.ends, starts)
     notes += [note for source in sources for note in source.notes]
     notes += _describe_probing(sources)
+    notes += [info("steps_counted")] if fmt.counted else []
     coverage = Coverage(found.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
     if strict:
         _refuse_damage(coverage, stepped.malformed)

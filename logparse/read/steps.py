@@ -167,6 +167,8 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     for found, companion in zip(companions, fmt.companions, strict=False):
         malformed += [Malformed(*bad) for bad in malformed_companions(found, companion)]
     rows = with_step(_with_companions(rows, companions, fmt))
+    if fmt.counted:
+        rows = rows.with_columns(step=pl.int_range(1, pl.len() + 1).over("source"))
     if fmt.redrawn:
         again = pl.struct("source", "step") == pl.struct("source", "step").shift(1)
         rows = rows.filter(~(again & pl.col("step").is_not_null()).fill_null(value=False))
@@ -208,7 +210,7 @@ def _with_tails(rows: pl.DataFrame, tails: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_companions(rows: pl.DataFrame, found: Sequence[pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
-    told = (name for companion in fmt.companions for name in group_names(companion.pattern))
+    told = (name for companion in fmt.companions for name in group_names(companion.pattern) if name != "part")
     missing = [*(r.column for r in fmt.labels.values()), *fmt.required, *told]
     null, there = pl.lit(None, pl.Float64), set(rows.columns)
     rows = rows.with_columns(null.alias(c) for c in dict.fromkeys(missing) if c not in there)

@@ -1,0 +1,69 @@
+"""litgpt 0.4 and later: one line per pass, ``Epoch 1 | iter 8 step 4 | loss train: 1.7, val: n/a | iter time: 514 ms (step)``.
+
+A step is the passes up to the one marked ``(step)``; its time is the sum of theirs. Where passes are missing, as with a
+``log_interval`` beyond 1, it is unknown.
+"""
+
+from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Sample, SettingSentence
+
+_TIME = "| iter time: "
+
+
+def _argument(name: str) -> SettingSentence:
+    """A field of TrainArgs, and what is printed beside it."""
+    return SettingSentence("arguments", f"{name}=", rf"\b{name}=(?P<{name}>\d+)")
+
+
+FORMAT = LogFormat(
+    name="litgpt",
+    title="litgpt",
+    framework="litgpt",
+    marker=(_TIME,),
+    head=(
+        rf"\bEpoch \d+ \| iter \d+ step (?P<step>\d+) \| loss train: (?P<loss>{NUMBER}), val: [^|]*"
+        rf"\| iter time: {NUMBER} ms \(step\)"
+    ),
+    pair="",
+    labels={},
+    required=("step",),
+    companions=(
+        Companion(
+            _TIME,
+            rf"\biter (?P<part>\d+) step \d+ .*\| iter time: (?P<elapsed_time_per_iteration_ms>{NUMBER}) ms",
+            belongs_to="sum",
+        ),
+    ),
+    sentences=(
+        _argument("global_batch_size"),
+        _argument("micro_batch_size"),
+        _argument("max_seq_length"),
+        SettingSentence("arguments", "'devices': ", r"'devices': (?P<devices>\d+)"),
+        SettingSentence("arguments", "'num_nodes': ", r"'num_nodes': (?P<num_nodes>\d+)"),
+        SettingSentence("arguments", "'precision': ", r"'precision': '(?P<precision>[\w-]+)'"),
+        SettingSentence("arguments", "'lora_r': ", r"'lora_r': (?P<lora_r>\d+)"),
+    ),
+    names=(
+        Name("global_batch_size", "arguments:global_batch_size"),
+        Name("micro_batch_size", "arguments:micro_batch_size"),
+        Name("seq_length", "arguments:max_seq_length"),
+        Name("devices_per_node", "arguments:devices"),
+        Name("num_nodes", "arguments:num_nodes"),
+    ),
+    choices=(
+        Choice("precision", "bf16", {"arguments:precision": "bf16-.*"}),
+        Choice("precision", "fp16", {"arguments:precision": "16-.*"}),
+        Choice("precision", "fp32", {"arguments:precision": "32-.*"}),
+        Choice("lora", "True", {"arguments:lora_r": r"[1-9]\d*"}),
+    ),
+    samples=(
+        Sample(
+            "Epoch 1 | iter 7 step 3 | loss train: 1.678, val: n/a | iter time: 511.70 ms\n"
+            "Epoch 1 | iter 8 step 4 | loss train: 1.741, val: n/a | iter time: 514.14 ms (step)",
+            {"step": 4, "loss": 1.741, "elapsed_time_per_iteration_ms": 511.70 + 514.14},
+        ),
+        Sample(
+            "Epoch 1 | iter 96 step 48 | loss train: 2.345, val: 2.5 | iter time: 123.45 ms (step) remaining time: 0:10:00",
+            {"step": 48, "loss": 2.345, "elapsed_time_per_iteration_ms": 123.45},
+        ),
+    ),
+)
