@@ -97,6 +97,8 @@ DIALECTS = (
     Dialect("PaddleNLP", None, formats=("paddlenlp",), pauses_inside=True, rate_covers="interval"),
     Dialect("InternEvo", None, formats=("internevo",), pauses_inside=False, rate_covers="step"),
     Dialect("Knover", None, formats=("knover",), pauses_inside=False, rate_covers="interval"),
+    # The rate of a block is without the evaluation behind it.
+    Dialect("MLPerf", None, formats=("mllog",), pauses_inside=False, rate_covers="interval"),
     # CurrSamplesPerSec leaves out what passes between two steps, so that it gives no time even where each has a line.
     Dialect("DeepSpeed", None, formats=("deepspeed", "deepspeed-pipeline")),
 )

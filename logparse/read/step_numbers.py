@@ -1,4 +1,4 @@
-"""The step of a line that prints none: by the epoch and the step within it, or by the epochs done.
+"""The step of a line that prints none: by the epoch and the step within it, the epochs done, or the samples.
 
 Comes in: rows of a whole log. Goes out: the rows with ``step``, counted from the start of training.
 """
@@ -17,6 +17,10 @@ def with_step(rows: pl.DataFrame) -> pl.DataFrame:
     """Count steps from the start of training where the log counts them otherwise."""
     if "epochs_done" in rows.columns and rows["epochs_done"].is_not_null().any():
         return _by_epochs_done(rows)
+    if "epoch" not in rows.columns and {"consumed_samples", "global_batch_size"} <= set(rows.columns):
+        done = pl.col("consumed_samples").cast(pl.Float64) / pl.col("global_batch_size")
+        own = [pl.col("step")] if "step" in rows.columns else []
+        return rows.with_columns(step=pl.coalesce(*own, whole(done)))
     if "step" in rows.columns:
         return rows
     if "epoch" not in rows.columns:
