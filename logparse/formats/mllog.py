@@ -4,7 +4,7 @@
 as to v5.0 and for LoRA, it is the samples so far; else it counts from 0.
 """
 
-from logparse.formats._base import NUMBER, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
 
 
 def _point(name: str) -> SettingSentence:

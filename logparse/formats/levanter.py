@@ -1,0 +1,32 @@
+"""Levanter 2023 to 2026: ``Progress on:train 19.0it/70.0it rate:76.8s/it remaining:1:05:15 elapsed:31:40 postfix:loss=2.3``.
+
+The rate is smoothed, so that the clock of whole seconds gives the time. From 1,000 steps on the step has three digits and a
+``k``, which tells too little: those lines are not read.
+"""
+
+from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
+
+FORMAT = LogFormat(
+    name="levanter",
+    title="Levanter (first 999 steps)",
+    framework="Levanter",
+    marker=("Progress on:train ",),
+    head=r"\bProgress on:train (?P<step>[\d.]+)it/[\d.]+k?it ",
+    pair=rf"(?:\b|postfix:)(elapsed|loss)[:=]([\d:.]+|{NUMBER})(?:\s|$)",
+    separator=r"\s",
+    delimiter=" ",
+    labels={"elapsed": Reading("runtime_seconds"), "loss": Reading("loss")},
+    required=("step",),
+    redrawn=True,
+    samples=(
+        Sample(
+            "2026-03-01T10:02:11 - 0 - tqdm_loggable.tqdm_logging - INFO - Progress on:train 19.0it/70.0it "
+            "rate:76.8s/it remaining:1:05:15 elapsed:31:40 postfix:loss=2.345",
+            {"timestamp": "2026-03-01T10:02:11", "step": 19, "runtime_seconds": 1900.0, "loss": 2.345},
+        ),
+        Sample(
+            "Progress on:train 2.00it/1.20kit rate:1.5it/s remaining:13:20 elapsed:00:01",
+            {"step": 2, "runtime_seconds": 1.0},
+        ),
+    ),
+)

@@ -1,0 +1,36 @@
+"""OpenRLHF 0.2 and later, reinforcement learning: the bar of its episodes, ``Episode [1/1]:  92%|█▏| 11/12 [03:32<00:19, ...]``.
+
+A step is generation, rewards and training together; the bar's clock of whole seconds gives its time. What else is printed is
+of parts of a step: no rate of tokens is made, and no MFU of a mixed step.
+"""
+
+from logparse.formats._base import LogFormat, Sample
+
+FORMAT = LogFormat(
+    name="openrlhf",
+    title="OpenRLHF (bar of episodes)",
+    framework="OpenRLHF",
+    marker=("Episode [",),
+    head=(
+        r"\bEpisode \[(?P<epoch>\d+)/(?P<epochs>\d+)\]:\s+\d+%\|[^|]*\| *"
+        r"(?P<step_in_epoch>[1-9]\d*)/(?P<steps_per_epoch>\d+) \[(?P<runtime_seconds>[\d:]+)<"
+    ),
+    pair="",
+    labels={},
+    required=("step_in_epoch",),
+    redrawn=True,
+    samples=(
+        Sample(
+            "Episode [1/2]:  92%|█████████▏| 11/12 [03:32<00:19, 19.50s/it]",
+            {
+                "step": 11,
+                "train_steps": 24,
+                "epoch": 1,
+                "epochs": 2,
+                "step_in_epoch": 11,
+                "steps_per_epoch": 12,
+                "runtime_seconds": 212.0,
+            },
+        ),
+    ),
+)
