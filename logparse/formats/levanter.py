@@ -10,7 +10,7 @@ FORMAT = LogFormat(
     name="levanter",
     title="Levanter (first 999 steps)",
     framework="Levanter",
-    marker=("Progress on:train ",),
+    marker=("on:train ",),
     head=r"\bProgress on:train (?P<step>[\d.]+)it/[\d.]+k?it ",
     pair=rf"(?:\b|postfix:)(elapsed|loss)[:=]([\d:.]+|{NUMBER})(?:\s|$)",
     separator=r"\s",

@@ -18,7 +18,7 @@ FORMAT = LogFormat(
     name="litgpt",
     title="litgpt",
     framework="litgpt",
-    marker=(_TIME,),
+    marker=("(step)",),
     head=(
         rf"\bEpoch \d+ \| iter \d+ step (?P<step>\d+) \| loss train: (?P<loss>{NUMBER}), val: [^|]*"
         rf"\| iter time: {NUMBER} ms \(step\)"

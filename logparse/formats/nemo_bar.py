@@ -12,7 +12,7 @@ FORMAT = LogFormat(
     name="nemo-bar",
     title="NeMo 1.x (progress bar)",
     framework="NeMo",
-    marker=("reduced_train_loss=",),
+    marker=("d_train_loss=",),
     head=(
         r"\bEpoch \d+: [^|\r]*\|[^|\r]*\| *\d+/\d+ \[(?P<runtime_seconds>[\d:]+)<[^\]\r]*?"
         rf"\breduced_train_loss=(?P<loss>{NUMBER}), "

@@ -10,7 +10,7 @@ FORMAT = LogFormat(
     name="nemo-rl",
     title="NeMo-RL",
     framework="NeMo-RL",
-    marker=("== Step ",),
+    marker=("= Step ",),
     head=r"=+ Step (?P<step>\d+)/(?P<train_steps>\d+) =+",
     pair="",
     pair_lines=PairLines(
