@@ -62,6 +62,9 @@ FORMAT = LogFormat(
         Companion("Num examples = ", r"Num examples = (?P<epoch_samples>[\d,]+)", belongs_to="file"),
         Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),
         Companion("Num Epochs = ", r"Num Epochs = (?P<epochs>[\d,]+)", belongs_to="file"),
+        # Where bars and dicts go to the log apart, the first bar and the last dict tell how many steps an epoch has.
+        Companion("| 0/", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
+        Companion("'train_loss': ", r"'train_loss': .*'epoch': '?(?P<epochs>\d+)(?:\.0+)?'?\}", belongs_to="all"),
         Companion("Total optimization steps", r"Total optimization steps = (?P<train_steps>[\d,]+)", belongs_to="file"),
     ),
     records=(
@@ -116,6 +119,20 @@ FORMAT = LogFormat(
                 "global_batch_size": 24,
                 "consumed_tokens": 196608,
                 "runtime_seconds": 27.3,
+            },
+        ),
+        Sample(
+            "  0%|          | 0/36 [00:00<?, ?it/s]\r  3%|▎         | 1/36 [00:04<02:25,  4.16s/it]\n"
+            "{'loss': '1.498', 'grad_norm': '1.769', 'learning_rate': '0.0001983', 'epoch': '0.4255'}\n"
+            "{'train_runtime': '112.8', 'train_steps_per_second': '0.319', 'train_loss': '0.2694', 'epoch': '3'}",
+            {
+                "step": 5,
+                "train_steps": 36,
+                "epochs": 3,
+                "loss": 1.498,
+                "grad_norm": 1.769,
+                "learning_rate": 0.0001983,
+                "epochs_done": 0.4255,
             },
         ),
     ),
