@@ -45,7 +45,9 @@ def _by_epochs_done(rows: pl.DataFrame) -> pl.DataFrame:
     samples, batch, planned, epochs = (
         pl.col(name).cast(pl.Float64) if name in rows.columns else pl.lit(None, pl.Float64) for name in names
     )
-    per_epoch = pl.coalesce((samples / batch).ceil(), planned / epochs)
+    # The first bar of a log may be of another training.
+    by_plan = planned / epochs if steps.is_null().all() else pl.lit(None, pl.Float64)
+    per_epoch = pl.coalesce((samples / batch).ceil(), by_plan)
     raw = rows.select(raw=pl.col("epochs_done") * per_epoch, off=0.5 + per_epoch * 10.0**-DECIMALS)
     if raw["raw"].is_null().all():
         return rows.with_columns(step=_between(rows.select(own.alias("step"))["step"].cast(pl.Float64)))
