@@ -61,6 +61,8 @@ class Dialect:
 DIALECTS = (
     Dialect("ModelLink", "1.2", settings=("modellink_arguments",)),
     Dialect("AMD Primus", None, settings=("use_rocm_mem_info",)),
+    Dialect("MindSpeed-MM", "auto-encoders", labels=("elapsed time per iteration (s)", "generator loss")),
+    Dialect("MindSpeed-MM", None, labels=("tokens per sample",)),
     Dialect("GPT-NeoX", None, labels=("approx flops per GPU",), pauses_inside=True),
     Dialect(
         "Megatron-DeepSpeed (BigScience)",

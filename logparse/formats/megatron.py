@@ -244,6 +244,12 @@ FORMAT = LogFormat(
             rf"at the end of training for (?P<dataset>\w+ data){EVALUATED}",
         ),
         Record(
+            "evaluations",
+            "** validation after",
+            rf"\*\* validation after iteration (?P<step>\d+) \*\* .*\bvalidation loss: (?P<loss>{NUMBER})",
+            fixed={"dataset": "validation"},  # MindSpeed-MM, FSDP2
+        ),
+        Record(
             "memory",
             "memory (MB) |",
             r"(?:\[Rank (?P<rank>\d+)\] \()?after (?P<step>\d+) iterations\)? memory \(MB\) \| "
