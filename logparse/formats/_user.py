@@ -31,6 +31,7 @@ from logparse.schema import DECODED_COLUMNS
 NEEDED = ("marker", "head", "pair", "labels")
 TEXTS = ("title", "head", "pair", "separator", "delimiter", "foreign")
 LISTS = ("marker", "ignored", "ignored_patterns", "tail", "required")
+FLAGS = ("redrawn",)
 COLUMNS = tuple(column.name for column in DECODED_COLUMNS)
 # What a label says of its value: the fields of a Reading.
 OF_LABEL: Mapping[str, tuple[type, ...]] = {
@@ -50,7 +51,7 @@ def read_format(path: str) -> LogFormat:
     """
     table = _table(path)
     for name in table:
-        if name not in (known := (*TEXTS, *LISTS, "labels", "pair_lines")):
+        if name not in (known := (*TEXTS, *LISTS, *FLAGS, "labels", "pair_lines")):
             raise unknown_name(msg("setting"), name, known, tr("in {path}", path=path))
     lacking = [name for name in NEEDED if not table.get(name) and not (name == "pair" and "pair_lines" in table)]
     if lacking:
@@ -60,6 +61,7 @@ def read_format(path: str) -> LogFormat:
     _check_patterns(path, texts, lists)
     fields: dict[str, Any] = {"title": Path(path).stem, "pair": "", "required": ("step",), **texts, **lists}
     fields |= {name: frozenset(fields[name]) for name in ("ignored", "tail") if name in fields}
+    fields |= {name: _flag(path, name, table[name]) for name in FLAGS if name in table}
     if "pair_lines" in table:
         fields["pair_lines"] = _pair_lines(path, table["pair_lines"])
     labels = dict(_readings(path, table["labels"]))
@@ -91,6 +93,12 @@ def _texts(path: str, name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
         raise _wrong(path, tr("{name} is {value!r}, not a list of texts", name=name, value=value))
     return tuple(value)
+
+
+def _flag(path: str, name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(path, tr("{name} is {value!r}, not true or false", name=name, value=value))
+    return value
 
 
 def _pair_lines(path: str, said: Any) -> PairLines:

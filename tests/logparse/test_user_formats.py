@@ -8,7 +8,8 @@ from helpers import ROOT, run_logparse
 
 from logparse.errors import LogparseError
 from logparse.formats import all_formats, find_format
-from logparse.formats._user import LISTS, TEXTS
+from logparse.formats._user import FLAGS, LISTS, TEXTS
+from logparse.read.parse import read_run
 
 DOCS = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
 BLOCKS = dict(regex.findall(r"```(text|toml|sh)\n(.*?)```", DOCS, regex.DOTALL))
@@ -36,7 +37,7 @@ def test_the_page_is_right(folder):
 
 def test_every_word_is_explained():
     told = set(regex.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", DOCS, regex.MULTILINE))
-    assert set(regex.findall(r"\w+", " ".join(told))) == {*TEXTS, *LISTS, "labels"}
+    assert set(regex.findall(r"\w+", " ".join(told))) == {*TEXTS, *LISTS, *FLAGS, "labels", "pair_lines"}
 
 
 def test_it_is_the_format_that_the_same_python_makes(folder):
@@ -46,9 +47,30 @@ def test_it_is_the_format_that_the_same_python_makes(folder):
     assert read not in all_formats()
 
 
+RECORD = """
+marker = ["== step "]
+head = '== step (?P<step>\\d+)'
+labels = { "tokens/s" = { column = "logged_tokens_per_second", multiples = true } }
+pair_lines = { marker = ["  rate/"], pair = '  rate/([^=]+)=(\\S+)$' }
+"""
+
+
+def test_a_record_of_several_lines(tmp_path):
+    (tmp_path / "ours.toml").write_text(RECORD)
+    lines = [f"== step {step}\nnoise\n  rate/tokens/s={step}.5K\n  rate/left=3" for step in range(1, 4)]
+    (tmp_path / "ours.log").write_text("\n".join(lines) + "\n")
+    log = read_run([str(tmp_path / "ours.log")], format_name=str(tmp_path / "ours.toml"))
+    assert log.steps["logged_tokens_per_second"].to_list() == [1500.0, 2500.0, 3500.0]
+    assert log.coverage.unread_labels == {"left": 3}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
+        ("[labels]", 'pair_lines = "x"\n[labels]', "pair_lines is 'x', not a table"),
+        ("[labels]", "pair_lines = { pair = '(a) (b)' }\n[labels]", "pair_lines is not there"),
+        ("[labels]", "redrawn = 1\n[labels]", "redrawn is 1, not true or false"),
+        ("[labels]", "pair_lines = { pairs = 1 }\n[labels]", "unknown setting 'pairs'"),
         (r"title", "titel", "unknown setting 'titel'"),
         ('marker = ["| time "]', "", "marker is not there"),
         ('["| time "]', '"| time "', "marker is '| time ', not a list of texts"),
