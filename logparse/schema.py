@@ -255,6 +255,9 @@ QUANTITIES = (
     Quantity("window_attn_skip_freq", "text", "which layers see all tokens although there is a window", flag=False),
     Quantity("sliding_window", "int", "tokens that the attention of a windowed layer sees", flag=False),
     Quantity("num_window_layers", "int", "layers whose attention has a window", flag=False, least=0),
+    Quantity(
+        "mixed_step", "text", "what a step holds beside training, of which no formula counts the work", flag=False
+    ),
     Quantity("uncounted", "text", "a part of the layers that no formula here counts", flag=False),
     # how
     Quantity("precision", "text", "number type of the matrix products: bf16, fp16, fp32, fp8, fp4"),

@@ -68,12 +68,12 @@ class Formula:
         return shape.missing(self.needs(shape))
 
     def not_counted(self, shape: ModelShape) -> str | None:
-        """What the layers of ``shape`` have that this formula would have to count and cannot; None where it can.
+        """What ``shape`` has that this formula would have to count and cannot; None where it can.
 
-        A formula that counts every layer as plain knows none.
+        A formula that counts every layer as plain knows no others; what a step holds beside training none counts.
         """
-        if self.plain_layers:
-            return None
+        if self.plain_layers or shape.mixed_step:
+            return shape.mixed_step
         return shape.uncounted if self.as_built else shape.special_layers
 
     def terms_per_token(self, shape: ModelShape, seq_length: int) -> Mapping[str, float] | None:

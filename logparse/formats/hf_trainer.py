@@ -5,7 +5,7 @@ number as a string. It has neither step nor time. The bar that is drawn behind i
 bar the epochs tell the step, with the banner above. ``train_runtime`` counts from the start.
 """
 
-from logparse.formats._base import NUMBER, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
 
 # The first bar of a line; what a library maps or loads has none of a remaining time.
 BAR = r"^[^|{]*?\d+%\|[^|]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) \[(?P<runtime_seconds>[\d:]+)<"
@@ -81,7 +81,10 @@ FORMAT = LogFormat(
     sentences=(
         SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
         SettingSentence("banner", "Gradient Accumulation", r"Gradient Accumulation steps = (?P<num_microbatches>\d+)"),
+        # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
+        SettingSentence("step", "'reward_std': ", r"'(?P<generates>reward_std)': "),
     ),
+    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     names=(
         Name("micro_batch_size", "banner:micro_batch_size"),
         Name("num_microbatches", "banner:num_microbatches"),

@@ -4,7 +4,7 @@ A step has phases (rollout, reference, reward, update), which are timers in seco
 tokens of prompts and answers per device over the whole step: no MFU is made of a mixed step.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Reading, Record, Sample
+from logparse.formats._base import NUMBER, Choice, LogFormat, Reading, Record, Sample, SettingSentence
 
 FORMAT = LogFormat(
     name="mindspeed-rl",
@@ -30,6 +30,9 @@ FORMAT = LogFormat(
     records=(
         Record("timers", "timing/all : ", r"timing/(?P<name>[\w/]+) : (?P<max_ms>[\d.]+)", scale=1000, every=True),
     ),
+    # A step is generation and rewards too, of which no formula counts the work.
+    sentences=(SettingSentence("step", "timing/rollout : ", r"(?P<generates>timing/rollout) :"),),
+    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     samples=(
         Sample(
             "2025-06-11 10:02:11,204 - INFO - [2025-06-11 02:02:11] iteration: 3 / 100 | timing/all : 212.4051 | "

@@ -3,7 +3,7 @@
 ``train_speed`` is the mean since the start; ``elapsed_time`` (``1m 34s``) has whole seconds.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
+from logparse.formats._base import NUMBER, Choice, LogFormat, Reading, Sample, SettingSentence
 
 GIB = float(2**30)
 
@@ -45,6 +45,9 @@ FORMAT = LogFormat(
     ),
     ignored_patterns=(r"[^/]+/.*", r"\w*(?:loss|acc)\w*"),
     required=("step", "loss"),
+    # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
+    sentences=(SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: "),),
+    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     samples=(
         Sample(
             "{'loss': '2.714', 'grad_norm': '69', 'learning_rate': '8e-08', 'token_acc': '0.5344', 'epoch': '0.0004', "

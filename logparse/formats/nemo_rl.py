@@ -4,7 +4,7 @@ A step has phases (generation, log probabilities, training), which are timers. R
 and answers over the whole step: no MFU is made of a mixed step.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, PairLines, Reading, Record, Sample
+from logparse.formats._base import NUMBER, Choice, LogFormat, PairLines, Reading, Record, Sample, SettingSentence
 
 FORMAT = LogFormat(
     name="nemo-rl",
@@ -34,6 +34,9 @@ FORMAT = LogFormat(
             fixed={"kind": "save starts"},
         ),
     ),
+    # A step is generation and rewards too, of which no formula counts the work.
+    sentences=(SettingSentence("step", "• Total step time: ", r"(?P<generates>Total step time)"),),
+    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     samples=(
         Sample(
             "========================= Step 3/50 =========================\n"

@@ -4,7 +4,7 @@ A step is generation, rewards and training together; the bar's clock of whole se
 of parts of a step: no rate of tokens is made, and no MFU of a mixed step.
 """
 
-from logparse.formats._base import LogFormat, Sample
+from logparse.formats._base import Choice, LogFormat, Sample, SettingSentence
 
 FORMAT = LogFormat(
     name="openrlhf",
@@ -19,6 +19,9 @@ FORMAT = LogFormat(
     labels={},
     required=("step_in_epoch",),
     redrawn=True,
+    # A step is generation and rewards too, of which no formula counts the work.
+    sentences=(SettingSentence("step", "Episode [", r"(?P<generates>Episode) \["),),
+    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     samples=(
         Sample(
             "Episode [1/2]:  92%|█████████▏| 11/12 [03:32<00:19, 19.50s/it]",

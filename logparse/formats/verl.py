@@ -5,7 +5,7 @@ and answers per device over the whole step, by the log's own count: no MFU is ma
 are ``timing/...`` and no time of the step is printed.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Reading, Record, Sample
+from logparse.formats._base import NUMBER, Choice, LogFormat, Reading, Record, Sample, SettingSentence
 
 GIB = float(2**30)
 # From 0.5 on numbers may be printed as numpy's: np.float64(0.5).
@@ -45,6 +45,9 @@ FORMAT = LogFormat(
             every=True,
         ),
     ),
+    # A step is generation and rewards too, of which no formula counts the work.
+    sentences=(SettingSentence("step", " - timing", r"(?P<generates>timing(?:_s)?/gen):"),),
+    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     samples=(
         Sample(
             "(TaskRunner pid=1234) step:2 - actor/entropy:0.234 - actor/pg_loss:np.float64(-0.0019) - "

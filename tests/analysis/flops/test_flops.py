@@ -236,7 +236,7 @@ SIZE = st.integers(1, 2**14)
 # What only models with other layers than attention and MLP have.
 SPECIAL = {
     *("num_attention_layers", "num_mlp_layers", "num_mamba_layers", "num_linear_attention_layers", "uncounted"),
-    *("attention_output_gate", "moe_latent_size", "num_window_layers"),
+    *("attention_output_gate", "moe_latent_size", "num_window_layers", "mixed_step"),
 }
 SEQ_LENGTHS = st.integers(1, 2**20)
 
