@@ -17,8 +17,8 @@ class ModelShape:
     ``num_experts`` None means a dense model. ``num_moe_layers`` counts layers with experts among ``num_layers``.
     ``num_linear_attention_layers``, ``num_mamba_layers`` and ``num_window_layers`` None mean that the model has none;
     ``num_attention_layers`` and ``num_mlp_layers`` are known of a hybrid model, whose layers hold one part each.
-    ``uncounted`` is what else the layers hold that no formula here counts, as the framework names it; ``mixed_step`` what a step
-    holds beside training.
+    ``uncounted`` is what else the layers hold that no formula here counts, as the framework names it; ``mixed_step`` is
+    what a step holds beside training.
     """
 
     num_layers: int | None = None

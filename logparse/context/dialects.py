@@ -61,7 +61,7 @@ class Dialect:
 DIALECTS = (
     Dialect("ModelLink", "1.2", settings=("modellink_arguments",)),
     Dialect("AMD Primus", None, settings=("use_rocm_mem_info",)),
-    Dialect("MindSpeed-MM", "auto-encoders", labels=("elapsed time per iteration (s)", "generator loss")),
+    Dialect("MindSpeed-MM (auto-encoders)", None, labels=("elapsed time per iteration (s)", "generator loss")),
     Dialect("MindSpeed-MM", None, labels=("tokens per sample",)),
     Dialect("GPT-NeoX", None, labels=("approx flops per GPU",), pauses_inside=True),
     Dialect(

@@ -63,7 +63,7 @@ FORMAT = LogFormat(
         Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),
         Companion("Num Epochs = ", r"Num Epochs = (?P<epochs>[\d,]+)", belongs_to="file"),
         # Where bars and dicts go to the log apart, the first bar and the last dict tell how many steps an epoch has.
-        Companion("| 0/", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
+        Companion("<?, ?it/s", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
         Companion("'train_loss': ", r"'train_loss': .*'epoch': '?(?P<epochs>\d+)(?:\.0+)?'?\}", belongs_to="all"),
         Companion("Total optimization steps", r"Total optimization steps = (?P<train_steps>[\d,]+)", belongs_to="file"),
     ),

@@ -14,7 +14,7 @@ FORMAT = LogFormat(
     head=r"=+ Step (?P<step>\d+)/(?P<train_steps>\d+) =+",
     pair="",
     pair_lines=PairLines(
-        marker=("• Loss: ", "• Total step time: ", "- E2E ("),
+        marker=("• Loss: ", "• Total step time: ", "E (Tokens/sec", "E (Samples/sec"),
         pair=rf"(?:•|-) ((?:Loss|Total step time|E2E \([\w/]+\))): ({NUMBER}s?)\s*$",
     ),
     labels={

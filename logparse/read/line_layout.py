@@ -59,7 +59,8 @@ class Piece:
             return can_be(self.reading.column, read) if self.reading else read.is_not_null()
         known = read.is_not_null() if self.reading else pl.lit(True)
         if not (self.reading and DTYPE[self.reading.column] == BOOL):
-            known &= text.str.contains(_LIKE_A_NUMBER)
+            absent = text.str.contains(f"^(?:{self.reading.absent})$") if self.reading else pl.lit(False)
+            known = (known | absent) & text.str.contains(_LIKE_A_NUMBER)
         return known if self.none is None else known | (text == self.none)
 
 

@@ -13,11 +13,11 @@ from logparse.read.values import whole
 DECIMALS = 2
 
 
-def with_step(rows: pl.DataFrame) -> pl.DataFrame:
-    """Count steps from the start of training where the log counts them otherwise."""
+def with_step(rows: pl.DataFrame, by_samples: bool = False) -> pl.DataFrame:
+    """Count steps from the start of training where the log counts them otherwise, also ``by_samples``."""
     if "epochs_done" in rows.columns and rows["epochs_done"].is_not_null().any():
         return _by_epochs_done(rows)
-    if "epoch" not in rows.columns and {"consumed_samples", "global_batch_size"} <= set(rows.columns):
+    if by_samples and {"consumed_samples", "global_batch_size"} <= set(rows.columns):
         done = pl.col("consumed_samples").cast(pl.Float64) / pl.col("global_batch_size")
         own = [pl.col("step")] if "step" in rows.columns else []
         return rows.with_columns(step=pl.coalesce(*own, whole(done)))

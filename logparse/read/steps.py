@@ -166,7 +166,9 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     companions = [pl.concat(found) for found in zip(*(block.companions for block in blocks), strict=True)]
     for found, companion in zip(companions, fmt.companions, strict=False):
         malformed += [Malformed(*bad) for bad in malformed_companions(found, companion)]
-    rows = with_step(_with_companions(rows, companions, fmt))
+    # A number on the step line that is no step is none of another kind either.
+    by_samples = not {"step", "epoch"} & {*group_names(fmt.head)}
+    rows = with_step(_with_companions(rows, companions, fmt), by_samples)
     if fmt.counted:
         rows = rows.with_columns(step=pl.int_range(1, pl.len() + 1).over("source"))
     if fmt.redrawn:

@@ -29,9 +29,14 @@ TAKE_PATTERNS = {
     # Lists and clocks hold the delimiter, values are padded with it.
     *((name, n) for name in ("deepspeed", "deepspeed-pipeline", "torchtitan", "llama-factory") for n in (0, 1)),
     ("hf-trainer", 0),
+    # Their heads name nothing, or one and two blanks part the pairs.
+    *((name, n) for name in ("mllog", "megatron-bridge", "colossalai", "libai") for n in (0, 1)),
 }
-# Their words hold digits (np.float64, 1h 0m 8s), so that lines of other digits are of another layout.
-DIGITS_IN_WORDS = {(name, n) for name in ("verl", "ms-swift", "nanochat") for n in (0, 1)}
+# Their words hold digits (np.float64, 1h 0m 8s, e2e_tps, a clock), so that lines of other digits are of another layout.
+DIGITS_IN_WORDS = {(name, n) for name in ("verl", "ms-swift", "nanochat", "levanter", "nemo-bar") for n in (0, 1)} | {
+    ("mindspeed-rl", 0),
+    ("nanotron", 1),
+}
 
 
 # Words of interest beside the step lines of each format.

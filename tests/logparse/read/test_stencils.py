@@ -41,9 +41,12 @@ TAKE_LAYOUTS = {
     *((name, n) for name in ("deepspeed", "deepspeed-pipeline") for n in (0, 1)),
     *((name, n) for name in ("internevo", "knover", "modded-nanogpt", "nanochat") for n in (0, 1)),
     ("torchtune", 0),
+    ("hf-trainer", 2),
+    *((name, n) for name in ("colossalai", "levanter", "libai", "megatron-bridge", "mindspeed-rl") for n in (0, 1)),
+    *((name, n) for name in ("mllog", "nanotron", "nemo-bar") for n in (0, 1)),
 }
 # Step 0 of theirs is no step; no layout reads their lines.
-WITH_DIGITS = {"deepspeed", "deepspeed-pipeline"}
+WITH_DIGITS = {"deepspeed", "deepspeed-pipeline", "openrlhf"}
 
 
 @pytest.fixture(autouse=True, scope="module")
