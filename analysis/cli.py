@@ -15,7 +15,7 @@ import typer
 import typer.main
 
 from analysis.commands._completion import Install, Show, answer_shell, with_shell
-from analysis.commands._help import Command, Group, Refusal, show_refusal
+from analysis.commands._help import Command, Group, Refusal, default_group, show_refusal
 from logparse.errors import InputError, LogparseError, reason_of
 from logparse.language import msg, tr
 
@@ -26,7 +26,7 @@ COMMANDS = {
     "baselines": msg("List published training rates, or show one with its source."),
     "estimate": msg("Say what a job should need: size, memory, time, devices."),
     "formulas": msg("Say by which formula the TFLOP/s of a log was printed."),
-    "formats": msg("List the logs that can be read, or show the labels of one."),
+    "formats": msg("List the logs that can be read, show, test or draft a format."),
     "hardware": msg("List devices with their peaks, or show one with its sources."),
     "models": msg("List the models whose shape --model knows, or show one."),
     "record": msg("Keep what a run achieved, to compare later releases with it."),
@@ -63,7 +63,8 @@ class Commands(Group):
 def _imported(name: str) -> Any:
     """The command, or the group of those that its module lists."""
     module = import_module(f"analysis.commands.{name}")
-    app = _typer(Group, name)
+    default = getattr(module, "DEFAULT", None)
+    app = _typer(Group if default is None else default_group(default), name)
     commands = getattr(module, "COMMANDS", None)
     if commands is not None:
         app.callback()(getattr(module, name))
@@ -101,7 +102,7 @@ def _typer(cls: type[Group], name: str | None = None) -> typer.Typer:
     return typer.Typer(
         name=name,
         cls=cls,
-        no_args_is_help=True,
+        no_args_is_help=cls.no_args_is_help,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,

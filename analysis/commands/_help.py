@@ -134,6 +134,7 @@ class Group(typer.core.TyperGroup):
     """A command above commands."""
 
     context_class = Context
+    no_args_is_help = True
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, of which only numbers and paths are checked."""
@@ -143,6 +144,22 @@ class Group(typer.core.TyperGroup):
         """Translate what is known only now, when the options have been read."""
         _translate(self, ctx)
         super().format_help(ctx, formatter)
+
+
+def default_group(name: str) -> type[Group]:
+    """A command above commands where what is none of them goes to the command ``name``."""
+
+    class WithDefault(Group):
+        no_args_is_help = False
+
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            """Put the command in front, unless help is asked for or one is named."""
+            first = args[0] if args else ""
+            if first not in self.commands and first not in ctx.help_option_names and not ctx.resilient_parsing:
+                args = [name, *args]
+            return super().parse_args(ctx, args)
+
+    return WithDefault
 
 
 def shown_help(command: Any) -> str:

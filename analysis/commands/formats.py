@@ -1,4 +1,4 @@
-"""``logparse formats``: the logs that can be read. Reads options, calls, prints."""
+"""``logparse formats``: the logs that can be read, and files for others. Reads options, calls, prints."""
 
 from __future__ import annotations
 
@@ -10,14 +10,33 @@ import typer
 from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.screens.console import make_console
+from analysis.screens.format_check import check_document, check_parts
 from analysis.screens.formats import format_parts, formats_document, formats_parts
 from analysis.screens.terminal import print_parts
 from logparse.formats import all_formats, find_format
+from logparse.language import some
+from logparse.read.format_check import check_format
+from logparse.read.named import find_sources
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", autocompletion=_completion.formats)]
+Tested = Annotated[
+    str, typer.Argument(metavar="FORMAT", autocompletion=_completion.formats, help="A TOML file, or a format's name.")
+]
+Logs = Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs that it should read.")]
+
+# The command that stands for none: `logparse formats` and `logparse formats NAME`.
+DEFAULT = "show"
 
 
-def formats(
+def formats() -> None:
+    """List the logs that can be read, or test and draft a format of your own.
+
+    `logparse formats` lists them, each with a line of it, and `logparse formats NAME` shows one with the labels it
+    reads. How to write a file for a log that is not listed: docs/formats.md.
+    """
+
+
+def show(
     name: Name = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of formats instead of a table.")] = False,
     lang: options.Language = None,
@@ -31,3 +50,22 @@ def formats(
         typer.echo(json.dumps(formats_document(chosen), indent=1, ensure_ascii=False))
     else:
         print_parts(make_console(), format_parts(chosen[0]) if name else formats_parts(chosen))
+
+
+def test_format(fmt: Tested, logs: Logs, as_json: options.Json = False, lang: options.Language = None) -> None:
+    """Show what a format reads of a log and what not, line by line, with what to mend.
+
+    The exit code is 0 where every line that looks like a step line was read and every label is known, else 1.
+    """
+    chosen, sources = find_format(fmt), find_sources(logs)
+    check = check_format(chosen, sources)
+    if as_json:
+        typer.echo(json.dumps(check_document(chosen, check, logs), indent=1, ensure_ascii=False, default=str))
+    else:
+        print_parts(make_console(), list(check_parts(chosen, check, some([s.name for s in sources], 2))))
+    if not check.complete:
+        raise typer.Exit(1)
+
+
+test_format.__name__ = "test"
+COMMANDS = (show, test_format)

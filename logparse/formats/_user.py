@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ from logparse.formats._base import LogFormat, PairLines, Reading
 from logparse.language import msg, tr
 from logparse.schema import DECODED_COLUMNS
 
-NEEDED = ("marker", "head", "pair", "labels")
+NEEDED = ("marker", "head")
+# What tells the step, by itself or together.
+STEP = (frozenset({"step"}), frozenset({"epochs_done"}), frozenset({"epoch", "step_in_epoch"}))
 TEXTS = ("title", "head", "pair", "separator", "delimiter", "foreign")
 LISTS = ("marker", "ignored", "ignored_patterns", "tail", "required")
 FLAGS = ("redrawn",)
@@ -49,23 +52,33 @@ def read_format(path: str) -> LogFormat:
     Raises InputError for a file that cannot be read or lacks what a format needs, UsageError for a column or a word
     that does not exist.
     """
-    table = _table(path)
+    return make_format(_table(path), path)
+
+
+def make_format(table: Mapping[str, Any], path: str) -> LogFormat:
+    """The format that ``table`` describes, called as the file ``path``. Raises as ``read_format`` does."""
     for name in table:
         if name not in (known := (*TEXTS, *LISTS, *FLAGS, "labels", "pair_lines")):
             raise unknown_name(msg("setting"), name, known, tr("in {path}", path=path))
-    lacking = [name for name in NEEDED if not table.get(name) and not (name == "pair" and "pair_lines" in table)]
-    if lacking:
+    if lacking := [name for name in _needed(table) if not table.get(name)]:
         raise _wrong(path, tr("{names} is not there", names=", ".join(lacking)))
     texts = {name: _text(path, name, table[name]) for name in TEXTS if name in table}
     lists = {name: _texts(path, name, table[name]) for name in LISTS if name in table}
-    _check_patterns(path, texts, lists)
+    labels = dict(_readings(path, table.get("labels", {})))
+    _check_patterns(path, texts, lists, {reading.column for reading in labels.values()})
     fields: dict[str, Any] = {"title": Path(path).stem, "pair": "", "required": ("step",), **texts, **lists}
     fields |= {name: frozenset(fields[name]) for name in ("ignored", "tail") if name in fields}
     fields |= {name: _flag(path, name, table[name]) for name in FLAGS if name in table}
     if "pair_lines" in table:
         fields["pair_lines"] = _pair_lines(path, table["pair_lines"])
-    labels = dict(_readings(path, table["labels"]))
     return LogFormat(name=Path(path).stem, framework=fields["title"], labels=labels, **fields)
+
+
+def _needed(table: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where all values stand in the head there is no pair; pairs and labels need each other."""
+    if "pair_lines" in table:
+        return (*NEEDED, "labels")
+    return (*NEEDED, "pair") if table.get("labels") else (*NEEDED, "labels") if table.get("pair") else NEEDED
 
 
 def _table(path: str) -> dict[str, Any]:
@@ -111,7 +124,7 @@ def _pair_lines(path: str, said: Any) -> PairLines:
     marker, pair = _texts(path, "marker", said.get("marker", [])), _text(path, "pair", said.get("pair", ""))
     if not (marker and pair):
         raise _wrong(path, tr("{names} is not there", names="pair_lines"))
-    _check_patterns(path, {"pair": pair}, {})
+    _check_patterns(path, {"pair": pair}, {}, set())
     return PairLines(marker, pair)
 
 
@@ -137,8 +150,10 @@ def _readings(path: str, labels: Any) -> Iterable[tuple[str, Reading]]:
         yield label, Reading(**fields)
 
 
-def _check_patterns(path: str, texts: Mapping[str, str], lists: Mapping[str, tuple[str, ...]]) -> None:
-    """Every pattern is one, and the groups that are read are there."""
+def _check_patterns(
+    path: str, texts: Mapping[str, str], lists: Mapping[str, tuple[str, ...]], of_labels: AbstractSet[str]
+) -> None:
+    """Every pattern is one, and the groups that are read are there, the step ``of_labels`` if not of the head."""
     patterns = [(name, texts[name]) for name in ("head", "pair", "separator", "foreign") if name in texts]
     patterns += [("ignored_patterns", pattern) for pattern in lists.get("ignored_patterns", ())]
     for name, pattern in patterns:
@@ -147,7 +162,7 @@ def _check_patterns(path: str, texts: Mapping[str, str], lists: Mapping[str, tup
         except pl.exceptions.PolarsError as error:
             reason = str(error).partition("\n\n")[0].strip()
             raise _wrong(path, tr("{name} is no pattern: {reason}", name=name, reason=reason)) from error
-        if name == "head" and "step" not in groups:
+        if name == "head" and not any(told <= of_labels.union(groups) for told in STEP):
             raise _wrong(path, tr("{name} has no group {group}", name="head", group="(?P<step>...)"))
         if name == "pair" and len(groups) != 2:
             raise _wrong(path, tr("pair has {n} groups, not one for the label and one for the value", n=len(groups)))
