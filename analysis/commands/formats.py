@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
+from analysis.outputs import write_whole
 from analysis.screens.console import make_console
 from analysis.screens.format_check import check_document, check_parts
+from analysis.screens.format_draft import draft_toml, wrote
 from analysis.screens.formats import format_parts, formats_document, formats_parts
 from analysis.screens.terminal import print_parts
+from logparse.draft.check import check_format
+from logparse.draft.draft import draft_format
+from logparse.errors import UsageError
 from logparse.formats import all_formats, find_format
-from logparse.language import some
-from logparse.read.format_check import check_format
+from logparse.language import some, tr
 from logparse.read.named import find_sources
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", autocompletion=_completion.formats)]
@@ -23,6 +28,10 @@ Tested = Annotated[
     str, typer.Argument(metavar="FORMAT", autocompletion=_completion.formats, help="A TOML file, or a format's name.")
 ]
 Logs = Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs that it should read.")]
+
+Target = Annotated[
+    Path | None, typer.Option("-o", "--out", metavar="FILE", help="File to write; by default it is printed.")
+]
 
 # The command that stands for none: `logparse formats` and `logparse formats NAME`.
 DEFAULT = "show"
@@ -52,7 +61,7 @@ def show(
         print_parts(make_console(), format_parts(chosen[0]) if name else formats_parts(chosen))
 
 
-def test_format(fmt: Tested, logs: Logs, as_json: options.Json = False, lang: options.Language = None) -> None:
+def try_format(fmt: Tested, logs: Logs, as_json: options.Json = False, lang: options.Language = None) -> None:
     """Show what a format reads of a log and what not, line by line, with what to mend.
 
     The exit code is 0 where every line that looks like a step line was read and every label is known, else 1.
@@ -67,5 +76,27 @@ def test_format(fmt: Tested, logs: Logs, as_json: options.Json = False, lang: op
         raise typer.Exit(1)
 
 
-test_format.__name__ = "test"
-COMMANDS = (show, test_format)
+def suggest(
+    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="A log of no format that is listed.")],
+    out: Target = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    lang: options.Language = None,
+) -> None:
+    """Draft a format from the lines of a log that come again with a step that grows, as a TOML file.
+
+    What is not sure stands in it as a comment. Then: `logparse formats test FILE LOG`, and `logparse analyze LOG
+    --format-file FILE`.
+    """
+    if out and out.exists() and not force:
+        raise UsageError(tr("{path} exists", path=out), remedy=tr("give another name, or overwrite with --force"))
+    draft, check = draft_format(find_sources(logs))
+    text = draft_toml(draft, some(logs, 2), check.read, sum(check.unread.values()))
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    write_whole(out, lambda path: path.write_text(text, encoding="utf-8"))
+    typer.echo(wrote(str(out), draft), err=True)
+
+
+try_format.__name__ = "test"
+COMMANDS = (show, try_format, suggest)

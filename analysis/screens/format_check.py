@@ -8,9 +8,9 @@ from typing import Any
 
 from analysis.screens.parts import Heading, Part, Sentence, Table
 from analysis.tables import UNITS
+from logparse.draft.check import FormatCheck, ReadLine, UnreadLine
 from logparse.formats._base import LogFormat
 from logparse.language import msg, some, tr
-from logparse.read.format_check import FormatCheck, ReadLine, UnreadLine
 
 # By reason: what is wrong with a line, for what it is counted and, of one line, what to mend.
 COUNTED: Mapping[str, str] = {

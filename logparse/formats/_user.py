@@ -162,7 +162,7 @@ def _check_patterns(
         except pl.exceptions.PolarsError as error:
             reason = str(error).partition("\n\n")[0].strip()
             raise _wrong(path, tr("{name} is no pattern: {reason}", name=name, reason=reason)) from error
-        if name == "head" and not any(told <= of_labels.union(groups) for told in STEP):
+        if name == "head" and not any(told <= {*of_labels, *groups} for told in STEP):
             raise _wrong(path, tr("{name} has no group {group}", name="head", group="(?P<step>...)"))
         if name == "pair" and len(groups) != 2:
             raise _wrong(path, tr("pair has {n} groups, not one for the label and one for the value", n=len(groups)))

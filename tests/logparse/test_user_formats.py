@@ -12,7 +12,7 @@ from logparse.formats._user import FLAGS, LISTS, TEXTS
 from logparse.read.parse import read_run
 
 DOCS = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
-BLOCKS = dict(regex.findall(r"```(text|toml|sh)\n(.*?)```", DOCS, regex.DOTALL))
+BLOCKS = dict(regex.findall(r"```(text|toml|sh|console)\n(.*?)```", DOCS, regex.DOTALL))
 OURS = BLOCKS["toml"]
 
 
@@ -33,6 +33,15 @@ def test_the_page_is_right(folder):
     assert (run["format"], run["framework"]["name"], run["coverage"]["unread_labels"]) == ("ours", "Our trainer", {})
     # 64 samples of 4,096 tokens on 8 devices in the median of 3.0 to 3.4 s.
     assert run["rates"]["steady"]["tokens_per_second_per_device"] == pytest.approx(64 * 4096 / 8 / 3.2, rel=0.04)
+
+
+def test_a_format_is_drafted_and_tested_as_the_page_shows(folder):
+    for command, said in regex.findall(r"^\$ (.*)\n(.*)", BLOCKS["console"], regex.MULTILINE):
+        done = run_logparse(*command.split()[1:], cwd=folder, COLUMNS="200")
+        assert done.returncode == 0, done.stderr
+        assert said in done.stdout + done.stderr
+    assert run_logparse("formats", "suggest", "ours.log", "-o", "draft.toml", cwd=folder).returncode == 2
+    assert run_logparse("formats", "test", "megatron", "ours.log", "--json", cwd=folder).returncode == 1
 
 
 def test_every_word_is_explained():
@@ -73,6 +82,7 @@ def test_a_record_of_several_lines(tmp_path):
         ("[labels]", "pair_lines = { pairs = 1 }\n[labels]", "unknown setting 'pairs'"),
         (r"title", "titel", "unknown setting 'titel'"),
         ('marker = ["| time "]', "", "marker is not there"),
+        ("pair = ", "# ", "pair is not there"),
         ('["| time "]', '"| time "', "marker is '| time ', not a list of texts"),
         (r"(?P<step>\d+)", r"(\d+)", "head has no group (?P<step>...)"),
         (r"(\w+) ([^", r"\w+ ([^", "pair has 1 groups, not one for the label and one for the value"),

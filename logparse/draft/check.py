@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import polars as pl
 
+from logparse.draft.spellings import columns_of
 from logparse.formats._base import LogFormat
-from logparse.formats._spellings import columns_of
 from logparse.read.lines import BLOCK_BYTES, read_blocks
 from logparse.read.pairs import find_heads, split_pairs
 from logparse.read.sources import Source

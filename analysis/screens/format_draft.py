@@ -1,0 +1,121 @@
+"""A drafted format as the TOML file that it becomes: what is sure as it is read, what is not as a comment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import regex
+
+from logparse.draft.draft import Draft, said_of
+from logparse.draft.labels import DraftLabel
+from logparse.language import msg, some, tr
+from logparse.read.values import group_names
+
+# What a draft does not know of the whole, and of one label.
+OF_ALL: Mapping[str, str] = {
+    "no_time": msg("no time of a step, rate or runtime was found: without time stamps there will be no rates"),
+    "epochs": msg("the number that grows counts epochs, not steps"),
+    "no_loss": msg("no loss was found"),
+    "starts_again": msg(
+        "the step starts again, as in each epoch: name steps from the start of training if a label has them"
+    ),
+}
+OF_LABEL: Mapping[str, str] = {
+    "unit": msg("its unit is not printed"),
+    "factor": msg("what stands behind the number changes it: add its factor as scale"),
+    "column": msg("what it means is not sure"),
+    "grows": msg("it grows: a runtime, or the time of a step that becomes slower"),
+    "bare": msg("several numbers have a unit and no label"),
+}
+FACTORS: Mapping[str, str] = {
+    "elapsed_time_per_iteration_ms": msg("scale 1000 where it is in s"),
+    "max_memory_allocated_bytes": msg("scale 1073741824 where it is in GiB"),
+}
+
+
+def draft_toml(draft: Draft, name: str, read: int, others: int) -> str:
+    """The text of the file. ``read`` of the lines were read by it, ``others`` hold its marker and were not."""
+    return "\n".join((*_head(draft, name, read, others), *_patterns(draft.table), *_labels(draft))) + "\n"
+
+
+def _head(draft: Draft, name: str, read: int, others: int) -> Iterator[str]:
+    yield from _comment(
+        tr("drafted from {name}: reads {n} lines such as line {line}", name=name, n=read, line=draft.line_number)
+    )
+    yield from _comment(f"  {' '.join(draft.example.split())[:160]}")
+    if others:
+        yield from _comment(tr("{n} lines like these are not read; `logparse formats test` shows why", n=others))
+    for doubt in draft.doubts:
+        yield from _comment(tr(OF_ALL[doubt]))
+    yield ""
+
+
+def _comment(text: str) -> Iterator[str]:
+    yield f"# {text}"
+
+
+def _patterns(table: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"{name} = {_toml(value)}" for name, value in table.items() if name not in ("labels", "ignored"))
+    if table.get("ignored"):
+        yield f"ignored = {_toml(table['ignored'])}"
+
+
+def _labels(draft: Draft) -> Iterator[str]:
+    if not draft.layout:
+        return
+    yield ""
+    yield "[labels]"
+    for label in draft.labels:
+        if label.reading:
+            said = said_of(label.reading)
+            yield f"{_key(label.label)} = {_toml(said['column'] if len(said) == 1 else said)}"
+    for label in draft.labels:
+        if label.doubt and label.may_be:
+            yield from _doubtful(label)
+
+
+def _doubtful(label: DraftLabel) -> Iterator[str]:
+    """A comment for each column that ``label`` may fill, to be taken for a line of the file."""
+    told = {"name": label.label or '""', "value": label.value, "reason": tr(OF_LABEL[label.doubt or "column"])}
+    yield from _comment(tr("{name} ({value}): {reason}; take a line, and take it out of ignored", **told))
+    for column in label.may_be:
+        said = {"column": column, "scale": label.scale if label.scale != 1 else 1, "suffix": label.suffix}
+        said = {name: value for name, value in said.items() if value not in (1, "")}
+        factor = f"  # {tr(FACTORS[column])}" if label.doubt == "unit" and column in FACTORS else ""
+        yield f"# {_key(label.label)} = {_toml(said)}{factor}"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(each)}" for name, each in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        return _text(value)
+    return f"{value:g}" if isinstance(value, float) and value < 1e6 else str(value)
+
+
+def _text(value: str) -> str:
+    """A text in quotes between which nothing is to be escaped, where there are such."""
+    if value.isprintable() and not value.endswith("'") and ("\\" in value or '"' in value):
+        quote = "'" if "'" not in value else "'''"
+        return f"{quote}{value}{quote}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(label: str) -> str:
+    return label if regex.fullmatch(r"[A-Za-z0-9_-]+", label) else json.dumps(label, ensure_ascii=False)
+
+
+def wrote(path: str, draft: Draft) -> str:
+    """What was written, and what comes next."""
+    columns = (label.reading.column for label in draft.labels if label.reading)
+    found = some(list(dict.fromkeys((*group_names(draft.head), *columns))), 8)
+    return tr(
+        "wrote {path}, which reads {names}; see what it reads: {command}",
+        path=path,
+        names=found,
+        command=f"logparse formats test {path} LOG",
+    )

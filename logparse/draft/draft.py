@@ -1,0 +1,185 @@
+"""A format for an unknown log, drafted from its repeated lines: what is sure, and what is not with the reason.
+
+Comes in: sources. Goes out: a Draft, whose ``table`` is what a TOML file of docs/formats.md holds. Nothing is guessed:
+a value whose unit or column the log does not tell is ignored, and its doubt names what it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Literal
+
+import polars as pl
+import regex
+
+from logparse.draft.check import FormatCheck, check_format
+from logparse.draft.families import Occurrence, StepFamily, find_families
+from logparse.draft.head import bodies_behind, head_of, table_head
+from logparse.draft.labels import DraftLabel, draft_labels
+from logparse.draft.layout import RECORD, Layout, choose_layout
+from logparse.draft.markers import find_markers
+from logparse.draft.spellings import RUNTIME, TIME, columns_of
+from logparse.errors import NoStepLineError
+from logparse.formats._base import Reading
+from logparse.formats._user import make_format
+from logparse.language import some, tr
+from logparse.read.lines import BLOCK_BYTES, read_blocks
+from logparse.read.sources import Source
+from logparse.read.values import clock, group_names
+
+# Lines of a log that are looked at, and of those that repeat.
+MOST_LINES, MOST_SAMPLES = 100_000, 400
+# Share of the lines that a draft must read.
+READ = 0.5
+Doubt = Literal["epochs", "starts_again", "no_time", "no_loss", "no_values"]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A format as a file says it. ``line_number`` and ``example`` are of one of its ``n`` step lines."""
+
+    marker: list[str]
+    head: str
+    layout: Layout | None
+    labels: list[DraftLabel]
+    n: int
+    line_number: int
+    example: str
+    doubts: list[Doubt] = field(default_factory=list)
+    falls: int = 0
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """What the file holds, without its comments."""
+        table: dict[str, Any] = {"marker": self.marker, "head": self.head}
+        if self.layout:
+            table |= {"pair": self.layout.pair, "separator": self.layout.separator, "delimiter": self.layout.delimiter}
+            # Behind the bracket of a bar other lines are glued, as nothing ends its own.
+            table |= {"foreign": r"\]"} if RUNTIME in self.head else {}
+            table["ignored"] = [label.label for label in self.labels if label.reading is None]
+            table["labels"] = {label.label: said_of(label.reading) for label in self.labels if label.reading}
+        return table
+
+
+def said_of(reading: Reading) -> dict[str, Any]:
+    """What a file says of one label."""
+    told: dict[str, Any] = {"column": reading.column}
+    told |= {"scale": reading.scale} if reading.scale != 1 else {}
+    return told | ({"suffix": reading.suffix} if reading.suffix else {})
+
+
+def draft_format(sources: Sequence[Source]) -> tuple[Draft, FormatCheck]:
+    """Draft a format, and say what it reads. Raises NoStepLineError where no lines repeat with a number that grows."""
+    lines = list(islice(_lines(sources), MOST_LINES))
+    drafts = [_draft(family, lines) for family in find_families(lines)]
+    for draft in (draft for draft in drafts if "no_values" not in draft.doubts):
+        if (found := _tested(draft, sources))[1].read >= READ * draft.n:
+            return found
+    raise _nothing(drafts, sources)
+
+
+def _nothing(drafts: Sequence[Draft], sources: Sequence[Source]) -> NoStepLineError:
+    if not drafts:
+        return NoStepLineError(
+            tr("no lines repeat with a number that grows by a constant, as step lines do"),
+            where=some([source.name for source in sources], 3),
+            remedy=tr("give the log of the rank that prints the steps, with {n} step lines or more", n=4),
+        )
+    text, line = drafts[0].example.strip()[:80], drafts[0].line_number
+    return NoStepLineError(
+        tr("the lines with a number that grows hold nothing else that has a label: {text!r}", text=text),
+        where=tr("{source}, line {line}", source=sources[0].name, line=line),
+        remedy=tr("let the trainer print loss and time on the line of the step, each with a label"),
+    )
+
+
+def _tested(draft: Draft, sources: Sequence[Source]) -> tuple[Draft, FormatCheck]:
+    """``draft`` with all labels, of which those that it did not know are ignored, and what it reads."""
+    check = check_format(make_format(draft.table, "draft"), sources)
+    others = [DraftLabel(label.label, label.n, label.value, None, "unknown") for label in check.unknown]
+    return replace(draft, labels=[*draft.labels, *others]), check
+
+
+def _lines(sources: Sequence[Source]) -> Iterator[tuple[int, str]]:
+    for source in sources:
+        for block in read_blocks(source, BLOCK_BYTES):
+            yield from block.lines.select("line_number", "text").iter_rows()
+
+
+def _draft(family: StepFamily, lines: Sequence[tuple[int, str]]) -> Draft:
+    places = family.places[:: -(-len(family.places) // MOST_SAMPLES)]
+    table, counted = table_head(places, lines)
+    head, layout = (table, None) if table else _line_patterns(family, places)
+    places = _with_pairs(places, head, layout) if layout else places
+    labels = _labels(layout, bodies_behind(places, head), places, family) if layout else []
+    example = places[len(places) // 2]
+    doubts = list(_doubts(labels, head, family, counted or family.before))
+    return Draft(
+        marker=find_markers(places, [text for _, text in lines]),
+        head=head,
+        layout=layout if any(label.reading for label in labels) else None,
+        labels=labels,
+        n=len(family.places),
+        line_number=example.line_number,
+        example=example.text,
+        doubts=doubts,
+        falls=family.falls,
+    )
+
+
+def _doubts(labels: Sequence[DraftLabel], head: str, family: StepFamily, counted: str) -> Iterator[Doubt]:
+    read = {label.reading.column for label in labels if label.reading}.union(group_names(head))
+    others = read - {"step", "train_steps", "epoch", "epochs", RUNTIME}
+    if "step" not in read or (not others and not any(label.may_be for label in labels)):
+        yield "no_values"
+    if not read & {TIME, RUNTIME} and not any("per_second" in column for column in read):
+        yield "no_time"
+    if "loss" not in read:
+        yield "no_loss"
+    if family.falls:
+        yield "starts_again"
+    if columns_of(counted) == ("epoch",):
+        yield "epochs"
+
+
+def _line_patterns(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, Layout | None]:
+    """The head, and how pairs are written behind it."""
+    head, begins_pairs = head_of(family, places)
+    bodies = bodies_behind(places, head)
+    layout = choose_layout(bodies)
+    if layout and not begins_pairs and all(regex.match(rf"\s*{layout.separator}", body) for body in bodies):
+        head += layout.separator if layout.separator.startswith(r"\s") else r"\s*" + layout.separator
+    return head, layout
+
+
+def _with_pairs(places: Sequence[Occurrence], head: str, layout: Layout) -> Sequence[Occurrence]:
+    """Those of ``places`` that hold a pair, which a bar that has just begun does not."""
+    found = ((place, regex.search(head, place.text)) for place in places)
+    pair = regex.compile(layout.pair)
+    return [place for place, match in found if match and pair.search(place.text, match.end())] or places
+
+
+def _labels(
+    layout: Layout, bodies: Sequence[str], places: Sequence[Occurrence], family: StepFamily
+) -> list[DraftLabel]:
+    pattern = regex.compile(layout.pair)
+    values: dict[str, list[str]] = {}
+    for body in bodies:
+        for label, value in pattern.findall(body):
+            values.setdefault(" ".join(label.split()), []).append(value.strip(" []"))
+    labels = draft_labels(values, _seconds_per_step(places, family))
+    if layout is RECORD and not any(label.reading and label.reading.column == "step" for label in labels):
+        step = family.before.strip(" :\"'{,")
+        labels = [replace(label, reading=Reading("step")) if label.label == step else label for label in labels]
+    return labels
+
+
+def _seconds_per_step(places: Sequence[Occurrence], family: StepFamily) -> float | None:
+    """The median time of a step by the stamps of the lines; None where they have none."""
+    stamps = pl.Series([place.text[: place.begin] for place in places]).to_frame("text").select(clock(pl.col("text")))
+    steps = pl.Series([place.value for place in places], dtype=pl.Float64)
+    passed = stamps.to_series().diff().dt.total_milliseconds() / 1000 / steps.diff()
+    median = passed.filter((steps.diff() > 0) & (passed > 0)).median()
+    return float(median) if isinstance(median, float) and family.interval else None

@@ -1,0 +1,120 @@
+"""Which lines of an unknown log are its step lines? Those that come again with a number that grows by a constant.
+
+Comes in: lines. Goes out: the words before that number, and the lines it stands on. What else they hold, ``layout``
+tells.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import regex
+
+from logparse.draft.spellings import columns_of, plain, step_words
+from logparse.formats._base import TIMESTAMP
+
+# Lines of one kind that are enough to tell that a number grows; how much of its growth must be the same, and how often
+# it may fall, as a step within an epoch does.
+FEWEST, SAME, MOST_FALLS = 3, 0.6, 0.34
+# Integers of a line that are tried, and characters in which they stand.
+MOST_TRIED, MOST_LOOKED_AT = 16, 2000
+# Kinds of lines that are worth a draft.
+MOST_FAMILIES = 8
+_INTEGER = regex.compile(
+    r"(?<![\w.\-+:,])\d{1,12}(?![\w.:]|,\d| ?%)|(?:(?<==)|(?<=[^\d:]:)) ?\d{1,12}(?![\w.:]|,\d| ?%)"
+)
+_NUMBER = regex.compile(r"\d+(?:[.,:]\d+)*(?:[eE][-+]?\d+)?")
+_BAR = regex.compile(r"%\|[^|]*\|")
+_STAMP = regex.compile(TIMESTAMP)
+# What grows with the steps and is none.
+_OTHERS = frozenset(
+    {"epoch", "epochs", "tokens", "samples", "time", "elapsed", "eta", "rank", "pid", "line", "seconds"}
+)
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A number on one line: where it stands in ``text``."""
+
+    line_number: int
+    text: str
+    begin: int
+    end: int
+
+    @property
+    def value(self) -> int:
+        """The number."""
+        return int(self.text[self.begin : self.end])
+
+
+@dataclass(frozen=True)
+class StepFamily:
+    """Lines with the same words before a number that grows; ``interval`` is by how much it does, mostly."""
+
+    before: str
+    places: Sequence[Occurrence]
+    interval: int
+    falls: int
+
+
+def find_families(lines: Iterable[tuple[int, str]]) -> list[StepFamily]:
+    """The kinds of lines with a number that grows, those first that are most like step lines."""
+    found: dict[str, list[Occurrence]] = {}
+    for number, line in lines:
+        for text in line.split("\r"):
+            for key, place in _integers(number, text[:MOST_LOOKED_AT]):
+                found.setdefault(key, []).append(place)
+    families = (_family(key, places) for key, places in found.items() if not _is_other(key))
+    return sorted((family for family in families if family), key=_likeness, reverse=True)[:MOST_FAMILIES]
+
+
+def _is_other(before: str) -> bool:
+    """Whether the word before a number says that it is no step, such as tokens that were seen."""
+    columns = columns_of(before.strip(" :=\"'"))
+    return bool(columns) and not {"step", "epoch"} & set(columns)
+
+
+def _integers(number: int, text: str) -> Iterator[tuple[str, Occurrence]]:
+    """Each of the first integers of a line, with the words between the number before it and itself."""
+    stamp = _STAMP.search(text)
+    begin = stamp.end() if stamp else 0
+    seen: Counter[str] = Counter()
+    for found in list(_INTEGER.finditer(text, begin))[:MOST_TRIED]:
+        at = found.end() - len(found[0].lstrip())
+        key = words_before(text, at, begin)
+        seen[key] += 1
+        if seen[key] == 1:
+            yield key, Occurrence(number, text, at, found.end())
+
+
+def words_before(text: str, at: int, begin: int = 0) -> str:
+    """The text before ``at``, back to the number before it, with the drawing of a bar left out."""
+    front = _BAR.sub("%||", text[begin:at])
+    return regex.sub(r"\s+", " ", _NUMBER.split(front)[-1])
+
+
+def _family(key: str, places: Sequence[Occurrence]) -> StepFamily | None:
+    first = places[0]
+    if len(places) < FEWEST or not regex.search(r"\d", first.text[: first.begin] + first.text[first.end :]):
+        return None
+    changes = [b.value - a.value for a, b in pairwise(places) if a.value != b.value]
+    grown = Counter(change for change in changes if change > 0)
+    falls = len(changes) - grown.total()
+    if grown.total() < FEWEST - 1 or falls > MOST_FALLS * len(changes):
+        return None
+    interval, n = grown.most_common(1)[0]
+    return StepFamily(key, places, interval, falls) if n >= SAME * grown.total() else None
+
+
+def _likeness(family: StepFamily) -> tuple[float, int]:
+    """How much like step lines: by the word before the number, by a loss or a time beside it, by how many there are."""
+    words = plain(family.before).split()
+    last = words[-1] if words else ""
+    word = 4.0 if last in step_words() else 0.2 if last in _OTHERS else 1.0
+    text = family.places[len(family.places) // 2].text.lower()
+    beside = 2.0 * ("loss" in text) + bool(regex.search(r"time|/s|s/it|\blr\b|learning", text)) + 0.5
+    others = 1.0 if "val" not in text and "eval" not in text else 0.5
+    return word * beside * others * len(family.places), len(family.places)

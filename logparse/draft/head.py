@@ -1,0 +1,111 @@
+"""Where the step of a line stands, and what stands beside it: the pattern of the head.
+
+Comes in: lines of one family. Goes out: a pattern as a format has it. What stands behind is read by ``layout``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import regex
+
+from logparse.draft.families import Occurrence, StepFamily
+from logparse.draft.labels import scale_of
+from logparse.draft.spellings import RUNTIME, columns_of, unit_of
+from logparse.formats._base import NUMBER
+
+_EPOCH = regex.compile(r"(?i)\bepochs?[\s:=#\[(]{0,4}(\d+)(?:\s*/\s*(\d+))?[\s,|;:\])-]{1,6}$")
+# Cells of a row below which it is no table, and what stands in one.
+MOST_NARROW, _CELL = 3, r"[^\s,|]+"
+
+
+def head_of(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, bool]:
+    """The pattern of the head; and whether it stands where the pairs begin, with the step as one of them."""
+    if record := regex.search(r"\{\s*[\"'][\w ./-]+[\"']\s*: ", places[0].text[: places[0].end + 1]):
+        nested = any(place.text.count("{") > 1 for place in places)
+        return r"^[^{]*(\{)" if nested else r"^(\{)" if record.start() == 0 else r"(\{)", True
+    before = family.before
+    label = regex.search(r"(?:[A-Za-z_]+ )?[A-Za-z_]*[\s:=\[(#\"']*$", before)
+    word = label[0] if label and regex.search("[A-Za-z]", label[0]) else ""
+    word = regex.sub(r"^[A-Z]{2,} ", "", word)
+    start = _pattern(word) if word else _start(before)
+    epoch = _epoch(places, word)
+    return f"{epoch}{start}{_step_and_total(places)}", False
+
+
+def _start(before: str) -> str:
+    """What stands before a step without a word: the beginning of the line, or a sign."""
+    sign = regex.search(r"[^\w\s]\s*$", before)
+    return _pattern(sign[0]) if sign else r"^\s*"
+
+
+def _pattern(literal: str) -> str:
+    """A pattern for ``literal`` with whatever blanks."""
+    return r"\s*".join(regex.escape(part, special_only=True) for part in regex.split(r"\s+", literal))
+
+
+def _epoch(places: Sequence[Occurrence], word: str) -> str:
+    """The pattern of an epoch right before the step, if it is there on every line."""
+    found = [_EPOCH.search(place.text[: place.begin].removesuffix(word)) for place in places]
+    first = found[0]
+    if first is None or not all(found):
+        return ""
+    number = first.end(2) if first[2] else first.end(1)
+    front, behind = first.string[first.start() : first.start(1)], first.string[number : first.end()]
+    total = r"\s*/\s*(?P<epochs>\d+)" if first[2] else ""
+    return _pattern(front) + r"(?P<epoch>\d+)" + total + _pattern(behind)
+
+
+def _step_and_total(places: Sequence[Occurrence]) -> str:
+    """The step and what belongs to it: how many there are, and the clock of a bar."""
+    behind = [place.text[place.end :] for place in places]
+    totals = [regex.match(r"(\s*(?:/|of)\s*)(\d+)", text) for text in behind]
+    pattern = r"(?P<step>\d+)"
+    if all(totals):
+        values = {total[2] for total in totals if total}
+        sign = _pattern(totals[0][1])  # type: ignore[index]
+        pattern += sign + (r"(?P<train_steps>\d+)" if len(values) == 1 else r"\d+")
+        behind = [text[total.end() :] for text, total in zip(behind, totals, strict=True) if total]
+    if all(regex.match(r"\s*\[[\d:]+<", text) for text in behind):
+        pattern += r"\s*\[(?P<runtime_seconds>[\d:]+)<[^,\]]*,\s*[^,\]]*"
+    elif closing := regex.match(r"\s*[\])]+", behind[0]):
+        pattern += _pattern(closing[0]) if all(text.startswith(closing[0]) for text in behind) else ""
+    return pattern
+
+
+def bodies_behind(places: Sequence[Occurrence], head: str) -> list[str]:
+    """The text behind the head, of a bar as far as its bracket."""
+    found = ((place.text, regex.search(head, place.text)) for place in places)
+    bodies = [text[match.end() :] for text, match in found if match]
+    return [body.partition("]")[0] for body in bodies] if RUNTIME in head else bodies
+
+
+def table_head(places: Sequence[Occurrence], lines: Sequence[tuple[int, str]]) -> tuple[str, str]:
+    """The head of a table, which holds all values, and its first heading; "" where the lines are no rows of one.
+
+    A row has as many values as a line of words above it has words, in whose order they stand.
+    """
+    rows = [_cells(place.text) for place in places]
+    above = [_cells(text) for number, text in lines if number < places[0].line_number]
+    wide = len(rows[0])
+    if wide < MOST_NARROW or any(len(row) != wide or not row[0].isdigit() for row in rows):
+        return "", ""
+    headings = next((row for row in reversed(above) if len(row) == wide and not any(c.isdigit() for c in row)), None)
+    if headings is None:
+        return "", ""
+    separator = r"\s*,\s*" if "," in places[0].text else r"\s*\|\s*" if "|" in places[0].text else r"\s+"
+    columns = [_column_of_table(name, [row[i] for row in rows]) for i, name in enumerate(headings)]
+    cells = [f"(?P<{c}>{_CELL})" if c and c not in columns[:i] else _CELL for i, c in enumerate(columns) if i]
+    return r"^[\s|]*(?P<step>\d+)" + separator + separator.join(cells), headings[0]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell for cell in regex.split(r"[\s,|]+", line) if cell]
+
+
+def _column_of_table(heading: str, values: Sequence[str]) -> str | None:
+    """The column of ``heading``, if its numbers are in the unit of the column, as nothing can scale them here."""
+    columns = columns_of(heading)
+    if len(columns) != 1 or not all(regex.fullmatch(NUMBER, value) for value in values):
+        return None
+    return columns[0] if scale_of(columns[0], unit_of(heading)[1], [1.0], None) == 1.0 else None

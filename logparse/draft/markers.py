@@ -1,0 +1,33 @@
+"""A literal that stands on all lines of a family and on few others: the marker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import regex
+
+from logparse.draft.families import Occurrence
+from logparse.formats._base import NUMBER
+
+LONGEST_MARKER = 30
+_BAR_DRAWING = regex.compile(r"\[[=>.#-]{3,}\]|%\|[^|]*\||[━╸╺█▏▎▍▌▋▊▉]+")
+
+
+def find_markers(places: Sequence[Occurrence], texts: Sequence[str]) -> list[str]:
+    """A literal that stands on every one of the lines and on as few others as can be."""
+    lines = [place.text for place in places]
+    common = [word for word in dict.fromkeys(_words(places[0])) if all(word in line for line in lines)]
+    if not common:
+        return [next((sign for sign in ("  ", "\t", ",", " ") if all(sign in line for line in lines)), lines[0][:1])]
+    elsewhere = {word: sum(word in text for text in texts) for word in common}
+    return [min(common, key=lambda word: (elsewhere[word], -min(len(word), 12)))]
+
+
+def _words(place: Occurrence) -> Iterator[str]:
+    """What stands between numbers from the word before the step on, as far as it is words."""
+    before = regex.search(r"\S*\s*$", place.text[: place.begin])
+    text = place.text[before.start() if before else place.begin :]
+    for part in regex.split(rf"\0|{NUMBER}", _BAR_DRAWING.sub("\0", text)):
+        word = part if len(part) <= LONGEST_MARKER else part[: part.rfind(" ", 0, LONGEST_MARKER) + 1]
+        if regex.search(r"[A-Za-z]{2}|[/|\[<]", word) and len(word.strip()) > 1:
+            yield word

@@ -1,0 +1,99 @@
+"""What labels and units mean in most logs: the words from which a format is drafted, and by which a near one is named.
+
+The words are data, in ``spellings.toml``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from logparse.formats._base import NUMBER
+
+# A number, and the unit behind it.
+VALUE = regex.compile(rf"({NUMBER})\s*([%A-Za-z][%A-Za-z/_]*)?")
+# Units as they are printed, in a label or behind a number, and the factor to the unit of the column.
+_TIME = {"ms": 1.0, "msec": 1.0, "milliseconds": 1.0, "us": 0.001, "s": 1000.0, "sec": 1000.0, "secs": 1000.0}
+_TIME |= {"seconds": 1000.0, "second": 1000.0, "min": 60_000.0}
+_STEPS = ("it", "step", "iter", "iteration", "batch")
+_BYTES = {"gib": 2.0**30, "gb": 1e9, "mib": 2.0**20, "mb": 1e6}
+TIME, RUNTIME = "elapsed_time_per_iteration_ms", "runtime_seconds"
+UNITS_OF: Mapping[str, Mapping[str, float]] = {
+    TIME: {**_TIME, **{f"{unit}/{of}": scale for unit, scale in _TIME.items() for of in _STEPS}},
+    RUNTIME: {unit: scale / 1000 for unit, scale in _TIME.items()},
+    "logged_mfu": {"%": 0.01},
+    "logged_hfu": {"%": 0.01},
+    "max_memory_allocated_bytes": _BYTES,
+    "max_memory_reserved_bytes": _BYTES,
+}
+# Values that have a unit and no label, by the spelling of the unit: their column.
+BARE_UNITS: Mapping[str, str] = {
+    **{unit: TIME for unit in UNITS_OF[TIME] if "/" in unit},
+    **dict.fromkeys(("it/s", "step/s", "steps/s", "iter/s", "iters/s"), "logged_steps_per_second"),
+    **dict.fromkeys(("samples/s", "samples/sec", "seq/s", "seqs/s"), "logged_samples_per_second"),
+    **dict.fromkeys(
+        ("tokens/s/gpu", "tok/s/gpu", "tokens/s/p", "tokens/s/device"), "logged_tokens_per_second_per_device"
+    ),
+}
+
+
+def plain(label: str) -> str:
+    """``label`` in lower case, one blank for whatever is no letter or digit."""
+    return " ".join(regex.findall(r"[a-z0-9]+", label.lower()))
+
+
+@cache
+def _columns() -> dict[str, tuple[str, ...]]:
+    told = {word: (column,) for column, words in _table()["sure"].items() for word in words}
+    return told | {word: tuple(doubt["columns"]) for doubt in _table()["doubtful"] for word in doubt["words"]}
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "spellings.toml").read_text(encoding="utf-8"))
+
+
+def step_words() -> frozenset[str]:
+    """Words that stand before a step."""
+    return frozenset(word.split()[-1] for word in _table()["sure"]["step"]) | {"steps", "batch"}
+
+
+def unit_of(label: str) -> tuple[str, str]:
+    """``label`` without the unit that stands in it, and the unit; "" where there is none."""
+    found = regex.fullmatch(r"(.+?)(?:\s*[(\[]([\w/%]+)[)\]]|(?:_| in | )(ms|msec|s|sec|secs|seconds))", label.strip())
+    return (found[1], (found[2] or found[3]).lower()) if found else (label, "")
+
+
+def columns_of(label: str) -> tuple[str, ...]:
+    """The column that the spelling of ``label`` tells, several where it may be any of them; none for other words."""
+    whole, bare = plain(label), plain(unit_of(label)[0])
+    last = plain(label.rpartition("/")[2])
+    return next((_columns()[word] for word in (whole, bare, last) if word in _columns()), _of_formats().get(whole, ()))
+
+
+@cache
+def _of_formats() -> dict[str, tuple[str, ...]]:
+    """What labels of several words mean in the formats that there are, where they mean the same in all of them."""
+    from logparse.formats import all_formats
+
+    told: dict[str, set[str]] = {}
+    for label, reading in (each for fmt in all_formats() for each in fmt.labels.items()):
+        told.setdefault(plain(label), set()).add(reading.column)
+    return {word: tuple(columns) for word, columns in told.items() if len(columns) == 1 and " " in word}
+
+
+def is_doubtful(label: str) -> bool:
+    """Whether the spelling of ``label`` alone does not tell its column."""
+    words = {word for doubt in _table()["doubtful"] for word in doubt["words"]}
+    return plain(label) in words or plain(unit_of(label)[0]) in words
+
+
+def bare_column(value: str) -> str | None:
+    """The column of a value that has a unit and no label."""
+    found = VALUE.fullmatch(value.strip())
+    return BARE_UNITS.get((found[2] or "").lower()) if found else None
