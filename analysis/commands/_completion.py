@@ -134,9 +134,9 @@ def formulas() -> Iterator[str]:
 @_begins
 def formats() -> Iterator[str]:
     """Formats of logs."""
-    from logparse.formats import all_formats
+    from logparse.formats import known_formats
 
-    return (fmt.name for fmt in all_formats())
+    return (fmt.name for fmt in known_formats())
 
 
 @_begins

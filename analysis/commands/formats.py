@@ -15,11 +15,13 @@ from analysis.screens.console import make_console
 from analysis.screens.format_check import check_document, check_parts
 from analysis.screens.format_draft import draft_toml, wrote
 from analysis.screens.formats import format_parts, formats_document, formats_parts
+from analysis.screens.parts import Sentence
 from analysis.screens.terminal import print_parts
+from analysis.screens.words import say
 from logparse.draft.check import check_format
 from logparse.draft.draft import draft_format
 from logparse.errors import UsageError
-from logparse.formats import all_formats, find_format
+from logparse.formats import find_format, known_formats, packaged
 from logparse.language import some, tr
 from logparse.read.named import find_sources
 
@@ -54,11 +56,14 @@ def show(
 
     NAME is one of them, or a TOML file with a format of your own, which --format takes too: docs/formats.md.
     """
-    chosen = all_formats() if name is None else (find_format(name),)
+    chosen = known_formats() if name is None else (find_format(name),)
+    of = packaged()
     if as_json:
-        typer.echo(json.dumps(formats_document(chosen), indent=1, ensure_ascii=False))
-    else:
-        print_parts(make_console(), format_parts(chosen[0]) if name else formats_parts(chosen))
+        typer.echo(json.dumps(formats_document(chosen, of.packages), indent=1, ensure_ascii=False))
+        return
+    console = make_console()
+    print_parts(console, format_parts(chosen[0], of.packages) if name else formats_parts(chosen, of.packages))
+    print_parts(make_console(stderr=True), [Sentence(say(note), "warning") for note in of.notes])
 
 
 def try_format(fmt: Tested, logs: Logs, as_json: options.Json = False, lang: options.Language = None) -> None:

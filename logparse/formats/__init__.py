@@ -1,14 +1,18 @@
-"""All log formats: every module of this folder whose name does not start with an underscore holds one ``FORMAT``."""
+"""All log formats: every module of this folder whose name does not start with an underscore holds one ``FORMAT``; and those of packages."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 from functools import cache
+from typing import TYPE_CHECKING
 
 from logparse.errors import unknown_name
 from logparse.formats._base import LogFormat
 from logparse.language import msg, tr
+
+if TYPE_CHECKING:
+    from logparse.formats._packages import Packaged
 
 # How the name of a file with a format of the user's own ends.
 USERS = ".toml"
@@ -21,6 +25,18 @@ def all_formats() -> tuple[LogFormat, ...]:
     return tuple(importlib.import_module(f"{__name__}.{m}").FORMAT for m in modules)
 
 
+def packaged() -> Packaged:
+    """The formats that installed packages give, which are looked for now."""
+    from logparse.formats._packages import packaged_formats
+
+    return packaged_formats(frozenset(fmt.name for fmt in all_formats()))
+
+
+def known_formats() -> tuple[LogFormat, ...]:
+    """Every format, then those of installed packages."""
+    return (*all_formats(), *packaged().formats)
+
+
 def find_format(name: str) -> LogFormat:
     """The format called ``name``, or that of a TOML file; UsageError when there is none."""
     if name.endswith(USERS):
@@ -28,6 +44,8 @@ def find_format(name: str) -> LogFormat:
 
         return read_format(name)
     formats = {f.name: f for f in all_formats()}
+    if name not in formats:
+        formats |= {f.name: f for f in packaged().formats}
     if name not in formats:
         raise unknown_name(msg("format"), name, formats, tr("known formats: {names}", names=", ".join(formats)))
     return formats[name]

@@ -15,7 +15,7 @@ import polars as pl
 
 from logparse.errors import InputError, NoStepLineError
 from logparse.findings import Note, info, warning
-from logparse.formats import all_formats, find_format
+from logparse.formats import find_format, known_formats, packaged
 from logparse.formats._base import Block, LogFormat
 from logparse.language import tr
 from logparse.read.beginnings import log_begins
@@ -98,7 +98,7 @@ def read_run(
     sources = find_sources(arguments)
     if watch is not None:
         _watch(sources, watch)
-    formats = (find_format(format_name),) if format_name else all_formats()
+    formats = (find_format(format_name),) if format_name else known_formats()
     found = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
     if not found.lines:
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
@@ -106,6 +106,7 @@ def read_run(
     starts = max((_starts(found.inside, fmt) for fmt in formats), key=len)
     fmt, stepped, notes = recognize(found.steps, sources, found.ends, starts)
     notes += [note for source in sources for note in source.notes]
+    notes += () if format_name else packaged().notes
     notes += _describe_probing(sources)
     notes += [info("steps_counted")] if fmt.counted else []
     coverage = Coverage(found.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
