@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import polars as pl
+import regex
 
 from logparse.errors import InputError, NoStepLineError
 from logparse.findings import Note, warning
@@ -28,6 +30,9 @@ from logparse.read.steps import StepLines
 
 # Bytes of files that are read once more to see how often they say why they failed.
 MOST_READ_AGAIN = 2**26
+# What may be a label, and how many of a format tell that a log is near it.
+_LABEL = regex.compile(r"([A-Za-z_][\w ()/.%-]*)[\"']?\s*[:=]")
+LEAST_COMMON = 2
 
 
 def recognize(
@@ -106,11 +111,25 @@ def _nothing_found(
             "the steps (often the last)"
         )
         return NoStepLineError(_with_errors(reasons, errors, sources, starts), where=where, remedy=remedy)
+    command = shlex.join(["logparse", "formats", "suggest", *(source.name for source in sources[:1])])
     remedy = tr(
         "give the log of the rank that prints the steps (often the last); "
-        "a framework that is not listed takes one file of data: logparse/formats/README.md"
+        "`{command}` drafts a format for a trainer that is not listed",
+        command=command,
     )
-    return NoStepLineError(_with_formats(reasons, [fmt for fmt, _ in decoded]), where=where, remedy=remedy)
+    formats = [fmt for fmt, _ in decoded]
+    return NoStepLineError(_with_formats([*reasons, *_nearest(formats, ends)], formats), where=where, remedy=remedy)
+
+
+def _nearest(formats: Sequence[LogFormat], ends: FileEnds) -> list[str]:
+    """The format with most labels among the first and the last lines, where it has several."""
+    blocks = [block.lines["text"] for block in (*ends.heads, *ends.tails)]
+    there = {label.strip() for lines in blocks for text in lines for label in _LABEL.findall(text)}
+    fmt = max(formats, key=lambda fmt: len(there & fmt.labels.keys()), default=None)
+    common = sorted(there & fmt.labels.keys()) if fmt else []
+    if fmt is None or len(common) < LEAST_COMMON:
+        return []
+    return [tr("nearest is the format {name}, by the labels {labels}", name=fmt.name, labels=some(common, 3))]
 
 
 def _told_by(trainer: Trainer, sources: Sequence[Source]) -> list[str]:

@@ -199,6 +199,12 @@ def test_standard_input_tells_the_same(tmp_path):
     assert (done.returncode, "line 4: [rank3]: torch.OutOfMemoryError" in done.stderr) == (3, True)
 
 
+def test_the_nearest_format_is_named_and_how_to_add_one(tmp_path):
+    error = refused(tmp_path, "".join(f"{n} global_step: {n} reduced_train_loss: 2.5 lr=0.1\n" for n in range(5)))
+    assert "nearest is the format nemo, by the labels global_step, lr, reduced_train_loss. Looked" in error.problem
+    assert "`logparse formats suggest " in error.remedy
+
+
 def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
     error = refused(tmp_path, '  File "/w/xtuner/engine/train.py", line 7\n' + TRACEBACK)
     assert "this looks like xtuner (line 1); its step lines are not read. Looked for:" in error.problem
@@ -213,6 +219,9 @@ def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
         ("  File /w/Megatron-DeepSpeed/megatron/training/x.py\n", "Megatron-DeepSpeed"),
         ("[before the start of training step] datetime: 2025\n", "Megatron-LM"),
         ("  File site-packages/deepspeed/runtime/engine.py\n", "DeepSpeed"),
+        ("300/500 [======>....] - ETA: 0:20 - loss: 2.0\n", "Keras"),
+        ("500/500 ━━━━━━━━━━━━━━━━━━━━ 250s 500ms/step - loss: 2.3\n", "Keras"),
+        ("epoch     train_loss  valid_loss  accuracy  time\n", "fastai"),
     ],
 )
 def test_who_printed_it(text, name):
