@@ -18,7 +18,7 @@ from logparse.draft.check import FormatCheck, check_format
 from logparse.draft.families import Occurrence, StepFamily, find_families
 from logparse.draft.head import bodies_behind, head_of, table_head
 from logparse.draft.labels import DraftLabel, draft_labels
-from logparse.draft.layout import RECORD, Layout, choose_layout
+from logparse.draft.layout import RECORD, PairLayout, choose_layout
 from logparse.draft.markers import find_markers
 from logparse.draft.spellings import RUNTIME, TIME, columns_of
 from logparse.errors import NoStepLineError
@@ -42,7 +42,7 @@ class Draft:
 
     marker: list[str]
     head: str
-    layout: Layout | None
+    layout: PairLayout | None
     labels: list[DraftLabel]
     n: int
     line_number: int
@@ -144,7 +144,7 @@ def _doubts(labels: Sequence[DraftLabel], head: str, family: StepFamily, counted
         yield "epochs"
 
 
-def _line_patterns(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, Layout | None]:
+def _line_patterns(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, PairLayout | None]:
     """The head, and how pairs are written behind it."""
     head, begins_pairs = head_of(family, places)
     bodies = bodies_behind(places, head)
@@ -154,7 +154,7 @@ def _line_patterns(family: StepFamily, places: Sequence[Occurrence]) -> tuple[st
     return head, layout
 
 
-def _with_pairs(places: Sequence[Occurrence], head: str, layout: Layout) -> Sequence[Occurrence]:
+def _with_pairs(places: Sequence[Occurrence], head: str, layout: PairLayout) -> Sequence[Occurrence]:
     """Those of ``places`` that hold a pair, which a bar that has just begun does not."""
     found = ((place, regex.search(head, place.text)) for place in places)
     pair = regex.compile(layout.pair)
@@ -162,7 +162,7 @@ def _with_pairs(places: Sequence[Occurrence], head: str, layout: Layout) -> Sequ
 
 
 def _labels(
-    layout: Layout, bodies: Sequence[str], places: Sequence[Occurrence], family: StepFamily
+    layout: PairLayout, bodies: Sequence[str], places: Sequence[Occurrence], family: StepFamily
 ) -> list[DraftLabel]:
     pattern = regex.compile(layout.pair)
     values: dict[str, list[str]] = {}

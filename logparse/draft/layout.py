@@ -16,7 +16,7 @@ from logparse.formats._base import NUMBER
 
 
 @dataclass(frozen=True)
-class Layout:
+class PairLayout:
     """How pairs are written: what parts them, and what stands between label and value."""
 
     delimiter: str
@@ -31,10 +31,10 @@ _BETWEEN = {":": r"\s*:\s*", "=": r"\s*=\s*", " ": r" +"}
 _NUMERIC = r"[-+]?[.\d][^|;=]*?|[nN]a[nN]|[-+]?[iI]nf"
 _UNITS = "|".join(sorted({*BARE_UNITS, "ms", "s", "sec", "GiB", "GB", "MiB", "MB", "%"}, key=len, reverse=True))
 _WORD = r"[A-Za-z_][\w./%()\[\]-]*"
-RECORD = Layout(", ", "[,}]", r"""["']([^"':,{}]+)["']\s*:\s*["']?([^"',}]*)["']?\s*(?:,|\}|$)""")
+RECORD = PairLayout(", ", "[,}]", r"""["']([^"':,{}]+)["']\s*:\s*["']?([^"',}]*)["']?\s*(?:,|\}|$)""")
 
 
-def _layouts(bare: bool) -> Iterator[Layout]:
+def _layouts(bare: bool) -> Iterator[PairLayout]:
     for delimiter, end in _ENDS.items():
         for between, pattern in _BETWEEN.items():
             label, value = _label_pattern(delimiter, between), _value_pattern(delimiter, between)
@@ -42,7 +42,7 @@ def _layouts(bare: bool) -> Iterator[Layout]:
                 label, pattern, value = f"(?:{label})|", f"(?:{pattern})?", _NUMERIC
             # A remark in brackets may stand behind a value.
             closed = r"\s*" if delimiter == " " else r"\s*(?:\([^()]*\)\s*)?"
-            yield Layout(
+            yield PairLayout(
                 "|" if delimiter == "| " else delimiter,
                 end,
                 rf"({label}){pattern}({value}){closed}(?:{end}|[\])}}]*\s*$)",
@@ -62,7 +62,7 @@ def _value_pattern(delimiter: str, between: str) -> str:
     return rf"\S+?(?: ?(?:{_UNITS}))?" if delimiter == " " else ".*?"
 
 
-def choose_layout(bodies: Sequence[str]) -> Layout | None:
+def choose_layout(bodies: Sequence[str]) -> PairLayout | None:
     """The layout by which most numbers are read with a label of their own."""
     bodies = bodies[:60]
     bare = _has_bare_unit(bodies)
@@ -78,7 +78,7 @@ def _has_bare_unit(bodies: Sequence[str]) -> bool:
     return sum(bool(pattern.search(body)) for body in bodies) > len(bodies) / 2
 
 
-def _score(layout: Layout, bodies: Sequence[str]) -> float:
+def _score(layout: PairLayout, bodies: Sequence[str]) -> float:
     """Numbers with a label of their own for each line, less what cannot be one."""
     pattern = regex.compile(layout.pair)
     found = [pair for body in bodies for pair in set(pattern.findall(body))]
