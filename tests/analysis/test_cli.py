@@ -31,7 +31,7 @@ from logparse.schema import SCHEMA_VERSION
 TORN = " iteration        9/     500 | consumed samples:          288 | elapsed time per\n"
 STEPS_ONLY = "".join(megatron_line(step, ms=1000.0 + step) + "\n" for step in range(1, 5))
 FORMATS_LOOKED_FOR = "".join(f"    {f.name}: a line with {f.marker[0]!r}\n" for f in all_formats())
-FORMULAS = ", ".join(all_formulas())
+FORMULAS, FORMAT_NAMES = ", ".join(all_formulas()), ", ".join(f.name for f in all_formats())
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_error_message(folder, case, update_goldens):
     done = run_logparse("analyze", *arguments, cwd=folder)
     # These lists grow; a golden that held one would change with every new format or formula.
     said = done.stderr.replace(FORMATS_LOOKED_FOR, "    <one line for each format>\n")
-    said = said.replace(FORMULAS, "<every formula>")
+    said = said.replace(FORMULAS, "<every formula>").replace(FORMAT_NAMES, "<every format>")
     golden = GOLDENS / "errors" / f"{case}.txt"
     if update_goldens:
         golden.write_text(said)
