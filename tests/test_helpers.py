@@ -23,11 +23,10 @@ def folder(tmp_path):
     ("arguments", "env"),
     [
         (["analyze", "run.log", "--hw", "910b"], {}),
-        (["analyze", "run.log", "--lang", "zh"], {}),
         (["analyze", "-", "--json"], {}),
         (["analyze", os.fsdecode(b"caf\xe9.log"), "--quiet"], {}),
         (["analyze", "run.log", "-o", "out", "--no-charts", "--force"], {"LANG": "zh_CN.UTF-8"}),
-        (["analyze", "gone.log"], {}),
+        (["analyze", "gone.log", "--lang", "zh"], {}),
         (["analyze", "--no-such-flag"], {}),
         (["analyze", "--help"], {"COLUMNS": "60"}),
         (["models"], {"FORCE_COLOR": "1", "TERM": "xterm-256color"}),

@@ -155,6 +155,8 @@ def test_what_is_recorded_can_be_judged_alone(runner):
     assert (
         runner.use(**given, threshold="5%", arguments="--strict --metric tokens_per_second_per_device").returncode == 4
     )
+    jobs = runner.use(**given | {"baseline": "jobs"})
+    assert (jobs.returncode, "verdict: insufficient data" in jobs.stdout, "jobs: 1" in jobs.stdout) == (0, True, True)
 
 
 def test_a_blank_in_a_name_is_met_by_a_pattern(runner):

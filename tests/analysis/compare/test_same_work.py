@@ -30,7 +30,7 @@ LESS = {
 
 def side(folder, name, ms, **settings):
     place = 100 * (name == "b")
-    logs = [write_run(folder / f"{name}{seed}.log", place + seed, ms, **settings) for seed in range(4)]
+    logs = [write_run(folder / f"{name}{seed}.log", place + seed, ms, **settings) for seed in range(2)]
     records = [record(log, name) for log in logs]
     runs = pl.concat(r.summary for r in records).with_columns(release=pl.lit(name))
     return Side(name, runs, runs, {r.run_id: r.steps for r in records}.__getitem__)
@@ -114,7 +114,7 @@ def test_a_capacity_that_means_nothing_is_no_less(tmp_path, usual):
 
 def test_the_gate_tells_it(tmp_path):
     capacity = {**MOE, "moe_expert_capacity_factor": 1.25}
-    fill(tmp_path, {"old": (1000.0, 4, MOE), "new": (900.0, 4, capacity)})
+    fill(tmp_path, {"old": (1000.0, 2, MOE), "new": (900.0, 2, capacity)})
     sides = (
         "--baseline",
         "release=old",

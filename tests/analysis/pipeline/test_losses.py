@@ -95,9 +95,11 @@ def test_every_part_of_the_account_is_a_loss_with_a_name():
     assert causes | {"bubble", "recomputation", "published"} == set(words("en")["losses"])
 
 
+@pytest.mark.usefixtures("analysed_once")
 @pytest.mark.parametrize("log", [log for log in LOGS if log.endswith("run.log")])
-def test_losses_come_the_dearest_first_and_each_is_a_share(log):
-    losses = analyze(ROOT / log).losses
+def test_losses_come_the_dearest_first_and_each_is_a_share(log, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    losses = analyze(log).losses
     own = [loss.seconds for loss in losses if loss.cause != PUBLISHED]
     assert own == sorted(own, reverse=True)
     # What others reached is no cause of this run's.
@@ -125,6 +127,7 @@ def test_what_is_no_price_is_refused(tmp_path, price):
     assert "try:   give a number" in done.stderr
 
 
+@pytest.mark.usefixtures("analysed_once")
 @pytest.mark.parametrize("log", LOGS)
 def test_the_first_screen_is_30_lines_of_100_columns(log):
     done = run_logparse("analyze", log, cwd=ROOT, COLUMNS="100")

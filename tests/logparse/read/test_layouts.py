@@ -1,7 +1,6 @@
 """Lines of one layout are read as columns, and nothing tells from the rows that they were."""
 
 import random
-from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -98,16 +97,15 @@ def test_samples_are_read_by_a_layout(fmt, sample):
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
-@pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
-def test_fixtures_give_the_same_rows(path, fmt):
-    lines = four_times(path)
-    slow = decode_steps(lines, fmt)
-    # Of most formats a log holds nothing, however it is cut.
-    for cuts in (1, 3) if len(slow.steps) else (3,):
-        require_equal(by_layouts(lines, fmt, cuts)[0], slow)
+def test_fixtures_give_the_same_rows(path):
+    """By its own format and every other of which a word stands in the log; of the rest it holds nothing."""
+    lines, text, own = four_times(path), path.read_text("utf-8", "replace"), path.parent.parent.name
+    for fmt in (fmt for fmt in FORMATS if fmt.name == own or any(marker in text for marker in fmt.step_markers)):
+        slow = decode_steps(lines, fmt)
+        for cuts in (1, 3) if len(slow.steps) else (3,):
+            require_equal(by_layouts(lines, fmt, cuts)[0], slow)
 
 
-@cache
 def four_times(path: Path) -> pl.DataFrame:
     """Often enough for a layout to be looked for, line numbers going on."""
     blocks = [block.lines for block in read_blocks(Source("run.log", path))]
