@@ -1,0 +1,66 @@
+"""How fast the step lines of each format are read: MB/s of a log that holds nothing else. Prints a table.
+
+The log is the first sample of the format, again and again with other digits, so that no two lines are alike; a sample
+that no other digits fit stays as it is. Read on one core, start-up left out. The seeds are fixed.
+
+    python benchmarks/format_speed.py [MIB [FORMAT ...]]
+"""
+
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import regex
+
+from logparse.formats import all_formats
+from logparse.formats._base import LogFormat
+from logparse.read.parse import read_run
+
+MIB = 2**20
+# Samples with other digits, which come again in turn.
+VARIANTS = 500
+
+
+def main() -> None:
+    """A row for each format, the fastest first."""
+    mib, *names = sys.argv[1:] or ["16"]
+    chosen = [fmt for fmt in all_formats() if not names or fmt.name in names]
+    rows = sorted((measured(fmt, int(mib)) for fmt in chosen), reverse=True)
+    print("| format | MB/s | step lines/s |")
+    print("| --- | ---: | ---: |")
+    for speed, name, steps in rows:
+        print(f"| {name} | {speed:,.0f} | {steps:,.0f} |")
+
+
+def measured(fmt: LogFormat, mib: int) -> tuple[float, str, float]:
+    """MB/s, the format's name, and step lines per second."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "run.log"
+        log.write_text(text_of(fmt, mib * MIB), encoding="utf-8")
+        begin = time.perf_counter()
+        steps = read_run([str(log)], format_name=fmt.name, jobs=1).steps
+        seconds = time.perf_counter() - begin
+        return log.stat().st_size / 1e6 / seconds, fmt.name, len(steps) / seconds
+
+
+def text_of(fmt: LogFormat, size: int) -> str:
+    """At least ``size`` characters."""
+    draw, text = random.Random(1), fmt.samples[0].text
+    variants = [other_digits(text, fmt, draw) for _ in range(VARIANTS)]
+    block = "".join(f"{variant}\n" for variant in variants)
+    return block * -(-size // len(block))
+
+
+def other_digits(text: str, fmt: LogFormat, draw: random.Random) -> str:
+    """Numbers of the same length; exponents, and what stands before the head, stay."""
+    found = regex.search(fmt.head, text)
+    begin = found.start() if found else 0
+    fresh = regex.sub(r"(?<![eE][-+]\d?)(?<=\d)\d", lambda _: draw.choice("0123456789"), text[begin:])
+    varied = text[:begin] + fresh
+    return varied if regex.search(fmt.head, varied) else text
+
+
+if __name__ == "__main__":
+    main()
