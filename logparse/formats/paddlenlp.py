@@ -12,7 +12,8 @@ FORMAT = LogFormat(
     name="paddlenlp",
     title="PaddleNLP and PaddleFormers Trainer",
     marker=("_runtime: ",),
-    head=rf"loss: (?P<loss>{NUMBER}), ",
+    # Not that of an evaluation, nor of the whole training at its end.
+    head=rf"(?:^|\W)loss: (?P<loss>{NUMBER}), ",
     pair=r"([a-z_]+): ([^,\s]+)(?:, |\s*$)",
     separator=", ",
     delimiter=", ",
@@ -35,6 +36,7 @@ FORMAT = LogFormat(
     ignored_patterns=(r"\w*loss\w*",),
     required=("step", "loss"),
     records=(
+        Record("evaluations", "eval_loss: ", rf"eval_loss: (?P<loss>{NUMBER})"),
         Record("events", "Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
         Record("events", "Training completed", r"Training completed", fixed={"kind": "training ends"}),
         Record(
