@@ -51,7 +51,7 @@ def list_runs(
     clock by which runs stand in order. id=abc123 is the beginning of a run's id, and `last 10` are the newest 10 of
     those that the rest selects.
 
-    The verdict is what the gate of its night would have said of a run, by the runs before it, but for the final loss.
+    The verdict on a run is by the newest runs before it and what is accepted today; the final loss is left to the gate.
 
     A condition does not hold of a run that does not tell its key, != neither. A value that holds a comma is quoted, as
     in release="CANN 8, torch=2.1"; a quote within it is written twice.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -142,6 +143,9 @@ def _write(
         stale = [path for path in folder.iterdir() if CHART.fullmatch(path.name)]
         pages = [path for path in (folder / JOBS).glob("*") if PAGE_OF_JOB.fullmatch(path.name)]
         clear_stale(folder, [str(path.relative_to(folder)) for path in (*stale, *pages)], written)
+        with suppress(OSError):
+            # Of one job there are none; what is not ours stays.
+            (folder / JOBS).rmdir()
     tell(info("wrote", path=f"{out}/{PAGE}"))
 
 

@@ -17,7 +17,7 @@ from analysis.compare.final_loss import final_losses
 from analysis.compare.job_name import job_name
 from analysis.compare.outliers import Outlier
 from analysis.compare.same_job import KEYS, Jobs, LeftOut, fill_from_job, find_jobs, sample_of
-from analysis.compare.same_work import Less, explain, find_less, learns_less, work_of
+from analysis.compare.same_work import Less, compared_work, explain, learns_less
 from analysis.compare.verdict import WRONG, Finding, Noise, Verdict, doubt, judge, lose, noise_floor, worst_of
 from analysis.metrics import FINAL_LOSS, JUDGED, Metric
 from analysis.run.reasons import OF_THE_RUN
@@ -171,7 +171,7 @@ def compare(
     left_out = tuple(run for sample in samples for run in sample.left_out)
     lost = _lost(baseline.runs), _lost(candidate.runs)
     told = list(dict.fromkeys((*metrics, *guards, *(JUDGED.values() if beside else ()))))
-    losses = _final_losses(old, new) if FINAL_LOSS in told else {}
+    losses = _final_losses(old, new)
     old, new = (replace(side, runs=_with_losses(side.runs, losses)) for side in (old, new))
     # A loss that is lost is told by the final loss where that is judged, and else by every metric.
     found = [_find(m, old, new, threshold, (None, None) if m in guards else lost) for m in told]
@@ -180,7 +180,8 @@ def compare(
     findings = [lose(f, ended) if f.metric == FINAL_LOSS else f for f in found]
     judged = [*metrics, *(f.metric for f in findings if f.metric in guards and (f.effect or f.p_lost is not None))]
     findings = _held(findings, judged[1:])
-    less = _less_work(old, new, findings)
+    learnt = learns_less(_find(FINAL_LOSS, old, new, threshold, (None, None)))
+    less = (*_less_work(old, new), *([learnt] if learnt else []))
     known = sample_of(everything, jobs).runs
     names = {run_id: name for runs in asked for run_id, name in runs.select("run_id", "name").iter_rows()}
     return Comparison(
@@ -208,11 +209,10 @@ def _held(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Findin
     return [held.get(finding.metric, finding) for finding in findings]
 
 
-def _less_work(old: Side, new: Side, findings: Iterable[Finding]) -> tuple[Less, ...]:
-    """The kinds of work of which ``new`` does less, those by which it learns less among them."""
-    done = (work_of(side.told, side.readable_steps(side.told["run_id"])) for side in (old, new))
-    learnt = (learns_less(finding) for finding in findings)
-    return (*find_less(*done), *(one for one in learnt if one is not None))
+def _less_work(old: Side, new: Side) -> tuple[Less, ...]:
+    """The kinds of work of which a step of ``new`` does less."""
+    done = [(side.told, list(side.readable_steps(side.told["run_id"]))) for side in (old, new)]
+    return compared_work(done[0], done[1])
 
 
 def all_runs(asked: Sequence[pl.DataFrame], others: pl.DataFrame | None) -> pl.DataFrame:

@@ -31,7 +31,7 @@ from analysis.compare.metric_night import MetricNight, judge_newest
 from analysis.compare.nights import KEPT
 from analysis.compare.policy import JobRule, Policy
 from analysis.compare.same_job import LeftOut, Observations, fill_from_job, find_jobs, sample_of
-from analysis.compare.same_work import Less, find_less, flatters, work_of
+from analysis.compare.same_work import Less, compared_work, flatters
 from analysis.compare.verdict import CLOSE, LEVEL, Verdict, find_metric, worst_of
 from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS
@@ -150,7 +150,7 @@ def _judge(
     lossy = pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64)
     ordered = before.with_columns(final_loss=lossy, block=block_of(before, rule.block_by))
     found = (
-        judge_newest(find_metric(name), least, ordered, fixed, rule, partial(_is_known, kept, alike, name))
+        judge_newest(find_metric(name), least, ordered, fixed, rule, partial(is_known, kept.acceptances, alike, name))
         for name, least in rule.metrics.items()
     )
     told = tuple(metric for metric in found if metric is not None)
@@ -165,9 +165,9 @@ def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -
     return tuple(run for run in sample.left_out if run.run_id in later and run.reason == "too_few_rows")
 
 
-def _is_known(kept: HistoryOfJobs, runs: pl.DataFrame, metric: str, run_id: str) -> bool:
+def is_known(acceptances: Mapping[str, Sequence[Acceptance]], runs: pl.DataFrame, metric: str, run_id: str) -> bool:
     """Whether what became worse at a run is accepted on the day of the newest, and no release since ends that."""
-    day, accepted = runs["when"][-1].date(), kept.acceptances.get(run_id, ())
+    day, accepted = runs["when"][-1].date(), acceptances.get(run_id, ())
     if not accepted:
         return False
     releases = set(runs["release"][runs["run_id"].to_list().index(run_id) + 1 :])
@@ -206,8 +206,8 @@ def _less_work(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: History
         return ()
     sides = _beside(runs, better, KEPT)
     told = kept.settings([*sides[0], *sides[1]])
-    done = (work_of(told.filter(pl.col("run_id").is_in(side)), _readable(side, kept)) for side in sides)
-    return find_less(*done)
+    done = [(told.filter(pl.col("run_id").is_in(side)), _readable(side, kept)) for side in sides]
+    return compared_work(done[0], done[1])
 
 
 def _explained(metric: MetricNight, less: Sequence[Less]) -> MetricNight:

@@ -1,4 +1,4 @@
-"""The verdict on every recorded run, by those before it: what the gate of its night would have said, for lists.
+"""The verdict on every recorded run, by those before it and what is accepted today, for lists.
 
 Comes in: the runs of a history and a Policy. Goes out: a verdict for each run that counts. The final loss is left to
 the gate, because it takes the steps of all runs; a loss that is no longer finite is known without.
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from analysis.compare.comparison import measured, values_of
+from analysis.compare.job_gate import is_known
 from analysis.compare.job_runs import block_of, in_time
 from analysis.compare.metric_night import verdict_on
 from analysis.compare.nights import watch
@@ -32,13 +33,14 @@ def verdicts_of_runs(
     """
     same = find_jobs(runs)
     counting = in_time(sample_of(fill_from_job(runs, same), same).runs).drop_nulls("when")
-    return {
-        run_id: worst_of(verdicts)
-        for rule, job in _jobs(counting, policy)
-        for series in split_series(job)
-        if series["run_id"].is_in(wanted.to_list()).any()
-        for run_id, verdicts in _of_series(series.sort("when", "recorded_at", "run_id"), rule, acceptances).items()
-    }
+    found: dict[str, list[Verdict]] = {}
+    for rule, job in _jobs(counting, policy):
+        for series in split_series(job):
+            if series["run_id"].is_in(wanted.to_list()).any():
+                told = _of_series(series.sort("when", "recorded_at", "run_id"), rule, acceptances)
+                for run_id, verdicts in told.items():
+                    found.setdefault(run_id, []).extend(verdicts)
+    return {run_id: worst_of(verdicts) for run_id, verdicts in found.items()}
 
 
 def _jobs(runs: pl.DataFrame, policy: Policy) -> Iterator[tuple[JobRule, pl.DataFrame]]:
@@ -60,13 +62,12 @@ def _of_series(
     """The verdict on each metric that a run has."""
     lost = dict(runs.select("run_id", pl.col("loss_lost_at").is_not_null()).iter_rows())
     found: dict[str, list[Verdict]] = {run_id: ["regression"] if lost[run_id] else [] for run_id in runs["run_id"]}
-    day = runs["when"][-1].date()
     placed = runs.with_columns(block=_block_of(runs, rule))
     for name, least in rule.metrics.items():
         metric = find_metric(name)
         told = measured(placed, metric) if metric != FINAL_LOSS else placed.clear()
         ids, blocks = told["run_id"].to_list(), told["block"].to_list()
-        known = [at for at, run_id in enumerate(ids) if any(a.is_of(name, day) for a in acceptances.get(run_id, ()))]
+        known = [at for at, run_id in enumerate(ids) if is_known(acceptances, runs, name, run_id)]
         values = values_of(told, metric)
         nights = watch(values, metric.direction, least, rule.confirm, blocks=blocks, accepted=known)
         for run_id, night in zip(ids, nights, strict=True):

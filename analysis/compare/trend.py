@@ -89,8 +89,9 @@ def follow_all(
     Raises UsageError where no run has the metric.
     """
     series = split_series(sample_of(runs, find_jobs(runs)).runs)
+    _group(runs, by)
     trends = [
-        replace(follow(one, metric, by), unknown=unknown_fields(one), name=name)
+        replace(follow(one, metric, by, elsewhere=True), unknown=unknown_fields(one), name=name)
         for one, name in zip(series, series_names(series), strict=True)
     ]
     known = [trend for trend in trends if len(trend.runs)]
@@ -137,16 +138,16 @@ def unknown_fields(runs: pl.DataFrame) -> tuple[str, ...]:
     return tuple(n for n, nulls in lacking.items() if 0 < nulls < len(runs) or (nulls and n in REQUIRED))
 
 
-def follow(runs: pl.DataFrame, metric: Metric, by: str = "release") -> Trend:
+def follow(runs: pl.DataFrame, metric: Metric, by: str = "release", elsewhere: bool = False) -> Trend:
     """The trend of ``metric`` over ``runs``, which must be of one series.
 
-    Raises UsageError for a ``by`` that no run has.
+    Raises UsageError for a ``by`` that no run has, unless runs ``elsewhere`` have it.
     """
     value = pl.col(metric.column)
     known = runs.filter(value.is_finite() & (value > 0))
     when = pl.coalesce("begun_at", "recorded_at")
     placed = known.select(
-        "run_id", "name", "release", when.alias("when"), _group(known, by).alias("group"), value=value
+        "run_id", "name", "release", when.alias("when"), _group(known, by, elsewhere).alias("group"), value=value
     )
     ordered = placed.sort(pl.col("when").min().over("group"), "group", "when", "run_id").with_row_index("at")
     values = ordered["value"].to_list()
@@ -155,7 +156,7 @@ def follow(runs: pl.DataFrame, metric: Metric, by: str = "release") -> Trend:
     return Trend(metric, ordered, _groups(ordered), changes, off=off)
 
 
-def _group(runs: pl.DataFrame, by: str) -> pl.Expr:
+def _group(runs: pl.DataFrame, by: str, elsewhere: bool = False) -> pl.Expr:
     """The release, a stretch of time, a version or a label of each run."""
     if by == "release":
         return pl.col("release")
@@ -166,6 +167,8 @@ def _group(runs: pl.DataFrame, by: str) -> pl.Expr:
         values = pl.col(column).list.eval(named).list.first()
         if runs.select(values.is_not_null().any()).item():
             return values.fill_null("-")
+    if elsewhere:
+        return pl.lit("-")
     remedy = tr(
         "use release, {spans}, a version or a label: `logparse history show RUN` has them", spans=", ".join(SPANS)
     )

@@ -400,3 +400,8 @@ def test_every_run_has_the_verdict_of_its_night():
     known = Acceptance(runs["run_id"][20], None, "known", None, None, None, BEGIN, None)
     accepted = verdicts_of_runs(runs, runs["run_id"], read_policy({}), {known.run_id: [known]})
     assert accepted[runs["run_id"][21]] == "no regression"
+    ended = replace(known, until_release="r1")
+    over = verdicts_of_runs(runs, runs["run_id"], read_policy({}), {known.run_id: [ended]})
+    assert over[runs["run_id"][21]] == "regression"
+    two = {"jobs": {"strict": {"select": "world_size=8"}, "loose": {"select": "world_size=8", "threshold": "50%"}}}
+    assert verdicts_of_runs(runs, runs["run_id"], read_policy(two), {})[runs["run_id"][21]] == "regression"

@@ -9,9 +9,10 @@ from releases import as_steps, fill, record, write_run
 
 from analysis.compare.comparison import Side, compare
 from analysis.compare.final_loss import final_losses
-from analysis.compare.same_work import COUNTED, find_less, work_of
+from analysis.compare.same_work import COUNTED, compared_work, find_less, learns_less, work_of
+from analysis.compare.verdict import judge
 from analysis.history.records import run_frame
-from analysis.metrics import JUDGED
+from analysis.metrics import FINAL_LOSS, JUDGED
 from analysis.screens.compare import compose_answer
 from analysis.screens.markdown import markdown
 
@@ -98,10 +99,72 @@ def test_a_batch_that_grows_for_a_while_is_no_less():
         row = run_frame([{"run_id": name, "model_tflops_per_second_per_device": 1.0}])
         return work_of(row, [(name, run(steps, **how))])
 
-    assert work("a", 100).select("samples", "length").row(0) == (32.0, 4000.0)
+    assert work("a", 100).select("samples", "tokens").row(0) == (32.0, 4000.0)
     assert find_less(work("a", 100), work("b", 15)) == ()
     (less,) = find_less(work("a", 100), work("b", 100, tokens=3000))
-    assert (less.kind, less.baseline, less.candidate) == ("length", 4000.0, 3000.0)
+    assert (less.kind, less.baseline, less.candidate) == ("tokens", 4000.0, 3000.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"moe_train_capacity_factor": 2.0}, {"moe_eval_capacity_factor": 1.0}),
+        ({"moe_train_capacity_factor": None}, {"moe_train_capacity_factor": 1.0, "moe_token_dropping": False}),
+    ],
+    ids=["of evaluations", "where none is dropped"],
+)
+def test_a_capacity_by_which_no_token_is_dropped_is_no_less(before, after):
+    found = [experts(MOE | before), experts(MOE | before | after)]
+    assert found[0] <= found[1]
+
+
+def experts(settings):
+    """The capacity of experts by the settings of a run."""
+    named = [
+        {"name": name, "value": str(value)} for name, value in settings.items() if "capacity" in name or "drop" in name
+    ]
+    return work_of(run_frame([{"run_id": "a", "num_experts": 8, "settings": named}]), [])["experts"].item()
+
+
+def test_one_who_prints_what_was_consumed_does_no_less():
+    """The other tells the length of its samples alone."""
+    step = range(1, 41)
+    known = as_steps(step=step, global_batch_size=[32] * 40, seq_length=[4096] * 40, counted=[True] * 40, source="a")
+    told = known.with_columns(consumed_tokens=pl.Series(step) * 32 * 3900)
+    row = run_frame([{"run_id": "a"}])
+    assert compared_work((row, [("a", known)]), (row, [("a", told)])) == ()
+    assert [
+        one.kind
+        for one in compared_work((row, [("a", told.with_columns(pl.col("consumed_tokens") * 2))]), (row, [("a", told)]))
+    ] == ["tokens"]
+
+
+def test_runs_of_different_lengths_are_compared_at_the_steps_that_all_did():
+    def run(steps):
+        at = range(1, steps + 1)
+        skipped = [int(step <= 4) for step in at]
+        batch = [16 if step <= 30 else 32 for step in at]
+        return as_steps(
+            step=at, skipped_iterations=skipped, global_batch_size=batch, counted=[True] * steps, iterations=1
+        )
+
+    row = run_frame([{"run_id": "a"}])
+    assert compared_work((row, [("a", run(100))]), (row, [("a", run(45))])) == ()
+    assert compared_work((row, [("a", run(100))]), (row, [("a", run(20))])) == ()
+
+
+def test_a_padded_vocabulary_hides_no_layers_that_are_gone():
+    row = {"run_id": "a", "num_layers": 32, "hidden_size": 4096, "padded_vocab_size": 32000}
+    old, less = run_frame([row]), run_frame([row | {"num_layers": 16, "padded_vocab_size": 32256}])
+    assert [one.name for one in compared_work((old, []), (less, []))] == ["num_layers"]
+    wide = run_frame([row | {"num_layers": 31, "hidden_size": 8192}])
+    assert compared_work((old, []), (wide, [])) == ()
+
+
+def test_a_loss_that_is_as_good_as_the_same_is_not_less_learnt():
+    better = [4.26, 4.261, 4.262, 4.263, 4.264]
+    assert learns_less(judge(FINAL_LOSS, better, [x + 0.006 for x in better], 0.03)) is None
+    assert learns_less(judge(FINAL_LOSS, better, [x + 0.06 for x in better], 0.03)).kind == "learning"
 
 
 @pytest.mark.parametrize("usual", [{"num_experts": 8}, {"moe_expert_capacity_factor": None}], ids=["unsaid", "dense"])

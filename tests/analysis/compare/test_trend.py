@@ -119,6 +119,16 @@ def test_five_series_without_a_change_are_shown():
     assert [note.fields["n"] for note in left_out(trends)] == [2]
 
 
+def test_a_label_that_one_job_has_groups_that_one():
+    found = many_jobs((), count=2)
+    labels = [[{"name": "team", "value": "ours"}] if name.startswith("0") else [] for name in found["name"]]
+    told = found.with_columns(labels=pl.Series(labels, dtype=found.schema["labels"]))
+    trends = follow_all(told, JUDGED[DEFAULT_METRIC], "team", lambda ids: told.filter(pl.col("run_id").is_in(ids)))
+    assert sorted(trend.groups["group"].to_list() for trend in trends) == [["-"], ["ours"]]
+    with pytest.raises(UsageError, match="no run has a team"):
+        follow_all(found, JUDGED[DEFAULT_METRIC], "team", lambda ids: found)
+
+
 def test_each_series_has_the_name_of_its_job():
     trends = follow_jobs(changed=[5])
     names = [series["name"] for series in document(trends)["series"]]
