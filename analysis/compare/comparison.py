@@ -211,7 +211,7 @@ def _held(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Findin
 
 def _less_work(old: Side, new: Side) -> tuple[Less, ...]:
     """The kinds of work of which a step of ``new`` does less."""
-    done = [(side.told, list(side.readable_steps(side.told["run_id"]))) for side in (old, new)]
+    done = [(side.told, side.readable_steps(side.told["run_id"])) for side in (old, new)]
     return compared_work(done[0], done[1])
 
 

@@ -6,7 +6,8 @@ family of tests, held together by Holm's procedure, as those of one comparison a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -176,20 +177,16 @@ def is_known(acceptances: Mapping[str, Sequence[Acceptance]], runs: pl.DataFrame
 
 def _losses(runs: pl.DataFrame, kept: HistoryOfJobs) -> dict[str, float | None]:
     """Losses at equal steps of the runs that did the last ones of the newest, such as none that ended earlier."""
-    told = _readable(runs["run_id"].to_list(), kept)
+    told = list(_readable(runs["run_id"].to_list(), kept))
     last = {run_id: set(steps.drop_nulls("loss")["step"]) for run_id, steps in told}
     wanted = set(sorted(last.get(runs["run_id"][-1], set()))[-LAST:])
     return final_losses((run_id, steps) for run_id, steps in told if wanted and wanted <= last[run_id])
 
 
-def _readable(run_ids: Sequence[str], kept: HistoryOfJobs) -> list[tuple[str, pl.DataFrame]]:
-    found = []
+def _readable(run_ids: Sequence[str], kept: HistoryOfJobs) -> Iterator[tuple[str, pl.DataFrame]]:
     for run_id in run_ids:
-        try:
-            found.append((run_id, kept.steps(run_id)))
-        except InputError:
-            continue
-    return found
+        with suppress(InputError):
+            yield run_id, kept.steps(run_id)
 
 
 def _held(metric: MetricNight, p: float | None) -> MetricNight:

@@ -7,7 +7,7 @@ less, and the findings that this explains. More work is no matter of this room: 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -79,16 +79,24 @@ _MEASURED = {"run_id": pl.String} | dict.fromkeys(("samples", "length", "tokens"
 
 
 def compared_work(
-    old: tuple[pl.DataFrame, Sequence[tuple[str, pl.DataFrame]]],
-    new: tuple[pl.DataFrame, Sequence[tuple[str, pl.DataFrame]]],
+    old: tuple[pl.DataFrame, Iterable[tuple[str, pl.DataFrame]]],
+    new: tuple[pl.DataFrame, Iterable[tuple[str, pl.DataFrame]]],
 ) -> tuple[Less, ...]:
     """The kinds of work of which the second side does less, by runs and steps of each, at the steps that all did.
 
     A batch that grows and updates that are skipped while the loss scale is sought are a larger part of a shorter run.
     """
-    ends = [int(end) for _, steps in (old, new) for _, rows in steps if (end := rows["step"].max()) is not None]  # type: ignore[arg-type]
+    # Steps of many long runs would not fit: of each only these columns are kept.
+    done = [[(run_id, rows.select(_LOOKED_AT)) for run_id, rows in steps] for _, steps in (old, new)]
+    ends = [int(end) for side in done for _, rows in side if (end := rows["step"].max()) is not None]  # type: ignore[arg-type]
     last = min(ends, default=None)
-    return find_less(work_of(*old, last), work_of(*new, last))
+    return find_less(work_of(old[0], done[0], last), work_of(new[0], done[1], last))
+
+
+_LOOKED_AT = (
+    *("source", "step", "iterations", "counted", "excluded_reason"),
+    *("global_batch_size", "seq_length", "consumed_samples", "consumed_tokens", "skipped_iterations"),
+)
 
 
 def _of_steps(run_id: str, steps: pl.DataFrame, last: int | None) -> tuple[str | float | None, ...]:
@@ -128,9 +136,8 @@ def _capacity() -> pl.Expr:
 def find_less(baseline: pl.DataFrame, candidate: pl.DataFrame) -> tuple[Less, ...]:
     """The kinds of work of which the median run of the candidate does less than any of the baseline."""
     found = (_less(kind, kind, baseline[kind], candidate[kind]) for kind in _KINDS)
-    sizes = (
-        _less("size", name, baseline[name], candidate[name]) for name in SIZES if not _is_larger(baseline, candidate)
-    )
+    names = () if _is_larger(baseline, candidate) else SIZES
+    sizes = (_less("size", name, baseline[name], candidate[name]) for name in names)
     return tuple(one for one in (*found, *sizes) if one is not None)
 
 
@@ -175,7 +182,7 @@ def explain(finding: Finding, less: Sequence[Less]) -> Finding:
         return finding
     if finding.reason in ("faster", "declared_faster"):
         return replace(finding, verdict="less work", reason="faster_by_less")
-    unsaid = finding.metric.unit == "ms" and any(one.kind in ("samples", "length") for one in less)
+    unsaid = finding.metric.unit == "ms" and any(one.kind in COUNTED["tokens/s/p"] for one in less)
     return replace(finding, verdict="less work", reason="less_not_faster") if unsaid else finding
 
 

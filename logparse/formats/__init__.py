@@ -1,4 +1,7 @@
-"""All log formats: every module of this folder whose name does not start with an underscore holds one ``FORMAT``; and those of packages."""
+"""All log formats: every module of this folder whose name does not start with an underscore holds one ``FORMAT``.
+
+Those of installed packages come on top.
+"""
 
 from __future__ import annotations
 

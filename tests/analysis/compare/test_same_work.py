@@ -9,7 +9,7 @@ from releases import as_steps, fill, record, write_run
 
 from analysis.compare.comparison import Side, compare
 from analysis.compare.final_loss import final_losses
-from analysis.compare.same_work import COUNTED, compared_work, find_less, learns_less, work_of
+from analysis.compare.same_work import COUNTED, Less, compared_work, explain, find_less, learns_less, work_of
 from analysis.compare.verdict import judge
 from analysis.history.records import run_frame
 from analysis.metrics import FINAL_LOSS, JUDGED
@@ -159,6 +159,13 @@ def test_a_padded_vocabulary_hides_no_layers_that_are_gone():
     assert [one.name for one in compared_work((old, []), (less, []))] == ["num_layers"]
     wide = run_frame([row | {"num_layers": 31, "hidden_size": 8192}])
     assert compared_work((old, []), (wide, [])) == ()
+
+
+@pytest.mark.parametrize("kind", ["samples", "length", "tokens"])
+def test_whatever_a_step_holds_less_of_its_time_does_not_tell(kind):
+    alike = judge(JUDGED["steady_step_time_ms"], [1000.0] * 3, [1000.0] * 3, 0.03)
+    assert explain(alike, [Less(kind, kind, 2.0, 1.0)]).reason == "less_not_faster"
+    assert explain(alike, [Less("updates", "updates", 1.0, 0.9)]) == alike
 
 
 def test_a_loss_that_is_as_good_as_the_same_is_not_less_learnt():
