@@ -15,7 +15,8 @@ from changes_against_otava import resembling
 from numpy.typing import NDArray
 
 from analysis.compare.nights import watch
-from analysis.compare.verdict import DEFAULT_METRIC, judge
+from analysis.compare.threshold import NOISE
+from analysis.compare.verdict import DEFAULT_METRIC, judge, noise_floor
 from analysis.metrics import JUDGED
 
 TRIALS, NIGHTS, SLOWER = 2000, 90, 0.05
@@ -89,12 +90,13 @@ def two_sides(kind: str, rng: np.random.Generator, old: int, new: int) -> tuple[
     return np.exp(values[:old]).tolist(), np.exp(values[old:]).tolist()
 
 
-def false_verdicts(kind: str, trials: int, new: int, old: int, threshold: float) -> float:
-    """The share of two sides that are alike and are called a regression."""
+def false_verdicts(kind: str, trials: int, new: int, old: int, threshold: float | None) -> float:
+    """The share of two sides that are alike and are called a regression; without a threshold their noise tells it."""
     wrong = 0
     for trial in range(trials):
         rng = np.random.default_rng([SEED + 2, trial, BETWEEN.index(kind), new, old])
-        wrong += judge(JUDGED[DEFAULT_METRIC], *two_sides(kind, rng, old, new), threshold).verdict == "regression"
+        sides = two_sides(kind, rng, old, new)
+        wrong += judge(JUDGED[DEFAULT_METRIC], *sides, threshold, noise_floor(sides)).verdict == "regression"
     return wrong / trials
 
 
@@ -125,9 +127,13 @@ def main() -> None:
     table(
         head,
         (
-            [kind, f"{threshold:.0%}", *(f"{false_verdicts(kind, trials, *sides, threshold):.1%}" for sides in SIDES)]
+            [
+                kind,
+                f"{threshold:.0%}" if threshold else NOISE,
+                *(f"{false_verdicts(kind, trials, *sides, threshold):.1%}" for sides in SIDES),
+            ]
             for kind in BETWEEN
-            for threshold in (0.01, 0.03)
+            for threshold in (None, 0.01, 0.03)
         ),
     )
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from analysis.commands import _completion
+from analysis.compare.threshold import NOISE
 from analysis.metrics import GUARDED, JUDGED
 from analysis.screens.words import say
 from logparse.errors import UsageError
@@ -25,14 +26,14 @@ HistoryDir = Annotated[
         help="Folder of recorded runs, or the URL of one on an object store (s3://bucket/runs).",
     ),
 ]
-DEFAULT_THRESHOLD = "3%"
 Threshold = Annotated[
     str | None,
     typer.Option(
         "--threshold",
-        metavar="PERCENT",
-        show_default=DEFAULT_THRESHOLD,
-        help="Change that matters, such as 1%. Less is no regression, however certain.",
+        metavar=f"PERCENT|{NOISE}",
+        show_default=NOISE,
+        help="Change that matters, such as 1%. Less is no regression, however certain. noise: twice the standard "
+        "deviation of runs of one release, from 0.5% (goodput 1%) to 3%; 3% where runs are too few to tell.",
     ),
 ]
 Metrics = Annotated[

@@ -10,13 +10,14 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._index_files import PAGE
-from analysis.commands._release_options import DEFAULT_THRESHOLD, Allow, HistoryDir, Metrics, Threshold, teller
+from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.compare.comparable import check_allowed
 from analysis.compare.comparison import Comparison
 from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.refusal import refuse_incomparable
-from analysis.compare.verdict import guards_of, parse_threshold
+from analysis.compare.threshold import NOISE, given_threshold
+from analysis.compare.verdict import guards_of
 from analysis.outputs import clear_stale, write_page
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.sides import find_sides
@@ -84,7 +85,7 @@ def compare(
     if out is not None:
         out.check(force)
     chosen, guards = guards_of(metric)
-    allowed, limit = check_allowed(allow or []), parse_threshold(threshold or DEFAULT_THRESHOLD)
+    allowed, limit = check_allowed(allow or []), given_threshold(threshold or NOISE)
     tell = teller()
     found = find_sides((baseline, *candidates), history, how, tell)
     first, *others = found.sides

@@ -14,7 +14,7 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._help import filled
 from analysis.commands._job_gate import exit_of_jobs, job_texts, judge_all, print_jobs
-from analysis.commands._release_options import DEFAULT_THRESHOLD, Allow, HistoryDir, Metrics, Threshold, teller
+from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands.compare import print_comparisons
 from analysis.compare.comparable import check_allowed
@@ -22,12 +22,12 @@ from analysis.compare.comparison import Comparison, compare
 from analysis.compare.exports import OUTPUTS, Judged, junit_of_error
 from analysis.compare.policy import FAILING
 from analysis.compare.refusal import refuse_incomparable
+from analysis.compare.threshold import NOISE, given_threshold
 from analysis.compare.verdict import (
     FEWEST_RUNS,
     Verdict,
     guards_of,
     insufficient,
-    parse_threshold,
 )
 from analysis.outputs import clear_stale, write_whole
 from analysis.pipeline.options import RunOptions
@@ -149,7 +149,7 @@ def gate(
         return
     asked = _both_sides(baseline, candidate)
     chosen, guards = guards_of(metric)
-    allowed, limit = check_allowed(allow or []), parse_threshold(threshold or DEFAULT_THRESHOLD)
+    allowed, limit = check_allowed(allow or []), given_threshold(threshold or NOISE)
     found = find_sides(asked, history, how, tell)
     failing = FAILING[fail_on or "regression"]
     old, new = found.sides

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import polars as pl
@@ -91,7 +92,8 @@ class Comparison:
     reason where the losses cannot be compared, and None where nobody asked. ``lost`` is of both sides. ``noises`` are
     by the column of the metric. ``left_out`` are runs that do not count; ``unclear`` are names of pairs of which
     nothing tells whether they are one job. ``less_work`` are the kinds of work of which the candidate does
-    less. ``job`` is what the job is called.
+    less. ``threshold`` is what was given, None where the noise of each metric tells it. ``job`` is what it is
+    called.
     """
 
     baseline: Side
@@ -104,7 +106,7 @@ class Comparison:
     lost: tuple[LostLoss | None, LostLoss | None]
     changes: tuple[Change, ...]
     noises: Mapping[str, Noise | None]
-    threshold: float
+    threshold: float | None
     left_out: tuple[LeftOut, ...]
     unclear: tuple[tuple[str, str], ...]
     less_work: tuple[Less, ...]
@@ -149,7 +151,7 @@ def compare(
     baseline: Side,
     candidate: Side,
     metrics: Sequence[Metric],
-    threshold: float,
+    threshold: float | None,
     allowed: Sequence[str] = (),
     others: pl.DataFrame | None = None,
     beside: bool = True,
@@ -157,6 +159,7 @@ def compare(
 ) -> Comparison:
     """Compare two sides, each of at least one run, and judge ``metrics``, and ``guards`` where both sides have them.
 
+    ``threshold`` is the change that matters; where it is None, that beyond the noise of each metric does.
     ``others`` are further runs from which the noise is learnt; with ``beside`` all JUDGED are compared and the losses.
     Whether the sides may be compared is asked of all their runs, also of those that do not count.
 
@@ -173,16 +176,18 @@ def compare(
     told = list(dict.fromkeys((*metrics, *guards, *(JUDGED.values() if beside else ()))))
     losses = _final_losses(old, new)
     old, new = (replace(side, runs=_with_losses(side.runs, losses)) for side in (old, new))
+    known = _with_losses(sample_of(everything, jobs).runs, losses)
+    noises = {metric.column: _noise(known, baseline.runs, metric) for metric in told}
+    find = partial(_find, old=old, new=new, threshold=threshold)
     # A loss that is lost is told by the final loss where that is judged, and else by every metric.
-    found = [_find(m, old, new, threshold, (None, None) if m in guards else lost) for m in told]
+    found = [find(m, noise=noises[m.column], lost=(None, None) if m in guards else lost) for m in told]
     same = {run.run_id for run in left_out if run.reason == "same_job"}
     ended = _lost_their_loss(baseline, losses, same), _lost_their_loss(candidate, losses, same)
     findings = [lose(f, ended) if f.metric == FINAL_LOSS else f for f in found]
     judged = [*metrics, *(f.metric for f in findings if f.metric in guards and (f.effect or f.p_lost is not None))]
     findings = _held(findings, judged[1:])
-    learnt = learns_less(_find(FINAL_LOSS, old, new, threshold, (None, None)))
+    learnt = learns_less(find(FINAL_LOSS, noise=_noise(known, baseline.runs, FINAL_LOSS), lost=(None, None)))
     less = (*_less_work(old, new), *([learnt] if learnt else []))
-    known = sample_of(everything, jobs).runs
     names = {run_id: name for runs in asked for run_id, name in runs.select("run_id", "name").iter_rows()}
     return Comparison(
         baseline=old,
@@ -194,7 +199,7 @@ def compare(
         losses=agree_on_losses(old, new) if beside else None,
         lost=lost,
         changes=tuple(list_changes(old.told, new.told)),
-        noises={metric.column: _noise(_with_losses(known, losses), baseline.runs, metric) for metric in judged},
+        noises=noises,
         threshold=threshold,
         left_out=left_out,
         unclear=tuple((names[a], names[b]) for a, b in jobs.unclear if a in names and b in names),
@@ -256,10 +261,11 @@ def _find(
     metric: Metric,
     old: Side,
     new: Side,
-    threshold: float,
+    threshold: float | None,
+    noise: Noise | None,
     lost: tuple[LostLoss | None, LostLoss | None],
 ) -> Finding:
-    finding = judge(metric, values_of(old.runs, metric), values_of(new.runs, metric), threshold)
+    finding = judge(metric, values_of(old.runs, metric), values_of(new.runs, metric), threshold, noise)
     if finding.effect:
         finding = replace(finding, effect=finding.effect.shifted(-metric.offset))
     if old.runs.is_empty() or new.runs.is_empty():

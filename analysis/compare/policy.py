@@ -13,16 +13,15 @@ from typing import Any, Literal
 
 import regex
 
-from analysis.compare.nights import CONFIRM, FEWEST, KEPT, LEAST_CHANGE
-from analysis.compare.verdict import Verdict, find_metric, parse_threshold
+from analysis.compare.nights import CONFIRM, FEWEST, KEPT
+from analysis.compare.threshold import NOISE, least_change, parse_threshold
+from analysis.compare.verdict import Verdict, find_metric
 from analysis.history.selector import parse_selector
 from analysis.metrics import GUARDED
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 
 TABLE = "gate"
-# Changes of a metric that nobody looks for, where they are not LEAST_CHANGE: clocks of whole seconds move a goodput.
-LEAST = {"goodput": 0.01}
 # By what is asked for, the verdicts that fail the gate.
 FAILING: dict[str, frozenset[Verdict]] = {
     "regression": frozenset({"regression"}),
@@ -30,8 +29,8 @@ FAILING: dict[str, frozenset[Verdict]] = {
     "suspicious": frozenset({"regression", "less work", "suspicious"}),
 }
 LAST, SINCE = regex.compile(r"last (\d+)"), regex.compile(r"since (\S+)")
-# A threshold that is no number: whatever is beyond the job's own noise. A metric that is not judged.
-NOISE, LEFT_OUT = "noise", "off"
+# A threshold that is none: the metric is not judged.
+LEFT_OUT = "off"
 Kind = Literal["last", "since", "same release", "best", "selected"]
 
 
@@ -59,9 +58,7 @@ class JobRule:
     select: str | None = None
     baseline: BaselineRule = field(default_factory=lambda: BaselineRule("last", f"last {KEPT}"))
     confirm: int = CONFIRM
-    metrics: Mapping[str, float] = field(
-        default_factory=lambda: {name: LEAST.get(name, LEAST_CHANGE) for name in GUARDED}
-    )
+    metrics: Mapping[str, float] = field(default_factory=lambda: {name: least_change(name) for name in GUARDED})
     block_by: str | None = None
     owners: tuple[str, ...] = ()
 
@@ -153,7 +150,7 @@ def parse_baseline(text: str, where: str = "--baseline") -> BaselineRule:
 
 def _least(value: Any, where: str, metric: str) -> float:
     if value == NOISE:
-        return LEAST.get(metric, LEAST_CHANGE)
+        return least_change(metric)
     try:
         return parse_threshold(_text(value, where))
     except UsageError as error:

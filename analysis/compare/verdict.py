@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.compare.nights import FEWEST, expect
 from analysis.compare.outliers import Outlier, find_outliers, without
+from analysis.compare.threshold import DECLARED, threshold_by_noise
 from analysis.metrics import GUARDED, JUDGED, Metric
-from logparse.errors import UsageError, unknown_name
+from logparse.errors import unknown_name
 from logparse.language import msg, tr
 
 if TYPE_CHECKING:
@@ -91,18 +92,6 @@ def guards_of(names: Sequence[str] | None) -> tuple[list[Metric], list[Metric]]:
     return [first], beside
 
 
-def parse_threshold(text: str) -> float:
-    """``3%`` as 0.03. Raises UsageError for anything that is no percentage from 0 to 100."""
-    try:
-        value = float(text.removesuffix("%")) / 100
-    except ValueError:
-        value = -1.0
-    if not text.endswith("%") or not 0 <= value < 1:
-        problem = tr("{name} is {value!r}", name="--threshold", value=text)
-        raise UsageError(problem, remedy=tr("write a percentage, as in --threshold 3%"))
-    return value
-
-
 @dataclass(frozen=True)
 class Effect:
     """How much the candidate differs: ``change`` is candidate / baseline - 1, with its interval where runs allow one.
@@ -151,17 +140,23 @@ class Finding:
     p_family: float | None = None
 
 
-def judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float], threshold: float) -> Finding:
-    """The verdict on ``metric`` from one number per run; ``threshold`` is a ratio, 0.03 for 3 %.
+def judge(
+    metric: Metric,
+    baseline: Sequence[float],
+    candidate: Sequence[float],
+    threshold: float | None,
+    noise: Noise | None = None,
+) -> Finding:
+    """The verdict on ``metric`` from one number per run; ``threshold`` is a ratio, 0.03 for 3 %, None by ``noise``.
 
     One run that is off may hide a regression that all others prove; it cannot make a verdict better.
     """
-    found = _judge(metric, baseline, candidate, threshold)
-    outliers = find_outliers(baseline, candidate, threshold) if found.effect else ()
+    found = _judge(metric, baseline, candidate, threshold, noise)
+    outliers = find_outliers(baseline, candidate, found.threshold) if found.effect else ()
     if not outliers:
         return found
     old, new = without(baseline, outliers, "baseline"), without(candidate, outliers, "candidate")
-    rest = _judge(metric, old, new, threshold)
+    rest = _judge(metric, old, new, threshold, noise)
     found = replace(found, outliers=outliers, rest=rest)
     hidden = found.verdict != "regression" and rest.reason == "proven"
     if not hidden:
@@ -169,11 +164,16 @@ def judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float],
     return replace(found, verdict="regression", reason="proven_without", before=found.verdict, odd=())
 
 
-def _judge(metric: Metric, baseline: Sequence[float], candidate: Sequence[float], threshold: float) -> Finding:
+def _judge(
+    metric: Metric, baseline: Sequence[float], candidate: Sequence[float], given: float | None, noise: Noise | None
+) -> Finding:
     runs = (len(baseline), len(candidate))
+    threshold = threshold_by_noise(metric, noise) if given is None else given
     if not min(runs):
         return Finding(metric, runs, None, None, threshold, "insufficient data", "no_values")
     effect = estimate(baseline, candidate, metric.direction)
+    if given is None and effect.p_worse is None:
+        threshold = DECLARED
     verdict, reason = _decide(effect, metric.direction, threshold)
     odd = _odd(baseline, candidate, metric.direction, threshold) if verdict != "regression" else ()
     if verdict == "no regression" and len(odd) > MOST_ODD:

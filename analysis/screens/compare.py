@@ -323,6 +323,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     effects = [f.effect for f in comparison.findings if f.effect]
     for confidence, method in sorted({(e.confidence, e.method) for e in effects if e.confidence and e.method}):
         yield fill("p_methods", method, {"percent": confidence, "n": RESAMPLES})
+    if comparison.threshold is None:
+        yield _thresholds(comparison)
     if any(effect.p_worse is None for effect in effects):
         yield tr("too few runs: noise between them cannot be told from a change; the threshold decides alone")
     if len(comparison.verdicts) > 1:
@@ -334,6 +336,14 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         told = _noise(comparison.noises[finding.metric.column], finding)
         named = len(comparison.primary) > 1
         yield tr("{metric}: {told}", metric=tr(finding.metric.label), told=told) if named else told
+
+
+def _thresholds(comparison: Comparison) -> str:
+    """The change of each metric that matters, where the noise between runs tells it."""
+    return tr(
+        "threshold: twice the noise between runs, within limits (--threshold gives another): {names}",
+        names=tr(", ").join(f"{tr(f.metric.label)} {f.threshold:.2%}" for f in comparison.verdicts if f.effect),
+    )
 
 
 def called(run: LeftOut) -> str:

@@ -34,7 +34,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "job": comparison.job,
         "verdict": comparison.verdict,
-        "threshold": comparison.threshold,
+        "threshold": comparison.asked_for[0].threshold,
         "baseline": _side(comparison.baseline),
         "candidate": _side(comparison.candidate),
         "comparable": not comparison.refused,
@@ -95,7 +95,13 @@ def _finding(finding: Finding, comparison: Comparison) -> dict[str, Any]:
         told["p_family"] = finding.p_family
         told |= {"odd_runs": comparison.odd(finding), "noise": _noise(comparison, finding.metric.column)}
         told |= _outliers(finding, comparison)
-    return {"unit": finding.metric.unit, "runs": list(finding.runs), "effect": effect, **told}
+    return {
+        "unit": finding.metric.unit,
+        "runs": list(finding.runs),
+        "effect": effect,
+        "threshold": finding.threshold,
+        **told,
+    }
 
 
 def _outliers(finding: Finding, comparison: Comparison) -> dict[str, Any]:

@@ -24,8 +24,8 @@ def place(tmp_path_factory):
         folder,
         {
             "good": (1000.0, 5, overlap),
-            "slow": (1040.0, 5, {"overlap_grad_reduce": False}),
             "same": (1000.0, 5, overlap),
+            "slow": (1040.0, 5, {"overlap_grad_reduce": False}),
             "single": (1000.0, 1, overlap),
             "pair": (1000.0, 2, overlap),
             "long": (1000.0, 3, {"seq_length": 8192}),

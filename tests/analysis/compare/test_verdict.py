@@ -6,9 +6,11 @@ from typing import get_args
 import numpy as np
 import pytest
 from gate_power import verdicts
+from mlperf_repeats import SLOWER, allows, by_sides, called, systems
 
 from analysis.compare.verdict import (
     DEFAULT_METRIC,
+    Noise,
     Reason,
     _cut,
     _ways,
@@ -248,14 +250,40 @@ def test_the_worst_verdict_wins():
 
 
 @pytest.mark.parametrize("runs", [3, 5, 10])
-@pytest.mark.parametrize("threshold", [0.01, 0.03])
+@pytest.mark.parametrize("threshold", [None, 0.01, 0.03])
 def test_the_same_release_is_seldom_a_regression(runs, threshold):
     """benchmarks/gate_power.py, short: at most 5 %."""
     assert verdicts(runs, 0.005, 0.0, threshold, trials=200)["regression"] <= 10
 
 
 @pytest.mark.parametrize(
-    ("spread", "slow", "threshold", "least"), [(0.005, 0.03, 0.01, 80), (0.01, 0.03, 0.01, 80), (0.01, 0.06, 0.03, 90)]
+    ("spread", "slow", "threshold", "least"),
+    [(0.005, 0.02, None, 90), (0.005, 0.03, 0.01, 80), (0.01, 0.03, 0.01, 80), (0.01, 0.06, 0.03, 90)],
 )
 def test_a_slower_release_is_found(spread, slow, threshold, least):
     assert verdicts(5, spread, slow, threshold, trials=100)["regression"] >= least
+
+
+def test_one_percent_is_found_in_real_repeats_and_nothing_where_nothing_changed():
+    """benchmarks/mlperf_repeats.py: at most 1 % of the systems called, 90 % found of those whose spread allows it."""
+    every = list(systems())
+    able = [sides for sides in every if allows(*sides)]
+    assert called(by_sides, every) <= len(every) / 100
+    assert called(by_sides, able, SLOWER) >= 0.9 * len(able) > 80
+
+
+@pytest.mark.parametrize(
+    ("name", "spread", "threshold"),
+    [
+        ("steady_step_time_ms", 0.0, 0.005),
+        ("steady_step_time_ms", 0.004, 0.008),
+        ("steady_step_time_ms", 0.2, 0.03),
+        ("goodput", 0.004, 0.01),
+        ("goodput", None, 0.03),
+    ],
+)
+def test_the_noise_tells_which_change_matters(name, spread, threshold):
+    noise = None if spread is None else Noise(spread, 10, 2)
+    assert judge(JUDGED[name], [100.0] * 5, [101.0] * 5, None, noise).threshold == pytest.approx(threshold)
+    # Runs that are too few to prove anything are not held to a change that one of them may show by chance.
+    assert judge(JUDGED[name], [100.0], [101.0], None, noise).threshold == 0.03

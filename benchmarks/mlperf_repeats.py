@@ -1,0 +1,65 @@
+"""How often the gate is right on real repeats: MLPerf Training v3.1 to v5.1, ten runs each of 107 systems.
+
+The first five runs of a system are held against its last five, as they are and with the last five 1 % slower. Of the
+figures in ``fixtures/mlperf-repeats.csv`` those in samples/s are taken as seconds per sample. A system's spread allows
+it where so many runs would show 1 % in 80 of 100 cases.
+
+    python benchmarks/mlperf_repeats.py
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from analysis.compare.nights import watch
+from analysis.compare.verdict import DEFAULT_METRIC, judge, noise_floor
+from analysis.metrics import JUDGED
+
+FILE = Path(__file__).parent.parent / "fixtures/mlperf-repeats.csv"
+SLOWER, EACH = 0.01, 5
+Sides = tuple[list[float], list[float]]
+
+
+def systems() -> Iterator[Sides]:
+    """The times of the first five runs of each system, and of the others, in the order in which they ran."""
+    with FILE.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            runs = [float(row[f"run_{number}"]) for number in range(1, 2 * EACH + 1)]
+            times = runs if row["unit"] == "s/step" else [1 / rate for rate in runs]
+            yield times[:EACH], times[EACH:]
+
+
+def allows(first: Sequence[float], last: Sequence[float]) -> bool:
+    """Whether the spread of a system is so small that five runs a side show SLOWER."""
+    noise = noise_floor([first, last])
+    return noise is not None and noise.visible(len(first), len(last)) <= SLOWER
+
+
+def by_sides(first: Sequence[float], last: Sequence[float]) -> bool:
+    """Whether two sides are called a regression, with the threshold that is the default."""
+    return judge(JUDGED[DEFAULT_METRIC], first, last, None, noise_floor([first, last])).verdict == "regression"
+
+
+def by_nights(first: Sequence[float], last: Sequence[float]) -> bool:
+    """Whether a night of the last is called a regression."""
+    found = watch([*first, *last], 1)
+    return any(night.state == "confirmed" and (night.change or 0) > 0 for night in found)
+
+
+def called(is_regression: Callable[..., bool], sides: Sequence[Sides], slower: float = 0.0) -> int:
+    """How many of ``sides`` are called a regression with their last runs so much slower."""
+    return sum(is_regression(first, [time * (1 + slower) for time in last]) for first, last in sides)
+
+
+def main() -> None:
+    """Print the table of docs/nightly.md."""
+    every = list(systems())
+    able = [sides for sides in every if allows(*sides)]
+    print(f"| {EACH} runs, then {EACH} | called a regression of {len(every)} | 1 % slower: found of {len(able)} |")
+    print("| --- | ---: | ---: |")
+    for name, how in (("two sides", by_sides), ("ten nights", by_nights)):
+        print(f"| {name} | {called(how, every)} | {called(how, able, SLOWER)} |")
+
+
+if __name__ == "__main__":
+    main()
