@@ -22,6 +22,8 @@ from analysis.run.interruptions import Pauses, count_between, find_pauses
 from analysis.run.reasons import BATCH_CHANGES, WARM_UP
 from analysis.run.restarts import STAMP_MS
 from analysis.run.result import Analysis
+from analysis.run.selections import only
+from analysis.run.usual import READ
 from analysis.run.warm_up import warm_up_rows
 from logparse.context.run_context import RunContext
 
@@ -107,13 +109,14 @@ def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
 
 def _last_start(steps: pl.DataFrame) -> pl.DataFrame:
     """The rows of the last start that has enough of them, without warm-up: also that of steps that are done again."""
-    own = steps.filter((pl.col("step_time_ms") > 0) & pl.col("iterations").is_not_null())
+    read = steps.select(*READ, "step", "timestamp", "counted", "excluded_reason", "copied", "replayed")
+    own = only(read, (pl.col("step_time_ms") > 0) & pl.col("iterations").is_not_null())
     own = own.with_columns(damaged=pl.lit(value=False), other_job=pl.lit(value=False), mean_batch=mean_batch())
     warm_up = pl.int_range(pl.len()).over("segment") < warm_up_rows(own, None, 0, times_are_shared=False)
     settled = own.filter(pl.col("excluded_reason").ne_missing(WARM_UP) & ~(warm_up & pl.col("replayed")))
-    enough = settled.filter(pl.len().over("segment") >= FEWEST)
+    enough = only(settled, pl.len().over("segment") >= FEWEST)
     rows = enough if len(enough) else settled
-    return rows.filter(pl.col("segment") == pl.col("segment").max())
+    return only(rows, pl.col("segment") == pl.col("segment").max())
 
 
 def _pace(rows: pl.DataFrame, pauses: Pauses) -> Pace:

@@ -94,10 +94,12 @@ def _medians(values: NDArray[np.float64]) -> Figure:
     """The median of each resample among the values of middle rank; one further out is taken for the last of them."""
     import numpy as np
 
-    n, order = len(values), np.argsort(values)
+    n = len(values)
     reach = math.ceil(MIDDLE * math.sqrt(n * _block_length(n))) + _block_length(n)
-    first = max(0, n // 2 - reach)
-    smaller, middle = order[:first], order[first : n // 2 + reach]
+    first, last = max(0, n // 2 - reach), min(n, n // 2 + reach)
+    order = np.argpartition(values, (first, last - 1))
+    smaller, middle = order[:first], order[first:last]
+    middle = middle[np.argsort(values[middle])]
     smaller_before, middle_before = _running(_marks(n, smaller)), _running(_marks(n, middle))
     places, ascending = middle_before[middle], values[middle]
 

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from analysis.run.price import price_rows
+from analysis.run.price import READ, price_rows
 from analysis.run.reasons import REPLAYED
+from analysis.run.selections import only
+from analysis.run.usual import with_usual
 from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
 from logparse.schema import conform
 
@@ -115,11 +117,12 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     A step that a later start did again was lost: it is productive when it was done for good.
     """
-    again = steps.with_columns(
+    read = with_usual(steps).select(*READ, "usual_ms", "lineage", "timestamp")
+    again = read.with_columns(
         replayed=pl.lit(value=False), replayed_steps=pl.lit(0), excluded_reason=_unless_replayed()
     )
     resumes = (pl.col("step") - pl.col("iterations")).first().over("segment")
-    begun = steps.filter(pl.col("iterations").is_not_null()).with_columns(resumes=resumes)
+    begun = only(read, pl.col("iterations").is_not_null()).select("lineage", "segment", resumes=resumes)
     heads = begun.group_by("lineage", "segment", maintain_order=True).agg(pl.col("resumes").first())
     later = heads.with_columns(lost_from=pl.col("resumes").shift(-1).cum_min(reverse=True).over("lineage"))
     priced = price_rows(again).join(later.select("segment", "lost_from"), on="segment", how="left")
@@ -160,7 +163,11 @@ class _Course:
         at = np.stack([begin, np.maximum(begin, end)], axis=1).ravel()
         productive = np.stack([done - worth, done], axis=1).ravel()
         ends = max(total_s, float(at[-1]))
-        return cls(rows["first"][0], np.array([0.0, *at, ends]), np.array([0.0, *productive, done[-1]]))
+        return cls(
+            rows["first"][0],
+            np.concatenate([[0.0], at, [ends]]),
+            np.concatenate([[0.0], productive, [done[-1]]]),
+        )
 
     def _hour(self, moments: NDArray[np.float64]) -> NDArray[np.float64]:
         """ETTR over the hour up to each of ``moments``; over all that passed where that is less."""
@@ -173,16 +180,22 @@ class _Course:
 
     def worst_hour(self) -> Stretch | None:
         """The hour that was the least productive; None of a run that is shorter than an hour."""
-        import numpy as np
-
-        moments = np.unique(np.concatenate([self.at, self.at + HOUR_S]))
-        moments = moments[(moments >= HOUR_S) & (moments <= self.at[-1])]
-        if not len(moments):
+        # An hour is the least where it begins or ends at a moment; both ascend, so that nothing need be sorted.
+        found = [self._least_of(moments) for moments in (self.at, self.at + HOUR_S)]
+        told = [hour for hour in found if hour]
+        if not told:
             return None
-        shares = self._hour(moments)
+        share, end = min(told)
+        return Stretch(self.first + timedelta(seconds=end - HOUR_S), HOUR_S, share)
+
+    def _least_of(self, moments: NDArray[np.float64]) -> tuple[float, float] | None:
+        """The least ETTR of the hours up to ``moments``, and the first at which it is; None where none lies within."""
+        within = moments[(moments >= HOUR_S) & (moments <= self.at[-1])]
+        if not len(within):
+            return None
+        shares = self._hour(within)
         least = int(shares.argmin())
-        begins = self.first + timedelta(seconds=float(moments[least]) - HOUR_S)
-        return Stretch(begins, HOUR_S, float(shares[least]))
+        return float(shares[least]), float(within[least])
 
     def curve(self) -> pl.DataFrame:
         """ETTR since the beginning and over the last hour, at up to MOST_POINTS moments."""

@@ -33,7 +33,8 @@ def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
     damaged = steps.filter(pl.col("excluded_reason") == TIME_DAMAGED)
     yield from map(_as_info, name_first("step_time_ms", damaged, "time_damaged", "more_times_damaged"))
     yield from _stalls(steps, pauses)
-    placed = steps.with_columns(place=(pl.col("iterations").is_not_null().cum_sum() - 1).over("segment"))
+    told = steps.select(*READ, "step", "counted", "excluded_reason")
+    placed = told.with_columns(place=(pl.col("iterations").is_not_null().cum_sum() - 1).over("segment"))
     yield from _levels(placed.filter(pl.col("counted") | (pl.col("excluded_reason") == STALL)))
 
 

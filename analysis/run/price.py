@@ -19,11 +19,17 @@ from analysis.run.reasons import (
     TIME_DAMAGED,
     TIMED,
 )
+from analysis.run.selections import only
 from analysis.run.usual import with_usual
 
 # Rows of these reasons took what their steps took: they are useful as far as their steps were kept.
 WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
 PAUSED = (HOLDS_EVALUATION, HOLDS_SAVE)
+# What tells the price of a row, beside what is usual for it.
+READ = (
+    *("segment", "step", "iterations", "step_time_ms", "global_batch_size", "counted", "excluded_reason", "loss"),
+    *("replayed", "replayed_steps", "skipped_iterations", "nan_iterations", "overflow"),
+)
 # Slow rows are stalls where they are few; from the second share of a start's rows to the third they become its pace.
 MANY_STALLS, FEW_STALLS, MOST_STALLS = 0.3, 0.4, 0.5
 
@@ -48,9 +54,8 @@ def price_rows(steps: pl.DataFrame) -> pl.DataFrame:
     something else too (warm-up, a stall, a pause) at most what is usual for the rows around it. So no row is worth more
     than it took, and the sum moves as little as the times do.
     """
-    rows = with_usual(steps).filter(
-        TIMED & pl.col("excluded_reason").ne_missing(COPY) & pl.col("iterations").is_not_null()
-    )
+    priced = TIMED & pl.col("excluded_reason").ne_missing(COPY) & pl.col("iterations").is_not_null()
+    rows = only(with_usual(steps), priced)
     reason, time = pl.col("excluded_reason"), pl.col("time_ms")
     usual = pl.min_horizontal(time, pl.col("usual_ms") * pl.col("iterations"))
     stall = reason.eq_missing(STALL)
@@ -61,8 +66,8 @@ def price_rows(steps: pl.DataFrame) -> pl.DataFrame:
         .then(time - (time - usual) * _as_stall(stall))
         .otherwise(usual)
     )
-    priced = rows.with_columns(time_ms=pl.col("step_time_ms") * pl.col("iterations"), useful=kept_steps())
-    return priced.with_columns(useful_ms=(worth * pl.col("useful") / pl.col("iterations")).fill_null(0))
+    timed = rows.with_columns(time_ms=pl.col("step_time_ms") * pl.col("iterations"), useful=kept_steps())
+    return timed.with_columns(useful_ms=(worth * pl.col("useful") / pl.col("iterations")).fill_null(0))
 
 
 def _as_stall(stall: pl.Expr) -> pl.Expr:

@@ -29,9 +29,10 @@ def number_starts(steps: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
     before them.
     """
     lines = starts.select("source", begun=pl.col("line_number")).sort("begun")
-    known = steps.join_asof(
+    places = steps.select("source", "line_number").join_asof(
         lines, left_on="line_number", right_on="begun", by="source", strategy="backward", check_sortedness=False
     )
+    known = steps.with_columns(places["begun"])
     seen = mark_other_jobs(mark_damage(mark_copies(known))).with_row_index("at")
     read = seen.select("at", "copied", "damaged", "other_job", "source", "begun", "step", "step_time_ms", "timestamp")
     begins = read.filter(OWN).select("at", segment=_begins().cum_sum().cast(pl.Int64))

@@ -37,6 +37,7 @@ from analysis.run.reasons import (
     STALL,
     WARM_UP,
 )
+from analysis.run.selections import only, starts_of
 from analysis.tables import ACCOUNT_COLUMNS
 from logparse.findings import Note, info
 from logparse.schema import conform
@@ -141,7 +142,8 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: An
     """What lies between the step lines by their time stamps, and behind the last of a start; ``trial`` before it."""
     parts = dict.fromkeys((START_UP, RESTARTS, SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN), 0.0)
     before = None
-    for _, start in rows.drop_nulls(["timestamp", "iterations"]).group_by("segment", maintain_order=True):
+    stamped = only(rows, pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null())
+    for _, start in starts_of(stamped):
         first = start.row(0, named=True)
         began = first["timestamp"] - pl.Series([first["time_ms"] * 1000]).cast(pl.Duration("us"))[0]
         end = None if before is None else before["timestamp"].max()

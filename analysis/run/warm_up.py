@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from analysis.run.restarts import OWN
+from analysis.run.selections import only, starts_of
 from analysis.run.usual import FEW_ROWS
 
 # A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
@@ -26,46 +27,53 @@ def warm_up_rows(rows: pl.DataFrame, asked: int | None, profiling_steps: int, ti
     """
     if asked is not None:
         return pl.lit(asked)
+    told = only(rows.select("segment", "step", "step_time_ms", "global_batch_size", *OWN.meta.root_names()), OWN)
     found = [
-        (segment[0], _warm_up_of(start["step_time_ms"].to_list(), _batches(start), times_are_shared))
-        for segment, start in rows.filter(OWN).group_by("segment", maintain_order=True)
+        (segment, _warm_up_of(start["step_time_ms"], _batches(start), times_are_shared))
+        for segment, start in starts_of(told)
     ]
     numbers = [segment for segment, _ in found]
-    by_profiling = _rows_within(rows, profiling_steps)
+    by_profiling = _rows_within(told, profiling_steps) if profiling_steps else {}
     counts = [max(n, by_profiling.get(segment, 0)) for segment, n in found]
     return pl.col("segment").replace_strict(numbers, counts, default=1, return_dtype=pl.Int64)
 
 
 def _rows_within(rows: pl.DataFrame, profiling_steps: int) -> dict[int, int]:
     done = pl.col("step") - pl.col("step").first() < profiling_steps
-    return dict(rows.filter(OWN).group_by("segment").agg(done.sum()).iter_rows())
+    return dict(rows.group_by("segment").agg(done.sum()).iter_rows())
 
 
-def _batches(start: pl.DataFrame) -> list[int]:
-    return start["global_batch_size"].fill_null(1).to_list()
+def _batches(start: pl.DataFrame) -> pl.Series:
+    return start["global_batch_size"].fill_null(1)
 
 
-def _warm_up_of(times: Sequence[float | None], batches: Sequence[int], shared: bool) -> int:
+def _warm_up_of(times: pl.Series, batches: pl.Series, shared: bool) -> int:
     """Rows before the first settled one; at least one, and all whose time is one mean with the first's."""
-    alike = next((i for i, time in enumerate(times) if time != times[0]), len(times)) if shared else 1
+    alike = _alike(times) if shared else 1
     for index in range(alike, len(times)):
-        window = slice(index, index + ROWS_BEHIND)
-        behind = [(time, n) for time, n in zip(times[window], batches[window], strict=True) if time is not None]
+        near = zip(times.slice(index, ROWS_BEHIND), batches.slice(index, ROWS_BEHIND), strict=True)
+        behind = [(time, n) for time, n in near if time is not None]
         here = times[index]
         if here is not None and _is_settled(here, batches[index], behind):
             return _less_own_pace(times, batches, alike, index)
     return len(times)
 
 
-def _less_own_pace(times: Sequence[float | None], batches: Sequence[int], least: int, settled: int) -> int:
+def _alike(times: pl.Series) -> int:
+    """How many of the first times are one."""
+    other = times.ne_missing(times[0]).arg_max()
+    return other or len(times)
+
+
+def _less_own_pace(times: pl.Series, batches: pl.Series, least: int, settled: int) -> int:
     """The rows before ``settled``, at least ``least``, but for the last ones at a pace of the rows from it on.
 
     Where two paces take turns, the first rows can be of the slower one.
     """
     while settled > least:
         time, batch = times[settled - 1], batches[settled - 1]
-        behind = [t for t, n in zip(times[settled:], batches[settled:], strict=True) if t is not None and n == batch]
-        alike = sum(1 for t in behind if time is not None and time <= SETTLED_WITHIN * t)
+        behind = times[settled:].filter(batches[settled:] == batch).drop_nulls()
+        alike = 0 if time is None else (SETTLED_WITHIN * behind >= time).sum()
         if len(behind) < FEW_ROWS or alike < A_PACE * len(behind):
             break
         settled -= 1

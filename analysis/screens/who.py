@@ -71,7 +71,7 @@ def _when(run: Run) -> str:
 
 def _begins(run: Run) -> Any:
     """The first stamp of the log: only lines before the first step are by its clock, a restart may have another."""
-    first = run.steps.drop_nulls("timestamp").sort("timestamp").head(1)
+    first = run.steps.select("source", "line_number", "timestamp").drop_nulls("timestamp").bottom_k(1, by="timestamp")
     lines = run.records["events"].join(first.select("source", before="line_number"), on="source")
     earlier: Any = lines.filter(pl.col("line_number") < pl.col("before"))["timestamp"].min()
     return first["timestamp"].min() if earlier is None else earlier

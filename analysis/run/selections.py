@@ -1,0 +1,22 @@
+"""Rows of a frame, without copying what stays as it is: a filter or a group copies each of some fifty columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+
+def only(rows: pl.DataFrame, which: pl.Expr) -> pl.DataFrame:
+    """The rows for which ``which`` holds; the frame itself where it holds for all."""
+    holds = rows.select(which).to_series().fill_null(value=False)
+    return rows if holds.all() else rows.filter(holds)
+
+
+def starts_of(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The rows of each ``segment``, in the order of their first rows; the frame itself where there is one alone."""
+    if rows["segment"].n_unique() == 1:
+        yield rows["segment"][0], rows
+        return
+    for (segment,), start in rows.group_by("segment", maintain_order=True):
+        yield segment, start
