@@ -130,9 +130,13 @@ def _pace(rows: pl.DataFrame, pauses: Pauses) -> Pace:
     settled, paused = _by_rounds(known, pauses)
     found = settled + paused
     interval = ratio_interval(known["seconds"].to_numpy(), known["iterations"].cast(pl.Float64).to_numpy())
-    each = (known["seconds"] / known["iterations"]).to_list()
-    low, high = interval or (min(each), max(each))
+    low, high = interval or _range(known["seconds"] / known["iterations"])
     return Pace(_mean_batch(known), found, min(low, found), max(high, found), paused)
+
+
+def _range(values: pl.Series) -> tuple[float, float]:
+    least, most = values.min(), values.max()
+    return float(least), float(most)  # type: ignore[arg-type]
 
 
 def _by_stamps() -> pl.Expr:

@@ -18,7 +18,7 @@ import polars as pl
 
 from analysis.run.price import READ, price_rows
 from analysis.run.reasons import REPLAYED
-from analysis.run.selections import only
+from analysis.run.selections import in_order, only
 from analysis.run.usual import with_usual
 from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
 from logparse.schema import conform
@@ -129,7 +129,7 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     before = pl.col("lost_from") - pl.col("step") + pl.col("iterations")
     kept = (before / pl.col("iterations")).clip(0, 1).fill_null(1)
     stamped = priced.with_columns(productive_s=pl.col("useful_ms") / 1000 * kept)
-    rows = stamped.drop_nulls("timestamp").sort("timestamp", maintain_order=True)
+    rows = in_order(only(stamped, pl.col("timestamp").is_not_null()), "timestamp")
     stamps: list[Any] = [
         rows.select(pl.col("timestamp") - pl.duration(milliseconds="time_ms")).to_series().min(),
         events["timestamp"].min(),
@@ -210,6 +210,6 @@ def _longest_dead(rows: pl.DataFrame) -> Stretch:
     """The longest stretch in which no step was done: between lines, less the steps of the line but for its first."""
     others = (pl.col("time_ms") - pl.col("step_time_ms")) / 1000
     before = pl.col("end").shift(1).fill_null(0.0)
-    found = rows.select("first", before=before, dead=pl.col("end") - before - others).sort("dead", descending=True)
-    first, begin, seconds = found.row(0)
+    found = rows.select("first", before=before, dead=pl.col("end") - before - others)
+    first, begin, seconds = found.row(found["dead"].arg_max() or 0)
     return Stretch(first + timedelta(seconds=begin), seconds)

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 import polars as pl
 
+from analysis.run.selections import only
 from logparse.findings import Note, warning
 
 # Rows that agree with each other are at most this many usual distances apart: a line between them may be lacking too.
@@ -61,11 +62,11 @@ def _number_out_of_line() -> pl.Expr:
 
 def _stamps_out_of_line(own: pl.DataFrame) -> pl.Series:
     """Places of lone clocks: those between two rows first, because they would mislead about the ends of files."""
-    kept = own.drop_nulls("timestamp")
+    stamped = only(own.select("at", "source", "timestamp"), pl.col("timestamp").is_not_null())
+    kept = stamped
     for rest in (None, LONGEST_REST):
-        kept = kept.filter(~kept.select(_stamp_out_of_line(rest)).to_series())
-    stamped = own.drop_nulls("timestamp")["at"]
-    return stamped.filter(~stamped.is_in(kept["at"].implode()))
+        kept = only(kept, ~_stamp_out_of_line(rest))
+    return stamped["at"].filter(~stamped["at"].is_in(kept["at"].implode()))
 
 
 def _stamp_out_of_line(rest: timedelta | None) -> pl.Expr:

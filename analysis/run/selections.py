@@ -13,6 +13,11 @@ def only(rows: pl.DataFrame, which: pl.Expr) -> pl.DataFrame:
     return rows if holds.all() else rows.filter(holds)
 
 
+def in_order(rows: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The rows in the order of a column, those of one value as they came; the frame itself where they are."""
+    return rows if rows[name].is_sorted() else rows.sort(name, maintain_order=True)
+
+
 def starts_of(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
     """The rows of each ``segment``, in the order of their first rows; the frame itself where there is one alone."""
     if rows["segment"].n_unique() == 1:
