@@ -149,21 +149,25 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     """The step lines of a whole log, from its ``blocks`` in order."""
     if not blocks:
         return StepLines(_NO_STEP)
-    rows = _joined(blocks, lambda block: block.rows, _NO_ROW)
     tails = _joined(blocks, lambda block: block.tails, _NO_TAIL)
     labels = sum((block.labels for block in blocks), Counter[str]())
     malformed = [bad for block in blocks for bad in block.malformed]
+    beside = pl.concat(block.pairs for block in blocks)
+    companions = [pl.concat(found) for found in zip(*(block.companions for block in blocks), strict=True)]
+    rows = _joined(blocks, lambda block: block.rows, _NO_ROW)
+    # What changes a frame puts the pieces of its columns together first, and of a large log these are gigabytes.
+    del blocks
+    rows = _in_one_piece(rows)
     # Elsewhere a pair without a separator is a line that was cut off, and digits may be lost.
     if len(tails) > len(rows) / 2:
         rows = _with_tails(rows, tails)
         labels += _count(tails)
         malformed += _malformed(tails)
     if fmt.pair_lines:
-        pairs = of_rows(pl.concat(block.pairs for block in blocks), rows)
+        pairs = of_rows(beside, rows)
         rows = with_others(rows, widen(pairs), "lines")
         labels += _count(pairs)
         malformed += _malformed(pairs)
-    companions = [pl.concat(found) for found in zip(*(block.companions for block in blocks), strict=True)]
     for found, companion in zip(companions, fmt.companions, strict=False):
         malformed += [Malformed(*bad) for bad in malformed_companions(found, companion)]
     # A number on the step line that is no step is none of another kind either.
@@ -176,11 +180,9 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
         rows = rows.filter(~(again & pl.col("step").is_not_null()).fill_null(value=False))
     whole = pl.all_horizontal(pl.col(name).is_not_null() for name in ("step", *fmt.required))
     torn = rows.select((~whole).sum()).item()
-    # A filter takes the place of the rows again, and of a large log these are gigabytes.
-    steps = conform(rows.filter(whole) if torn else rows, DECODED_COLUMNS)
-    del rows, blocks
+    # A filter takes the place of the rows again.
     return StepLines(
-        steps=_in_one_piece(steps),
+        steps=conform(rows.filter(whole) if torn else rows, DECODED_COLUMNS),
         torn=torn,
         labels=_most_first(labels),
         unread=_unread(_most_first(labels), fmt),
@@ -199,11 +201,8 @@ def _in_one_piece(frame: pl.DataFrame) -> pl.DataFrame:
     """Each column in one chunk. ``frame`` gives up one after the other, so that the rows are not held twice."""
     if max(frame.n_chunks("all")) == 1:
         return frame
-    columns = []
-    for name in frame.columns:
-        columns.append(frame.select(name).rechunk())
-        frame.drop_in_place(name)
-    return pl.concat(columns, how="horizontal")
+    # Not by a selection, which puts all columns in one piece at once.
+    return pl.DataFrame([frame.drop_in_place(name).rechunk() for name in frame.columns])
 
 
 def _with_tails(rows: pl.DataFrame, tails: pl.DataFrame) -> pl.DataFrame:
