@@ -9,7 +9,7 @@ import polars as pl
 from analysis.charts.along import TITLES
 from analysis.charts.plot import HEIGHT, WIDTH
 from analysis.charts.rows import DIGITS
-from analysis.charts.unchecked import unchecked
+from analysis.charts.unchecked import layered, unchecked
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def goodput_chart(curve: pl.DataFrame) -> alt.LayerChart:
     said = tr("productive time over the clock so far; dashed: over the hour before")
     heading = alt.TitleParams(text=tr(TITLES["goodput"]), subtitle=said)
     data = alt.InlineData(values=values)
-    return alt.LayerChart(data=data, layer=[of_hour, whole], width=WIDTH, height=HEIGHT, title=heading)
+    return layered(data=data, layer=[of_hour, whole], width=WIDTH, height=HEIGHT, title=heading)
 
 
 def _line(base: alt.Chart, column: str) -> alt.Chart:

@@ -10,7 +10,7 @@ import polars as pl
 from analysis.charts.along import TITLES
 from analysis.charts.plot import HEIGHT
 from analysis.charts.rows import DIGITS
-from analysis.charts.unchecked import unchecked
+from analysis.charts.unchecked import layered, unchecked
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def time_histogram(steps: pl.DataFrame) -> alt.LayerChart:
     drawn = rule.encode(x=alt.X("step_time_ms:Q"), **({"color": color} if len(runs) > 1 else {}))
     said = tr("steps that count; dashed: median")
     heading = alt.TitleParams(text=tr(TITLES["time_histogram"]), subtitle=said)
-    return alt.LayerChart(layer=[bars, drawn], width=WIDTH, height=HEIGHT, title=heading)
+    return layered(layer=[bars, drawn], width=WIDTH, height=HEIGHT, title=heading)
 
 
 def histogram(counted: pl.DataFrame) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.charts.unchecked import unchecked
+from analysis.charts.unchecked import layered, unchecked
 from analysis.estimate.layout_search import Fit
 from logparse.language import msg, tr
 
@@ -52,4 +52,4 @@ def memory_chart(fit: Fit) -> alt.LayerChart:
         layers.append(limit.mark_rule(strokeDash=[6, 4], strokeWidth=2, tooltip=False).encode(y="gb:Q"))
     dashed = [tr("dashed: memory of the device")] if len(layers) > 1 else []
     title = alt.TitleParams(text=tr("Memory by pipeline stage"), subtitle=[str(fit.layout), *dashed])
-    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=title)
+    return layered(layer=layers, width=WIDTH, height=HEIGHT, title=title)

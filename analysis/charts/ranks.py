@@ -9,7 +9,7 @@ import polars as pl
 from analysis.charts.along import TITLES
 from analysis.charts.plot import WIDTH
 from analysis.charts.rows import DIGITS
-from analysis.charts.unchecked import unchecked
+from analysis.charts.unchecked import layered, unchecked
 from analysis.run.ranks import rank_names, rank_times
 from logparse.language import tr
 
@@ -58,7 +58,7 @@ def ranks_chart(steps: pl.DataFrame, ranks: pl.DataFrame) -> alt.LayerChart:
     said = tr("time of each rank against the median of all; the slowest {n} of {of}", n=len(drawn), of=len(names))
     heading = alt.TitleParams(text=tr(TITLES["ranks"]), subtitle=said)
     data = alt.InlineData(values=cells.drop("source").to_dicts())
-    return alt.LayerChart(data=data, layer=[heat], width=WIDTH, height=min(ROW * len(drawn), TALLEST), title=heading)
+    return layered(data=data, layer=[heat], width=WIDTH, height=min(ROW * len(drawn), TALLEST), title=heading)
 
 
 def rank_cells(times: pl.DataFrame) -> pl.DataFrame:

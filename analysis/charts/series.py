@@ -12,7 +12,7 @@ from analysis.charts.along import ALONG, DASHED
 from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Plot, Rule, Series
 from analysis.charts.rows import DIGITS, EVALUATIONS, Rows, chart_rows, evaluation_rows
 from analysis.charts.scale import fit, top_of, wide
-from analysis.charts.unchecked import unchecked
+from analysis.charts.unchecked import layered, unchecked
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.run.reasons import COPY
 from logparse.language import msg, tr
@@ -139,7 +139,7 @@ def draw_series(
     more: dict[str, Any] = {"usermeta": {"ends": asdict(ends)}} if ends else {}
     # Data of the whole chart: Altair copies and hashes that of each layer.
     data = alt.NamedData(rows.name) if rows.name else _columns(drawn, series, x)
-    return alt.LayerChart(data=data, layer=layers, width=WIDTH, height=HEIGHT, title=heading, **more)
+    return layered(data=data, layer=layers, width=WIDTH, height=HEIGHT, title=heading, **more)
 
 
 def _lines(parts: Sequence[str]) -> list[str]:

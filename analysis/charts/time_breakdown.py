@@ -10,7 +10,7 @@ from analysis.charts.along import TITLES
 from analysis.charts.axes import legend_columns
 from analysis.charts.look import PARTS
 from analysis.charts.rows import NameOf
-from analysis.charts.unchecked import unchecked
+from analysis.charts.unchecked import layered, unchecked
 from analysis.run.pause_times import BETWEEN
 from analysis.run.time_breakdown import USEFUL
 from logparse.language import tr
@@ -60,7 +60,7 @@ def account_chart(account: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChar
     values = drawn.with_columns(begin=pl.col("end") - pl.col("share")).to_dicts()
     found = drawn.unique("part", keep="first", maintain_order=True)
     parts, colors = found["part"].to_list(), found["color"].to_list()
-    base = alt.Chart(alt.InlineData(values=values)).encode(
+    base = alt.Chart().encode(
         y=alt.Y("run:N", title=None, sort=runs, axis=alt.Axis(labels=len(runs) > 1, ticks=False, domain=False)),
     )
     legend = alt.Legend(title=None, orient="bottom", columns=legend_columns(parts), symbolType="square")
@@ -75,6 +75,6 @@ def account_chart(account: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChar
             alt.Tooltip("seconds:Q", title=tr("seconds"), format=",.1f"),
         ],
     )
-    return alt.LayerChart(
-        layer=[bars], width=WIDTH, height=BAR * len(runs), title=alt.TitleParams(text=tr(TITLES["account"]))
-    )
+    heading = alt.TitleParams(text=tr(TITLES["account"]))
+    data = alt.InlineData(values=values)
+    return layered(data=data, layer=[bars], width=WIDTH, height=BAR * len(runs), title=heading)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.charts.axes import WHOLE_TICKS, legend_columns
-from analysis.charts.unchecked import unchecked
+from analysis.charts.unchecked import layered, unchecked
 from analysis.compare.trend import Trend
 from analysis.metrics import Metric
 from logparse.language import tr
@@ -32,7 +32,7 @@ def trend_chart(trend: Trend) -> alt.LayerChart:
 
     layers = [_bands(trend), _medians(trend), _points(trend), *_rules(trend)]
     title = alt.TitleParams(text=tr(trend.metric.label), subtitle=[trend.name] * bool(trend.name) + [_subtitle(trend)])
-    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=title)
+    return layered(layer=layers, width=WIDTH, height=HEIGHT, title=title)
 
 
 def _subtitle(trend: Trend) -> str:
