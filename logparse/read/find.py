@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import TypeVar
 
 import polars as pl
 import regex
@@ -20,6 +21,10 @@ from logparse.read.stencils import Stencils
 from logparse.read.steps import StepBlock, decode_block, merge, no_steps
 from logparse.read.values import there
 from logparse.read.versions import MARKERS as VERSION_MARKERS
+
+Text = TypeVar("Text", pl.Expr, pl.Series)
+# Bytes from which on a regex of many literals is worth its building.
+WORTH_A_REGEX = 2**20
 
 
 @dataclass(frozen=True)
@@ -35,15 +40,15 @@ class LineSearch:
     stencils: Stencils
 
     @cached_property
-    def markers(self) -> str:
-        """A regex for every literal of interest."""
+    def markers(self) -> tuple[str, ...]:
+        """Every literal of interest."""
         literals = [m for fmt in self.formats for m in fmt.marker] + [m for fmt in self.whole for m in fmt.markers]
-        return any_of((*literals, *VERSION_MARKERS))
+        return (*literals, *VERSION_MARKERS)
 
     @cached_property
-    def sentences(self) -> str:
-        """A regex for the literals of what is read when all lines are known: sentences of settings, and versions."""
-        return any_of((*(s.marker for fmt in self.whole for s in fmt.sentences), *VERSION_MARKERS))
+    def sentences(self) -> tuple[str, ...]:
+        """The literals of what is read when all lines are known: sentences of settings, and versions."""
+        return (*(s.marker for fmt in self.whole for s in fmt.sentences), *VERSION_MARKERS)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -61,25 +66,26 @@ class LineSearch:
         return replace(self, whole=whole, formats=others)
 
 
+def any_of(literals: tuple[str, ...], text: Text, size: int) -> Text:
+    """Whether each text holds any of ``literals``; all of them together have ``size`` bytes.
+
+    The regex engine of polars looks at memory speed, but a regex of all formats takes longer to build than a small log
+    to read.
+    """
+    if size < WORTH_A_REGEX:
+        return text.str.contains_any(list(dict.fromkeys(literals)))
+    return text.str.contains(_regex_of(literals))
+
+
 @cache
-def any_of(literals: tuple[str, ...]) -> str:
-    """A regex for any of ``literals``, which the regex engine of polars looks for at memory speed."""
+def _regex_of(literals: tuple[str, ...]) -> str:
     return "|".join(regex.escape(literal, special_only=True) for literal in dict.fromkeys(literals))
 
 
 def search_all(formats: tuple[LogFormat, ...]) -> LineSearch:
     """The search for everything that ``formats`` know."""
-    layouts = {fmt.name: Layouts(fmt, _beside(fmt, formats)) for fmt in formats}
+    layouts = {fmt.name: Layouts(fmt, formats) for fmt in formats}
     return LineSearch(formats, formats, layouts, Stencils(layouts))
-
-
-def _beside(fmt: LogFormat, formats: tuple[LogFormat, ...]) -> list[str]:
-    """Words of interest on a step line of ``fmt`` beside its own: what lies beneath it is not read where it is.
-
-    A marker of two formats is of interest to the other one.
-    """
-    others = (other.markers for other in formats if other is not fmt and other.beneath <= fmt.beneath)
-    return sorted(set(VERSION_MARKERS).union(*others, set(fmt.markers) - set(fmt.marker)))
 
 
 @dataclass(frozen=True)
@@ -109,12 +115,12 @@ def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
     Marked lines of less than ``few`` bytes wait to be read together with those of other blocks.
     """
     fitted, rest = search.stencils.read(block)
-    marked = rest.lines.filter(pl.col("text").str.contains(search.markers))
+    marked = rest.lines.filter(any_of(search.markers, pl.col("text"), len(rest.text)))
     if not fitted and 0 < size_of(marked) < few:
         # In memory of their own, or they would keep that of the whole block.
         marked = marked.with_columns(text=pl.Series(marked["text"].to_list(), dtype=pl.String))
         return BlockContents(marked, {}, {}, marked.clear(), waits=True)
-    found = find_in(marked, search)
+    found = find_in(marked, search, len(rest.text))
     for layout, rows in fitted:
         name = layout.fmt.name
         found.steps[name] = merge(rows, layout.labels_of(rows), found.steps.get(name) or no_steps(layout.fmt))
@@ -127,8 +133,8 @@ def size_of(lines: pl.DataFrame) -> int:
     return int(lines["text"].str.len_bytes().sum())
 
 
-def find_in(marked: pl.DataFrame, search: LineSearch) -> BlockContents:
-    """Read the lines of one file that are ``marked``."""
+def find_in(marked: pl.DataFrame, search: LineSearch, size: int) -> BlockContents:
+    """Read the lines of one file that are ``marked`` among so many bytes."""
     if marked.is_empty():
         return BlockContents(marked, {}, {}, marked)
     steps = {}
@@ -138,5 +144,5 @@ def find_in(marked: pl.DataFrame, search: LineSearch) -> BlockContents:
         steps[fmt.name], marked = decode_block(marked, fmt, search.layouts[fmt.name])
         if marked.is_empty():
             return BlockContents(marked, steps, {}, marked)
-    sentences = marked.filter(pl.col("text").str.contains(search.sentences))
+    sentences = marked.filter(any_of(search.sentences, pl.col("text"), size))
     return BlockContents(marked, steps, find_records(marked, search.whole), sentences)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -19,6 +20,7 @@ from logparse.formats._base import NUMBER, TIMESTAMP, LogFormat, Reading
 from logparse.read.line_layout import LineLayout, Piece
 from logparse.read.pairs import read_values
 from logparse.read.values import DTYPE
+from logparse.read.versions import MARKERS as VERSION_MARKERS
 from logparse.schema import BOOL
 
 # With fewer lines than this, looking for a layout costs more than it saves.
@@ -139,14 +141,24 @@ class Fitted:
 
 @dataclass
 class Layouts:
-    """The layouts of one format that a log has shown so far. ``markers`` are words of interest beside the step lines.
+    """The layouts of one format that a log has shown so far. ``formats`` say what is of interest beside.
 
     Which layouts are known changes how fast a line is read and nothing else, so that threads may share them.
     """
 
     fmt: LogFormat
-    markers: Sequence[str]
+    formats: tuple[LogFormat, ...]
     known: list[LineLayout] = field(default_factory=list)
+
+    @cached_property
+    def markers(self) -> list[str]:
+        """Words of interest on a step line beside its own: what lies beneath the format is not read where it is.
+
+        A marker of two formats is of interest to the other one.
+        """
+        fmt = self.fmt
+        others = (other.markers for other in self.formats if other is not fmt and other.beneath <= fmt.beneath)
+        return sorted(set(VERSION_MARKERS).union(*others, set(fmt.markers) - set(fmt.marker)))
 
     def read(self, lines: pl.DataFrame) -> Fitted | None:
         """Those of ``lines`` (of one file) that fit; None where there are too few to look."""
@@ -175,7 +187,7 @@ class Layouts:
         """The numbers of the ``fitted`` lines; a line with a word of interest in front of its progress is not."""
         numbers = pl.concat([lines["line_number"].clear(), *fitted])
         progress = lines.filter(pl.col("text").str.contains("\r", literal=True))
-        telling = progress.filter(pl.col("text").str.extract(_PROGRESS).str.contains_any(list(self.markers)))
+        telling = progress.filter(pl.col("text").str.extract(_PROGRESS).str.contains_any(self.markers))
         return numbers.filter(~numbers.is_in(telling["line_number"].implode())) if len(telling) else numbers
 
 

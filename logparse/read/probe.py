@@ -14,7 +14,7 @@ from itertools import chain
 import polars as pl
 
 from logparse.read.compressed import PACKED
-from logparse.read.find import BlockContents, LineSearch, find
+from logparse.read.find import BlockContents, LineSearch, any_of, find
 from logparse.read.lines import TextBlock
 from logparse.read.settings import BlockReader
 from logparse.read.sources import Source, open_source
@@ -95,7 +95,8 @@ def _spots(source: Source, size: int) -> Spots | None:
 def _silent(found: Sequence[Spots], search: LineSearch) -> list[bool]:
     """Whether no spot holds a word of interest, or a terminal code, which may hide one; of all files in one go."""
     texts = _as_text([text for spots in found for text in spots.texts])
-    spoken = (texts.str.contains(search.markers) | texts.str.contains("\x1b", literal=True)).to_list()
+    size = sum(len(text) for spots in found for text in spots.texts)
+    spoken = (any_of(search.markers, texts, size) | texts.str.contains("\x1b", literal=True)).to_list()
     return [not any(spoken[i : i + 3]) for i in range(0, len(spoken), 3)]
 
 

@@ -168,8 +168,8 @@ class _Reader:
     def _read_waiting(self) -> None:
         if self._waiting:
             marked = pl.concat(self._waiting)
+            self._add(marked["source"][0], find_in(marked, self.search, self._waiting_bytes))
             self._waiting, self._waiting_bytes = [], 0
-            self._add(marked["source"][0], find_in(marked, self.search))
 
     def _add(self, source: str, found: BlockContents) -> None:
         self._records.append(found.records)

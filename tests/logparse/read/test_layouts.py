@@ -38,10 +38,6 @@ DIGITS_IN_WORDS = {(name, n) for name in ("verl", "ms-swift", "nanochat", "levan
 }
 
 
-# Words of interest beside the step lines of each format.
-MARKERS = {name: layouts.markers for name, layouts in search_all(FORMATS).layouts.items()}
-
-
 def both_ways(lines: pl.DataFrame, fmt: LogFormat, cuts: int = 1) -> tuple[StepLines, StepLines, int]:
     """The step lines by layouts (in blocks) and by the patterns alone, and how many lines a layout took."""
     fast, taken = by_layouts(lines, fmt, cuts)
@@ -50,7 +46,7 @@ def both_ways(lines: pl.DataFrame, fmt: LogFormat, cuts: int = 1) -> tuple[StepL
 
 def by_layouts(lines: pl.DataFrame, fmt: LogFormat, cuts: int) -> tuple[StepLines, int]:
     """The step lines by layouts, in blocks, and how many lines a layout took."""
-    layouts, size = Layouts(fmt, MARKERS[fmt.name]), -(-len(lines) // cuts) or 1
+    layouts, size = Layouts(fmt, FORMATS), -(-len(lines) // cuts) or 1
     blocks = [decode_block(lines.slice(at, size), fmt, layouts) for at in range(0, max(len(lines), 1), size)]
     return join_blocks([block for block, _ in blocks], fmt), len(lines) - sum(len(rest) for _, rest in blocks)
 

@@ -54,7 +54,8 @@ def everything(contents: Contents) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_any_size_of_blocks_says_the_same(case):
+def test_any_size_of_blocks_says_the_same(case, monkeypatch):
+    """Words of interest are looked for as literals in small blocks, by a regex in large ones."""
     paths = sorted(case.glob("*.log"))
     whole = read(*paths)
     best = best_of(whole)[0]
@@ -62,7 +63,8 @@ def test_any_size_of_blocks_says_the_same(case):
     # What lies beneath the best is looked for only until it is known.
     beneath = {fmt.name for fmt in all_formats() if fmt.beneath > best.beneath}
     size = max(path.stat().st_size for path in paths)
-    for blocks in (2, 7):
+    for blocks, large in ((2, 0), (7, 2**20)):
+        monkeypatch.setattr("logparse.read.find.WORTH_A_REGEX", large)
         found = everything(read(*paths, block_bytes=max(700, size // blocks)))
         # Of the other formats only the step lines are looked for once one is known.
         others = {fmt.name for fmt in all_formats()} - {best.name}
