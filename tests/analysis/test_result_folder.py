@@ -13,6 +13,8 @@ from analysis.result_folder import ResultFolder
 from logparse.errors import InputError, UsageError
 from logparse.stores import open_store
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 LOG = str(ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log")
 CLIP = regex.compile(rb"clip\d+")
 __all__ = ["s3"]

@@ -29,6 +29,8 @@ from logparse.context.dialects import DIALECTS
 from logparse.language import LANGUAGES, language_of_locale, use_language
 from logparse.schema import QUANTITIES
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 SOURCES = sorted(f for package in ("logparse", "analysis") for f in (ROOT / package).rglob("*.py"))
 PAGES = sorted(f for f in (ROOT / "analysis").rglob("*.j2"))
 CATALOGUES = [language for language in LANGUAGES if language != "en"]
