@@ -8,6 +8,8 @@ import pytest
 from helpers import megatron_line, megatron_log, run_logparse
 from polars.testing import assert_frame_equal
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 
 @pytest.fixture
 def folder(tmp_path):

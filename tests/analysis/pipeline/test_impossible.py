@@ -8,6 +8,8 @@ from helpers import megatron_log, run_logparse
 
 from analysis.metrics import BY_COLUMN
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 # LLaMA2-7B, full recomputation, 32 samples of 4096 tokens in 1.0155 s (the middle of 1001 ms to 1030 ms) on 8 devices:
 # 45.687 GFLOP x 131072 tokens / 1.0155 s / 8 = 737.1 TFLOP/s of the model, of a peak of 512: 144.0 %.
 PEAK = ["--peak-tflops", "512"]

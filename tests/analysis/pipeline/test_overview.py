@@ -25,6 +25,8 @@ from logparse.context.run_context import Fact, RunContext
 from logparse.errors import UsageError
 from logparse.findings import Origin
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 CORE = ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 RAMP = ROOT / "fixtures/megatron/rampup-resumed/run.log"
 BARE = ROOT / "fixtures/mindspore/lossmonitor/run.log"

@@ -7,6 +7,8 @@ import pytest
 from helpers import run_logparse
 from releases import write_run
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 # A shape of which nobody published a rate.
 UNPUBLISHED = {"num_layers": 7}
 
