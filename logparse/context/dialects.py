@@ -187,12 +187,15 @@ def holds_pauses(log: ParsedLog, dialect: Dialect | None) -> bool:
     then it is stopped: that age has --log-throughput, or a clock on the step line. Source: Megatron-LM b60ca1a8,
     2023-11-22, and the runs of each age that were made to see it.
     """
+    giver = log.giver_of(TIME)
+    if giver != log.format.name:
+        dialect = next((d for d in _all_dialects() if giver in d.formats and not d.labels and not d.settings), None)
     if dialect and dialect.pauses_inside is not None:
         return dialect.pauses_inside
-    if log.format.name != "megatron":
+    if giver != "megatron":
         return False
     newer = "log_throughput" in log.settings["name"] or "throughput per GPU (TFLOP/s/GPU)" in log.labels
-    return not newer and log.steps["timestamp"].is_null().all()
+    return not newer and (log.giver_of("timestamp") != "megatron" or log.steps["timestamp"].is_null().all())
 
 
 def profiling_steps(log: ParsedLog) -> int:
