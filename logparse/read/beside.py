@@ -45,8 +45,10 @@ class Completion:
 
 
 def may_complete(other: LogFormat, fmt: LogFormat) -> bool:
-    """Whether lines of ``other`` can stand beside those of ``fmt``: not where both read the same line."""
-    return other is not fmt and {*other.marker}.isdisjoint(fmt.marker)
+    """Whether lines of ``other`` can stand beside those of ``fmt``: not where both look at the same line."""
+    texts = [sample.text for sample in fmt.samples]
+    same = any(marker in text for marker in other.step_markers for text in texts)
+    return other is not fmt and not same and {*other.marker}.isdisjoint(fmt.marker)
 
 
 def complete(
