@@ -166,7 +166,8 @@ def read_value(quantity: Quantity, text: str) -> Any:
         return text
     if quantity.kind == "bool":
         return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-    number = regex.fullmatch(r"\[?\s*(-?\d+(?:\.\d+)?)\s*\]?", text)
+    plain = regex.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
+    number = regex.fullmatch(r"\[?\s*(-?\d+(?:\.\d+)?)\s*\]?", plain)
     if number is None:
         raise ValueError(text)
     value = float(number.group(1))
