@@ -17,6 +17,7 @@ _PART = r"\d{1,2}(?:\.\d+)?"
 FORMAT = LogFormat(
     name="hf-trainer",
     title="Hugging Face Trainer (Accelerate, TRL, axolotl, LLaMA-Factory)",
+    framework="Hugging Face Trainer",
     beneath=1,
     marker=("{'loss': ",),
     head=rf"\{{'loss': '?(?P<loss>{NUMBER})'?, ",
