@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import polars as pl
 
 from logparse.findings import Note, info
@@ -93,13 +92,17 @@ def _neighbours(mine: pl.DataFrame, theirs: pl.DataFrame, side: Literal["forward
 
 def _shows(both: pl.DataFrame, name: str) -> bool:
     """Whether two programs print one value of each step, and would not if their rows were of the steps beside."""
-    mine, theirs = (both[column].cast(pl.Float64) for column in (name, f"{name} of other"))
-    there = mine.is_finite() & theirs.is_finite()
-    a, b = mine.filter(there).to_numpy(), theirs.filter(there).to_numpy()
-    if len(a) < 2:
+    mine, theirs = (pl.col(column).cast(pl.Float64) for column in (name, f"{name} of other"))
+    there = both.select(mine=mine, theirs=theirs).filter(pl.all_horizontal(pl.all().is_finite()))
+    if len(there) < 2:
         return False
-    here, *shifted = (np.abs(some - others).mean() for some, others in ((a, b), (a[1:], b[:-1]), (a[:-1], b[1:])))
-    return bool(here <= SAME * np.abs(a).mean() and FARTHER * here < min(shifted))
+    size, *apart = there.select(
+        pl.col("mine").abs().mean(),
+        here=(pl.col("mine") - pl.col("theirs")).abs().mean(),
+        before=(pl.col("mine") - pl.col("theirs").shift(1)).abs().mean(),
+        behind=(pl.col("mine") - pl.col("theirs").shift(-1)).abs().mean(),
+    ).row(0)
+    return bool(apart[0] <= SAME * size and FARTHER * apart[0] < min(apart[1:]))
 
 
 def _without_hole(source: pl.Series, values: pl.Series) -> bool:
