@@ -13,9 +13,10 @@ FORMAT = LogFormat(
     title="Accelerate scripts, diffusers (progress bar)",
     framework="diffusers",
     marker=("Steps: ",),
+    # Before the first step nothing tells how much remains.
     head=(
-        r"\bSteps: +\d+%\|[^|\r]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>[1-9]\d*) "
-        r"\[(?P<runtime_seconds>[\d:]+)<[^\]\r]*\]?"
+        r"\bSteps: +\d+%\|[^|\r]*\| *(?P<step>\d+)/(?P<train_steps>\d+) "
+        r"\[(?P<runtime_seconds>[\d:]+)<[\d:]+, [^\]\r]*\]?"
     ),
     pair="",
     labels={},
