@@ -54,10 +54,10 @@ def text_of(fmt: LogFormat, size: int) -> str:
 
 
 def other_digits(text: str, fmt: LogFormat, draw: random.Random) -> str:
-    """Numbers of the same length; exponents, and what stands before the head, stay."""
+    """Numbers of the same length; exponents, digits of words such as ``bf16``, and what stands before the head stay."""
     found = regex.search(fmt.head, text)
     begin = found.start() if found else 0
-    fresh = regex.sub(r"(?<![eE][-+]\d?)(?<=\d)\d", lambda _: draw.choice("0123456789"), text[begin:])
+    fresh = regex.sub(r"(?<![eE][-+]\d?)(?<![A-Za-z_]\d*)(?<=\d)\d", lambda _: draw.choice("0123456789"), text[begin:])
     varied = text[:begin] + fresh
     return varied if regex.search(fmt.head, varied) else text
 

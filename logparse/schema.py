@@ -274,6 +274,7 @@ QUANTITIES = (
     Quantity("recomputed_layers", "int", "layers recomputed whole, over all pipeline stages", least=0),
     Quantity("log_interval", "int", "steps between two step lines", flag=False),
     Quantity("lora", "bool", "low-rank adapters are trained, the base weights are frozen", flag=False),
+    Quantity("adapter_parameters", "int", "parameters of low-rank adapters that are trained beside frozen weights"),
     Quantity("packed_documents", "bool", "attention stays within the documents packed into a sample", flag=False),
     Quantity("variable_seq_lengths", "bool", "samples differ in length", flag=False),
     Quantity("rampup_batch_size", "text", "start, increment and samples of a growing batch", flag=False),

@@ -18,6 +18,9 @@ Ignorable = Literal["num_experts", "multi_latent_attention", "mtp_num_layers", "
 
 # A matrix product costs as much forward as for each of the two gradients of the backward pass: three equal parts.
 FORWARD_SHARE = 1 / 3
+# Of a trained parameter beside frozen weights: a multiply and an add, in each of the three.
+FLOPS_PER_TRAINED = 6.0
+ADAPTERS = "adapters"
 
 # Of each part of a layer that can be recomputed alone: the term that holds it, and its FLOPs per token.
 Modules = Mapping[str, tuple[str, float]]
@@ -36,7 +39,8 @@ class Formula:
     shape must know, which depends on the kind of model. ``terms`` gives the FLOPs per token, forward and backward
     without recomputation, and may only be called when none of them is missing. ``symbols`` writes the terms out in the
     letters of docs/formulas.md. ``selective`` and ``full`` name the terms whose forward pass runs a second time under
-    that recomputation, ``of_depths`` those of them that multi-token prediction alone has. ``modules`` gives the parts
+    that recomputation; those of ``selective`` hold no weights, so that none of their work falls away where weights are
+    frozen; ``of_depths`` those of them that multi-token prediction alone has. ``modules`` gives the parts
     that can be recomputed alone, each with its term and FLOPs, as far as the formula tells them apart.
 
     ``ignores`` names what of a model makes no difference; where ``plain_layers`` holds, neither do linear attention and
@@ -65,7 +69,7 @@ class Formula:
 
     def missing(self, shape: ModelShape) -> tuple[str, ...]:
         """Glossary names of the sizes this formula needs and ``shape`` does not know."""
-        return shape.missing(self.needs(shape))
+        return shape.missing((*self.needs(shape), *(("adapter_parameters",) if shape.lora else ())))
 
     def not_counted(self, shape: ModelShape) -> str | None:
         """What ``shape`` has that this formula would have to count and cannot; None where it can.
@@ -78,7 +82,27 @@ class Formula:
 
     def terms_per_token(self, shape: ModelShape, seq_length: int) -> Mapping[str, float] | None:
         """Model FLOPs per token by term, at ``seq_length`` tokens; None where a size or a part is not known."""
-        return None if self.missing(shape) or self.not_counted(shape) else self.terms(shape, seq_length)
+        dense = self._dense_terms(shape, seq_length)
+        if dense is None or shape.adapter_parameters is None:
+            return dense
+        return {name: flops * self.passes(name, shape) * FORWARD_SHARE for name, flops in dense.items()}
+
+    def _dense_terms(self, shape: ModelShape, seq_length: int) -> Mapping[str, float] | None:
+        """The same as if no weight were frozen; adapters are a term of their own."""
+        if self.missing(shape) or self.not_counted(shape):
+            return None
+        terms, trained = self.terms(shape, seq_length), shape.adapter_parameters
+        return terms if trained is None else {**terms, ADAPTERS: FLOPS_PER_TRAINED * trained}
+
+    def passes(self, term: str, shape: ModelShape) -> int:
+        """Passes of ``term``, forward and backward: 3, and 2 where its weights are frozen."""
+        frozen = shape.adapter_parameters is not None and term not in (*self.selective, ADAPTERS)
+        return 2 if frozen else 3
+
+    def written(self, term: str, shape: ModelShape) -> str:
+        """``term`` in symbols."""
+        plain = self.symbols.get(term, "6 · N_a" if term == ADAPTERS else "")
+        return f"2/3 · {plain}" if plain and self.passes(term, shape) == 2 else plain
 
     def model_flops_per_token(self, shape: ModelShape, seq_length: int) -> float | None:
         """FLOPs per token, forward and backward, recomputation not counted; None when a size is missing."""
@@ -99,10 +123,10 @@ class Formula:
     ) -> Mapping[str, float] | None:
         """FLOPs per token that ``recompute`` runs again, by term; None as above."""
         what = WORDS[recompute] if isinstance(recompute, str) else recompute
-        terms, parts = self.terms_per_token(shape, seq_length), self._parts(shape, seq_length, what.modules)
+        terms, parts = self._dense_terms(shape, seq_length), self._parts(shape, seq_length, what.modules)
         if terms is None or parts is None:
             return None
-        again = {name: terms[name] * self._share(name, shape, what) for name in self.full}
+        again = {name: terms[name] * self._share(name, shape, what) for name in (*self.full, ADAPTERS) if name in terms}
         for term, flops in parts:
             again[term] = again.get(term, 0.0) + flops * (1 - what.layers)
         return {name: flops * FORWARD_SHARE for name, flops in again.items() if flops}
@@ -126,7 +150,7 @@ class Formula:
 
     def _parts(self, shape: ModelShape, seq_length: int, names: frozenset[str]) -> list[tuple[str, float]] | None:
         """Term and FLOPs of each module of ``names``; None where the formula does not tell one of them apart."""
-        terms = self.terms_per_token(shape, seq_length)
+        terms = self._dense_terms(shape, seq_length)
         if terms is None:
             return None
         if names <= {CORE_ATTENTION}:

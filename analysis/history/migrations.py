@@ -94,7 +94,7 @@ def recount(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _recounted(row: Mapping[str, Any]) -> dict[str, float | None]:
-    length, shape = row.get("seq_length"), ModelShape.from_quantities(row)
+    length, shape = row.get("seq_length"), ModelShape.from_quantities(row).all_trained
     rate, peak = row.get("tokens_per_second_per_device"), row.get("peak_tflops_per_second")
     if not length:
         return {}

@@ -39,7 +39,7 @@ def identify(steps: pl.DataFrame, context: RunContext) -> Identification:
     batch = pl.lit(context.get("global_batch_size"), pl.Int64)
     return identify_formula(
         steps.with_columns(pl.col("global_batch_size").fill_null(batch)),
-        ModelShape.from_quantities(context.values()),
+        ModelShape.from_quantities(context.values()).all_trained,
         context.get("seq_length"),
         context.get("world_size"),
         cast("Recompute | None", context.get("recompute")),

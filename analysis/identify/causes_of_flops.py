@@ -42,7 +42,7 @@ def of_sizes_and_formulas(rows: pl.DataFrame, ours: str, context: RunContext) ->
 
     Of so many products one fits a coarse number by chance; the digits of the TFLOP/s must tell them apart.
     """
-    shape, world = ModelShape.from_quantities(context.values()), context.get("world_size")
+    shape, world = ModelShape.from_quantities(context.values()).all_trained, context.get("world_size")
     if not world or measure_rounding(rows).tflops > FEW_DIGITS * rows[LOGGED].median():  # type: ignore[operator]
         return
     for size in of_devices(context, total=False):
@@ -96,7 +96,7 @@ def _formulas(rows: pl.DataFrame, ours: str, context: RunContext, names: Sequenc
     lengths = rows["seq_length"].drop_nulls()
     if not per_token or lengths.is_empty():
         return
-    shape, length = ModelShape.from_quantities(context.values()), int(lengths[0])
+    shape, length = ModelShape.from_quantities(context.values()).all_trained, int(lengths[0])
     for name in names:
         if flops := PRINTED_FORMULAS[name].flops_per_token(shape, length):
             yield Cause(info("counts_by_formula", formulas=[name]), flops / per_token, last=True)
@@ -107,7 +107,7 @@ def _other_lengths(rows: pl.DataFrame, context: RunContext) -> Iterator[Cause]:
     lengths = rows["seq_length"].drop_nulls()
     if lengths.n_unique() != 1:
         return
-    shape, world = ModelShape.from_quantities(context.values()), context.get("world_size")
+    shape, world = ModelShape.from_quantities(context.values()).all_trained, context.get("world_size")
     for part in LENGTHS:
         length = int(lengths[0] * part)
         tried = rows.with_columns(seq_length=pl.lit(length, pl.Int64))

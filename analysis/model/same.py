@@ -13,13 +13,15 @@ from analysis.model.shape import ModelShape
 # The vocabulary is padded to a multiple of 128 x tensor parallel size; of published models none is nearer than this.
 MOST_PADDING = 2048
 # What logs print of these is not to be relied on: AscendSpeed's llama is gated, has an output matrix of its own, and
-# prints neither. Padding and the depth of multi-token prediction belong to the run and not to the model.
+# prints neither. Padding, the depth of multi-token prediction and adapters belong to the run and not to the model.
 NOT_COMPARED = (
     "gated_linear_unit",
     "untie_embeddings_and_output_weights",
     "multi_latent_attention",
     "padded_vocab_size",
     "mtp_num_layers",
+    "lora",
+    "adapter_parameters",
 )
 COMPARED = tuple(f.name for f in fields(ModelShape) if f.name not in NOT_COMPARED)
 

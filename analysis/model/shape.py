@@ -6,7 +6,7 @@ Comes in: quantities by glossary name. Goes out: a frozen record in which unknow
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 
@@ -18,7 +18,7 @@ class ModelShape:
     ``num_linear_attention_layers``, ``num_mamba_layers`` and ``num_window_layers`` None mean that the model has none;
     ``num_attention_layers`` and ``num_mlp_layers`` are known of a hybrid model, whose layers hold one part each.
     ``uncounted`` is what else the layers hold that no formula here counts, as the framework names it; ``mixed_step`` is
-    what a step holds beside training.
+    what a step holds beside training. ``lora``: adapters of ``adapter_parameters`` are trained, the weights are frozen.
     """
 
     num_layers: int | None = None
@@ -61,6 +61,13 @@ class ModelShape:
     num_window_layers: int | None = None
     uncounted: str | None = None
     mixed_step: str | None = None
+    lora: bool | None = None
+    adapter_parameters: int | None = None
+
+    @property
+    def all_trained(self) -> ModelShape:
+        """The same where every weight is trained, as a framework counts that knows of no adapters."""
+        return replace(self, lora=None, adapter_parameters=None)
 
     @property
     def special_layers(self) -> str | None:

@@ -196,7 +196,7 @@ def plan_job(facts: Mapping[str, Fact], asked: Asked, machine: Machine, measured
         raise UsageError(tr("nothing is known of the model"), remedy=remedy)
     values = {name: fact.value for name, fact in facts.items()}
     return Job(
-        shape=ModelShape.from_quantities(values),
+        shape=ModelShape.from_quantities(values).all_trained,
         vocab_size=values.get("vocab_size") or values.get("padded_vocab_size"),
         formula=asked.formula,
         fixed=_fixed(facts),

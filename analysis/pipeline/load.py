@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from analysis.pipeline.options import RunOptions
 from logparse.context.dialects import Interpretation, interpret
-from logparse.context.run_context import Fact, RunContext, SettingsChange, build_changes, build_context
+from logparse.context.run_context import (
+    Fact,
+    RunContext,
+    SettingsChange,
+    build_changes,
+    build_context,
+    facts_beside,
+)
 from logparse.context.step_times import KnownRun
 from logparse.findings import Origin
 from logparse.read.parse import ParsedLog, Watch, read_run
@@ -27,7 +34,7 @@ def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: W
     """Read ``logs`` as one run."""
     log = read_run(logs, how.log_format, how.strict, name, watch, how.jobs, how.all_files)
     several = len(log.sources) > 1
-    given, lines = how.given, _facts_of_lines(log)
+    given, lines = how.given, {**facts_beside(log.beside, several), **_facts_of_lines(log)}
     context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, given.weaker)
     changes = build_changes(context, log.settings, log.format, several, log.steps)
     return Loaded(log, interpret(log, how.dialect, KnownRun(context, changes)), context, tuple(changes))
@@ -39,5 +46,13 @@ def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
     for name in ("global_batch_size", "seq_length"):
         printed = log.steps[name].unique()
         if len(printed) == 1 and printed[0] is not None:
-            facts[name] = Fact(printed[0], Origin("step lines"))
+            facts[name] = Fact(printed[0], _of_step_lines(log, name))
     return facts
+
+
+def _of_step_lines(log: ParsedLog, column: str) -> Origin:
+    """Where what every step line prints is from: where another format gave it, the first of its lines."""
+    for found in log.completions:
+        if column in found.columns:
+            return Origin("log", found.source if len(log.sources) > 1 else None, found.line_number, found.format)
+    return Origin("step lines")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -28,17 +29,22 @@ LETTERS = {
     "moe_shared_expert_intermediate_size": "f_s",
     "num_moe_layers": "l_moe",
     "mtp_num_layers": "m",
+    "adapter_parameters": "N_a",
 }
 
 
 @dataclass(frozen=True)
 class FormulaTerm:
-    """One term: FLOPs per token, forward and backward, and how often it counts: 4/3 where it is recomputed."""
+    """One term: FLOPs per token, forward and backward, and how often it counts: 4/3 where it is recomputed.
+
+    ``passes`` are those that the FLOPs are of: 3, and 2 of frozen weights.
+    """
 
     name: str
     symbols: str
     flops_per_token: float
     times: float
+    passes: int
 
 
 @dataclass(frozen=True)
@@ -92,11 +98,12 @@ def _of_row(how: Computation, row: dict[str, Any]) -> tuple[Written, float] | No
     if terms is None or how.world_size is None:
         return None
     again = formula.again_per_token(how.shape, length, how.quoted) or {}
+    passes = partial(formula.passes, shape=how.shape)
     written = Written(
         text=formula.text,
         sizes=_sizes(how, length),
         terms=tuple(
-            FormulaTerm(name, formula.symbols.get(name, ""), flops, 1 + again.get(name, 0.0) / flops)
+            FormulaTerm(name, formula.written(name, how.shape), flops, 1 + again.get(name, 0.0) / flops, passes(name))
             for name, flops in terms.items()
             if flops
         ),
@@ -112,7 +119,8 @@ def _of_row(how: Computation, row: dict[str, Any]) -> tuple[Written, float] | No
 def _sizes(how: Computation, seq_length: int) -> tuple[tuple[str, str, int], ...]:
     """Letter, name and value of every size the formula was given."""
     known = {name: getattr(how.shape, name, None) for name in LETTERS} | {"seq_length": seq_length}
-    needed = {*how.formula.needs(how.shape), "seq_length", "mtp_num_layers", "moe_shared_expert_intermediate_size"}
+    beside = ("seq_length", "mtp_num_layers", "moe_shared_expert_intermediate_size", "adapter_parameters")
+    needed = {*how.formula.needs(how.shape), *beside}
     return tuple((letter, name, value) for name, letter in LETTERS.items() if name in needed and (value := known[name]))
 
 
@@ -120,17 +128,21 @@ def terms_table(written: Written) -> Table:
     """The terms, what each adds to the FLOPs per token, and how often it is done."""
     heads = (tr("term"), tr("in symbols"), tr("FLOPs per token"), tr("passes"))
     rows = [
-        (tr(term.name), term.symbols or NONE, engineering(term.flops_per_token), _passes(term.times))
+        (tr(term.name), term.symbols or NONE, engineering(term.flops_per_token), _passes(term))
         for term in written.terms
     ]
     total = [Cell(text, mark="sum") for text in (tr("together"), "", engineering(written.flops_per_token), "")]
     return Table(heads, [*rows, total], prose={1})
 
 
-def _passes(times: float) -> str:
-    """The forward pass, the two of the backward pass, and the share of the first that is done again."""
-    if times == 1:
-        return "3"
-    if math.isclose(times, 4 / 3):
-        return tr("3 and the forward again: × 4/3")
-    return tr("3 and {share} of the forward again: × {times}", share=f"{times * 3 - 3:.1%}", times=f"{times:.4f}")
+def _passes(term: FormulaTerm) -> str:
+    """The forward pass, those of the backward pass, and the share of the first that is done again."""
+    passes, again = term.passes, (term.times - 1) * term.passes
+    if not again:
+        return str(passes)
+    if math.isclose(again, 1):
+        return tr("{passes} and the forward again: × {times}", passes=passes, times=f"{passes + 1}/{passes}")
+    share = f"{again:.1%}"
+    return tr(
+        "{passes} and {share} of the forward again: × {times}", passes=passes, share=share, times=f"{term.times:.4f}"
+    )

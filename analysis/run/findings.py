@@ -120,8 +120,8 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     if batches > 1:
         yield info("several_batch_sizes", n=batches)
     yield from _unprinted_ramp(result.steps, context)
-    if context.get("lora"):
-        yield warning("lora_trained")
+    if how.shape.adapter_parameters is not None:
+        yield info("adapters_trained", n=how.shape.adapter_parameters)
     if context.get("variable_seq_lengths"):
         yield warning("lengths_vary")
     yield from _not_understood(result)

@@ -18,9 +18,6 @@ TOKENS, TFLOPS = BY_COLUMN["tokens_per_second_per_device"], BY_COLUMN["tflops_pe
 MFU, BUILT = BY_COLUMN["mfu"], BY_COLUMN["mfu_as_built"]
 # Metrics that follow from a count of the work of a step.
 WORK = (TFLOPS, MFU, BUILT, BY_COLUMN["hfu"])
-# The finding that frozen weights carry adapters, and the share of the work that is left: forward and the gradient of
-# the activations are two of three matrix products of a weight.
-ADAPTERS, OF_FROZEN = "lora_trained", 2 / 3
 # The finding that MFU as built is a range; and the relative difference below which two counts of work are one.
 PACKED, ALIKE = "attention_within_documents", 0.01
 LOGGED = "logged_tflops_per_second_per_device"
@@ -59,7 +56,7 @@ def steady_interval(metric: Metric, run: Run) -> str:
     low, high = steady["step_time_low_ms"], steady["step_time_high_ms"]
     if value is None or time is None or low is None or high is None or not (metric is TIME or _same_work(run)):
         return ""
-    if (metric is BUILT and _is_told(run, PACKED)) or (metric in WORK and _is_told(run, ADAPTERS)):
+    if metric is BUILT and _is_told(run, PACKED):
         return ""
     ends = (low, high) if metric is TIME else (value * time / high, value * time / low)
     digits = 0 if metric.digits == 1 and ends[0] >= 1000 else metric.digits
@@ -103,9 +100,6 @@ def _of_peak(run: Run) -> str:
     peak = run.analysis.computation.peak
     if peak is None:
         return _of_no_peak(run)
-    mfu = rate_in(MFU, run.analysis.rate("steady"))
-    if mfu is not None and _is_told(run, ADAPTERS):
-        return tr("about {share}, as frozen weights take no gradient", share=MFU.text(mfu * OF_FROZEN))
     return tr("of {peak} TFLOP/s, {dtype}", peak=f"{peak.peak_tflops_per_second:g}", dtype=tr(peak.dtype))
 
 

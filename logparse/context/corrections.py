@@ -32,7 +32,8 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     nearer the third row than the printed figure does, because a later version mended it without changing the line.
     Source: Megatron-LM issue 6237.
     """
-    if log.format.name != "megatron" or not steps["timestamp"].dt.microsecond().gt(0).any():
+    its_own = log.format.name == log.giver_of("timestamp") == "megatron"
+    if not its_own or not steps["timestamp"].dt.microsecond().gt(0).any():
         return steps, None
     printed, step, begins = pl.col("elapsed_time_per_iteration_ms"), pl.col("step"), pl.col("begins")
     n = step - step.shift(1) + 1

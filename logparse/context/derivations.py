@@ -193,6 +193,7 @@ DERIVATIONS = (
         lambda q: _whole(q["num_layers"], q[_PP] * q["num_layers_per_virtual_pipeline_stage"]),
     ),
     Derivation("recomputed_layers", ("recompute", "num_layers"), "recomputed_layers_of_settings", recomputed_layers),
+    Derivation("lora", ("adapter_parameters",), "lora_of_adapters", lambda _: True),
 )
 
 

@@ -13,11 +13,11 @@ import regex
 
 from logparse.context.corrections import CORRECTIONS
 from logparse.context.run_context import RunContext
-from logparse.context.step_times import TIME, Covers, KnownRun, find_times
+from logparse.context.step_times import TIME, KnownRun, find_times
 from logparse.errors import unknown_name
 from logparse.findings import Note, info
 from logparse.formats import all_formats
-from logparse.formats._base import LogFormat
+from logparse.formats._base import Covers, LogFormat
 from logparse.language import msg, tr
 from logparse.read.parse import ParsedLog
 
@@ -93,14 +93,6 @@ DIALECTS = (
     Dialect("MindFormers", "0.7 or later", formats=("mindformers",)),
     Dialect("MindFormers", "2.1 or later", labels=("consumed_samples",), formats=("mindformers-pynative",)),
     Dialect("MindFormers", "1.9 or later", formats=("mindformers-pynative",)),
-    # tps is over all that passed since the line before, saves and validation too.
-    Dialect("torchtitan", None, formats=("torchtitan",), pauses_inside=True, rate_covers="interval"),
-    Dialect("Hugging Face Trainer", None, formats=("hf-trainer",)),
-    Dialect("PaddleNLP", None, formats=("paddlenlp",), pauses_inside=True, rate_covers="interval"),
-    Dialect("InternEvo", None, formats=("internevo",), pauses_inside=False, rate_covers="step"),
-    Dialect("Knover", None, formats=("knover",), pauses_inside=False, rate_covers="interval"),
-    # The rate of a block is without the evaluation behind it.
-    Dialect("MLPerf", None, formats=("mllog",), pauses_inside=False, rate_covers="interval"),
     # CurrSamplesPerSec leaves out what passes between two steps, so that it gives no time even where each has a line.
     Dialect("DeepSpeed", None, formats=("deepspeed", "deepspeed-pipeline")),
 )
@@ -159,8 +151,11 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
 def _all_dialects(*others: LogFormat) -> tuple[Dialect, ...]:
     """Those of the table, then one for each format that a single framework prints; ``others`` are the user's own."""
     formats = (*all_formats(), *(fmt for fmt in others if fmt not in all_formats()))
-    single = (Dialect(fmt.framework, None, formats=(fmt.name,)) for fmt in formats if fmt.framework)
-    return (*DIALECTS, *single)
+    return (*DIALECTS, *(_dialect_of(fmt, fmt.framework) for fmt in formats if fmt.framework))
+
+
+def _dialect_of(fmt: LogFormat, framework: str) -> Dialect:
+    return Dialect(framework, None, (), (), (fmt.name,), fmt.pauses_inside, fmt.rate_covers)
 
 
 def find_dialect(key: str) -> Dialect:
@@ -187,12 +182,15 @@ def holds_pauses(log: ParsedLog, dialect: Dialect | None) -> bool:
     then it is stopped: that age has --log-throughput, or a clock on the step line. Source: Megatron-LM b60ca1a8,
     2023-11-22, and the runs of each age that were made to see it.
     """
+    giver = log.giver_of(TIME)
+    if giver != log.format.name:
+        dialect = next((d for d in _all_dialects() if giver in d.formats and not d.labels and not d.settings), None)
     if dialect and dialect.pauses_inside is not None:
         return dialect.pauses_inside
-    if log.format.name != "megatron":
+    if giver != "megatron":
         return False
     newer = "log_throughput" in log.settings["name"] or "throughput per GPU (TFLOP/s/GPU)" in log.labels
-    return not newer and log.steps["timestamp"].is_null().all()
+    return not newer and (log.giver_of("timestamp") != "megatron" or log.steps["timestamp"].is_null().all())
 
 
 def profiling_steps(log: ParsedLog) -> int:

@@ -20,7 +20,7 @@ from logparse.findings import Note, Origin, warning
 from logparse.formats._base import LogFormat
 from logparse.schema import QUANTITY, Quantity
 
-__all__ = ["Fact", "RunContext", "SettingsChange", "build_changes", "build_context", "read_value"]
+__all__ = ["Fact", "RunContext", "SettingsChange", "build_changes", "build_context", "facts_beside", "read_value"]
 
 NOTHING = ("None", "null", "")
 # Who says whether there is recomputation says all of it: what the log tells of how much is void then.
@@ -71,9 +71,10 @@ def build_context(
 ) -> RunContext:
     """Put together what ``given`` (strongest first) and the log's ``settings`` say, and derive the rest.
 
-    ``several``: the run has several files, so an origin names its file. ``lines`` are facts that the step lines print;
-    they stand in where no setting does. ``places`` (source, line_number) are the step lines: the settings of the first
-    start count, see ``build_changes`` for the others. ``weaker`` facts hold where nothing else tells.
+    ``several``: the run has several files, so an origin names its file. ``lines`` are facts that the step lines or
+    formats beside print; they stand in where no setting does. ``places`` (source, line_number) are the step lines: the
+    settings of the first start count, see ``build_changes`` for the others. ``weaker`` facts hold where nothing else
+    tells.
     Raises UsageError where quantities given by the user contradict each other.
     """
     log = _facts_of_log(first_printed(list_printings(settings, places)), fmt, several)
@@ -165,7 +166,8 @@ def read_value(quantity: Quantity, text: str) -> Any:
         return text
     if quantity.kind == "bool":
         return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-    number = regex.fullmatch(r"\[?\s*(-?\d+(?:\.\d+)?)\s*\]?", text)
+    plain = regex.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
+    number = regex.fullmatch(r"\[?\s*(-?\d+(?:\.\d+)?)\s*\]?", plain)
     if number is None:
         raise ValueError(text)
     value = float(number.group(1))
@@ -191,6 +193,18 @@ def _facts_of_log(printed: Mapping[str, Row], fmt: LogFormat, several: bool) -> 
                 _where(printed[setting], several), rule=f"{setting.split(':')[1]} {printed[setting]['value']}"
             )
             facts[choice.quantity] = Fact(read_value(QUANTITY[choice.quantity], choice.value), origin)
+    return facts
+
+
+def facts_beside(beside: Sequence[tuple[LogFormat, pl.DataFrame]], several: bool) -> dict[str, Fact]:
+    """What the settings of formats beneath tell, where the whole log has one value of each; the upper first."""
+    facts: dict[str, Fact] = {}
+    for fmt, settings in sorted(beside, key=lambda found: found[0].beneath):
+        one = settings.filter(pl.col("value").n_unique().over("kind", "name") == 1)
+        printed = {f"{row['kind']}:{row['name']}": row for row in reversed(list(one.iter_rows(named=True)))}
+        for name, fact in _facts_of_log(printed, fmt, several).items():
+            rule = ": ".join(filter(None, (fmt.name, fact.origin.rule)))
+            facts.setdefault(name, replace(fact, origin=replace(fact.origin, rule=rule)))
     return facts
 
 

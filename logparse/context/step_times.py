@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
 from logparse.context.corrections import with_begins
 from logparse.context.run_context import RunContext, SettingsChange
 from logparse.findings import Note, info
+from logparse.formats._base import Covers
 from logparse.read.parse import ParsedLog
-
-# What a printed rate is the mean of: the last step alone, the steps since the line before, all since the start.
-Covers = Literal["step", "interval", "start"]
 
 TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
 # Rates a line can print, what a step holds of each, and whether it is the rate of one device.

@@ -24,6 +24,10 @@ TIMESTAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-
 MULTIPLES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 
 
+# What a printed rate is the mean of: the last step alone, the steps since the line before, all since the start.
+Covers = Literal["step", "interval", "start"]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How the value of one label becomes a number of one column.
@@ -152,7 +156,9 @@ class Sample:
 class LogFormat:
     """One family of step lines.
 
-    ``framework`` prints it, where only one does; else ``context.dialects`` tells them apart.
+    ``framework`` prints it, where only one does; ``pauses_inside`` tells whether the time of a step holds evaluation and
+    saving, ``rate_covers`` what a rate is the mean of: None where nothing tells. Where several frameworks print it,
+    ``context.dialects`` tells them apart, and says both of each.
     ``marker`` holds literals, one of which is on every step line: they find candidates at memory speed.
     ``head`` starts a step line wherever it stands in the physical line; its named groups are columns. ``pair`` has
     two groups, label and value, and matches one pair with the separator that ends it. ``separator`` is a regex for that
@@ -170,6 +176,8 @@ class LogFormat:
     title: str
     framework: str | None = field(default=None, kw_only=True)
     beneath: int = field(default=0, kw_only=True)
+    pauses_inside: bool | None = field(default=None, kw_only=True)
+    rate_covers: Covers | None = field(default=None, kw_only=True)
     marker: tuple[str, ...]
     head: str
     pair: str

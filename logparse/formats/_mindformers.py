@@ -65,6 +65,8 @@ SENTENCES = (
     SettingSentence("parallel", _PARALLEL, r"'pipeline_stage': (?P<pipeline_stage>\d+)"),
     SettingSentence("parallel", _PARALLEL, r"'context_parallel': (?P<context_parallel>\d+)"),
     SettingSentence("parallel", _PARALLEL, r"'expert_parallel': (?P<expert_parallel>\d+)"),
+    # Those that are trained, to 1.3 by the number; later in whole millions, too coarse for adapters.
+    SettingSentence("network", "Network Parameters: ", r"Network Parameters: (?P<parameters>\d+)\.?\s*$"),
     SettingSentence("recompute", _RECOMPUTE, rf"'recompute': (?P<recompute>True|False|{_LISTED})"),
     SettingSentence(
         "recompute", _RECOMPUTE, rf"'select_recompute': (?P<select_recompute>True|False|{_LISTED}|\{{[^}}]*\}})"
@@ -152,6 +154,7 @@ NAMES = (
     *_shape("virtual_pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size", "pp_interleave_num"),
     Name("model_name", "task:model_name"),
     Name("sink_size", "runner:sink_size"),
+    Name("adapter_parameters", "network:parameters", when={_MODEL + "pet_config.lora_rank": r"\d+"}),
 )
 
 CHOICES = (

@@ -20,12 +20,12 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 
 from logparse.errors import InputError, reason_of, unknown_name
-from logparse.formats._base import LogFormat, PairLines, Reading
+from logparse.formats._base import Covers, LogFormat, PairLines, Reading
 from logparse.language import msg, tr
 from logparse.schema import DECODED_COLUMNS
 
@@ -34,7 +34,8 @@ NEEDED = ("marker", "head")
 STEP = (frozenset({"step"}), frozenset({"epochs_done"}), frozenset({"epoch", "step_in_epoch"}))
 TEXTS = ("title", "head", "pair", "separator", "delimiter", "foreign")
 LISTS = ("marker", "ignored", "ignored_patterns", "tail", "required")
-FLAGS = ("redrawn",)
+FLAGS = ("redrawn", "pauses_inside")
+COVERS: tuple[str, ...] = get_args(Covers)
 COLUMNS = tuple(column.name for column in DECODED_COLUMNS)
 # What a label says of its value: the fields of a Reading.
 OF_LABEL: Mapping[str, tuple[type, ...]] = {
@@ -58,7 +59,7 @@ def read_format(path: str) -> LogFormat:
 def make_format(table: Mapping[str, Any], path: str) -> LogFormat:
     """The format that ``table`` describes, called as the file ``path``. Raises as ``read_format`` does."""
     for name in table:
-        if name not in (known := (*TEXTS, *LISTS, *FLAGS, "labels", "pair_lines")):
+        if name not in (known := (*TEXTS, *LISTS, *FLAGS, "rate_covers", "labels", "pair_lines")):
             raise unknown_name(msg("setting"), name, known, tr("in {path}", path=path))
     if lacking := [name for name in _needed(table) if not table.get(name)]:
         raise _wrong(path, tr("{names} is not there", names=", ".join(lacking)))
@@ -69,6 +70,8 @@ def make_format(table: Mapping[str, Any], path: str) -> LogFormat:
     fields: dict[str, Any] = {"title": Path(path).stem, "pair": "", "required": ("step",), **texts, **lists}
     fields |= {name: frozenset(fields[name]) for name in ("ignored", "tail") if name in fields}
     fields |= {name: _flag(path, name, table[name]) for name in FLAGS if name in table}
+    if "rate_covers" in table:
+        fields["rate_covers"] = _one_of(path, "rate_covers", table["rate_covers"], COVERS)
     if "pair_lines" in table:
         fields["pair_lines"] = _pair_lines(path, table["pair_lines"])
     return LogFormat(name=Path(path).stem, framework=fields["title"], labels=labels, **fields)
@@ -100,6 +103,14 @@ def _text(path: str, name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong(path, tr("{name} is {value!r}, not a text", name=name, value=value))
     return value
+
+
+def _one_of(path: str, name: str, value: Any, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise _wrong(
+            path, tr("{name} is {value!r}, not one of {known}", name=name, value=value, known=", ".join(known))
+        )
+    return str(value)
 
 
 def _texts(path: str, name: str, value: Any) -> tuple[str, ...]:

@@ -10,10 +10,14 @@ from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, R
 # The first bar of a line; what a library maps or loads has none of a remaining time.
 BAR = r"^[^|{]*?\d+%\|[^|]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) \[(?P<runtime_seconds>[\d:]+)<"
 _TOTAL = "Total train batch size"
+_TRAINED = r"trainable params: (?P<trainable>[\d,]+) \|\| all params: [\d,]+ \|\| trainable%: (?P<share>[\d.]+)"
+# Per cent, unless all of it is trained.
+_PART = r"\d{1,2}(?:\.\d+)?"
 
 FORMAT = LogFormat(
     name="hf-trainer",
     title="Hugging Face Trainer (Accelerate, TRL, axolotl, LLaMA-Factory)",
+    framework="Hugging Face Trainer",
     beneath=1,
     marker=("{'loss': ",),
     head=rf"\{{'loss': '?(?P<loss>{NUMBER})'?, ",
@@ -81,6 +85,10 @@ FORMAT = LogFormat(
     sentences=(
         SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
         SettingSentence("banner", "Gradient Accumulation", r"Gradient Accumulation steps = (?P<num_microbatches>\d+)"),
+        # PEFT prints it of adapters, LLaMA-Factory of any method.
+        SettingSentence("peft", "|| all params: ", rf"^{_TRAINED}"),
+        SettingSentence("loader", "|| all params: ", rf">> {_TRAINED}"),
+        SettingSentence("loader", "Fine-tuning method: ", r"Fine-tuning method: (?P<method>\w+)"),
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "'reward_std': ", r"'(?P<generates>reward_std)': "),
     ),
@@ -88,6 +96,8 @@ FORMAT = LogFormat(
     names=(
         Name("micro_batch_size", "banner:micro_batch_size"),
         Name("num_microbatches", "banner:num_microbatches"),
+        Name("adapter_parameters", "peft:trainable", when={"peft:share": _PART}),
+        Name("adapter_parameters", "loader:trainable", when={"loader:share": _PART, "loader:method": "[LD]oRA"}),
     ),
     samples=(
         Sample(

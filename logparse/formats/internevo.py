@@ -24,6 +24,9 @@ def _size(kind: str) -> SettingSentence:
 FORMAT = LogFormat(
     name="internevo",
     title="InternEvo (InternLM)",
+    framework="InternEvo",
+    pauses_inside=False,
+    rate_covers="step",
     marker=(f"{_RATE}=",),
     head=rf"\btflops=(?P<logged_tflops_per_second_per_device>{NUMBER})[ ,]step=(?P<step>\d+)[ ,]",
     # Of the norms of several groups none is that of the model.

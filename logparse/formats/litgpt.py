@@ -41,6 +41,7 @@ FORMAT = LogFormat(
         SettingSentence("arguments", "'num_nodes': ", r"'num_nodes': (?P<num_nodes>\d+)"),
         SettingSentence("arguments", "'precision': ", r"'precision': '(?P<precision>[\w-]+)'"),
         SettingSentence("arguments", "'lora_r': ", r"'lora_r': (?P<lora_r>\d+)"),
+        SettingSentence("sizes", "Number of trainable", r"Number of trainable parameters: (?P<trainable>[\d,]+)"),
     ),
     names=(
         Name("global_batch_size", "arguments:global_batch_size"),
@@ -48,6 +49,7 @@ FORMAT = LogFormat(
         Name("seq_length", "arguments:max_seq_length"),
         Name("devices_per_node", "arguments:devices"),
         Name("num_nodes", "arguments:num_nodes"),
+        Name("adapter_parameters", "sizes:trainable", when={"arguments:lora_r": r"[1-9]\d*"}),
     ),
     choices=(
         Choice("precision", "bf16", {"arguments:precision": "bf16-.*"}),

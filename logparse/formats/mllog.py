@@ -15,6 +15,9 @@ FORMAT = LogFormat(
     name="mllog",
     title="MLPerf training (:::MLLOG)",
     framework="MLPerf",
+    # The rate of a block is without the evaluation behind it.
+    pauses_inside=False,
+    rate_covers="interval",
     beneath=1,
     marker=('_stats", "value": {"train_step_time', '_stats", "value": {"throughput'),
     head=r':::MLLOG \{.*?"tracked_stats", "value": \{',

@@ -11,6 +11,9 @@ GIB = float(2**30)
 FORMAT = LogFormat(
     name="paddlenlp",
     title="PaddleNLP and PaddleFormers Trainer",
+    framework="PaddleNLP",
+    pauses_inside=True,
+    rate_covers="interval",
     marker=("_runtime: ",),
     # Not that of an evaluation, nor of the whole training at its end.
     head=rf"(?:^|\W)loss: (?P<loss>{NUMBER}), ",

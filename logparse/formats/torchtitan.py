@@ -27,6 +27,10 @@ def _batch(name: str, printed: str) -> SettingSentence:
 FORMAT = LogFormat(
     name="torchtitan",
     title="torchtitan (also Primus on torchtitan)",
+    framework="torchtitan",
+    # tps is over all that passed since the line before, saves and validation too.
+    pauses_inside=True,
+    rate_covers="interval",
     marker=("tps: ", "wps: "),
     # What stands before it keeps out ``validate step:``.
     head=r"(?:INFO - |\] )step: *(?P<step>\d+) ",

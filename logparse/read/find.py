@@ -14,6 +14,7 @@ import polars as pl
 import regex
 
 from logparse.formats._base import Block, LogFormat
+from logparse.read.beside import may_complete
 from logparse.read.layouts import Layouts
 from logparse.read.lines import TextBlock
 from logparse.read.records import Found, find_records
@@ -58,12 +59,14 @@ class LineSearch:
     def narrowed(self, formats: Iterable[LogFormat]) -> LineSearch:
         """The same search for no more than the step lines of formats other than ``formats``.
 
-        What lies beneath all of these cannot be richer.
+        What lies beneath all of these cannot be richer, but may complete them.
         """
-        whole = tuple(formats)
-        deepest = max(fmt.beneath for fmt in whole)
-        others = tuple(fmt for fmt in self.formats if fmt.beneath <= deepest or fmt in whole)
-        return replace(self, whole=whole, formats=others)
+        found = tuple(formats)
+        deepest = max(fmt.beneath for fmt in found)
+        below = [fmt for fmt in self.formats if fmt.beneath > deepest]
+        useless = [fmt for fmt in below if not all(may_complete(fmt, rich) for rich in found)]
+        whole = (*found, *(fmt for fmt in below if fmt not in useless))
+        return replace(self, whole=whole, formats=tuple(fmt for fmt in self.formats if fmt not in useless))
 
 
 def any_of(literals: tuple[str, ...], text: Text, size: int) -> Text:

@@ -109,6 +109,7 @@ def _piece(text: str, at: int, span: tuple[int, int] | None, pair: dict[str, Any
         valued=True,
         plain=digits is not None,
         none=value.strip() if pair["number"] is None else None,
+        commas="," in value,
     )
 
 
@@ -171,8 +172,10 @@ class Layouts:
         for attempt in range(TRIES):
             if len(left) < FEWEST or len(self.known) >= MOST:
                 break
-            new = find_layout(left["text"][len(left) * attempt // TRIES], self.fmt, self.markers)
-            if new is not None:
+            text = left["text"][len(left) * attempt // TRIES]
+            new = find_layout(text, self.fmt, self.markers)
+            # One that does not read its own line would be tried on all others in vain.
+            if new is not None and len(new.numbers_on(text)):
                 self.known.append(new)
                 left = _take(new, left, found)
         rows = [rows for _, rows in found]

@@ -12,8 +12,11 @@ from logparse.formats._base import TIMESTAMP, LogFormat, Reading
 from logparse.read.values import DTYPE, can_be, group, group_names, moment, number
 from logparse.schema import BOOL
 
-# What a value may be beside a plain number, such as 171.176T, [45.7] or 0.5/0.7; not a word of interest.
-_LIKE_A_NUMBER = r"^[-+\[\]\d./eE]+ ?[A-Za-z%]{0,8}\]?$"
+# What a value may be beside a plain number: 171.176T, [45.7], 0.5/0.7, 1h 2m 3s, 1:02:03; not a word of interest.
+_NUMBERS, _SPELLED, _CLOCK = r"[-+\[\]\d./eE]+ ?[A-Za-z%]{0,8}\]?", r"(?:\d+[dhms] ?)+", r"\d+(?::\d\d)+"
+_LIKE_A_NUMBER = f"^(?:{_NUMBERS}|{_SPELLED}|{_CLOCK})$"
+# The same, and thousands that are parted, for a value that has a comma on the first line.
+_WITH_COMMAS = rf"^(?:{_NUMBERS}|{_SPELLED}|{_CLOCK}|[-+]?\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)? ?[A-Za-z%]{{0,8}})$"
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Piece:
 
     ``label`` None has no pair, and the whole piece is ``before``; so it is where a label has no value. ``reading`` None
     is a label that nobody reads. ``plain`` is a value that is a number and nothing else; ``none`` is the value of the
-    first line where that stands for no number.
+    first line where that stands for no number. ``commas``: that value has a comma, so that a value may.
     """
 
     before: str
@@ -32,6 +35,7 @@ class Piece:
     valued: bool = False
     plain: bool = False
     none: str | None = None
+    commas: bool = False
 
     def fits(self, piece: pl.Expr) -> pl.Expr:
         """Whether the words are the same."""
@@ -60,7 +64,7 @@ class Piece:
         known = read.is_not_null() if self.reading else pl.lit(True)
         if not (self.reading and DTYPE[self.reading.column] == BOOL):
             absent = text.str.contains(f"^(?:{self.reading.absent})$") if self.reading else pl.lit(False)
-            known = (known | absent) & text.str.contains(_LIKE_A_NUMBER)
+            known = (known | absent) & text.str.contains(_WITH_COMMAS if self.commas else _LIKE_A_NUMBER)
         return known if self.none is None else known | (text == self.none)
 
 

@@ -19,10 +19,11 @@ from logparse.formats import find_format, known_formats, packaged
 from logparse.formats._base import Block, LogFormat
 from logparse.language import tr
 from logparse.read.beginnings import log_begins
+from logparse.read.beside import Completion, may_complete
 from logparse.read.failures import describe_end
 from logparse.read.named import find_sources, printable
 from logparse.read.probe import SPOT_BYTES
-from logparse.read.reader import CORES, read_sources
+from logparse.read.reader import CORES, Contents, read_sources
 from logparse.read.recognize import describe_damage, recognize
 from logparse.read.records import join_records
 from logparse.read.settings import settings_frame
@@ -63,6 +64,8 @@ class ParsedLog:
     ``labels`` counts the labels on its step lines. ``starts`` (source, line_number) are the lines on which settings
     were printed, as each process does when it begins. ``records`` are the frames of events, evaluations, memory and
     timers. ``versions`` are those of software that the log names. ``notes`` tell what was odd in reading.
+    ``completions`` say which columns lines of other formats gave; ``beside`` are the settings that formats find which
+    lie beneath this one.
     """
 
     name: str
@@ -76,6 +79,13 @@ class ParsedLog:
     records: dict[str, pl.DataFrame]
     notes: tuple[Note, ...] = ()
     versions: dict[str, Version] = field(default_factory=dict)
+    completions: tuple[Completion, ...] = ()
+    beside: tuple[tuple[LogFormat, pl.DataFrame], ...] = ()
+
+    def giver_of(self, column: str) -> str:
+        """The name of the format whose lines print ``column`` of the steps, be it on none."""
+        given = (c.format for c in self.completions if column in c.columns)
+        return next(given, self.format.name)
 
 
 def read_run(
@@ -104,7 +114,7 @@ def read_run(
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
         raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
     starts = max((_starts(found.inside, fmt) for fmt in formats), key=len)
-    fmt, stepped, notes = recognize(found.steps, sources, found.ends, starts)
+    fmt, stepped, completions, notes = recognize(found.steps, sources, found.ends, starts)
     notes += [note for source in sources for note in source.notes]
     notes += () if format_name else packaged().notes
     notes += _describe_probing(sources)
@@ -133,7 +143,26 @@ def read_run(
         {kind: frame.with_columns(run=pl.lit(name)) for kind, frame in records.items()},
         tuple(notes),
         versions_of(found.sentences),
+        completions,
+        tuple(_settings_beside(found, formats, fmt)),
     )
+
+
+def _settings_beside(
+    found: Contents, formats: Sequence[LogFormat], fmt: LogFormat
+) -> Iterator[tuple[LogFormat, pl.DataFrame]]:
+    """The settings that formats beneath ``fmt`` find, each of a kind that neither it nor a deeper one reads."""
+    below = [other for other in formats if other.beneath > fmt.beneath and may_complete(other, fmt)]
+    kinds = _kinds(fmt)
+    for other in sorted(below, key=lambda other: -other.beneath):
+        settings = settings_frame(found.sentences, found.inside, other).filter(~pl.col("kind").is_in(kinds))
+        kinds |= _kinds(other)
+        if len(settings):
+            yield other, settings
+
+
+def _kinds(fmt: LogFormat) -> set[str]:
+    return {block.kind for block in fmt.blocks} | {sentence.kind for sentence in fmt.sentences}
 
 
 def _describe_probing(sources: Sequence[Source]) -> Iterator[Note]:

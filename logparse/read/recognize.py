@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from bisect import bisect
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import polars as pl
@@ -15,6 +16,7 @@ from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
 from logparse.language import some, tr
 from logparse.ranks import place_of
+from logparse.read.beside import Completion, complete
 from logparse.read.failures import (
     ErrorLine,
     FileEnds,
@@ -37,8 +39,8 @@ LEAST_COMMON = 2
 
 def recognize(
     found: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
-) -> tuple[LogFormat, StepLines, list[Note]]:
-    """The format that ``richest`` takes, its lines, and notes on formats of its layer that found fewer.
+) -> tuple[LogFormat, StepLines, tuple[Completion, ...], list[Note]]:
+    """The format that ``richest`` takes, its lines, what others gave them, and notes on those that are left out.
 
     ``starts`` (source, line_number) are the lines on which a process printed its settings.
 
@@ -48,13 +50,16 @@ def recognize(
     if not stepped:
         raise _nothing_found(found, sources, ends, starts)
     fmt, best = stepped[0]
+    steps, completions = complete(fmt, best.steps, stepped[1:])
+    used = {completion.format for completion in completions}
     # What a library prints under the trainer tells of the same steps.
     stepped = [f for f in stepped if f[0].beneath == fmt.beneath]
-    others = stepped[1:]
     if len(sources) > 1:
         _check_formats(stepped)
-    notes = [warning("other_format_left_out", n=len(other.steps), name=f.name) for f, other in others]
-    return fmt, best, notes
+    left_out = (f for f in stepped[1:] if f[0].name not in used)
+    notes = [warning("other_format_left_out", n=len(other.steps), name=f.name) for f, other in left_out]
+    notes += [completion.note for completion in completions]
+    return fmt, replace(best, steps=steps), completions, notes
 
 
 def richest(found: tuple[LogFormat, StepLines]) -> tuple[int, int]:
@@ -98,7 +103,8 @@ def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
 def _nothing_found(
     decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
 ) -> NoStepLineError:
-    torn, trainer = sum(result.torn for _, result in decoded), find_trainer(ends)
+    # A line may be torn for several formats.
+    torn, trainer = max((result.torn for _, result in decoded), default=0), find_trainer(ends)
     reasons = [tr("no step line found"), *(_told_by(trainer, sources) if trainer else [])]
     reasons += [tr("{n} lines start like one but are torn", n=torn)] if torn else []
     reasons += list(describe_damage(sources))

@@ -6,6 +6,7 @@ import pytest
 import regex
 from helpers import ROOT, run_logparse
 
+from logparse.context.dialects import interpret
 from logparse.errors import LogparseError
 from logparse.formats import all_formats, find_format
 from logparse.formats._user import FLAGS, LISTS, TEXTS
@@ -35,6 +36,16 @@ def test_the_page_is_right(folder):
     assert run["rates"]["steady"]["tokens_per_second_per_device"] == pytest.approx(64 * 4096 / 8 / 3.2, rel=0.04)
 
 
+def test_a_rate_gives_the_time_where_the_file_says_what_it_covers(folder):
+    text = OURS.replace(
+        'time = { column = "elapsed_time_per_iteration_ms", scale = 1000', 'time = { column = "logged_steps_per_second"'
+    )
+    for covers, time in (("", None), ('rate_covers = "interval"\n', 1000 / 3.2)):
+        (folder / "rate.toml").write_text(covers + text)
+        log = read_run([str(folder / "ours.log")], str(folder / "rate.toml"))
+        assert interpret(log).steps["step_time_ms"].median() == (time and pytest.approx(time))
+
+
 def test_a_format_is_drafted_and_tested_as_the_page_shows(folder):
     for command, said in regex.findall(r"^\$ (.*)\n(.*)", BLOCKS["console"], regex.MULTILINE):
         done = run_logparse(*command.split()[1:], cwd=folder, COLUMNS="200")
@@ -46,7 +57,7 @@ def test_a_format_is_drafted_and_tested_as_the_page_shows(folder):
 
 def test_every_word_is_explained():
     told = set(regex.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", DOCS, regex.MULTILINE))
-    assert set(regex.findall(r"\w+", " ".join(told))) == {*TEXTS, *LISTS, *FLAGS, "labels", "pair_lines"}
+    assert set(regex.findall(r"\w+", " ".join(told))) == {*TEXTS, *LISTS, *FLAGS, "rate_covers", "labels", "pair_lines"}
 
 
 def test_it_is_the_format_that_the_same_python_makes(folder):
@@ -79,6 +90,7 @@ def test_a_record_of_several_lines(tmp_path):
         ("[labels]", 'pair_lines = "x"\n[labels]', "pair_lines is 'x', not a table"),
         ("[labels]", "pair_lines = { pair = '(a) (b)' }\n[labels]", "pair_lines is not there"),
         ("[labels]", "redrawn = 1\n[labels]", "redrawn is 1, not true or false"),
+        ("[labels]", "rate_covers = 1\n[labels]", "rate_covers is 1, not one of step, interval, start"),
         ("[labels]", "pair_lines = { pairs = 1 }\n[labels]", "unknown setting 'pairs'"),
         (r"title", "titel", "unknown setting 'titel'"),
         ('marker = ["| time "]', "", "marker is not there"),

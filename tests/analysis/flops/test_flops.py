@@ -230,13 +230,45 @@ def test_terms_refuse_an_unknown_size():
         FORMULAS["6n"].terms(ModelShape(), 4096)
 
 
+# ---- adapters beside frozen weights
+
+# LLaMA2-7B has 6,738,415,616 parameters; rank 8 on queries and values is 32 layers x 2 x 2 x 8 x 4096.
+ADAPTED = replace(LLAMA2_7B, lora=True, adapter_parameters=4_194_304)
+CORE = 12 * 32 * 4096 * 4096
+
+
+def test_a_frozen_weight_counts_four_and_an_adapter_six():
+    assert FORMULAS["6n"].model_flops_per_token(ADAPTED, 4096) == pytest.approx(4 * 6_738_415_616 + 6 * 4_194_304)
+    assert FORMULAS["palm"].model_flops_per_token(ADAPTED, 4096) == pytest.approx(
+        4 * 6_738_415_616 + 6 * 4_194_304 + CORE
+    )
+    unknown = replace(ADAPTED, adapter_parameters=None)
+    assert (FORMULAS["palm"].missing(unknown), FORMULAS["palm"].terms_per_token(unknown, 4096)) == (
+        ("adapter_parameters",),
+        None,
+    )
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_frozen_weights_leave_out_one_pass_and_nothing_of_what_is_recomputed(name):
+    """Dense less the gradients of the weights, a third of every term but the attention core; adapters on top."""
+    formula, added = FORMULAS[name], 6 * 4_194_304
+    dense = formula.terms_per_token(LLAMA2_7B, 4096)
+    core = dense.get("attention core", 0.0)
+    model = formula.model_flops_per_token(ADAPTED, 4096)
+    assert model == pytest.approx((sum(dense.values()) - core) * 2 / 3 + core + added, rel=1e-12)
+    again = [formula.hardware_flops_per_token(shape, 4096, "full") for shape in (ADAPTED, LLAMA2_7B)]
+    extra = again[0] - model, again[1] - sum(dense.values())
+    assert extra[0] == pytest.approx(extra[1] + added / 3, rel=1e-9)
+
+
 # ---- properties
 
 SIZE = st.integers(1, 2**14)
-# What only models with other layers than attention and MLP have.
+# What only models with other layers than attention and MLP have, or with frozen weights.
 SPECIAL = {
     *("num_attention_layers", "num_mlp_layers", "num_mamba_layers", "num_linear_attention_layers", "uncounted"),
-    *("attention_output_gate", "moe_latent_size", "num_window_layers", "mixed_step"),
+    *("attention_output_gate", "moe_latent_size", "num_window_layers", "mixed_step", "lora", "adapter_parameters"),
 }
 SEQ_LENGTHS = st.integers(1, 2**20)
 

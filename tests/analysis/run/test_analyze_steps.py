@@ -202,7 +202,10 @@ def test_a_log_without_times_is_told():
 @pytest.mark.parametrize(
     ("facts", "note"),
     [
-        ({"lora": True}, warning("lora_trained")),
+        (
+            {"lora": True},
+            warning("flops_rate_not_computed", formula="ascendspeed", unknown=unknown(["adapter_parameters"])),
+        ),
         ({"variable_seq_lengths": True}, warning("lengths_vary")),
         (
             # Without the stages of the pipeline 2 layers may be all or few. MFU is 598.83 / 1000, HFU up to 4/3 of it.

@@ -391,6 +391,20 @@ def test_lora():
     assert context(arguments(lora_target_modules="[]")).get("lora") is None
 
 
+@pytest.mark.parametrize(
+    ("settings", "adapters"),
+    [
+        ({"peft:trainable": "20,185,088", "peft:share": "0.2643"}, 20_185_088),
+        ({"peft:trainable": "7,615,616,512", "peft:share": "100.0000"}, None),
+        ({"loader:trainable": "20,185,088", "loader:share": "0.2643", "loader:method": "LoRA"}, 20_185_088),
+        ({"loader:trainable": "20,185,088", "loader:share": "0.2643", "loader:method": "Freeze"}, None),
+    ],
+)
+def test_adapters_are_what_is_trained_where_that_is_a_part(settings, adapters):
+    known = context(settings, fmt=find_format("hf-trainer"))
+    assert (known.get("adapter_parameters"), known.get("lora")) == (adapters, adapters and True)
+
+
 # Identities.
 
 

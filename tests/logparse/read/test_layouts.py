@@ -32,7 +32,7 @@ TAKE_PATTERNS = {
     *((name, n) for name in ("mllog", "megatron-bridge", "colossalai", "libai") for n in (0, 1)),
 }
 # Their words hold digits (np.float64, 1h 0m 8s, e2e_tps, a clock), so that lines of other digits are of another layout.
-DIGITS_IN_WORDS = {(name, n) for name in ("verl", "ms-swift", "nanochat", "levanter", "nemo-bar") for n in (0, 1)} | {
+DIGITS_IN_WORDS = {(name, n) for name in ("verl", "nanochat", "levanter", "nemo-bar") for n in (0, 1)} | {
     ("mindspeed-rl", 0),
     ("nanotron", 1),
 }
