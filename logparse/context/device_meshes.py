@@ -22,6 +22,8 @@ DIMENSIONS = {
     "expert_model_parallel_size": ("ep",),
 }
 OF_EXPERTS = ("ep", "etp")
+# DeepSpeed splits experts and sequences over groups of their own, which are in no topology.
+NOT_IN_TOPOLOGY = ("context_parallel_size", "expert_model_parallel_size")
 
 
 def mesh_size(quantity: str) -> Callable[[Mapping[str, Any]], int | None]:
@@ -29,7 +31,7 @@ def mesh_size(quantity: str) -> Callable[[Mapping[str, Any]], int | None]:
 
     def rule(known: Mapping[str, Any]) -> int | None:
         sizes = _sizes(known)
-        if sizes is None:
+        if sizes is None or (LAST_PROCESS in known and quantity in NOT_IN_TOPOLOGY):
             return None
         if quantity == "world_size":
             return math.prod(size for name, size in sizes.items() if name not in OF_EXPERTS)
