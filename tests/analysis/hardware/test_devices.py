@@ -32,9 +32,8 @@ def peak(name: str, dtype: str = "bf16", basis: str = "matrix") -> DevicePeak:
 # names
 
 
-@pytest.mark.parametrize(("device", "spelling"), SPELLINGS, ids=[spelling for _, spelling in SPELLINGS])
-def test_a_device_is_found_by_each_of_its_names(device, spelling):
-    assert find_device(spelling) is device
+def test_a_device_is_found_by_each_of_its_names():
+    assert [spelling for device, spelling in SPELLINGS if find_device(spelling) is not device] == []
 
 
 def test_no_name_belongs_to_two_devices():
