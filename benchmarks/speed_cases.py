@@ -176,9 +176,9 @@ def beside_frame(results: Results) -> float:
 def targets(logs: int) -> Iterator[Target]:
     """All of them; ``logs`` are in the corpus."""
     yield beside("dense", READ, LOOP, least=5)
-    yield beside("dense", ANALYZE, LOOP, least=4, held=1)
+    yield beside("dense", ANALYZE, LOOP, least=4, held=1.5)
     yield beside("dense", READ, DUCKDB, least=3)
-    yield beside("sparse", READ, GREP, most=4, held=16)
+    yield beside("sparse", READ, GREP, most=4, held=24)
     yield Target(START, f"{HELP}, over {PASS}", "ms", over(HELP, PASS), most=100)
     yield Target(START, f"{VERSION}, over {PASS}", "ms", over(VERSION, PASS), most=100)
     yield beside(START, TABLE, IMPORT_POLARS, most=2.5, held=7)
