@@ -56,9 +56,9 @@ def figures(wall, start=0.0):
         (1.5, 6.0, 0.5, []),
         (1.5, 3.4, 0.5, []),
         (1.5, 2.4, 0.5, ["dense"]),
-        # Sparse logs are held to 16 times as long: half of their target is not met yet.
-        (1.5, 6.0, 0.10, []),
-        (1.5, 6.0, 0.06, ["sparse"]),
+        # Sparse logs are held to 24 times as long: half of their target is not met yet.
+        (1.5, 6.0, 0.06, []),
+        (1.5, 6.0, 0.04, ["sparse"]),
     ],
 )
 def test_only_half_a_target_is_too_little(ours, loop, grep, missed):
