@@ -16,7 +16,7 @@ from analysis.compare.comparable import check_allowed
 from analysis.compare.comparison import Comparison
 from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.refusal import refuse_incomparable
-from analysis.compare.threshold import NOISE, given_threshold
+from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import guards_of
 from analysis.outputs import clear_stale, write_page
 from analysis.pipeline.options import RunOptions
@@ -85,7 +85,7 @@ def compare(
     if out is not None:
         out.check(force)
     chosen, guards = guards_of(metric)
-    allowed, limit = check_allowed(allow or []), given_threshold(threshold or NOISE)
+    allowed, limit = check_allowed(allow or []), given_threshold(threshold)
     tell = teller()
     found = find_sides((baseline, *candidates), history, how, tell)
     first, *others = found.sides

@@ -22,13 +22,8 @@ from analysis.compare.comparison import Comparison, compare
 from analysis.compare.exports import OUTPUTS, Judged, junit_of_error
 from analysis.compare.policy import FAILING
 from analysis.compare.refusal import refuse_incomparable
-from analysis.compare.threshold import NOISE, given_threshold
-from analysis.compare.verdict import (
-    FEWEST_RUNS,
-    Verdict,
-    guards_of,
-    insufficient,
-)
+from analysis.compare.threshold import given_threshold
+from analysis.compare.verdict import FEWEST_RUNS, Verdict, guards_of, insufficient
 from analysis.outputs import clear_stale, write_whole
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.sides import find_sides
@@ -149,7 +144,7 @@ def gate(
         return
     asked = _both_sides(baseline, candidate)
     chosen, guards = guards_of(metric)
-    allowed, limit = check_allowed(allow or []), given_threshold(threshold or NOISE)
+    allowed, limit = check_allowed(allow or []), given_threshold(threshold)
     found = find_sides(asked, history, how, tell)
     failing = FAILING[fail_on or "regression"]
     old, new = found.sides

@@ -37,9 +37,9 @@ def parse_threshold(text: str) -> float:
     return value
 
 
-def given_threshold(text: str) -> float | None:
-    """As ``parse_threshold``; None for ``NOISE``."""
-    return None if text == NOISE else parse_threshold(text)
+def given_threshold(text: str | None) -> float | None:
+    """As ``parse_threshold``; None for ``NOISE``, and where nobody said anything."""
+    return None if text in (None, NOISE) else parse_threshold(text)
 
 
 def least_change(metric: str) -> float:

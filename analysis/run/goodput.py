@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from analysis.run.price import READ, price_rows
+from analysis.run.price import PRICED_BY, price_rows
 from analysis.run.reasons import REPLAYED
 from analysis.run.selections import in_order, only
 from analysis.run.usual import with_usual
@@ -117,7 +117,7 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     A step that a later start did again was lost: it is productive when it was done for good.
     """
-    read = with_usual(steps).select(*READ, "usual_ms", "lineage", "timestamp")
+    read = with_usual(steps).select(*PRICED_BY, "usual_ms", "lineage", "timestamp")
     again = read.with_columns(
         replayed=pl.lit(value=False), replayed_steps=pl.lit(0), excluded_reason=_unless_replayed()
     )

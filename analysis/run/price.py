@@ -26,7 +26,7 @@ from analysis.run.usual import with_usual
 WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
 PAUSED = (HOLDS_EVALUATION, HOLDS_SAVE)
 # What tells the price of a row, beside what is usual for it.
-READ = (
+PRICED_BY = (
     *("segment", "step", "iterations", "step_time_ms", "global_batch_size", "counted", "excluded_reason", "loss"),
     *("replayed", "replayed_steps", "skipped_iterations", "nan_iterations", "overflow"),
 )

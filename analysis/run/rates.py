@@ -12,7 +12,7 @@ import polars as pl
 
 from analysis.metrics import RATED
 from analysis.run.bootstrap import median_interval, ratio_interval
-from analysis.run.price import PAUSED, READ, again_steps, kept_steps, price_rows
+from analysis.run.price import PAUSED, PRICED_BY, again_steps, kept_steps, price_rows
 from analysis.run.printed_unit import FINE_UNITS, printed_unit
 from analysis.run.reasons import REPLAYED, TIMED, WARM_UP
 from analysis.run.usual import middle
@@ -28,7 +28,7 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataF
 
     ``priced`` are the ``price_rows`` of ``steps``, where the caller has them at hand.
     """
-    everything = (price_rows(steps) if priced is None else priced).select(*READ, "time_ms", "useful", *SCALED)
+    everything = (price_rows(steps) if priced is None else priced).select(*PRICED_BY, "time_ms", "useful", *SCALED)
     counted = steps.select("counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED).filter("counted")
     delivered = _without_replay(everything)
     steady = {
@@ -83,7 +83,7 @@ def _over(rows: pl.DataFrame, time_ms: float | None) -> dict[str, Any]:
 
 def _untimed(steps: pl.DataFrame) -> int:
     """Useful steps of rows whose time is lacking or damaged."""
-    rows = steps.select(*READ).filter(~TIMED & pl.col("iterations").is_not_null())
+    rows = steps.select(*PRICED_BY).filter(~TIMED & pl.col("iterations").is_not_null())
     return int(rows.select(kept_steps().sum()).item() or 0)
 
 

@@ -323,7 +323,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     effects = [f.effect for f in comparison.findings if f.effect]
     for confidence, method in sorted({(e.confidence, e.method) for e in effects if e.confidence and e.method}):
         yield fill("p_methods", method, {"percent": confidence, "n": RESAMPLES})
-    if comparison.threshold is None:
+    if comparison.threshold is None and any(finding.effect for finding in comparison.verdicts):
         yield _thresholds(comparison)
     if any(effect.p_worse is None for effect in effects):
         yield tr("too few runs: noise between them cannot be told from a change; the threshold decides alone")

@@ -320,6 +320,7 @@ WRONG = [
     ["--candidate", "release=good"],
     ["--candidate", "release=same", "--threshold", "3"],
     ["--candidate", "release=same", "--threshold", "x%"],
+    ["--candidate", "release=same", "--threshold", ""],
     ["--candidate", "release=same", "--metric", "speed"],
     ["--candidate", "release=same", "--allow", "luck"],
     ["--candidate", "gone.log"],
