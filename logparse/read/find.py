@@ -15,6 +15,7 @@ import regex
 
 from logparse.formats._base import Block, LogFormat
 from logparse.read.beside import may_complete
+from logparse.read.fragments import Sieve
 from logparse.read.layouts import Layouts
 from logparse.read.lines import TextBlock
 from logparse.read.records import Found, find_records
@@ -50,6 +51,11 @@ class LineSearch:
     def sentences(self) -> tuple[str, ...]:
         """The literals of what is read when all lines are known: sentences of settings, and versions."""
         return (*(s.marker for fmt in self.whole for s in fmt.sentences), *VERSION_MARKERS)
+
+    @cached_property
+    def sieve(self) -> Sieve:
+        """What tells lines that may hold a marker from those that hold none."""
+        return Sieve(self.markers)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -118,7 +124,7 @@ def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
     Marked lines of less than ``few`` bytes wait to be read together with those of other blocks.
     """
     fitted, rest = search.stencils.read(block)
-    marked = rest.lines.filter(any_of(search.markers, pl.col("text"), len(rest.text)))
+    marked = _marked(rest, search)
     if not fitted and 0 < size_of(marked) < few:
         # In memory of their own, or they would keep that of the whole block.
         marked = marked.with_columns(text=pl.Series(marked["text"].to_list(), dtype=pl.String))
@@ -129,6 +135,16 @@ def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
         found.steps[name] = merge(rows, layout.labels_of(rows), found.steps.get(name) or no_steps(layout.fmt))
     search.stencils.judge(block, found.steps.values())
     return found
+
+
+def _marked(block: TextBlock, search: LineSearch) -> pl.DataFrame:
+    """The lines of ``block`` that hold a marker."""
+    lines, size = block.lines, len(block.text)
+    # To choose the parts pays where more blocks follow.
+    if size >= WORTH_A_REGEX and block.first > 1:
+        lines = lines.filter(pl.col("text").str.contains(search.sieve.pattern(block.text)))
+        size = size_of(lines)
+    return lines.filter(any_of(search.markers, pl.col("text"), size))
 
 
 def size_of(lines: pl.DataFrame) -> int:

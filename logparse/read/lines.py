@@ -17,7 +17,7 @@ import polars as pl
 
 from logparse.errors import InputError
 from logparse.language import tr
-from logparse.read.sources import GIVE_TEXT, Source, text_chunks
+from logparse.read.sources import GIVE_TEXT, SLACK_BYTES, Source, text_chunks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,15 +151,16 @@ def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
     """Cut the bytes, NUL left out, after newlines; a line longer than ``size`` makes its block larger."""
     parts: list[bytes] = []
     held = 0
+    enough = size - SLACK_BYTES if size > SLACK_BYTES else size
     for chunk in text_chunks(source, size):
         if held > LONGEST_LINE and b"\n" not in chunk:
             problem = tr("a line of more than {size} MiB: {path}", size=LONGEST_LINE >> 20, path=source.name)
             raise InputError(problem, remedy=tr(GIVE_TEXT))
         parts.append(chunk)
         held += len(chunk)
-        if held >= size and b"\n" in chunk:
+        if held >= enough and b"\n" in chunk:
             cut = chunk.rfind(b"\n") + 1
-            yield b"".join((*parts[:-1], memoryview(chunk)[:cut])), True
+            yield chunk if cut == held else b"".join((*parts[:-1], memoryview(chunk)[:cut])), True
             parts, held = [chunk[cut:]], len(chunk) - cut
     last = b"".join(parts)
     cut = last.rfind(b"\n") + 1

@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from logparse.errors import InputError, reason_of
@@ -20,6 +21,8 @@ from logparse.read.objects import StoredObject
 
 SNIFF_BYTES = 2**16
 PORTION_BYTES = 2**16
+# How many bytes fewer than asked for a chunk of a file may have, so that it ends with a line.
+SLACK_BYTES = 2**16
 # Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, pickle, JPEG.
 MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
 GIVE_TEXT = msg("give the text log that the training printed")
@@ -107,6 +110,17 @@ def _never_ends(path: Path | None) -> bool:
     return stat.S_ISCHR(found.st_mode) and not terminal and not os.path.samestat(found, Path(os.devnull).stat())
 
 
+def _up_to_newline(raw: io.BufferedReader, size: int) -> int:
+    """How many of the next ``size`` bytes of a file end with a newline; all where that would be far fewer."""
+    if size <= SLACK_BYTES or not raw.seekable():
+        return size
+    here = raw.tell()
+    raw.seek(here + size - SLACK_BYTES)
+    newline = raw.read(SLACK_BYTES).rfind(b"\n")
+    raw.seek(here)
+    return size if newline < 0 else size - SLACK_BYTES + newline + 1
+
+
 def _chunks(source: Source, size: int) -> Iterator[bytes]:
     with open_source(source) as raw:
         try:
@@ -114,7 +128,9 @@ def _chunks(source: Source, size: int) -> Iterator[bytes]:
             # A damaged stream loses the portion in which the damage is, so its portions are small.
             portion = size if stream is raw else min(size, PORTION_BYTES)
             left = source.part
-            while chunk := stream.read1(portion if left is None else min(portion, left)):
+            # Whole lines need not be put together; of an object every look would be a request.
+            fitted = partial(_up_to_newline, raw) if stream is raw and isinstance(source.path, Path) else int
+            while chunk := stream.read1(fitted(portion if left is None else min(portion, left))):
                 left = None if left is None else left - len(chunk)
                 source.bytes_read = raw.tell() if raw.seekable() else source.bytes_read + len(chunk)
                 if source.watch is not None:

@@ -56,7 +56,7 @@ def everything(contents: Contents) -> dict[str, object]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_any_size_of_blocks_says_the_same(case, monkeypatch):
-    """Words of interest are looked for as literals in small blocks, by a regex in large ones."""
+    """Words of interest are looked for as literals in small blocks; in large ones first by parts of them."""
     paths = sorted(case.glob("*.log"))
     whole = read(*paths)
     best = best_of(whole)[0]
