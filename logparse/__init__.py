@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from logparse.memory import free_soon
+
 if TYPE_CHECKING:
     from analysis.api import analyze
 
 __all__ = ["__version__", "analyze"]
 
 __version__ = "0.1.0"
+
+free_soon()
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,7 @@ import polars as pl
 import regex
 
 from logparse.formats._base import LogFormat
+from logparse.memory import give_back
 from logparse.read.companions import find_companions, join_companions, malformed_companions, no_companions
 from logparse.read.layouts import Layouts, without
 from logparse.read.pair_lines import NO_PAIRS, find_pair_lines, of_rows
@@ -202,7 +203,11 @@ def _in_one_piece(frame: pl.DataFrame) -> pl.DataFrame:
     if max(frame.n_chunks("all")) == 1:
         return frame
     # Not by a selection, which puts all columns in one piece at once.
-    return pl.DataFrame([frame.drop_in_place(name).rechunk() for name in frame.columns])
+    columns = []
+    for name in frame.columns:
+        columns.append(frame.drop_in_place(name).rechunk())
+        give_back()
+    return pl.DataFrame(columns)
 
 
 def _with_tails(rows: pl.DataFrame, tails: pl.DataFrame) -> pl.DataFrame:
