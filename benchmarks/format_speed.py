@@ -15,7 +15,7 @@ from pathlib import Path
 import regex
 
 from logparse.formats import all_formats
-from logparse.formats._base import LogFormat
+from logparse.formats._base import TIMESTAMP, LogFormat
 from logparse.read.parse import read_run
 
 MIB = 2**20
@@ -54,10 +54,11 @@ def text_of(fmt: LogFormat, size: int) -> str:
 
 
 def other_digits(text: str, fmt: LogFormat, draw: random.Random) -> str:
-    """Numbers of the same length; exponents, digits of words such as ``bf16``, and what stands before the head stay."""
+    """Numbers of the same length; exponents, time stamps, words such as ``bf16``, and what is before the head stay."""
     found = regex.search(fmt.head, text)
     begin = found.start() if found else 0
-    fresh = regex.sub(r"(?<![eE][-+]\d?)(?<![A-Za-z_]\d*)(?<=\d)\d", lambda _: draw.choice("0123456789"), text[begin:])
+    digit = rf"(?:{TIMESTAMP})(*SKIP)(*FAIL)|(?<![eE][-+]\d?)(?<![A-Za-z_]\d*)(?<=\d)\d"
+    fresh = regex.sub(digit, lambda _: draw.choice("0123456789"), text[begin:])
     varied = text[:begin] + fresh
     return varied if regex.search(fmt.head, varied) else text
 

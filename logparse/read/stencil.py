@@ -7,14 +7,16 @@ Blanks before a number are fixed too, so that a number of one digit more is anot
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 import regex
 
+from logparse.formats._base import LogFormat
 from logparse.read.line_layout import LineLayout
 
 if TYPE_CHECKING:
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
 # The sign of a number, its digits before and behind the point, its exponent.
 _NUMBER = regex.compile(r"([-+]?)(\d+)\.?(\d*)(?:[eE]([-+]?\d{1,2}))?")
 # With so many digits, times or over no higher power of ten, a float is the nearest to its text.
-_DIGITS, _POWER = 15, 22
+DIGITS, POWER = 15, 22
 # Shorter fractions of a second than microseconds are rounded.
-_STAMP = len("2026-01-01 00:00:00.123456")
+STAMP = "2026-01-01 00:00:00.123456"
 # Lines that are held against a stencil at once: their bytes stay near the processor.
 _PART = 1024
 
@@ -66,12 +68,42 @@ class Number:
 
     def of(self, digits: NDArray[np.uint8]) -> NDArray[np.float64]:
         """The number on each line, whose ``digits`` (digits by lines) these are."""
+        if len(digits) > DIGITS:
+            return self._nearest(digits) * self.scale
         whole: NDArray[np.float64] = digits[0].astype("float64")
         for digit in digits[1:]:
             whole *= 10
             whole += digit
         ten = float(10 ** abs(self.power))
         return (whole / ten if self.power < 0 else whole * ten) * self.scale
+
+    def _nearest(self, digits: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """The floats nearest to so many digits, as their text is read."""
+        import numpy as np
+
+        power = np.frombuffer(f"e{self.power}".encode(), np.uint8)
+        text = np.empty((digits.shape[1], len(digits) + len(power)), np.uint8)
+        text[:, : len(digits)], text[:, len(digits) :] = digits.T + np.uint8(ord("0")), power
+        nearest: NDArray[np.float64] = text.view(f"S{text.shape[1]}").ravel().astype("float64")
+        return nearest
+
+
+class Layout(Protocol):
+    """What is known of lines that differ in digits alone."""
+
+    @property
+    def fmt(self) -> LogFormat:
+        """The format of such lines."""
+
+    @property
+    def stamp_span(self) -> tuple[int, int]:
+        """Where the time stamp begins and ends."""
+
+    def labels_of(self, rows: pl.DataFrame) -> Counter[str]:
+        """How often each label stands on the lines of ``rows``."""
+
+    def rows(self, numbers: pl.LazyFrame) -> pl.DataFrame:
+        """The rows that the patterns make of the ``numbers`` on lines; a line with one that cannot be is left out."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +114,7 @@ class Stencil:
     such line says beside its ``numbers`` and its time stamp.
     """
 
-    layout: LineLayout
+    layout: Layout
     least: NDArray[np.uint8]
     room: NDArray[np.uint8]
     numbers: tuple[Number, ...]
@@ -132,7 +164,7 @@ def _moments(stamps: NDArray[np.uint8]) -> NDArray[np.datetime64]:
 def cut_stencil(line: bytes, layout: LineLayout) -> Stencil | None:
     """The stencil of a line; None where ``layout`` does not read it, or what it says takes more than its bytes."""
     text = line.decode("latin-1")
-    if not (line.isascii() and text.isprintable()) or layout.stamp > _STAMP:
+    if not (line.isascii() and text.isprintable()) or layout.stamp > len(STAMP):
         return None
     same = layout.numbers_on(text)
     if same.is_empty():
@@ -156,7 +188,7 @@ def _numbers(text: str, layout: LineLayout) -> Iterator[Number]:
             continue
         places = (*range(*found.span(2)), *range(*found.span(3)))
         power = int(found[4] or 0) - len(found[3])
-        if len(places) <= _DIGITS and abs(power) <= _POWER:
+        if abs(power) <= POWER:
             yield Number(column, places, power, -scale if found[1] == "-" else scale)
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from logparse.read.layouts import Layouts
-from logparse.read.line_layout import LineLayout
+from logparse.read.learnt import learn_stencil
 from logparse.read.lines import TextBlock
-from logparse.read.stencil import EqualLines, Stencil, cut_stencil
+from logparse.read.stencil import EqualLines, Layout, Stencil, cut_stencil
 from logparse.read.steps import StepBlock
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Stencils:
     dense: bool = False
     misses: int = 0
 
-    def read(self, block: TextBlock) -> tuple[list[tuple[LineLayout, pl.DataFrame]], TextBlock]:
+    def read(self, block: TextBlock) -> tuple[list[tuple[Layout, pl.DataFrame]], TextBlock]:
         """The rows of the lines that fit, each stencil's with its layout, and the other lines of the block."""
         if not self.dense or self.misses >= TRIES:
             return [], block
@@ -56,7 +56,7 @@ class Stencils:
         """Whether the next block is worth it, by the ``steps`` of one."""
         self.dense = sum(len(found.rows) for found in steps) >= SHARE * block.count
 
-    def _read(self, lines: EqualLines, new: Iterator[int]) -> Iterator[tuple[LineLayout, pl.DataFrame]]:
+    def _read(self, lines: EqualLines, new: Iterator[int]) -> Iterator[tuple[Layout, pl.DataFrame]]:
         """The rows of those ``lines`` that fit; as many as are ``new`` may become stencils."""
         while len(lines) >= FEWEST:
             middle = lines.windows[lines.begins[len(lines) // 2]]
@@ -82,12 +82,19 @@ class Stencils:
         earlier: set[str] = set()
         for layouts in self.layouts.values():
             mine = {marker for marker in layouts.fmt.marker if marker.encode() in line}
-            stencils = (cut_stencil(line, layout) for layout in layouts.known if layout.explained)
-            if mine and not mine & earlier and (stencil := next(filter(None, stencils), None)):
+            if mine and not mine & earlier and (stencil := _stencil_of(line, layouts)):
                 self.known = (stencil, *self.known)[:MOST]
                 return stencil
             earlier |= set(layouts.fmt.marker)
         return None
+
+
+def _stencil_of(line: bytes, layouts: Layouts) -> Stencil | None:
+    """The stencil of a line by a layout of its format; by trial where none tells it."""
+    stencils = (cut_stencil(line, layout) for layout in layouts.known if layout.explained)
+    fmt = layouts.fmt
+    others = [other for other in layouts.formats if other is not fmt and other.beneath <= fmt.beneath]
+    return next(filter(None, stencils), None) or learn_stencil(line, fmt, others)
 
 
 def _by_length(block: TextBlock) -> Iterator[EqualLines]:
