@@ -298,6 +298,8 @@ UNITS = {c.name: c.unit for c in DECODED_COLUMNS}
 
 def conform(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
     """Give ``frame`` exactly ``columns``: missing ones null, others dropped, types cast."""
+    if frame.is_empty():
+        return pl.DataFrame(schema={c.name: c.dtype for c in columns})
     there = frame.schema
     missing = [c.lacking for c in columns if c.name not in there]
     other = [pl.col(c.name).cast(c.dtype) for c in columns if there.get(c.name, c.dtype) != c.dtype]

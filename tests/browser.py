@@ -57,20 +57,24 @@ def write_page(folder: Path, *runs: Run) -> Path:
 
 @dataclass
 class Browser:
-    """A browser, and its tabs by what their windows are like: to make one takes as long as to draw a page in it."""
+    """A browser, and its tabs by what their windows are like: to make one takes as long as to draw a page in it.
+
+    ``drawn`` are those whose page is as it was when it had been drawn.
+    """
 
     chromium: Any
     tabs: dict[str, Any] = field(default_factory=dict)
+    drawn: set[str] = field(default_factory=set)
 
     def window(self, **like: Any) -> Any:
         """A window of its own, with nothing in it."""
         return self.chromium.new_context(**like)
 
-    def tab(self, **like: Any) -> Any:
-        """The tab of a window like this; a page that is opened in it knows nothing of the one before."""
-        if repr(like) not in self.tabs:
-            self.tabs[repr(like)] = self.window(**like).new_page()
-        return self.tabs[repr(like)]
+    def tab(self, name: str, **like: Any) -> Any:
+        """The tab of that name, in a window like this; a page that is opened in it knows nothing of the one before."""
+        if name not in self.tabs:
+            self.tabs[name] = self.window(**like).new_page()
+        return self.tabs[name]
 
 
 @contextmanager
@@ -133,10 +137,19 @@ class Opened:
 
 
 @contextmanager
-def opened(browser: Browser, path: Path, color_scheme: str = "light", **window: Any) -> Iterator[Opened]:
-    """Open a page, wait until its charts are drawn, and see at the end that nothing went wrong."""
+def opened(
+    browser: Browser, path: Path, color_scheme: str = "light", leaves_as_found: bool = False, **window: Any
+) -> Iterator[Opened]:
+    """Open a page, wait until its charts are drawn, and see at the end that nothing went wrong.
+
+    Whoever ``leaves_as_found`` what it looks at shares the page with all that do, since to draw it takes a second.
+    """
     like = {"viewport": {"width": 1180, "height": 900}} | window
-    found = Opened(browser.tab(**{name: how for name, how in like.items() if name != "viewport"}))
+    own = {name: how for name, how in like.items() if name != "viewport"}
+    name = f"{path} {color_scheme} {like}" if leaves_as_found else f"{own}"
+    found, is_drawn = Opened(browser.tab(name, **own)), name in browser.drawn
+    # Where the test fails, nobody knows how it left the page.
+    browser.drawn.discard(name)
     heard = {
         "request": lambda request: found.requests.append(request.url),
         "pageerror": lambda error: found.errors.append(str(error)),
@@ -149,12 +162,18 @@ def opened(browser: Browser, path: Path, color_scheme: str = "light", **window: 
     found.page.mouse.move(0, 0)
     for event, listener in heard.items():
         found.page.on(event, listener)
-    found.page.goto(path.as_uri())
-    found.evaluate("logparse.ready.then(() => true)")
+    if is_drawn:
+        found.evaluate("scrollTo(0, 0)")
+    else:
+        found.page.goto(path.as_uri())
+        found.evaluate("logparse.ready.then(() => true)")
     yield found
     for event, listener in heard.items():
         found.page.remove_listener(event, listener)
-    found.page.goto("about:blank")
+    if not leaves_as_found:
+        found.page.goto("about:blank")
     assert found.errors == []
     assert found.dialogs == []
     assert [url for url in found.requests if url != path.as_uri() and not url.startswith(("data:", "blob:"))] == []
+    if leaves_as_found:
+        browser.drawn.add(name)

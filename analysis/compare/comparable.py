@@ -213,6 +213,8 @@ def _by_name(runs: pl.DataFrame, column: str) -> dict[str, dict[str, int]]:
     if column == "versions":
         # A range of versions that print such a log is no version.
         pairs = pairs.filter(pl.col("origin").struct.field("kind").ne_missing("appearance"))
+    if pairs.is_empty():
+        return {}
     pairs = pairs.filter(~pl.col("value").is_in(TORN))
     counted = pairs.group_by("name", "value").agg(pl.col("run_id").n_unique().alias("runs"))
     values: dict[str, dict[str, int]] = {}

@@ -288,13 +288,17 @@ def _lost_their_loss(side: Side, losses: Mapping[str, float | None], same: set[s
 
 def measured(runs: pl.DataFrame, metric: Metric) -> pl.DataFrame:
     """Those that have a number of ``metric`` that can be compared: positive, with its offset."""
-    value = pl.col(metric.column)
-    return runs.filter(value.is_finite() & (value + metric.offset > 0))
+    return runs.filter(_comparable(runs[metric.column], metric))
+
+
+def _comparable(values: pl.Series, metric: Metric) -> pl.Series:
+    return values.is_finite() & (values + metric.offset > 0)
 
 
 def values_of(runs: pl.DataFrame, metric: Metric) -> list[float]:
     """The numbers of ``metric`` that can be compared, with its offset."""
-    return (measured(runs, metric)[metric.column] + metric.offset).to_list()
+    values = runs[metric.column]
+    return (values.filter(_comparable(values, metric)) + metric.offset).to_list()
 
 
 def _lost(runs: pl.DataFrame) -> LostLoss | None:

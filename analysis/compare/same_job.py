@@ -29,6 +29,7 @@ ABOUT_AS_LONG = 0.9
 # What stands in a landmark for a value that the log does not print.
 UNKNOWN = "-"
 KEYS = ("run_id", "name", "begins", "landmarks", "labels")
+PAIR = {"first": pl.String(), "other": pl.String()}
 # The label by which people say which job a run is of.
 JOB_LABEL = "job"
 
@@ -151,7 +152,10 @@ def _shared(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 def _stars(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Each run with the first one that shares the keys: as many pairs as runs, not as many as there are pairs."""
-    paired = _shared(rows, keys).with_columns(first=pl.col("run_id").min().over(keys))
+    shared = _shared(rows, keys)
+    if shared.is_empty():
+        return pl.DataFrame(schema=PAIR)
+    paired = shared.with_columns(first=pl.col("run_id").min().over(keys))
     return paired.filter(pl.col("first") != pl.col("run_id")).select("first", other="run_id").unique()
 
 
@@ -195,4 +199,4 @@ def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _named(runs: pl.DataFrame) -> Iterable[tuple[str, str]]:
-    return runs.select("run_id", "name").iter_rows()
+    return runs[["run_id", "name"]].iter_rows()

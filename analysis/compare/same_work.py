@@ -113,7 +113,9 @@ def _of_steps(run_id: str, steps: pl.DataFrame, last: int | None) -> tuple[str |
 
 def _consumed(rows: pl.DataFrame, column: str) -> float | None:
     """How much of ``column`` a step consumes, by rows that follow each other; None where nothing tells."""
-    told = rows.select("source", "step", column).drop_nulls()
+    told = rows[["source", "step", column]].drop_nulls()
+    if told.is_empty():
+        return None
     each = told.select(pl.col("step").diff().over("source"), pl.col(column).diff().over("source"))
     ahead = each.filter((pl.col("step") > 0) & (pl.col(column) > 0))
     return _median(ahead[column] / ahead["step"])

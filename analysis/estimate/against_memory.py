@@ -205,7 +205,7 @@ def _expectation(planned: Sequence[float], size: float, two_zeros: bool) -> Iter
 
 def _measured_by_stage(analysis: Analysis, context: RunContext, memory: pl.DataFrame) -> dict[int | None, float]:
     """Most bytes allocated by stage, from 1; Megatron numbers ranks stage by stage, the last axis of its layout."""
-    lines = memory.filter(pl.col("kind") == "measured").drop_nulls("max_allocated_bytes")
+    lines = memory.filter(memory["kind"] == "measured").drop_nulls("max_allocated_bytes")
     world, pp = analysis.computation.world_size, context.get("pipeline_model_parallel_size")
     if len(lines) and world and pp and lines["rank"].null_count() == 0 and world % pp == 0:
         stage = (pl.col("rank") // (world // pp) + 1).alias("stage")

@@ -265,7 +265,7 @@ def _numbers(analysis: Analysis) -> dict[str, Any]:
 
 def largest_memory(steps: pl.DataFrame, memory: pl.DataFrame) -> dict[str, Any]:
     """The largest figures of the step lines and of the lines about memory, in bytes, by the columns of the steps."""
-    measured = memory.filter(pl.col("kind") == "measured")
+    measured = memory.filter(memory["kind"] == "measured")
     both = {
         "max_memory_allocated_bytes": "max_allocated_bytes",
         "max_memory_reserved_bytes": "max_reserved_bytes",

@@ -70,6 +70,8 @@ def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: flo
 def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Rounding) -> tuple[float, tuple[str, ...]]:
     """The ids that fit, and the scale they fit at. Formulas that are only about right are asked where no other fits."""
     known = [f for f in PRINTED_FORMULAS.values() if len(logged) and not missing_inputs(f, shape, logged)]
+    if not known:
+        return 1.0, ()
     rows = _with_allowed(logged, rounding)
     fits = {(scale, f.id) for f in known for scale in _fitting_scales(f, shape, rows, rounding)}
     for scale in SCALES:

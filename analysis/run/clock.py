@@ -45,6 +45,8 @@ class Clock:
 
 def mend_clock(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses = NO_PAUSES) -> Mended:
     """Bring the stamps behind a jump back to the clock before it, where the times of the steps prove the jump."""
+    if steps["timestamp"].null_count() == len(steps):
+        return Mended(steps, events)
     jumps = _jumps(steps, pauses)
     if jumps.is_empty():
         return Mended(steps, events)

@@ -152,8 +152,9 @@ def clocks_apart(steps: pl.DataFrame) -> dict[str, timedelta]:
 
 def of_one_clock(events: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """The events without the stamps of copied files whose clock is another one."""
-    other = pl.col("source").is_in(list(clocks_apart(steps)))
-    return events.with_columns(timestamp=pl.when(~other).then("timestamp"))
+    apart = clocks_apart(steps)
+    other = pl.col("source").is_in(list(apart))
+    return events.with_columns(timestamp=pl.when(~other).then("timestamp")) if apart else events
 
 
 def describe_copies(steps: pl.DataFrame) -> Iterator[Note]:

@@ -42,6 +42,8 @@ def describe_run(result: Analysis, steps: pl.DataFrame, context: RunContext) -> 
 
 def _begun_anew(result: Analysis) -> Iterator[Note]:
     """Files that begin the training again, which may be another run, and trainings behind each other in one file."""
+    if len(result.segments) < 2:
+        return
     heads = result.segments.unique("lineage", keep="first", maintain_order=True)
     within = heads.filter((pl.col("source") == pl.col("source").shift(1)).fill_null(value=False))
     pace = dict(result.steps.filter("counted").group_by("lineage").agg(pl.col("step_time_ms").median()).iter_rows())
@@ -178,6 +180,8 @@ def _unprinted_ramp(steps: pl.DataFrame, context: RunContext) -> Iterator[Note]:
 
 def _strangers(steps: pl.DataFrame) -> Iterator[Note]:
     """Files that were taken for ranks of one job although their pace differs."""
+    if not steps["copied"].any():
+        return
     pace = steps.group_by("source", "copied", maintain_order=True).agg(pl.col("step_time_ms").median().alias("ms"))
     kept = pace.filter(~pl.col("copied"))
     for source, ms in pace.filter("copied").select("source", "ms").iter_rows():

@@ -22,6 +22,8 @@ def describe_gaps(steps: pl.DataFrame, pauses: Pauses) -> Note | None:
     """The gaps within starts that hold neither a save nor an evaluation; None where there is none."""
     row_s = pl.col("step_time_ms") * pl.col("iterations") / 1000
     rows = steps.filter(TIMED & ~pl.col("copied") & pl.col("timestamp").is_not_null() & row_s.is_not_null())
+    if rows.is_empty():
+        return None
     gaps = rows.select(
         "step",
         same=pl.col("segment") == pl.col("segment").shift(1),

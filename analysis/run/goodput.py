@@ -103,6 +103,8 @@ def _badput(account: pl.DataFrame) -> pl.DataFrame:
 
 def _stops(segments: pl.DataFrame, events: pl.DataFrame) -> tuple[int, int]:
     """How often a start ended and a later one of its lineage went on, and how many of these ends were announced."""
+    if len(segments) < 2:
+        return 0, 0
     again = segments.with_columns(
         behind=pl.col("line_number").shift(-1).over("source"), goes_on=pl.col("lineage").shift(-1).eq(pl.col("lineage"))
     ).filter(pl.col("goes_on").fill_null(value=False))

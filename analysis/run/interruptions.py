@@ -34,7 +34,7 @@ NO_PAUSES = Pauses()
 def count_between(steps: Sequence[int], after: pl.Series, to: pl.Series) -> pl.Series:
     """How many of ``steps``, sorted, are ``after`` or a later one, and before ``to``."""
     if not steps:
-        return pl.zeros(len(to), pl.Int64, eager=True)
+        return pl.Series([0], dtype=pl.Int64).new_from_index(0, len(to))
     marks = pl.Series(steps, dtype=pl.Int64)
     return marks.search_sorted(to, "left").cast(pl.Int64) - marks.search_sorted(after, "left")
 

@@ -81,17 +81,20 @@ def _stamp_out_of_line(rest: timedelta | None) -> pl.Expr:
 def describe_damage(printed: pl.DataFrame, marked: pl.DataFrame) -> Iterator[Note]:
     """Notes on each kind of damage: what was ``printed``, on which of the first lines, and how many more there are."""
 
-    def forgotten(name: str) -> pl.DataFrame:
-        return printed.filter(printed[name].is_not_null() & marked[name].is_null())
+    def lost(name: str, where: pl.Series) -> pl.DataFrame:
+        return printed[["source", "line_number", name]].filter(where)
 
-    yield from name_first("step", printed.filter(marked["damaged"]), "step_damaged", "more_steps_damaged")
+    def forgotten(name: str) -> pl.DataFrame:
+        return lost(name, printed[name].is_not_null() & marked[name].is_null())
+
+    yield from name_first("step", lost("step", marked["damaged"]), "step_damaged", "more_steps_damaged")
     yield from name_first("timestamp", forgotten("timestamp"), "stamp_damaged", "more_stamps_damaged")
     yield from name_first("global_batch_size", forgotten("global_batch_size"), "batch_damaged", "more_batches_damaged")
 
 
 def name_first(column: str, rows: pl.DataFrame, one: str, more: str) -> Iterator[Note]:
     """A note ``one`` for each of the first ``rows``, and a note ``more`` on how many there are beside."""
-    for source, line, value in rows.select("source", "line_number", column).head(SHOWN).iter_rows():
+    for source, line, value in rows[["source", "line_number", column]].head(SHOWN).iter_rows():
         yield warning(one, value=value, source=source, line=line)
     if len(rows) > SHOWN:
         yield warning(more, n=len(rows) - SHOWN)

@@ -30,7 +30,7 @@ LEVELS_APART, LEVELS_SHOWN = 0.10, 4
 
 def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
     """Notes on times that lost digits, stalls and their period, and a level that shifts or drifts."""
-    damaged = steps.filter(pl.col("excluded_reason") == TIME_DAMAGED)
+    damaged = steps[["source", "line_number", "step_time_ms"]].filter(steps["excluded_reason"] == TIME_DAMAGED)
     yield from map(_as_info, name_first("step_time_ms", damaged, "time_damaged", "more_times_damaged"))
     yield from _stalls(steps, pauses)
     told = steps.select(*READ, "step", "counted", "excluded_reason")

@@ -30,9 +30,12 @@ def rank_times(steps: pl.DataFrame) -> pl.DataFrame:
     ``behind`` is by which share the time is above the median of all ranks, ``slowest`` whether no other is as long, and
     ``ahead_seconds`` by how much the stamp is later than the median stamp. Columns that files do not tell are null.
     """
+    none = steps[["run", "source", "step", "step_time_ms"]].clear()
+    if not steps["copied"].any():
+        return none
     copies = steps.group_by("source").agg(pl.col("copied").all()).filter("copied")["source"]
     if copies.is_empty():
-        return steps.select("run", "source", "step", "step_time_ms").clear()
+        return none
     counted = steps.filter("counted")
     others = steps.filter(pl.col("source").is_in(copies.implode())).join(counted, on="step", how="semi")
     timed = pl.concat([counted, others]).filter(pl.col("step_time_ms").is_finite())
@@ -52,7 +55,7 @@ def compare_ranks(steps: pl.DataFrame) -> pl.DataFrame:
     """One row per rank, the slowest first; none where no two ranks print times of their own."""
     times = rank_times(steps)
     if times.is_empty():
-        return conform(times.select("run", "source"), RANK_COLUMNS)
+        return conform(times, RANK_COLUMNS)
     rows = times.group_by("run", "source", maintain_order=True).agg(
         pl.len().alias("steps"),
         pl.col("step_time_ms").median(),
@@ -80,6 +83,8 @@ def describe_missing(sources: Sequence[str], world_size: int | None) -> Iterator
 
 def describe_ranks(ranks: pl.DataFrame, numbered: pl.DataFrame) -> Iterator[Note]:
     """Notes on ranks that are slow again and again, and on clocks; ``numbered`` are the rows with ``copied``."""
+    if ranks.is_empty():
+        return
     slow = ranks.filter((pl.col("behind_share") > REPEATS) & (pl.col("steps") >= FEWEST_STEPS))
     nodes = slow["node"].unique().to_list()
     if len(slow) > 1 and len(nodes) == 1 and nodes[0] is not None and ranks["node"].n_unique() > 1:

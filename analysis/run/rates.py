@@ -83,8 +83,8 @@ def _over(rows: pl.DataFrame, time_ms: float | None) -> dict[str, Any]:
 
 def _untimed(steps: pl.DataFrame) -> int:
     """Useful steps of rows whose time is lacking or damaged."""
-    rows = steps.select(*PRICED_BY).filter(~TIMED & pl.col("iterations").is_not_null())
-    return int(rows.select(kept_steps().sum()).item() or 0)
+    rows = steps[PRICED_BY].filter(~TIMED & pl.col("iterations").is_not_null())
+    return int(rows.select(kept_steps().sum()).item() or 0) if len(rows) else 0
 
 
 def _within(untimed: int, rows: pl.DataFrame, wall_ms: float | None, usual_ms: float | None) -> int:

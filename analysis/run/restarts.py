@@ -120,9 +120,8 @@ def _lineages(first: list[int], last: list[int]) -> tuple[pl.Series, pl.Series]:
 
 def _loaded_step(steps: pl.DataFrame, events: pl.DataFrame) -> pl.Expr:
     """The step of the checkpoint that the row's start loaded; null where no line tells."""
-    loads = (
-        events.filter(pl.col("kind") == "checkpoint loaded").select("source", "line_number", loaded="step").drop_nulls()
-    )
+    said = events[["source", "line_number", "step"]].filter(events["kind"] == "checkpoint loaded")
+    loads = said.rename({"step": "loaded"}).drop_nulls()
     if loads.is_empty():
         return pl.lit(None, pl.Int64)
     heads = (

@@ -128,6 +128,8 @@ def _inside(rows: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
 
 def _holding_both(rows: pl.DataFrame, pauses: Pauses) -> Iterable[tuple[int, int, float]]:
     """Steps and seconds of rows whose time holds an evaluation, and a save beside it."""
+    if not (pauses.saved and pauses.evaluated):
+        return ()
     held = rows.filter((pl.col("excluded_reason") == HOLDS_EVALUATION) & (pl.col("lost") > 0))
     both = held.filter(holds(held, pauses.saved) & holds(held, pauses.evaluated))
     return both.select("after", "to", pl.col("lost") / 1000).iter_rows()

@@ -67,8 +67,10 @@ def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | 
     Source: MindSpeed-LLM 4b4731f9, 2025-07-02.
     """
     begun = log.records["events"].filter(pl.col("kind") == "training starts").drop_nulls("timestamp")
-    first = steps.select("timestamp", "step_time_ms", "source").drop_nulls().head(1)
-    if begun.is_empty() or first.is_empty():
+    if begun.is_empty():
+        return steps, None
+    first = steps[["timestamp", "step_time_ms", "source"]].drop_nulls().head(1)
+    if first.is_empty():
         return steps, None
     stamp, time_ms, source = first.row(0)
     # Another node may go by another clock, so its line is asked only where the file itself has none.
@@ -82,11 +84,13 @@ def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | 
 
 def tell_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """Megatron-LM before core 0.17 leaves out a loss that is NaN, zero or negative; so does all that forked from it."""
-    skipped = pl.col("skipped_iterations").fill_null(0) > 0
-    bare = steps.filter(pl.col("loss").is_null() & ~skipped)
-    if log.format.name != "megatron" or bare.is_empty() or len(bare) == len(steps):
+    if log.format.name != "megatron":
         return steps, None
-    return steps, info("loss_vanished", n=len(bare), line=bare["line_number"][0])
+    skipped = steps["skipped_iterations"].fill_null(0) > 0
+    bare = steps["line_number"].filter(steps["loss"].is_null() & ~skipped)
+    if bare.is_empty() or len(bare) == len(steps):
+        return steps, None
+    return steps, info("loss_vanished", n=len(bare), line=bare[0])
 
 
 CORRECTIONS: tuple[Correction, ...] = (divide_sink_time, unmix_second_row, tell_utc, tell_vanished_loss)

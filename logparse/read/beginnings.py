@@ -28,7 +28,10 @@ def first_stamps(lines: pl.DataFrame, first_step: int | None) -> pl.DataFrame:
     before = lines if first_step is None else lines.filter(pl.col("line_number") < first_step)
     text = pl.col("text").str.slice(0, WITHIN)
     stamp = pl.coalesce(clock(text), moment(_printed_by_date(text), "%b %d %H:%M:%S %Y"))
-    stamped = before.filter(text.str.contains(r"\d\d:\d\d:\d\d")).with_columns(stamp=stamp).drop_nulls("stamp")
+    timed = before.filter(text.str.contains(r"\d\d:\d\d:\d\d"))
+    stamped = timed.with_columns(stamp=stamp).drop_nulls("stamp") if len(timed) else timed
+    if stamped.is_empty():
+        return pl.DataFrame(schema=BEGINS)
     zone = _of_two_zones(pl.col("stamp").diff(), BESIDE).fill_null(value=False).cum_sum()
     mine = stamped.with_columns(zone=zone).filter(pl.col("zone") == pl.col("zone").max())
     near = mine.filter(pl.col("stamp") >= pl.col("stamp").first() - NEAR)
@@ -44,12 +47,15 @@ def _printed_by_date(text: pl.Expr) -> pl.Expr:
 
 def log_begins(found: Sequence[pl.DataFrame], steps: pl.DataFrame) -> pl.DataFrame:
     """Events of the kind ``log begins``, for files with stamped step lines."""
+    stamped = pl.concat([pl.DataFrame(schema=BEGINS), *found])
+    if stamped.is_empty():
+        return conform(stamped, EVENT_COLUMNS)
     steps_begin = (
         steps.drop_nulls("timestamp")
         .group_by("source", maintain_order=True)
         .agg(step_stamp=pl.col("timestamp").first(), ms=pl.col("elapsed_time_per_iteration_ms").first().fill_null(0))
     )
-    begins = pl.concat([pl.DataFrame(schema=BEGINS), *found]).join(steps_begin, on="source")
+    begins = stamped.join(steps_begin, on="source")
     first, last, stamp = pl.col("first"), pl.col("last"), pl.col("step_stamp")
     off = stamp - last - pl.duration(milliseconds="ms")
     likely = begins.filter((first <= stamp) & (stamp - first <= LONGEST) & (last <= stamp) & ~_of_two_zones(off, NEAR))

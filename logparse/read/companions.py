@@ -99,5 +99,5 @@ def malformed_companions(found: pl.DataFrame, companion: Companion) -> Iterator[
     names = [name for name in group_names(companion.pattern) if name != "part"]
     for name in names if len(found) else ():
         bad = found.filter(pl.col(name).is_not_null() & found.select(group(name)).to_series().is_null())
-        for source, number, text in bad.select("source", "line_number", name).rows():
+        for source, number, text in bad[["source", "line_number", name]].rows():
             yield source, number, name, text

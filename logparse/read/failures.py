@@ -162,7 +162,7 @@ def find_trainer(ends: FileEnds) -> Trainer | None:
     for table in ("others", "trainers", "other_libraries"):
         for name, marks in _table()[table].items():
             named = lines.filter(pl.col("text").str.contains("|".join(marks))).head(1)
-            for source, number in named.select("source", "line_number").iter_rows():
+            for source, number in named[["source", "line_number"]].iter_rows():
                 return Trainer(name, source, number, is_read=table != "others")
     return None
 

@@ -190,6 +190,8 @@ class Layouts:
         """The numbers of the ``fitted`` lines; a line with a word of interest in front of its progress is not."""
         numbers = pl.concat([lines["line_number"].clear(), *fitted])
         progress = lines.filter(pl.col("text").str.contains("\r", literal=True))
+        if progress.is_empty():
+            return numbers
         telling = progress.filter(pl.col("text").str.extract(_PROGRESS).str.contains_any(self.markers))
         return numbers.filter(~numbers.is_in(telling["line_number"].implode())) if len(telling) else numbers
 

@@ -18,6 +18,8 @@ PAIRS = {
     "label": pl.String(),
     "text": pl.String(),
 }
+# What ``read_values`` adds.
+READ = {"column": pl.String(), "number": pl.Float64(), "malformed": pl.Boolean()}
 
 
 def find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
@@ -79,6 +81,8 @@ def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
 
 def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     """``pairs`` with ``column``, ``number`` and ``malformed``; values that are read alike are read in one go."""
+    if pairs.is_empty():
+        return pl.DataFrame(schema={**pairs.schema, **READ})
     readings = {label: fmt.labels[label] for label in pairs["label"].unique() if label in fmt.labels}
     first: dict[object, str] = {}
     ways = {label: first.setdefault(alike(reading), label) for label, reading in readings.items()}
@@ -88,8 +92,7 @@ def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
         column=label.replace_strict(columns, default=None, return_dtype=pl.String),
         way=label.replace_strict(ways, default=None, return_dtype=pl.String),
     )
-    parts = placed.partition_by("way") or [placed]
-    read = pl.concat(_read(part, readings.get(part["way"][0]) if len(part) else None) for part in parts)
+    read = pl.concat(_read(part, readings.get(part["way"][0])) for part in placed.partition_by("way"))
     return read.sort("place").drop("place", "way")
 
 
@@ -116,5 +119,5 @@ def spread(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 def widen(pairs: pl.DataFrame) -> pl.DataFrame:
     """One row per head, ``row``, with a column for each that ``pairs`` fill; the first of a repeated label counts."""
-    known = pairs.filter(pl.col("column").is_not_null())
+    known = pairs.filter(pairs["column"].is_not_null())
     return known.pivot("column", index="row", values="number", aggregate_function="first")

@@ -113,8 +113,8 @@ def read_run(
     if not found.lines:
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
         raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
-    starts = max((_starts(found.inside, fmt) for fmt in formats), key=len)
-    fmt, stepped, completions, notes = recognize(found.steps, sources, found.ends, starts)
+    starts = {fmt.name: _starts(found.inside, fmt) for fmt in formats}
+    fmt, stepped, completions, notes = recognize(found.steps, sources, found.ends, max(starts.values(), key=len))
     notes += [note for source in sources for note in source.notes]
     notes += () if format_name else packaged().notes
     notes += _describe_probing(sources)
@@ -139,7 +139,7 @@ def read_run(
         settings_frame(found.sentences, found.inside, fmt),
         coverage,
         stepped.labels,
-        _starts(found.inside, fmt),
+        starts[fmt.name],
         {kind: frame.with_columns(run=pl.lit(name)) for kind, frame in records.items()},
         tuple(notes),
         versions_of(found.sentences),
@@ -155,10 +155,12 @@ def _settings_beside(
     below = [other for other in formats if other.beneath > fmt.beneath and may_complete(other, fmt)]
     kinds = _kinds(fmt)
     for other in sorted(below, key=lambda other: -other.beneath):
-        settings = settings_frame(found.sentences, found.inside, other).filter(~pl.col("kind").is_in(kinds))
+        settings = settings_frame(found.sentences, found.inside, other)
+        # Of most formats there is none, and to ask that of an empty frame takes as long as to find it so.
+        mine = settings.filter(~pl.col("kind").is_in(kinds)) if len(settings) else settings
         kinds |= _kinds(other)
-        if len(settings):
-            yield other, settings
+        if len(mine):
+            yield other, mine
 
 
 def _kinds(fmt: LogFormat) -> set[str]:

@@ -123,7 +123,8 @@ def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) 
 
 def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence, ...]) -> Iterator[Setting]:
     """The settings that stand in prose."""
-    whole = lines.filter("complete").select("source", "line_number", "text").rows()
+    read = lines[["source", "line_number", "text", "complete"]].rows()
+    whole = [row for *row, complete in read if complete]
     marked = {m: [row for row in whole if m in row[2]] for m in {s.marker for s in sentences}}
     # Compiling a pattern takes longer than all else where no line has its marker.
     for sentence in (sentence for sentence in sentences if len(marked[sentence.marker])):
@@ -139,4 +140,5 @@ def settings_frame(lines: pl.DataFrame, inside: Mapping[Block, pl.DataFrame], fm
     """Every setting that ``fmt`` finds in sentences on ``lines`` or ``inside`` its blocks, in order of appearance."""
     rows = [row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].iter_rows())]
     rows += settings_of_sentences(lines, fmt.sentences)
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("line_number", maintain_order=True)
+    rows.sort(key=lambda setting: setting.line_number)
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")

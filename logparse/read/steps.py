@@ -114,16 +114,21 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
         return replace(no_steps(fmt), companions=companions, pairs=beside)
     heads = find_heads(marked, fmt)
     pairs, tails = (read_values(found, fmt) for found in (split_pairs(heads, fmt), find_tails(heads, fmt)))
-    known = pairs.filter(pl.col("column").is_not_null())
-    before = known.select("row", "column", repeated=True).unique()
+    known = pairs.filter(pairs["column"].is_not_null())
     return StepBlock(
         rows=spread(heads, known),
-        tails=tails.join(before, on=("row", "column"), how="left", maintain_order="left"),
+        tails=_repeated(tails, known) if len(tails) else _NO_TAIL,
         companions=companions,
         labels=_count(pairs),
         malformed=_malformed(known),
         pairs=beside,
     )
+
+
+def _repeated(tails: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """``tails`` with ``repeated``, null where no ``known`` pair of the line fills the same column."""
+    before = known.select("row", "column", repeated=True).unique()
+    return tails.join(before, on=("row", "column"), how="left", maintain_order="left")
 
 
 def _companions(lines: pl.DataFrame, fmt: LogFormat) -> tuple[pl.DataFrame, ...]:
@@ -194,8 +199,10 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
 def _joined(blocks: Sequence[StepBlock], part: Callable[[StepBlock], pl.DataFrame], none: pl.DataFrame) -> pl.DataFrame:
     """One ``part`` of all blocks, its rows counted through the whole log."""
     before = accumulate((len(block.rows) for block in blocks), initial=0)
-    parts = [part(block).with_columns(pl.col("row") + n) for block, n in zip(blocks, before, strict=False)]
-    return pl.concat([part for part in parts if len(part)] or [none], how="diagonal_relaxed")
+    parts = [(part(block), n) for block, n in zip(blocks, before, strict=False)]
+    # A frame of its own, since its columns are taken out of it; that of the block stays as it is.
+    filled = [rows.with_columns(pl.col("row") + n) if n else rows.clone() for rows, n in parts if len(rows)]
+    return pl.concat(filled or [none], how="diagonal_relaxed")
 
 
 def _in_one_piece(frame: pl.DataFrame) -> pl.DataFrame:
@@ -243,5 +250,5 @@ def _unread(labels: dict[str, int], fmt: LogFormat) -> dict[str, int]:
 
 
 def _malformed(pairs: pl.DataFrame) -> tuple[Malformed, ...]:
-    bad = pairs.filter("malformed")
-    return tuple(Malformed(*row) for row in bad.select("source", "line_number", "label", "text").iter_rows())
+    bad = pairs[["source", "line_number", "label", "text"]].filter(pairs["malformed"])
+    return tuple(Malformed(*row) for row in bad.iter_rows())

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from xml.etree import ElementTree
 
 import pytest
@@ -201,11 +202,19 @@ FAILING = {
 }
 
 
-@pytest.mark.parametrize("failure", FAILING)
-def test_a_gate_that_fails_leaves_no_green_files(place, tmp_path, failure):
-    arguments, code, said = FAILING[failure]
-    out = tmp_path / "out"
+@pytest.fixture(scope="module")
+def green(place, tmp_path_factory):
+    """What a gate that passes writes."""
+    out = tmp_path_factory.mktemp("green") / "out"
     assert gate(place, "release=same", "-o", str(out)).returncode == 0
+    return out
+
+
+@pytest.mark.parametrize("failure", FAILING)
+def test_a_gate_that_fails_leaves_no_green_files(place, green, tmp_path, failure):
+    arguments, code, said = FAILING[failure]
+    out = shutil.copytree(green, tmp_path / "out")
+    assert outcomes(out)["errors"] == 0
     (out / "mine.txt").write_text("kept")
     sides = ("gate", "--history", "h", "--baseline", "release=good", *arguments)
     assert run_logparse(*sides, "-o", str(out), "--force", cwd=place).returncode == code
@@ -217,10 +226,9 @@ def test_a_gate_that_fails_leaves_no_green_files(place, tmp_path, failure):
         assert {path.name for path in out.iterdir()} == {"junit.xml", "summary.md", "mine.txt"}
 
 
-def test_a_folder_that_is_not_given_up_keeps_its_files(place, tmp_path):
+def test_a_folder_that_is_not_given_up_keeps_its_files(place, green, tmp_path):
     """Without --force nothing there is touched."""
-    out = tmp_path / "out"
-    gate(place, "release=same", "-o", str(out))
+    out = shutil.copytree(green, tmp_path / "out")
     before = (out / "junit.xml").read_text()
     assert gate(place, "release=none", "-o", str(out)).returncode == 2
     assert (out / "junit.xml").read_text() == before

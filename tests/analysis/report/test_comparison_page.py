@@ -72,7 +72,7 @@ def words(page) -> str:
 
 
 def test_the_comparison_says_what_the_terminal_says(browser, compared):
-    with opened(browser, compared) as page:
+    with opened(browser, compared, leaves_as_found=True) as page:
         said = words(page)
         for sentence in (
             "Verdict: regression",
@@ -90,7 +90,7 @@ def test_the_comparison_says_what_the_terminal_says(browser, compared):
 
 
 def test_both_sides_are_drawn_over_each_other_and_zoom_together(browser, compared):
-    with opened(browser, compared) as page:
+    with opened(browser, compared, leaves_as_found=True) as page:
         drawn = page.evaluate("[...logparse.views.keys()]")
         assert drawn == [name for name in CHARTS if name in drawn]
         assert set(CHARTS[:2]) <= set(drawn)
@@ -105,12 +105,15 @@ def test_both_sides_are_drawn_over_each_other_and_zoom_together(browser, compare
         assert sorted(found.count(color) for color in set(found)) == [3, 3]
         page.evaluate("logparse.zoom([5, 10])")
         assert [page.domain(name) for name in drawn] == [pytest.approx([5, 10], abs=0.5)] * len(drawn)
+        page.evaluate("logparse.zoom(null)")
 
 
 def test_a_side_can_be_hidden(browser, compared):
-    with opened(browser, compared) as page:
+    with opened(browser, compared, leaves_as_found=True) as page:
         page.page.locator("button.run", has_text="candidate").click()
         page.settled("logparse.views.get('loss').data('rows').every(row => row.run === 'baseline')")
+        page.page.locator("button.run", has_text="candidate").click()
+        page.settled("logparse.views.get('loss').data('rows').some(row => row.run === 'candidate')")
 
 
 @pytest.mark.parametrize("context", [{}, PHONE, {"color_scheme": "dark"}], ids=["wide", "phone", "dark"])
@@ -124,7 +127,7 @@ def test_pages_fit_their_window(browser, compared, followed, context):
 
 def test_what_a_log_says_stays_text(browser, compared, followed):
     for path in (compared, followed / "report.html"):
-        with opened(browser, path) as page:
+        with opened(browser, path, leaves_as_found=True) as page:
             assert page.evaluate("document.querySelectorAll('img, main script').length") == 0
             assert (RELEASE in words(page)) or (HOSTILE in words(page))
 
@@ -257,7 +260,7 @@ def test_a_folder_without_a_name_is_refused(folder, command):
 def test_the_trend_has_a_chart_a_table_and_the_changes(browser, followed):
     names = {path.name for path in followed.iterdir()}
     assert names == {"report.html", "trend.json", "trend.png", "trend.svg"}
-    with opened(browser, followed / "report.html") as page:
+    with opened(browser, followed / "report.html", leaves_as_found=True) as page:
         assert page.evaluate("[...logparse.views.keys()]") == ["trend"]
         assert page.page.locator("#controls").is_hidden()
         releases = page.page.locator("tbody tr th").all_inner_texts()

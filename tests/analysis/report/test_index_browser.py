@@ -83,7 +83,7 @@ def head(page: Any, column: str) -> Any:
 
 
 def test_a_heading_sorts_with_what_to_look_at_first_on_top(browser, index):
-    with opened(browser, index) as page:
+    with opened(browser, index, leaves_as_found=True) as page:
         assert page.evaluate(SHOWN) == GIVEN
         head(page, "mfu").locator("button").click()
         worst_first = page.evaluate(SHOWN)
@@ -115,7 +115,7 @@ def test_a_heading_sorts_with_what_to_look_at_first_on_top(browser, index):
     ],
 )
 def test_words_and_conditions_filter(browser, index, text, shown):
-    with opened(browser, index) as page:
+    with opened(browser, index, leaves_as_found=True) as page:
         page.page.locator("#filter").fill(text)
         assert page.evaluate(SHOWN) == shown
         assert page.page.locator("#count").inner_text() == f"{len(shown)} / 6"
@@ -127,10 +127,12 @@ def test_words_and_conditions_filter(browser, index, text, shown):
 
 
 def test_a_condition_on_nothing_hides_nothing_and_is_told(browser, index):
-    with opened(browser, index) as page:
+    with opened(browser, index, leaves_as_found=True) as page:
         page.page.locator("#filter").fill("mfuu<0.3")
         assert page.evaluate(SHOWN) == GIVEN
         assert page.page.locator("#count").inner_text() == "mfuu?"
+        page.page.locator("#reset").click()
+        assert page.page.locator("#count").inner_text() == "6 / 6"
 
 
 def test_it_sorts_by_what_is_not_rounded(browser, runs, tmp_path):
@@ -148,7 +150,7 @@ def test_it_sorts_by_what_is_not_rounded(browser, runs, tmp_path):
 
 
 def test_low_and_high_are_marked_by_more_than_a_colour(browser, index):
-    with opened(browser, index) as page:
+    with opened(browser, index, leaves_as_found=True) as page:
         cell = "[...document.querySelectorAll('#runs tbody tr')].find(r => r.cells[0].textContent === '{}').cells[{}]"
         place = page.evaluate(
             "[...document.querySelectorAll('#runs thead th')].findIndex(h => h.dataset.column === 'mfu')"
@@ -193,7 +195,7 @@ def alike(tables: dict[str, pl.DataFrame], tmp_path_factory: pytest.TempPathFact
 
 
 def test_runs_that_are_alike_are_marked_by_their_median(browser, alike):
-    with opened(browser, alike) as page:
+    with opened(browser, alike, leaves_as_found=True) as page:
         marked = low_cells(page)
         assert set(marked) == {"slow", "stalled", "larger"}
         rates = [f"{rate}tokens_per_second_per_device" for rate in ("delivered_", "")]
@@ -207,7 +209,7 @@ def test_runs_that_are_alike_are_marked_by_their_median(browser, alike):
 
 
 def test_what_stands_out_is_told_above_the_table(browser, alike):
-    with opened(browser, alike) as page:
+    with opened(browser, alike, leaves_as_found=True) as page:
         sentence = page.page.locator(".outliers").inner_text()
         assert sentence.startswith("2 of 7 stand out: stalled (goodput ")
         assert sentence.endswith("slow (15% fewer tokens/s/p than the median)")
@@ -248,7 +250,7 @@ def test_the_rows_stand_in_the_order_asked_for(browser, tables, tmp_path, order,
 
 
 def test_the_worst_runs_are_named_first(browser, index):
-    with opened(browser, index) as page:
+    with opened(browser, index, leaves_as_found=True) as page:
         cards = page.page.locator(".card").all_inner_texts()
         assert ["slow" in card for card in cards] == [False, True, False, False]
         assert ["stalled" in card for card in cards] == [False, False, True, True]

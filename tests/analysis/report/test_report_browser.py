@@ -57,7 +57,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_chart_is_drawn_without_an_error_or_a_request(browser, llama):
-    with opened(browser, llama) as page:
+    with opened(browser, llama, leaves_as_found=True) as page:
         drawn = page.evaluate("[...logparse.views.keys()]")
         assert drawn == page.evaluate("[...document.querySelectorAll('.chart')].map(c => c.dataset.chart)")
         assert len(drawn) == 9
@@ -109,7 +109,7 @@ def test_a_click_copies_file_and_line(browser, llama):
 
 
 def test_a_drag_on_one_chart_moves_those_that_share_the_axis(browser, llama):
-    with opened(browser, llama) as page:
+    with opened(browser, llama, leaves_as_found=True) as page:
         before = page.domain("loss")
         page.drag(TIME, 0.25, 0.5)
         page.settled("logparse.state.domain !== null")
@@ -122,10 +122,13 @@ def test_a_drag_on_one_chart_moves_those_that_share_the_axis(browser, llama):
             # The frame leaves a few pixels beside the first and the last point.
             assert page.domain(chart) == pytest.approx([low, high], abs=0.5)
             assert page.domain(chart)[0] > before[0]
+        page.page.locator("#reset").click()
+        page.settled("logparse.state.domain === null")
+        assert page.domain("loss") == before
 
 
 def test_a_double_click_shows_the_whole_run_again(browser, llama):
-    with opened(browser, llama) as page:
+    with opened(browser, llama, leaves_as_found=True) as page:
         whole = page.domain("loss")
         page.evaluate("logparse.zoom([10, 20])")
         frame = page.frame("mfu")
@@ -136,7 +139,7 @@ def test_a_double_click_shows_the_whole_run_again(browser, llama):
 
 
 def test_keys_zoom_move_and_reset(browser, llama):
-    with opened(browser, llama) as page:
+    with opened(browser, llama, leaves_as_found=True) as page:
         page.page.locator("#chart-loss").focus()
         page.page.keyboard.press("+")
         low, high = page.evaluate("logparse.state.domain")
@@ -160,7 +163,7 @@ def test_the_axis_switches_for_all_charts(browser, llama):
 
 
 def test_smoothing_draws_a_line_and_leaves_the_points(browser, llama):
-    with opened(browser, llama) as page:
+    with opened(browser, llama, leaves_as_found=True) as page:
         count = "document.querySelectorAll('#chart-loss path[aria-label], #chart-loss .mark-symbol path').length"
         points = page.evaluate(count)
         assert page.evaluate("logparse.views.get('loss').data('smoothed').length") == 0
@@ -168,20 +171,23 @@ def test_smoothing_draws_a_line_and_leaves_the_points(browser, llama):
         page.settled("logparse.views.get('loss').data('smoothed').length > 50")
         assert "mean of" in page.page.locator("#smoothed").inner_text()
         assert page.evaluate(count) == points
+        page.page.locator("#smoothing").fill("0")
+        page.settled("logparse.views.get('loss').data('smoothed').length === 0")
 
 
 def test_a_smoothed_value_is_the_mean_of_its_neighbours(browser, llama):
-    with opened(browser, llama) as page:
+    with opened(browser, llama, leaves_as_found=True) as page:
         page.evaluate("logparse.smooth(8)")
         rows = page.evaluate("logparse.rows.filter(r => r.counted).map(r => r.loss)")
         smooth = page.evaluate("logparse.views.get('loss').data('smoothed').map(r => r.loss)")
         reach = (int(re.sub(r"\D", "", page.page.locator("#smoothed").inner_text())) - 1) // 2
         assert reach >= 2
         assert smooth[20] == pytest.approx(sum(rows[20 - reach : 21 + reach]) / (2 * reach + 1))
+        page.evaluate("logparse.smooth(0)")
 
 
 def test_hovering_shows_the_value_and_the_reason(browser, llama):
-    with opened(browser, llama) as page:
+    with opened(browser, llama, leaves_as_found=True) as page:
         frame = page.frame("mfu")
         place = page.evaluate(
             """(() => { const view = logparse.views.get('mfu'), row = logparse.rows.find(r => r.why === 'stall');
@@ -198,7 +204,7 @@ def test_hovering_shows_the_value_and_the_reason(browser, llama):
 
 
 def test_a_cross_stands_in_all_charts_at_the_row_nearest_to_the_pointer(browser, llama):
-    with opened(browser, llama) as page:
+    with opened(browser, llama, leaves_as_found=True) as page:
         frame = page.frame("loss")
         x, y, step = page.evaluate(
             """(() => { const view = logparse.views.get('loss'), row = logparse.rows[29];
@@ -228,7 +234,7 @@ def test_a_cross_stands_in_all_charts_at_the_row_nearest_to_the_pointer(browser,
 
 def test_the_time_fits_its_frame_and_may_begin_at_zero_or_hold_outliers(browser, llama):
     domain = f"logparse.views.get('{TIME}').scale('y').domain()"
-    with opened(browser, llama) as page:
+    with opened(browser, llama, leaves_as_found=True) as page:
         low, high = page.evaluate(domain)
         assert 4900 < low < 4986
         assert 5053 < high < 9000
@@ -239,11 +245,13 @@ def test_the_time_fits_its_frame_and_may_begin_at_zero_or_hold_outliers(browser,
         page.settled(f"{domain}[1] > 9418")
         page.page.locator("#zero").uncheck()
         page.settled(f"{domain}[0] === {low}")
+        page.page.locator("#outliers").uncheck()
+        page.settled(f"{domain}[1] === {high}")
 
 
 def test_marks_of_events_can_be_hidden(browser, llama):
     kinds = "logparse.views.get('loss').data('marks').map((m) => m.kind)"
-    with opened(browser, llama) as page:
+    with opened(browser, llama, leaves_as_found=True) as page:
         assert sorted(page.evaluate(kinds)) == ["evaluation", *["saves"] * 3]
         page.page.locator("input.kind[value=saves]").uncheck()
         page.settled(f"{kinds}.length === 1")
@@ -297,7 +305,7 @@ def test_the_menu_saves_pictures_and_leads_nowhere_else(browser, llama):
 
 
 def test_the_legend_toggles_a_run_in_all_charts(browser, two):
-    with opened(browser, two) as page:
+    with opened(browser, two, leaves_as_found=True) as page:
         shown = "[...new Set(logparse.views.get('loss').data('rows').map(r => r.run))]"
         assert page.evaluate(shown) == ["before", "after"]
         page.page.locator("button.run", has_text="after").click()
@@ -308,7 +316,7 @@ def test_the_legend_toggles_a_run_in_all_charts(browser, two):
 
 
 def test_the_second_run_is_compared_with_the_first(browser, two):
-    with opened(browser, two) as page:
+    with opened(browser, two, leaves_as_found=True) as page:
         cards = page.page.locator(".card").all_inner_texts()
         assert len(cards) == 8
         assert any("+24.9 %" in text for text in cards[4:])
