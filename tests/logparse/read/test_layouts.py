@@ -21,6 +21,7 @@ from logparse.read.steps import StepLines, decode_block, decode_steps, join_bloc
 FIXTURES = sorted(Path(__file__).parents[3].glob("fixtures/*/*/*.log"))
 FORMATS = all_formats()
 WITH_PAIRS = [fmt for fmt in FORMATS if fmt.pair]
+MLPERF = [fmt.name for fmt in FORMATS if fmt.framework == "MLPerf"]
 # Samples that only the patterns read.
 TAKE_PATTERNS = {
     *((name, n) for name in ("internevo", "modded-nanogpt") for n in (0, 1)),
@@ -29,7 +30,7 @@ TAKE_PATTERNS = {
     *((name, n) for name in ("deepspeed", "deepspeed-pipeline", "torchtitan", "llama-factory") for n in (0, 1)),
     ("hf-trainer", 0),
     # Their heads name nothing, or one and two blanks part the pairs.
-    *((name, n) for name in ("mllog", "megatron-bridge", "colossalai", "libai") for n in (0, 1)),
+    *((name, n) for name in ("megatron-bridge", "colossalai", "libai", *MLPERF) for n in (0, 1)),
 }
 # Their words hold digits (np.float64, 1h 0m 8s, e2e_tps, a clock), so that lines of other digits are of another layout.
 DIGITS_IN_WORDS = {(name, n) for name in ("verl", "nanochat", "levanter", "nemo-bar") for n in (0, 1)} | {

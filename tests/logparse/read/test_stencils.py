@@ -43,7 +43,8 @@ TAKE_LAYOUTS = {
     ("torchtune", 0),
     ("hf-trainer", 2),
     *((name, n) for name in ("colossalai", "levanter", "libai", "megatron-bridge", "mindspeed-rl") for n in (0, 1)),
-    *((name, n) for name in ("mllog", "nanotron", "nemo-bar") for n in (0, 1)),
+    *((name, n) for name in ("nanotron", "nemo-bar") for n in (0, 1)),
+    *((fmt.name, n) for fmt in all_formats() if fmt.framework == "MLPerf" for n in (0, 1)),
 }
 # Step 0 of theirs is no step; no layout reads their lines.
 WITH_DIGITS = {"deepspeed", "deepspeed-pipeline", "openrlhf"}
