@@ -18,9 +18,7 @@ def _system(name: str) -> SettingSentence:
 
 def of_file(key: str, column: str) -> Companion:
     """A number that the log prints once, for every step line."""
-    return Companion(
-        f'"{key}", "value": ', rf'"key": "{key}", "value": (?P<{column}>\d+)(?:\.0)?,', belongs_to="file"
-    )
+    return Companion(f'"{key}", "value": ', rf'"key": "{key}", "value": (?P<{column}>\d+)(?:\.0)?,', belongs_to="file")
 
 
 BATCH = of_file("global_batch_size", "global_batch_size")
@@ -34,12 +32,8 @@ RECORDS = (
         fixed={"kind": "training starts"},
     ),
     # A run that misses the target quality ends as aborted.
-    Record(
-        "events", '"key": "run_stop"', STAMP + '"key": "run_stop".*"success"', fixed={"kind": "training ends"}
-    ),
-    Record(
-        "events", '"key": "run_stop"', STAMP + '"key": "run_stop".*"aborted"', fixed={"kind": "process exits"}
-    ),
+    Record("events", '"key": "run_stop"', STAMP + '"key": "run_stop".*"success"', fixed={"kind": "training ends"}),
+    Record("events", '"key": "run_stop"', STAMP + '"key": "run_stop".*"aborted"', fixed={"kind": "process exits"}),
 )
 # What is called accuracy is the loss of a language model; that of another benchmark may be a share.
 EVALUATED = Record("evaluations", '"key": "eval_stop"', STAMP + '"key": "eval_stop"')

@@ -30,7 +30,7 @@ def join_records(
 ) -> dict[str, pl.DataFrame]:
     """Every frame of ``RECORD_COLUMNS``, in order of the lines; empty where the log has no such line.
 
-    A timer names no step, nor does a save of MindFormers or an evaluation of MLPerf: it belongs to the step line before.
+    A timer names no step, nor does a save of MindFormers or an evaluation of MLPerf: they are of the step line before.
     """
     frames = {}
     for name, columns in RECORD_COLUMNS.items():
