@@ -199,6 +199,7 @@ QUANTITIES = (
     Quantity("micro_batch_size", "int", "samples of one forward pass on one data-parallel rank"),
     Quantity("num_microbatches", "int", "gradient accumulation steps", flag=False),
     Quantity("seq_length", "int", "tokens of one sample"),
+    Quantity("tokens_per_step", "int", "tokens of one optimizer step, by those that step lines count", flag=False),
     # shape
     Quantity("num_layers", "int", "transformer layers"),
     Quantity("hidden_size", "int", "width of the model"),
