@@ -34,6 +34,8 @@ ENOUGH = 0.95
 TFLOPS_UNITS = tuple(10.0**-digits for digits in range(1, 9))
 RATIO_UNITS = tuple(10.0**-digits for digits in range(2, 9))
 WHOLE_MS = 1.0
+# A rate and the TFLOP/s beside it can be of two readings of the clock, which are so near of a step (InternEvo).
+TWO_READINGS = 5e-6
 # Some logs print GFLOP/s, or PFLOP/s, under the name of TFLOP/s: what their number must be multiplied by.
 SCALES = (1.0, 1000.0, 0.001)
 
@@ -101,7 +103,8 @@ def _shares(
 
 def _with_allowed(rows: pl.DataFrame, rounding: Rounding) -> pl.DataFrame:
     """Rows with the ``least`` and the ``most`` FLOPs per token that the printed numbers allow."""
-    printed, time, work, left_open = pl.col(LOGGED), pl.col(TIME), pl.col("work"), pl.col(RESOLUTION)
+    printed, time, work = pl.col(LOGGED), pl.col(TIME), pl.col("work")
+    left_open = pl.col(RESOLUTION) + time * TWO_READINGS
     return rows.with_columns(
         least=(printed - rounding.tflops) * (time - pl.max_horizontal(left_open, rounding.below_ms)) / work,
         most=(printed + rounding.tflops) * (time + pl.max_horizontal(left_open, rounding.above_ms)) / work,
