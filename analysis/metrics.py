@@ -246,6 +246,13 @@ FINAL_LOSS = Metric(
 # What tells whether a run still trains. They are kept of recorded runs, and judged.
 HEALTH = (
     FINAL_LOSS,
+    Metric(
+        "time_to_train_seconds",
+        "s",
+        msg("time to train"),
+        "from the line that training starts to the one that it ended",
+        worse=1,
+    ),
     Metric("grad_norm", "", msg("gradient norm"), "median of the rows that count", digits=3, worse=1),
     Metric("skipped_share", "ratio", msg("updates skipped"), "share of the steps", 100.0, 2, worse=1, offset=1.0),
     Metric("nan_share", "ratio", msg("steps with a NaN"), "share of the steps", 100.0, 2, worse=1, offset=1.0),

@@ -195,10 +195,11 @@ QUANTITIES = (
     Quantity("devices_per_node", "int", "devices of one machine", flag=False),
     # batch
     Quantity("global_batch_size", "int", "samples of one optimizer step over all devices"),
-    Quantity("batch_size_per_device", "float", "samples of one device in one pass (MaxText)", flag=False),
+    Quantity("batch_size_per_device", "float", "samples of one device in one pass", flag=False),
     Quantity("micro_batch_size", "int", "samples of one forward pass on one data-parallel rank"),
     Quantity("num_microbatches", "int", "gradient accumulation steps", flag=False),
     Quantity("seq_length", "int", "tokens of one sample"),
+    Quantity("tokens_per_step", "int", "tokens of one optimizer step, by those that step lines count", flag=False),
     # shape
     Quantity("num_layers", "int", "transformer layers"),
     Quantity("hidden_size", "int", "width of the model"),

@@ -12,7 +12,8 @@ from shapes import GPT_22B, LLAMA2_7B, LLAMA2_70B, MIXTRAL
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.identify import Identification, identify_formula
 from analysis.model.shape import ModelShape
-from logparse.schema import DECODED_COLUMNS, conform
+from analysis.tables import STEP_COLUMNS
+from logparse.schema import conform
 
 RECORDED: dict[str, list[dict[str, Any]]] = tomllib.loads(
     Path(__file__).with_name("second_opinion.toml").read_text(encoding="utf-8")
@@ -61,7 +62,7 @@ def differences(function: dict[str, Any]) -> dict[str, float]:
 def identified(run: dict[str, Any]) -> Identification:
     """What the printed numbers of a run are told to be."""
     columns = [name for name in run if isinstance(run[name], list)]
-    steps = conform(pl.DataFrame({name: run[name] for name in columns}), DECODED_COLUMNS)
+    steps = conform(pl.DataFrame({name: run[name] for name in columns}), STEP_COLUMNS)
     return identify_formula(steps, ModelShape(**run["shape"]), run["seq_length"], run["world_size"], None)
 
 

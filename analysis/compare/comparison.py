@@ -17,7 +17,7 @@ from analysis.compare.family import hold_family
 from analysis.compare.final_loss import final_losses
 from analysis.compare.job_name import job_name
 from analysis.compare.outliers import Outlier
-from analysis.compare.same_job import KEYS, Jobs, LeftOut, fill_from_job, find_jobs, sample_of
+from analysis.compare.same_job import KEYS, LENGTHS, Jobs, LeftOut, fill_from_job, find_jobs, sample_of
 from analysis.compare.same_work import Less, compared_work, explain, learns_less
 from analysis.compare.verdict import WRONG, Finding, Noise, Verdict, doubt, judge, lose, noise_floor, worst_of
 from analysis.metrics import FINAL_LOSS, JUDGED, Metric
@@ -222,7 +222,7 @@ def _less_work(old: Side, new: Side) -> tuple[Less, ...]:
 
 def all_runs(asked: Sequence[pl.DataFrame], others: pl.DataFrame | None) -> pl.DataFrame:
     """The runs of both sides and further ones, each once; ``side`` is 0, 1 or null."""
-    columns = dict.fromkeys((*KEYS, "release", "step_lines", "counted_rows", *FIELDS, *JUDGED))
+    columns = dict.fromkeys((*KEYS, "release", *LENGTHS, *FIELDS, *JUDGED))
     frames = [*asked, *([others] if others is not None else [])]
     sides = (pl.lit(i if i < len(asked) else None, pl.Int64).alias("side") for i in range(len(frames)))
     placed = [runs.select(*columns, side) for runs, side in zip(frames, sides, strict=True)]

@@ -14,7 +14,6 @@ from typing import Literal
 import polars as pl
 
 from analysis.compare.comparable import FIELDS
-from analysis.compare.verdict import FEWEST_ROWS
 from analysis.metrics import JUDGED
 
 # Clocks of ranks that did the same step are no farther apart: logs may print whole seconds, and clocks differ a little.
@@ -26,6 +25,10 @@ SAME_TIME, SAME_TIME_MS = 0.002, 1.0
 MOST_ALIKE = 0.5
 # A record that has so much of the rows of the longest of its job is about as good.
 ABOUT_AS_LONG = 0.9
+# Rows that count, below which a run's median says little; or fewer that are each the mean of many steps.
+FEWEST_ROWS, FEWEST_MEANS, STEPS_OF_MEANS = 8, 3, 100
+# The columns that tell how long a record is.
+LENGTHS = ("step_lines", "counted_rows", "steady_steps")
 # What stands in a landmark for a value that the log does not print.
 UNKNOWN = "-"
 KEYS = ("run_id", "name", "begins", "landmarks", "labels")
@@ -86,7 +89,7 @@ def find_jobs(runs: pl.DataFrame) -> Jobs:
 
 
 def sample_of(runs: pl.DataFrame, jobs: Jobs) -> Observations:
-    """One record of each job, where it has FEWEST_ROWS that count.
+    """One record of each job, where it tells enough.
 
     Of those that are about as long as the longest it is the one that tells most, because the arguments may stand in one
     rank's file only.
@@ -98,10 +101,17 @@ def sample_of(runs: pl.DataFrame, jobs: Jobs) -> Observations:
         "long", "told", "step_lines", "run_id", descending=[True, True, True, False], nulls_last=True
     )
     one_each = pl.col("run_id").is_in(ranked.unique("job", keep="first", maintain_order=True)["run_id"].to_list())
-    enough = pl.col("counted_rows").fill_null(FEWEST_ROWS) >= FEWEST_ROWS
+    enough = tells_enough()
     same, short = (_named(runs.filter(rows)) for rows in (~one_each, one_each & ~enough))
     left_out = [LeftOut(*run, "same_job") for run in same] + [LeftOut(*run, "too_few_rows") for run in short]
     return Observations(fill_from_job(runs, jobs).filter(one_each & enough), tuple(left_out))
+
+
+def tells_enough() -> pl.Expr:
+    """Whether a run has so many rows that count, or rows of so many steps, that its median says something."""
+    rows, steps = pl.col("counted_rows"), pl.col("steady_steps")
+    means = (rows >= FEWEST_MEANS) & (steps >= STEPS_OF_MEANS)
+    return (rows.fill_null(FEWEST_ROWS) >= FEWEST_ROWS) | means.fill_null(value=False)
 
 
 def fill_from_job(runs: pl.DataFrame, jobs: Jobs) -> pl.DataFrame:

@@ -61,8 +61,6 @@ WRONG: tuple[Verdict, ...] = VERDICTS[:3]
 LEVEL, CLOSE = 0.05, 1e-9
 # Three runs a side have so many orders, of which one is LEVEL of all; so have 2 and 5, or 1 and 19.
 FEWEST_RUNS, FEWEST_ORDERS = 3, 20
-# Rows that count, below which a run's median says little.
-FEWEST_ROWS = 8
 # Pairs of runs above which the sides are thinned to their quantiles, and exact counting gives way to the normal limit.
 MOST_PAIRS, MOST_EXACT = 1_000_000, 2_500
 # Orders of tied values that are tried: all of them where there are no more.

@@ -92,6 +92,7 @@ RUN_COLUMNS = (
         for metric in OF_ROWS
     ),
     Column("goodput", FLOAT, "ratio", "useful steps over the clock"),
+    Column("time_to_train_seconds", FLOAT, "s", "from the line that training starts to the one that it ended"),
     Column("final_loss", FLOAT, "", "last loss that was printed"),
     Column("grad_norm", FLOAT, "", "median gradient norm of the rows that count"),
     Column("skipped_share", FLOAT, "ratio", "steps whose update was skipped, of all"),
@@ -197,6 +198,7 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told:
         "step_lines": len(steps),
         "counted_rows": int(steps["counted"].sum()),
         "goodput": analysis.goodput,
+        "time_to_train_seconds": analysis.time_to_train_seconds,
         "final_loss": _last_finite(steps["loss"]),
         "loss_lost_at": _lost_at(steps),
         "grad_norm": _median(steps.filter("counted")["grad_norm"]),

@@ -1,6 +1,7 @@
 """Whether a formula reproduces the printed TFLOP/s within the printed rounding.
 
-A row is divided by ``elapsed_time_per_iteration_ms``, because the framework divided by what it printed there.
+A row is divided by ``elapsed_time_per_iteration_ms``, because the framework divided by what it printed there; where it
+printed a rate or a clock instead, what their rounding leaves open of the time is open here too.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64] | float
 
 LOGGED = "logged_tflops_per_second_per_device"
-TIME = "elapsed_time_per_iteration_ms"
-INPUTS = (TIME, "global_batch_size", "seq_length", CORE_ATTENTION_RATIO)
+TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
+INPUTS = (TIME, RESOLUTION, "global_batch_size", "seq_length", CORE_ATTENTION_RATIO)
 
 # A few rows may stand for something else: the batch grew within them, or another rank wrote into the line.
 ENOUGH = 0.95
@@ -33,6 +34,8 @@ ENOUGH = 0.95
 TFLOPS_UNITS = tuple(10.0**-digits for digits in range(1, 9))
 RATIO_UNITS = tuple(10.0**-digits for digits in range(2, 9))
 WHOLE_MS = 1.0
+# A rate and the TFLOP/s beside it can be of two readings of the clock, which are so near of a step (InternEvo).
+TWO_READINGS = 5e-6
 # Some logs print GFLOP/s, or PFLOP/s, under the name of TFLOP/s: what their number must be multiplied by.
 SCALES = (1.0, 1000.0, 0.001)
 
@@ -103,9 +106,10 @@ def _shares(
 def _with_allowed(rows: pl.DataFrame, rounding: Rounding) -> pl.DataFrame:
     """Rows with the ``least`` and the ``most`` FLOPs per token that the printed numbers allow."""
     printed, time, work = pl.col(LOGGED), pl.col(TIME), pl.col("work")
+    left_open = pl.col(RESOLUTION) + time * TWO_READINGS
     return rows.with_columns(
-        least=(printed - rounding.tflops) * (time - rounding.below_ms) / work,
-        most=(printed + rounding.tflops) * (time + rounding.above_ms) / work,
+        least=(printed - rounding.tflops) * (time - pl.max_horizontal(left_open, rounding.below_ms)) / work,
+        most=(printed + rounding.tflops) * (time + pl.max_horizontal(left_open, rounding.above_ms)) / work,
     )
 
 

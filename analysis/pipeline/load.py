@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import polars as pl
+
 from analysis.pipeline.options import RunOptions
 from logparse.context.dialects import Interpretation, interpret
 from logparse.context.run_context import (
@@ -47,7 +49,17 @@ def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
         printed = log.steps[name].unique()
         if len(printed) == 1 and printed[0] is not None:
             facts[name] = Fact(printed[0], _of_step_lines(log, name))
+    if tokens := _tokens_of_each_step(log.steps):
+        facts["tokens_per_step"] = Fact(tokens, _of_step_lines(log, "consumed_tokens"))
     return facts
+
+
+def _tokens_of_each_step(steps: pl.DataFrame) -> int | None:
+    """Tokens that a step consumes, where the lines count them and it is the same for all."""
+    told = steps.select("source", "step", "consumed_tokens").drop_nulls()
+    each = told.select(n=pl.col("step").diff().over("source"), tokens=pl.col("consumed_tokens").diff().over("source"))
+    of_one = each.filter(pl.col("n") > 0).select(pl.col("tokens") / pl.col("n")).to_series().unique()
+    return int(of_one[0]) if len(of_one) == 1 and of_one[0] > 0 and of_one[0] == int(of_one[0]) else None
 
 
 def _of_step_lines(log: ParsedLog, column: str) -> Origin:

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from analysis.compare.comparison import Side
-from analysis.compare.verdict import FEWEST_ROWS
+from analysis.compare.same_job import tells_enough
 from analysis.history.records import RunRecord
 from analysis.history.selection import select_evidence
 from analysis.history.selector import is_equality, is_selector
@@ -98,7 +98,7 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, ho
         kept = ", ".join(f"release={release}" for release in runs["release"].unique().sort().to_list()[:8])
         remedy = tr("there are {names}", names=kept) if kept else tr("the history is empty; record runs first")
         raise UsageError(tr("no run of the history is {asked}", asked=asked), remedy=remedy)
-    enough = found.filter(pl.col("counted_rows").fill_null(FEWEST_ROWS) >= FEWEST_ROWS)
+    enough = found.filter(tells_enough())
     told = history.settings((enough if len(enough) else found).tail(MOST_TOLD)["run_id"].to_list())
     return Side(asked, found, told, history.steps, tell)
 

@@ -14,7 +14,7 @@ from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
 from analysis.run.as_built import describe_as_built
 from analysis.run.batches import describe_batches, mean_batch
-from analysis.run.clock import Clock, mend_clock, read_clock
+from analysis.run.clock import Clock, mend_clock, read_clock, time_to_train
 from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.findings import describe_run
 from analysis.run.goodput import count_goodput
@@ -85,6 +85,7 @@ def analyze_steps(
         notes=(),
         latest=later[-1].how if later else how,
         field=count_goodput(usual, account, segments, events, goodput if clock.seconds else None),
+        time_to_train_seconds=time_to_train(computed, events) if known else None,
     )
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_other_jobs(numbered))
     held = describe_pauses(computed, pauses, window.time_holds_pauses)

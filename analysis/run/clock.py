@@ -142,3 +142,17 @@ def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:
     if steps_s > seconds * (1 + ROUNDED) + CUT_S:
         return Clock(None, (warning("clock_shorter_than_steps", seconds=seconds, steps_seconds=steps_s),))
     return Clock(max(seconds, steps_s))
+
+
+def time_to_train(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
+    """Seconds from the first line that training starts to the last that it ends, which stands behind all ``steps``."""
+    stamps = {
+        kind: events.filter(pl.col("kind") == kind)["timestamp"].drop_nulls()
+        for kind in ("training starts", "training ends")
+    }
+    begin: Any = stamps["training starts"].min()
+    end: Any = stamps["training ends"].max()
+    last: Any = steps["timestamp"].max()
+    if begin is None or end is None or (last is not None and end < last):
+        return None
+    return float((end - begin).total_seconds())

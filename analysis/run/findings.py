@@ -37,7 +37,14 @@ def describe_run(result: Analysis, steps: pl.DataFrame, context: RunContext) -> 
         *_missing(result),
         *_surprises(result, context),
         *_begun_anew(result),
+        *_trained_in(result),
     )
+
+
+def _trained_in(result: Analysis) -> Iterator[Note]:
+    """How long the whole training took, start-up before it and teardown behind it left out."""
+    if result.time_to_train_seconds is not None:
+        yield info("time_to_train", seconds=result.time_to_train_seconds)
 
 
 def _begun_anew(result: Analysis) -> Iterator[Note]:

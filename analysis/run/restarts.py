@@ -92,7 +92,7 @@ def _iterations(own: pl.DataFrame, events: pl.DataFrame, log_interval: int | Non
     of_start = pl.col("step").diff().median().over("segment")
     between = of_start.fill_null(anywhere or 1).cast(pl.Int64).clip(1)
     usual = between.clip(log_interval or 1)
-    loaded = _loaded_step(own, events)
+    loaded = _step_begun_at(own, events)
     # Without a word of a checkpoint, only a row near the step that earlier starts had reached, or near the beginning of
     # training, stands for all steps before it.
     begun = pl.coalesce(
@@ -118,10 +118,10 @@ def _lineages(first: list[int], last: list[int]) -> tuple[pl.Series, pl.Series]:
     return pl.Series("lineage", lineages, pl.Int64), pl.Series("reached", reached, pl.Int64)
 
 
-def _loaded_step(steps: pl.DataFrame, events: pl.DataFrame) -> pl.Expr:
-    """The step of the checkpoint that the row's start loaded; null where no line tells."""
-    said = events[["source", "line_number", "step"]].filter(events["kind"] == "checkpoint loaded")
-    loads = said.rename({"step": "loaded"}).drop_nulls()
+def _step_begun_at(steps: pl.DataFrame, events: pl.DataFrame) -> pl.Expr:
+    """The step after which the row's start began, mostly of the checkpoint that it loaded; null where no line tells."""
+    tell = events["kind"].is_in(["checkpoint loaded", "training starts"])
+    loads = events[["source", "line_number", "step"]].filter(tell).rename({"step": "loaded"}).drop_nulls()
     if loads.is_empty():
         return pl.lit(None, pl.Int64)
     heads = (

@@ -23,7 +23,8 @@ class Analysis:
     """What one run achieved: all rows with their rates, one row per metric, what it was computed with, what to know.
 
     ``computation`` is of the first start, ``latest`` of the last one, which may have had other settings.
-    ``field`` is goodput by the field's own terms.
+    ``field`` is goodput by the field's own terms. ``time_to_train_seconds``: from the line that says that training
+    starts to the one that says that it ended; None where one is not there.
     """
 
     steps: pl.DataFrame
@@ -38,6 +39,7 @@ class Analysis:
     notes: tuple[Note, ...]
     latest: Computation
     field: FieldGoodput
+    time_to_train_seconds: float | None = None
 
     @property
     def impossible(self) -> tuple[str, ...]:

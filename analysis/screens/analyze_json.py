@@ -62,7 +62,7 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
         "metrics": _metrics(analysis),
         "impossible": list(analysis.impossible),
         "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
-        **_metric({"goodput": analysis.goodput}),
+        **_metric({"goodput": analysis.goodput, "time_to_train_seconds": analysis.time_to_train_seconds}),
         "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
         "summed_up": note_document(sum_up(analysis, result.losses)),
         "losses": [_loss(loss, price) for loss in result.losses],

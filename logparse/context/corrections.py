@@ -24,6 +24,25 @@ def divide_sink_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     return steps.with_columns(step_time_ms=pl.col("step_time_ms") / int(sink[0])), found
 
 
+def take_means_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+    """MindSpeed-MM's example of DeepSeek-OCR2 prints the mean time of all steps since the start, in hundredths of a ms.
+
+    A step took its mean times its number, less that of the row before; the rounding grows with the number.
+    """
+    if log.format.name != "mindspeed-mm-ocr":
+        return steps, None
+    marked = with_begins(log, steps)
+    step, since_start = pl.col("step"), pl.col("step") * pl.col("elapsed_time_per_iteration_ms")
+    of_start = pl.col("begins").cum_sum()
+    before, reached = (value.shift(1).over(of_start) for value in (step, since_start))
+    # What a start that goes on from a checkpoint has done before, its clock does not tell.
+    own = (since_start - reached) / (step - before)
+    alone = pl.when(step == 1).then(since_start)
+    open_ms = 0.005 * (step + before.fill_null(0)) / (step - before.fill_null(0))
+    taken = marked.with_columns(step_time_ms=pl.coalesce(own, alone), time_resolution_ms=open_ms).drop("begins")
+    return taken, info("means_taken_apart")
+
+
 def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """Megatron core 0.16 to 0.19 print the first iteration at once and keep it in the mean of the second row.
 
@@ -93,4 +112,10 @@ def tell_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFram
     return steps, info("loss_vanished", n=len(bare), line=bare[0])
 
 
-CORRECTIONS: tuple[Correction, ...] = (divide_sink_time, unmix_second_row, tell_utc, tell_vanished_loss)
+CORRECTIONS: tuple[Correction, ...] = (
+    divide_sink_time,
+    take_means_apart,
+    unmix_second_row,
+    tell_utc,
+    tell_vanished_loss,
+)

@@ -110,6 +110,18 @@ DERIVATIONS = (
         lambda q: _ratio(q["global_batch_size"], q["batch_size_per_device"] * q["num_microbatches"]),
     ),
     Derivation(
+        "seq_length",
+        ("tokens_per_step", "global_batch_size"),
+        "seq_length_of_tokens",
+        lambda q: _ratio(q["tokens_per_step"], q["global_batch_size"]),
+    ),
+    Derivation(
+        "global_batch_size",
+        ("tokens_per_step", "seq_length"),
+        "global_batch_of_tokens",
+        lambda q: _ratio(q["tokens_per_step"], q["seq_length"]),
+    ),
+    Derivation(
         "world_size",
         ("num_nodes", "devices_per_node"),
         "world_size_of_nodes",

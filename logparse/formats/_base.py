@@ -46,7 +46,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Companion:
-    """A line beside a step line that completes it. Named groups of ``pattern`` are columns.
+    """A line beside a step line that completes it. Named groups of ``pattern`` are columns; ``timestamp`` is a clock in
+    milliseconds since 1970, where a logger's stamp is not.
 
     ``each``: the line belongs to the one step line before it, or is that line. ``behind``: to the one before it, also
     where the next one stands on it, as a bar does that is drawn again. ``next``: to the one behind it. ``all``: to
@@ -91,6 +92,7 @@ class Record:
 
     Named groups of ``pattern`` are columns of that frame, ``fixed`` fills columns that are the same for every such
     line, ``scale`` brings the numbers to the unit of their columns. ``every`` takes all matches of a line, not one.
+    A group ``timestamp`` is a clock in milliseconds since 1970.
     """
 
     frame: Literal["events", "evaluations", "memory", "timers"]

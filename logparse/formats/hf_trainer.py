@@ -85,6 +85,11 @@ FORMAT = LogFormat(
     sentences=(
         SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
         SettingSentence("banner", "Gradient Accumulation", r"Gradient Accumulation steps = (?P<num_microbatches>\d+)"),
+        # LLaMA-Factory and ms-swift.
+        SettingSentence("launch", "world size: ", r"Process rank: \d+, world size: (?P<world_size>\d+), device:"),
+        SettingSentence(
+            "launch", "local_world_size: ", r"rank: \d+, local_rank: \d+, world_size: (?P<world_size>\d+),"
+        ),
         # PEFT prints it of adapters, LLaMA-Factory of any method.
         SettingSentence("peft", "|| all params: ", rf"^{_TRAINED}"),
         SettingSentence("loader", "|| all params: ", rf">> {_TRAINED}"),
@@ -94,7 +99,10 @@ FORMAT = LogFormat(
     ),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     names=(
+        Name("world_size", "launch:world_size"),
         Name("micro_batch_size", "banner:micro_batch_size"),
+        # The total is over all devices, which so are counted; but for tensor parallelism, which is rare and not printed.
+        Name("batch_size_per_device", "banner:micro_batch_size"),
         Name("num_microbatches", "banner:num_microbatches"),
         Name("adapter_parameters", "peft:trainable", when={"peft:share": _PART}),
         Name("adapter_parameters", "loader:trainable", when={"loader:share": _PART, "loader:method": "[LD]oRA"}),

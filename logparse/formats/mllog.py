@@ -1,32 +1,27 @@
-"""MLPerf training logs, ``:::MLLOG {...}``: JSON lines of rounds v4.0 to v5.1, whatever trainer is above them.
+"""MLPerf training logs, ``:::MLLOG {...}``: a line for each step or some, as NeMo prints in pretraining.
 
-``tracked_stats`` hold the time of a step, or the samples per second since the evaluation before. Where the step stands last,
-as to v5.0 and for LoRA, it is the samples so far; else it counts from 0.
+Where the step stands last, as to v5.0, it is the samples so far; else it counts from 0. The mean of a block, which stands
+behind its last step line, has no loss and is no step: it is read where nothing else is (``mllog-blocks``).
 """
 
-from logparse.formats._base import Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
-
-
-def _point(name: str) -> SettingSentence:
-    return SettingSentence("point", f'"key": "{name}"', rf'"key": "{name}", "value": "?(?P<{name}>[^",]+)')
-
+from logparse.formats._base import Companion, LogFormat, Reading, Sample
+from logparse.formats._mllog import BATCH, CHOICES, EVAL_LOSS, NAMES, RECORDS, SENTENCES, STAMP
 
 FORMAT = LogFormat(
     name="mllog",
-    title="MLPerf training (:::MLLOG)",
+    title="MLPerf training (:::MLLOG), by step",
     framework="MLPerf",
-    # The rate of a block is without the evaluation behind it.
+    # The time of a step is without the evaluation behind it.
     pauses_inside=False,
     rate_covers="interval",
     beneath=1,
-    marker=('_stats", "value": {"train_step_time', '_stats", "value": {"throughput'),
+    marker=(', "reduced_train_loss": ',),
     head=r':::MLLOG \{.*?"tracked_stats", "value": \{',
     pair=r'"?([\w/]+)": "?([^",{}]+)"?(?:, |\}, )',
     separator=r"[,}]",
     delimiter=", ",
     labels={
         "train_step_time": Reading("elapsed_time_per_iteration_ms", scale=1000),
-        "throughput": Reading("logged_samples_per_second"),
         "reduced_train_loss": Reading("loss"),
         "step": Reading("step"),
     },
@@ -36,27 +31,14 @@ FORMAT = LogFormat(
     companions=(
         Companion(
             '_stats", "value": ',
-            r'"value": \{"(?:train_step_time|throughput)".*"(?:step|samples_count)": (?P<consumed_samples>\d+)(?:\.0)?\}',
+            rf'(?:{STAMP})?"value": \{{"train_step_time.*"(?:step|samples_count)": (?P<consumed_samples>\d+)(?:\.0)?\}}',
         ),
-        Companion(
-            '"global_batch_size", "value": ',
-            r'"key": "global_batch_size", "value": (?P<global_batch_size>\d+)',
-            belongs_to="file",
-        ),
+        BATCH,
     ),
-    records=(
-        Record("events", '"key": "run_start"', r'"key": "run_start"', fixed={"kind": "training starts"}),
-        Record("events", '"key": "run_stop"', r'"key": "run_stop"', fixed={"kind": "training ends"}),
-    ),
-    sentences=(
-        _point("max_sequence_length"),
-        _point("gradient_accumulation_steps"),
-        _point("submission_benchmark"),
-    ),
-    names=(
-        Name("seq_length", "point:max_sequence_length"),
-        Name("model_name", "point:submission_benchmark"),
-    ),
+    records=(*RECORDS, EVAL_LOSS),
+    sentences=SENTENCES,
+    names=NAMES,
+    choices=CHOICES,
     samples=(
         Sample(
             ':::MLLOG {"namespace": "", "time_ms": 1759860908288, "event_type": "POINT_IN_TIME", '
@@ -65,24 +47,12 @@ FORMAT = LogFormat(
             '"tracked_stats", "value": {"train_step_time": 17.5, "reduced_train_loss": 7.6875}, '
             '"metadata": {"file": "custom_callbacks.py", "lineno": 480, "step": 1.0, "samples_count": 2304.0}}',
             {
+                "timestamp": "2025-10-07T18:19:53.998000",
                 "step": 1,
                 "elapsed_time_per_iteration_ms": 17500.0,
                 "loss": 7.6875,
                 "consumed_samples": 2304,
                 "global_batch_size": 1152,
-            },
-        ),
-        Sample(
-            '0: :::MLLOG {"namespace": "", "time_ms": 1714993490208, "event_type": "POINT_IN_TIME", '
-            '"key": "global_batch_size", "value": 8, "metadata": {"file": "callbacks.py", "lineno": 215}}\n'
-            '0: :::MLLOG {"namespace": "", "time_ms": 1714994217162, "event_type": "POINT_IN_TIME", "key": '
-            '"tracked_stats", "value": {"throughput": 2.4538785600156627}, '
-            '"metadata": {"file": "callbacks.py", "lineno": 161, "step": 1536}}',
-            {
-                "step": 192,
-                "logged_samples_per_second": 2.4538785600156627,
-                "consumed_samples": 1536,
-                "global_batch_size": 8,
             },
         ),
     ),

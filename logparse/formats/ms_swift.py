@@ -3,7 +3,7 @@
 ``train_speed`` is the mean since the start; ``elapsed_time`` (``1m 34s``) has whole seconds.
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, Reading, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Sample, SettingSentence
 
 GIB = float(2**30)
 
@@ -45,8 +45,14 @@ FORMAT = LogFormat(
     ),
     ignored_patterns=(r"[^/]+/.*", r"\w*(?:loss|acc)\w*"),
     required=("step", "loss"),
-    # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
-    sentences=(SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: "),),
+    sentences=(
+        SettingSentence(
+            "launch", "local_world_size: ", r"rank: \d+, local_rank: \d+, world_size: (?P<world_size>\d+),"
+        ),
+        # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
+        SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: "),
+    ),
+    names=(Name("world_size", "launch:world_size"),),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     samples=(
         Sample(

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from logparse.formats._base import LogFormat, Record
-from logparse.read.values import clock, finite, group_names, holds, there
-from logparse.schema import FLOAT, RECORD_COLUMNS, conform
+from logparse.read.values import clock, finite, group_names, holds, since_1970, there
+from logparse.schema import FLOAT, RECORD_COLUMNS, TIME, conform
 
 Found = dict[tuple[str, ...], pl.DataFrame]
 
@@ -30,7 +30,7 @@ def join_records(
 ) -> dict[str, pl.DataFrame]:
     """Every frame of ``RECORD_COLUMNS``, in order of the lines; empty where the log has no such line.
 
-    A timer names no step, nor does a save of MindFormers: it belongs to the step line before it.
+    A timer names no step, nor does a save of MindFormers or an evaluation of MLPerf: they are of the step line before.
     """
     frames = {}
     for name, columns in RECORD_COLUMNS.items():
@@ -40,7 +40,8 @@ def join_records(
         frame = conform(pl.concat(rows, how="diagonal_relaxed") if rows else _EMPTY, columns)
         frames[name] = frame.sort("source", "line_number", maintain_order=True)
     frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])
-    timers, events = frames["timers"], frames["events"]
+    timers, events, evaluations = frames["timers"], frames["events"], frames["evaluations"]
+    frames["evaluations"] = evaluations.with_columns(step=pl.coalesce("step", _last_step(evaluations, steps)))
     frames["timers"] = timers.with_columns(step=_last_step(timers, steps))
     saves = pl.col("kind").is_in(["save starts", "save ends"])
     frames["events"] = events.with_columns(
@@ -53,7 +54,7 @@ _EMPTY = pl.DataFrame({"source": []}, schema={"source": pl.String})
 
 
 def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
-    """The rows of ``record`` on ``lines`` that have their ``timestamp``."""
+    """The rows of ``record`` on ``lines`` that have their ``timestamp``, unless the record reads one itself."""
     groups = group_names(record.pattern)
     dtypes = {c.name: c.dtype for c in RECORD_COLUMNS[record.frame]}
     text = pl.col("text")
@@ -61,11 +62,13 @@ def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
     if record.every:
         found = found.with_columns(text.str.extract_all(record.pattern)).explode("text")
     if groups:
+        found = found.drop("timestamp") if "timestamp" in groups else found
         found = found.with_columns(text.str.extract_groups(record.pattern).alias("groups")).unnest("groups")
     scaled = [finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
-    whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] != FLOAT]
+    whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] not in (FLOAT, TIME)]
+    clock_read = since_1970(pl.col("timestamp")) if "timestamp" in groups else pl.col("timestamp")
     fixed = [pl.lit(value).alias(name) for name, value in record.fixed.items()]
-    return found.select("source", "line_number", "timestamp", *scaled, *whole, *fixed)
+    return found.select("source", "line_number", clock_read, *scaled, *whole, *fixed)
 
 
 def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:

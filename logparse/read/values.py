@@ -9,7 +9,7 @@ import polars as pl
 import regex
 
 from logparse.formats._base import MULTIPLES, NUMBER, TIMESTAMP, Reading
-from logparse.schema import BOOL, DECODED_COLUMNS, INT, UNITS
+from logparse.schema import BOOL, DECODED_COLUMNS, INT, TIME, UNITS
 
 DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 # What a measured value can be: nothing negative, and what a float holds exactly. No step takes ten years.
@@ -75,7 +75,9 @@ def written(text: pl.Expr, reading: Reading) -> pl.Expr:
 
 
 def group(name: str) -> pl.Expr:
-    """The number that the text of the column ``name`` is."""
+    """The number that the text of the column ``name`` is, or the time."""
+    if DTYPE[name] == TIME:
+        return since_1970(pl.col(name)).alias(name)
     value = _seconds(pl.col(name)) if name in DURATIONS else _float(pl.col(name))
     return possible(name, value).alias(name)
 
@@ -140,6 +142,11 @@ def clock(text: pl.Expr) -> pl.Expr:
 def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
     """The time that a stamp is; null for a day or an hour that does not exist."""
     return stamp.str.to_datetime(layout, time_unit="us", strict=False, cache=False)
+
+
+def since_1970(text: pl.Expr) -> pl.Expr:
+    """The time that so many milliseconds since 1970 are, UTC."""
+    return text.cast(pl.Int64, strict=False).cast(pl.Datetime("ms")).cast(pl.Datetime("us"))
 
 
 def with_others(rows: pl.DataFrame, others: pl.DataFrame, name: str) -> pl.DataFrame:

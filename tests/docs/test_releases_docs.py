@@ -32,7 +32,7 @@ def test_every_command_ends_as_the_page_says(told):
 def test_output_is_the_real_one(told):
     shown = [text.rstrip() for kind, _, text in BLOCKS if kind == "text"]
     outputs = ["\n".join(line.rstrip() for line in done.stdout.rstrip().splitlines()) for _, _, done in told[1]]
-    assert len(shown) == 4
+    assert len(shown) == 5
     assert [text for text in shown if text not in outputs] == []
 
 

@@ -18,7 +18,8 @@ from analysis.identify import identify_formula, implied_peak
 from analysis.model.shape import ModelShape
 from analysis.screens.formulas import say_peak
 from analysis.screens.words import say_all
-from logparse.schema import DECODED_COLUMNS, conform
+from analysis.tables import STEP_COLUMNS
+from logparse.schema import conform
 
 MIXTRAL = replace(shapes.MIXTRAL, moe_ffn_hidden_size=14336)
 # True times of the steps, in ms: no round numbers, as a clock gives them.
@@ -27,7 +28,7 @@ TIMES = tuple(5195.6173 + 37.4519 * math.sin(n) for n in range(40))
 
 def rows(**columns):
     """Step rows with these columns and all others null."""
-    return conform(pl.DataFrame(columns), DECODED_COLUMNS)
+    return conform(pl.DataFrame(columns), STEP_COLUMNS)
 
 
 def printed(name, shape, *, times=TIMES, decimals=1, ms=1, batch=32, scale=1.0, share=None, seq_length=4096):
@@ -114,6 +115,17 @@ def test_seconds_with_two_decimals_leave_ten_milliseconds_open():
     # The same rows, but with one time that shows tenths of a millisecond: now the others are wrong by up to 5 ms.
     finer = pl.col("elapsed_time_per_iteration_ms") + pl.when(pl.int_range(pl.len()) == 0).then(0.1).otherwise(0.0)
     assert identify(steps.with_columns(elapsed_time_per_iteration_ms=finer), LLAMA2_7B).matches == ()
+
+
+def test_rate_in_place_of_a_time_leaves_open_what_its_rounding_does():
+    steps = printed("M4", LLAMA2_7B, decimals=2, ms=9)
+    time = pl.col("elapsed_time_per_iteration_ms")
+    tokens = 32 * 4096 / 8
+    coarse = tokens * 1000 / ((tokens * 10 / time).round() * 100)
+    by_rate = steps.with_columns(coarse.alias("elapsed_time_per_iteration_ms"))
+    assert identify(by_rate, LLAMA2_7B).matches == ()
+    left_open = coarse * 50 / (tokens * 1000 / coarse)
+    assert "M4" in identify(by_rate.with_columns(time_resolution_ms=left_open), LLAMA2_7B).matches
 
 
 def test_whole_milliseconds_may_be_cut_down():

@@ -1,0 +1,62 @@
+"""What MLPerf training logs, ``:::MLLOG {...}``, say of the run whatever stands on their step lines.
+
+Every line has a clock of its own. The benchmark names the model; who submits may print the system as ``:::SYSJSON``.
+"""
+
+from logparse.formats._base import Choice, Companion, Name, Record, SettingSentence
+
+STAMP = r'"time_ms": (?P<timestamp>[0-9]+),.*'
+
+
+def _point(name: str) -> SettingSentence:
+    return SettingSentence("point", f'"key": "{name}"', rf'"key": "{name}", "value": "?(?P<{name}>[^",]+)')
+
+
+def _system(name: str) -> SettingSentence:
+    return SettingSentence("system", ":::SYSJSON", rf':::SYSJSON .*"{name}": ?"(?P<{name}>\d+)"')
+
+
+def of_file(key: str, column: str) -> Companion:
+    """A number that the log prints once, for every step line."""
+    return Companion(f'"{key}", "value": ', rf'"key": "{key}", "value": (?P<{column}>\d+)(?:\.0)?,', belongs_to="file")
+
+
+BATCH = of_file("global_batch_size", "global_batch_size")
+
+RECORDS = (
+    Record("events", '"key": "run_start"', STAMP + '"key": "run_start"', fixed={"kind": "training starts"}),
+    Record(
+        "events",
+        '"key": "block_start"',
+        STAMP + r'"key": "block_start".*"(?:samples_count|first_epoch_num|step)": (?P<step>0)\b',
+        fixed={"kind": "training starts"},
+    ),
+    # A run that misses the target quality ends as aborted.
+    Record("events", '"key": "run_stop"', STAMP + '"key": "run_stop".*"success"', fixed={"kind": "training ends"}),
+    Record("events", '"key": "run_stop"', STAMP + '"key": "run_stop".*"aborted"', fixed={"kind": "process exits"}),
+)
+# What is called accuracy is the loss of a language model; that of another benchmark may be a share.
+EVALUATED = Record("evaluations", '"key": "eval_stop"', STAMP + '"key": "eval_stop"')
+EVAL_LOSS = Record(
+    "evaluations", '"key": "eval_accuracy"', STAMP + r'"key": "eval_accuracy", "value": (?P<loss>[0-9.e+-]+)'
+)
+
+SENTENCES = (
+    _point("max_sequence_length"),
+    _point("gradient_accumulation_steps"),
+    _point("submission_benchmark"),
+    _point("lora_rank"),
+    _system("number_of_nodes"),
+    _system("accelerators_per_node"),
+)
+NAMES = (
+    Name("seq_length", "point:max_sequence_length"),
+    Name("model_name", "point:submission_benchmark"),
+    Name("num_nodes", "system:number_of_nodes"),
+    Name("devices_per_node", "system:accelerators_per_node"),
+)
+CHOICES = (
+    # By the rules of the benchmark; its logs do not print it.
+    Choice("seq_length", "8192", {"point:submission_benchmark": "llama2_70b_lora"}),
+    Choice("lora", "True", {"point:lora_rank": r"[1-9]\d*"}),
+)
