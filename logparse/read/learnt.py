@@ -88,7 +88,11 @@ def learn_stencil(line: bytes, fmt: LogFormat, others: Sequence[LogFormat]) -> S
     if stamp is None:
         return None
     draw = random.Random(text)
-    tokens = [token for token in _tokens(text) if not stamp[0] <= token.places[0] < stamp[1]]
+    # What is written as a time may be one with other digits.
+    times = [found.span() for found in regex.finditer(TIMESTAMP, text)]
+    tokens = [
+        token for token in _tokens(text) if not any(begin <= token.places[0] < end for begin, end in (stamp, *times))
+    ]
     texts = [text, *(_varied(text, [token], "123456789", draw) for token in tokens)]
     told = _decoded(texts, fmt)
     if told is None or told.malformed:

@@ -488,6 +488,7 @@ def test_a_command_is_imported_when_it_is_asked_for(arguments):
         "logparse.__main__",
         "logparse.errors",
         "logparse.language",
+        "logparse.memory",
     }
 
 

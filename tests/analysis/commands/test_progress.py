@@ -84,7 +84,9 @@ def log(tmp_path):
 
 @pytest.mark.parametrize("shown_on", [on_terminal, on_real_terminal], ids=["here", "process"])
 def test_a_person_sees_bytes_and_rate_and_the_bar_goes_away(log, shown_on):
-    shown = shown_on("analyze", "run.log", cwd=log, patience=-1)
+    # A rate takes two readings.
+    (log / "more.log").write_text("noise\n")
+    shown = shown_on("analyze", "run.log", "more.log", cwd=log, patience=-1)
     assert "reading" in shown
     assert "/s" in shown
     assert "\x1b[2K" in shown
