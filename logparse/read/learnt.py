@@ -81,7 +81,7 @@ def learn_stencil(line: bytes, fmt: LogFormat, others: Sequence[LogFormat]) -> S
     ``others`` are the formats whose lines are looked for beside.
     """
     text = line.decode("latin-1")
-    if not (line.isascii() and text.isprintable()):
+    if not (line.isascii() and text.replace("\t", " ").isprintable()):
         return None
     told = _decoded([text], fmt)
     stamp = None if told is None else _stamp(text, told.rows["timestamp"][0])
