@@ -88,7 +88,7 @@ class Number:
         return nearest
 
 
-class Layout(Protocol):
+class StencilLayout(Protocol):
     """What is known of lines that differ in digits alone."""
 
     @property
@@ -114,7 +114,7 @@ class Stencil:
     such line says beside its ``numbers`` and its time stamp.
     """
 
-    layout: Layout
+    layout: StencilLayout
     least: NDArray[np.uint8]
     room: NDArray[np.uint8]
     numbers: tuple[Number, ...]

@@ -15,7 +15,7 @@ import polars as pl
 from logparse.read.layouts import Layouts
 from logparse.read.learnt import learn_stencil
 from logparse.read.lines import TextBlock
-from logparse.read.stencil import EqualLines, Layout, Stencil, cut_stencil
+from logparse.read.stencil import EqualLines, Stencil, StencilLayout, cut_stencil
 from logparse.read.steps import StepBlock
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Stencils:
     dense: bool = False
     misses: int = 0
 
-    def read(self, block: TextBlock) -> tuple[list[tuple[Layout, pl.DataFrame]], TextBlock]:
+    def read(self, block: TextBlock) -> tuple[list[tuple[StencilLayout, pl.DataFrame]], TextBlock]:
         """The rows of the lines that fit, each stencil's with its layout, and the other lines of the block."""
         if not self.dense or self.misses >= TRIES:
             return [], block
@@ -56,7 +56,7 @@ class Stencils:
         """Whether the next block is worth it, by the ``steps`` of one."""
         self.dense = sum(len(found.rows) for found in steps) >= SHARE * block.count
 
-    def _read(self, lines: EqualLines, new: Iterator[int]) -> Iterator[tuple[Layout, pl.DataFrame]]:
+    def _read(self, lines: EqualLines, new: Iterator[int]) -> Iterator[tuple[StencilLayout, pl.DataFrame]]:
         """The rows of those ``lines`` that fit; as many as are ``new`` may become stencils."""
         while len(lines) >= FEWEST:
             middle = lines.windows[lines.begins[len(lines) // 2]]
