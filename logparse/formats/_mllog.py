@@ -6,6 +6,8 @@ Every line has a clock of its own. The benchmark names the model; who submits ma
 from logparse.formats._base import Choice, Companion, Name, Record, SettingSentence
 
 STAMP = r'"time_ms": (?P<timestamp>[0-9]+),.*'
+# Of the lines that tell of steps.
+HEAD = r':::MLLOG \{.*?"tracked_stats", "value": \{'
 
 
 def _point(name: str) -> SettingSentence:

@@ -5,7 +5,7 @@ behind its last step line, has no loss and is no step: it is read where nothing 
 """
 
 from logparse.formats._base import Companion, LogFormat, Reading, Sample
-from logparse.formats._mllog import BATCH, CHOICES, EVAL_LOSS, NAMES, RECORDS, SENTENCES, STAMP
+from logparse.formats._mllog import BATCH, CHOICES, EVAL_LOSS, HEAD, NAMES, RECORDS, SENTENCES, STAMP
 
 FORMAT = LogFormat(
     name="mllog",
@@ -16,7 +16,7 @@ FORMAT = LogFormat(
     rate_covers="interval",
     beneath=1,
     marker=(', "reduced_train_loss": ',),
-    head=r':::MLLOG \{.*?"tracked_stats", "value": \{',
+    head=HEAD,
     pair=r'"?([\w/]+)": "?([^",{}]+)"?(?:, |\}, )',
     separator=r"[,}]",
     delimiter=", ",

@@ -5,7 +5,7 @@ beginning or the end of the block, or of the block alone), so the samples are th
 """
 
 from logparse.formats._base import Companion, LogFormat, Reading, Sample
-from logparse.formats._mllog import BATCH, CHOICES, EVALUATED, NAMES, RECORDS, SENTENCES, STAMP
+from logparse.formats._mllog import BATCH, CHOICES, EVALUATED, HEAD, NAMES, RECORDS, SENTENCES, STAMP
 
 FORMAT = LogFormat(
     name="mllog-blocks",
@@ -16,7 +16,7 @@ FORMAT = LogFormat(
     rate_covers="interval",
     beneath=2,
     marker=('_stats", "value": {"train_step_time', '_stats", "value": {"throughput'),
-    head=r':::MLLOG \{.*?"tracked_stats", "value": \{',
+    head=HEAD,
     pair=r'"?([\w/]+)": "?([^",{}]+)"?(?:, |\}, )',
     separator=r"[,}]",
     delimiter=", ",

@@ -1,7 +1,7 @@
 """MLPerf training logs, ``:::MLLOG {...}`` of round v3.1: GPT-3, a line for each step, whose ``step`` counts tokens."""
 
 from logparse.formats._base import Companion, LogFormat, Reading, Sample
-from logparse.formats._mllog import BATCH, CHOICES, EVAL_LOSS, NAMES, RECORDS, SENTENCES, STAMP
+from logparse.formats._mllog import BATCH, CHOICES, EVAL_LOSS, HEAD, NAMES, RECORDS, SENTENCES, STAMP
 
 FORMAT = LogFormat(
     name="mllog-tokens",
@@ -10,7 +10,7 @@ FORMAT = LogFormat(
     pauses_inside=False,
     beneath=1,
     marker=('"train_step_timing": ',),
-    head=r':::MLLOG \{.*?"tracked_stats", "value": \{',
+    head=HEAD,
     pair=r'"?([\w/]+)": "?([^",{}]+)"?(?:, |\}+)',
     separator=r"[,}]",
     delimiter=", ",

@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from logparse.errors import InputError, reason_of
@@ -129,8 +128,13 @@ def _chunks(source: Source, size: int) -> Iterator[bytes]:
             portion = size if stream is raw else min(size, PORTION_BYTES)
             left = source.part
             # Whole lines need not be put together; of an object every look would be a request.
-            fitted = partial(_up_to_newline, raw) if stream is raw and isinstance(source.path, Path) else int
-            while chunk := stream.read1(fitted(portion if left is None else min(portion, left))):
+            looks = stream is raw and isinstance(source.path, Path)
+
+            def wanted() -> int:
+                most = portion if left is None else min(portion, left)
+                return _up_to_newline(raw, most) if looks else most
+
+            while chunk := stream.read1(wanted()):
                 left = None if left is None else left - len(chunk)
                 source.bytes_read = raw.tell() if raw.seekable() else source.bytes_read + len(chunk)
                 if source.watch is not None:

@@ -181,7 +181,7 @@ def cut_stencil(line: bytes, layout: LineLayout) -> Stencil | None:
 
 
 def _numbers(text: str, layout: LineLayout) -> Iterator[Number]:
-    """The numbers on a line of ``layout`` that digits make; one that a float does not hold exactly so is left fixed."""
+    """The numbers on a line of ``layout`` that digits make; one of too high a power is left fixed."""
     for column, scale, begin, end in _values(text, layout):
         found = _NUMBER.fullmatch(text, begin, end)
         if found is None:

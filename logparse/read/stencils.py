@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from logparse.read.layouts import Layouts
-from logparse.read.learnt import learn_stencil
+from logparse.read.learnt_stencil import learn_stencil
 from logparse.read.lines import TextBlock
 from logparse.read.stencil import EqualLines, Stencil, StencilLayout, cut_stencil
 from logparse.read.steps import StepBlock

@@ -88,11 +88,7 @@ def learn_stencil(line: bytes, fmt: LogFormat, others: Sequence[LogFormat]) -> S
     if stamp is None:
         return None
     draw = random.Random(text)
-    # What is written as a time may be one with other digits.
-    times = [found.span() for found in regex.finditer(TIMESTAMP, text)]
-    tokens = [
-        token for token in _tokens(text) if not any(begin <= token.places[0] < end for begin, end in (stamp, *times))
-    ]
+    tokens = list(_tokens(text))
     texts = [text, *(_varied(text, [token], "123456789", draw) for token in tokens)]
     told = _decoded(texts, fmt)
     if told is None or told.malformed:
@@ -149,8 +145,10 @@ def _stamp(text: str, moment: datetime | None) -> tuple[int, int] | None:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """The numbers on a line."""
-    for found in _NUMBER.finditer(text):
+    """The numbers on a line; what is written as a time is none, since it may be one with other digits."""
+    times = [found.span() for found in regex.finditer(TIMESTAMP, text)]
+    outside = (f for f in _NUMBER.finditer(text) if not any(begin <= f.start() < end for begin, end in times))
+    for found in outside:
         whole = [place for place in range(*found.span(1)) if text[place].isdigit()]
         places, power = (*whole, *range(*found.span(2))), int(found[3] or 0) - len(found[2] or "")
         # No digit becomes 0, and no number gets a 0 in front.
