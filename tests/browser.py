@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import cores
 import pytest
 
 from analysis.pipeline.analyze import analyze_logs
@@ -84,10 +85,12 @@ def chromium() -> Iterator[Browser]:
     binary = shutil.which("chromium")
     if binary is None:
         pytest.skip("no chromium on the path; on Debian: apt-get install chromium")
-    with api.sync_playwright() as playwright:
+    with cores.on_all():
+        playwright = api.sync_playwright().start()
         found = playwright.chromium.launch(executable_path=binary, args=FLAGS)
-        yield Browser(found)
-        found.close()
+    yield Browser(found)
+    found.close()
+    playwright.stop()
 
 
 @dataclass

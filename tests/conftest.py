@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import cores
 import hypothesis
 import pytest
 
@@ -25,6 +26,7 @@ os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / "out" / "cache
 # Workers fill the cores: threads of polars that wait beside them for work take a fifth of the time. Processes that
 # tests start have as many as anyone's.
 os.environ["POLARS_MAX_THREADS"] = "1"
+cores.stay_on_one()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

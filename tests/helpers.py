@@ -18,6 +18,7 @@ from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 from unittest.mock import patch
 
+import cores
 import hypothesis
 import polars as pl
 
@@ -189,7 +190,8 @@ def run_process(
 ) -> subprocess.CompletedProcess[str]:
     """``run_logparse`` in a process of its own, for what only a process shows; ``command`` is what to start."""
     words = [*command, *arguments]
-    done = subprocess.run(words, cwd=cwd, input=stdin, capture_output=True, check=False, env=_environment(env))
+    with cores.on_all():
+        done = subprocess.run(words, cwd=cwd, input=stdin, capture_output=True, check=False, env=_environment(env))
     return subprocess.CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import cores
 import polars as pl
 import pytest
 from helpers import ROOT, megatron_log, run_logparse, run_process
@@ -205,9 +206,10 @@ def cluster(tmp_path_factory) -> Iterator[Any]:
     """Two nodes of one core each."""
     pytest.importorskip("ray")
     folder = tmp_path_factory.mktemp("cluster")
-    with subprocess.Popen(
-        [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, text=True
-    ) as process:
+    command = [sys.executable, "-c", CLUSTER]
+    with cores.on_all():
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, text=True)
+    with process:
         yield json.loads(process.stdout.readline())
         process.stdin.close()
 
