@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 import regex
 
@@ -40,14 +41,18 @@ def fragments_of(literals: Sequence[str], text: bytes) -> list[str]:
     counts = {literal: text.count(literal.encode()) for literal in literals}
     shared = {part: holders for part, holders in _holders(literals).items() if len(holders) > 1}
     chosen, left = [], set(literals)
-    while shared:
-        part, holders = max(shared.items(), key=lambda item: len(item[1]))
-        if text.count(part.encode()) <= len(text) // SELDOM + max(counts[literal] for literal in holders):
+    # What a part is good for only falls while others are chosen, so that only the first needs to be counted again.
+    queue = [(-len(holders), at, part) for at, (part, holders) in enumerate(shared.items())]
+    heapify(queue)
+    while queue:
+        most, at, part = heappop(queue)
+        holders = shared[part] & left
+        if len(holders) < -most:
+            if len(holders) > 1:
+                heappush(queue, (-len(holders), at, part))
+        elif text.count(part.encode()) <= len(text) // SELDOM + max(counts[literal] for literal in holders):
             chosen.append(part)
             left -= holders
-        else:
-            holders.clear()
-        shared = {part: rest for part, holders in shared.items() if len(rest := holders & left) > 1}
     return chosen + [literal for literal in literals if literal in left]
 
 

@@ -7,10 +7,11 @@ what fits none is left to ``layouts`` and ``pairs``, which give the same rows, o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import polars as pl
+import regex
 
 from logparse.read.layouts import Layouts
 from logparse.read.learnt_stencil import learn_stencil
@@ -34,13 +35,14 @@ class Stencils:
     """The stencils that the lines of ``layouts`` have shown so far, the last first; threads may share them.
 
     ``dense`` says whether the step lines of the block before stood close, ``misses`` how many blocks in a row did not
-    fit all the same.
+    fit all the same. ``refused`` are lines of which none could be cut, whatever their digits.
     """
 
     layouts: Mapping[str, Layouts]
     known: tuple[Stencil, ...] = ()
     dense: bool = False
     misses: int = 0
+    refused: set[bytes] = field(default_factory=set)
 
     def read(self, block: TextBlock) -> tuple[list[tuple[StencilLayout, pl.DataFrame]], TextBlock]:
         """The rows of the lines that fit, each stencil's with its layout, and the other lines of the block."""
@@ -60,7 +62,7 @@ class Stencils:
         """The rows of those ``lines`` that fit; as many as are ``new`` may become stencils."""
         while len(lines) >= FEWEST:
             middle = lines.windows[lines.begins[len(lines) // 2]]
-            stencil = self._known(middle) or next((self._cut(middle.tobytes()) for _ in new), None)
+            stencil = self._known(middle) or self._new(middle.tobytes(), new)
             if stencil is None:
                 return
             # A stamp that is no time is left to the patterns, and all lines that came with it.
@@ -76,6 +78,15 @@ class Stencils:
     def _known(self, line: NDArray[np.uint8]) -> Stencil | None:
         alike = (stencil for stencil in self.known if len(stencil.least) == len(line))
         return next((stencil for stencil in alike if stencil.fits(line[None]).all()), None)
+
+    def _new(self, line: bytes, new: Iterator[int]) -> Stencil | None:
+        kind = regex.sub(rb"\d", b"0", line)
+        if kind in self.refused or next(new, None) is None:
+            return None
+        stencil = self._cut(line)
+        if stencil is None:
+            self.refused.add(kind)
+        return stencil
 
     def _cut(self, line: bytes) -> Stencil | None:
         """A stencil of a line that has nothing of interest but one step."""
