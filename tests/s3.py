@@ -4,12 +4,15 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest.mock import patch
 
 import pytest
 from s3_server import Server, serve
 
+from logparse import stores
+from logparse.read import objects
 from logparse.stores import open_store
 
 
@@ -17,7 +20,9 @@ from logparse.stores import open_store
 def s3() -> Iterator[Server]:
     """A server with an empty bucket; this process may write there."""
     pytest.importorskip("obstore")
-    with serve() as server, patch.dict(os.environ, server.writer):
+    # Nobody waits for a server that is not there.
+    at_once = patch.object(stores, "RETRY_TIMEOUT", timedelta(milliseconds=100))
+    with serve() as server, patch.dict(os.environ, server.writer), at_once:
         yield server
 
 
@@ -66,8 +71,9 @@ def web(data: bytes, cuts: list[int], e_tag: str | None = None) -> Iterator[tupl
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, patch.dict(os.environ, {"NO_PROXY": "127.0.0.1"}):
-        thread = threading.Thread(target=server.serve_forever)
+    local, at_once = patch.dict(os.environ, {"NO_PROXY": "127.0.0.1"}), patch.object(objects, "WAIT_SECONDS", 0.001)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, local, at_once:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/run.log", asked
         server.shutdown()

@@ -34,7 +34,7 @@ class Missing(BaseHTTPRequestHandler):
 def bucket(monkeypatch):
     pytest.importorskip("obstore")
     with ThreadingHTTPServer(("127.0.0.1", 0), Missing) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             monkeypatch.setenv(name, "any")
