@@ -176,8 +176,8 @@ def compare(
     told = list(dict.fromkeys((*metrics, *guards, *(JUDGED.values() if beside else ()))))
     losses = _final_losses(old, new)
     old, new = (replace(side, runs=_with_losses(side.runs, losses)) for side in (old, new))
-    known = _with_losses(sample_of(everything, jobs).runs, losses)
-    noises = {metric.column: _noise(known, baseline.runs, metric) for metric in told}
+    alike = _alike(_with_losses(sample_of(everything, jobs).runs, losses), baseline.runs)
+    noises = {metric.column: _noise(alike, metric) for metric in told}
     find = partial(_find, old=old, new=new, threshold=threshold)
     # A loss that is lost is told by the final loss where that is judged, and else by every metric.
     found = [find(m, noise=noises[m.column], lost=(None, None) if m in guards else lost) for m in told]
@@ -186,7 +186,7 @@ def compare(
     findings = [lose(f, ended) if f.metric == FINAL_LOSS else f for f in found]
     judged = [*metrics, *(f.metric for f in findings if f.metric in guards and (f.effect or f.p_lost is not None))]
     findings = _held(findings, judged[1:])
-    learnt = learns_less(find(FINAL_LOSS, noise=_noise(known, baseline.runs, FINAL_LOSS), lost=(None, None)))
+    learnt = learns_less(find(FINAL_LOSS, noise=_noise(alike, FINAL_LOSS), lost=(None, None)))
     less = (*_less_work(old, new), *([learnt] if learnt else []))
     names = {run_id: name for runs in asked for run_id, name in runs.select("run_id", "name").iter_rows()}
     return Comparison(
@@ -306,12 +306,15 @@ def _lost(runs: pl.DataFrame) -> LostLoss | None:
     return LostLoss(len(lost), len(runs), int(lost.min())) if len(lost) else None  # type: ignore[arg-type]
 
 
-def _noise(runs: pl.DataFrame, asked: pl.DataFrame, metric: Metric) -> Noise | None:
-    """Within each release of a side, and of all other runs that could be compared with the baseline's."""
-    known, baseline = fill_implied(measured(runs, metric)), fill_implied(asked)
+def _alike(runs: pl.DataFrame, asked: pl.DataFrame) -> list[pl.DataFrame]:
+    """The runs of each release of a side, and of each one of others that could be compared with the baseline's."""
+    known, baseline = fill_implied(runs), fill_implied(asked)
     alike = pl.all_horizontal(pl.col(n).is_in(baseline[n].unique().to_list(), nulls_equal=True) for n in FIELDS)
-    usable = known.filter(alike | pl.col("side").is_not_null())
-    return noise_floor(values_of(group, metric) for group in usable.partition_by("side", "release"))
+    return known.filter(alike | pl.col("side").is_not_null()).partition_by("side", "release")
+
+
+def _noise(alike: Sequence[pl.DataFrame], metric: Metric) -> Noise | None:
+    return noise_floor(values_of(runs, metric) for runs in alike)
 
 
 def agree_on_losses(baseline: Side, candidate: Side) -> LossAgreement | LossReason:

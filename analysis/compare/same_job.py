@@ -116,6 +116,8 @@ def tells_enough() -> pl.Expr:
 
 def fill_from_job(runs: pl.DataFrame, jobs: Jobs) -> pl.DataFrame:
     """``runs`` with what another record of the same job tells of FIELDS, where their own does not."""
+    if not jobs.of:
+        return runs
     others = ((name, pl.col(name).drop_nulls().first().over(jobs.named())) for name in FIELDS)
     return runs.with_columns(pl.col(name).fill_null(other) for name, other in others)
 
