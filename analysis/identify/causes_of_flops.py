@@ -34,16 +34,32 @@ def of_printed_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: 
     else:
         yield from _recompute(rows, ours)
         yield from _other_lengths(rows, context)
+        yield from _another_pass(rows, context)
         yield from of_sizes_and_formulas(rows, ours, context)
+
+
+def _another_pass(rows: pl.DataFrame, context: RunContext) -> Iterator[Cause]:
+    """A formula that gives three of the four passes of every row: one more is of a reference model, or recomputed."""
+    shape = ModelShape.from_quantities(context.values()).all_trained
+    three = rows.with_columns(pl.col(LOGGED) / RECOMPUTED)
+    scale, fitting = fitting_formulas(three, shape, context.get("seq_length"), context.get("world_size"))
+    exact = [name for name in fitting if PRINTED_FORMULAS[name].accuracy == 0]
+    if exact and scale == 1 and _tells_apart(rows):
+        yield Cause(info("counts_another_pass_by", formulas=exact), pl.col(RATIO))
+
+
+def _tells_apart(rows: pl.DataFrame) -> bool:
+    """Whether the TFLOP/s have digits enough for a product of two causes to fit by no chance."""
+    return bool(measure_rounding(rows).tflops <= FEW_DIGITS * rows[LOGGED].median())  # type: ignore[operator]
 
 
 def of_sizes_and_formulas(rows: pl.DataFrame, ours: str, context: RunContext) -> Iterator[Cause]:
     """Devices counted too often or left out, and another formula at once: one that gives what is left of every row.
 
-    Of so many products one fits a coarse number by chance; the digits of the TFLOP/s must tell them apart.
+    Of so many products one fits a coarse number by chance.
     """
     shape, world = ModelShape.from_quantities(context.values()).all_trained, context.get("world_size")
-    if not world or measure_rounding(rows).tflops > FEW_DIGITS * rows[LOGGED].median():  # type: ignore[operator]
+    if not world or not _tells_apart(rows):
         return
     for size in of_devices(context, total=False):
         scale, fitting = fitting_formulas(rows, shape, context.get("seq_length"), world / size.factor)
