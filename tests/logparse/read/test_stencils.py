@@ -286,6 +286,15 @@ def test_a_log_that_disappoints_is_tried_no_more():
     assert search.stencils.misses in (0, TRIES)
 
 
+def test_a_kind_of_line_that_was_refused_is_tried_no_more(monkeypatch):
+    tried = []
+    monkeypatch.setattr(Stencils, "_cut", lambda _, line: tried.append(line))
+    search = search_all(FORMATS)
+    for block in in_blocks(steps(101, 600), 3):
+        find(block, search)
+    assert len(tried) == 1
+
+
 def test_words_that_find_lines_hold_no_digit():
     """Or other digits could make one, and a head or a pair could depend on the digits that it finds."""
     for fmt in (fmt for fmt in FORMATS if fmt.name not in WITH_DIGITS):
