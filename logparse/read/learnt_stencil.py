@@ -1,7 +1,8 @@
 """A stencil by trial: what the patterns make of a line when its digits change, whatever its words are.
 
 A line that no layout reads has values without a delimiter between them. It is read again and again with other digits;
-where each number of its row proves to be the digits of one place, times a factor, lines like it need no pattern.
+where each number of its row proves to be the digits of one place, times a factor, or a sum of such as ``1:02:03`` is,
+lines like it need no pattern.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from logparse.formats._base import TIMESTAMP, LogFormat
 from logparse.read.records import find_records
 from logparse.read.stencil import POWER, STAMP, EqualLines, Number, Stencil
 from logparse.read.steps import StepBlock, decode_block
-from logparse.read.values import can_be, there
+from logparse.read.values import can_be, group_names, there
 from logparse.read.versions import versions_of
 
-# Digits, with commas between thousands; those behind the point; the exponent.
-_NUMBER = regex.compile(r"(\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.(\d+))?(?:[eE]([-+]\d{1,2}))?")
+# Digits, with commas between thousands; those behind the point; the exponent. Not those of a word such as ``bf16``.
+_NUMBER = regex.compile(r"(?<!\b[^\W\d]\w*)(\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.(\d+))?(?:[eE]([-+]\d{1,2}))?")
 # Lines with other digits that must be read alike, and how many of them must have numbers that can be.
 TRIALS, MOST_ODD = 48, 16
 # Digits of a time stamp that may be any.
@@ -69,10 +70,15 @@ class _Token:
         for place, least in zip(self.places, self.least, strict=True):
             letters[place] = draw.choice([digit for digit in digits if digit >= least and digit != letters[place]])
 
-    def number(self, column: str, text: str, value: float) -> Number:
-        """What gives the ``value`` of the column where ``text`` has these digits."""
+    def read(self, text: str) -> float:
+        """The number that stands there in ``text``."""
         digits = "".join(text[place] for place in self.places)
-        return Number(column, self.places, self.power, float(f"{value / float(f'{digits}e{self.power}'):.12g}"))
+        return float(f"{digits}e{self.power}")
+
+    def number(self, column: str, texts: tuple[str, str], values: tuple[float, float]) -> Number:
+        """What this adds to the column, whose ``values`` are those of two ``texts`` with other digits here alone."""
+        before, after = map(self.read, texts)
+        return Number(column, self.places, self.power, float(f"{(values[1] - values[0]) / (after - before):.12g}"))
 
 
 def learn_stencil(line: bytes, fmt: LogFormat, others: Sequence[LogFormat]) -> Stencil | None:
@@ -84,7 +90,10 @@ def learn_stencil(line: bytes, fmt: LogFormat, others: Sequence[LogFormat]) -> S
     if not (line.isascii() and text.replace("\t", " ").isprintable()):
         return None
     told = _decoded([text], fmt)
-    stamp = None if told is None else _stamp(text, told.rows["timestamp"][0])
+    # A number of the head that cannot be is none, and with other digits it may be one.
+    if told is None or _groups(text, fmt) != {name for name in group_names(fmt.head) if told.rows[name][0] is not None}:
+        return None
+    stamp = _stamp(text, told.rows["timestamp"][0])
     if stamp is None:
         return None
     draw = random.Random(text)
@@ -95,10 +104,12 @@ def learn_stencil(line: bytes, fmt: LogFormat, others: Sequence[LogFormat]) -> S
         return None
     effects = _effects(told.rows, tokens)
     numbers = [
-        token.number(name, texts[at], told.rows[name][at])
+        token.number(name, (text, texts[at]), (told.rows[name][0], told.rows[name][at]))
         for at, token in enumerate(tokens, start=1)
         for name in effects.get(token, ())
     ]
+    if not _exact(numbers):
+        return None
     # What tells nothing may be any digits.
     free = [token if names else replace(token, least="0" * len(token.places)) for token, names in effects.items()]
     labels = Counter({label: times // len(texts) for label, times in told.labels.items()})
@@ -119,6 +130,12 @@ def _decoded(texts: Sequence[str], fmt: LogFormat) -> StepBlock | None:
     beside = len(found.tails) + len(found.pairs) + sum(map(len, found.companions))
     each = found.rows["line_number"].to_list() == list(range(len(texts)))
     return found if each and not beside and all(n % len(texts) == 0 for n in found.labels.values()) else None
+
+
+def _groups(text: str, fmt: LogFormat) -> set[str]:
+    """The groups of the head that are there."""
+    head = regex.search(fmt.head, text)
+    return {name for name, value in head.groupdict().items() if value is not None} if head else set()
 
 
 def _say_more(texts: Sequence[str], fmt: LogFormat, others: Sequence[LogFormat]) -> bool:
@@ -151,8 +168,9 @@ def _tokens(text: str) -> Iterator[_Token]:
     for found in outside:
         whole = [place for place in range(*found.span(1)) if text[place].isdigit()]
         places, power = (*whole, *range(*found.span(2))), int(found[3] or 0) - len(found[2] or "")
-        # No digit becomes 0, and no number gets a 0 in front.
-        first = "1" if text[places[0]] != "0" and (len(places) == 1 or len(whole) > 1) else "0"
+        # No digit becomes 0, and no number gets a 0 in front, but for minutes and seconds of a clock.
+        clock = regex.match(r"(?<=\d:)\d\d(?!\d)", text, pos=places[0])
+        first = "1" if text[places[0]] != "0" and (len(places) == 1 or len(whole) > 1) and not clock else "0"
         if abs(power) <= POWER:
             yield _Token(places, first + "0" * (len(places) - 1), power)
 
@@ -172,7 +190,7 @@ def _at_another_time(text: str, stamp: tuple[int, int], draw: random.Random) -> 
 
 
 def _effects(rows: pl.DataFrame, tokens: Sequence[_Token]) -> dict[_Token, list[str]]:
-    """The columns that each token gives; left out is one that gives a column together with others, or 0.
+    """The columns that each token gives, or adds to; left out is one that gives a column that is 0.
 
     The first row is of the line itself, each other one of the line with other digits at the next token.
     """
@@ -180,12 +198,18 @@ def _effects(rows: pl.DataFrame, tokens: Sequence[_Token]) -> dict[_Token, list[
     changed = {
         token: [name for name in columns if rows[name][at] != rows[name][0]] for at, token in enumerate(tokens, start=1)
     }
-    times = Counter(chain.from_iterable(changed.values()))
     return {
         token: names
         for at, (token, names) in enumerate(changed.items(), start=1)
-        if all(times[name] == 1 and isinstance(rows[name][at], float) and rows[name][0] for name in names)
+        if all(isinstance(rows[name][at], float) and rows[name][0] for name in names)
     }
+
+
+def _exact(numbers: Sequence[Number]) -> bool:
+    """Whether every sum is of whole numbers, which are added without rounding."""
+    times = Counter(number.column for number in numbers)
+    sums = (number for number in numbers if times[number.column] > 1)
+    return all(number.power == 0 and number.scale.is_integer() for number in sums)
 
 
 def _stencil(

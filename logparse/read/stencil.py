@@ -56,7 +56,7 @@ class EqualLines:
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a ``column`` of ``LineLayout.rows``.
+    """A number in a ``column`` of ``LineLayout.rows``; numbers of one column are added.
 
     Its digits stand at ``places`` and count 10 ** ``power``; then comes ``scale``, with the sign.
     """
@@ -120,6 +120,11 @@ class Stencil:
     numbers: tuple[Number, ...]
     same: pl.DataFrame
 
+    @property
+    def holds_number(self) -> bool:
+        """Whether a number is the same on every such line, such as ``14.6K``; 0 may be a word."""
+        return any(self.same.row(0))
+
     def fits(self, lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Which of ``lines`` (lines by bytes), as long as this one, differ in digits alone."""
         import numpy as np
@@ -152,7 +157,11 @@ class Stencil:
         """The ``numbers``, whose ``digits`` (digits by lines) follow each other."""
         ends = accumulate((len(number.places) for number in self.numbers), initial=0)
         of_each = zip(self.numbers, pairwise(ends), strict=True)
-        return {number.column: number.of(digits[begin:end]) for number, (begin, end) in of_each}
+        columns: dict[str, NDArray[Any]] = {}
+        for number, (begin, end) in of_each:
+            read = number.of(digits[begin:end])
+            columns[number.column] = columns[number.column] + read if number.column in columns else read
+        return columns
 
 
 def _moments(stamps: NDArray[np.uint8]) -> NDArray[np.datetime64]:

@@ -101,11 +101,13 @@ class Stencils:
 
 
 def _stencil_of(line: bytes, layouts: Layouts) -> Stencil | None:
-    """The stencil of a line by a layout of its format; by trial where none tells it."""
-    stencils = (cut_stencil(line, layout) for layout in layouts.known if layout.explained)
+    """The stencil of a line by a layout of its format; by trial where none tells it, or not all of its numbers."""
+    cut = next(filter(None, (cut_stencil(line, layout) for layout in layouts.known if layout.explained)), None)
+    if cut is not None and not cut.holds_number:
+        return cut
     fmt = layouts.fmt
     others = [other for other in layouts.formats if other is not fmt and other.beneath <= fmt.beneath]
-    return next(filter(None, stencils), None) or learn_stencil(line, fmt, others)
+    return learn_stencil(line, fmt, others) or cut
 
 
 def _by_length(block: TextBlock) -> Iterator[EqualLines]:

@@ -35,8 +35,10 @@ BY_STENCILS = {
     *("fleetx", "maxtext", "megatron", "mindformers-pynative", "paddlenlp"),
     # Words stand there without a delimiter between them.
     *("colossalai", "composer", "deepspeed", "libai", "megatron-bridge", "mindspore", "modded-nanogpt"),
-    *("nemo-rl", "torchtitan", "torchtune"),
-    *(("mindformers", 0), ("nanotron", 0), ("olmo", 0), ("internevo", 0)),
+    *("nanotron", "nemo-rl", "olmo", "torchtitan", "torchtune"),
+    *(("mindformers", 0), ("nanochat", 0), ("internevo", 0)),
+    # Times are in parts there.
+    *("llama-factory", "torchtune-bar", ("ms-swift", 1)),
 }
 # Step 0 of theirs is no step; no layout reads their lines.
 WITH_DIGITS = {"deepspeed", "deepspeed-pipeline", "openrlhf"}
@@ -119,8 +121,8 @@ def test_a_dense_log_is_read_by_stencils():
 
 
 def other_digits(text: str, draw: random.Random) -> str:
-    """Exponents stay."""
-    return regex.sub(r"(?<![eE][-+]\d?)\d", lambda _: draw.choice("0123456789"), text)
+    """Exponents and words such as ``bf16`` stay."""
+    return regex.sub(r"(?<![eE][-+]\d?)(?<!\b[^\W\d]\w*)\d", lambda _: draw.choice("0123456789"), text)
 
 
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
@@ -133,7 +135,8 @@ def test_samples_of_every_format(fmt, sample):
     begin = next(regex.finditer(fmt.head, lines[0])).start()
     text = "".join(f"{lines[0][:begin]}{other_digits(lines[0][begin:], draw)}\n" for _ in range(4 * FEWEST))
     taken = require_equal(text.encode(), fmt)
-    assert taken >= 2 * FEWEST or not {fmt.name, (fmt.name, sample)} & BY_STENCILS
+    # Half of those that come after the first block; a 0 where none was is left to the patterns.
+    assert taken >= 1.5 * FEWEST or not {fmt.name, (fmt.name, sample)} & BY_STENCILS
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
