@@ -18,9 +18,10 @@ def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     # To build the regex takes longer than to find that there is nothing to read.
     if marked.is_empty():
         return no_companions(companion)
-    found = marked.filter(pl.col("text").str.contains(companion.pattern))
-    groups = pl.col("text").str.extract_groups(companion.pattern).alias("groups")
-    return found.select("source", "line_number", groups).unnest("groups")
+    # A group around all tells whether there is a match, so that each line is searched once.
+    groups = pl.col("text").str.extract_groups(f"({companion.pattern})").alias("groups")
+    found = marked.select("source", "line_number", groups).unnest("groups")
+    return found.filter(pl.col("1").is_not_null()).drop("1")
 
 
 @cache

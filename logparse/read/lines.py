@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-BLOCK_BYTES, FIRST_BYTES = 8 * 2**20, 2**20
+BLOCK_BYTES, FIRST_BYTES = 8 * 2**20, 2**18
 LINE_COLUMNS = {"source": pl.String(), "line_number": pl.Int64(), "text": pl.String(), "complete": pl.Boolean()}
 LONGEST_LINE = 256 * 2**20
 # What a terminal obeys instead of showing it: sequences for colours, cursor and title, other control characters, and
@@ -89,13 +89,11 @@ class TextBlock:
         """The block without the lines of these numbers."""
         import numpy as np
 
-        left = np.delete(np.arange(self.count), numbers - self.first)
-        begins = np.concatenate(([0], self.ends + 1))
-        ends = np.append(begins[1:], len(self.text))
-        text = b"".join(
-            self.text[begin:end] for begin, end in zip(begins[left].tolist(), ends[left].tolist(), strict=True)
-        )
-        complete = self.complete or self.count - 1 not in left
+        stays = np.ones(self.count, np.bool_)
+        stays[numbers - self.first] = False
+        sizes = np.diff(np.append(0, self.ends + 1)[: self.count], append=len(self.text))
+        text = np.frombuffer(self.text, np.uint8)[np.repeat(stays, sizes)].tobytes()
+        left, complete = np.flatnonzero(stays), self.complete or not stays[-1]
         return TextBlock(self.source, self.first, len(left), complete, text, left + self.first)
 
     def _has_controls(self) -> bool:
@@ -137,13 +135,19 @@ def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Text
 
 
 def _short_first(blocks: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
-    """The ``blocks``; of a long one that comes first the beginning comes alone, since it tells how to read the rest."""
+    """The ``blocks``; of a long one that comes first the beginning comes alone, since it tells how to read the rest.
+
+    So do the lines behind it, for a log that begins with long settings.
+    """
     for text, complete in islice(blocks, 1):
-        cut = text.find(b"\n", FIRST_BYTES) + 1 if len(text) >= 4 * FIRST_BYTES else 0
-        if cut:
-            yield text[:cut], True
-        if text[cut:]:
-            yield text[cut:], complete
+        begin = 0
+        for size in (FIRST_BYTES, 4 * FIRST_BYTES) if len(text) >= 16 * FIRST_BYTES else ():
+            cut = text.find(b"\n", begin + size) + 1
+            if cut:
+                yield text[begin:cut], True
+                begin = cut
+        if text[begin:]:
+            yield text[begin:], complete
     yield from blocks
 
 

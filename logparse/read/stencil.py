@@ -7,6 +7,7 @@ Blanks before a number are fixed too, so that a number of one digit more is anot
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -81,11 +82,10 @@ class Number:
         """The floats nearest to so many digits, as their text is read."""
         import numpy as np
 
-        power = np.frombuffer(f"e{self.power}".encode(), np.uint8)
+        power = np.frombuffer(f"e{self.power}\n".encode(), np.uint8)
         text = np.empty((digits.shape[1], len(digits) + len(power)), np.uint8)
         text[:, : len(digits)], text[:, len(digits) :] = digits.T + np.uint8(ord("0")), power
-        nearest: NDArray[np.float64] = text.view(f"S{text.shape[1]}").ravel().astype("float64")
-        return nearest
+        return pl.read_lines(io.BytesIO(text.tobytes()), name="number")["number"].cast(pl.Float64).to_numpy()
 
 
 class StencilLayout(Protocol):
