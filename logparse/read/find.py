@@ -62,17 +62,18 @@ class LineSearch:
         """The blocks of settings of all formats."""
         return tuple(dict.fromkeys(block for known in self.layouts.values() for block in known.fmt.blocks))
 
-    def narrowed(self, formats: Iterable[LogFormat]) -> LineSearch:
-        """The same search for no more than the step lines of formats other than ``formats``.
+    def narrowed(self, shown: Iterable[LogFormat]) -> LineSearch:
+        """The same search for no more than the step lines of formats other than those ``shown``.
 
         What lies beneath all of these cannot be richer, but may complete them.
         """
-        found = tuple(formats)
+        found = tuple(shown)
         deepest = max(fmt.beneath for fmt in found)
         below = [fmt for fmt in self.formats if fmt.beneath > deepest]
         useless = [fmt for fmt in below if not all(may_complete(fmt, rich) for rich in found)]
         whole = (*found, *(fmt for fmt in below if fmt not in useless))
-        return replace(self, whole=whole, formats=tuple(fmt for fmt in self.formats if fmt not in useless))
+        formats = tuple(fmt for fmt in self.formats if fmt not in useless)
+        return replace(self, whole=whole, formats=formats, stencils=self.stencils.narrowed(formats))
 
 
 def any_of(literals: tuple[str, ...], text: Text, size: int) -> Text:

@@ -7,12 +7,13 @@ what fits none is left to ``layouts`` and ``pairs``, which give the same rows, o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 import regex
 
+from logparse.formats._base import LogFormat
 from logparse.read.layouts import Layouts
 from logparse.read.learnt_stencil import learn_stencil
 from logparse.read.lines import TextBlock
@@ -57,6 +58,12 @@ class Stencils:
     def judge(self, block: TextBlock, steps: Iterable[StepBlock]) -> None:
         """Whether the next block is worth it, by the ``steps`` of one."""
         self.dense = sum(len(found.rows) for found in steps) >= SHARE * block.count
+
+    def narrowed(self, formats: Iterable[LogFormat]) -> Stencils:
+        """Those of no other formats than these."""
+        layouts = {fmt.name: self.layouts[fmt.name] for fmt in formats}
+        known = tuple(stencil for stencil in self.known if stencil.layout.fmt.name in layouts)
+        return replace(self, layouts=layouts, known=known, refused=set())
 
     def _read(self, lines: EqualLines, new: Iterator[int]) -> Iterator[tuple[StencilLayout, pl.DataFrame]]:
         """The rows of those ``lines`` that fit; as many as are ``new`` may become stencils."""

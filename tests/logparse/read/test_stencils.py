@@ -39,6 +39,8 @@ BY_STENCILS = {
     *(("mindformers", 0), ("nanochat", 0), ("internevo", 0)),
     # Times are in parts there.
     *("llama-factory", "torchtune-bar", ("ms-swift", 1)),
+    # Another format reads the same lines, but as torn.
+    *(("hf-trainer", 1), ("hf-trainer", 2)),
 }
 # Step 0 of theirs is no step; no layout reads their lines.
 WITH_DIGITS = {"deepspeed", "deepspeed-pipeline", "openrlhf"}
@@ -215,11 +217,11 @@ def test_whatever_stands_on_the_lines_the_rows_are_the_same(text, cuts):
 
 
 @given(
-    digits=st.text("0123456789", min_size=1, max_size=15),
+    digits=st.text("0123456789", min_size=1, max_size=20),
     power=st.integers(-22, 22),
 )
 def test_a_number_is_the_float_of_its_text(digits, power):
-    """Ties to even and all; 15 digits and ten to the 22nd are exact, and so is one operation on them."""
+    """Ties to even and all; 15 digits and ten to the 22nd are exact, and so is one operation on them; more are read."""
     column = np.array([[int(digit)] for digit in digits], np.uint8)
     assert Number("", tuple(range(len(digits))), power, 1.0).of(column)[0] == float(f"{digits}e{power}")
 
@@ -296,6 +298,14 @@ def test_a_kind_of_line_that_was_refused_is_tried_no_more(monkeypatch):
     for block in in_blocks(steps(101, 600), 3):
         find(block, search)
     assert len(tried) == 1
+
+
+def test_lines_of_a_format_that_is_not_looked_for_any_more(tmp_path):
+    """These are torn for two formats, and the log is read again for the one that is above."""
+    path = tmp_path / "run.log"
+    path.write_text("".join(f"{{'loss': 2.{n}, 'grad_norm': 1.{n}, 'epoch': 0.{n}}}\n" for n in range(100, 900)))
+    contents = read_sources([Source(path.name, path)], FORMATS, 8000, jobs=1)
+    assert {fmt.name: found.torn for fmt, found in contents.steps if found.torn} == {"ms-swift": 800}
 
 
 def test_words_that_find_lines_hold_no_digit():
