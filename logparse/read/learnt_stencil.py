@@ -21,7 +21,7 @@ import regex
 from logparse.formats._base import TIMESTAMP, LogFormat
 from logparse.read.records import find_records
 from logparse.read.stencil import POWER, STAMP, EqualLines, Number, Stencil
-from logparse.read.steps import StepBlock, decode_block, join_blocks
+from logparse.read.steps import StepBlock, decode_block
 from logparse.read.values import can_be, group_names, there
 from logparse.read.versions import versions_of
 
@@ -148,14 +148,8 @@ def _say_more(texts: Sequence[str], fmt: LogFormat, others: Sequence[LogFormat])
     patterns = (*sentences, *starts)
     if any(marker in text and regex.search(pattern, text) for marker, pattern in patterns for text in texts):
         return True
-    return any(_holds_whole(lines, other) for other in others if there(lines["text"], other.step_markers))
-
-
-def _holds_whole(lines: pl.DataFrame, fmt: LogFormat) -> bool:
-    """Whether ``fmt`` reads anything of the lines but torn steps, as ms-swift makes of the library's beneath it."""
-    found, _ = decode_block(lines, fmt)
-    beside = len(found.pairs) + sum(map(len, found.companions))
-    return bool(beside or len(join_blocks([found], fmt).steps))
+    steps = (decode_block(lines, other)[0] for other in others if there(lines["text"], other.step_markers))
+    return any(found.holds_any for found in steps)
 
 
 def _stamp(text: str, moment: datetime | None) -> tuple[int, int] | None:

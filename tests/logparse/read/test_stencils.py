@@ -39,8 +39,6 @@ BY_STENCILS = {
     *(("mindformers", 0), ("nanochat", 0), ("internevo", 0)),
     # Times are in parts there.
     *("llama-factory", "torchtune-bar", ("ms-swift", 1)),
-    # Another format reads the same lines, but as torn.
-    *(("hf-trainer", 1), ("hf-trainer", 2)),
 }
 # Step 0 of theirs is no step; no layout reads their lines.
 WITH_DIGITS = {"deepspeed", "deepspeed-pipeline", "openrlhf"}
