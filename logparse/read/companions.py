@@ -44,21 +44,25 @@ def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companio
     numbers = found.select(
         "source", pl.col("line_number").alias("at"), *(group(name).alias(f"beside {name}") for name in names)
     )
-    joined = rows.sort("line_number").join_asof(
-        numbers.sort("at"),
-        left_on="line_number",
-        right_on="at",
-        by="source",
-        strategy="backward" if companion.belongs_to in ("next", "file") else "forward",
-        allow_exact_matches=companion.belongs_to != "behind",
-        check_sortedness=False,
+    joined = (
+        rows.with_row_index("row")
+        .sort("line_number")
+        .join_asof(
+            numbers.sort("at"),
+            left_on="line_number",
+            right_on="at",
+            by="source",
+            strategy="backward" if companion.belongs_to in ("next", "file") else "forward",
+            allow_exact_matches=companion.belongs_to != "behind",
+            check_sortedness=False,
+        )
     )
     mine = _belongs(companion)
     completed = {
         name: pl.coalesce(*([name] if name in rows.columns else []), pl.when(mine).then(f"beside {name}"))
         for name in names
     }
-    return joined.with_columns(**completed).drop("at", cs.starts_with("beside "))
+    return joined.with_columns(**completed).sort("row").drop("row", "at", cs.starts_with("beside "))
 
 
 def _with_sums(rows: pl.DataFrame, found: pl.DataFrame, names: list[str]) -> pl.DataFrame:
@@ -70,7 +74,7 @@ def _with_sums(rows: pl.DataFrame, found: pl.DataFrame, names: list[str]) -> pl.
     names = [name for name in names if name != "part"]
     told = found.sort("line_number").select("source", "line_number", *map(group, names), part=part)
     follows = (pl.col("part").diff().over("source") == 1).fill_null(value=True)
-    places = rows.select("source", "line_number", "row").sort("line_number")
+    places = rows.select("source", "line_number").with_row_index("row").sort("line_number")
     mine = told.with_columns(follows=follows).join_asof(
         places, on="line_number", by="source", strategy="forward", check_sortedness=False
     )

@@ -68,7 +68,9 @@ def describe_end(ends: FileEnds, steps: pl.DataFrame) -> Iterator[Note]:
     done, planned = steps["step"].max(), steps["train_steps"].drop_nulls().last() if len(steps) else None
     if isinstance(done, int) and isinstance(planned, int) and done >= planned:
         return
-    last = dict(steps.group_by("source").agg(pl.col("line_number").max()).iter_rows())
+    last_lines = steps.lazy().group_by("source").agg(pl.col("line_number").max())
+    # In portions, since a key of text is written out for each row: of a large log these are hundreds of megabytes.
+    last = dict(last_lines.collect(engine="streaming").iter_rows())
     found = error_lines(ends.tails, last)
     if quoted := quote(found):
         lines = [_note(line, several=len(ends.tails) > 1) for line in quoted]

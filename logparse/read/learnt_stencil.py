@@ -113,7 +113,7 @@ def learn_stencil(line: bytes, fmt: LogFormat, others: Sequence[LogFormat]) -> S
     # What tells nothing may be any digits.
     free = [token if names else replace(token, least="0" * len(token.places)) for token, names in effects.items()]
     labels = Counter({label: times // len(texts) for label, times in told.labels.items()})
-    schema = told.rows.drop("row").schema
+    schema = told.rows.schema
     layout = LearntLayout(fmt, stamp, labels, schema, tuple(number.column for number in numbers))
     stencil = _stencil(line, layout, free, numbers, told.rows[:1])
     trials = [_varied(_at_another_time(text, stamp, draw), free, "0123456789", draw) for _ in range(TRIALS)]
@@ -194,7 +194,7 @@ def _effects(rows: pl.DataFrame, tokens: Sequence[_Token]) -> dict[_Token, list[
 
     The first row is of the line itself, each other one of the line with other digits at the next token.
     """
-    columns = [name for name in rows.columns if name not in ("row", "source", "line_number")]
+    columns = [name for name in rows.columns if name not in ("source", "line_number")]
     changed = {
         token: [name for name in columns if rows[name][at] != rows[name][0]] for at, token in enumerate(tokens, start=1)
     }
@@ -225,7 +225,7 @@ def _stencil(
     least[stamp] = ord("0")
     open_places = [*stamp, *chain.from_iterable(token.places for token in free)]
     room[open_places] = ord("9") - least[open_places]
-    own = ["row", "source", "line_number", *layout.numbers, *(["timestamp"] if stamp else [])]
+    own = ["source", "line_number", *layout.numbers, *(["timestamp"] if stamp else [])]
     return Stencil(layout, least, room, tuple(numbers), row.drop(own))
 
 
@@ -240,7 +240,7 @@ def _proves(stencil: Stencil, texts: Sequence[str]) -> bool:
     windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer("".join(texts).encode(), np.uint8), size)
     at = np.arange(len(texts))
     fits, rows = stencil.read(EqualLines("", at, at * size, windows))
-    same = told.rows.drop("row").filter(pl.col("line_number").is_in(rows["line_number"].implode()))
+    same = told.rows.filter(pl.col("line_number").is_in(rows["line_number"].implode()))
     labels = Counter({label: times // len(texts) for label, times in told.labels.items()})
     enough = bool(fits.all()) and len(rows) >= len(texts) - MOST_ODD
     return enough and rows.equals(same) and stencil.layout.labels_of(rows[:1]) == labels

@@ -39,7 +39,8 @@ def find_pair_lines(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
 
 def of_rows(pairs: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """``pairs`` with the ``row`` of the step line before them; those before the first belong to none."""
-    heads = rows.select("source", pl.col("line_number").cast(pl.Int64), "row").sort("line_number")
+    numbered = rows.select("source", pl.col("line_number").cast(pl.Int64)).with_row_index("row")
+    heads = numbered.sort("line_number")
     found = pairs.sort("line_number").join_asof(
         heads, on="line_number", by="source", strategy="backward", check_sortedness=False
     )

@@ -111,7 +111,7 @@ def _read(pairs: pl.DataFrame, reading: Reading | None) -> pl.DataFrame:
 def spread(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Spread read pairs over columns, one row per head; the first of a repeated label counts."""
     groups = [c for c in heads.columns if c in DTYPE and c not in ("source", "line_number", "timestamp")]
-    rows = heads.select("row", "source", "line_number", "timestamp", *map(group, groups))
+    rows = heads.select("source", "line_number", "timestamp", *map(group, groups))
     if pairs.is_empty():
         return rows
     return with_others(rows, widen(pairs), "pair")

@@ -7,7 +7,7 @@ account of what could not be read. Settings are not read here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -15,18 +15,16 @@ import polars as pl
 import regex
 
 from logparse.formats._base import LogFormat
-from logparse.memory import give_back
 from logparse.read.companions import find_companions, join_companions, malformed_companions, no_companions
 from logparse.read.layouts import Layouts, without
+from logparse.read.one_piece import in_one_piece
 from logparse.read.pair_lines import NO_PAIRS, find_pair_lines, of_rows
 from logparse.read.pairs import find_heads, find_tails, read_values, split_pairs, spread, widen
 from logparse.read.step_numbers import with_step
 from logparse.read.values import DTYPE, group_names, with_others
 from logparse.schema import DECODED_COLUMNS, conform
 
-_NO_ROW = pl.DataFrame(
-    schema={"row": pl.UInt32, "source": pl.String, "line_number": pl.Int64, "timestamp": pl.Datetime}
-)
+_NO_ROW = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64, "timestamp": pl.Datetime})
 _NO_STEP = conform(_NO_ROW, DECODED_COLUMNS)
 _NO_TAIL = pl.DataFrame(
     schema={"row": pl.UInt32, "label": pl.String, "column": pl.String, "number": pl.Float64, "repeated": pl.Boolean}
@@ -58,8 +56,9 @@ class StepLines:
 class StepBlock:
     """What one block of lines gives one format.
 
-    ``rows`` are the heads in order of the lines, ``row`` counts them; ``tails`` are read pairs that count only where
-    most lines of the log end so; ``companions`` are the lines of each companion; ``pairs`` are those of pair lines.
+    ``rows`` are the heads in order of the lines, and ``row`` of another frame is the index of one; ``tails`` are read
+    pairs that count only where most lines of the log end so; ``companions`` are the lines of each companion; ``pairs``
+    are those of pair lines.
     """
 
     rows: pl.DataFrame
@@ -75,8 +74,16 @@ class StepBlock:
         return bool(len(self.rows) or len(self.pairs) or any(map(len, self.companions)))
 
     def compact(self, source: str) -> StepBlock:
-        """The same, all of the file ``source``, in as little memory as it will take in the end: its name only once."""
-        typed = [pl.col(name).cast(DTYPE[name]) for name in self.rows.columns if name in DTYPE]
+        """The same, all of the file ``source``, in as little memory as it will take in the end.
+
+        Its name is kept once, and so is the null of a column without a value.
+        """
+        nulls = self.rows.null_count().row(0, named=True)
+        typed = [
+            (pl.col(name) if n < len(self.rows) else pl.lit(None).alias(name)).cast(DTYPE[name])
+            for name, n in nulls.items()
+            if name in DTYPE
+        ]
         return replace(self, rows=self.rows.with_columns(*typed).with_columns(source=pl.lit(source)))
 
 
@@ -143,10 +150,10 @@ def _companions(lines: pl.DataFrame, fmt: LogFormat) -> tuple[pl.DataFrame, ...]
 def merge(rows: pl.DataFrame, labels: Counter[str], rest: StepBlock) -> StepBlock:
     """Put ``rows`` that were read by a layout among those of ``rest``."""
     if rest.rows.is_empty() and rows["line_number"].is_sorted():
-        return replace(rest, rows=rows.with_row_index("row"), labels=labels)
-    both = pl.concat([rows, rest.rows], how="diagonal").sort("line_number", maintain_order=True)
-    both = both.rename({"row": "of rest"}).with_row_index("row")
-    places = both.select("row", "of rest").drop_nulls()
+        return replace(rest, rows=rows, labels=labels)
+    both = pl.concat([rows, rest.rows.with_row_index("of rest")], how="diagonal")
+    both = both.sort("line_number", maintain_order=True)
+    places = both.with_row_index("row").select("row", "of rest").drop_nulls()
     tails = rest.tails.rename({"row": "of rest"}).join(places, on="of rest", how="inner", maintain_order="left")
     return replace(rest, rows=both.drop("of rest"), tails=tails.drop("of rest"), labels=rest.labels + labels)
 
@@ -155,15 +162,17 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     """The step lines of a whole log, from its ``blocks`` in order."""
     if not blocks:
         return StepLines(_NO_STEP)
-    tails = _joined(blocks, lambda block: block.tails, _NO_TAIL)
+    tails = _joined_tails(blocks)
     labels = sum((block.labels for block in blocks), Counter[str]())
     malformed = [bad for block in blocks for bad in block.malformed]
     beside = pl.concat(block.pairs for block in blocks)
     companions = [pl.concat(found) for found in zip(*(block.companions for block in blocks), strict=True)]
-    rows = _joined(blocks, lambda block: block.rows, _NO_ROW)
-    # What changes a frame puts the pieces of its columns together first, and of a large log these are gigabytes.
-    del blocks
-    rows = _in_one_piece(rows)
+    # A frame of its own, since its columns are taken out of it.
+    filled = [block.rows.clone() for block in blocks if len(block.rows)]
+    rows = pl.concat(filled or [_NO_ROW], how="diagonal_relaxed")
+    # They would hold what is to be given back.
+    del blocks, filled
+    rows = in_one_piece(rows)
     # Elsewhere a pair without a separator is a line that was cut off, and digits may be lost.
     if len(tails) > len(rows) / 2:
         rows = _with_tails(rows, tails)
@@ -196,25 +205,11 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     )
 
 
-def _joined(blocks: Sequence[StepBlock], part: Callable[[StepBlock], pl.DataFrame], none: pl.DataFrame) -> pl.DataFrame:
-    """One ``part`` of all blocks, its rows counted through the whole log."""
+def _joined_tails(blocks: Sequence[StepBlock]) -> pl.DataFrame:
+    """The tails of all blocks, with the rows of the whole log that they are of."""
     before = accumulate((len(block.rows) for block in blocks), initial=0)
-    parts = [(part(block), n) for block, n in zip(blocks, before, strict=False)]
-    # A frame of its own, since its columns are taken out of it; that of the block stays as it is.
-    filled = [rows.with_columns(pl.col("row") + n) if n else rows.clone() for rows, n in parts if len(rows)]
-    return pl.concat(filled or [none], how="diagonal_relaxed")
-
-
-def _in_one_piece(frame: pl.DataFrame) -> pl.DataFrame:
-    """Each column in one chunk. ``frame`` gives up one after the other, so that the rows are not held twice."""
-    if max(frame.n_chunks("all")) == 1:
-        return frame
-    # Not by a selection, which puts all columns in one piece at once.
-    columns = []
-    for name in frame.columns:
-        columns.append(frame.drop_in_place(name).rechunk())
-        give_back()
-    return pl.DataFrame(columns)
+    tails = [(block.tails, n) for block, n in zip(blocks, before, strict=False) if len(block.tails)]
+    return pl.concat([found.with_columns(pl.col("row") + n) for found, n in tails] or [_NO_TAIL])
 
 
 def _with_tails(rows: pl.DataFrame, tails: pl.DataFrame) -> pl.DataFrame:
@@ -230,7 +225,7 @@ def _with_companions(rows: pl.DataFrame, found: Sequence[pl.DataFrame], fmt: Log
     for lines, companion in zip(found, fmt.companions, strict=False):
         # Joining none to the rows of a large log takes a fifteenth of its time.
         if len(lines):
-            rows = join_companions(rows, lines, companion).sort("row")
+            rows = join_companions(rows, lines, companion)
     return rows
 
 

@@ -150,7 +150,8 @@ def since_1970(text: pl.Expr) -> pl.Expr:
 
 
 def with_others(rows: pl.DataFrame, others: pl.DataFrame, name: str) -> pl.DataFrame:
-    """``rows`` with the columns of ``others``, by ``row``; what a row has of its own stays."""
-    joined = rows.join(others, on="row", how="left", maintain_order="left", suffix=f" of {name}")
+    """``rows`` with the columns of ``others``, which have the index ``row``; what a row has of its own stays."""
+    counted = rows.with_row_index("row")
+    joined = counted.join(others, on="row", how="left", maintain_order="left", suffix=f" of {name}").drop("row")
     twice = [c for c in rows.columns if f"{c} of {name}" in joined.columns]
     return joined.with_columns(pl.coalesce(c, f"{c} of {name}") for c in twice).drop(f"{c} of {name}" for c in twice)
