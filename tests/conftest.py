@@ -29,6 +29,17 @@ os.environ["POLARS_MAX_THREADS"] = "1"
 cores.stay_on_one()
 
 
+# The files that take longest begin first, so that no worker ends long after the others.
+LONGEST = (
+    *("test_report_browser.py", "test_stencils.py", "test_engine.py", "test_comparison_page.py", "test_gate.py"),
+    *("test_shards.py", "test_report.py", "test_history.py", "test_reader.py", "test_cli.py", "test_index_browser.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-goldens", action="store_true", help="rewrite the golden files from what the code says now"

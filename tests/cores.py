@@ -1,4 +1,4 @@
-"""A worker of the suite stays on one core; processes that it starts may run on all.
+"""Each worker of the suite stays on a core of its own, while there are any; processes that it starts may run on all.
 
 To hand work to a thread of polars on another core takes a virtual machine three times as long as on the same one, and
 tests ask polars a million times.
@@ -12,13 +12,13 @@ CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else
 
 
 def stay_on_one() -> None:
-    """Where this is a worker, keep it to the core of its number."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker and CORES:
+    """Where this is a worker, keep it to the core of its number; one more than there are cores goes where one waits."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", f"gw{len(CORES)}").removeprefix("gw"))
+    if number < len(CORES):
         # It counts the cores when it is imported; blocks are read by as many threads as without this.
         import logparse.read.reader  # noqa: F401
 
-        os.sched_setaffinity(0, {CORES[int(worker.removeprefix("gw")) % len(CORES)]})
+        os.sched_setaffinity(0, {CORES[number]})
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from heapq import heapify, heappop, heappush
 
 import regex
@@ -39,7 +40,7 @@ class Sieve:
 def fragments_of(literals: Sequence[str], text: bytes) -> list[str]:
     """Parts of ``literals``, of each at least one, as few as a greedy choice finds that are seldom in ``text``."""
     counts = {literal: text.count(literal.encode()) for literal in literals}
-    shared = {part: holders for part, holders in _holders(literals).items() if len(holders) > 1}
+    shared = {part: holders for part, holders in _holders(tuple(literals)).items() if len(holders) > 1}
     chosen, left = [], set(literals)
     # What a part is good for only falls while others are chosen, so that only the first needs to be counted again.
     queue = [(-len(holders), at, part) for at, (part, holders) in enumerate(shared.items())]
@@ -56,7 +57,8 @@ def fragments_of(literals: Sequence[str], text: bytes) -> list[str]:
     return chosen + [literal for literal in literals if literal in left]
 
 
-def _holders(literals: Sequence[str]) -> dict[str, set[str]]:
+@cache
+def _holders(literals: tuple[str, ...]) -> dict[str, set[str]]:
     """Every part of the ``literals``, and those that hold it."""
     found: dict[str, set[str]] = defaultdict(set)
     for literal in literals:

@@ -10,6 +10,8 @@ from analysis.pipeline.losses import PUBLISHED
 from analysis.screens.words import words
 from logparse import analyze
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 BEGINS = datetime(2026, 3, 1, 12, 0, 0)
 LOGS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "fixtures").glob("*/*/*.log"))
 

@@ -66,7 +66,7 @@ def test_every_chart_is_drawn_without_an_error_or_a_request(browser, llama):
 
 @pytest.mark.parametrize("width", [375, 1180])
 def test_no_word_of_a_chart_is_cut_off(browser, llama, width):
-    with opened(browser, llama, viewport={"width": width, "height": 900}) as page:
+    with opened(browser, llama, viewport={"width": width, "height": 900}, leaves_as_found=True) as page:
         cut = page.evaluate(
             """[...document.querySelectorAll('svg.marks')].flatMap((svg) => {
                 const frame = svg.getBoundingClientRect();
@@ -81,7 +81,7 @@ def test_no_word_of_a_chart_is_cut_off(browser, llama, width):
 
 
 def test_the_first_screen_needs_no_scrolling(browser, llama):
-    with opened(browser, llama, viewport={"width": 1280, "height": 900}) as page:
+    with opened(browser, llama, viewport={"width": 1280, "height": 900}, leaves_as_found=True) as page:
         for part in (".cards", ".gauge", ".told", ".notes", ".spent", "#answer table", ".beside"):
             box = page.page.locator(part).first.bounding_box()
             assert box["y"] + box["height"] <= 900, part
@@ -89,7 +89,7 @@ def test_the_first_screen_needs_no_scrolling(browser, llama):
 
 
 def test_contents_stay_beside_the_page_and_lead_to_its_sections(browser, llama):
-    with opened(browser, llama, viewport={"width": 1280, "height": 900}) as page:
+    with opened(browser, llama, viewport={"width": 1280, "height": 900}, leaves_as_found=True) as page:
         for link in page.page.locator(".contents a").all():
             assert page.page.locator(f"section{link.get_attribute('href')}").count() == 1
         page.page.locator(".contents a").last.click()
@@ -155,11 +155,13 @@ def test_keys_zoom_move_and_reset(browser, llama):
 
 
 def test_the_axis_switches_for_all_charts(browser, llama):
-    with opened(browser, llama) as page:
+    with opened(browser, llama, leaves_as_found=True) as page:
         page.page.locator("input[name=axis][value=hours]").check(force=True)
         page.settled("logparse.state.axis === 'hours' && logparse.views.get('loss').scale('x').domain()[1] < 1")
         page.page.locator("input[name=axis][value=consumed_tokens]").check(force=True)
         page.settled("logparse.views.get('grad_norm').scale('x').domain()[1] > 1e6")
+        page.page.locator("input[name=axis][value=step]").check(force=True)
+        page.settled("logparse.state.axis === 'step'")
 
 
 def test_smoothing_draws_a_line_and_leaves_the_points(browser, llama):

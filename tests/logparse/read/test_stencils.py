@@ -142,8 +142,8 @@ def test_samples_of_every_format(fmt, sample):
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
 def test_fixtures_give_the_same(path):
     text = b"".join(block.text for block in read_blocks(Source("run.log", path)))
-    text = (text if text.endswith(b"\n") else text + b"\n") * 4
-    require_equal(text, find_format(path.parent.parent.name))
+    text = (text if text.endswith(b"\n") else text + b"\n") * 2
+    require_equal(text, find_format(path.parent.parent.name), cuts=2)
 
 
 VALUES = st.one_of(
