@@ -7,8 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: demo test audit explore bench setup lint constraints clean
 
-# One more than cores, since tests of browsers and clusters wait.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)))')
+WORKERS := $(shell $(PYTHON) -c 'import os; print(len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)))')
 
 demo: $(RUNTIME)  ## analyse a log of fixtures/, writing charts and Parquet to out/demo
 	$(BIN)/logparse analyze fixtures/megatron/core-v0.12-llama2-7b/run.log --hw 910b3 -o out/demo --force
