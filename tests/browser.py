@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -85,12 +85,12 @@ def chromium() -> Iterator[Browser]:
     binary = shutil.which("chromium")
     if binary is None:
         pytest.skip("no chromium on the path; on Debian: apt-get install chromium")
-    with cores.on_all():
-        playwright = api.sync_playwright().start()
-        found = playwright.chromium.launch(executable_path=binary, args=FLAGS)
-    yield Browser(found)
-    found.close()
-    playwright.stop()
+    with ExitStack() as stack:
+        with cores.on_all():
+            playwright = stack.enter_context(api.sync_playwright())
+            found = playwright.chromium.launch(executable_path=binary, args=FLAGS)
+        yield Browser(found)
+        found.close()
 
 
 @dataclass

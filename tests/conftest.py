@@ -28,7 +28,6 @@ os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / "out" / "cache
 os.environ["POLARS_MAX_THREADS"] = "1"
 cores.stay_on_one()
 
-
 # The files that take longest begin first, so that no worker ends long after the others.
 LONGEST = (
     *("test_report_browser.py", "test_stencils.py", "test_engine.py", "test_comparison_page.py", "test_gate.py"),

@@ -12,7 +12,7 @@ CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else
 
 
 def stay_on_one() -> None:
-    """Where this is a worker, keep it to the core of its number; one more than there are cores goes where one waits."""
+    """Where this is a worker, keep it to the core of its number; what is more than cores goes anywhere."""
     number = int(os.environ.get("PYTEST_XDIST_WORKER", f"gw{len(CORES)}").removeprefix("gw"))
     if number < len(CORES):
         # It counts the cores when it is imported; blocks are read by as many threads as without this.

@@ -40,11 +40,13 @@ def of_printed_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: 
 
 def _another_pass(rows: pl.DataFrame, context: RunContext) -> Iterator[Cause]:
     """A formula that gives three of the four passes of every row: one more is of a reference model, or recomputed."""
+    if not _tells_apart(rows):
+        return
     shape = ModelShape.from_quantities(context.values()).all_trained
     three = rows.with_columns(pl.col(LOGGED) / RECOMPUTED)
     scale, fitting = fitting_formulas(three, shape, context.get("seq_length"), context.get("world_size"))
     exact = [name for name in fitting if PRINTED_FORMULAS[name].accuracy == 0]
-    if exact and scale == 1 and _tells_apart(rows):
+    if exact and scale == 1:
         yield Cause(info("counts_another_pass_by", formulas=exact), pl.col(RATIO))
 
 

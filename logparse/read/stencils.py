@@ -36,14 +36,15 @@ class Stencils:
     """The stencils that the lines of ``layouts`` have shown so far, the last first; threads may share them.
 
     ``dense`` says whether the step lines of the block before stood close, ``misses`` how many blocks in a row did not
-    fit all the same. ``refused`` are lines of which none could be cut, whatever their digits.
+    fit all the same. ``refused`` are lines of which none could be cut, each digit a 0, with the number of
+    layouts that were known then: another may tell.
     """
 
     layouts: Mapping[str, Layouts]
     known: tuple[Stencil, ...] = ()
     dense: bool = False
     misses: int = 0
-    refused: set[bytes] = field(default_factory=set)
+    refused: set[tuple[bytes, int]] = field(default_factory=set)
 
     def read(self, block: TextBlock) -> tuple[list[tuple[StencilLayout, pl.DataFrame]], TextBlock]:
         """The rows of the lines that fit, each stencil's with its layout, and the other lines of the block."""
@@ -87,7 +88,7 @@ class Stencils:
         return next((stencil for stencil in alike if stencil.fits(line[None]).all()), None)
 
     def _new(self, line: bytes, new: Iterator[int]) -> Stencil | None:
-        kind = regex.sub(rb"\d", b"0", line)
+        kind = regex.sub(rb"\d", b"0", line), sum(len(layouts.known) for layouts in self.layouts.values())
         if kind in self.refused or next(new, None) is None:
             return None
         stencil = self._cut(line)

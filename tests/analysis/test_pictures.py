@@ -20,7 +20,7 @@ def spec(*values: float) -> dict[str, object]:
 
 
 def test_each_process_draws_what_this_one_would():
-    pool, specs = DrawingPool(), [spec(number) for number in range(3)]
+    pool, specs = DrawingPool(), [spec(number) for number in range(analysis.pictures.MOST_PROCESSES)]
     begun = [pool.begin(one, FORMS, None) for one in specs]
     assert [one.result() for one in begun] == [draw(one, FORMS, None) for one in specs]
 

@@ -306,6 +306,12 @@ def test_lines_of_a_format_that_is_not_looked_for_any_more(tmp_path):
     assert {fmt.name: found.torn for fmt, found in contents.steps if found.torn} == {"ms-swift": 800}
 
 
+def test_a_format_that_is_not_looked_for_any_more_has_no_stencils():
+    search = search_all(FORMATS).narrowed([find_format("ms-swift")])
+    assert set(search.stencils.layouts) == {fmt.name for fmt in search.formats}
+    assert len(search.formats) < len(FORMATS)
+
+
 def test_words_that_find_lines_hold_no_digit():
     """Or other digits could make one, and a head or a pair could depend on the digits that it finds."""
     for fmt in (fmt for fmt in FORMATS if fmt.name not in WITH_DIGITS):
