@@ -17,6 +17,8 @@ from logparse.language import language_of_locale, tr, use_language
 
 def main() -> None:
     """Run the command line. Exits with 2 where another ``analysis`` stands in front of ours."""
+    # As numpy is imported it begins a thread for every core, to multiply matrices larger than any command has.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _open_closed_streams()
     _print_what_can_be_shown()
     use_language(language_of_locale(os.environ))

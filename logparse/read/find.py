@@ -140,12 +140,14 @@ def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
 
 def _marked(block: TextBlock, search: LineSearch) -> pl.DataFrame:
     """The lines of ``block`` that hold a marker."""
-    lines, size = block.lines, len(block.text)
+    size = len(block.text)
     # To choose the parts pays where more blocks follow.
     if size >= WORTH_A_REGEX and block.first > 1:
-        lines = lines.filter(pl.col("text").str.contains(search.sieve.pattern(block.text)))
+        lines = block.matching(search.sieve.pattern(block.text))
         size = size_of(lines)
-    return lines.filter(any_of(search.markers, pl.col("text"), size))
+    else:
+        lines = block.lines
+    return lines.filter(any_of(search.markers, pl.col("text"), size)) if size else lines
 
 
 def size_of(lines: pl.DataFrame) -> int:

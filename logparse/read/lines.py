@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-BLOCK_BYTES, FIRST_BYTES = 8 * 2**20, 2**18
+BLOCK_BYTES, FIRST_BYTES = 12 * 2**20, 2**18
 LINE_COLUMNS = {"source": pl.String(), "line_number": pl.Int64(), "text": pl.String(), "complete": pl.Boolean()}
 LONGEST_LINE = 256 * 2**20
 # What a terminal obeys instead of showing it: sequences for colours, cursor and title, other control characters, and
@@ -69,14 +69,35 @@ class TextBlock:
     @cached_property
     def lines(self) -> pl.DataFrame:
         """The lines: ``source``, ``line_number`` (from 1), ``text`` without terminal codes, ``complete``."""
-        end = self.first + self.count
-        numbers = pl.int_range(self.first, end, dtype=pl.Int64) if self.numbers is None else pl.Series(self.numbers)
-        return _texts(self.text).select(
+        if not self.count:
+            return pl.DataFrame(schema=LINE_COLUMNS)
+        return self._rows(self._texts, pl.int_range(self.count, dtype=pl.Int64, eager=True))
+
+    def matching(self, pattern: str) -> pl.DataFrame:
+        """Those of the ``lines`` in which ``pattern`` is found.
+
+        A series is searched by the thread that asks. A frame would be by threads of polars, for each of which a core
+        has to be had from those that read other blocks.
+        """
+        import numpy as np
+
+        found = self._texts.str.contains(pattern)
+        return self._rows(self._texts.filter(found), pl.Series(np.flatnonzero(found.to_numpy())))
+
+    def _rows(self, texts: pl.Series, places: pl.Series) -> pl.DataFrame:
+        """The lines of these ``texts``, which stand at these ``places`` of the block, from 0."""
+        numbers = places + self.first if self.numbers is None else pl.Series(self.numbers).gather(places)
+        return texts.to_frame("text").select(
             pl.lit(self.source).alias("source"),
             numbers.alias("line_number"),
-            pl.col("text").str.replace_all(TERMINAL, "") if self._has_controls() else pl.col("text"),
-            complete=(pl.int_range(self.first, end) < end - 1) | self.complete,
+            "text",
+            complete=(places < self.count - 1) | self.complete,
         )
+
+    @cached_property
+    def _texts(self) -> pl.Series:
+        texts = _split(self.text)
+        return texts.str.replace_all(TERMINAL, "") if self._has_controls() else texts
 
     @cached_property
     def ends(self) -> NDArray[np.int64]:
@@ -89,6 +110,8 @@ class TextBlock:
         """The block without the lines of these numbers."""
         import numpy as np
 
+        if len(numbers) == self.count:
+            return TextBlock(self.source, self.first, 0, True, b"")
         stays = np.ones(self.count, np.bool_)
         stays[numbers - self.first] = False
         sizes = np.diff(np.append(0, self.ends + 1)[: self.count], append=len(self.text))
@@ -174,16 +197,16 @@ def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
         yield last[cut:], False
 
 
-def _texts(block: bytes) -> pl.DataFrame:
+def _split(block: bytes) -> pl.Series:
     try:
-        return _split(block)
+        return _utf8_lines(block)
     except pl.exceptions.ComputeError:
-        return _split(b"\n".join(_line_as_utf8(line) for line in block.split(b"\n")))
+        return _utf8_lines(b"\n".join(_line_as_utf8(line) for line in block.split(b"\n")))
 
 
-def _split(block: bytes) -> pl.DataFrame:
+def _utf8_lines(block: bytes) -> pl.Series:
     """The lines of a block. What stands first must not look like packed text, as ``x^`` does to polars."""
-    return pl.read_lines(io.BytesIO(b"\n" + block), name="text").slice(1)
+    return pl.read_lines(io.BytesIO(b"\n" + block), name="text")["text"].slice(1)
 
 
 def _line_as_utf8(line: bytes) -> bytes:

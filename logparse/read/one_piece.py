@@ -34,7 +34,7 @@ def in_one_piece(frame: pl.DataFrame) -> pl.DataFrame:
 def _whole(pieces: list[pl.Series]) -> pl.Series:
     """The column of ``pieces``, which are taken out of their list, unless values are missing."""
     name, dtype = pieces[0].name, pieces[0].dtype
-    if dtype not in _NUMBERS or any(piece.has_nulls() for piece in pieces):
+    if dtype not in _NUMBERS or any(piece.null_count() for piece in pieces):
         return pl.concat(pieces, rechunk=True)
     import numpy as np
 
@@ -44,7 +44,7 @@ def _whole(pieces: list[pl.Series]) -> pl.Series:
     while pieces:
         piece = pieces.pop()
         end = begin + len(piece)
-        whole[begin:end] = piece.to_physical().to_numpy()
+        whole[begin:end] = piece.to_numpy().view(whole.dtype)
         begin = end
         if end - kept >= PORTION:
             del piece

@@ -144,8 +144,9 @@ class Stencil:
         for part in lines.parts():
             fits = self.fits(part)
             fitting.append(fits)
-            digits.append(part[fits].T[places] - np.uint8(ord("0")))
-            stamps.append(part[fits, begin:end])
+            some = part if fits.all() else part[fits]
+            digits.append(some.T[places] - np.uint8(ord("0")))
+            stamps.append(some[:, begin:end])
         fits = np.concatenate(fitting)
         columns = {"line_number": lines.numbers[fits], **self._columns(np.concatenate(digits, axis=1))}
         if begin < end:

@@ -29,7 +29,9 @@ def group_names(pattern: str) -> list[str]:
 def there(text: pl.Series, literals: Iterable[str]) -> set[str]:
     """Those of ``literals`` that stand in any of the texts."""
     wanted = list(literals)
-    return set(text.str.extract_many(wanted, overlapping=True).explode().drop_nulls()) if wanted else set()
+    if not (wanted and len(text)):
+        return set()
+    return set(text.str.extract_many(wanted, overlapping=True).explode().drop_nulls())
 
 
 def holds(text: pl.Expr, *literals: str) -> pl.Expr:
