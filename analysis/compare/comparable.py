@@ -181,7 +181,7 @@ def fill_implied(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _values(runs: pl.DataFrame, name: str) -> tuple[Any, ...]:
-    return tuple(runs[name].unique().sort().to_list())
+    return tuple(sorted(set(runs[name].to_list()), key=lambda value: (value is not None, value)))
 
 
 def _differing(kind: Kind, baseline: pl.DataFrame, candidate: pl.DataFrame) -> list[Change]:

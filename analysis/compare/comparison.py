@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import isfinite
 from typing import Literal
 
 import polars as pl
@@ -288,17 +289,14 @@ def _lost_their_loss(side: Side, losses: Mapping[str, float | None], same: set[s
 
 def measured(runs: pl.DataFrame, metric: Metric) -> pl.DataFrame:
     """Those that have a number of ``metric`` that can be compared: positive, with its offset."""
-    return runs.filter(_comparable(runs[metric.column], metric))
-
-
-def _comparable(values: pl.Series, metric: Metric) -> pl.Series:
-    return values.is_finite() & (values + metric.offset > 0)
+    value = pl.col(metric.column)
+    return runs.filter(value.is_finite() & (value + metric.offset > 0))
 
 
 def values_of(runs: pl.DataFrame, metric: Metric) -> list[float]:
     """The numbers of ``metric`` that can be compared, with its offset."""
-    values = runs[metric.column]
-    return (values.filter(_comparable(values, metric)) + metric.offset).to_list()
+    told = (value + metric.offset for value in runs[metric.column].to_list() if value is not None)
+    return [value for value in told if isfinite(value) and value > 0]
 
 
 def _lost(runs: pl.DataFrame) -> LostLoss | None:

@@ -63,7 +63,8 @@ def _apart(jobs: Sequence[pl.DataFrame]) -> list[list[str]]:
 
 def _most(values: pl.Series) -> Any:
     """The most frequent value that is told; the first of several."""
-    return next((value for value, _ in Counter(values.drop_nulls().to_list()).most_common(1)), None)
+    told = Counter(value for value in values.to_list() if value is not None)
+    return next((value for value, _ in told.most_common(1)), None)
 
 
 def _model(told: Mapping[str, Any]) -> str:

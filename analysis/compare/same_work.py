@@ -160,7 +160,7 @@ def _less(kind: Kind, name: str, old: pl.Series, new: pl.Series) -> Less | None:
 
 
 def _median(values: pl.Series) -> float | None:
-    median = values.drop_nulls().median()
+    median = values.median()
     return float(median) if isinstance(median, float | int) else None
 
 

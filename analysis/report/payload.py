@@ -96,7 +96,7 @@ def columns(rows: pl.DataFrame) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for name, dtype in rows.schema.items():
         values = rows[name]
-        if values.is_null().all():
+        if values.null_count() == len(values):
             continue
         if dtype == pl.String:
             words = values.unique(maintain_order=True)

@@ -146,10 +146,7 @@ def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:
 
 def time_to_train(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
     """Seconds from the first line that training starts to the last that it ends, which stands behind all ``steps``."""
-    stamps = {
-        kind: events.filter(pl.col("kind") == kind)["timestamp"].drop_nulls()
-        for kind in ("training starts", "training ends")
-    }
+    stamps = {kind: events.filter(pl.col("kind") == kind)["timestamp"] for kind in ("training starts", "training ends")}
     begin: Any = stamps["training starts"].min()
     end: Any = stamps["training ends"].max()
     last: Any = steps["timestamp"].max()

@@ -9,7 +9,7 @@ import polars as pl
 
 def only(rows: pl.DataFrame, which: pl.Expr) -> pl.DataFrame:
     """The rows for which ``which`` holds; the frame itself where it holds for all."""
-    holds = rows.select(which).to_series().fill_null(value=False)
+    holds = rows.select(which.fill_null(value=False)).to_series()
     return rows if holds.all() else rows.filter(holds)
 
 

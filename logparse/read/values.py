@@ -31,7 +31,7 @@ def there(text: pl.Series, literals: Iterable[str]) -> set[str]:
     wanted = list(literals)
     if not (wanted and len(text)):
         return set()
-    return set(text.str.extract_many(wanted, overlapping=True).explode().drop_nulls())
+    return set(text.str.extract_many(wanted, overlapping=True).explode().to_list()) - {None}
 
 
 def holds(text: pl.Expr, *literals: str) -> pl.Expr:
