@@ -163,10 +163,9 @@ def compute_metrics(filled: pl.DataFrame, how: Computation) -> pl.DataFrame:
         executed_flops=_by_length(lengths, how.executed_once),
         as_built_flops=_by_length(lengths, lambda s: how.flops_per_sample(s, NOTHING, as_built_formula())),
     )
-    computed = filled.lazy()
     for metric in COMPUTED:
-        computed = computed.with_columns(cast("Expression", metric.expression)(inputs).alias(metric.column))
-    return computed.collect()
+        filled = filled.with_columns(cast("Expression", metric.expression)(inputs).alias(metric.column))
+    return filled
 
 
 def _by_length(lengths: list[int], flops_of: Callable[[int], float | None]) -> pl.Expr:
