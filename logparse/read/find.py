@@ -43,14 +43,14 @@ class LineSearch:
 
     @cached_property
     def markers(self) -> tuple[str, ...]:
-        """Every literal of interest."""
+        """Every literal of interest, once."""
         literals = [m for fmt in self.formats for m in fmt.marker] + [m for fmt in self.whole for m in fmt.markers]
-        return (*literals, *VERSION_MARKERS)
+        return tuple(dict.fromkeys((*literals, *VERSION_MARKERS)))
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
         """The literals of what is read when all lines are known: sentences of settings, and versions."""
-        return (*(s.marker for fmt in self.whole for s in fmt.sentences), *VERSION_MARKERS)
+        return tuple(dict.fromkeys((*(s.marker for fmt in self.whole for s in fmt.sentences), *VERSION_MARKERS)))
 
     @cached_property
     def sieve(self) -> Sieve:
@@ -83,13 +83,13 @@ def any_of(literals: tuple[str, ...], text: Text, size: int) -> Text:
     to read.
     """
     if size < WORTH_A_REGEX:
-        return text.str.contains_any(list(dict.fromkeys(literals)))
+        return text.str.contains_any(list(literals))
     return text.str.contains(_regex_of(literals))
 
 
 @cache
 def _regex_of(literals: tuple[str, ...]) -> str:
-    return "|".join(regex.escape(literal, special_only=True) for literal in dict.fromkeys(literals))
+    return "|".join(regex.escape(literal, special_only=True) for literal in literals)
 
 
 def search_all(formats: tuple[LogFormat, ...]) -> LineSearch:

@@ -32,7 +32,7 @@ class Sieve:
     def pattern(self, text: bytes) -> str:
         """The regex, which the first ``text`` decides that is asked for."""
         if not self._pattern:
-            parts = fragments_of(list(dict.fromkeys(self.literals)), text[:ENOUGH])
+            parts = fragments_of(self.literals, text[:ENOUGH])
             self._pattern = "|".join(regex.escape(part, special_only=True) for part in parts)
         return self._pattern
 

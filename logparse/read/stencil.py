@@ -146,7 +146,8 @@ class Stencil:
             fitting.append(fits)
             some = part if fits.all() else part[fits]
             digits.append(some.T[places] - np.uint8(ord("0")))
-            stamps.append(some[:, begin:end])
+            # A copy, or the whole lines would be held.
+            stamps.append(some[:, begin:end].copy())
         fits = np.concatenate(fitting)
         columns = {"line_number": lines.numbers[fits], **self._columns(np.concatenate(digits, axis=1))}
         if begin < end:
