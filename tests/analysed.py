@@ -10,12 +10,14 @@ from typing import Any
 from unittest.mock import patch
 
 from analysis.pictures import DrawingPool, Pictures
-from analysis.pipeline import analyze
+from analysis.pipeline import analyze, load
 from analysis.pipeline.load import Loaded
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from logparse.language import current_language
+from logparse.read.parse import ParsedLog
 
+_read: dict[tuple[object, ...], ParsedLog] = {}
 _loaded: dict[tuple[object, ...], Loaded] = {}
 _analysed: dict[tuple[object, ...], Run] = {}
 _drawn: dict[tuple[object, ...], Future[Pictures]] = {}
@@ -24,22 +26,40 @@ _rows: dict[int, tuple[object, str]] = {}
 
 @contextmanager
 def analysed_once() -> Iterator[None]:
-    """While this lasts, logs of the same names and bytes are analysed once with the same options and language.
+    """While this lasts, logs of the same names and bytes are read once, and analysed once with the same options.
 
     The same chart is drawn once.
     """
     again = patch.multiple(analyze, load=_once_loaded(analyze.load), analyze_run=_once_analysed(analyze.analyze_run))
-    with again, patch.object(DrawingPool, "begin", _once_drawn(DrawingPool.begin)):
+    again_read = patch.object(load, "read_run", _once_read(load.read_run))
+    with again_read, again, patch.object(DrawingPool, "begin", _once_drawn(DrawingPool.begin)):
         yield
+
+
+def _once_read(read_run: Callable[..., ParsedLog]) -> Callable[..., ParsedLog]:
+    def once(logs: Sequence[str], log_format: str | None, strict: bool, name: str | None, *how: Any) -> ParsedLog:
+        watch, jobs, all_files = how
+        if watch is not None or (content := _content(logs)) is None:
+            return read_run(logs, log_format, strict, name, *how)
+        key = (*content, log_format, strict, name, jobs, all_files, current_language())
+        if key not in _read:
+            _read[key] = read_run(logs, log_format, strict, name, *how)
+        return _read[key]
+
+    return once
+
+
+def _content(logs: Sequence[str]) -> tuple[object, ...] | None:
+    """The names of the logs and their bytes; None for what stands nowhere as bytes."""
+    return (*logs, *(Path(log).read_bytes() for log in logs)) if all(Path(log).is_file() for log in logs) else None
 
 
 def _once_loaded(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
     def once(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Any = None) -> Loaded:
-        # What stands nowhere as bytes, or tells how far it is, is read each time.
-        if watch is not None or not all(Path(log).is_file() for log in logs):
+        # What tells how far it is, is read each time.
+        if watch is not None or (content := _content(logs)) is None:
             return load(logs, how, name, watch)
-        content = tuple(Path(log).read_bytes() for log in logs)
-        key = (*logs, *content, name, _said(how), current_language())
+        key = (*content, name, _said(how), current_language())
         if key not in _loaded:
             _loaded[key] = load(logs, how, name)
         return _loaded[key]

@@ -461,10 +461,9 @@ def test_keys_are_given_once_in_any_case():
         parse_pairs(["k=1", "K=2"], "--label")
 
 
-def _record_all(folder, worker):
+def _record_all(folder, base, worker):
     history = History(Folder(folder / "h"))
-    base = record(folder / "base.log")
-    for number in range(25):
+    for number in range(15):
         run_id = f"{worker:016x}{number:016x}"
         one = type(base)(f"r{worker % 3}", base.summary.with_columns(run_id=pl.lit(run_id)), base.steps)
         history.add(one)
@@ -473,16 +472,17 @@ def _record_all(folder, worker):
 
 
 def test_killed_recorders_leave_nothing_torn(tmp_path):
-    """Five at once, two of them killed at random moments, and a reader all the while."""
+    """Four at once, two of them killed at random moments, and a reader all the while."""
     write_run(tmp_path / "base.log", 1)
+    base = record(tmp_path / "base.log")
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_record_all, args=(tmp_path, number)) for number in range(5)]
+    workers = [context.Process(target=_record_all, args=(tmp_path, base, number)) for number in range(4)]
     for worker in workers:
         worker.start()
     history, killed = History(Folder(tmp_path / "h")), 0
     while any(worker.is_alive() for worker in workers):
         known = len(history.runs())
-        if known > 20 * (killed + 1) and killed < 2:
+        if known > 10 * (killed + 1) and killed < 2:
             os.kill(workers[killed].pid, signal.SIGKILL)
             killed += 1
     for worker in workers:
