@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import polars as pl
 
 from analysis.charts.rows import AXES, place_rows
-from analysis.run.interruptions import find_pauses
+from analysis.run.interruptions import Pauses
 
 # Kinds of marks; the name of their rows, and of those of starts, in a page.
 SAVE, EVALUATION, RESTART = "saves", "evaluation", "restarts"
@@ -17,10 +15,9 @@ MARKS, STARTS = "marks", "starts"
 MOST_MARKS = 400
 
 
-def mark_rows(steps: pl.DataFrame, records: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def mark_rows(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     """One row for each mark of a run: ``run``, ``kind``, and its place on every axis."""
     places = place_rows(steps).filter(pl.col("step").is_not_null()).select("run", "segment", *AXES)
-    pauses = find_pauses(records)
     behind = [_at(places, pauses.saved, SAVE), _at(places, pauses.evaluated, EVALUATION)]
     begins = places.filter(pl.col("segment") > 0).unique("segment", keep="first", maintain_order=True)
     return pl.concat([*behind, begins.select("run", *AXES, kind=pl.lit(RESTART))])

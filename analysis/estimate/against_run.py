@@ -51,7 +51,7 @@ def plan_against(
     ``utilisation`` is the planned share of the peak (HFU); without one both ends of the usual range stand for it.
     """
     memory = tuple(memory_against(analysis, context, records["memory"]))
-    left = work_left(analysis, context, records)
+    left = work_left(analysis, context)
     time = _time_left(analysis, left, _shares(analysis, context, utilisation)) if left else ()
     rows = (*memory, *time, *_utilisation(analysis, utilisation))
     assumed = assumptions(context) if any(row.planned is not None for row in memory) else ()

@@ -8,7 +8,6 @@ range where no such step has run (``ramp``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ import polars as pl
 from analysis.estimate.ramp import Unseen, steps_by_batch
 from analysis.run.batches import mean_batch
 from analysis.run.bootstrap import ratio_interval
-from analysis.run.interruptions import Pauses, count_between, find_pauses
+from analysis.run.interruptions import Pauses, count_between
 from analysis.run.reasons import BATCH_CHANGES, WARM_UP
 from analysis.run.restarts import STAMP_MS
 from analysis.run.result import Analysis
@@ -72,11 +71,11 @@ class Pace:
         return steps * paused + settled * (each - paused)
 
 
-def work_left(analysis: Analysis, context: RunContext, records: Mapping[str, pl.DataFrame]) -> Left | None:
+def work_left(analysis: Analysis, context: RunContext) -> Left | None:
     """What is left of the steps asked for; None where nothing is, or either is unknown."""
     steps, how = steps_left(analysis.steps), analysis.latest
     rows = _last_start(analysis.steps)
-    pace = _pace(rows, find_pauses(records)) if len(rows) else None
+    pace = _pace(rows, analysis.pauses) if len(rows) else None
     if not steps or pace is None:
         return None
     parts, unseen = steps_by_batch(rows, pace.batch, steps, context)

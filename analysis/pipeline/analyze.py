@@ -17,7 +17,6 @@ from analysis.pipeline.one_run import check_one_run
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
 from analysis.run.analyze import analyze_steps
-from analysis.run.interruptions import find_pauses
 from analysis.run.ranks import describe_missing
 from analysis.run.result import Analysis
 from analysis.run.throughput import Later, before_changes, plan_computation
@@ -90,7 +89,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     notes = (*_contradicted(how, log, meaning.framework), *analysis.notes, *differ, *warnings, *told)
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     beside = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
-    losses = list_losses(analysis, context, find_pauses(log.records), beside)
+    losses = list_losses(analysis, context, analysis.pauses, beside)
     notes = tuple(ordered)
     return Run(log, meaning.framework, context, analysis, found, notes, beside, losses, how.requirements)
 

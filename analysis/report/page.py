@@ -121,7 +121,7 @@ def _place(run: Run) -> str:
 
 def _kinds(runs: Sequence[Run]) -> list[tuple[str, int]]:
     """What the runs did besides steps, and how often it is marked."""
-    marks = pl.concat(mark_rows(run.steps, run.records) for run in runs)
+    marks = pl.concat(mark_rows(run.steps, run.analysis.pauses) for run in runs)
     return marks.group_by("kind", maintain_order=True).len().rows()
 
 

@@ -41,7 +41,7 @@ def payload(runs: Sequence[Run], rows: pl.DataFrame) -> dict[str, Any]:
     """Everything the script needs, ready for JSON; ``rows`` are those to draw."""
     steps = pl.concat(run.steps for run in runs)
     evaluations = pl.concat(run.records["evaluations"] for run in runs)
-    marks = pl.concat(mark_rows(run.steps, run.records) for run in runs)
+    marks = pl.concat(mark_rows(run.steps, run.analysis.pauses) for run in runs)
     axes = axes_of(steps)
     charts = _specs(runs, steps, evaluations, Rows(rows, ROWS), axes)
     beside = {

@@ -13,7 +13,6 @@ import polars as pl
 from analysis.charts.time_breakdown import by_cause, color_of, parts_in_order
 from analysis.pipeline.run import Run
 from analysis.report.numbers import NONE, lasted, number, percent
-from analysis.run.interruptions import find_pauses
 from analysis.run.pace import explain_stalls, stalled
 from analysis.screens.parts import Cell, Table
 from analysis.screens.words import fill, word
@@ -73,7 +72,7 @@ def stalls_table(run: Run) -> Table | None:
     stalls = stalled(run.steps)
     if stalls.is_empty():
         return None
-    causes = explain_stalls(stalls["step"].to_list(), find_pauses(run.records))
+    causes = explain_stalls(stalls["step"].to_list(), run.analysis.pauses)
     shown = stalls.with_columns(at=pl.int_range(pl.len())).top_k(MOST_STALLS, by="longer_ms").sort("at")
     rows = [_stall(row, *causes[row["at"]]) for row in shown.iter_rows(named=True)]
     total = len(stalls)

@@ -85,6 +85,7 @@ def analyze_steps(
         notes=(),
         latest=later[-1].how if later else how,
         field=count_goodput(usual, account, segments, events, goodput if clock.seconds else None),
+        pauses=pauses,
         time_to_train_seconds=time_to_train(computed, events) if known else None,
     )
     odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_other_jobs(numbered))

@@ -35,8 +35,9 @@ def count_between(steps: Sequence[int], after: pl.Series, to: pl.Series) -> pl.S
     """How many of ``steps``, sorted, are ``after`` or a later one, and before ``to``."""
     if not steps:
         return pl.Series([0], dtype=pl.Int64).new_from_index(0, len(to))
-    marks = pl.Series(steps, dtype=pl.Int64)
-    return marks.search_sorted(to, "left").cast(pl.Int64) - marks.search_sorted(after, "left")
+    marks = pl.lit(pl.Series(steps, dtype=pl.Int64))
+    before, earlier = (marks.search_sorted(pl.lit(step), "left") for step in (to, after))
+    return pl.select(before.cast(pl.Int64) - earlier).to_series()
 
 
 def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
@@ -87,7 +88,7 @@ def _seconds(timers: pl.DataFrame) -> dict[int, float]:
     """By step; a timer in the block of a step line is a mean over the steps of its interval, and tells no sum."""
     if timers.is_empty():
         return {}
-    whole = timers.filter(~pl.col("of_interval")).drop_nulls("behind")
+    whole = timers.filter(~pl.col("of_interval") & pl.col("behind").is_not_null())
     return dict(whole.group_by("behind").agg(pl.col("max_ms").mean() / 1000).iter_rows())
 
 

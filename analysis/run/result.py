@@ -10,6 +10,7 @@ import polars as pl
 
 from analysis.metrics import BY_COLUMN, OF_ROWS, RATED
 from analysis.run.goodput import FieldGoodput
+from analysis.run.interruptions import Pauses
 from analysis.run.throughput import Computation
 from logparse.errors import unknown_name
 from logparse.findings import Note
@@ -24,7 +25,7 @@ class Analysis:
 
     ``computation`` is of the first start, ``latest`` of the last one, which may have had other settings.
     ``field`` is goodput by the field's own terms. ``time_to_train_seconds``: from the line that says that training
-    starts to the one that says that it ended; None where one is not there.
+    starts to the one that says that it ended; None where one is not there. ``pauses`` are saves and evaluations.
     """
 
     steps: pl.DataFrame
@@ -39,6 +40,7 @@ class Analysis:
     notes: tuple[Note, ...]
     latest: Computation
     field: FieldGoodput
+    pauses: Pauses
     time_to_train_seconds: float | None = None
 
     @property

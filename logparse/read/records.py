@@ -41,11 +41,12 @@ def join_records(
         frames[name] = frame.sort("source", "line_number", maintain_order=True)
     frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])
     timers, events, evaluations = frames["timers"], frames["events"], frames["evaluations"]
-    frames["evaluations"] = evaluations.with_columns(step=pl.coalesce("step", _last_step(evaluations, steps)))
-    frames["timers"] = timers.with_columns(step=_last_step(timers, steps))
+    places = steps.select("source", "line_number", before="step").sort("line_number")
+    frames["evaluations"] = evaluations.with_columns(step=pl.coalesce("step", _last_step(evaluations, places)))
+    frames["timers"] = timers.with_columns(step=_last_step(timers, places))
     saves = pl.col("kind").is_in(["save starts", "save ends"])
     frames["events"] = events.with_columns(
-        step=pl.when(saves).then(pl.coalesce("step", _last_step(events, steps))).otherwise("step")
+        step=pl.when(saves).then(pl.coalesce("step", _last_step(events, places))).otherwise("step")
     )
     return frames
 
@@ -62,8 +63,9 @@ def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
     if record.every:
         found = found.with_columns(text.str.extract_all(record.pattern)).explode("text")
     if groups:
-        found = found.drop("timestamp") if "timestamp" in groups else found
-        found = found.with_columns(text.str.extract_groups(record.pattern).alias("groups")).unnest("groups")
+        told = found.select(text.str.extract_groups(record.pattern)).to_series().struct.unnest()
+        own = ["source", "line_number", "timestamp"]
+        found = found[[name for name in own if name not in groups]].hstack(told)
     scaled = [finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
     whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] not in (FLOAT, TIME)]
     clock_read = since_1970(pl.col("timestamp")) if "timestamp" in groups else pl.col("timestamp")
@@ -80,11 +82,10 @@ def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:
     return conform(rows, RECORD_COLUMNS["memory"])
 
 
-def _last_step(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
-    """The step of the step line before each row, of the same file."""
+def _last_step(rows: pl.DataFrame, places: pl.DataFrame) -> pl.Series:
+    """The step of the step line before each row, of the same file; ``places`` are those of all step lines, in order."""
     if rows.is_empty():
         return pl.Series(dtype=pl.Int64)
-    before = steps.select("source", "line_number", before="step").sort("line_number")
-    numbered = rows.select("source", "line_number").with_row_index().sort("line_number")
-    joined = numbered.join_asof(before, on="line_number", by="source", strategy="backward", check_sortedness=False)
+    numbered = rows[["source", "line_number"]].with_row_index().sort("line_number")
+    joined = numbered.join_asof(places, on="line_number", by="source", strategy="backward", check_sortedness=False)
     return joined.sort("index")["before"]
