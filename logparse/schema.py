@@ -273,6 +273,7 @@ QUANTITIES = (
     Quantity("recompute_scheme", "text", "what else decides what is recomputed, as the framework names it", flag=False),
     Quantity("recompute_per_stage", "bool", "recompute_num_layers is of a stage, not of each chunk of it", flag=False),
     Quantity("recomputed_layers", "int", "layers recomputed whole, over all pipeline stages", least=0),
+    Quantity("rounded_step", "text", "last step that is printed rounded: such lines tell no step", flag=False),
     Quantity("log_interval", "int", "steps between two step lines", flag=False),
     Quantity("lora", "bool", "low-rank adapters are trained, the base weights are frozen", flag=False),
     Quantity("adapter_parameters", "int", "parameters of low-rank adapters that are trained beside frozen weights"),

@@ -125,6 +125,8 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     yield from _against_peak(result)
     yield from _not_in_formula(how)
     yield from _strangers(result.steps)
+    if rounded := context.get("rounded_step"):
+        yield warning("steps_rounded", step=rounded)
     batches = result.steps["global_batch_size"].filter(result.steps["counted"]).drop_nulls().n_unique()
     if batches > 1:
         yield info("several_batch_sizes", n=batches)

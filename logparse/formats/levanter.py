@@ -1,23 +1,41 @@
 """Levanter 2023 to 2026: ``Progress on:train 19.0it/70.0it rate:76.8s/it remaining:1:05:15 elapsed:31:40 postfix:loss=2.3``.
 
-The rate is smoothed, so that the clock of whole seconds gives the time. From 1,000 steps on the step has three digits and a
-``k``, which tells too little: those lines are not read.
+The rate is smoothed, so that the clock of whole seconds gives the time. From 1,000 steps on the step is rounded to three
+digits and a ``k``: no such line tells its step, so that it counts as torn, and a note says why. Saves are printed with
+their exact step.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
+from logparse.formats._base import NUMBER, LogFormat, Name, Reading, Record, Sample, SettingSentence
 
 FORMAT = LogFormat(
     name="levanter",
     title="Levanter (first 999 steps)",
     framework="Levanter",
     marker=("on:train ",),
-    head=r"\bProgress on:train (?P<step>[\d.]+)it/[\d.]+k?it ",
+    # With its ``k`` a step is no number.
+    head=r"\bProgress on:train (?P<step>[\d.]+k?)it/[\d.]+k?it ",
     pair=rf"(?:\b|postfix:)(elapsed|loss)[:=]([\d:.]+|{NUMBER})(?:\s|$)",
     separator=r"\s",
     delimiter=" ",
     labels={"elapsed": Reading("runtime_seconds"), "loss": Reading("loss")},
     required=("step",),
     redrawn=True,
+    records=(
+        Record(
+            "events",
+            "checkpoint at step ",
+            r"Saving (?:temporary )?checkpoint at step (?P<step>\d+)\.\s*$",
+            fixed={"kind": "save starts"},
+        ),
+        Record(
+            "events",
+            "Saved checkpoint to ",
+            r"Saved checkpoint to .* for step (?P<step>\d+)",
+            fixed={"kind": "save ends"},
+        ),
+    ),
+    sentences=(SettingSentence("bar", "kit/", r"Progress on:train (?P<rounded_step>[\d.]+k)it/", last=True),),
+    names=(Name("rounded_step", "bar:rounded_step"),),
     samples=(
         Sample(
             "2026-03-01T10:02:11 - 0 - tqdm_loggable.tqdm_logging - INFO - Progress on:train 19.0it/70.0it "
