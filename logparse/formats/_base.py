@@ -18,7 +18,8 @@ from typing import Literal
 # Digits of ASCII: to build a regex for those of all scripts takes three times as long, and nothing reads them.
 # Takes in any comma; ``steps`` judges whether it parts thousands.
 NUMBER = r"(?:[-+]?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|infinity|inf))"
-TIMESTAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
+# The year stands first, whatever parts the date: 2026-03-01 08:00:00,123, 2026/03/01 08:00:00, 2026-03-01,08:00:00.
+TIMESTAMP = r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T,][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
 
 # What a letter behind a number makes of it, in counts and rates for people.
 MULTIPLES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
@@ -46,8 +47,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Companion:
-    """A line beside a step line that completes it. Named groups of ``pattern`` are columns; ``timestamp`` is a clock in
-    milliseconds since 1970, where a logger's stamp is not.
+    """A line beside a step line that completes it. Named groups of ``pattern`` are columns; ``timestamp`` is a clock,
+    in milliseconds since 1970 or as a stamp, which ``rich`` prints as ``03/31/26 08:00:00``.
 
     ``each``: the line belongs to the one step line before it, or is that line. ``behind``: to the one before it, also
     where the next one stands on it, as a bar does that is drawn again. ``next``: to the one behind it. ``all``: to

@@ -64,7 +64,7 @@ def _clock(stamp: str) -> str | None:
     """How to read stamps that are written as this one, exactly, which is faster than to guess; None where it is odd."""
     if not stamp:
         return ""
-    seconds, point, digits = f"%Y-%m-%d{stamp[10]}%H:%M:%S", stamp[19:20], len(stamp) - 20
+    seconds, point, digits = f"%Y{stamp[4]}%m{stamp[7]}%d{stamp[10]}%H:%M:%S", stamp[19:20], len(stamp) - 20
     if not point:
         return seconds
     return f"{seconds}{point}%{digits}f" if digits in (3, 6, 9) else None

@@ -156,7 +156,7 @@ def _stamp(text: str, moment: datetime | None) -> tuple[int, int] | None:
     """Where the time of the row stands, nowhere where it has none; None where it is none that a stencil can read."""
     if moment is None:
         return 0, 0
-    written = moment.strftime("%Y-%m-%d.%H:%M:%S")
+    written = moment.strftime("%Y.%m.%d.%H:%M:%S")
     spans = [found.span() for found in regex.finditer(TIMESTAMP, text) if len(found.group()) <= len(STAMP)]
     return next((span for span in spans if regex.match(written, text, pos=span[0])), None)
 

@@ -169,6 +169,7 @@ class Stencil:
 def _moments(stamps: NDArray[np.uint8]) -> NDArray[np.datetime64]:
     """The times that ``stamps`` (lines by bytes) are. Raises ValueError for a day or an hour that does not exist."""
     stamps[stamps == ord(",")] = ord(".")
+    stamps[:, [4, 7]], stamps[:, 10] = ord("-"), ord("T")
     return stamps.view(f"S{stamps.shape[1]}").ravel().astype("datetime64[us]")
 
 

@@ -79,7 +79,7 @@ def written(text: pl.Expr, reading: Reading) -> pl.Expr:
 def group(name: str) -> pl.Expr:
     """The number that the text of the column ``name`` is, or the time."""
     if DTYPE[name] == TIME:
-        return since_1970(pl.col(name)).alias(name)
+        return stamped(pl.col(name)).alias(name)
     value = _seconds(pl.col(name)) if name in DURATIONS else _float(pl.col(name))
     return possible(name, value).alias(name)
 
@@ -137,13 +137,19 @@ def finite(value: pl.Expr) -> pl.Expr:
 def clock(text: pl.Expr) -> pl.Expr:
     """The last time stamp of a text, whatever the logger's layout around it."""
     stamp = text.str.extract(rf"^.*({TIMESTAMP})", 1)
-    plain = stamp.str.replace(",", ".", literal=True).str.replace("T", " ", literal=True)
+    date = stamp.str.replace(r"^(\d+).(\d+).(\d+).", "${1}-${2}-${3} ")
+    plain = date.str.replace(",", ".", literal=True)
     return moment(plain, "%Y-%m-%d %H:%M:%S%.f")
 
 
 def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
     """The time that a stamp is; null for a day or an hour that does not exist."""
     return stamp.str.to_datetime(layout, time_unit="us", strict=False, cache=False)
+
+
+def stamped(text: pl.Expr) -> pl.Expr:
+    """The time that a text is, be it milliseconds since 1970, a logger's stamp, or one of ``rich`` (month first)."""
+    return pl.coalesce(since_1970(text), clock(text), moment(text, "%m/%d/%y %H:%M:%S"))
 
 
 def since_1970(text: pl.Expr) -> pl.Expr:
