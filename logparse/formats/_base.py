@@ -172,7 +172,8 @@ class LogFormat:
     for each quantity the first that applies wins. ``beneath``: a library prints it, so many layers under the trainer;
     where a trainer's own lines stand in the log too, they are read. ``pair_lines`` hold more pairs behind the step line.
     ``redrawn``: a line may be printed again, as a bar is; one with the step of the line before it is left out.
-    ``counted``: no line has its step, and each is one, counted from 1.
+    ``counted``: no line has its step, and each is one, counted from 1. ``first_epoch`` is what the first epoch is called,
+    where the step follows from the epoch and what was done of it.
     """
 
     name: str
@@ -195,6 +196,7 @@ class LogFormat:
     pair_lines: PairLines | None = None
     redrawn: bool = False
     counted: bool = False
+    first_epoch: int = 1
     companions: tuple[Companion, ...] = ()
     records: tuple[Record, ...] = ()
     blocks: tuple[Block, ...] = ()

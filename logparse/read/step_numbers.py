@@ -13,23 +13,39 @@ from logparse.read.values import whole
 DECIMALS = 2
 
 
-def with_step(rows: pl.DataFrame, by_samples: bool = False) -> pl.DataFrame:
+def with_step(rows: pl.DataFrame, by_samples: bool = False, first_epoch: int = 1) -> pl.DataFrame:
     """Count steps from the start of training where the log counts them otherwise, also ``by_samples``."""
     if "epochs_done" in rows.columns and rows["epochs_done"].is_not_null().any():
         return _by_epochs_done(rows)
     if by_samples and {"consumed_samples", "global_batch_size"} <= set(rows.columns):
         done = pl.col("consumed_samples").cast(pl.Float64) / pl.col("global_batch_size")
-        own = [pl.col("step")] if "step" in rows.columns else []
-        return rows.with_columns(step=pl.coalesce(*own, whole(done)))
-    if "step" in rows.columns:
-        return rows
-    if "epoch" not in rows.columns:
-        return rows.with_columns(step=pl.lit(None, pl.Float64))
+        printed = [pl.col("step")] if "step" in rows.columns else []
+        return rows.with_columns(step=pl.coalesce(*printed, whole(done)))
+    own = rows["step"] if "step" in rows.columns else pl.Series("step", [None] * len(rows), pl.Float64)
+    if "samples_in_epoch" in rows.columns:
+        rows = _in_batches(rows)
+    if not {"epoch", "step_in_epoch"} <= set(rows.columns) or not own.has_nulls():
+        return rows.with_columns(own)
+    return _by_epochs(rows, first_epoch).with_columns(step=pl.coalesce(own, "step"))
+
+
+def _in_batches(rows: pl.DataFrame) -> pl.DataFrame:
+    """The steps of an epoch where samples are counted: the first line of one has done a batch, all lines whole ones."""
+    done = pl.col("samples_in_epoch")
+    least = done.min().over("source")
+    # Elsewhere the beginning of the log is lost, and with it what a batch is.
+    batch = pl.when((done % least == 0).all().over("source")).then(least)
+    return rows.with_columns(
+        global_batch_size=batch, step_in_epoch=done / batch, steps_per_epoch=(pl.col("epoch_samples") / batch).floor()
+    )
+
+
+def _by_epochs(rows: pl.DataFrame, first_epoch: int) -> pl.DataFrame:
     per_epoch = pl.col("steps_per_epoch") if "steps_per_epoch" in rows.columns else pl.col("step_in_epoch").max()
-    done = whole((pl.col("epoch").cast(pl.Float64) - 1) * per_epoch + pl.col("step_in_epoch"))
+    before = pl.col("epoch").cast(pl.Float64) - first_epoch
     if {"epochs", "steps_per_epoch"} <= set(rows.columns):
         rows = rows.with_columns(train_steps=whole(pl.col("epochs").cast(pl.Float64) * pl.col("steps_per_epoch")))
-    return rows.with_columns(step=done)
+    return rows.with_columns(step=whole(before * per_epoch + pl.col("step_in_epoch")))
 
 
 def _by_epochs_done(rows: pl.DataFrame) -> pl.DataFrame:

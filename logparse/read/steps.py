@@ -187,7 +187,7 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
         malformed += [Malformed(*bad) for bad in malformed_companions(found, companion)]
     # A number on the step line that is no step is none of another kind either.
     by_samples = not {"step", "epoch"} & {*group_names(fmt.head)}
-    rows = with_step(_with_companions(rows, companions, fmt), by_samples)
+    rows = with_step(_with_companions(rows, companions, fmt), by_samples, fmt.first_epoch)
     if fmt.counted:
         rows = rows.with_columns(step=pl.int_range(1, pl.len() + 1).over("source"))
     if fmt.redrawn:

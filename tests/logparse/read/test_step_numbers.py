@@ -7,7 +7,7 @@ import pytest
 from helpers import lines_of
 
 from logparse.formats import find_format
-from logparse.formats._base import Reading
+from logparse.formats._base import LogFormat, Reading
 from logparse.read.steps import decode_steps
 from logparse.read.values import number
 
@@ -82,3 +82,30 @@ def test_without_a_bar_or_a_banner_nothing_tells():
 def test_a_clock_is_a_number(text: str, seconds: float | None):
     read = pl.DataFrame({"text": [text]}).select(number(pl.col("text"), Reading("runtime_seconds")))
     assert read.to_series().to_list() == [seconds]
+
+
+SAMPLES = LogFormat(
+    name="samples",
+    title="a trainer that counts samples of an epoch",
+    marker=("epoch=",),
+    head=r"epoch=(?P<epoch>\d+) (?:(?P<samples_in_epoch>\d+)/(?P<epoch_samples>\d+)|step=(?P<step>\d+))",
+    pair="",
+    labels={},
+    required=("step",),
+    first_epoch=0,
+)
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        # Five batches of 8 fit into an epoch.
+        (["0 8/43", "0 24/43", "0 40/43", "1 8/43"], [1, 3, 5, 6]),
+        (["0 8/43", "0 step=2", "1 8/43"], [1, 2, 6]),
+        # Its beginning is lost: 24 may be three batches or one.
+        (["0 24/43", "0 40/43"], []),
+    ],
+)
+def test_samples_of_an_epoch_tell_the_step_by_the_batch_of_its_first_line(printed, expected):
+    lines = "".join(f"epoch={text}\n" for text in printed)
+    assert decode_steps(lines_of(lines), SAMPLES).steps["step"].to_list() == expected
