@@ -170,7 +170,8 @@ class LogFormat:
     ``tail`` names the labels that may stand last without a separator. ``foreign`` is a regex for the start of other
     lines that ranks glue behind. ``names`` and ``choices`` turn settings into quantities of the schema;
     for each quantity the first that applies wins. ``beneath``: a library prints it, so many layers under the trainer;
-    where a trainer's own lines stand in the log too, they are read. ``pair_lines`` hold more pairs behind the step line.
+    where a trainer's own lines stand in the log too, they are read. ``traces`` are regexes for what tells of ``framework``
+    in a log that stopped before its first step, such as its folder in a traceback. ``pair_lines`` hold more pairs behind the step line.
     ``redrawn``: a line may be printed again, as a bar is; one with the step of the line before it is left out.
     ``counted``: no line has its step, and each is one, counted from 1. ``first_epoch`` is what the first epoch is called,
     where the step follows from the epoch and what was done of it.
@@ -179,6 +180,7 @@ class LogFormat:
     name: str
     title: str
     framework: str | None = field(default=None, kw_only=True)
+    traces: tuple[str, ...] = field(default=(), kw_only=True)
     beneath: int = field(default=0, kw_only=True)
     pauses_inside: bool | None = field(default=None, kw_only=True)
     rate_covers: Covers | None = field(default=None, kw_only=True)

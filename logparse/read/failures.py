@@ -17,6 +17,7 @@ import polars as pl
 import regex
 
 from logparse.findings import Note, info, warning
+from logparse.formats._base import LogFormat
 from logparse.read.lines import LINE_COLUMNS, TextBlock
 
 # Roles by how much they tell of why; a line of noise is none, and what follows a planned end is tear-down.
@@ -156,16 +157,22 @@ def _words(line: ErrorLine) -> str:
     return regex.sub(r"\d+", "", _bare(line.text))
 
 
-def find_trainer(ends: FileEnds) -> Trainer | None:
-    """Who printed the log; None where nothing tells. The first trainer of the tables that any line names."""
+def find_trainer(ends: FileEnds, formats: Sequence[LogFormat] = ()) -> Trainer | None:
+    """Who printed the log; None where nothing tells. The first trainer of the tables that any line names.
+
+    Those of which ``formats`` tell stand above the others, libraries beneath a trainer below them.
+    """
     blocks = [block.lines for block in (*ends.heads, *ends.tails)]
     lines = pl.concat(blocks) if blocks else pl.DataFrame(schema=LINE_COLUMNS)
     lines = lines.filter(~pl.col("text").str.contains(_PROSE))
-    for table in ("others", "trainers", "other_libraries"):
-        for name, marks in _table()[table].items():
+    trainers = {fmt.framework: fmt.traces for fmt in formats if fmt.framework and fmt.traces and not fmt.beneath}
+    libraries = {fmt.framework: fmt.traces for fmt in formats if fmt.framework and fmt.traces and fmt.beneath}
+    tables = (_table()["others"], trainers, _table()["trainers"], libraries, _table()["other_libraries"])
+    for table in tables:
+        for name, marks in table.items():
             named = lines.filter(pl.col("text").str.contains("|".join(marks))).head(1)
             for source, number in named[["source", "line_number"]].iter_rows():
-                return Trainer(name, source, number, is_read=table != "others")
+                return Trainer(name, source, number, is_read=table is not tables[0])
     return None
 
 

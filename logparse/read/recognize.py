@@ -104,7 +104,8 @@ def _nothing_found(
     decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
 ) -> NoStepLineError:
     # A line may be torn for several formats.
-    torn, trainer = max((result.torn for _, result in decoded), default=0), find_trainer(ends)
+    formats = [fmt for fmt, _ in decoded]
+    torn, trainer = max((result.torn for _, result in decoded), default=0), find_trainer(ends, formats)
     reasons = [tr("no step line found"), *(_told_by(trainer, sources) if trainer else [])]
     reasons += [tr("{n} lines start like one but are torn", n=torn)] if torn else []
     reasons += list(describe_damage(sources))
@@ -123,7 +124,6 @@ def _nothing_found(
         "`{command}` drafts a format for a trainer that is not listed",
         command=command,
     )
-    formats = [fmt for fmt, _ in decoded]
     return NoStepLineError(_with_formats([*reasons, *_nearest(formats, ends)], formats), where=where, remedy=remedy)
 
 

@@ -1,6 +1,7 @@
 """What a log says of its failure: who printed it, which lines tell, and that a healthy end tells nothing."""
 
 import gzip
+from dataclasses import replace
 
 import pytest
 import regex
@@ -8,6 +9,7 @@ from helpers import SETTINGS, arguments_dump, megatron_line, megatron_log, run_l
 
 from analysis.screens.words import say, words
 from logparse.errors import NoStepLineError
+from logparse.formats import find_format
 from logparse.language import LANGUAGES
 from logparse.read.failures import LONGEST_QUOTE, MOST_QUOTED, FileEnds, error_lines, failure_kinds, find_trainer, quote
 from logparse.read.lines import TextBlock
@@ -206,8 +208,8 @@ def test_the_nearest_format_is_named_and_how_to_add_one(tmp_path):
 
 
 def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
-    error = refused(tmp_path, '  File "/w/xtuner/engine/train.py", line 7\n' + TRACEBACK)
-    assert "this looks like xtuner (line 1); its step lines are not read. Looked for:" in error.problem
+    error = refused(tmp_path, "500/500 - 90s - 180ms/step - loss: 2.3\n" + TRACEBACK)
+    assert "this looks like Keras (line 1); its step lines are not read. Looked for:" in error.problem
     assert "OutOfMemory" not in error.problem
 
 
@@ -226,6 +228,14 @@ def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
 )
 def test_who_printed_it(text, name):
     assert find_trainer(FileEnds([block("nothing\n" + text)], [])).name == name
+
+
+def test_a_format_tells_of_its_own_framework():
+    """Above what else the line names, unless it is of a library beneath."""
+    ends = FileEnds([block("  File site-packages/ours/deepspeed/runtime/engine.py, mindformers\n")], [])
+    ours = replace(find_format("litgpt"), framework="Ours", traces=(r"\bours/",))
+    named = [find_trainer(ends, [replace(ours, beneath=deep)]) for deep in (0, 1)]
+    assert [(trainer.name, trainer.is_read) for trainer in named] == [("Ours", True), ("MindFormers", True)]
 
 
 def test_nobody_is_named_where_nothing_tells():
