@@ -45,7 +45,9 @@ def _by_epochs(rows: pl.DataFrame, first_epoch: int) -> pl.DataFrame:
     before = pl.col("epoch").cast(pl.Float64) - first_epoch
     if {"epochs", "steps_per_epoch"} <= set(rows.columns):
         rows = rows.with_columns(train_steps=whole(pl.col("epochs").cast(pl.Float64) * pl.col("steps_per_epoch")))
-    return rows.with_columns(step=whole(before * per_epoch + pl.col("step_in_epoch")))
+    # Of the first epoch it does not matter how long it is, which a stream of data does not tell.
+    done = pl.when(before == 0).then(0.0).otherwise(before * per_epoch)
+    return rows.with_columns(step=whole(done + pl.col("step_in_epoch")))
 
 
 def _by_epochs_done(rows: pl.DataFrame) -> pl.DataFrame:

@@ -88,7 +88,7 @@ SAMPLES = LogFormat(
     name="samples",
     title="a trainer that counts samples of an epoch",
     marker=("epoch=",),
-    head=r"epoch=(?P<epoch>\d+) (?:(?P<samples_in_epoch>\d+)/(?P<epoch_samples>\d+)|step=(?P<step>\d+))",
+    head=r"epoch=(?P<epoch>\d+) (?:(?P<samples_in_epoch>\d+)/(?:(?P<epoch_samples>\d+)|\?)|step=(?P<step>\d+))",
     pair="",
     labels={},
     required=("step",),
@@ -102,6 +102,7 @@ SAMPLES = LogFormat(
         # Five batches of 8 fit into an epoch.
         (["0 8/43", "0 24/43", "0 40/43", "1 8/43"], [1, 3, 5, 6]),
         (["0 8/43", "0 step=2", "1 8/43"], [1, 2, 6]),
+        (["0 8/?", "0 24/?"], [1, 3]),
         # Its beginning is lost: 24 may be three batches or one.
         (["0 24/43", "0 40/43"], []),
     ],
