@@ -1,0 +1,53 @@
+"""Lightning 2.x, outside NeMo: its bar, ``Epoch 3:  12%|█▏ | 120/1000 [01:23<04:56, 3.21it/s, v_num=0, train_loss=2.31]``.
+
+Epochs count from 0, batches of an epoch from 1; with ``accumulate_grad_batches`` an update of the weights is several. The bar's
+clock of whole seconds gives the time and begins again with each epoch; validation within one is in it. The bar is drawn for
+a batch before its metrics are there, with those of the batch before: they are not read. In 1.x (``loss=`` in front) its batches
+are those of validation too, which no line tells apart. Where the length of an epoch is not known, steps are read in the first alone.
+"""
+
+from logparse.formats._base import Choice, LogFormat, Name, Sample, SettingSentence
+
+FORMAT = LogFormat(
+    name="lightning",
+    title="Lightning 2.x (progress bar)",
+    framework="Lightning",
+    traces=(r"\bpytorch_lightning[/.]|\blightning[/.](?:pytorch|fabric)[/.]",),
+    beneath=1,
+    marker=("v_num=",),
+    # Before the first batch nothing tells how much remains.
+    head=(
+        r"\bEpoch (?P<epoch>\d+): +(?:\d+%)?\|[^|\r]*\| *(?P<step_in_epoch>\d+)/(?:(?P<steps_per_epoch>\d+)|\?) "
+        r"\[(?P<runtime_seconds>[\d:]+)<[\d:]+, [^,\]\r]*, v_num=[^\]\r]*\]?"
+    ),
+    pair="",
+    labels={},
+    required=("step",),
+    redrawn=True,
+    first_epoch=0,
+    sentences=(
+        SettingSentence("trainer", "distributed processes registered", r"Starting with (?P<processes>\d+) processes"),
+        SettingSentence("trainer", "Automatic Mixed Precision", r"Using (?P<precision>\w+) Automatic Mixed Precision"),
+    ),
+    names=(Name("world_size", "trainer:processes"),),
+    choices=(
+        Choice("precision", "bf16", {"trainer:precision": "bfloat16"}),
+        Choice("precision", "fp16", {"trainer:precision": "16bit|float16"}),
+    ),
+    samples=(
+        Sample(
+            "Epoch 3:  12%|█▏        | 120/1000 [01:23<10:08,  1.45it/s, v_num=0, train_loss=2.310]",
+            {
+                "step": 3120,
+                "epoch": 3,
+                "step_in_epoch": 120,
+                "steps_per_epoch": 1000,
+                "runtime_seconds": 83.0,
+            },
+        ),
+        Sample(
+            "Epoch 0: |          | 938/? [1:02:08<00:00,  0.25it/s, v_num=xy7k]",
+            {"step": 938, "epoch": 0, "step_in_epoch": 938, "runtime_seconds": 3728.0},
+        ),
+    ),
+)
