@@ -29,10 +29,9 @@ from logparse.read.steps import StepBlock, StepLines, join_blocks
 
 Submit = Callable[[TextBlock, LineSearch, int], Callable[[], BlockContents]]
 # How many blocks are read at once where nobody says otherwise.
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 # Bytes of text that are kept of the beginning and of the end of a file, and of all files together.
 END_BYTES, MOST_END_BYTES = 2**17, 2**25
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
 # Bytes of marked lines below which to read them costs much the same however few they are, so that those of several
 # blocks are read together, and how many bytes they may come to.
 FEW, ENOUGH = 2**19, 2**21
