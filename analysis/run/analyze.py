@@ -16,7 +16,7 @@ from analysis.run.as_built import describe_as_built
 from analysis.run.batches import describe_batches, mean_batch
 from analysis.run.clock import Clock, mend_clock, read_clock, time_to_train
 from analysis.run.duplicates import describe_copies, of_one_clock
-from analysis.run.findings import describe_run
+from analysis.run.findings import describe_rounded, describe_run
 from analysis.run.goodput import count_goodput
 from analysis.run.interruptions import describe_pauses, find_pauses
 from analysis.run.other_jobs import describe_other_jobs
@@ -88,7 +88,12 @@ def analyze_steps(
         pauses=pauses,
         time_to_train_seconds=time_to_train(computed, events) if known else None,
     )
-    odd = (*describe_damage(steps, numbered), *describe_copies(numbered), *describe_other_jobs(numbered))
+    odd = (
+        *describe_rounded(context),
+        *describe_damage(steps, numbered),
+        *describe_copies(numbered),
+        *describe_other_jobs(numbered),
+    )
     held = describe_pauses(computed, pauses, window.time_holds_pauses)
     paced = (*describe_pace(usual, pauses), *held, *describe_ranks(result.ranks, numbered))
     notes = (

@@ -120,13 +120,17 @@ def unknown(names: Sequence[str]) -> Note:
     return info(code, names=list(names), flags=flags, others=others)
 
 
+def describe_rounded(context: RunContext) -> Iterator[Note]:
+    """That the log goes on where its steps cannot be told any more, so that no figure is of all of it."""
+    if rounded := context.get("rounded_step"):
+        yield warning("steps_rounded", step=rounded)
+
+
 def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     how = result.computation
     yield from _against_peak(result)
     yield from _not_in_formula(how)
     yield from _strangers(result.steps)
-    if rounded := context.get("rounded_step"):
-        yield warning("steps_rounded", step=rounded)
     batches = result.steps["global_batch_size"].filter(result.steps["counted"]).drop_nulls().n_unique()
     if batches > 1:
         yield info("several_batch_sizes", n=batches)
