@@ -64,7 +64,7 @@ def _by_epochs_done(rows: pl.DataFrame) -> pl.DataFrame:
         pl.col(name).cast(pl.Float64) if name in rows.columns else pl.lit(None, pl.Float64) for name in names
     )
     # The first bar of a log may be of another training.
-    by_plan = planned / epochs if steps.is_null().all() else pl.lit(None, pl.Float64)
+    by_plan = pl.when(epochs > 0).then(planned / epochs) if steps.is_null().all() else pl.lit(None, pl.Float64)
     per_epoch = pl.coalesce((samples / batch).ceil(), by_plan)
     raw = rows.select(raw=pl.col("epochs_done") * per_epoch, off=0.5 + per_epoch * 10.0**-DECIMALS)
     if raw["raw"].is_null().all():
