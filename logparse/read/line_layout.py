@@ -48,7 +48,7 @@ class Piece:
         """The text of the value on each line."""
         text = piece.str.strip_prefix(self.before)
         # A blank in front of a unit is not as the first line has it.
-        return text.str.strip_suffix(self.after).str.strip_chars_start() if self.after else text.str.strip_chars()
+        return text.str.strip_suffix(self.after).str.strip_chars_start(" ") if self.after else text.str.strip_chars(" ")
 
     def number(self, text: pl.Expr) -> pl.Expr:
         """The number that the text of the value is; null where there is none."""
