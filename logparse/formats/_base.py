@@ -78,13 +78,15 @@ class PairLines:
 class SettingSentence:
     """A line of prose that holds settings. Named groups of ``pattern`` are setting names.
 
-    ``last`` takes the last match of a log instead of the first.
+    Of the matches of a log the first counts, or the ``last``. What stands on every step line is ``first``: only that
+    is looked for.
     """
 
     kind: str
     marker: str
     pattern: str
     last: bool = False
+    first: bool = False
 
 
 @dataclass(frozen=True)

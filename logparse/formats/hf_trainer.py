@@ -95,7 +95,7 @@ FORMAT = LogFormat(
         SettingSentence("loader", "|| all params: ", rf">> {_TRAINED}"),
         SettingSentence("loader", "Fine-tuning method: ", r"Fine-tuning method: (?P<method>\w+)"),
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
-        SettingSentence("step", "'reward_std': ", r"'(?P<generates>reward_std)': "),
+        SettingSentence("step", "'reward_std': ", r"'(?P<generates>reward_std)': ", first=True),
     ),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     names=(

@@ -31,7 +31,7 @@ FORMAT = LogFormat(
         Record("timers", "timing/all : ", r"timing/(?P<name>[\w/]+) : (?P<max_ms>[\d.]+)", scale=1000, every=True),
     ),
     # A step is generation and rewards too, of which no formula counts the work.
-    sentences=(SettingSentence("step", "timing/rollout : ", r"(?P<generates>timing/rollout) :"),),
+    sentences=(SettingSentence("step", "timing/rollout : ", r"(?P<generates>timing/rollout) :", first=True),),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     samples=(
         Sample(

@@ -50,7 +50,7 @@ FORMAT = LogFormat(
             "launch", "local_world_size: ", r"rank: \d+, local_rank: \d+, world_size: (?P<world_size>\d+),"
         ),
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
-        SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: "),
+        SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: ", first=True),
     ),
     names=(Name("world_size", "launch:world_size"),),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),

@@ -35,7 +35,7 @@ FORMAT = LogFormat(
         ),
     ),
     # A step is generation and rewards too, of which no formula counts the work.
-    sentences=(SettingSentence("step", "• Total step time: ", r"(?P<generates>Total step time)"),),
+    sentences=(SettingSentence("step", "• Total step time: ", r"(?P<generates>Total step time)", first=True),),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     samples=(
         Sample(

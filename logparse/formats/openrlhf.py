@@ -20,7 +20,7 @@ FORMAT = LogFormat(
     required=("step_in_epoch",),
     redrawn=True,
     # A step is generation and rewards too, of which no formula counts the work.
-    sentences=(SettingSentence("step", "Episode [", r"(?P<generates>Episode) \["),),
+    sentences=(SettingSentence("step", "Episode [", r"(?P<generates>Episode) \[", first=True),),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     samples=(
         Sample(

@@ -46,7 +46,7 @@ FORMAT = LogFormat(
         ),
     ),
     # A step is generation and rewards too, of which no formula counts the work.
-    sentences=(SettingSentence("step", " - timing", r"(?P<generates>timing(?:_s)?/gen):"),),
+    sentences=(SettingSentence("step", " - timing", r"(?P<generates>timing(?:_s)?/gen):", first=True),),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
     samples=(
         Sample(

@@ -9,7 +9,8 @@ import polars as pl
 import polars.selectors as cs
 
 from logparse.formats._base import Companion
-from logparse.read.values import group, group_names, holds, with_others
+from logparse.read.values import DTYPE, group, group_names, holds, with_others
+from logparse.schema import TIME
 
 
 def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
@@ -17,18 +18,33 @@ def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     marked = lines.filter(holds(pl.col("text"), companion.marker))
     # To build the regex takes longer than to find that there is nothing to read.
     if marked.is_empty():
-        return no_companions(companion)
+        return marked.select("source", "line_number")
     # A group around all tells whether there is a match, so that each line is searched once.
     groups = pl.col("text").str.extract_groups(f"({companion.pattern})").alias("groups")
     found = marked.select("source", "line_number", groups).unnest("groups")
     return found.filter(pl.col("1").is_not_null()).drop("1")
 
 
+def read_companions(found: pl.DataFrame, companion: Companion) -> pl.DataFrame:
+    """The numbers that the texts ``found`` are, and the times."""
+    return found.select("source", "line_number", *map(_group, group_names(companion.pattern)))
+
+
+def _group(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.Int64, strict=False) if name == "part" else group(name)
+
+
 @cache
 def no_companions(companion: Companion) -> pl.DataFrame:
-    """What ``find_companions`` gives where there is none."""
-    groups = dict.fromkeys(group_names(companion.pattern), pl.String())
+    """What ``read_companions`` gives where there is none."""
+    groups = {name: _dtype(name) for name in group_names(companion.pattern)}
     return pl.DataFrame(schema={"source": pl.String(), "line_number": pl.Int64(), **groups})
+
+
+def _dtype(name: str) -> pl.DataType:
+    if name == "part":
+        return pl.Int64()
+    return pl.Datetime("us") if DTYPE[name] == TIME else pl.Float64()
 
 
 def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companion) -> pl.DataFrame:
@@ -42,7 +58,7 @@ def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companio
     if companion.belongs_to == "file":
         found = found.sort("line_number").unique("source", keep="first", maintain_order=True)
     numbers = found.select(
-        "source", pl.col("line_number").alias("at"), *(group(name).alias(f"beside {name}") for name in names)
+        "source", pl.col("line_number").alias("at"), *(pl.col(name).alias(f"beside {name}") for name in names)
     )
     joined = (
         rows.with_row_index("row")
@@ -70,9 +86,9 @@ def _with_sums(rows: pl.DataFrame, found: pl.DataFrame, names: list[str]) -> pl.
 
     A sum of which one part cannot be read or, by the number of the next, is missing, is null.
     """
-    part = pl.col("part").cast(pl.Int64, strict=False) if "part" in names else pl.int_range(pl.len())
+    part = pl.col("part") if "part" in names else pl.int_range(pl.len())
     names = [name for name in names if name != "part"]
-    told = found.sort("line_number").select("source", "line_number", *map(group, names), part=part)
+    told = found.sort("line_number").select("source", "line_number", *names, part=part)
     follows = (pl.col("part").diff().over("source") == 1).fill_null(value=True)
     places = rows.select("source", "line_number").with_row_index("row").sort("line_number")
     mine = told.with_columns(follows=follows).join_asof(

@@ -34,7 +34,9 @@ def find_pair_lines(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
         return NO_PAIRS
     groups = pl.col("text").str.extract_groups(fmt.pair_lines.pair)
     pairs = marked.select("source", "line_number", label=groups.struct[0], text=groups.struct[1])
-    return read_values(pairs.drop_nulls("label"), fmt).select(NO_PAIRS.columns)
+    read = read_values(pairs.drop_nulls("label"), fmt).select(NO_PAIRS.columns)
+    # Nothing else is told of a text that was read.
+    return read.with_columns(pl.when("malformed").then("text"))
 
 
 def of_rows(pairs: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:

@@ -14,7 +14,8 @@ from itertools import chain
 import polars as pl
 
 from logparse.read.compressed import PACKED
-from logparse.read.find import BlockContents, LineSearch, any_of, find
+from logparse.read.contents import BlockContents, any_of
+from logparse.read.find import LineSearch, find
 from logparse.read.lines import TextBlock
 from logparse.read.settings import BlockReader
 from logparse.read.sources import Source, open_source

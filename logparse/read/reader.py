@@ -17,8 +17,9 @@ import polars as pl
 
 from logparse.formats._base import Block, LogFormat
 from logparse.read.beginnings import first_stamps
+from logparse.read.contents import BlockContents, find_in
 from logparse.read.failures import FileEnds
-from logparse.read.find import BlockContents, LineSearch, find, find_in, search_all, size_of
+from logparse.read.find import LineSearch, find, search_all, size_of
 from logparse.read.lines import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.read.probe import probe
 from logparse.read.recognize import richest

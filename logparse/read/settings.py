@@ -131,7 +131,8 @@ def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence,
         search = regex.compile(sentence.pattern).search
         rows = marked[sentence.marker]
         found = [(source, number, match) for source, number, text in rows if (match := search(_beginning(text)))]
-        for source, number, match in found[-1:] if sentence.last else found:
+        counts = found[-1:] if sentence.last else found[:1] if sentence.first else found
+        for source, number, match in counts:
             for name, value in match.groupdict().items():
                 yield Setting(name, value, sentence.kind, source, number)
 

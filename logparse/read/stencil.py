@@ -1,4 +1,4 @@
-"""Step lines that differ in nothing but digits, to rows: bytes below bytes, neither cut nor searched.
+"""Lines that differ in nothing but digits, to rows: bytes below bytes, neither cut nor searched.
 
 A line that a layout reads is a stencil: its bytes are fixed, but for the digits of its numbers. All lines of its length
 are laid below each other and held against it at once, and the numbers of those that fit are made of columns of digits.
@@ -8,7 +8,6 @@ Blanks before a number are fixed too, so that a number of one digit more is anot
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
@@ -17,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import polars as pl
 import regex
 
-from logparse.formats._base import LogFormat
 from logparse.read.line_layout import LineLayout
+from logparse.read.records import Found
+from logparse.read.steps import StepBlock, no_steps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +30,8 @@ _NUMBER = regex.compile(r"([-+]?)(\d+)\.?(\d*)(?:[eE]([-+]?\d{1,2}))?")
 DIGITS, POWER = 15, 22
 # Shorter fractions of a second than microseconds are rounded.
 STAMP = "2026-01-01 00:00:00.123456"
+# A block of a bar that is drawn, whole or in part, but for its last byte; and what that may be.
+BAR, BARS = b"\xe2\x96", b"\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f"
 # Lines that are held against a stencil at once: their bytes stay near the processor.
 _PART = 1024
 
@@ -57,7 +59,7 @@ class EqualLines:
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a ``column`` of ``LineLayout.rows``; numbers of one column are added.
+    """A number in a ``column`` of what ``StencilLayout.read`` takes; numbers of one column are added.
 
     Its digits stand at ``places`` and count 10 ** ``power``; then comes ``scale``, with the sign.
     """
@@ -88,42 +90,59 @@ class Number:
         return pl.read_lines(io.BytesIO(text.tobytes()), name="number")["number"].cast(pl.Float64).to_numpy()
 
 
+@dataclass(frozen=True)
+class LinesRead:
+    """What some lines say, of these ``numbers``: step lines of formats, by their names, and records."""
+
+    numbers: pl.Series
+    steps: dict[str, StepBlock]
+    records: Found
+
+
 class StencilLayout(Protocol):
     """What is known of lines that differ in digits alone."""
-
-    @property
-    def fmt(self) -> LogFormat:
-        """The format of such lines."""
 
     @property
     def stamp_span(self) -> tuple[int, int]:
         """Where the time stamp begins and ends."""
 
-    def labels_of(self, rows: pl.DataFrame) -> Counter[str]:
-        """How often each label stands on the lines of ``rows``."""
-
-    def rows(self, numbers: pl.LazyFrame) -> pl.DataFrame:
-        """The rows that the patterns make of the ``numbers`` on lines; a line with one that cannot be is left out."""
+    def read(self, numbers: pl.LazyFrame) -> LinesRead:
+        """What the patterns make of the ``numbers`` on lines; a line with one that cannot be is left out."""
 
 
 @dataclass(frozen=True)
-class Stencil:
-    """A line of ``layout``.
+class StepLayout:
+    """The layout of a step line, all of whose lines say the ``same`` beside their numbers."""
 
-    A byte of another line may be ``room`` more than the ``least``: 9 at a digit, elsewhere 0. ``same`` is what every
-    such line says beside its ``numbers`` and its time stamp.
-    """
-
-    layout: StencilLayout
-    least: NDArray[np.uint8]
-    room: NDArray[np.uint8]
-    numbers: tuple[Number, ...]
+    layout: LineLayout
     same: pl.DataFrame
+
+    @property
+    def stamp_span(self) -> tuple[int, int]:
+        """Where the time stamp begins and ends."""
+        return self.layout.stamp_span
 
     @property
     def holds_number(self) -> bool:
         """Whether a number is the same on every such line, such as ``14.6K``; 0 may be a word."""
         return any(self.same.row(0))
+
+    def read(self, numbers: pl.LazyFrame) -> LinesRead:
+        """The rows that the layout makes of the ``numbers``."""
+        same = (pl.lit(self.same[name][0], self.same.schema[name]).alias(name) for name in self.same.columns)
+        rows, fmt = self.layout.rows(numbers.with_columns(*same)), self.layout.fmt
+        steps = replace(no_steps(fmt), rows=rows, labels=self.layout.labels_of(rows))
+        return LinesRead(rows["line_number"], {fmt.name: steps}, {})
+
+
+@dataclass(frozen=True)
+class Stencil:
+    """A line of ``layout``: a byte of another may be ``room`` more than the ``least``, 9 at a digit, elsewhere 0."""
+
+    layout: StencilLayout
+    least: NDArray[np.uint8]
+    room: NDArray[np.uint8]
+    numbers: tuple[Number, ...]
 
     def fits(self, lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Which of ``lines`` (lines by bytes), as long as this one, differ in digits alone."""
@@ -131,8 +150,8 @@ class Stencil:
 
         return np.asarray((lines - self.least <= self.room).all(axis=1))
 
-    def read(self, lines: EqualLines) -> tuple[NDArray[np.bool_], pl.DataFrame]:
-        """Which of ``lines`` fit, and their rows as the layout gives them, but for lines with a number that cannot be.
+    def read(self, lines: EqualLines) -> tuple[NDArray[np.bool_], LinesRead]:
+        """Which of ``lines`` fit, and what they say, but for lines with a number that cannot be.
 
         Raises ValueError for a day or an hour that does not exist.
         """
@@ -152,8 +171,7 @@ class Stencil:
         columns = {"line_number": lines.numbers[fits], **self._columns(np.concatenate(digits, axis=1))}
         if begin < end:
             columns["timestamp"] = _moments(np.concatenate(stamps))
-        same = (pl.lit(self.same[name][0], self.same.schema[name]).alias(name) for name in self.same.columns)
-        return fits, self.layout.rows(pl.LazyFrame(columns).with_columns(*same, source=pl.lit(lines.source)))
+        return fits, self.layout.read(pl.LazyFrame(columns).with_columns(source=pl.lit(lines.source)))
 
     def _columns(self, digits: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """The ``numbers``, whose ``digits`` (digits by lines) follow each other."""
@@ -164,6 +182,18 @@ class Stencil:
             read = number.of(digits[begin:end])
             columns[number.column] = columns[number.column] + read if number.column in columns else read
         return columns
+
+
+def least_and_room(line: bytes) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Each byte of lines that are alike: the least, and how much more it may be at a digit or at a block of a bar."""
+    import numpy as np
+
+    least = np.frombuffer(line, np.uint8).copy()
+    digits, bars = [np.isin(least, np.frombuffer(some, np.uint8)) for some in (b"0123456789", BARS)]
+    bars[:2] = False
+    bars[2:] &= (least[:-2] == BAR[0]) & (least[1:-1] == BAR[1])
+    least[digits], least[bars] = ord("0"), BARS[0]
+    return least, np.where(digits, np.uint8(9), np.where(bars, np.uint8(len(BARS) - 1), np.uint8(0)))
 
 
 def _moments(stamps: NDArray[np.uint8]) -> NDArray[np.datetime64]:
@@ -189,7 +219,7 @@ def cut_stencil(line: bytes, layout: LineLayout) -> Stencil | None:
     free += [place for place in range(*layout.stamp_span) if text[place].isdigit()]
     least[free], room[free] = ord("0"), 9
     own = [number.column for number in numbers] + (["timestamp"] if layout.stamp else [])
-    return Stencil(layout, least, room, numbers, same.drop(own))
+    return Stencil(StepLayout(layout, same.drop(own)), least, room, numbers)
 
 
 def _numbers(text: str, layout: LineLayout) -> Iterator[Number]:

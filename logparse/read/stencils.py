@@ -1,121 +1,135 @@
 """The stencils of a log: which lines of a block are read without cutting them, and which are left.
 
-They pay where step lines stand close. Whether and which there are changes how fast a block is read and nothing else:
-what fits none is left to ``layouts`` and ``pairs``, which give the same rows, only slower.
+They pay where lines of interest stand close. Whether and which there are changes how fast a block is read and nothing
+else: what fits none is left to ``layouts`` and ``pairs``, which give the same rows, only slower.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
-import regex
 
-from logparse.formats._base import LogFormat
-from logparse.read.layouts import Layouts
+from logparse.read.contents import Wanted
 from logparse.read.learnt_stencil import learn_stencil
 from logparse.read.lines import TextBlock
-from logparse.read.stencil import EqualLines, Stencil, StencilLayout, cut_stencil
-from logparse.read.steps import StepBlock
+from logparse.read.stencil import EqualLines, LinesRead, Stencil, StepLayout, cut_stencil, least_and_room
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Lines of one length, and which share of a block, that are worth it; and how long they may be.
-FEWEST, SHARE, LONGEST = 512, 0.25, 4096
+# Lines of one length, and which share of a block, that are worth it; which share of a block must be alike to learn how
+# they are read, which takes as long as to read some thousands; and how long lines may be.
+FEWEST, SHARE, SHARE_OF_NEW, LONGEST = 512, 0.25, 0.05, 4096
 # Stencils that are kept; lines of a block that are tried as new ones, and blocks in a row that may disappoint before
 # no more are tried.
-MOST, TRIES = 32, 4
+MOST, MOST_NEW, TRIES = 256, 16, 4
 
 
 @dataclass
 class Stencils:
-    """The stencils that the lines of ``layouts`` have shown so far, the last first; threads may share them.
+    """The stencils that lines have shown so far, the last first; threads may share them.
 
-    ``dense`` says whether the step lines of the block before stood close, ``misses`` how many blocks in a row did not
-    fit all the same. ``refused`` are lines of which none could be cut, each digit a 0, with the number of
-    layouts that were known then: another may tell.
+    ``dense`` says whether lines of interest stood close in the block before, ``misses`` how many blocks in a row did
+    not fit all the same. ``refused`` are lines of which none could be cut, each digit a 0, with the number of layouts
+    that were known then: another may tell.
     """
 
-    layouts: Mapping[str, Layouts]
     known: tuple[Stencil, ...] = ()
     dense: bool = False
     misses: int = 0
     refused: set[tuple[bytes, int]] = field(default_factory=set)
 
-    def read(self, block: TextBlock) -> tuple[list[tuple[StencilLayout, pl.DataFrame]], TextBlock]:
-        """The rows of the lines that fit, each stencil's with its layout, and the other lines of the block."""
+    def read(self, block: TextBlock, wanted: Wanted) -> tuple[list[LinesRead], TextBlock]:
+        """What the lines that fit say, those of each stencil by themselves, and the other lines of the block."""
         if not self.dense or self.misses >= TRIES:
             return [], block
-        new = iter(range(TRIES))
-        found = [rows for lines in _by_length(block) for rows in self._read(lines, new)]
-        taken = pl.concat([pl.Series(dtype=pl.Int64), *(rows["line_number"] for _, rows in found)])
+        found = list(self._found(block, wanted))
+        taken = pl.concat([pl.Series(dtype=pl.Int64), *(read.numbers for read in found)])
         self.misses = 0 if len(taken) >= SHARE * block.count else self.misses + 1
         return found, block.without(taken.to_numpy())
 
-    def judge(self, block: TextBlock, steps: Iterable[StepBlock]) -> None:
-        """Whether the next block is worth it, by the ``steps`` of one."""
-        self.dense = sum(len(found.rows) for found in steps) >= SHARE * block.count
+    def judge(self, block: TextBlock, lines: int) -> None:
+        """Whether the next block is worth it, by how many ``lines`` of one are of interest."""
+        self.dense = lines >= SHARE * block.count
 
-    def narrowed(self, formats: Iterable[LogFormat]) -> Stencils:
-        """Those of no other formats than these."""
-        layouts = {fmt.name: self.layouts[fmt.name] for fmt in formats}
-        known = tuple(stencil for stencil in self.known if stencil.layout.fmt.name in layouts)
-        return replace(self, layouts=layouts, known=known, refused=set())
+    def forgotten(self) -> Stencils:
+        """None, for lines of which something else is wanted."""
+        return replace(self, known=(), refused=set())
 
-    def _read(self, lines: EqualLines, new: Iterator[int]) -> Iterator[tuple[StencilLayout, pl.DataFrame]]:
-        """The rows of those ``lines`` that fit; as many as are ``new`` may become stencils."""
+    def _found(self, block: TextBlock, wanted: Wanted) -> Iterator[LinesRead]:
+        """What the lines of each stencil say."""
+        new, enough = iter(range(MOST_NEW)), max(FEWEST, SHARE_OF_NEW * block.count)
+        for lines in _by_length(block):
+            yield from self._read(lines, wanted, new, enough)
+
+    def _read(self, lines: EqualLines, wanted: Wanted, new: Iterator[int], enough: float) -> Iterator[LinesRead]:
+        """What those ``lines`` say that fit; as many as are ``new`` may become stencils, where ``enough`` are alike."""
         while len(lines) >= FEWEST:
             middle = lines.windows[lines.begins[len(lines) // 2]]
-            stencil = self._known(middle) or self._new(middle.tobytes(), new)
+            stencil = self._known(middle)
             if stencil is None:
+                alike = _alike(middle, lines)
+                stencil = self._new(middle.tobytes(), wanted, new) if alike.sum() >= enough else None
+            if stencil is not None:
+                # A stamp that is no time is left to the patterns, and all lines that came with it.
+                try:
+                    alike, read = stencil.read(lines)
+                except ValueError:
+                    return
+                yield read
+            if alike.sum() < FEWEST:
                 return
-            # A stamp that is no time is left to the patterns, and all lines that came with it.
-            try:
-                fits, rows = stencil.read(lines)
-            except ValueError:
-                return
-            yield stencil.layout, rows
-            if len(rows) < FEWEST:
-                return
-            lines = lines.only(~fits)
+            lines = lines.only(~alike)
 
     def _known(self, line: NDArray[np.uint8]) -> Stencil | None:
         alike = (stencil for stencil in self.known if len(stencil.least) == len(line))
         return next((stencil for stencil in alike if stencil.fits(line[None]).all()), None)
 
-    def _new(self, line: bytes, new: Iterator[int]) -> Stencil | None:
-        kind = regex.sub(rb"\d", b"0", line), sum(len(layouts.known) for layouts in self.layouts.values())
-        if kind in self.refused or next(new, None) is None:
+    def _new(self, line: bytes, wanted: Wanted, new: Iterator[int]) -> Stencil | None:
+        kind = least_and_room(line)[0].tobytes(), sum(len(layouts.known) for layouts in wanted.layouts.values())
+        if kind in self.refused or not _of_interest(line, wanted) or next(new, None) is None:
             return None
-        stencil = self._cut(line)
+        stencil = _stencil_of(line, wanted)
         if stencil is None:
             self.refused.add(kind)
+        else:
+            self.known = (stencil, *self.known)[:MOST]
         return stencil
 
-    def _cut(self, line: bytes) -> Stencil | None:
-        """A stencil of a line that has nothing of interest but one step."""
-        earlier: set[str] = set()
-        for layouts in self.layouts.values():
-            mine = {marker for marker in layouts.fmt.marker if marker.encode() in line}
-            if mine and not mine & earlier and (stencil := _stencil_of(line, layouts)):
-                self.known = (stencil, *self.known)[:MOST]
-                return stencil
-            earlier |= set(layouts.fmt.marker)
-        return None
+
+def _of_interest(line: bytes, wanted: Wanted) -> bool:
+    """Whether a marker stands on it."""
+    return any(marker.encode() in line for marker in wanted.markers)
 
 
-def _stencil_of(line: bytes, layouts: Layouts) -> Stencil | None:
+def _stencil_of(line: bytes, wanted: Wanted) -> Stencil | None:
     """The stencil of a line by a layout of its format; by trial where none tells it, or not all of its numbers."""
-    cut = next(filter(None, (cut_stencil(line, layout) for layout in layouts.known if layout.explained)), None)
-    if cut is not None and not cut.holds_number:
+    cut = next(filter(None, _cut(line, wanted)), None)
+    if cut is not None and isinstance(cut.layout, StepLayout) and not cut.layout.holds_number:
         return cut
-    fmt = layouts.fmt
-    others = [other for other in layouts.formats if other is not fmt and other.beneath <= fmt.beneath]
-    return learn_stencil(line, fmt, others) or cut
+    return learn_stencil(line, wanted) or cut
+
+
+def _cut(line: bytes, wanted: Wanted) -> Iterator[Stencil | None]:
+    """The stencils of a step line by the layouts of its format; where formats share a marker, only of the first."""
+    earlier: set[str] = set()
+    for layouts in wanted.layouts.values():
+        mine = {marker for marker in layouts.fmt.marker if marker.encode() in line}
+        if mine and not mine & earlier:
+            yield from (cut_stencil(line, layout) for layout in layouts.known if layout.explained)
+        earlier |= set(layouts.fmt.marker)
+
+
+def _alike(line: NDArray[np.uint8], lines: EqualLines) -> NDArray[np.bool_]:
+    """Which of ``lines`` differ from ``line`` in digits and bars alone."""
+    import numpy as np
+
+    least, room = least_and_room(line.tobytes())
+    return np.concatenate([(part - least <= room).all(axis=1) for part in lines.parts()])
 
 
 def _by_length(block: TextBlock) -> Iterator[EqualLines]:

@@ -15,7 +15,13 @@ import polars as pl
 import regex
 
 from logparse.formats._base import LogFormat
-from logparse.read.companions import find_companions, join_companions, malformed_companions, no_companions
+from logparse.read.companions import (
+    find_companions,
+    join_companions,
+    malformed_companions,
+    no_companions,
+    read_companions,
+)
 from logparse.read.layouts import Layouts, without
 from logparse.read.one_piece import in_one_piece
 from logparse.read.pair_lines import NO_PAIRS, find_pair_lines, of_rows
@@ -57,8 +63,8 @@ class StepBlock:
     """What one block of lines gives one format.
 
     ``rows`` are the heads in order of the lines, and ``row`` of another frame is the index of one; ``tails`` are read
-    pairs that count only where most lines of the log end so; ``companions`` are the lines of each companion; ``pairs``
-    are those of pair lines.
+    pairs that count only where most lines of the log end so; ``companions`` are the lines of each companion, of which
+    those are ``malformed_beside`` that could not be read; ``pairs`` are those of pair lines.
     """
 
     rows: pl.DataFrame
@@ -66,6 +72,7 @@ class StepBlock:
     companions: tuple[pl.DataFrame, ...]
     labels: Counter[str]
     malformed: tuple[Malformed, ...]
+    malformed_beside: tuple[Malformed, ...] = ()
     pairs: pl.DataFrame = field(default_factory=lambda: NO_PAIRS)
 
     @property
@@ -110,25 +117,24 @@ def decode_block(lines: pl.DataFrame, fmt: LogFormat, layouts: Layouts | None = 
     if fitted is None or fitted.rows.is_empty():
         return _by_patterns(marked, lines, fmt), lines
     others = without(lines, fitted.explained)
-    return merge(fitted.rows, fitted.labels, _by_patterns(fitted.left, others, fmt)), others
+    read = replace(no_steps(fmt), rows=fitted.rows, labels=fitted.labels)
+    return merge([read], _by_patterns(fitted.left, others, fmt)), others
 
 
 def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> StepBlock:
     """Decode the lines ``marked``; what completes them stands on ``others``."""
-    companions = _companions(others, fmt)
-    beside = find_pair_lines(others, fmt)
+    beside = _beside(others, fmt)
     if marked.is_empty():
-        return replace(no_steps(fmt), companions=companions, pairs=beside)
+        return beside
     heads = find_heads(marked, fmt)
     pairs, tails = (read_values(found, fmt) for found in (split_pairs(heads, fmt), find_tails(heads, fmt)))
     known = pairs.filter(pairs["column"].is_not_null())
-    return StepBlock(
+    return replace(
+        beside,
         rows=spread(heads, known),
         tails=_repeated(tails, known) if len(tails) else _NO_TAIL,
-        companions=companions,
         labels=_count(pairs),
         malformed=_malformed(known),
-        pairs=beside,
     )
 
 
@@ -138,24 +144,52 @@ def _repeated(tails: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     return tails.join(before, on=("row", "column"), how="left", maintain_order="left")
 
 
-def _companions(lines: pl.DataFrame, fmt: LogFormat) -> tuple[pl.DataFrame, ...]:
-    """The lines of each companion. Of most formats there is none, which is seen at once for all of them."""
+def _beside(lines: pl.DataFrame, fmt: LogFormat) -> StepBlock:
+    """The companions and pair lines. Of most formats there is none, which is seen at once for all of them."""
+    nothing = replace(no_steps(fmt), pairs=find_pair_lines(lines, fmt))
     markers = [companion.marker for companion in fmt.companions]
-    beside = lines.filter(pl.col("text").str.contains_any(markers)) if markers else lines.clear()
-    if beside.is_empty():
-        return tuple(map(no_companions, fmt.companions))
-    return tuple(find_companions(beside, companion) for companion in fmt.companions)
+    marked = lines.filter(pl.col("text").str.contains_any(markers)) if markers else lines.clear()
+    if marked.is_empty():
+        return nothing
+    texts = [(find_companions(marked, companion), companion) for companion in fmt.companions]
+    malformed = [Malformed(*bad) for found, companion in texts for bad in malformed_companions(found, companion)]
+    return replace(
+        nothing,
+        companions=tuple(
+            read_companions(found, companion) if len(found) else no_companions(companion) for found, companion in texts
+        ),
+        malformed_beside=tuple(sorted(malformed, key=lambda bad: bad.line_number)),
+    )
 
 
-def merge(rows: pl.DataFrame, labels: Counter[str], rest: StepBlock) -> StepBlock:
-    """Put ``rows`` that were read by a layout among those of ``rest``."""
-    if rest.rows.is_empty() and rows["line_number"].is_sorted():
-        return replace(rest, rows=rows, labels=labels)
-    both = pl.concat([rows, rest.rows.with_row_index("of rest")], how="diagonal")
-    both = both.sort("line_number", maintain_order=True)
+def merge(read: Sequence[StepBlock], rest: StepBlock) -> StepBlock:
+    """Put what was ``read`` of lines by layouts or stencils among the ``rest``, rows in order of the lines."""
+    every = [*read, rest]
+    rows, tails = _merged_rows([block.rows for block in read if len(block.rows)], rest)
+    return replace(
+        rest,
+        rows=rows,
+        tails=tails,
+        companions=tuple(pl.concat(found) for found in zip(*(block.companions for block in every), strict=True)),
+        labels=sum((block.labels for block in every), Counter[str]()),
+        pairs=pl.concat(block.pairs for block in every),
+    )
+
+
+def _merged_rows(read: Sequence[pl.DataFrame], rest: StepBlock) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows, and the tails of ``rest``, which know their rows by their places."""
+    if not read:
+        return rest.rows, rest.tails
+    if rest.rows.is_empty():
+        return _in_order(pl.concat(read, how="diagonal")), rest.tails
+    both = _in_order(pl.concat([*read, rest.rows.with_row_index("of rest")], how="diagonal"))
     places = both.with_row_index("row").select("row", "of rest").drop_nulls()
     tails = rest.tails.rename({"row": "of rest"}).join(places, on="of rest", how="inner", maintain_order="left")
-    return replace(rest, rows=both.drop("of rest"), tails=tails.drop("of rest"), labels=rest.labels + labels)
+    return both.drop("of rest"), tails.drop("of rest")
+
+
+def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows if rows["line_number"].is_sorted() else rows.sort("line_number", maintain_order=True)
 
 
 def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
@@ -165,6 +199,7 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     tails = _joined_tails(blocks)
     labels = sum((block.labels for block in blocks), Counter[str]())
     malformed = [bad for block in blocks for bad in block.malformed]
+    malformed_beside = [bad for block in blocks for bad in block.malformed_beside]
     beside = pl.concat(block.pairs for block in blocks)
     companions = [pl.concat(found) for found in zip(*(block.companions for block in blocks), strict=True)]
     # A frame of its own, since its columns are taken out of it.
@@ -183,8 +218,6 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
         rows = with_others(rows, widen(pairs), "lines")
         labels += _count(pairs)
         malformed += _malformed(pairs)
-    for found, companion in zip(companions, fmt.companions, strict=False):
-        malformed += [Malformed(*bad) for bad in malformed_companions(found, companion)]
     # A number on the step line that is no step is none of another kind either.
     by_samples = not {"step", "epoch"} & {*group_names(fmt.head)}
     rows = with_step(_with_companions(rows, companions, fmt), by_samples, fmt.first_epoch)
@@ -201,7 +234,7 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
         torn=torn,
         labels=_most_first(labels),
         unread=_unread(_most_first(labels), fmt),
-        malformed=tuple(malformed),
+        malformed=(*malformed, *malformed_beside),
     )
 
 

@@ -71,7 +71,7 @@ def written(text: pl.Expr, reading: Reading) -> pl.Expr:
     if reading.multiples:
         parts = bare(text).str.extract_groups(rf"^({NUMBER}) ?([{''.join(MULTIPLES)}]?)(?:{reading.suffix})?$")
         factor = parts.struct[1].replace_strict({"": 1.0, **MULTIPLES}, default=None, return_dtype=pl.Float64)
-        return _float(parts.struct[0]) * factor * reading.scale
+        return _float(parts.struct[0]) * (factor * reading.scale)
     digits = bare(text).str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1)
     return _float(digits) * reading.scale
 
