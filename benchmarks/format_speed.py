@@ -59,7 +59,8 @@ def other_digits(text: str, fmt: LogFormat, draw: random.Random) -> str:
     So does a fraction of zeros, as of a step that is printed as ``12.0``.
     """
     found = regex.search(fmt.head, text, regex.M)
-    begin = found.start() if found else 0
+    # Where samples of an epoch tell the step, other digits of the head would tell none.
+    begin = 0 if found is None else found.end() if "samples_in_epoch" in found.groupdict() else found.start()
     digit = rf"(?:{TIMESTAMP}|(?<=\d\.)0+(?!\d))(*SKIP)(*FAIL)|(?<![eE][-+]\d?)(?<![A-Za-z_]\d*)(?<=\d)\d"
     fresh = regex.sub(digit, lambda _: draw.choice("0123456789"), text[begin:])
     varied = text[:begin] + fresh
