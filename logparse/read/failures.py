@@ -165,15 +165,19 @@ def find_trainer(ends: FileEnds, formats: Sequence[LogFormat] = ()) -> Trainer |
     blocks = [block.lines for block in (*ends.heads, *ends.tails)]
     lines = pl.concat(blocks) if blocks else pl.DataFrame(schema=LINE_COLUMNS)
     lines = lines.filter(~pl.col("text").str.contains(_PROSE))
-    trainers = {fmt.framework: fmt.traces for fmt in formats if fmt.framework and fmt.traces and not fmt.beneath}
-    libraries = {fmt.framework: fmt.traces for fmt in formats if fmt.framework and fmt.traces and fmt.beneath}
-    tables = (_table()["others"], trainers, _table()["trainers"], libraries, _table()["other_libraries"])
-    for table in tables:
-        for name, marks in table.items():
-            named = lines.filter(pl.col("text").str.contains("|".join(marks))).head(1)
-            for source, number in named[["source", "line_number"]].iter_rows():
-                return Trainer(name, source, number, is_read=table is not tables[0])
+    others, trainers, libraries = (_table()[name] for name in ("others", "trainers", "other_libraries"))
+    known = (*_traces(formats, beneath=False), *trainers.items(), *_traces(formats, beneath=True), *libraries.items())
+    for name, marks in (*others.items(), *known):
+        named = lines.filter(pl.col("text").str.contains("|".join(marks))).head(1)
+        for source, number in named[["source", "line_number"]].iter_rows():
+            return Trainer(name, source, number, is_read=name not in others)
     return None
+
+
+def _traces(formats: Sequence[LogFormat], beneath: bool) -> Iterator[tuple[str, Sequence[str]]]:
+    """The frameworks of which formats tell, and what tells of each; several formats may be of one."""
+    told = (fmt for fmt in formats if fmt.traces and bool(fmt.beneath) == beneath)
+    return ((fmt.framework, fmt.traces) for fmt in told if fmt.framework)
 
 
 def _kind_of(text: str) -> tuple[str, str, str]:
