@@ -82,9 +82,14 @@ def any_of(literals: tuple[str, ...], text: Text, size: int) -> Text:
     The regex engine of polars looks at memory speed, but a regex of all formats takes longer to build than a small log
     to read.
     """
-    if size < WORTH_A_REGEX:
-        return text.str.contains_any(list(literals))
-    return text.str.contains(_regex_of(literals))
+    if is_worth_a_regex(size):
+        return text.str.contains(_regex_of(literals))
+    return text.str.contains_any(list(literals))
+
+
+def is_worth_a_regex(size: int) -> bool:
+    """Whether so many bytes are searched sooner with a regex of many literals, its building included."""
+    return size >= WORTH_A_REGEX
 
 
 @cache

@@ -13,7 +13,7 @@ import polars as pl
 
 from logparse.formats._base import LogFormat
 from logparse.read.beside import may_complete
-from logparse.read.contents import WORTH_A_REGEX, BlockContents, Wanted, any_of, find_in
+from logparse.read.contents import BlockContents, Wanted, any_of, find_in, is_worth_a_regex
 from logparse.read.fragments import Sieve
 from logparse.read.layouts import Layouts
 from logparse.read.lines import TextBlock
@@ -93,7 +93,7 @@ def _marked(block: TextBlock, search: LineSearch) -> pl.DataFrame:
     """The lines of ``block`` that hold a marker."""
     size = len(block.text)
     # To choose the parts pays where more blocks follow.
-    if size >= WORTH_A_REGEX and block.first > 1:
+    if is_worth_a_regex(size) and block.first > 1:
         lines = block.matching(search.sieve.pattern(block.text))
         size = size_of(lines)
     else:

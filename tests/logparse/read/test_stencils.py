@@ -19,7 +19,7 @@ from logparse.read.find import BlockContents, find, search_all
 from logparse.read.layouts import FEWEST
 from logparse.read.lines import TextBlock, read_blocks
 from logparse.read.reader import read_sources
-from logparse.read.settings import Setting, settings_frame, settings_of_sentences
+from logparse.read.settings import settings_frame, settings_of_sentences
 from logparse.read.sources import Source
 from logparse.read.stencil import Number
 from logparse.read.stencils import TRIES, Stencils
@@ -54,7 +54,7 @@ def few_lines_are_enough():
         patch.setattr(stencils, "FEWEST", 2)
         patch.setattr(stencils, "SHARE", 0.01)
         patch.setattr(stencils, "SHARE_OF_NEW", 0)
-        patch.setattr("logparse.read.find.WORTH_A_REGEX", 0)
+        patch.setattr("logparse.read.contents.WORTH_A_REGEX", 0)
         yield
 
 
@@ -109,7 +109,7 @@ def require_equal(text: bytes, fmt: LogFormat = MEGATRON, cuts: int = 4) -> int:
     return taken
 
 
-def said_in_sentences(found: list[BlockContents]) -> list[Setting]:
+def said_in_sentences(found: list[BlockContents]) -> list[object]:
     """Whatever any format reads of sentences, and the versions."""
     lines = pl.concat(block.sentences for block in found)
     settings = {setting for fmt in FORMATS for setting in settings_of_sentences(lines, fmt.sentences)}
