@@ -115,10 +115,10 @@ def _belongs(companion: Companion) -> pl.Expr:
     return of[companion.belongs_to]
 
 
-def malformed_companions(found: pl.DataFrame, companion: Companion) -> Iterator[tuple[str, int, str, str]]:
-    """Source, line number, name and text of each value that could not be read."""
-    names = [name for name in group_names(companion.pattern) if name != "part"]
-    for name in names if len(found) else ():
-        bad = found.filter(pl.col(name).is_not_null() & found.select(group(name)).to_series().is_null())
-        for source, number, text in bad[["source", "line_number", name]].rows():
-            yield source, number, name, text
+def malformed_companions(found: pl.DataFrame, read: pl.DataFrame) -> Iterator[tuple[str, int, str, str]]:
+    """Source, line number, name and text of each value ``found`` that could not be ``read``."""
+    for name in (name for name in found.columns[2:] if name != "part"):
+        texts, values = found[name], read[name]
+        if texts.null_count() < values.null_count():
+            lost = found.filter(texts.is_not_null() & values.is_null())
+            yield from ((source, at, name, text) for source, at, text in lost["source", "line_number", name].rows())

@@ -260,7 +260,7 @@ def _decoded(texts: Sequence[str], rule: Wanted) -> _Told | None:
     if any(len(block.tails) for block in blocks) or not alike:
         return None
     lines: list[dict[Cell, object]] = [{} for _ in texts]
-    for frame, rows in frames_of(found.steps, found.records):
+    for frame, rows in (told for told in frames_of(found.steps, found.records) if len(told[1])):
         for at, cells in _cells(frame, rows):
             lines[at] |= cells
     for bad in chain.from_iterable((*block.malformed, *block.malformed_beside) for block in blocks):

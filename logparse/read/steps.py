@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import polars as pl
 import regex
@@ -151,15 +151,14 @@ def _beside(lines: pl.DataFrame, fmt: LogFormat) -> StepBlock:
     marked = lines.filter(pl.col("text").str.contains_any(markers)) if markers else lines.clear()
     if marked.is_empty():
         return nothing
-    texts = [(find_companions(marked, companion), companion) for companion in fmt.companions]
-    malformed = [Malformed(*bad) for found, companion in texts for bad in malformed_companions(found, companion)]
-    return replace(
-        nothing,
-        companions=tuple(
-            read_companions(found, companion) if len(found) else no_companions(companion) for found, companion in texts
-        ),
-        malformed_beside=tuple(sorted(malformed, key=lambda bad: bad.line_number)),
-    )
+    texts = [find_companions(marked, companion) for companion in fmt.companions]
+    read = [
+        read_companions(found, companion) if len(found) else no_companions(companion)
+        for found, companion in zip(texts, fmt.companions, strict=True)
+    ]
+    lost = chain.from_iterable(map(malformed_companions, texts, read))
+    malformed = sorted((Malformed(*bad) for bad in lost), key=lambda bad: bad.line_number)
+    return replace(nothing, companions=tuple(read), malformed_beside=tuple(malformed))
 
 
 def merge(read: Sequence[StepBlock], rest: StepBlock) -> StepBlock:

@@ -138,9 +138,12 @@ def test_a_dense_log_is_read_by_stencils():
 
 
 def other_digits(text: str, draw: random.Random) -> str:
-    """Exponents, words such as ``bf16``, time stamps and fractions of zeros stay."""
+    """Exponents, words such as ``bf16``, time stamps and fractions of zeros stay.
+
+    Few numbers get a 0 in front: they are of another kind, and to learn one takes long.
+    """
     digit = rf"(?:{TIMESTAMP}|(?<=\d\.)0+(?!\d))(*SKIP)(*FAIL)|(?<![eE][-+]\d?)(?<!\b[^\W\d]\w*)\d"
-    return regex.sub(digit, lambda _: draw.choice("0123456789"), text)
+    return regex.sub(digit, lambda d: draw.choice("0123456789" if text[d.start()-1:d.start()].isdigit() or d[0]=="0" else "0"+"123456789"*4), text)
 
 
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
