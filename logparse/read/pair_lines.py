@@ -6,11 +6,14 @@ reach over the end of a block, so that pairs find their step line when all block
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 
 from logparse.formats._base import LogFormat
 from logparse.read.pairs import read_values
 from logparse.read.values import holds
+from logparse.schema import DECODED_COLUMNS
 
 NO_PAIRS = pl.DataFrame(
     schema={
@@ -18,7 +21,8 @@ NO_PAIRS = pl.DataFrame(
         "line_number": pl.Int64(),
         "label": pl.String(),
         "text": pl.String(),
-        "column": pl.String(),
+        # A record has a dozen pairs, the name of whose columns would be most of what is kept.
+        "column": pl.Enum([column.name for column in DECODED_COLUMNS]),
         "number": pl.Float64(),
         "malformed": pl.Boolean(),
     }
@@ -36,14 +40,48 @@ def find_pair_lines(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     pairs = marked.select("source", "line_number", label=groups.struct[0], text=groups.struct[1])
     read = read_values(pairs.drop_nulls("label"), fmt).select(NO_PAIRS.columns)
     # Nothing else is told of a text that was read.
-    return read.with_columns(pl.when("malformed").then("text"))
+    return read.with_columns(pl.when("malformed").then("text")).cast({"column": NO_PAIRS.schema["column"]})
 
 
-def of_rows(pairs: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """``pairs`` with the ``row`` of the step line before them; those before the first belong to none."""
+def of_rows(blocks: Iterable[pl.DataFrame], rows: pl.DataFrame) -> pl.DataFrame:
+    """The pairs of all ``blocks``, each of one file, with the ``row`` of the step line before them.
+
+    Those before the first belong to none.
+    """
     numbered = rows.select("source", pl.col("line_number").cast(pl.Int64)).with_row_index("row")
-    heads = numbered.sort("line_number")
-    found = pairs.sort("line_number").join_asof(
-        heads, on="line_number", by="source", strategy="backward", check_sortedness=False
+    heads = {found["source"][0]: found.sort("line_number") for found in numbered.partition_by("source")}
+    filled = (pairs for pairs in blocks if len(pairs))
+    found = [_behind(heads[pairs["source"][0]], pairs) for pairs in filled if pairs["source"][0] in heads]
+    return pl.concat([NO_PAIRS.with_columns(row=pl.lit(None, pl.UInt32)), *found])
+
+
+def _behind(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    import numpy as np
+
+    # A join takes ten times as long.
+    before = np.searchsorted(heads["line_number"].to_numpy(), pairs["line_number"].to_numpy(), side="right") - 1
+    row = heads["row"].gather(np.maximum(before, 0))
+    return pairs.with_columns(row.alias("row")).filter(pl.Series(before >= 0))
+
+
+def with_pair_lines(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """``rows`` with what the ``pairs`` of them say; what a row has of its own stays."""
+    known = pairs["row", "line_number", "column", "number"].drop_nulls("column")
+    told = {found["column"][0]: _in_rows(found, len(rows)) for found in known.partition_by("column")}
+    own = set(rows.columns)
+    return rows.with_columns(
+        (pl.coalesce(name, numbers) if name in own else numbers).alias(name) for name, numbers in told.items()
     )
-    return found.drop_nulls("row")
+
+
+def _in_rows(pairs: pl.DataFrame, count: int) -> pl.Series:
+    """The number of each of ``count`` rows that ``pairs`` of one column give; the first of a repeated label counts."""
+    import numpy as np
+
+    places, at = np.arange(len(pairs)), np.full(count, -1)
+    rows = pairs["row"].to_numpy()
+    at[rows] = places
+    if (at[rows] != places).any():
+        once = pairs.sort("line_number", maintain_order=True).unique("row", keep="first", maintain_order=True)
+        return _in_rows(once, count)
+    return pairs["number"].gather(pl.Series(at).replace(-1, None))

@@ -24,7 +24,7 @@ from logparse.read.companions import (
 )
 from logparse.read.layouts import Layouts, without
 from logparse.read.one_piece import in_one_piece
-from logparse.read.pair_lines import NO_PAIRS, find_pair_lines, of_rows
+from logparse.read.pair_lines import NO_PAIRS, find_pair_lines, of_rows, with_pair_lines
 from logparse.read.pairs import find_heads, find_tails, read_values, split_pairs, spread, widen
 from logparse.read.step_numbers import with_step
 from logparse.read.values import DTYPE, group_names, with_others
@@ -199,7 +199,7 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     labels = sum((block.labels for block in blocks), Counter[str]())
     malformed = [bad for block in blocks for bad in block.malformed]
     malformed_beside = [bad for block in blocks for bad in block.malformed_beside]
-    beside = pl.concat(block.pairs for block in blocks)
+    beside = [block.pairs for block in blocks]
     companions = [pl.concat(found) for found in zip(*(block.companions for block in blocks), strict=True)]
     # A frame of its own, since its columns are taken out of it.
     filled = [block.rows.clone() for block in blocks if len(block.rows)]
@@ -214,9 +214,9 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
         malformed += _malformed(tails)
     if fmt.pair_lines:
         pairs = of_rows(beside, rows)
-        rows = with_others(rows, widen(pairs), "lines")
+        rows = with_pair_lines(rows, pairs)
         labels += _count(pairs)
-        malformed += _malformed(pairs)
+        malformed += sorted(_malformed(pairs), key=lambda bad: bad.line_number)
     # A number on the step line that is no step is none of another kind either.
     by_samples = not {"step", "epoch"} & {*group_names(fmt.head)}
     rows = with_step(_with_companions(rows, companions, fmt), by_samples, fmt.first_epoch)
