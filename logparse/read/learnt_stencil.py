@@ -1,8 +1,8 @@
 """A stencil by trial: what the patterns make of a line when its digits change, whatever its words are.
 
-A line that no layout reads has values without a delimiter between them, completes a step line, or tells more than a
-step. It is read again and again with other digits; where each number that it gives proves to be the digits of one
-place, times a factor, or a sum of such as ``1:02:03`` is, lines like it need no pattern.
+A line that no layout reads has values without a delimiter between them, completes a step line, tells more than a step,
+or nothing for all its markers. It is read again and again with other digits; where each number that it gives proves to
+be the digits of one place, times a factor, or a sum of such as ``1:02:03`` is, lines like it need no pattern.
 """
 
 from __future__ import annotations
@@ -189,9 +189,8 @@ class _Told:
         return value
 
     def reads(self, line: int) -> bool:
-        """Whether it gives something, and nothing on it is malformed."""
-        cells = self.lines[line]
-        return bool(cells) and not any(frame[0] == "malformed" for frame, *_ in cells)
+        """Whether nothing on it is malformed."""
+        return not any(frame[0] == "malformed" for frame, *_ in self.lines[line])
 
     @cached_property
     def frames(self) -> dict[Frame, pl.DataFrame]:
@@ -433,4 +432,4 @@ def _proves(stencil: Stencil, texts: Sequence[str], rule: Wanted, labels: Mappin
     expected = {frame: rows.filter(taken) for frame, rows in told.frames.items()}
     enough = bool(fits.all()) and len(read.numbers) >= len(texts) - MOST_ODD
     same = found.keys() == expected.keys() and all(rows.equals(found[frame]) for frame, rows in expected.items())
-    return enough and same and all(map(told.reads, range(len(texts)))) and told.labels == labels
+    return enough and same and all(map(told.reads, read.numbers)) and told.labels == labels

@@ -28,6 +28,7 @@ from logparse.read.versions import versions_of
 
 FORMATS = all_formats()
 MEGATRON = find_format("megatron")
+DIGITS = "0123456789"
 FIXTURES = sorted(Path(__file__).parents[3].glob("fixtures/*/*/*.log"))
 
 
@@ -142,8 +143,9 @@ def other_digits(text: str, draw: random.Random) -> str:
 
     Few numbers get a 0 in front: they are of another kind, and to learn one takes long.
     """
-    digit = rf"(?:{TIMESTAMP}|(?<=\d\.)0+(?!\d))(*SKIP)(*FAIL)|(?<![eE][-+]\d?)(?<!\b[^\W\d]\w*)\d"
-    return regex.sub(digit, lambda d: draw.choice("0123456789" if text[d.start()-1:d.start()].isdigit() or d[0]=="0" else "0"+"123456789"*4), text)
+    kept = rf"(?:{TIMESTAMP}|(?<=\d\.)0+(?!\d))(*SKIP)(*FAIL)"
+    digit = rf"{kept}|(?<![eE][-+]\d?)(?<!\b[^\W\d]\w*)(?:(?<!\d)(?P<first>[1-9])|\d)"
+    return regex.sub(digit, lambda found: draw.choice("123456789" * 4 + "0" if found["first"] else DIGITS), text)
 
 
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
