@@ -423,9 +423,8 @@ def _proves(stencil: Stencil, texts: Sequence[str], rule: Wanted, labels: Mappin
     if told is None:
         return False
     text = np.frombuffer("".join(texts).encode("latin-1"), np.uint8)
-    size, at = len(texts[0]), np.arange(len(texts))
-    windows = np.lib.stride_tricks.sliding_window_view(text, size)
-    fits, read = stencil.read(EqualLines("", at, at * size, windows))
+    length, at = len(texts[0]), np.arange(len(texts))
+    fits, read = stencil.read(EqualLines("", at, at * length, text, length))
     taken = pl.col("line_number").is_in(read.numbers.implode())
     every = frames_of(read.steps, read.records)
     found = {frame: rows.sort("line_number", maintain_order=True) for frame, rows in every if len(rows)}

@@ -38,23 +38,39 @@ _PART = 1024
 
 @dataclass(frozen=True)
 class EqualLines:
-    """Lines of one length: where they begin in ``windows``, which are as long and begin at each byte of a text."""
+    """Lines of one ``length``: where they begin in a ``text``."""
 
     source: str
     numbers: NDArray[np.int64]
     begins: NDArray[np.int64]
-    windows: NDArray[np.uint8]
+    text: NDArray[np.uint8]
+    length: int
 
     def __len__(self) -> int:
         return len(self.begins)
+
+    def line(self, at: int) -> NDArray[np.uint8]:
+        """The bytes of one of them."""
+        return self.text[self.begins[at] :][: self.length]
 
     def only(self, which: NDArray[np.bool_]) -> EqualLines:
         """Some of them."""
         return replace(self, numbers=self.numbers[which], begins=self.begins[which])
 
-    def parts(self) -> Iterator[NDArray[np.uint8]]:
-        """The bytes (lines by bytes), of some lines at a time."""
-        return (self.windows[self.begins[i : i + _PART]] for i in range(0, len(self), _PART))
+    def held_against(
+        self, least: NDArray[np.uint8], room: NDArray[np.uint8]
+    ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.bool_]]]:
+        """Some lines at a time (lines by bytes), and which are nowhere less than ``least`` nor over ``room`` more."""
+        import numpy as np
+
+        # Each begins at another byte; as one item it is copied at once, and a whole part is one row of bytes.
+        windows = np.ndarray((len(self.text) - self.length + 1,), f"V{self.length}", self.text, strides=(1,))
+        leasts, rooms = (np.tile(one, min(_PART, len(self))) for one in (least, room))
+        for i in range(0, len(self), _PART):
+            row = windows[self.begins[i : i + _PART]].view(np.uint8)
+            off = row - leasts[: len(row)] > rooms[: len(row)]
+            part = row.reshape(-1, self.length)
+            yield part, np.logical_not(off.reshape(part.shape).any(axis=1) if off.any() else np.zeros(len(part)))
 
 
 @dataclass(frozen=True)
@@ -144,11 +160,9 @@ class Stencil:
     room: NDArray[np.uint8]
     numbers: tuple[Number, ...]
 
-    def fits(self, lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Which of ``lines`` (lines by bytes), as long as this one, differ in digits alone."""
-        import numpy as np
-
-        return np.asarray((lines - self.least <= self.room).all(axis=1))
+    def fits(self, line: NDArray[np.uint8]) -> bool:
+        """Whether a line, as long as this one, differs in digits alone."""
+        return bool((line - self.least <= self.room).all())
 
     def read(self, lines: EqualLines) -> tuple[NDArray[np.bool_], LinesRead]:
         """Which of ``lines`` fit, and what they say, but for lines with a number that cannot be.
@@ -160,8 +174,7 @@ class Stencil:
         places = list(chain.from_iterable(number.places for number in self.numbers))
         begin, end = self.layout.stamp_span
         fitting, digits, stamps = [], [], []
-        for part in lines.parts():
-            fits = self.fits(part)
+        for part, fits in lines.held_against(self.least, self.room):
             fitting.append(fits)
             some = part if fits.all() else part[fits]
             digits.append(some.T[places] - np.uint8(ord("0")))

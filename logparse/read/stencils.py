@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -42,6 +43,7 @@ class Stencils:
     dense: bool = False
     misses: int = 0
     refused: set[tuple[bytes, int]] = field(default_factory=set)
+    learning: Lock = field(default_factory=Lock)
 
     def read(self, block: TextBlock, wanted: Wanted) -> tuple[list[LinesRead], TextBlock]:
         """What the lines that fit say, those of each stencil by themselves, and the other lines of the block."""
@@ -69,11 +71,14 @@ class Stencils:
     def _read(self, lines: EqualLines, wanted: Wanted, new: Iterator[int], enough: float) -> Iterator[LinesRead]:
         """What those ``lines`` say that fit; as many as are ``new`` may become stencils, where ``enough`` are alike."""
         while len(lines) >= FEWEST:
-            middle = lines.windows[lines.begins[len(lines) // 2]]
+            middle = lines.line(len(lines) // 2)
             stencil = self._known(middle)
             if stencil is None:
                 alike = _alike(middle, lines)
-                stencil = self._new(middle.tobytes(), wanted, new) if alike.sum() >= enough else None
+                # What another thread learns meanwhile need not be learnt again.
+                with self.learning:
+                    known = self._known(middle)
+                    stencil = known or (self._new(middle.tobytes(), wanted, new) if alike.sum() >= enough else None)
             if stencil is not None:
                 # A stamp that is no time is left to the patterns, and all lines that came with it.
                 try:
@@ -87,7 +92,7 @@ class Stencils:
 
     def _known(self, line: NDArray[np.uint8]) -> Stencil | None:
         alike = (stencil for stencil in self.known if len(stencil.least) == len(line))
-        return next((stencil for stencil in alike if stencil.fits(line[None]).all()), None)
+        return next((stencil for stencil in alike if stencil.fits(line)), None)
 
     def _new(self, line: bytes, wanted: Wanted, new: Iterator[int]) -> Stencil | None:
         kind = least_and_room(line)[0].tobytes(), sum(len(layouts.known) for layouts in wanted.layouts.values())
@@ -128,8 +133,7 @@ def _alike(line: NDArray[np.uint8], lines: EqualLines) -> NDArray[np.bool_]:
     """Which of ``lines`` differ from ``line`` in digits and bars alone."""
     import numpy as np
 
-    least, room = least_and_room(line.tobytes())
-    return np.concatenate([(part - least <= room).all(axis=1) for part in lines.parts()])
+    return np.concatenate([alike for _, alike in lines.held_against(*least_and_room(line.tobytes()))])
 
 
 def _by_length(block: TextBlock) -> Iterator[EqualLines]:
@@ -141,5 +145,4 @@ def _by_length(block: TextBlock) -> Iterator[EqualLines]:
     counts[:1] = 0
     for length in np.argsort(-counts)[: np.count_nonzero(counts >= FEWEST)].tolist():
         places = np.flatnonzero(lengths == length)
-        windows = np.lib.stride_tricks.sliding_window_view(text, length)
-        yield EqualLines(block.source, places + block.first, block.ends[places] - length, windows)
+        yield EqualLines(block.source, places + block.first, block.ends[places] - length, text, length)
