@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import chain
+from typing import NamedTuple
 
 import polars as pl
 import polars.selectors as cs
@@ -32,11 +33,24 @@ from logparse.schema import TIME
 _NUMBER = regex.compile(r"(?<!\b[^\W\d]\w*)(\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.(\d+))?(?:[eE]([-+]\d{1,2}))?")
 # Lines with other digits that must be read alike, and how many of them must have numbers that can be.
 TRIALS, MOST_ODD = 48, 16
-# Digits of a time stamp that may be any.
-_ANY = (15, 18, *range(20, len("2026-01-01 00:00:00.123456")))
 # A power of ten that no number has.
 NO_NUMBER = 99
 BARS_OF_TEXT = BARS.decode("latin-1")
+
+
+class _Clock(NamedTuple):
+    """How a time is written: its pattern, its digits, all of it, and the places of digits that may be any."""
+
+    pattern: str
+    digits: str
+    written: str
+    free: tuple[int, ...]
+
+
+CLOCKS = (
+    _Clock(TIMESTAMP, "%Y%m%d%H%M%S", "%Y.%m.%d.%H:%M:%S", (15, 18, *range(20, len(STAMP)))),
+    _Clock(r"(?<!\d)\d\d/\d\d/\d\d \d\d:\d\d:\d\d(?!\d)", "%m%d%y%H%M%S", "%m/%d/%y %H:%M:%S", (13, 16)),
+)
 # What a line tells: the frame, the how-manieth row of the line there, the column.
 Cell = tuple[Frame, int, str]
 
@@ -123,13 +137,14 @@ class _Token:
     """A number on a line: the ``places`` of its digits, which count 10 ** ``power``, and its ``least`` digits.
 
     The last ``zeros`` are all that stands behind its point. What is no number, but a time or a block of a bar, has the
-    power NO_NUMBER.
+    power NO_NUMBER; the digits of a time are in the order of ``clock``.
     """
 
     places: tuple[int, ...]
     least: str
     power: int
     zeros: int = 0
+    clock: str = ""
 
     def whole(self, text: str) -> _Token:
         """The same without what is behind its point."""
@@ -149,9 +164,9 @@ class _Token:
         if self.least == BARS_OF_TEXT[0]:
             letters[self.places[0]] = draw.choice(BARS_OF_TEXT)
             return
-        if self.power == NO_NUMBER:
+        if self.clock:
             moment = datetime(2001, 1, 1) + timedelta(seconds=draw.randrange(10**9))
-            written = f"{moment:%Y%m%d%H%M%S}{draw.randrange(10**9):09}"
+            written = f"{moment.strftime(self.clock)}{draw.randrange(10**9):09}"
             for place, digit in zip(self.places, written, strict=False):
                 letters[place] = digit
             return
@@ -310,21 +325,29 @@ def _told_once(texts: Sequence[str], wanted: Wanted) -> bool | None:
 def _stamp(text: str, frames: Mapping[Frame, pl.DataFrame]) -> tuple[int, int]:
     """Where the time of the rows stands last; nowhere where they have none, or none that a stencil can read."""
     timed = [rows["timestamp"].drop_nulls() for rows in frames.values() if "timestamp" in rows.columns]
-    moments = {told for times in timed for told in times.dt.strftime("%Y.%m.%d.%H:%M:%S")}
-    spans = [found.span() for found in regex.finditer(TIMESTAMP, text) if len(found.group()) <= len(STAMP)]
-    told = (span for span in reversed(spans) if any(regex.match(moment, text, pos=span[0]) for moment in moments))
+    told = (
+        span
+        for span, clock in reversed(_times(text))
+        for moment in chain.from_iterable(times.dt.strftime(clock.written) for times in timed)
+        if span[1] - span[0] <= len(STAMP) and regex.match(moment, text, pos=span[0])
+    )
     return next(told, (0, 0))
+
+
+def _times(text: str) -> list[tuple[tuple[int, int], _Clock]]:
+    """Where times stand on a line, and how they are written, in order."""
+    return sorted((found.span(), clock) for clock in CLOCKS for found in regex.finditer(clock.pattern, text))
 
 
 def _tokens(text: str) -> Iterator[_Token]:
     """The numbers on a line, the times, and the blocks of bars."""
-    times = [found.span() for found in regex.finditer(TIMESTAMP, text)]
-    for begin, end in times:
+    times = _times(text)
+    for (begin, end), written in times:
         places = tuple(place for place in range(begin, end) if text[place].isdigit())
-        yield _Token(places, "0" * len(places), NO_NUMBER)
+        yield _Token(places, "0" * len(places), NO_NUMBER, clock=written.digits)
     for bar in regex.finditer(f"(?<={BAR.decode('latin-1')})[{BARS_OF_TEXT}]", text):
         yield _Token((bar.start(),), BARS_OF_TEXT[0], NO_NUMBER)
-    outside = (f for f in _NUMBER.finditer(text) if not any(begin <= f.start() < end for begin, end in times))
+    outside = (f for f in _NUMBER.finditer(text) if not any(begin <= f.start() < end for (begin, end), _ in times))
     for found in outside:
         whole = [place for place in range(*found.span(1)) if text[place].isdigit()]
         places, fraction = (*whole, *range(*found.span(2))), found[2] or ""
@@ -345,7 +368,8 @@ def _varied(text: str, tokens: Sequence[_Token], digits: str, draw: random.Rando
 
 def _at_another_time(text: str, stamp: tuple[int, int], draw: random.Random) -> str:
     letters = list(text)
-    for place in (stamp[0] + offset for offset in _ANY if stamp[0] + offset < stamp[1]):
+    free = chain.from_iterable((span[0] + at for at in clock.free) for span, clock in _times(text) if span == stamp)
+    for place in (place for place in free if place < stamp[1]):
         letters[place] = draw.choice("0123456789")
     return "".join(letters)
 

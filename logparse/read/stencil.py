@@ -30,6 +30,8 @@ _NUMBER = regex.compile(r"([-+]?)(\d+)\.?(\d*)(?:[eE]([-+]?\d{1,2}))?")
 DIGITS, POWER = 15, 22
 # Shorter fractions of a second than microseconds are rounded.
 STAMP = "2026-01-01 00:00:00.123456"
+# As ``rich`` writes a time.
+MONTH_FIRST = "01/31/26 00:00:00"
 # A block of a bar that is drawn, whole or in part, but for its last byte; and what that may be.
 BAR, BARS = b"\xe2\x96", b"\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f"
 # Lines that are held against a stencil at once: their bytes stay near the processor.
@@ -211,9 +213,23 @@ def least_and_room(line: bytes) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 def _moments(stamps: NDArray[np.uint8]) -> NDArray[np.datetime64]:
     """The times that ``stamps`` (lines by bytes) are. Raises ValueError for a day or an hour that does not exist."""
+    if stamps.shape[1] == len(MONTH_FIRST):
+        stamps = _year_first(stamps)
     stamps[stamps == ord(",")] = ord(".")
     stamps[:, [4, 7]], stamps[:, 10] = ord("-"), ord("T")
     return stamps.view(f"S{stamps.shape[1]}").ravel().astype("datetime64[us]")
+
+
+def _year_first(stamps: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Times with the month in front. Raises ValueError for a year that may be of another century."""
+    import numpy as np
+
+    if (stamps[:, 6] > ord("5")).any():
+        raise ValueError
+    found = np.tile(np.frombuffer(b"2000-01-01 00:00:00", np.uint8), (len(stamps), 1))
+    found[:, [5, 6, 8, 9, 2, 3]] = stamps[:, [0, 1, 3, 4, 6, 7]]
+    found[:, 10:] = stamps[:, 8:]
+    return found
 
 
 def cut_stencil(line: bytes, layout: LineLayout) -> Stencil | None:

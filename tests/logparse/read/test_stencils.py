@@ -39,7 +39,8 @@ BY_STENCILS = {
     *("deepspeed", "deepspeed-pipeline", "internevo", "libai", "megatron-bridge", "modded-nanogpt", "nanotron"),
     *("ms-swift", "torchtitan", "torchtune"),
     # Records of several lines, and companions.
-    *("composer", "litgpt", "mindspeed-rl", "mindspore", "nemo-rl", "olmo", ("knover", 0)),
+    *("colossalai-dreambooth", "composer", "litgpt", "mindspeed-rl", "mindspore", "nemo-rl", "olmo", "openclip"),
+    ("knover", 0),
     *("mllog", "mllog-blocks", "mllog-losses", "mllog-tokens"),
     # Times are in parts there, most of them on bars.
     *("hf-trainer", "levanter", "llama-factory", "nemo-bar", "openrlhf", "torchtune-bar", ("accelerate-bar", 1)),
@@ -160,6 +161,15 @@ def test_samples_of_every_format(fmt, sample):
     told = sum(any(marker in line for marker in fmt.step_markers) for line in text.split("\n"))
     # Half of those that come after the first block; a 0 where none was is left to the patterns.
     assert taken >= 1.5 * FEWEST * told or not {fmt.name, (fmt.name, sample)} & BY_STENCILS
+
+
+@pytest.mark.parametrize("odd", ["02/30/26 08:00:00", "03/31/61 08:00:00", "03/31/99 08:00:00", "03/31/26 24:00:00"])
+def test_a_time_with_the_month_in_front_is_read_as_one_with_the_year(odd):
+    fmt = find_format("colossalai-dreambooth")
+    times = [f"{1 + n // 28:02d}/{1 + n % 28:02d}/{24 + n % 4} 0{n % 10}:{n % 60:02d}:{n % 59:02d}" for n in range(200)]
+    text = "".join(fmt.samples[0].text.replace("03/31/26 08:00:01", time) + "\n" for time in [*times, odd, *times])
+    # All but the first block and the times of the one in which the odd one stands.
+    assert require_equal(text.encode(), fmt) > 450
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
