@@ -23,7 +23,18 @@ import regex
 from logparse.formats._base import TIMESTAMP, LogFormat
 from logparse.read.contents import BlockContents, Frame, Wanted, find_in, frames_of
 from logparse.read.lines import TextBlock
-from logparse.read.stencil import BAR, BARS, DIGITS, POWER, STAMP, EqualLines, LinesRead, Number, Stencil
+from logparse.read.stencil import (
+    BAR,
+    BARS,
+    DIGITS,
+    POWER,
+    STAMP,
+    EqualLines,
+    LinesRead,
+    Number,
+    Stencil,
+    least_and_room,
+)
 from logparse.read.steps import StepBlock, no_steps
 from logparse.read.values import DTYPE, can_be, group_names
 from logparse.read.versions import versions_of
@@ -251,6 +262,18 @@ def learn_stencil(line: bytes, wanted: Wanted) -> Stencil | None:
     layout = LearntLayout(formats, stamp, tuple(rows.values()), told.labels, once)
     stencil = _stencil(line, layout, free, numbers)
     return stencil if _proves(stencil, trials, rule, told.labels) else None
+
+
+def blank_stencil(line: bytes, wanted: Wanted) -> Stencil | None:
+    """The stencil of a line on which no marker stands, whatever its digits are; None where one does or may."""
+    least, room = least_and_room(line)
+    text = least.tobytes()
+    # Terminal codes and another encoding may hide one.
+    if any(byte < ord(" ") and byte != ord("\t") for byte in line) or b"\x7f" in line or not _is_utf8(line):
+        return None
+    if any(regex.sub(rb"\d", b"0", marker.encode()) in text for marker in wanted.markers):
+        return None
+    return Stencil(LearntLayout((), (0, 0), (), {}, False), least, room, ())
 
 
 def _is_utf8(line: bytes) -> bool:

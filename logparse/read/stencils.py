@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from logparse.read.contents import Wanted
-from logparse.read.learnt_stencil import learn_stencil
+from logparse.read.learnt_stencil import blank_stencil, learn_stencil
 from logparse.read.lines import TextBlock
 from logparse.read.stencil import EqualLines, LinesRead, Stencil, StepLayout, cut_stencil, least_and_room
 
@@ -96,19 +96,17 @@ class Stencils:
 
     def _new(self, line: bytes, wanted: Wanted, new: Iterator[int]) -> Stencil | None:
         kind = least_and_room(line)[0].tobytes(), sum(len(layouts.known) for layouts in wanted.layouts.values())
-        if kind in self.refused or not _of_interest(line, wanted) or next(new, None) is None:
+        if kind in self.refused:
             return None
-        stencil = _stencil_of(line, wanted)
+        stencil = blank_stencil(line, wanted)
+        if stencil is None and next(new, None) is None:
+            return None
+        stencil = stencil or _stencil_of(line, wanted)
         if stencil is None:
             self.refused.add(kind)
         else:
             self.known = (stencil, *self.known)[:MOST]
         return stencil
-
-
-def _of_interest(line: bytes, wanted: Wanted) -> bool:
-    """Whether a marker stands on it."""
-    return any(marker.encode() in line for marker in wanted.markers)
 
 
 def _stencil_of(line: bytes, wanted: Wanted) -> Stencil | None:

@@ -266,6 +266,16 @@ def test_what_stands_beside_the_digits_in_ascii_is_none(beside):
     assert require_equal(text) > 100
 
 
+def test_lines_without_a_marker_are_passed_over_too():
+    among = b"".join(line + b"[rank3]: heartbeat %04d\n" % n for n, line in enumerate(steps(101, 300).splitlines(True)))
+    assert require_equal(among) > 250
+
+
+@pytest.mark.parametrize("hidden", [b" iter\x1b[0mation ", "第 iteration ".encode("gbk")])
+def test_a_marker_behind_codes_or_in_another_encoding_is_found(hidden):
+    require_equal(steps(101, 300).replace(b" iteration ", hidden))
+
+
 def test_a_log_that_is_cut_within_its_last_line():
     assert require_equal(steps(101, 300)[:-30]) > 100
 
