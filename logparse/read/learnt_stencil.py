@@ -84,7 +84,7 @@ class Row:
 
     def _column(self, name: str, at: int) -> pl.Expr:
         if name in ("source", "line_number") or (name == "timestamp" and self.stamped):
-            return pl.col(name)
+            return pl.col(name).cast(self.cells.schema[name])
         if name in self.numbers:
             return pl.col(f"{at} {name}").cast(self.cells.schema[name]).alias(name)
         return pl.lit(self.cells[name][0], self.cells.schema[name]).alias(name)

@@ -15,13 +15,13 @@ from logparse.read.pairs import read_values
 from logparse.read.values import holds
 from logparse.schema import DECODED_COLUMNS
 
+# A record has a dozen pairs, the words of which would be most of what is kept.
 NO_PAIRS = pl.DataFrame(
     schema={
-        "source": pl.String(),
+        "source": pl.Categorical(),
         "line_number": pl.Int64(),
-        "label": pl.String(),
+        "label": pl.Categorical(),
         "text": pl.String(),
-        # A record has a dozen pairs, the name of whose columns would be most of what is kept.
         "column": pl.Enum([column.name for column in DECODED_COLUMNS]),
         "number": pl.Float64(),
         "malformed": pl.Boolean(),
@@ -40,7 +40,7 @@ def find_pair_lines(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     pairs = marked.select("source", "line_number", label=groups.struct[0], text=groups.struct[1])
     read = read_values(pairs.drop_nulls("label"), fmt).select(NO_PAIRS.columns)
     # Nothing else is told of a text that was read.
-    return read.with_columns(pl.when("malformed").then("text")).cast({"column": NO_PAIRS.schema["column"]})
+    return read.with_columns(pl.when("malformed").then("text")).cast(NO_PAIRS.schema)
 
 
 def of_rows(blocks: Iterable[pl.DataFrame], rows: pl.DataFrame) -> pl.DataFrame:
