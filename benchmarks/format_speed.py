@@ -1,7 +1,8 @@
 """How fast the step lines of each format are read: MB/s of a log that holds nothing else. Prints a table.
 
 The log is the first sample of the format, again and again with other digits, so that no two lines are alike; a sample
-that no other digits fit stays as it is. Processor time of reading with one job, start-up left out. The seeds are fixed.
+that no other digits fit stays as it is. By the clock with all cores, and by the processor time of one job, start-up
+left out. The seeds are fixed.
 
     python benchmarks/format_speed.py [MIB [FORMAT ...]]
 """
@@ -28,21 +29,26 @@ def main() -> None:
     mib, *names = sys.argv[1:] or ["16"]
     chosen = [fmt for fmt in all_formats() if not names or fmt.name in names]
     rows = sorted((measured(fmt, int(mib)) for fmt in chosen), reverse=True)
-    print("| format | MB/s | step lines/s |")
-    print("| --- | ---: | ---: |")
-    for speed, name, steps in rows:
-        print(f"| {name} | {speed:,.0f} | {steps:,.0f} |")
+    print("| format | MB/s, all cores | MB/s, a core | step lines/s, a core |")
+    print("| --- | ---: | ---: | ---: |")
+    for by_clock, name, of_core, steps in rows:
+        print(f"| {name} | {by_clock:,.0f} | {of_core:,.0f} | {steps:,.0f} |")
 
 
-def measured(fmt: LogFormat, mib: int) -> tuple[float, str, float]:
-    """MB/s, the format's name, and step lines per second."""
+def measured(fmt: LogFormat, mib: int) -> tuple[float, str, float, float]:
+    """MB/s by the clock, the format's name, MB/s by the processor's, and step lines per second."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "run.log"
         log.write_text(text_of(fmt, mib * MIB), encoding="utf-8")
+        size = log.stat().st_size / 1e6
         begin = time.process_time()
         steps = read_run([str(log)], format_name=fmt.name, jobs=1).steps
-        seconds = time.process_time() - begin
-        return log.stat().st_size / 1e6 / seconds, fmt.name, len(steps) / seconds
+        of_core = time.process_time() - begin
+        count = len(steps)
+        del steps
+        begin = time.perf_counter()
+        read_run([str(log)], format_name=fmt.name)
+        return size / (time.perf_counter() - begin), fmt.name, size / of_core, count / of_core
 
 
 def text_of(fmt: LogFormat, size: int) -> str:

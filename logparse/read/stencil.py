@@ -34,8 +34,9 @@ STAMP = "2026-01-01 00:00:00.123456"
 MONTH_FIRST = "01/31/26 00:00:00"
 # A block of a bar that is drawn, whole or in part, but for its last byte; and what that may be.
 BAR, BARS = b"\xe2\x96", b"\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f"
-# Lines that are held against a stencil at once: their bytes stay near the processor.
-_PART = 1024
+# What is held against a stencil at once, in lines or in bytes, whichever is more: it stays near the processor, and is
+# enough that threads seldom wait for each other.
+_LINES, _BYTES = 1024, 2**17
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,10 @@ class EqualLines:
 
         # Each begins at another byte; as one item it is copied at once, and a whole part is one row of bytes.
         windows = np.ndarray((len(self.text) - self.length + 1,), f"V{self.length}", self.text, strides=(1,))
-        leasts, rooms = (np.tile(one, min(_PART, len(self))) for one in (least, room))
-        for i in range(0, len(self), _PART):
-            row = windows[self.begins[i : i + _PART]].view(np.uint8)
+        count = max(_LINES, _BYTES // self.length)
+        leasts, rooms = (np.tile(one, min(count, len(self))) for one in (least, room))
+        for i in range(0, len(self), count):
+            row = windows[self.begins[i : i + count]].view(np.uint8)
             off = row - leasts[: len(row)] > rooms[: len(row)]
             part = row.reshape(-1, self.length)
             yield part, np.logical_not(off.reshape(part.shape).any(axis=1) if off.any() else np.zeros(len(part)))
