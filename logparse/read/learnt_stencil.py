@@ -253,7 +253,8 @@ def learn_stencil(line: bytes, wanted: Wanted) -> Stencil | None:
     numbers = list(_numbers(told, texts, tokens, given, list(rows)))
     # What tells nothing may be any digits, but for a 0 before parted thousands, which is a fault.
     free = [token if given[token] or token.parted(text) else token.any_digits() for token in given]
-    trials = [_varied(_at_another_time(text, stamp, draw), free, "0123456789", draw) for _ in range(TRIALS)]
+    moved = _any_of_stamp(text, stamp)
+    trials = [_varied(_at_another_time(text, moved, draw), free, "0123456789", draw) for _ in range(TRIALS)]
     once = _told_once([text, *trials], rule)
     if once is None or not _exact(numbers):
         return None
@@ -389,12 +390,17 @@ def _varied(text: str, tokens: Sequence[_Token], digits: str, draw: random.Rando
     return "".join(letters)
 
 
-def _at_another_time(text: str, stamp: tuple[int, int], draw: random.Random) -> str:
+def _at_another_time(text: str, places: Sequence[int], draw: random.Random) -> str:
     letters = list(text)
-    free = chain.from_iterable((span[0] + at for at in clock.free) for span, clock in _times(text) if span == stamp)
-    for place in (place for place in free if place < stamp[1]):
+    for place in places:
         letters[place] = draw.choice("0123456789")
     return "".join(letters)
+
+
+def _any_of_stamp(text: str, stamp: tuple[int, int]) -> list[int]:
+    """The places of those digits of the ``stamp`` that may be any."""
+    found = (span[0] + at for span, clock in _times(text) if span == stamp for at in clock.free)
+    return [place for place in found if place < stamp[1]]
 
 
 def _given(lines: Sequence[Mapping[Cell, object]], tokens: Sequence[_Token]) -> dict[_Token, list[Cell]]:

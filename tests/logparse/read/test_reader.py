@@ -15,7 +15,7 @@ from logparse.formats import all_formats, find_format
 from logparse.formats._base import LogFormat
 from logparse.read.beside import may_complete
 from logparse.read.layouts import FEWEST
-from logparse.read.lines import read_blocks
+from logparse.read.lines import TextBlock, read_blocks
 from logparse.read.reader import Contents, read_sources
 from logparse.read.recognize import richest
 from logparse.read.records import join_records
@@ -167,3 +167,16 @@ def test_what_cannot_be_read_again_is_searched_for_every_format(tmp_path):
         contents = read_sources([source], all_formats(), 1000)
     found = {fmt.name: steps.steps for fmt, steps in contents.steps}
     assert found["mindformers"]["logged_samples_per_second_per_device"].to_list() == [0.36029] * 40
+
+
+PIECES = [b"\n", b"\r", b"\r\n", b"a", b" x^ ", b"\xff", "第".encode(), "步骤".encode("gbk"), b"\0", b"\xef\xbb\xbf"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=9).map(b"".join))
+def test_few_lines_are_cut_as_many_are(text):
+    count = text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
+    block = TextBlock("run.log", 1, count, text.endswith(b"\n"), text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("logparse.read.lines._WORTH_POLARS", 0)
+        many = replace(block).lines
+    assert block.lines.equals(many)
