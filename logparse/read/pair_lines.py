@@ -58,7 +58,7 @@ def of_rows(blocks: Iterable[pl.DataFrame], rows: pl.DataFrame) -> pl.DataFrame:
 def _behind(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     import numpy as np
 
-    # A join takes ten times as long.
+    # To join them takes twice as long.
     before = np.searchsorted(heads["line_number"].to_numpy(), pairs["line_number"].to_numpy(), side="right") - 1
     row = heads["row"].gather(np.maximum(before, 0))
     return pairs.with_columns(row.alias("row")).filter(pl.Series(before >= 0))
