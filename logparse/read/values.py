@@ -16,6 +16,8 @@ DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 _LEAST = {"elapsed_time_per_iteration_ms": math.ulp(0.0), "global_batch_size": 1.0, "seq_length": 1.0}
 _MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
 _EXACT = 2.0**53 - 1
+# Milliseconds from 1970 on.
+_YEAR_10000 = 253_402_300_800_000
 # Columns of time that is written as a clock or in words too; seconds of a day, an hour, a minute and a second.
 DURATIONS = frozenset({"runtime_seconds"})
 _UNITS = (86400.0, 3600.0, 60.0, 1.0)
@@ -153,8 +155,10 @@ def stamped(text: pl.Expr) -> pl.Expr:
 
 
 def since_1970(text: pl.Expr) -> pl.Expr:
-    """The time that so many milliseconds since 1970 are, UTC."""
-    return text.cast(pl.Int64, strict=False).cast(pl.Datetime("ms")).cast(pl.Datetime("us"))
+    """The time that so many milliseconds since 1970 are, UTC; null where that is no year of four digits."""
+    milliseconds = text.cast(pl.Int64, strict=False)
+    possible = pl.when(milliseconds.is_between(0, _YEAR_10000, closed="left")).then(milliseconds)
+    return possible.cast(pl.Datetime("ms")).cast(pl.Datetime("us"))
 
 
 def with_others(rows: pl.DataFrame, others: pl.DataFrame, name: str) -> pl.DataFrame:
