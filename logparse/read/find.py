@@ -18,7 +18,7 @@ from logparse.read.fragments import Sieve
 from logparse.read.layouts import Layouts
 from logparse.read.lines import TextBlock
 from logparse.read.records import Found
-from logparse.read.stencil import LinesRead
+from logparse.read.stencil_layout import LinesRead
 from logparse.read.stencils import Stencils
 from logparse.read.steps import StepBlock, merge, no_steps
 

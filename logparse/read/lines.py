@@ -112,14 +112,17 @@ class TextBlock:
         """The block without the lines of these numbers."""
         import numpy as np
 
+        if not len(numbers):
+            return self
         if len(numbers) == self.count:
             return TextBlock(self.source, self.first, 0, True, b"")
         stays = np.ones(self.count, np.bool_)
-        stays[numbers - self.first] = False
+        stays[numbers - self.first if self.numbers is None else np.searchsorted(self.numbers, numbers)] = False
         sizes = np.diff(np.append(0, self.ends + 1)[: self.count], append=len(self.text))
         text = np.frombuffer(self.text, np.uint8)[np.repeat(stays, sizes)].tobytes()
-        left, complete = np.flatnonzero(stays), self.complete or not stays[-1]
-        return TextBlock(self.source, self.first, len(left), complete, text, left + self.first)
+        left = np.flatnonzero(stays)
+        numbers = left + self.first if self.numbers is None else self.numbers[left]
+        return TextBlock(self.source, self.first, len(left), self.complete or not stays[-1], text, numbers)
 
     def _has_controls(self) -> bool:
         """Whether a terminal code may stand in the text. In nearly every block none does, and looking is cheap."""
