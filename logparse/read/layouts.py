@@ -101,16 +101,26 @@ def _piece(text: str, at: int, span: tuple[int, int] | None, pair: dict[str, Any
         return Piece(text, label=pair["label"], reading=reading)
     before, value, after = text[: span[0] - at], text[span[0] - at : span[1] - at], text[span[1] - at :]
     lead, digits, trail = _number_in(value, reading, pair["number"])
+    spaced = _may_be_spaced(before, f"{value}{after}{fmt.delimiter}", fmt)
     return Piece(
-        before=(before + lead).rstrip(),
-        after=trail + after if (trail + after).strip() else "",
+        before=(before + lead).rstrip() if spaced else before + lead,
+        after=trail + after if (trail + after).strip() or not spaced else "",
         label=pair["label"],
         reading=reading,
         valued=True,
         plain=digits is not None,
         none=value.strip() if pair["number"] is None else None,
         commas="," in value,
+        spaced=spaced,
     )
+
+
+def _may_be_spaced(before: str, rest: str, fmt: LogFormat) -> bool:
+    """Whether a pair reads the same with any blanks between the words ``before`` its value and the ``rest``."""
+    texts = (f"{before.rstrip()}{' ' * blanks}{rest.lstrip()}" for blanks in (0, 1, 3))
+    matches = (regex.search(fmt.pair, text) for text in texts)
+    found = {match and tuple(part and part.strip() for part in match.groups()) for match in matches}
+    return len(found) == 1
 
 
 def _number_in(value: str, reading: Reading | None, number: float | None) -> tuple[str, str | None, str]:
@@ -175,7 +185,7 @@ class Layouts:
             text = left["text"][len(left) * attempt // TRIES]
             new = find_layout(text, self.fmt, self.markers)
             # One that does not read its own line would be tried on all others in vain.
-            if new is not None and len(new.numbers_on(text)):
+            if new is not None and new.reads(text):
                 self.known.append(new)
                 left = _take(new, left, found)
         rows = [rows for _, rows in found]

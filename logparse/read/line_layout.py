@@ -25,7 +25,8 @@ class Piece:
 
     ``label`` None has no pair, and the whole piece is ``before``; so it is where a label has no value. ``reading`` None
     is a label that nobody reads. ``plain`` is a value that is a number and nothing else; ``none`` is the value of the
-    first line where that stands for no number. ``commas``: that value has a comma, so that a value may.
+    first line where that stands for no number. ``commas``: that value has a comma, so that a value may. ``spaced``: any
+    blanks may stand before and behind the value; elsewhere they are as on the first line.
     """
 
     before: str
@@ -36,6 +37,7 @@ class Piece:
     plain: bool = False
     none: str | None = None
     commas: bool = False
+    spaced: bool = True
 
     def fits(self, piece: pl.Expr) -> pl.Expr:
         """Whether the words are the same."""
@@ -47,6 +49,8 @@ class Piece:
     def value(self, piece: pl.Expr) -> pl.Expr:
         """The text of the value on each line."""
         text = piece.str.strip_prefix(self.before)
+        if not self.spaced:
+            return text.str.strip_suffix(self.after) if self.after else text
         # A blank in front of a unit is not as the first line has it.
         return text.str.strip_suffix(self.after).str.strip_chars_start(" ") if self.after else text.str.strip_chars(" ")
 
@@ -101,19 +105,9 @@ class LineLayout:
         texts = begun.with_columns(self._front).filter(self._words).select(self._texts)
         return texts.unnest("head").with_columns(self._numbers).filter(self._possible & self._known)
 
-    def numbers_on(self, text: str) -> pl.DataFrame:
-        """What ``rows`` takes, of one line; no row where it does not fit."""
-        line = pl.DataFrame({"source": "", "line_number": 0, "text": text})
-        return self._read(line).select("timestamp", *group_names(self.fmt.head), pl.col("^number .*$"))
-
-    def rows(self, numbers: pl.LazyFrame) -> pl.DataFrame:
-        """What ``fit`` makes of the ``numbers`` on lines that fit; a line with one that cannot be is left out."""
-        return numbers.filter(self._possible).select(self._columns).collect()
-
-    @property
-    def stamp_span(self) -> tuple[int, int]:
-        """Where the time stamp begins and ends."""
-        return len(self.before), len(self.before) + self.stamp
+    def reads(self, text: str) -> bool:
+        """Whether it reads a line."""
+        return not self._read(pl.DataFrame({"source": "", "line_number": 0, "text": text})).is_empty()
 
     # Expressions are put together once, because for each block that would take a tenth of the time.
 
