@@ -1,8 +1,8 @@
 """How fast the step lines of each format are read: MB/s of a log that holds nothing else. Prints a table.
 
-The log is the first sample of the format, again and again with other digits, so that no two lines are alike; a sample
-that no other digits fit stays as it is. By the clock with all cores, and by the processor time of one job, start-up
-left out. The seeds are fixed.
+The log is the first sample of the format, again and again with other numbers, of more digits or fewer, so that no two
+lines are alike; a sample that no others fit stays as it is. By the clock with all cores, and by the processor time of
+one job, start-up left out. The seeds are fixed.
 
     python benchmarks/format_speed.py [MIB [FORMAT ...]]
 """
@@ -20,7 +20,7 @@ from logparse.formats._base import TIMESTAMP, LogFormat
 from logparse.read.parse import read_run
 
 MIB = 2**20
-# Samples with other digits, which come again in turn.
+# Samples with other numbers, which come again in turn.
 VARIANTS = 500
 
 
@@ -54,23 +54,37 @@ def measured(fmt: LogFormat, mib: int) -> tuple[float, str, float, float]:
 def text_of(fmt: LogFormat, size: int) -> str:
     """At least ``size`` characters."""
     draw, text = random.Random(1), fmt.samples[0].text
-    variants = [other_digits(text, fmt, draw) for _ in range(VARIANTS)]
+    variants = [other_numbers(text, fmt, draw) for _ in range(VARIANTS)]
     block = "".join(f"{variant}\n" for variant in variants)
     return block * -(-size // len(block))
 
 
-def other_digits(text: str, fmt: LogFormat, draw: random.Random) -> str:
-    """Numbers of the same length; exponents, time stamps, words such as ``bf16``, and what is before the head stay.
+def other_numbers(text: str, fmt: LogFormat, draw: random.Random) -> str:
+    """Numbers of other lengths; exponents, time stamps, words such as ``bf16``, and what is before the head stay.
 
     So does a fraction of zeros, as of a step that is printed as ``12.0``.
     """
     found = regex.search(fmt.head, text, regex.M)
     # Where samples of an epoch tell the step, other digits of the head would tell none.
     begin = 0 if found is None else found.end() if "samples_in_epoch" in found.groupdict() else found.start()
-    digit = rf"(?:{TIMESTAMP}|(?<=\d\.)0+(?!\d))(*SKIP)(*FAIL)|(?<![eE][-+]\d?)(?<![A-Za-z_]\d*)(?<=\d)\d"
-    fresh = regex.sub(digit, lambda _: draw.choice("0123456789"), text[begin:])
-    varied = text[:begin] + fresh
+    kept = rf"(?:{TIMESTAMP}|(?<=\d\.)0+(?!\d)|(?<=[A-Za-z_]\d*)\d+|(?<=[eE][-+])\d+)(*SKIP)(*FAIL)"
+    number = rf"{kept}|(?P<fraction>(?<=\d\.)\d+)|(?P<parted>\d*[,:]\d[\d,:]*)|\d+"
+    varied = text[:begin] + regex.sub(number, lambda one: _other_number(one, draw), text[begin:])
     return varied if regex.search(fmt.head, varied, regex.M) else text
+
+
+def _other_number(found: regex.Match[str], draw: random.Random) -> str:
+    """Digits before the point may be one less or more, those of a long fraction fewer; a clock stays as wide."""
+    digits = found.group()
+    if found["parted"]:
+        return regex.sub(r"(?<=\d)\d", lambda _: draw.choice("0123456789"), digits)
+    width = len(digits)
+    if found["fraction"]:
+        width -= draw.choice((0, 0, 0, 1, 2)) if width > 6 else 0
+        return "".join(draw.choice("0123456789") for _ in range(width))
+    # Milliseconds since 1970 are as wide for centuries.
+    width = max(1, width + draw.choice((-1, 0, 0, 0, 1))) if width < 12 else width
+    return draw.choice("123456789") + "".join(draw.choice("0123456789") for _ in range(width - 1))
 
 
 if __name__ == "__main__":
