@@ -18,11 +18,11 @@ import polars as pl
 import regex
 
 from logparse.read.contents import Frame, Wanted, frames_of
-from logparse.read.line_sample import Figure, Sample, Token, Unlike, tokens_of
+from logparse.read.line_sample import LineFigure, LineSample, Token, Unlike, tokens_of
 from logparse.read.outlines import EqualLines, outlined
 from logparse.read.stencil import DIGITS, Number, Stencil, least_and_room
 from logparse.read.stencil_layout import Row, StencilLayout
-from logparse.read.told import Cell, Told, block_of, cells_of, hides_number, stamp_of, told_of, told_once
+from logparse.read.told import Cell, LinesTold, block_of, cells_of, hides_number, stamp_of, told_of, told_once
 
 # Lines with other numbers that must be read alike, and how many of them may have numbers that cannot be.
 TRIALS, MOST_ODD = 48, 24
@@ -45,7 +45,7 @@ def learn_stencil(line: bytes, wanted: Wanted) -> Stencil | None:
     """The stencil of a line; None where trials contradict, or nothing or too much of interest stands on it."""
     if not _is_utf8(line):
         return None
-    sample = Sample.of(line.decode("latin-1"))
+    sample = LineSample.of(line.decode("latin-1"))
     # Of a time that begins or ends within digits none can tell which of them it has.
     if not sample.parts_times:
         return None
@@ -62,7 +62,7 @@ def learn_stencil(line: bytes, wanted: Wanted) -> Stencil | None:
     return None
 
 
-def _without_zeros(sample: Sample) -> Sample:
+def _without_zeros(sample: LineSample) -> LineSample:
     """The line with a 1 at the end of each number that is 0."""
     tokens = (token for token in tokens_of(sample) if not token.clock and not token.read(sample))
     ends = (token.whole[-1] if token.fraction is None else token.fraction for token in tokens)
@@ -70,7 +70,7 @@ def _without_zeros(sample: Sample) -> Sample:
     return sample.having({at: replace(figure, digits=figure.digits[:-1] + "1") for at, figure in figures.items()})
 
 
-def _learnt(sample: Sample, rule: Wanted) -> Stencil | None:
+def _learnt(sample: LineSample, rule: Wanted) -> Stencil | None:
     """The stencil of a line that stands for others, of which it may not be one."""
     draw, tokens = random.Random(sample.text), list(tokens_of(sample))
     # Where a number must be whole, a fraction of zeros stays.
@@ -97,7 +97,7 @@ def _learnt(sample: Sample, rule: Wanted) -> Stencil | None:
     return kind.proven(freest, rule, draw) or kind.proven(least_free, rule, draw)
 
 
-def _layout(told: Told, rows: Iterable[Row], rule: Wanted) -> StencilLayout:
+def _layout(told: LinesTold, rows: Iterable[Row], rule: Wanted) -> StencilLayout:
     """What lines tell as the first that is ``told`` does; with which labels is still to be seen."""
     named = {frame[1] for frame in told.of_first if frame[0] != "records"}
     formats = tuple(fmt for fmt in rule.formats if fmt.name in named)
@@ -111,7 +111,7 @@ class _Kind:
     Their time ``stamp`` begins at that figure, and has so many bytes.
     """
 
-    sample: Sample
+    sample: LineSample
     layout: StencilLayout
     stamp: tuple[int, int] | None
 
@@ -182,7 +182,7 @@ class _Kind:
         return self.sample.having({at: replace(self.sample.figures[at], blanks=blanks) for at in free}).text
 
     def _with_others(self, parts: Sequence[_Part], draw: random.Random) -> str:
-        others: dict[int, Figure] = {}
+        others: dict[int, LineFigure] = {}
         for part in parts:
             others |= part.token.others(self.sample, draw)
         return self.sample.having(others).with_bars(draw)
@@ -245,8 +245,8 @@ def _given(lines: Sequence[Mapping[Cell, object]], tokens: Sequence[Token]) -> d
 def _parts(
     given: Mapping[int, Sequence[Cell]],
     tokens: Sequence[Token],
-    samples: Sequence[Sample],
-    told: Told,
+    samples: Sequence[LineSample],
+    told: LinesTold,
     rows: Sequence[tuple[Frame, int]],
 ) -> Iterator[_Part]:
     """What tells numbers, by what is ``told`` of ``samples``, as ``_given`` has them; columns are named by ``rows``."""

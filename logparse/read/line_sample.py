@@ -35,7 +35,7 @@ MOST_POWER = 13
 _ANY, _NOT_ZERO = "0123456789", "123456789"
 
 
-class Clock(NamedTuple):
+class StampStyle(NamedTuple):
     """How a time is written: its pattern, its digits, all of it, and a pattern for numbers that are wider or not."""
 
     pattern: str
@@ -45,15 +45,15 @@ class Clock(NamedTuple):
 
 
 CLOCKS = (
-    Clock(TIMESTAMP, "%Y%m%d%H%M%S", "%Y.%m.%d.%H:%M:%S", r"\d+[-/]\d+[-/]\d+[ T,]+\d+:\d+:\d+"),
-    Clock(
+    StampStyle(TIMESTAMP, "%Y%m%d%H%M%S", "%Y.%m.%d.%H:%M:%S", r"\d+[-/]\d+[-/]\d+[ T,]+\d+:\d+:\d+"),
+    StampStyle(
         r"(?<!\d)\d\d/\d\d/\d\d \d\d:\d\d:\d\d(?!\d)", "%m%d%y%H%M%S", "%m/%d/%y %H:%M:%S", r"\d+/\d+/\d+ +\d+:\d+:\d+"
     ),
 )
 
 
 @dataclass(frozen=True)
-class Figure:
+class LineFigure:
     """Digits in a row, with the words, the blanks and the minus before."""
 
     before: str
@@ -89,19 +89,19 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Sample:
+class LineSample:
     """A line: its figures, and what stands behind the last."""
 
-    figures: tuple[Figure, ...]
+    figures: tuple[LineFigure, ...]
     tail: str
 
     @classmethod
-    def of(cls, text: str) -> Sample:
+    def of(cls, text: str) -> LineSample:
         """The line with that text, a character for a byte."""
         found, end = [], 0
         for figure in _FIGURE.finditer(text):
             before = text[end : figure.start()]
-            found.append(Figure(before, len(figure["blanks"]), bool(figure["sign"]), figure["digits"]))
+            found.append(LineFigure(before, len(figure["blanks"]), bool(figure["sign"]), figure["digits"]))
             end = figure.end()
         return cls(tuple(found), text[end:])
 
@@ -110,7 +110,7 @@ class Sample:
         """All of it."""
         return "".join((*map(str, self.figures), self.tail))
 
-    def having(self, others: Mapping[int, Figure]) -> Sample:
+    def having(self, others: Mapping[int, LineFigure]) -> LineSample:
         """The line with some other figures."""
         return replace(self, figures=tuple(others.get(at, figure) for at, figure in enumerate(self.figures)))
 
@@ -152,7 +152,7 @@ class Freedom(NamedTuple):
     sign: bool = False
     blanks: bool = False
 
-    def other(self, figure: Figure, draw: random.Random, digits: str = _ANY) -> Figure:
+    def other(self, figure: LineFigure, draw: random.Random, digits: str = _ANY) -> LineFigure:
         """Another figure, mostly as wide."""
         width = len(figure.digits)
         if draw.random() < 0.5:
@@ -164,7 +164,7 @@ class Freedom(NamedTuple):
             blanks=draw.randint(1, 9) if self.blanks and draw.random() < 0.5 else figure.blanks,
         )
 
-    def extremes(self, figure: Figure, draw: random.Random) -> Iterator[tuple[dict[str, Any], Figure]]:
+    def extremes(self, figure: LineFigure, draw: random.Random) -> Iterator[tuple[dict[str, Any], LineFigure]]:
         """The figures that are the most unlike it, and how much less freedom would not allow them."""
         width = len(figure.digits)
         narrower = {size for size in (width - 1, self.narrowest) if self.narrowest <= size < width}
@@ -218,13 +218,13 @@ class Token:
         """All of its figures but the exponent: if they are 0, so is the number."""
         return self.whole if self.fraction is None else (*self.whole, self.fraction)
 
-    def bound(self, sample: Sample) -> Token:
+    def bound(self, sample: LineSample) -> Token:
         """The same where each figure is as wide as it is, and the exponent stays."""
         widths = {at: len(sample.figures[at].digits) for at in self.free if at != self.exponent}
         free = {at: self.free[at]._replace(narrowest=n, widest=n, sign=False) for at, n in widths.items()}
         return replace(self, free=free)
 
-    def silent(self, sample: Sample) -> Token:
+    def silent(self, sample: LineSample) -> Token:
         """The same where it tells nothing: with another minus, or a second blank, its label may not be one."""
         free = {at: f._replace(sign=False, blanks=sample.figures[at].blanks > 1) for at, f in self.free.items()}
         return replace(self, free=free)
@@ -233,7 +233,9 @@ class Token:
         """The same with less freedom of a figure."""
         return replace(self, free={**self.free, figure: self.free[figure].narrowed(less)})
 
-    def extremes(self, sample: Sample, draw: random.Random) -> Iterator[tuple[int | None, dict[str, Any], Sample]]:
+    def extremes(
+        self, sample: LineSample, draw: random.Random
+    ) -> Iterator[tuple[int | None, dict[str, Any], LineSample]]:
         """Lines with the most unlike figures, each by itself; which freedom would not allow it. The last has a 0."""
         if self.clock:
             return
@@ -244,13 +246,13 @@ class Token:
         zeros = {at: replace(sample.figures[at], digits="0" * free.narrowest) for at, free in measured.items()}
         yield None, {}, sample.having(zeros)
 
-    def is_whole(self, sample: Sample) -> bool:
+    def is_whole(self, sample: LineSample) -> bool:
         """Whether it is printed with a fraction of zeros."""
         return (
             self.fraction is not None and self.exponent is None and not sample.figures[self.fraction].digits.strip("0")
         )
 
-    def other_digits(self, sample: Sample, draw: random.Random) -> dict[int, Figure]:
+    def other_digits(self, sample: LineSample, draw: random.Random) -> dict[int, LineFigure]:
         """The same figures with other digits, none of them 0."""
         found = {}
         for at in self.free:
@@ -263,7 +265,7 @@ class Token:
         """The same without what is behind its point."""
         return replace(self, fraction=None, free={at: self.free[at] for at in self.whole})
 
-    def others(self, sample: Sample, draw: random.Random, digits: str = _ANY) -> dict[int, Figure]:
+    def others(self, sample: LineSample, draw: random.Random, digits: str = _ANY) -> dict[int, LineFigure]:
         """Other figures for it, or another time."""
         if not self.clock:
             return {at: self._other(at, sample.figures[at], draw, digits) for at in self.free}
@@ -275,21 +277,21 @@ class Token:
             digits = digits[len(figure.digits) :]
         return found
 
-    def _other(self, at: int, figure: Figure, draw: random.Random, digits: str) -> Figure:
+    def _other(self, at: int, figure: LineFigure, draw: random.Random, digits: str) -> LineFigure:
         if at != self.exponent:
             return self.free[at].other(figure, draw, digits)
         # Higher powers make numbers that cannot be.
         width = len(figure.digits)
         return replace(figure, digits=f"{draw.randrange(MOST_POWER if width > 1 else 10):0{width}}")
 
-    def read(self, sample: Sample) -> float:
+    def read(self, sample: LineSample) -> float:
         """The number that it is, without its minus."""
         digits = [figure.digits for figure in sample.figures]
         exponent = 0 if self.exponent is None else self.tens * int(digits[self.exponent])
         fraction = "0" if self.fraction is None else digits[self.fraction]
         return float(f"{''.join(digits[at] for at in self.whole)}.{fraction}e{exponent}")
 
-    def number(self, column: str, samples: tuple[Sample, Sample], values: tuple[float, float]) -> Number:
+    def number(self, column: str, samples: tuple[LineSample, LineSample], values: tuple[float, float]) -> Number:
         """What it adds to the column, whose ``values`` are those of two ``samples`` with other digits here alone."""
         before, after = (self.read(sample) * (-1) ** sample.figures[self.whole[0]].signed for sample in samples)
         scale = float(f"{(values[1] - values[0]) / (after - before):.12g}")
@@ -297,10 +299,10 @@ class Token:
 
 
 # A token with the figure that is unlike, the freedom that would not allow it, and the line; no figure where it is 0.
-Unlike = tuple[Token, int | None, Mapping[str, Any], Sample]
+Unlike = tuple[Token, int | None, Mapping[str, Any], LineSample]
 
 
-def tokens_of(sample: Sample) -> Iterator[Token]:
+def tokens_of(sample: LineSample) -> Iterator[Token]:
     """The numbers on a line, and the times."""
     text, places = sample.text, sample.places
     times = times_on(text)
@@ -325,7 +327,7 @@ def _is_of_clock(text: str, place: int) -> bool:
     return bool(regex.match(r"(?<=\d:)\d\d(?!\d)", text, pos=place))
 
 
-def _free(token: Token, sample: Sample, clock: bool) -> Iterator[tuple[int, Freedom]]:
+def _free(token: Token, sample: LineSample, clock: bool) -> Iterator[tuple[int, Freedom]]:
     """How figures may differ until a trial says otherwise."""
     first, *thousands = token.whole
     figure = sample.figures[first]
@@ -342,7 +344,7 @@ def _free(token: Token, sample: Sample, clock: bool) -> Iterator[tuple[int, Free
         yield token.exponent, Freedom(width, width, True)
 
 
-def times_on(text: str) -> list[tuple[tuple[int, int], Clock]]:
+def times_on(text: str) -> list[tuple[tuple[int, int], StampStyle]]:
     """Where times stand on a line, and how they are written, in order."""
     return sorted((found.span(), clock) for clock in CLOCKS for found in regex.finditer(clock.pattern, text))
 

@@ -24,7 +24,7 @@ Cell = tuple[Frame, int, str]
 
 
 @dataclass(frozen=True)
-class Told:
+class LinesTold:
     """What the patterns make of some lines, and the cells that each of ``lines`` gives."""
 
     contents: BlockContents
@@ -71,14 +71,14 @@ def block_of(texts: Sequence[str]) -> TextBlock:
     return TextBlock("", 0, len(texts), True, "".join(f"{text}\n" for text in texts).encode("latin-1"))
 
 
-def told_of(texts: Sequence[str], rule: Wanted) -> Told:
+def told_of(texts: Sequence[str], rule: Wanted) -> LinesTold:
     """What the patterns make of the lines."""
     found = find_in(block_of(texts).lines, rule, 0)
     lines = cells_of(frames_of(found.steps, found.records), len(texts))
     blocks = found.steps.values()
     for bad in chain.from_iterable((*block.malformed, *block.malformed_beside) for block in blocks):
         lines[bad.line_number][("malformed",), 0, bad.label] = True
-    return Told(found, tuple(lines))
+    return LinesTold(found, tuple(lines))
 
 
 def cells_of(frames: Iterable[tuple[Frame, pl.DataFrame]], lines: int) -> list[dict[Cell, object]]:
