@@ -5,16 +5,13 @@ Most lines of a log are of a few widths. Such are bytes below bytes as they stan
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from logparse.read.lines import TextBlock
-from logparse.read.outlines import SIGN, ZERO, EqualLines, held_against
+from logparse.read.outlines import SIGN, ZERO, EqualLines, held_against, nearest_floats
 from logparse.read.stencil import DIGITS, POWER, Columns, Number, Stencil, least_and_room, moments
 
 if TYPE_CHECKING:
@@ -54,23 +51,18 @@ class _Digits:
 
     def of(self, digits: NDArray[np.uint8]) -> NDArray[np.float64]:
         """The number on each line, whose ``digits`` (digits by lines) these are."""
+        import numpy as np
+
         if len(digits) > DIGITS:
-            return self._nearest(digits) * self.scale
+            power = np.frombuffer(f"e{self.power}".encode(), np.uint8)
+            text = np.hstack((digits.T + np.uint8(ord("0")), np.tile(power, (digits.shape[1], 1))))
+            return nearest_floats(text) * self.scale
         whole: NDArray[np.float64] = digits[0].astype("float64")
         for digit in digits[1:]:
             whole *= 10
             whole += digit
         ten = float(10 ** abs(self.power))
         return (whole / ten if self.power < 0 else whole * ten) * self.scale
-
-    def _nearest(self, digits: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """The floats nearest to so many digits, as their text is read."""
-        import numpy as np
-
-        power = np.frombuffer(f"e{self.power}\n".encode(), np.uint8)
-        text = np.empty((digits.shape[1], len(digits) + len(power)), np.uint8)
-        text[:, : len(digits)], text[:, len(digits) :] = digits.T + np.uint8(ord("0")), power
-        return pl.read_lines(io.BytesIO(text.tobytes()), name="number")["number"].cast(pl.Float64).to_numpy()
 
 
 @dataclass(frozen=True, eq=False)

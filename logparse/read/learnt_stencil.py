@@ -22,7 +22,7 @@ from logparse.read.line_sample import LineFigure, LineSample, Token, Unlike, tok
 from logparse.read.outlines import EqualLines, outlined
 from logparse.read.stencil import DIGITS, Number, Stencil, least_and_room
 from logparse.read.stencil_layout import Row, StencilLayout
-from logparse.read.told import Cell, LinesTold, block_of, cells_of, hides_number, stamp_of, told_of, told_once
+from logparse.read.trials import Cell, LinesTold, block_of, cells_of, hides_number, stamp_of, told_of, told_once
 
 # Lines with other numbers that must be read alike, and how many of them may have numbers that cannot be.
 TRIALS, MOST_ODD = 48, 24
@@ -47,7 +47,7 @@ def learn_stencil(line: bytes, wanted: Wanted) -> Stencil | None:
         return None
     sample = LineSample.of(line.decode("latin-1"))
     # Of a time that begins or ends within digits none can tell which of them it has.
-    if not sample.parts_times:
+    if not sample.times_are_whole:
         return None
     # A 0 may tell nothing where another number does.
     for one in dict.fromkeys((_without_zeros(sample), sample)):

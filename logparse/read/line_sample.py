@@ -44,7 +44,7 @@ class StampStyle(NamedTuple):
     loose: str
 
 
-CLOCKS = (
+STAMP_STYLES = (
     StampStyle(TIMESTAMP, "%Y%m%d%H%M%S", "%Y.%m.%d.%H:%M:%S", r"\d+[-/]\d+[-/]\d+[ T,]+\d+:\d+:\d+"),
     StampStyle(
         r"(?<!\d)\d\d/\d\d/\d\d \d\d:\d\d:\d\d(?!\d)", "%m%d%y%H%M%S", "%m/%d/%y %H:%M:%S", r"\d+/\d+/\d+ +\d+:\d+:\d+"
@@ -128,7 +128,7 @@ class LineSample:
         return found
 
     @property
-    def parts_times(self) -> bool:
+    def times_are_whole(self) -> bool:
         """Whether every time on the line begins and ends where a figure does."""
         ends = {place + len(self.figures[at].digits) for place, at in self.places.items()}
         return all(begin in self.places and end in ends for (begin, end), _ in times_on(self.text))
@@ -152,14 +152,14 @@ class Freedom(NamedTuple):
     sign: bool = False
     blanks: bool = False
 
-    def other(self, figure: LineFigure, draw: random.Random, digits: str = _ANY) -> LineFigure:
+    def other(self, figure: LineFigure, draw: random.Random) -> LineFigure:
         """Another figure, mostly as wide."""
         width = len(figure.digits)
         if draw.random() < 0.5:
             width = draw.randint(self.narrowest, min(self.widest, width + 2) if draw.random() < 0.9 else self.widest)
         return replace(
             figure,
-            digits=self.drawn(max(width, self.narrowest), draw, digits),
+            digits=self.drawn(max(width, self.narrowest), draw),
             signed=draw.random() < 0.3 if self.sign else figure.signed,
             blanks=draw.randint(1, 9) if self.blanks and draw.random() < 0.5 else figure.blanks,
         )
@@ -207,11 +207,6 @@ class Token:
     tens: int
     free: Mapping[int, Freedom]
     clock: str = ""
-
-    @property
-    def figures(self) -> tuple[int, ...]:
-        """All of its figures, in order."""
-        return tuple(figure for figure in (*self.whole, self.fraction, self.exponent) if figure is not None)
 
     @property
     def digits(self) -> tuple[int, ...]:
@@ -265,10 +260,10 @@ class Token:
         """The same without what is behind its point."""
         return replace(self, fraction=None, free={at: self.free[at] for at in self.whole})
 
-    def others(self, sample: LineSample, draw: random.Random, digits: str = _ANY) -> dict[int, LineFigure]:
+    def others(self, sample: LineSample, draw: random.Random) -> dict[int, LineFigure]:
         """Other figures for it, or another time."""
         if not self.clock:
-            return {at: self._other(at, sample.figures[at], draw, digits) for at in self.free}
+            return {at: self._other(at, sample.figures[at], draw) for at in self.free}
         moment = datetime(2001, 1, 1) + timedelta(seconds=draw.randrange(10**9))
         digits, found = f"{moment.strftime(self.clock)}{draw.randrange(10**9):09}", {}
         for at in self.whole:
@@ -277,9 +272,9 @@ class Token:
             digits = digits[len(figure.digits) :]
         return found
 
-    def _other(self, at: int, figure: LineFigure, draw: random.Random, digits: str) -> LineFigure:
+    def _other(self, at: int, figure: LineFigure, draw: random.Random) -> LineFigure:
         if at != self.exponent:
-            return self.free[at].other(figure, draw, digits)
+            return self.free[at].other(figure, draw)
         # Higher powers make numbers that cannot be.
         width = len(figure.digits)
         return replace(figure, digits=f"{draw.randrange(MOST_POWER if width > 1 else 10):0{width}}")
@@ -346,9 +341,9 @@ def _free(token: Token, sample: LineSample, clock: bool) -> Iterator[tuple[int, 
 
 def times_on(text: str) -> list[tuple[tuple[int, int], StampStyle]]:
     """Where times stand on a line, and how they are written, in order."""
-    return sorted((found.span(), clock) for clock in CLOCKS for found in regex.finditer(clock.pattern, text))
+    return sorted((found.span(), clock) for clock in STAMP_STYLES for found in regex.finditer(clock.pattern, text))
 
 
 def almost_times(text: str) -> list[tuple[int, int]]:
     """Where times would stand on a line, if numbers were as wide and blanks as few as a time wants."""
-    return [found.span() for clock in CLOCKS for found in regex.finditer(clock.loose, text)]
+    return [found.span() for clock in STAMP_STYLES for found in regex.finditer(clock.loose, text)]

@@ -28,8 +28,8 @@ BAR, BARS = b"\xe2\x96", b"\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f"
 # What a byte says of a figure: how many digits it has, at most so many; whether 0 is the first of several; whether a
 # minus stands before; whether more than one blank does.
 WIDTH, ZERO, SIGN, BLANKS = 31, 32, 64, 128
-# The most digits that are counted, and zeros around a text, so that what is near a figure is always there.
-MOST_DIGITS, _GAP = 16, 64
+# Zeros around a text, so that what is near a figure is always there.
+_GAP = 64
 # Texts of which floats are made sooner one by one.
 _FEW = 512
 # Bytes that are outlined at once.
@@ -87,7 +87,7 @@ class Outlines:
             yield EqualLines(self, np.flatnonzero(lengths == length), length)
 
     def counted(self, figures: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """What so many ``figures`` of at most MOST_DIGITS digits count."""
+        """What so many ``figures`` of at most 16 digits count."""
         import numpy as np
 
         ends, widths = self.ends[figures], (self.shapes[figures] & WIDTH).astype(np.uint64)
@@ -107,12 +107,10 @@ class Outlines:
             return np.array([float(text.replace(b",", b"")) for text in texts])
         widths = ends - begins
         most = int(widths.max())
-        text = np.empty((len(ends), most + 1), np.uint8)
-        text[:, :-1], text[:, -1] = self.windows(ends - most, most), ord("\n")
+        text = self.windows(ends - most, most)
         # With zeros before, all are equally long.
-        text[:, :-1][np.arange(most) < (most - widths)[:, None]] = ord("0")
-        lines = pl.read_lines(io.BytesIO(text.tobytes()), name="text")["text"]
-        return lines.str.replace_all(",", "", literal=True).cast(pl.Float64).to_numpy()
+        text[np.arange(most) < (most - widths)[:, None]] = ord("0")
+        return nearest_floats(text)
 
     def windows(self, begins: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
         """So many bytes from each of these places on (places by bytes)."""
@@ -181,6 +179,15 @@ def held_against(
         off = row - leasts[: len(row)] > rooms[: len(row)]
         part = row.reshape(-1, len(least))
         yield part, np.logical_not(off.reshape(part.shape).any(axis=1) if off.any() else np.zeros(len(part)))
+
+
+def nearest_floats(texts: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """The floats nearest to ``texts`` (texts by bytes), without the commas between thousands."""
+    import numpy as np
+
+    lines = np.pad(texts, ((0, 0), (0, 1)), constant_values=ord("\n"))
+    read = pl.read_lines(io.BytesIO(lines.tobytes()), name="text")["text"]
+    return read.str.replace_all(",", "", literal=True).cast(pl.Float64).to_numpy()
 
 
 def in_parts(block: TextBlock) -> Iterator[Outlines]:

@@ -163,6 +163,18 @@ def test_units_and_brackets_are_as_the_patterns_have_them(units, label):
     require_equal(*both_ways(lines_of(text), find_format("mindformers"))[:2])
 
 
+@pytest.mark.parametrize("blanks", ["", "  ", "     "])
+@pytest.mark.parametrize("name", ["fleetx", "megatron", "nemo", "paddlenlp", "verl"])
+def test_blanks_before_a_value_are_as_the_patterns_have_them(name, blanks):
+    """A number aligned by blanks is one for some formats; in others its label is none then."""
+    fmt = find_format(name)
+    text = fmt.samples[0].text.split("\n")[0]
+    begin = next(regex.finditer(fmt.head, text)).end()
+    odd = text[:begin] + regex.sub(r"(?<=:) *(?=\d)", blanks, text[begin:])
+    fast, slow, _ = both_ways(lines_of(f"{text}\n" * FEWEST * 2 + f"{odd}\n" * 3), fmt)
+    require_equal(fast, slow)
+
+
 def test_a_plain_log_is_read_by_layouts_alone():
     lines = lines_of("".join(megatron_line(step) + "\n" for step in range(1, 1001)))
     fast, slow, explained = both_ways(lines, find_format("megatron"))

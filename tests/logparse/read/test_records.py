@@ -9,7 +9,7 @@ from helpers import lines_of, megatron_line
 from logparse.formats.megatron import FORMAT
 from logparse.read.records import find_records, join_records
 from logparse.read.steps import decode_steps
-from logparse.read.values import clock
+from logparse.read.values import clock, since_1970
 from logparse.schema import EVENT_KINDS, RECORD_COLUMNS
 
 MIB = 2**20
@@ -23,6 +23,12 @@ def records_of(*blocks: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """The records of a log that is read in ``blocks``."""
     found = [find_records(block, [FORMAT]) for block in blocks]
     return join_records(found, decode_steps(pl.concat(blocks), FORMAT).steps, FORMAT)
+
+
+@pytest.mark.parametrize("text", ["253402300800000", "123456789012345678", "9223372036854775808", "-1", "x", ""])
+def test_milliseconds_that_are_no_year_of_four_digits_are_no_time(text):
+    times = pl.select(since_1970(pl.Series([text, "253402300799000", "0"]))).to_series()
+    assert times.to_list() == [None, datetime(9999, 12, 31, 23, 59, 59), datetime(1970, 1, 1)]
 
 
 EVENTS = {
