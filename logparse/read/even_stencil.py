@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any
 
+from logparse.read.decimals import EXACT_POWER, MOST_DIGITS, floats_in, floats_of
 from logparse.read.lines import TextBlock
-from logparse.read.outlines import SIGN, ZERO, EqualLines, held_against, nearest_floats
-from logparse.read.stencil import DIGITS, POWER, Columns, Number, Stencil, least_and_room, moments
+from logparse.read.outlines import SIGN, ZERO, EqualLines, held_against
+from logparse.read.stencil import DIGITS, Columns, Number, Stencil, least_and_room, moments
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,16 +54,28 @@ class _Digits:
         """The number on each line, whose ``digits`` (digits by lines) these are."""
         import numpy as np
 
-        if len(digits) > DIGITS:
-            power = np.frombuffer(f"e{self.power}".encode(), np.uint8)
-            text = np.hstack((digits.T + np.uint8(ord("0")), np.tile(power, (digits.shape[1], 1))))
-            return nearest_floats(text) * self.scale
-        whole: NDArray[np.float64] = digits[0].astype("float64")
+        if len(digits) > MOST_DIGITS:
+            return self._written(digits) * self.scale
+        exact = len(digits) <= DIGITS
+        whole = digits[0].astype("float64" if exact else "uint64")
         for digit in digits[1:]:
-            whole *= 10
+            whole *= whole.dtype.type(10)
             whole += digit
-        ten = float(10 ** abs(self.power))
-        return (whole / ten if self.power < 0 else whole * ten) * self.scale
+        if exact:
+            ten = float(10 ** abs(self.power))
+            found: NDArray[np.float64] = whole / ten if self.power < 0 else whole * ten
+            return found * self.scale
+        found, inexact = floats_of(whole, np.full(len(whole), self.power))
+        if inexact.any():
+            found[inexact] = self._written(digits[:, inexact])
+        return found * self.scale
+
+    def _written(self, digits: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """The numbers by their texts."""
+        import numpy as np
+
+        power = np.frombuffer(f"e{self.power}".encode(), np.uint8)
+        return floats_in(np.hstack((digits.T + np.uint8(ord("0")), np.tile(power, (digits.shape[1], 1)))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +142,7 @@ def even_stencil(stencil: Stencil, line: EqualLines) -> EvenStencil | None:
     numbers = tuple(
         _digits(number, spans, exact, bool(of.shapes[figures[number.whole[0]]] & SIGN)) for number in stencil.numbers
     )
-    if any(abs(number.power) > POWER for number in numbers):
+    if any(abs(number.power) > EXACT_POWER for number in numbers):
         return None
     never_zero = tuple(tuple(chain.from_iterable(spans[at] for at in some)) for some in stencil.never_zero)
     stamp = (

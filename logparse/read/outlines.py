@@ -7,14 +7,14 @@ figure, and what it counts, is read for all lines at once.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from logparse.read.decimals import MANY, MOST_DIGITS, floats_in
 from logparse.read.lines import TextBlock
 
 if TYPE_CHECKING:
@@ -87,15 +87,20 @@ class Outlines:
             yield EqualLines(self, np.flatnonzero(lengths == length), length)
 
     def counted(self, figures: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """What so many ``figures`` of at most 16 digits count."""
+        """What ``figures`` of at most 24 digits count; MANY where so much is not counted."""
         import numpy as np
 
         ends, widths = self.ends[figures], (self.shapes[figures] & WIDTH).astype(np.uint64)
         # Eight bytes are one item, from whichever byte on.
         eights = np.ndarray((len(self.text) - 7,), "<u8", self.text, strides=(1,))
-        found = _of_eight(eights[ends - 8], np.minimum(widths, 8))
-        if widths.max(initial=0) > 8:
-            found += _of_eight(eights[ends - 16], widths - np.minimum(widths, 8)) * np.uint64(10**8)
+        widest, found = int(widths.max(initial=0)), _of_eight(eights[ends - 8], np.minimum(widths, 8))
+        for left in range(8, min(widest, 24), 8):
+            more = _of_eight(eights[ends - left - 8], np.clip(widths, left, left + 8) - np.uint64(left))
+            found += more * np.uint64(10**left)
+            if left == 16:
+                found[more >= 10 ** (MOST_DIGITS - left)] = MANY
+        if widest > 24:
+            found[widths > 24] = MANY
         return found
 
     def floats(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -110,7 +115,7 @@ class Outlines:
         text = self.windows(ends - most, most)
         # With zeros before, all are equally long.
         text[np.arange(most) < (most - widths)[:, None]] = ord("0")
-        return nearest_floats(text)
+        return floats_in(text)
 
     def windows(self, begins: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
         """So many bytes from each of these places on (places by bytes)."""
@@ -181,15 +186,6 @@ def held_against(
         yield part, np.logical_not(off.reshape(part.shape).any(axis=1) if off.any() else np.zeros(len(part)))
 
 
-def nearest_floats(texts: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """The floats nearest to ``texts`` (texts by bytes), without the commas between thousands."""
-    import numpy as np
-
-    lines = np.pad(texts, ((0, 0), (0, 1)), constant_values=ord("\n"))
-    read = pl.read_lines(io.BytesIO(lines.tobytes()), name="text")["text"]
-    return read.str.replace_all(",", "", literal=True).cast(pl.Float64).to_numpy()
-
-
 def in_parts(block: TextBlock) -> Iterator[Outlines]:
     """The outlines of the whole lines of a block, some at a time, which stay near the processor."""
     import numpy as np
@@ -210,25 +206,47 @@ def outlined(lines: bytes, source: str = "", numbers: NDArray[np.int64] | None =
     gap = bytes(_GAP)
     text = np.frombuffer(b"".join((gap, lines, gap)), np.uint8)
     digit = text - np.uint8(ord("0")) < 10
-    edges = np.flatnonzero(digit[1:] != digit[:-1]) + 1
+    edges = _places(digit[1:] != digit[:-1]) + 1
     begins, ends = edges[::2].copy(), edges[1::2].copy()
     left_out = np.zeros(len(text), np.bool_)
     np.logical_and(digit[:-1], digit[1:], out=left_out[:-1])
-    signed = text[begins - 1] == ord("-")
+    before = text[begins - 1]
+    signed = before == ord("-")
     signed[signed] = _table(BEFORE_SIGN)[text[begins[signed] - 2]]
     left_out[begins[signed] - 1] = True
-    before = begins - 1 - signed
-    padded = (text[before] == ord(" ")) & (text[before - 1] == ord(" "))
-    _leave_out_blanks(text, left_out, before[padded], -1)
-    if BAR in lines:
+    before[signed] = text[begins[signed] - 2]
+    padded = before == ord(" ")
+    blanks = begins[padded] - 1 - signed[padded]
+    more = text[blanks - 1] == ord(" ")
+    padded[padded] = more
+    _leave_out_blanks(text, left_out, blanks[more], -1)
+    # A single byte is looked for much sooner than two.
+    if BAR[:1] in lines and BAR in lines:
         _leave_out_blocks(text, left_out)
     widths = np.minimum(ends - begins, WIDTH).astype(np.uint8)
     zeros = (text[begins] == ord("0")) & (widths > 1)
     shapes = widths | zeros * np.uint8(ZERO) | signed * np.uint8(SIGN) | padded * np.uint8(BLANKS)
-    whole = slice(_GAP, len(text) - _GAP)
-    line_ends = np.flatnonzero(text == ord("\n"))
+    line_ends = _places(text == ord("\n"))
     numbers = np.arange(len(line_ends)) if numbers is None else numbers
-    return Outlines(source, numbers, text, line_ends, begins, ends, shapes, text[whole][~left_out[whole]])
+    # Polars picks bytes several times as fast as numpy.
+    whole = slice(_GAP, len(text) - _GAP)
+    outline = pl.Series(text[whole]).filter(~pl.Series(left_out[whole])).to_numpy()
+    return Outlines(source, numbers, text, line_ends, begins, ends, shapes, outline)
+
+
+def _places(which: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Where it is true."""
+    return _numbered(len(which)).filter(pl.Series(which)).to_numpy().astype("int64")
+
+
+@cache
+def _numbers() -> pl.Series:
+    """The places of a text that is outlined at once, of which half the bytes need not be moved."""
+    return pl.int_range(2 * _PART, dtype=pl.Int32, eager=True)
+
+
+def _numbered(size: int) -> pl.Series:
+    return _numbers()[:size] if size <= 2 * _PART else pl.int_range(size, dtype=pl.Int64, eager=True)
 
 
 def _leave_out_blanks(

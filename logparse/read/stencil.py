@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from logparse.read.decimals import MANY, MOST_DIGITS, floats_of
 from logparse.read.outlines import BAR, BARS, SIGN, WIDTH, EqualLines
 from logparse.read.stencil_layout import LinesRead, StencilLayout
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# With so many digits, times or over no higher power of ten, a float is the nearest to its text.
-DIGITS, POWER = 15, 22
+# So many digits are a whole number that a float holds.
+DIGITS = 15
 # Shorter fractions of a second than microseconds are rounded.
 STAMP = "2026-01-01 00:00:00.123456"
 # As ``rich`` writes a time.
@@ -56,20 +57,19 @@ class Number:
         """The number on each line."""
         import numpy as np
 
-        digits = read.counted(self.whole[0])
-        widths = read.widths(self.whole[0]).astype(np.int64)
+        digits, widths = read.counted(self.whole[0]), read.widths(self.whole[0]).astype(np.int64)
+        unsure = digits == MANY
         for figure in self.whole[1:]:
-            digits, widths = digits * 1000 + read.counted(figure), widths + 3
+            digits, widths = digits * np.uint64(1000) + read.counted(figure), widths + 3
         power = np.zeros(len(digits), np.int64)
         if self.exponent is not None:
             power = read.counted(self.exponent).astype(np.int64) * self.tens
         if self.fraction is not None:
-            behind = read.widths(self.fraction).astype(np.int64)
-            digits = digits * _tens()[np.minimum(behind, POWER)] + read.counted(self.fraction)
-            widths, power = widths + behind, power - behind
-        ten = _tens()[np.minimum(abs(power), POWER)]
-        found = np.where(power < 0, digits / ten, digits * ten)
-        inexact = (widths > DIGITS) | (abs(power) > POWER)
+            behind, fraction = read.widths(self.fraction).astype(np.int64), read.counted(self.fraction)
+            unsure |= (fraction == MANY) | ((digits > 0) & (widths + behind > MOST_DIGITS))
+            digits, power = digits * _tens()[np.minimum(behind, MOST_DIGITS)] + fraction, power - behind
+        found, inexact = floats_of(digits, power)
+        inexact |= unsure
         if inexact.any():
             found[inexact] = read.nearest(self.figures, inexact)
         signed = read.signed(self.whole[0])
@@ -90,8 +90,8 @@ class FiguresRead:
         return self.lines.figures(self.some)
 
     @cached_property
-    def _counted(self) -> NDArray[np.float64]:
-        return self.lines.of.counted(self._at.ravel()).reshape(self._at.shape).astype("float64")
+    def _counted(self) -> NDArray[np.uint64]:
+        return self.lines.of.counted(self._at.ravel()).reshape(self._at.shape)
 
     @cached_property
     def _shapes(self) -> NDArray[np.uint8]:
@@ -102,9 +102,9 @@ class FiguresRead:
 
         return int(np.searchsorted(self.some, figure))
 
-    def counted(self, figure: int) -> NDArray[np.float64]:
+    def counted(self, figure: int) -> NDArray[np.uint64]:
         """What a figure counts on each line."""
-        found: NDArray[np.float64] = self._counted[self._place(figure)]
+        found: NDArray[np.uint64] = self._counted[self._place(figure)]
         return found
 
     def widths(self, figure: int) -> NDArray[np.uint8]:
@@ -221,11 +221,11 @@ def _narrow(fits: NDArray[np.bool_], some: EqualLines, may: NDArray[np.bool_]) -
 
 
 @cache
-def _tens() -> NDArray[np.float64]:
-    """The powers of ten that a float holds."""
+def _tens() -> NDArray[np.uint64]:
+    """The powers of ten that whole numbers of 64 bits hold."""
     import numpy as np
 
-    return np.array([float(10**n) for n in range(POWER + 1)])
+    return np.array([10**n for n in range(MOST_DIGITS + 1)], np.uint64)
 
 
 def least_and_room(outline: bytes) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
