@@ -72,9 +72,8 @@ class Outlines:
     @cached_property
     def outline_ends(self) -> NDArray[np.int64]:
         """Where in the outline its lines end."""
-        import numpy as np
 
-        return np.flatnonzero(self.outline == ord("\n"))
+        return _places(self.outline == ord("\n"))
 
     def by_length(self, fewest: int, longest: int) -> Iterator[EqualLines]:
         """Lines whose outlines are equally long, where there are so many and they are no longer, the most first."""
@@ -263,7 +262,7 @@ def _leave_out_blocks(text: NDArray[np.uint8], left_out: NDArray[np.bool_]) -> N
     """Leave out the blocks of a bar before its last, and the blanks behind it but for the first."""
     import numpy as np
 
-    first = np.flatnonzero(text == BAR[1]) - 1
+    first = _places(text == BAR[1]) - 1
     first = first[(text[first] == BAR[0]) & _table(BARS)[text[first + 2]]]
     another = np.zeros(len(text), np.bool_)
     another[first] = True
