@@ -37,7 +37,7 @@ def floats_of(digits: NDArray[np.uint64], power: NDArray[np.int64]) -> tuple[NDA
     inexact = (digits >= EXACT) | (abs(power) > EXACT_POWER)
     if not inexact.any():
         return found, inexact
-    hard = np.flatnonzero(inexact & (power < 0))
+    hard = np.flatnonzero(inexact & (power < 0) & (digits < 10**MOST_DIGITS))
     found[hard], unsure = _divided(digits[hard], -power[hard])
     inexact[hard] = unsure
     return found, inexact

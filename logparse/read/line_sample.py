@@ -21,9 +21,11 @@ from logparse.read.stencil import DIGITS, Number
 
 # Digits in a row, with the minus and the blanks before, as in an outline.
 _FIGURE = regex.compile(rf"(?P<blanks> *)(?P<sign>(?<=[{regex.escape(BEFORE_SIGN.decode())}])-)?(?P<digits>[0-9]+)")
-# Digits, with commas between thousands; those behind the point; the exponent. Not those of a word such as ``bf16``.
+# Digits, with commas between thousands; those behind the point; the exponent. Not those of a word such as ``bf16``, nor
+# of an exponent of three digits, which makes of most numbers 0 or none.
 _NUMBER = regex.compile(
-    r"(?<!\b[^\W\d]\w*)([0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.([0-9]+))?(?:[eE]([-+])([0-9]{1,2})(?![0-9]))?"
+    r"(?<!\b[^\W\d]\w*|[0-9]|[0-9][eE][-+])([0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]++)(?:\.([0-9]++))?+"
+    r"(?:[eE]([-+])([0-9]{1,2})(?![0-9]))?+(?![eE][-+]?[0-9])"
 )
 # The blocks of a bar, and the blanks behind.
 _BAR_BYTE, _BARS = BAR.decode("latin-1"), BARS.decode("latin-1")

@@ -17,6 +17,8 @@ from logparse.read.steps import StepBlock, no_steps
 from logparse.read.values import DTYPE, can_be
 from logparse.schema import TIME
 
+_MOST_OF_RECORD = 2**40
+
 
 @dataclass(frozen=True)
 class LinesRead:
@@ -55,8 +57,10 @@ class Row:
         for name in self.numbers:
             value = pl.col(f"{at} {name}")
             column = self.cells["column"][0] if self.frame[0] == "pairs" else name
-            # A record takes any number.
-            if self.frame[0] != "records" and column in DTYPE and DTYPE[column] != TIME:
+            # The patterns say which numbers of a record are too high to be one, before they are scaled.
+            if self.frame[0] == "records":
+                yield value.abs() < _MOST_OF_RECORD
+            elif column in DTYPE and DTYPE[column] != TIME:
                 yield can_be(column, value)
 
 

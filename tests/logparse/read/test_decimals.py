@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logparse.read.decimals import LEAST_POWER, MOST_DIGITS, floats_in, floats_of
+from logparse.read.decimals import LEAST_POWER, MANY, MOST_DIGITS, floats_in, floats_of
 
 DECIMALS = st.lists(
     st.tuples(st.integers(0, 10**MOST_DIGITS - 1), st.integers(LEAST_POWER - 10, 40)), min_size=1, max_size=50
@@ -52,3 +52,8 @@ def test_a_middle_is_left_open():
 def test_texts_are_read_with_commas_between_thousands():
     texts = np.frombuffer(b"1,234.510.2500e1", np.uint8).reshape(2, 8)
     assert floats_in(texts).tolist() == [1234.51, 2.5]
+
+
+def test_what_is_too_much_to_count_is_left_open():
+    _, unsure = read([(MANY, -3), (MANY, 0)])
+    assert unsure.tolist() == [True, True]

@@ -23,7 +23,7 @@ from logparse.read.outlines import outlined
 from logparse.read.reader import read_sources
 from logparse.read.settings import settings_frame, settings_of_sentences
 from logparse.read.sources import Source
-from logparse.read.stencil import FiguresRead, Number
+from logparse.read.stencil import NO_TIME, FiguresRead, Number, moments
 from logparse.read.stencils import REFUSALS, TRIES, Stencils
 from logparse.read.steps import StepLines, decode_steps, join_blocks
 from logparse.read.versions import versions_of
@@ -185,6 +185,7 @@ VALUES = st.one_of(
     st.floats(-1e9, 1e9, allow_nan=False).map(lambda v: f"{v:.3f}"),
     st.floats(1e-9, 1e9).map(lambda v: f"{v:.6E}"),
     st.floats(0, 1, allow_nan=False).map(repr),
+    st.floats(1e-320, 1e300).map(lambda v: f"{v:.4e}"),
     st.integers(0, 10**17).map(str),
     st.integers(0, 99).map(lambda v: f"{v:5d}"),
     st.sampled_from(
@@ -440,3 +441,24 @@ def test_words_that_find_lines_hold_no_digit():
         assert not regex.search(r"\d", "".join((*fmt.markers, fmt.delimiter)))
         classes = regex.sub(r"\\d|0-9|\{\d+(,\d*)?\}|\(\?P<\w+>|\\.", "", fmt.head + fmt.pair)
         assert not regex.search(r"\d", classes), f"{fmt.name}: {classes}"
+
+
+@given(st.lists(st.datetimes(), min_size=1, max_size=20), st.integers(0, 6), st.sampled_from("T ,"))
+def test_times_are_counted_as_they_are_written(moments_written, digits, mark):
+    texts = [f"{moment:{f'%Y-%m-%d{mark}%H:%M:%S.%f'}}".rjust(26, "0") for moment in moments_written]
+    size = 19 + digits + (digits > 0)
+    stamps = np.array([list(text[:size].encode()) for text in texts], np.uint8)
+    cut = [
+        moment.replace(microsecond=moment.microsecond // 10 ** (6 - digits) * 10 ** (6 - digits))
+        for moment in moments_written
+    ]
+    assert moments(stamps).tolist() == cut
+
+
+@pytest.mark.parametrize(
+    "impossible", ["2023-17-07 12:00:00", "2023-02-29 12:00:00", "2023-04-00 12:00:00", "2023-04-01 24:00:00"]
+)
+def test_one_time_among_many_that_cannot_be_is_refused(impossible):
+    texts = ["2024-02-29 23:59:59"] * 1000 + [impossible]
+    with pytest.raises(ValueError, match=NO_TIME):
+        moments(np.array([list(text.encode()) for text in texts], np.uint8))
