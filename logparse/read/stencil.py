@@ -27,7 +27,6 @@ DIGITS = 15
 STAMP = "2026-01-01 00:00:00.123456"
 # As ``rich`` writes a time.
 MONTH_FIRST = "01/31/26 00:00:00"
-NO_TIME = "a time that does not exist"
 
 
 # By their names, the number of the line and what else is read of it.
@@ -260,7 +259,7 @@ def moments(stamps: NDArray[np.uint8]) -> NDArray[np.datetime64]:
         (month > 0) & (month <= 12) & (day > 0) & (found < next_month) & (hour < 24) & (minute < 60) & (second < 60)
     )
     if not exists.all():
-        raise ValueError(NO_TIME)
+        raise ValueError
     fraction = stamps[:, len("2026-01-01 00:00:00.") :] - np.int64(ord("0"))
     micros = fraction @ 10 ** np.arange(5, 5 - fraction.shape[1], -1)
     moment: NDArray[np.datetime64] = (
@@ -274,7 +273,7 @@ def _year_first(stamps: NDArray[np.uint8]) -> NDArray[np.uint8]:
     import numpy as np
 
     if (stamps[:, 6] > ord("5")).any():
-        raise ValueError(NO_TIME)
+        raise ValueError
     found = np.tile(np.frombuffer(b"2000-01-01 00:00:00", np.uint8), (len(stamps), 1))
     found[:, [5, 6, 8, 9, 2, 3]] = stamps[:, [0, 1, 3, 4, 6, 7]]
     found[:, 10:] = stamps[:, 8:]

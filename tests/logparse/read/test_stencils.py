@@ -23,7 +23,7 @@ from logparse.read.outlines import outlined
 from logparse.read.reader import read_sources
 from logparse.read.settings import settings_frame, settings_of_sentences
 from logparse.read.sources import Source
-from logparse.read.stencil import NO_TIME, FiguresRead, Number, moments
+from logparse.read.stencil import FiguresRead, Number, moments
 from logparse.read.stencils import REFUSALS, TRIES, Stencils
 from logparse.read.steps import StepLines, decode_steps, join_blocks
 from logparse.read.versions import versions_of
@@ -460,5 +460,5 @@ def test_times_are_counted_as_they_are_written(moments_written, digits, mark):
 )
 def test_one_time_among_many_that_cannot_be_is_refused(impossible):
     texts = ["2024-02-29 23:59:59"] * 1000 + [impossible]
-    with pytest.raises(ValueError, match=NO_TIME):
+    with pytest.raises(ValueError, match="^$"):
         moments(np.array([list(text.encode()) for text in texts], np.uint8))
