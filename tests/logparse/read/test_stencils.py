@@ -460,5 +460,5 @@ def test_times_are_counted_as_they_are_written(moments_written, digits, mark):
 )
 def test_one_time_among_many_that_cannot_be_is_refused(impossible):
     texts = ["2024-02-29 23:59:59"] * 1000 + [impossible]
-    with pytest.raises(ValueError, match="^$"):
+    with pytest.raises(ValueError, match=r"^$"):
         moments(np.array([list(text.encode()) for text in texts], np.uint8))
