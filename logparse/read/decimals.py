@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# The most digits that an unsigned whole number of 64 bits surely holds; it stands for all that have more.
+# The most digits that an unsigned whole number of 64 bits surely holds; what stands for a count of more.
 MOST_DIGITS, MANY = 19, 2**64 - 1
 # The least power of ten that is known as two floats; and the highest that is one, as are whole numbers below 2**53.
 LEAST_POWER, EXACT_POWER, EXACT = -60, 22, 2**53

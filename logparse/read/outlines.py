@@ -235,17 +235,15 @@ def outlined(lines: bytes, source: str = "", numbers: NDArray[np.int64] | None =
 
 def _places(which: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Where it is true."""
-    return _numbered(len(which)).filter(pl.Series(which)).to_numpy().astype("int64")
+    size = len(which)
+    numbers = _numbers()[:size] if size <= 2 * _PART else pl.int_range(size, dtype=pl.Int64, eager=True)
+    return numbers.filter(pl.Series(which)).to_numpy().astype("int64")
 
 
 @cache
 def _numbers() -> pl.Series:
-    """The places of a text that is outlined at once, of which half the bytes need not be moved."""
+    """The places of a text that is outlined at once, in half the bytes, since all of them are moved."""
     return pl.int_range(2 * _PART, dtype=pl.Int32, eager=True)
-
-
-def _numbered(size: int) -> pl.Series:
-    return _numbers()[:size] if size <= 2 * _PART else pl.int_range(size, dtype=pl.Int64, eager=True)
 
 
 def _leave_out_blanks(
