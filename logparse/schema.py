@@ -64,6 +64,7 @@ DECODED_COLUMNS = (
     Column("skipped_iterations", INT, "steps", "steps of this row whose update was skipped"),
     Column("nan_iterations", INT, "steps", "steps of this row with a NaN"),
     Column("overflow", BOOL, "", "gradients overflowed and the update was skipped"),
+    Column("logged_seconds_per_step", FLOAT, "s/step", "s/step as printed, a mean of recent steps"),
     Column("logged_steps_per_second", FLOAT, "steps/s", "steps/s as printed"),
     Column("logged_samples_per_second", FLOAT, "samples/s", "samples/s of all devices, as printed"),
     Column("logged_samples_per_second_per_device", FLOAT, "samples/s/p", "samples/s/p as printed"),

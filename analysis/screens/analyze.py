@@ -31,7 +31,7 @@ LOGGED_BELOW = "tflops_per_second_per_device"
 LEAST_SHARE = 0.0005
 
 # Notes that tell where the times of steps are from that no line prints.
-TIME_ORIGINS = ("time_by_rate", "time_by_stamps", "time_by_runtime")
+TIME_ORIGINS = ("time_by_rate", "time_by_recent_rate", "time_by_stamps", "time_by_runtime")
 
 SHOWN_FACTS = (
     "world_size",

@@ -20,8 +20,10 @@ from logparse.formats._base import Covers
 from logparse.read.parse import ParsedLog
 
 TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
+# Seconds of a step are told as they are; the others divide what a step holds of them.
 # Rates a line can print, what a step holds of each, and whether it is the rate of one device.
 RATES = (
+    ("logged_seconds_per_step", (), False),
     ("logged_steps_per_second", (), False),
     ("logged_tokens_per_second_per_device", ("global_batch_size", "seq_length"), True),
     ("logged_tokens_per_second", ("global_batch_size", "seq_length"), False),
@@ -63,15 +65,19 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
     # A step that stands again is another rank's.
     begins = pl.col("begins") & (pl.col("step").diff() != 0).fill_null(value=True)
     rows = with_begins(log, steps).with_columns(start=begins.cum_sum())
-    found = (*_by_rates(rows, known, covers), _by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log)))
+    every_step = rows.select((pl.col("step").diff().over("start").drop_nulls() == 1).all()).item()
+    rates = _by_rates(rows, known, recent=covers == "recent")
+    clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log)))
+    if covers == "interval" or (covers == "step" and every_step):
+        found = (*rates, *clocks)
+    else:
+        found = (*clocks, *rates) if covers == "recent" else clocks
     return next((times for times in found if times), None)
 
 
-def _by_rates(rows: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Iterator[FoundTimes]:
-    """By each rate that is the mean since the line before, or that of a step where every step has a line."""
-    every_step = rows.select((pl.col("step").diff().over("start").drop_nulls() == 1).all()).item()
-    if covers != "interval" and not (covers == "step" and every_step):
-        return
+def _by_rates(rows: pl.DataFrame, known: KnownRun, recent: bool) -> Iterator[FoundTimes]:
+    """By each printed rate; ``recent``: they are moving means, in which a pause between two steps is spread."""
+    code = "time_by_recent_rate" if recent else "time_by_rate"
     for column, sizes, of_one in RATES:
         if rows[column].is_null().all():
             continue
@@ -81,12 +87,13 @@ def _by_rates(rows: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Ite
         if of_one:
             work /= _size("world_size", rows, known)
         unit = resolution(rows[column])
-        times = rows.select(pl.when(pl.col(column) > 0).then(1000 * work / pl.col(column)).alias(TIME))
+        time = pl.col(column) if column == "logged_seconds_per_step" else work / pl.col(column)
+        times = rows.select(pl.when(pl.col(column) > 0).then(1000 * time).alias(TIME))
         if times[TIME].is_null().all():
             continue
         times = times.with_columns((pl.col(TIME) * unit / 2 / rows[column]).alias(RESOLUTION))
         share = times.select((pl.col(RESOLUTION) / pl.col(TIME)).median()).item()
-        yield FoundTimes(times, info("time_by_rate", rate=column, share=share))
+        yield FoundTimes(times, info(code, rate=column, share=share), by_clock=recent)
 
 
 def _size(name: str, rows: pl.DataFrame, known: KnownRun) -> pl.Series:

@@ -1,19 +1,20 @@
 """OpenRLHF 0.2 and later, reinforcement learning: the bar of its episodes, ``Episode [1/1]:  92%|█▏| 11/12 [03:32<00:19, ...]``.
 
-A step is generation, rewards and training together; the bar's clock of whole seconds gives its time. What else is printed is
+A step is generation, rewards and training together; the bar's clock of whole seconds gives its time, and its moving mean where that tells none. What else is printed is
 of parts of a step: no rate of tokens is made, and no MFU of a mixed step.
 """
 
-from logparse.formats._base import Choice, LogFormat, Sample, SettingSentence
+from logparse.formats._base import BAR_RATE, Choice, LogFormat, Sample, SettingSentence
 
 FORMAT = LogFormat(
     name="openrlhf",
     title="OpenRLHF (bar of episodes)",
     framework="OpenRLHF",
+    rate_covers="recent",
     marker=("Episode [",),
     head=(
         r"\bEpisode \[(?P<epoch>\d+)/(?P<epochs>\d+)\]:\s+\d+%\|[^|]*\| *"
-        r"(?P<step_in_epoch>[1-9]\d*)/(?P<steps_per_epoch>\d+) \[(?P<runtime_seconds>[\d:]+)<"
+        r"(?P<step_in_epoch>[1-9]\d*)/(?P<steps_per_epoch>\d+) \[(?P<runtime_seconds>[\d:]+)<" + BAR_RATE
     ),
     pair="",
     labels={},
@@ -33,6 +34,7 @@ FORMAT = LogFormat(
                 "step_in_epoch": 11,
                 "steps_per_epoch": 12,
                 "runtime_seconds": 212.0,
+                "logged_seconds_per_step": 19.5,
             },
         ),
     ),

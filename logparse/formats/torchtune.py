@@ -1,7 +1,7 @@
 """torchtune 0.2 to 0.6: one line per optimizer step, without its time.
 
-``Step 3 | loss:1.25 lr:2e-05 tokens_per_second_per_gpu:640.25 ...``. How many tokens a step had is not printed and
-differs from step to step, so that the rate gives no time. Since the end of 2024 it is of tokens that have a loss alone.
+``Step 3 | loss:1.25 lr:2e-05 tokens_per_second_per_gpu:640.25 ...``. How many tokens a step had is not printed:
+the rate gives the time where flags say it, as for samples packed to one length. Since the end of 2024 it is of tokens that have a loss alone.
 """
 
 from logparse.formats._base import LogFormat, Reading, Sample
@@ -12,6 +12,7 @@ FORMAT = LogFormat(
     name="torchtune",
     title="torchtune",
     framework="torchtune",
+    rate_covers="step",
     marker=("_per_second_per_gpu:",),
     head=r"\bStep (?P<step>\d+) \| ",
     pair=r"([A-Za-z_][\w/]*):(\S+)(?:\s|$)",

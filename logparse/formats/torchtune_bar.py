@@ -1,19 +1,20 @@
 """torchtune's console, where nothing else logs to it: its bar, ``1|3|Loss: 1.94:   0%| | 3/1617 [00:21<3:04:47, 6.87s/it]``.
 
 In front stand the epoch and the step since the start. The bar's clock of whole seconds gives the time and begins again with
-each epoch.
+each epoch; where it tells none, the moving mean of the bar does.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Sample
+from logparse.formats._base import BAR_RATE, NUMBER, LogFormat, Sample
 
 FORMAT = LogFormat(
     name="torchtune-bar",
     title="torchtune (progress bar)",
     framework="torchtune",
+    rate_covers="recent",
     marker=("|Loss: ",),
     head=(
         rf"\b\d+\|(?P<step>\d+)\|Loss: (?P<loss>{NUMBER}): +\d+%\|[^|]*\| *\d+/\d+ "
-        r"\[(?P<runtime_seconds>[\d:]+)<"
+        r"\[(?P<runtime_seconds>[\d:]+)<" + BAR_RATE
     ),
     pair="",
     labels={},
@@ -22,7 +23,7 @@ FORMAT = LogFormat(
     samples=(
         Sample(
             "1|3|Loss: 1.943998098373413:   0%|                    | 3/1617 [00:21<3:04:47,  6.87s/it]",
-            {"step": 3, "loss": 1.943998098373413, "runtime_seconds": 21.0},
+            {"step": 3, "loss": 1.943998098373413, "runtime_seconds": 21.0, "logged_seconds_per_step": 6.87},
         ),
     ),
 )

@@ -90,7 +90,7 @@ def test_a_record_of_several_lines(tmp_path):
         ("[labels]", 'pair_lines = "x"\n[labels]', "pair_lines is 'x', not a table"),
         ("[labels]", "pair_lines = { pair = '(a) (b)' }\n[labels]", "pair_lines is not there"),
         ("[labels]", "redrawn = 1\n[labels]", "redrawn is 1, not true or false"),
-        ("[labels]", "rate_covers = 1\n[labels]", "rate_covers is 1, not one of step, interval, start"),
+        ("[labels]", "rate_covers = 1\n[labels]", "rate_covers is 1, not one of step, interval, start, recent"),
         ("[labels]", "pair_lines = { pairs = 1 }\n[labels]", "unknown setting 'pairs'"),
         (r"title", "titel", "unknown setting 'titel'"),
         ('marker = ["| time "]', "", "marker is not there"),

@@ -135,3 +135,20 @@ def test_lines_more_than_a_day_apart_are_of_two_clocks() -> None:
         pytest.approx(1000),
     ]
     assert times(log(step=[10, 20], timestamp=stamped(0.001, 159 * 86_400))) is None
+
+
+def test_a_moving_mean_tells_a_time_only_where_no_clock_does() -> None:
+    lone = log(step=[19], runtime_seconds=[1900.0], logged_seconds_per_step=[76.8])
+    assert times(lone) is None
+    assert times(lone, covers="recent") == [76800.0]
+    found = find_times(lone, lone.steps, KnownRun(RunContext()), "recent")
+    assert found is not None
+    assert (found.origin.code, found.by_clock) == ("time_by_recent_rate", True)
+    clocked = log(step=[20, 40, 60], runtime_seconds=[40.0, 80.0, 120.0], logged_seconds_per_step=[9.0, 9.0, 9.0])
+    assert times(clocked, covers="recent") == [2000.0, 2000.0, 2000.0]
+
+
+def test_a_rate_of_tokens_tells_a_step_where_flags_say_what_it_holds() -> None:
+    read = log(step=[1, 2], **{RATE: [1024.0, 2048.0]})
+    assert times(read, covers="step") is None
+    assert times(read, covers="step", global_batch_size=4, seq_length=2048, world_size=2) == [4000.0, 2000.0]
