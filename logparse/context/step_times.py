@@ -87,8 +87,9 @@ def _by_rates(rows: pl.DataFrame, known: KnownRun, recent: bool) -> Iterator[Fou
         if of_one:
             work /= _size("world_size", rows, known)
         unit = resolution(rows[column])
-        time = pl.col(column) if column == "logged_seconds_per_step" else work / pl.col(column)
-        times = rows.select(pl.when(pl.col(column) > 0).then(1000 * time).alias(TIME))
+        rate = pl.col(column)
+        time = 1000 * rate if column == "logged_seconds_per_step" else 1000 * work / rate
+        times = rows.select(pl.when(rate > 0).then(time).alias(TIME))
         if times[TIME].is_null().all():
             continue
         times = times.with_columns((pl.col(TIME) * unit / 2 / rows[column]).alias(RESOLUTION))

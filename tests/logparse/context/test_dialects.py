@@ -9,6 +9,7 @@ from logparse.context.dialects import DIALECTS, Dialect, interpret
 from logparse.context.run_context import Fact, RunContext
 from logparse.context.step_times import KnownRun
 from logparse.findings import Origin, info
+from logparse.formats import all_formats
 from logparse.read.parse import ParsedLog, read_run
 
 CORE = {"pipeline_model_parallel_size": 1, "context_parallel_size": 1}
@@ -289,3 +290,10 @@ def test_tgs_of_internevo_is_of_that_step_alone_once_the_batch_is_known() -> Non
     known = KnownRun(RunContext(facts))
     assert interpret(read, known=known).steps["step_time_ms"][1] == pytest.approx(8192e3 / 2049.3)
     assert interpret(read).steps["step_time_ms"][1] == pytest.approx(4018)  # by the stamps
+
+
+@pytest.mark.parametrize("fmt", [f for f in all_formats() if f.rate_covers == "recent"], ids=lambda fmt: fmt.name)
+def test_one_line_that_prints_a_moving_mean_has_a_time(parse, fmt):
+    found = interpret(parse(fmt.samples[0].text + "\n"))
+    assert found.steps["step_time_ms"].is_not_null().all()
+    assert [note.code for note in found.notes] == ["time_by_recent_rate"]
