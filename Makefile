@@ -21,8 +21,8 @@ audit: $(DEVELOPMENT)  ## hold every answer against 500 described histories, tel
 explore: $(DEVELOPMENT)  ## draw 20,000 new cases for each property test; takes an hour
 	$(BIN)/pytest -q -m hypothesis --hypothesis-profile=explore
 
-bench: $(DEVELOPMENT)  ## measure speed and memory beside other readers; half an hour, and 11 GB in out/speed
-	$(BIN)/python benchmarks/speed.py --large
+bench: $(DEVELOPMENT)  ## measure the speed of reading logs of each large trainer; four minutes
+	$(BIN)/python benchmarks/real_logs.py
 
 setup: $(DEVELOPMENT)
 

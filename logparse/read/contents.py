@@ -5,7 +5,7 @@ Comes in: lines of one file. Goes out: what each format reads of them, and the f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TypeVar
@@ -21,8 +21,6 @@ from logparse.read.values import there
 from logparse.read.versions import MARKERS as VERSION_MARKERS
 
 Text = TypeVar("Text", pl.Expr, pl.Series)
-# What tells a frame of rows from the others: what it holds, of which format or record.
-Frame = tuple[str, ...]
 # Bytes from which on a regex of many literals is worth its building.
 WORTH_A_REGEX = 2**20
 
@@ -110,12 +108,3 @@ def find_in(marked: pl.DataFrame, wanted: Wanted, size: int) -> BlockContents:
             return BlockContents(marked, steps, {}, marked)
     sentences = marked.filter(any_of(wanted.sentences, pl.col("text"), size))
     return BlockContents(marked, steps, find_records(marked, wanted.whole), sentences)
-
-
-def frames_of(steps: Mapping[str, StepBlock], records: Found) -> Iterator[tuple[Frame, pl.DataFrame]]:
-    """Every frame, and what tells it from the others."""
-    for name, block in steps.items():
-        yield ("rows", name), block.rows
-        yield ("pairs", name), block.pairs
-        yield from ((("companions", name, str(at)), found) for at, found in enumerate(block.companions))
-    yield from ((("records", *key), found) for key, found in records.items())

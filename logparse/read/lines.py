@@ -11,17 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from logparse.errors import InputError
 from logparse.language import tr
 from logparse.read.sources import GIVE_TEXT, SLACK_BYTES, Source, text_chunks
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 BLOCK_BYTES, FIRST_BYTES = 12 * 2**20, 2**18
 LINE_COLUMNS = {"source": pl.String(), "line_number": pl.Int64(), "text": pl.String(), "complete": pl.Boolean()}
@@ -41,17 +36,13 @@ _WORTH_POLARS = 2**18
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Some whole lines of one file: the number of the first, how many, and whether the last ended with a newline.
-
-    ``numbers`` are those of the lines where some are left out.
-    """
+    """Some whole lines of one file: the number of the first, how many, and whether the last ended with a newline."""
 
     source: str
     first: int
     count: int
     complete: bool
     text: bytes
-    numbers: NDArray[np.int64] | None = None
 
     def head(self, size: int) -> TextBlock:
         """Its first lines, of at most ``size`` bytes."""
@@ -88,10 +79,9 @@ class TextBlock:
 
     def _rows(self, texts: pl.Series, places: pl.Series) -> pl.DataFrame:
         """The lines of these ``texts``, which stand at these ``places`` of the block, from 0."""
-        numbers = places + self.first if self.numbers is None else pl.Series(self.numbers).gather(places)
         return texts.to_frame("text").select(
             pl.lit(self.source).alias("source"),
-            numbers.alias("line_number"),
+            (places + self.first).alias("line_number"),
             "text",
             complete=(places < self.count - 1) | self.complete,
         )
@@ -100,29 +90,6 @@ class TextBlock:
     def _texts(self) -> pl.Series:
         texts = _split(self.text)
         return texts.str.replace_all(TERMINAL, "") if self._has_controls() else texts
-
-    @cached_property
-    def ends(self) -> NDArray[np.int64]:
-        """Where in the text the newlines stand."""
-        import numpy as np
-
-        return np.flatnonzero(np.frombuffer(self.text, np.uint8) == ord("\n"))
-
-    def without(self, numbers: NDArray[np.int64]) -> TextBlock:
-        """The block without the lines of these numbers."""
-        import numpy as np
-
-        if not len(numbers):
-            return self
-        if len(numbers) == self.count:
-            return TextBlock(self.source, self.first, 0, True, b"")
-        stays = np.ones(self.count, np.bool_)
-        stays[numbers - self.first if self.numbers is None else np.searchsorted(self.numbers, numbers)] = False
-        sizes = np.diff(np.append(0, self.ends + 1)[: self.count], append=len(self.text))
-        text = np.frombuffer(self.text, np.uint8)[np.repeat(stays, sizes)].tobytes()
-        left = np.flatnonzero(stays)
-        numbers = left + self.first if self.numbers is None else self.numbers[left]
-        return TextBlock(self.source, self.first, len(left), self.complete or not stays[-1], text, numbers)
 
     def _has_controls(self) -> bool:
         """Whether a terminal code may stand in the text. In nearly every block none does, and looking is cheap."""

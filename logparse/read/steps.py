@@ -162,7 +162,7 @@ def _beside(lines: pl.DataFrame, fmt: LogFormat) -> StepBlock:
 
 
 def merge(read: Sequence[StepBlock], rest: StepBlock) -> StepBlock:
-    """Put what was ``read`` of lines by layouts or stencils among the ``rest``, rows in order of the lines."""
+    """Put what was ``read`` of lines by layouts among the ``rest``, rows in order of the lines."""
     every = [*read, rest]
     rows, tails = _merged_rows([block.rows for block in read if len(block.rows)], rest)
     return replace(
