@@ -78,15 +78,18 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     changed = [note for change in run.changes for note in change.context.notes]
     first_time = [note for at, note in enumerate(changed) if note not in changed[:at]]
     warnings = (*log.notes, *context.notes, *first_time, *said)
+    # What would give the time of a step says more than that no line does.
+    lacking = [note for note in meaning.notes if note.code == "rate_lacks_sizes"]
+    missing = [note for note in analysis.notes if not lacking or note.code != "no_step_time"]
     told = (
         *describe_missing(log.sources, context.get("world_size")),
         *describe_warm_up(analysis.steps, how.warmup),
         *describe_clock(analysis.steps),
-        *meaning.notes,
+        *(note for note in meaning.notes if note not in lacking),
         *([info("formula_identified", findings=found.findings)] if identified else []),
     )
     # First, since it says that every share of the peak is of another device.
-    notes = (*_contradicted(how, log, meaning.framework), *analysis.notes, *differ, *warnings, *told)
+    notes = (*_contradicted(how, log, meaning.framework), *missing, *lacking, *differ, *warnings, *told)
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     beside = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
     losses = list_losses(analysis, context, analysis.pauses, beside)

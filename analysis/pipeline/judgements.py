@@ -22,6 +22,7 @@ EXIT_CODES: dict[Outcome, int] = {"fail": 1, "unknown": InsufficientDataError.ex
 # Notes that say why a rate is unknown, and what it must need for that, nearest cause first.
 WHY_NO_RATE = (
     ("no_row_counts", None),
+    ("rate_lacks_sizes", None),
     ("no_step_time", None),
     ("samples_rate_not_computed", "world_size"),
     ("tokens_rate_not_computed", "seq_length"),

@@ -13,7 +13,7 @@ import regex
 
 from logparse.context.corrections import CORRECTIONS
 from logparse.context.run_context import RunContext
-from logparse.context.step_times import TIME, KnownRun, find_times
+from logparse.context.step_times import TIME, KnownRun, find_times, lacking_sizes
 from logparse.errors import unknown_name
 from logparse.findings import Note, info
 from logparse.formats import all_formats
@@ -135,10 +135,13 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
     framework = Framework(found.framework, found.version, evidence) if found else Framework(None, None, evidence)
     steps, notes = log.steps, list[Note]()
     covers = found.rate_covers if found else None
-    times = find_times(log, steps, known or KnownRun(RunContext()), covers)
+    known = known or KnownRun(RunContext())
+    times = find_times(log, steps, known, covers)
     if times:
         steps = steps.with_columns(times.times)
         notes.append(times.origin)
+    elif steps[TIME].is_null().all() and (lacking := lacking_sizes(log, steps, known, covers)):
+        notes.append(lacking)
     steps = steps.with_columns(step_time_ms=pl.col(TIME))
     for correct in CORRECTIONS:
         steps, note = correct(log, steps)

@@ -15,9 +15,10 @@ import polars as pl
 
 from logparse.context.corrections import with_begins
 from logparse.context.run_context import RunContext, SettingsChange
-from logparse.findings import Note, info
+from logparse.findings import Note, info, warning
 from logparse.formats._base import Covers
 from logparse.read.parse import ParsedLog
+from logparse.schema import flag_of
 
 TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
 # Seconds of a step are told as they are; the others divide what a step holds of them.
@@ -62,17 +63,35 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
     """The times of ``steps`` where no line prints one; None where one does, and where nothing tells."""
     if steps.is_empty() or steps[TIME].is_not_null().any():
         return None
-    # A step that stands again is another rank's.
-    begins = pl.col("begins") & (pl.col("step").diff() != 0).fill_null(value=True)
-    rows = with_begins(log, steps).with_columns(start=begins.cum_sum())
-    every_step = rows.select((pl.col("step").diff().over("start").drop_nulls() == 1).all()).item()
-    rates = _by_rates(rows, known, recent=covers == "recent")
+    rows = _with_starts(log, steps)
+    rates = _by_rates(rows, known, recent=covers == "recent") if _rates_tell(rows, covers) else iter(())
     clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log)))
-    if covers == "interval" or (covers == "step" and every_step):
-        found = (*rates, *clocks)
-    else:
-        found = (*clocks, *rates) if covers == "recent" else clocks
+    found = (*clocks, *rates) if covers == "recent" else (*rates, *clocks)
     return next((times for times in found if times), None)
+
+
+def lacking_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
+    """Which sizes of the run would let a printed rate tell the times of ``steps``; None where none would."""
+    printed = [rate for rate in RATES if steps[rate[0]].is_not_null().any()]
+    if not printed or not _rates_tell(_with_starts(log, steps), covers):
+        return None
+    rate, sizes, of_one = printed[0]
+    needed = (*(["world_size"] if of_one else []), *sizes)
+    names = [name for name in needed if _size(name, steps, known).is_null().all()]
+    return warning("rate_lacks_sizes", rate=rate, names=names, flags=[flag_of(n) for n in names]) if names else None
+
+
+def _with_starts(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
+    """``steps`` with the number of the ``start`` each row belongs to; a step that stands again is another rank's."""
+    begins = pl.col("begins") & (pl.col("step").diff() != 0).fill_null(value=True)
+    return with_begins(log, steps).with_columns(start=begins.cum_sum())
+
+
+def _rates_tell(rows: pl.DataFrame, covers: Covers | None) -> bool:
+    """Whether a printed rate covers all the steps since the row before: that of one step does if each is printed."""
+    if covers == "step":
+        return rows.select((pl.col("step").diff().over("start").drop_nulls() == 1).all()).item() is True
+    return covers in {"interval", "recent"}
 
 
 def _by_rates(rows: pl.DataFrame, known: KnownRun, recent: bool) -> Iterator[FoundTimes]:

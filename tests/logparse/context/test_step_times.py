@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from logparse.context.run_context import Fact, RunContext, SettingsChange
-from logparse.context.step_times import RESOLUTION, TIME, KnownRun, find_times, resolution
+from logparse.context.step_times import RESOLUTION, TIME, KnownRun, find_times, lacking_sizes, resolution
 from logparse.findings import Origin
 from logparse.formats import find_format
 from logparse.read.parse import Coverage, ParsedLog
@@ -152,3 +152,17 @@ def test_a_rate_of_tokens_tells_a_step_where_flags_say_what_it_holds() -> None:
     read = log(step=[1, 2], **{RATE: [1024.0, 2048.0]})
     assert times(read, covers="step") is None
     assert times(read, covers="step", global_batch_size=4, seq_length=2048, world_size=2) == [4000.0, 2000.0]
+
+
+def test_a_printed_rate_names_the_sizes_that_would_give_a_time() -> None:
+    read = log(step=[1, 2], **{RATE: [100.0, 110.0]})
+    note = lacking_sizes(read, read.steps, KnownRun(known(world_size=8)), "step")
+    assert note is not None
+    assert (note.code, note.level, note.fields["flags"]) == (
+        "rate_lacks_sizes",
+        "warning",
+        ["--global-batch-size", "--seq-length"],
+    )
+    every_size = known(world_size=8, global_batch_size=16, seq_length=4096)
+    assert lacking_sizes(read, read.steps, KnownRun(every_size), "step") is None
+    assert lacking_sizes(read, read.steps, KnownRun(RunContext()), "start") is None
