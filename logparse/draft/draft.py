@@ -55,7 +55,7 @@ class Draft:
         """What the file holds, without its comments."""
         table: dict[str, Any] = {"marker": self.marker, "head": self.head}
         if self.layout:
-            table |= {"pair": self.layout.pair, "separator": self.layout.separator, "delimiter": self.layout.delimiter}
+            table |= {"pair": self.layout.pair, "separator": self.layout.separator}
             # Behind the bracket of a bar other lines are glued, as nothing ends its own.
             table |= {"foreign": r"\]"} if RUNTIME in self.head else {}
             table["ignored"] = [label.label for label in self.labels if label.reading is None]

@@ -19,19 +19,18 @@ from logparse.formats._base import NUMBER
 class PairLayout:
     """How pairs are written: what parts them, and what stands between label and value."""
 
-    delimiter: str
     separator: str
     pair: str
 
 
 _ENDS = {"|": r"\|", ";": ";", ",": r",(?:\s|$)", " - ": r"\s-\s", "\t": r"\t", "  ": r"\s{2,}", " ": r"\s+"}
-# Where several stand on one line, the literal by which it is cut all the same.
+# Where several stand on one line.
 _ENDS |= {"| ": r"(?:[|;]|,(?:\s|$))"}
 _BETWEEN = {":": r"\s*:\s*", "=": r"\s*=\s*", " ": r" +"}
 _NUMERIC = r"[-+]?[.\d][^|;=]*?|[nN]a[nN]|[-+]?[iI]nf"
 _UNITS = "|".join(sorted({*BARE_UNITS, "ms", "s", "sec", "GiB", "GB", "MiB", "MB", "%"}, key=len, reverse=True))
 _WORD = r"[A-Za-z_][\w./%()\[\]-]*"
-RECORD = PairLayout(", ", "[,}]", r"""["']([^"':,{}]+)["']\s*:\s*["']?([^"',}]*)["']?\s*(?:,|\}|$)""")
+RECORD = PairLayout("[,}]", r"""["']([^"':,{}]+)["']\s*:\s*["']?([^"',}]*)["']?\s*(?:,|\}|$)""")
 
 
 def _layouts(bare: bool) -> Iterator[PairLayout]:
@@ -43,7 +42,6 @@ def _layouts(bare: bool) -> Iterator[PairLayout]:
             # A remark in brackets may stand behind a value.
             closed = r"\s*" if delimiter == " " else r"\s*(?:\([^()]*\)\s*)?"
             yield PairLayout(
-                "|" if delimiter == "| " else delimiter,
                 end,
                 rf"({label}){pattern}({value}){closed}(?:{end}|[\])}}]*\s*$)",
             )

@@ -172,7 +172,6 @@ class LogFormat:
     ``head`` starts a step line wherever it stands in the physical line; its named groups are columns. ``pair`` has
     two groups, label and value, and matches one pair with the separator that ends it. ``separator`` is a regex for that
     separator: what stands behind the last one of a line that was cut off may have lost digits, and is not read.
-    ``delimiter`` is a literal that stands between two pairs, and ends the head.
     ``tail`` names the labels that may stand last without a separator. ``foreign`` is a regex for the start of other
     lines that ranks glue behind. ``names`` and ``choices`` turn settings into quantities of the schema;
     for each quantity the first that applies wins. ``beneath``: a library prints it, so many layers under the trainer;
@@ -195,7 +194,6 @@ class LogFormat:
     pair: str
     labels: Mapping[str, Reading]
     separator: str = r"[|,}]"
-    delimiter: str = "|"
     ignored: frozenset[str] = frozenset()
     ignored_patterns: tuple[str, ...] = ()
     foreign: str = ""

@@ -32,7 +32,7 @@ from logparse.schema import DECODED_COLUMNS
 NEEDED = ("marker", "head")
 # What tells the step, by itself or together.
 STEP = (frozenset({"step"}), frozenset({"epochs_done"}), frozenset({"epoch", "step_in_epoch"}))
-TEXTS = ("title", "head", "pair", "separator", "delimiter", "foreign")
+TEXTS = ("title", "head", "pair", "separator", "foreign")
 LISTS = ("marker", "ignored", "ignored_patterns", "tail", "required")
 FLAGS = ("redrawn", "pauses_inside")
 COVERS: tuple[str, ...] = get_args(Covers)

@@ -14,7 +14,6 @@ FORMAT = LogFormat(
     head=r"\bStep ",
     pair=r"\b(time): ([\d.]+)(?:\s|$)",
     separator=r"\s",
-    delimiter=" ",
     labels={"time": Reading("elapsed_time_per_iteration_ms", scale=1000)},
     companions=(
         Companion("Step: ", r"\bStep: +\d+%\|[^|]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) \[", belongs_to="behind"),

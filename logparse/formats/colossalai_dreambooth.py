@@ -17,7 +17,6 @@ FORMAT = LogFormat(
     head=r"\bmax GPU_mem ",
     pair=r"\b(cost) is ([\d.]+ MB)(?:\s|$)",
     separator=r"\s",
-    delimiter=" ",
     labels={"cost": Reading("max_memory_allocated_bytes", scale=MIB, suffix=" MB")},
     required=("step",),
     counted=True,

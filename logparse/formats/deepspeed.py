@@ -15,7 +15,6 @@ FORMAT = LogFormat(
     head=r"\bstep=(?P<step>[1-9]\d*), ",
     pair=r"(\w+)=(\[[\[(].*|\[[^\]]*\]|[^,\s]*)(?:,|\s|$)",
     separator=",",
-    delimiter=", ",
     labels={"lr": Reading("learning_rate", suffix=r",.*")},  # one of each group of parameters; the first
     # Updates skipped since the start, and the betas of Adam.
     ignored=frozenset({"skipped", "mom"}),

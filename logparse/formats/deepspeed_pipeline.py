@@ -14,7 +14,6 @@ FORMAT = LogFormat(
     head=rf"\bsteps: (?P<step>[1-9]\d*) loss: (?P<loss>{NUMBER}) ",
     pair=rf"([A-Za-z_][^:]*?): ({NUMBER})(?:\s|$)",
     separator=r"\s",
-    delimiter=" ",
     labels={
         "iter time (s)": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "samples/sec": Reading("logged_samples_per_second"),

@@ -73,7 +73,6 @@ FORMAT = LogFormat(
     head=r"\btrain_inner \| epoch (?P<epoch>\d+): +\d+ / \d+ ",
     pair=r"([A-Za-z_][^=,\s]*)=([^,\s]*)(?:,|\s|$)",
     separator=",",
-    delimiter=", ",
     labels=LABELS,
     ignored_patterns=OTHERS,
     required=("step",),

@@ -15,7 +15,6 @@ FORMAT = LogFormat(
     head=r'\btrain_inner \| \{"epoch": (?P<epoch>\d+), ',
     pair=r'"([^"]+)": "?([^",}]*)"?(?:, |\})',
     separator=r"[,}]",
-    delimiter=", ",
     labels=LABELS,
     ignored_patterns=OTHERS,
     required=("step",),

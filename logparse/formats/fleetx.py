@@ -14,7 +14,6 @@ FORMAT = LogFormat(
     head=r"(?:global step |\[train\] epoch: \d+, batch: )(?P<step>\d+), ",
     pair=r"([a-z_][a-z_ ]*): ([^,\s]+)(?: (?:sec|step/s|tokens/s))?(?:, |\s*$)",
     separator=", ",
-    delimiter=", ",
     labels={
         "loss": Reading("loss"),
         "avg_batch_cost": Reading("elapsed_time_per_iteration_ms", scale=1000),

@@ -23,7 +23,6 @@ FORMAT = LogFormat(
     head=rf"\{{'loss': '?(?P<loss>{NUMBER})'?, ",
     pair=r"'([^']+)': (?:'([^']*)'|([^',{}\[\]]+))(?:, |\})",
     separator=r"[,}]",
-    delimiter=", ",
     labels={
         "grad_norm": Reading("grad_norm"),
         "learning_rate": Reading("learning_rate"),

@@ -32,7 +32,6 @@ FORMAT = LogFormat(
     # Of the norms of several groups none is that of the model.
     pair=r"(tgs \(tokens/gpu/second\)|[A-Za-z_][\w/]*)=(\{[^{}]*\}|[^\s,{}]+)(?:[\s,]|$)",
     separator=r"[\s,]",
-    delimiter=" ",
     labels={
         "loss": Reading("loss"),
         _RATE: Reading("logged_tokens_per_second_per_device"),

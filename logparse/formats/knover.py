@@ -23,7 +23,6 @@ FORMAT = LogFormat(
     head=r"\[train\]\[(?P<epoch>\d+)\] progress: \d+/\d+ step: (?P<step>\d+), ",
     pair=r"([a-z][a-z ]*): ([^,\s]+)(?: (?:steps/s))?(?:, |\s*$)",
     separator=", ",
-    delimiter=", ",
     labels={"speed": Reading("logged_steps_per_second")},
     ignored=frozenset({"time", "queue size"}),
     required=("step",),

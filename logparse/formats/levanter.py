@@ -20,7 +20,6 @@ FORMAT = LogFormat(
     ),
     pair=rf"(?:\b|postfix:)(elapsed|loss)[:=]([\d:.]+|{NUMBER})(?:\s|$)",
     separator=r"\s",
-    delimiter=" ",
     labels={"elapsed": Reading("runtime_seconds"), "loss": Reading("loss")},
     required=("step",),
     redrawn=True,

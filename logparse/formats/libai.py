@@ -14,7 +14,6 @@ FORMAT = LogFormat(
     head=r"\biteration: (?P<step>\d+)/(?P<train_steps>\d+)\s+",
     pair=r"([a-z_]+): (\S+(?: s/iter| samples/s)?)(?:\s+|$)",
     separator=r"\s",
-    delimiter="  ",
     labels={
         "consumed_samples": Reading("consumed_samples"),
         "total_loss": Reading("loss"),

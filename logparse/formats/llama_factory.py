@@ -18,7 +18,6 @@ FORMAT = LogFormat(
     ),
     pair=r'"([^":,{}]+)": (?:"([^"]*)"|([^",}]*))(?:, |\})',
     separator=r"[,}]",
-    delimiter=", ",
     labels={
         "lr": Reading("learning_rate"),
         "learning_rate": Reading("learning_rate"),  # to 0.9.0

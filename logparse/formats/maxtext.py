@@ -38,7 +38,6 @@ FORMAT = LogFormat(
     head=r"completed step: (?P<step>\d+), ",
     pair=r"([A-Za-z_][\w/]*): ([^,\s]+)(?:, |\s*$)",
     separator=", ",
-    delimiter=", ",
     labels={
         "seconds": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "TFLOP/s/device": Reading("logged_tflops_per_second_per_device"),

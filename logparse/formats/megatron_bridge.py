@@ -15,7 +15,6 @@ FORMAT = LogFormat(
     head=r"\bStep ",
     pair=r"(Time|GPU utilization) ?: ?(\S+)(?:\s|$)",
     separator=r"\s",
-    delimiter=" ",
     labels={
         "Time": Reading("elapsed_time_per_iteration_ms", scale=1000, suffix="s"),
         "GPU utilization": Reading("logged_tflops_per_second_per_device", suffix=r"(?:MODEL_)?TFLOP/s/GPU"),

@@ -16,7 +16,6 @@ FORMAT = LogFormat(
     # The comma keeps out TrainingStateMonitor, whose lines start alike.
     head=r"Epoch:\[\s*(?P<epoch>\d+)/\s*(?P<epochs>\d+)\],\s*step:\[\s*(?P<step_in_epoch>\d+)/\s*(?P<steps_per_epoch>\d+)\],",
     pair=PAIR,
-    delimiter=",",
     labels={
         "loss": Reading("loss", suffix=r"/.*"),  # this step / mean of the epoch
         "per_step_time": Reading("elapsed_time_per_iteration_ms", suffix="ms"),

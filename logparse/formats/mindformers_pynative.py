@@ -10,7 +10,6 @@ FORMAT = LogFormat(
     marker=("{ step:[",),
     head=r"\{ step:\[\s*(?P<step>\d+)/\s*(?P<train_steps>\d+)\],",
     pair=PAIR,
-    delimiter=",",
     labels={
         "consumed_samples": Reading("consumed_samples"),
         "global_batch_size": Reading("global_batch_size"),

@@ -15,7 +15,6 @@ FORMAT = LogFormat(
     head=r"\biteration +(?P<step>\d+)/ *(?P<train_steps>\d+) \|",
     pair=r"([a-z][\w ]*): *([^|]*?)\s*(?:\||$)",
     separator=r"\|",
-    delimiter="|",
     labels={
         "learning rate": Reading("learning_rate"),
         "global batch size": Reading("global_batch_size"),

@@ -19,7 +19,6 @@ FORMAT = LogFormat(
     head=HEAD,
     pair=r'"?([\w/]+)": "?([^",{}]+)"?(?:, |\}, )',
     separator=r"[,}]",
-    delimiter=", ",
     labels={
         "train_step_time": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "throughput": Reading("logged_samples_per_second"),

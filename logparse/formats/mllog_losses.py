@@ -19,7 +19,6 @@ FORMAT = LogFormat(
     ),
     pair=r'"(\w+)": "?([^",{}]+)"?(?:, |\})',
     separator=r"[,}]",
-    delimiter=", ",
     labels={"samples_count": Reading("consumed_samples"), "lr": Reading("learning_rate")},
     ignored=frozenset({"file", "lineno", "step"}),
     required=("step",),

@@ -13,7 +13,6 @@ FORMAT = LogFormat(
     head=HEAD,
     pair=r'"?([\w/]+)": "?([^",{}]+)"?(?:, |\}+)',
     separator=r"[,}]",
-    delimiter=", ",
     labels={
         "train_step_timing": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "step": Reading("consumed_tokens"),

@@ -34,7 +34,6 @@ FORMAT = LogFormat(
     # Learning rates have one blank between them, the rest has two.
     pair=r"([A-Za-z_][\w./]*): (\d+ days?, [\d:]+|\S+)(?:\s+|$)",
     separator=r"\s",
-    delimiter="  ",
     labels={
         "lr": Reading("learning_rate"),
         "time": Reading("elapsed_time_per_iteration_ms", scale=1000),

@@ -17,7 +17,6 @@ FORMAT = LogFormat(
     head=r"\bstep:(?P<step>\d+)/(?P<train_steps>\d+) train_",
     pair=r"([a-z_]+):(\S+)(?:\s|$)",
     separator=r"\s",
-    delimiter=" ",
     labels={"loss": Reading("loss"), "time": _CLOCK, "train_time": _CLOCK},
     ignored=frozenset({"step_avg"}),
     required=("step", "runtime_seconds"),

@@ -16,7 +16,6 @@ FORMAT = LogFormat(
     head=rf"(?:\{{'|^\{{\")loss['\"]: ['\"]?(?P<loss>{NUMBER})['\"]?, ",
     pair=r"['\"]([^'\"]+)['\"]: (?:['\"]([^'\"]*)['\"]|([^'\",{}\[\]]+))(?:, |\})",
     separator=r"[,}]",
-    delimiter=", ",
     labels={
         "global_step/max_steps": Reading("step", suffix=r"/\d+"),
         "grad_norm": Reading("grad_norm"),

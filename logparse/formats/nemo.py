@@ -14,7 +14,6 @@ FORMAT = LogFormat(
     head=r"Training epoch \d+, iteration (?P<step_in_epoch>\d+)/\d+ \|",
     pair=rf"([A-Za-z_][\w ]*?): ({NUMBER})(?:\s*\||\s*$|\\n)",
     separator=r"\|",
-    delimiter="|",
     labels={
         "global_step": Reading("step"),
         "global_batch_size": Reading("global_batch_size"),

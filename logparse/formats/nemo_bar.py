@@ -19,7 +19,6 @@ FORMAT = LogFormat(
     ),
     pair=r"([A-Za-z][\w ()]*)=([^,\]]*)(?:, |\])",
     separator=r", |\]",
-    delimiter=", ",
     labels={
         "global_step": Reading("step"),
         "train_step_timing in s": Reading("elapsed_time_per_iteration_ms", scale=1000),

@@ -29,7 +29,6 @@ FORMAT = LogFormat(
     # Behind a value stand rates, or the mean of the epoch in brackets.
     pair=rf"([A-Z][A-Za-z_ ]*(?:\(t\))?): ({NUMBER})(?:[,\s]|$)",
     separator=r"\s",
-    delimiter=" ",
     labels={
         "Batch (t)": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "LR": Reading("learning_rate"),

@@ -19,7 +19,6 @@ FORMAT = LogFormat(
     head=rf"(?:^|\W)loss: (?P<loss>{NUMBER}), ",
     pair=r"([a-z_]+): ([^,\s]+)(?:, |\s*$)",
     separator=", ",
-    delimiter=", ",
     labels={
         "global_step": Reading("step"),
         "learning_rate": Reading("learning_rate"),

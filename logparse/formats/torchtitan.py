@@ -36,7 +36,6 @@ FORMAT = LogFormat(
     head=r"(?:INFO - |\] )step: *(?P<step>\d+) ",
     pair=r"([a-z_]+): *(\S+)(?:\s|$)",
     separator=r"\s",
-    delimiter="  ",
     labels={
         "loss": Reading("loss"),
         "grad_norm": Reading("grad_norm"),

@@ -17,7 +17,6 @@ FORMAT = LogFormat(
     head=r"\bStep (?P<step>\d+) \| ",
     pair=r"([A-Za-z_][\w/]*):(\S+)(?:\s|$)",
     separator=r"\s",
-    delimiter=" ",
     labels={
         "loss": Reading("loss"),
         "lr": Reading("learning_rate"),

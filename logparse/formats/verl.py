@@ -19,7 +19,6 @@ FORMAT = LogFormat(
     head=r"\bstep:(?P<step>\d+) - ",
     pair=rf"([^\s:]+):{_VALUE}(?: - |\s|$)",
     separator=" - ",
-    delimiter=" - ",
     labels={
         "timing_s/step": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "perf/throughput": Reading("logged_tokens_per_second_per_device"),

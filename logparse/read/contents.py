@@ -5,17 +5,19 @@ Comes in: lines of one file. Goes out: what each format reads of them, and the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice
 from typing import TypeVar
 
 import polars as pl
 import regex
 
 from logparse.formats._base import Block, LogFormat
-from logparse.read.layouts import Layouts
+from logparse.read.fast_path import Templates
 from logparse.read.records import Found, find_records
+from logparse.read.settings import matches
 from logparse.read.steps import StepBlock, decode_block
 from logparse.read.values import there
 from logparse.read.versions import MARKERS as VERSION_MARKERS
@@ -29,12 +31,12 @@ WORTH_A_REGEX = 2**20
 class Wanted:
     """What is looked for: the step lines of all ``formats``, and whatever else the formats ``whole`` want.
 
-    ``layouts`` are those of formats, by their names; the lines of the others are read by their patterns alone.
+    ``templates`` are those of formats, by their names; the lines of the others are read by their patterns alone.
     """
 
     formats: tuple[LogFormat, ...]
     whole: tuple[LogFormat, ...]
-    layouts: Mapping[str, Layouts]
+    templates: Mapping[str, Templates]
 
     @cached_property
     def markers(self) -> tuple[str, ...]:
@@ -45,12 +47,13 @@ class Wanted:
     @cached_property
     def sentences(self) -> tuple[str, ...]:
         """The literals of what is read when all lines are known: sentences of settings, and versions."""
-        return tuple(dict.fromkeys((*(s.marker for fmt in self.whole for s in fmt.sentences), *VERSION_MARKERS)))
+        every = (s.marker for fmt in self.whole for s in fmt.sentences if not s.first)
+        return tuple(dict.fromkeys((*every, *VERSION_MARKERS)))
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The blocks of settings of all formats."""
-        return tuple(dict.fromkeys(block for known in self.layouts.values() for block in known.fmt.blocks))
+        return tuple(dict.fromkeys(block for known in self.templates.values() for block in known.fmt.blocks))
 
 
 @dataclass(frozen=True)
@@ -100,11 +103,21 @@ def find_in(marked: pl.DataFrame, wanted: Wanted, size: int) -> BlockContents:
     if marked.is_empty():
         return BlockContents(marked, {}, {}, marked)
     steps = {}
-    words = there(marked["text"], {word for fmt in wanted.formats for word in fmt.step_markers})
+    firsts = {s.marker for fmt in wanted.whole for s in fmt.sentences if s.first}
+    words = there(marked["text"], firsts.union(*(fmt.step_markers for fmt in wanted.formats)))
     # Of most formats a log holds nothing.
     for fmt in (fmt for fmt in wanted.formats if not words.isdisjoint(fmt.step_markers)):
-        steps[fmt.name], marked = decode_block(marked, fmt, wanted.layouts.get(fmt.name))
+        steps[fmt.name], marked = decode_block(marked, fmt, wanted.templates.get(fmt.name))
         if marked.is_empty():
             return BlockContents(marked, steps, {}, marked)
-    sentences = marked.filter(any_of(wanted.sentences, pl.col("text"), size))
-    return BlockContents(marked, steps, find_records(marked, wanted.whole), sentences)
+    return BlockContents(
+        marked, steps, find_records(marked, wanted.whole), _with_sentences(marked, wanted, size, words)
+    )
+
+
+def _with_sentences(marked: pl.DataFrame, wanted: Wanted, size: int, words: Container[str]) -> pl.DataFrame:
+    """The lines that hold a sentence of settings or a version; of sentences on every step line the first line."""
+    sentences = {s for fmt in wanted.whole for s in fmt.sentences if s.first and s.marker in words}
+    whole = marked.filter("complete") if sentences else marked
+    firsts = [number for s in sentences for _, number, _ in islice(matches(whole, s), 1)]
+    return marked.filter(any_of(wanted.sentences, pl.col("text"), size) | pl.col("line_number").is_in(firsts))

@@ -14,8 +14,8 @@ import polars as pl
 from logparse.formats._base import LogFormat
 from logparse.read.beside import may_complete
 from logparse.read.contents import BlockContents, Wanted, any_of, find_in, is_worth_a_regex
+from logparse.read.fast_path import Templates
 from logparse.read.fragments import Sieve
-from logparse.read.layouts import Layouts
 from logparse.read.lines import TextBlock
 
 
@@ -44,7 +44,7 @@ class LineSearch(Wanted):
 
 def search_all(formats: tuple[LogFormat, ...]) -> LineSearch:
     """The search for everything that ``formats`` know."""
-    return LineSearch(formats, formats, {fmt.name: Layouts(fmt, formats) for fmt in formats})
+    return LineSearch(formats, formats, {fmt.name: Templates(fmt, formats) for fmt in formats})
 
 
 def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:

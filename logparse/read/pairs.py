@@ -1,6 +1,6 @@
 """Step lines to rows by the patterns of their format: any line, whatever stands on it. As columns, block by block.
 
-This is the rule; ``layouts`` reads lines of one layout faster, and gives the same.
+This is the rule; ``fast_path`` reads lines that repeat faster, and gives the same.
 """
 
 from __future__ import annotations

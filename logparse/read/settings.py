@@ -10,7 +10,9 @@ is cut at its last space; blocks are nested 50 deep at most.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import polars as pl
@@ -122,19 +124,24 @@ def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) 
 
 
 def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence, ...]) -> Iterator[Setting]:
-    """The settings that stand in prose."""
-    read = lines[["source", "line_number", "text", "complete"]].rows()
-    whole = [row for *row, complete in read if complete]
-    marked = {m: [row for row in whole if m in row[2]] for m in {s.marker for s in sentences}}
-    # Compiling a pattern takes longer than all else where no line has its marker.
-    for sentence in (sentence for sentence in sentences if len(marked[sentence.marker])):
-        search = regex.compile(sentence.pattern).search
-        rows = marked[sentence.marker]
-        found = [(source, number, match) for source, number, text in rows if (match := search(_beginning(text)))]
-        counts = found[-1:] if sentence.last else found[:1] if sentence.first else found
-        for source, number, match in counts:
+    """The settings that are printed in prose."""
+    whole = lines.filter("complete")
+    present = there(whole["text"], {sentence.marker for sentence in sentences})
+    for sentence in (sentence for sentence in sentences if sentence.marker in present):
+        found = matches(whole, sentence)
+        last = deque(found, maxlen=1) if sentence.last else islice(found, 1) if sentence.first else found
+        for source, number, match in last:
             for name, value in match.groupdict().items():
                 yield Setting(name, value, sentence.kind, source, number)
+
+
+def matches(lines: pl.DataFrame, sentence: SettingSentence) -> Iterator[tuple[str, int, regex.Match[str]]]:
+    """Source, line number and match of each of ``lines`` that has the sentence."""
+    search = regex.compile(sentence.pattern).search
+    marked = lines.filter(holds(pl.col("text"), sentence.marker))
+    for source, number, text in marked["source", "line_number", "text"].iter_rows():
+        if match := search(_beginning(text)):
+            yield source, number, match
 
 
 def settings_frame(lines: pl.DataFrame, inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:

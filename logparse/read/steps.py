@@ -22,7 +22,7 @@ from logparse.read.companions import (
     no_companions,
     read_companions,
 )
-from logparse.read.layouts import Layouts, without
+from logparse.read.fast_path import Templates, without
 from logparse.read.one_piece import in_one_piece
 from logparse.read.pair_lines import NO_PAIRS, find_pair_lines, of_rows, with_pair_lines
 from logparse.read.pairs import find_heads, find_tails, read_values, split_pairs, spread, widen
@@ -107,14 +107,16 @@ def decode_steps(lines: pl.DataFrame, fmt: LogFormat) -> StepLines:
     return join_blocks([decode_block(lines, fmt)[0]], fmt)
 
 
-def decode_block(lines: pl.DataFrame, fmt: LogFormat, layouts: Layouts | None = None) -> tuple[StepBlock, pl.DataFrame]:
+def decode_block(
+    lines: pl.DataFrame, fmt: LogFormat, templates: Templates | None = None
+) -> tuple[StepBlock, pl.DataFrame]:
     """Decode a block of ``lines`` of one file, and give those back that may hold more than a step line.
 
-    What fits one of ``layouts`` is read as columns, the rest by the patterns of ``fmt``.
+    What fits one of ``templates`` is read the fast way, the rest by the rule.
     """
     marked = lines.filter(pl.col("text").str.contains_any(list(fmt.marker)))
-    fitted = layouts.read(marked) if layouts else None
-    if fitted is None or fitted.rows.is_empty():
+    fitted = templates.read(marked) if templates else None
+    if fitted is None:
         return _by_patterns(marked, lines, fmt), lines
     others = without(lines, fitted.explained)
     read = replace(no_steps(fmt), rows=fitted.rows, labels=fitted.labels)
@@ -162,7 +164,7 @@ def _beside(lines: pl.DataFrame, fmt: LogFormat) -> StepBlock:
 
 
 def merge(read: Sequence[StepBlock], rest: StepBlock) -> StepBlock:
-    """Put what was ``read`` of lines by layouts among the ``rest``, rows in order of the lines."""
+    """Put what was ``read`` of lines by templates among the ``rest``, rows in order of the lines."""
     every = [*read, rest]
     rows, tails = _merged_rows([block.rows for block in read if len(block.rows)], rest)
     return replace(

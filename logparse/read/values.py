@@ -73,16 +73,16 @@ def written(text: pl.Expr, reading: Reading) -> pl.Expr:
     if reading.multiples:
         parts = bare(text).str.extract_groups(rf"^({NUMBER}) ?([{''.join(MULTIPLES)}]?)(?:{reading.suffix})?$")
         factor = parts.struct[1].replace_strict({"": 1.0, **MULTIPLES}, default=None, return_dtype=pl.Float64)
-        return _float(parts.struct[0]) * (factor * reading.scale)
+        return parted_float(parts.struct[0]) * (factor * reading.scale)
     digits = bare(text).str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1)
-    return _float(digits) * reading.scale
+    return parted_float(digits) * reading.scale
 
 
 def group(name: str) -> pl.Expr:
     """The number that the text of the column ``name`` is, or the time."""
     if DTYPE[name] == TIME:
         return stamped(pl.col(name)).alias(name)
-    value = _seconds(pl.col(name)) if name in DURATIONS else _float(pl.col(name))
+    value = _seconds(pl.col(name)) if name in DURATIONS else parted_float(pl.col(name))
     return possible(name, value).alias(name)
 
 
@@ -92,7 +92,7 @@ def _seconds(text: pl.Expr) -> pl.Expr:
     words = text.str.extract_groups(r"^(?:(\d+)d ?)?(?:(\d+)h ?)?(?:(\d+)m ?)?(?:(\d+(?:\.\d+)?)s)?$")
     spelled = [_in_seconds(parts) for parts in (clock, words)]
     said = text.str.contains(r"\d")
-    return pl.coalesce(_float(text), *(pl.when(said & known).then(value) for value, known in spelled))
+    return pl.coalesce(parted_float(text), *(pl.when(said & known).then(value) for value, known in spelled))
 
 
 def _in_seconds(parts: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -102,7 +102,7 @@ def _in_seconds(parts: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     return seconds, pl.any_horizontal(value.is_not_null() for value in values)
 
 
-def _float(text: pl.Expr) -> pl.Expr:
+def parted_float(text: pl.Expr) -> pl.Expr:
     """Null unless a number; a comma that does not part thousands could be a decimal comma."""
     parted = text.str.contains(r"^[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:[.eE]|$)")
     plain = pl.when(parted).then(text.str.replace_all(",", "", literal=True)).otherwise(text)

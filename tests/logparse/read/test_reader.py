@@ -2,7 +2,7 @@
 
 import gzip
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import LogFormat
 from logparse.read.beside import may_complete
-from logparse.read.layouts import FEWEST
+from logparse.read.fast_path import Templates
 from logparse.read.lines import TextBlock, read_blocks
 from logparse.read.reader import Contents, read_sources
 from logparse.read.recognize import richest
@@ -104,15 +104,16 @@ def test_marked_lines_of_several_blocks_are_read_together(tmp_path, monkeypatch,
 
 
 @pytest.mark.parametrize("few", [0, 2**19])
-def test_blocks_of_one_layout_give_the_rows_of_the_patterns(tmp_path, monkeypatch, few):
-    """Each block has lines enough for a layout, among noise and lines that do not fit; each waits, or none does."""
+def test_blocks_of_one_kind_of_line_give_the_rows_of_the_rule(tmp_path, monkeypatch, few):
+    """Each block has lines enough for a template, among noise and lines that do not fit; each waits, or none does."""
     odd = {50: "saving checkpoint at iteration 50\n", 51: "iteration 51/ 9 |\n", 52: "[rank1]:"}
     lines = [f"{odd.get(step % 70, '')}{megatron_line(step, ms=7000 + step / 8)}\n" for step in range(1, 401)]
     path = tmp_path / "run.log"
     path.write_text("".join(line + "noise\n" * (step % 3) for step, line in enumerate(lines)) + lines[0][:-40])
     monkeypatch.setattr("logparse.read.reader.FEW", few)
+    monkeypatch.setattr("logparse.read.find.Templates", partial(Templates, fewest=32))
     blocks = list(read_blocks(Source(path.name, path), 20_000))
-    assert min(block.text.count(b"elapsed time per") for block in blocks[:-1]) >= FEWEST
+    assert min(block.text.count(b"elapsed time per") for block in blocks[:-1]) >= 32
     assert len(blocks) > 5
     fmt = find_format("megatron")
     fast = next(steps for found, steps in read(path, block_bytes=20_000).steps if found is fmt)

@@ -1,4 +1,4 @@
-"""Lines of one layout are read as columns, and nothing tells from the rows that they were."""
+"""Lines that repeat are read by a template, and nothing tells from the rows that they were."""
 
 import random
 from pathlib import Path
@@ -12,35 +12,29 @@ from hypothesis import strategies as st
 
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import LogFormat
+from logparse.read.fast_path import MOST, Templates
 from logparse.read.find import search_all
-from logparse.read.layouts import FEWEST, MOST, TRIES, Layouts, find_layout
+from logparse.read.line_template import learn_template
 from logparse.read.lines import read_blocks
 from logparse.read.sources import Source
 from logparse.read.steps import StepLines, decode_block, decode_steps, join_blocks
 
 FIXTURES = sorted(Path(__file__).parents[3].glob("fixtures/*/*/*.log"))
 FORMATS = all_formats()
-WITH_PAIRS = [fmt for fmt in FORMATS if fmt.pair]
-# Formats whose samples a layout reads, and some samples of others. A new format need not be here: the patterns read it.
-BY_LAYOUTS = {
-    *("fleetx", "knover", "levanter", "maxtext", "megatron", "mindformers", "mindspeed-rl", "ms-swift", "nanochat"),
-    *("nanotron", "nemo", "nemo-bar", "paddlenlp", "torchtune", "verl"),
-    *(("hf-trainer", 1), ("hf-trainer", 2), ("mindformers-pynative", 0)),
-}
-# Their words hold digits (np.float64, 1h 0m 8s, e2e_tps, a clock), so that lines of other digits are of another layout.
-DIGITS_IN_WORDS = {*("levanter", "mindspeed-rl", "nanochat", "nemo-bar", "verl"), ("nanotron", 1)}
+# So few lines of a kind are learnt from here.
+FEW = 16
 
 
 def both_ways(lines: pl.DataFrame, fmt: LogFormat, cuts: int = 1) -> tuple[StepLines, StepLines, int]:
-    """The step lines by layouts (in blocks) and by the patterns alone, and how many lines a layout took."""
-    fast, taken = by_layouts(lines, fmt, cuts)
+    """The step lines by templates (in blocks) and by the rule alone, and how many lines a template explained."""
+    fast, taken = by_templates(lines, fmt, cuts)
     return fast, decode_steps(lines, fmt), taken
 
 
-def by_layouts(lines: pl.DataFrame, fmt: LogFormat, cuts: int) -> tuple[StepLines, int]:
-    """The step lines by layouts, in blocks, and how many lines a layout took."""
-    layouts, size = Layouts(fmt, FORMATS), -(-len(lines) // cuts) or 1
-    blocks = [decode_block(lines.slice(at, size), fmt, layouts) for at in range(0, max(len(lines), 1), size)]
+def by_templates(lines: pl.DataFrame, fmt: LogFormat, cuts: int) -> tuple[StepLines, int]:
+    """The step lines by templates, in blocks, and how many lines a template explained."""
+    templates, size = Templates(fmt, FORMATS, FEW), -(-len(lines) // cuts) or 1
+    blocks = [decode_block(lines.slice(at, size), fmt, templates) for at in range(0, max(len(lines), 1), size)]
     return join_blocks([block for block, _ in blocks], fmt), len(lines) - sum(len(rest) for _, rest in blocks)
 
 
@@ -55,31 +49,54 @@ def require_equal(fast: StepLines, slow: StepLines) -> None:
     )
 
 
-def repeated(text: str, fmt: LogFormat, times: int = 3 * FEWEST) -> pl.DataFrame:
-    """A sample of a format, again and again, with other digits from its head on."""
-    draw = random.Random(1)
-    begin = next(regex.finditer(fmt.head, text)).start()
-
-    def other_digits(line: str) -> str:
-        return "".join(draw.choice("123456789") if c in "23456789" else c for c in line)
-
-    return lines_of("".join(f"{text[:begin]}{other_digits(text[begin:])}\n" for _ in range(times)))
+NUMBER = regex.compile(r"[0-9]+(?:[.,][0-9]+)*(?:e[-+]?[0-9]+)?")
+SPELLINGS = ("0", "0.0", "nan", "1e-05", "1,234", "12,34", "inf", "None", ".5", "7.", "1e400", "00012", "7.0", "3e2")
 
 
-@pytest.mark.parametrize("fmt", WITH_PAIRS, ids=lambda fmt: fmt.name)
-@pytest.mark.parametrize("sample", range(3))
-def test_samples_are_read_by_a_layout(fmt, sample):
-    if sample >= len(fmt.samples):
-        pytest.skip("the format has fewer samples")
-    lines = repeated(fmt.samples[sample].text, fmt)
-    heads = lines.filter(pl.col("text").str.contains(fmt.head))
-    layout = find_layout(heads["text"][0], fmt, ())
-    fast, slow, _ = both_ways(lines, fmt)
-    require_equal(fast, slow)
-    named = {fmt.name, (fmt.name, sample)}
-    assert layout is not None or not named & BY_LAYOUTS, "its lines were read by a layout, five times as fast"
-    if layout is not None and named & BY_LAYOUTS and not named & DIGITS_IN_WORDS:
-        assert len(layout.fit(heads)) == len(heads), "the layout of a line must fit lines like it"
+def other_number(draw: random.Random, number: str) -> str:
+    """Another number in the place of one, spelled the same or otherwise."""
+    ways = (
+        lambda: "".join(draw.choice("0123456789") if c.isdigit() else c for c in number),
+        lambda: number + str(draw.randrange(100)),
+        lambda: number[: max(1, len(number) // 2)],
+        lambda: "-" + number,
+        lambda: draw.choice(SPELLINGS),
+        lambda: f" {number} ",
+    )
+    return draw.choices(ways, (10, 2, 2, 1, 2, 1))[0]()
+
+
+def with_other_numbers(draw: random.Random, line: str, share: float) -> str:
+    """The line with this share of its numbers replaced."""
+    return NUMBER.sub(lambda n: other_number(draw, n.group()) if draw.random() < share else n.group(), line)
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
+def test_samples_with_other_numbers_give_the_same_rows(fmt):
+    """However their numbers are spelled: the lines of a sample, half of them damaged."""
+    draw = random.Random(fmt.name)
+    for sample in fmt.samples:
+        shares = [draw.choice((0.0, 0.0, 0.1, 0.3)) for _ in range(4 * FEW)]
+        texts = [
+            "\n".join(with_other_numbers(draw, line, share) for line in sample.text.split("\n")) for share in shares
+        ]
+        lines = lines_of("".join(f"{text}\n" for text in texts))
+        for cuts in (1, 3):
+            fast, slow, _ = both_ways(lines, fmt, cuts)
+            require_equal(fast, slow)
+
+
+WITHOUT_A_BAR = [fmt for fmt in FORMATS if not regex.search("bar|lightning|openrlhf|levanter|llama-factory", fmt.name)]
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in WITHOUT_A_BAR if fmt.pair], ids=lambda fmt: fmt.name)
+def test_a_sample_has_a_template(fmt):
+    """One that reads its own line; bars differ in more than numbers."""
+    texts = [line for sample in fmt.samples for line in sample.text.split("\n") if regex.search(fmt.head, line)]
+    templates = [learn_template(text, fmt, ()) for text in texts]
+    read = [t.read(lines_of(f"{text}\n")) for t, text in zip(templates, texts, strict=True) if t]
+    assert read or fmt.pair_lines, "its lines are read by the rule alone, three times as slowly"
+    assert all(len(rows) == 1 for rows in read)
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
@@ -89,11 +106,11 @@ def test_fixtures_give_the_same_rows(path):
     for fmt in (fmt for fmt in FORMATS if fmt.name == own or any(marker in text for marker in fmt.step_markers)):
         slow = decode_steps(lines, fmt)
         for cuts in (1, 3) if len(slow.steps) else (3,):
-            require_equal(by_layouts(lines, fmt, cuts)[0], slow)
+            require_equal(by_templates(lines, fmt, cuts)[0], slow)
 
 
 def four_times(path: Path) -> pl.DataFrame:
-    """Often enough for a layout to be looked for, line numbers going on."""
+    """Often enough for a template to be learnt, line numbers going on."""
     blocks = [block.lines for block in read_blocks(Source("run.log", path))]
     return pl.concat(blocks * 4).with_columns(line_number=pl.int_range(pl.len(), dtype=pl.Int64) + 1)
 
@@ -127,11 +144,11 @@ ENDS = st.sampled_from(
 
 @st.composite
 def step_lines(draw):
-    """Lines of one layout, most of them, with whatever damages a line now and then."""
+    """Lines of one kind, most of them, with whatever damages a line now and then."""
     labels = draw(st.lists(st.sampled_from(LABELS), max_size=4))
     front = draw(FRONTS)
     lines = []
-    for step in range(1, draw(st.integers(FEWEST, FEWEST + 8)) + 1):
+    for step in range(1, draw(st.integers(FEW, FEW + 8)) + 1):
         odd = draw(st.integers(0, 7)) == 0
         values = [draw(VALUES) if odd else f"{step / 7:.3f}" for _ in labels]
         pairs = "".join(f" {label}: {value} |" for label, value in zip(labels, values, strict=True))
@@ -156,8 +173,8 @@ UNITS = ["{}ms", "{} ms", "{}", "[{}]", "[ {} ]", "{}/9.9", "nanms", "{}s", "Non
     units=st.lists(st.sampled_from(UNITS), min_size=1, max_size=3),
     label=st.sampled_from(["per_step_time", "time", "loss", "x"]),
 )
-def test_units_and_brackets_are_as_the_patterns_have_them(units, label):
-    values = [units[min(step // FEWEST, len(units) - 1)].format(f"{step}.5") for step in range(3 * FEWEST)]
+def test_units_and_brackets_are_as_the_rule_has_them(units, label):
+    values = [units[min(step // FEW, len(units) - 1)].format(f"{step}.5") for step in range(3 * FEW)]
     head = "{{ Epoch:[  1/  2], step:[{:5d}/ 6500], per_step_time: 7ms, "
     text = "".join(f"{head.format(step)}{label}: {value}, lr: 1e-05 }}\n" for step, value in enumerate(values, start=1))
     require_equal(*both_ways(lines_of(text), find_format("mindformers"))[:2])
@@ -165,17 +182,17 @@ def test_units_and_brackets_are_as_the_patterns_have_them(units, label):
 
 @pytest.mark.parametrize("blanks", ["", "  ", "     "])
 @pytest.mark.parametrize("name", ["fleetx", "megatron", "nemo", "paddlenlp", "verl"])
-def test_blanks_before_a_value_are_as_the_patterns_have_them(name, blanks):
+def test_blanks_before_a_value_are_as_the_rule_has_them(name, blanks):
     """A number aligned by blanks is one for some formats; in others its label is none then."""
     fmt = find_format(name)
     text = fmt.samples[0].text.split("\n")[0]
     begin = next(regex.finditer(fmt.head, text)).end()
     odd = text[:begin] + regex.sub(r"(?<=:) *(?=\d)", blanks, text[begin:])
-    fast, slow, _ = both_ways(lines_of(f"{text}\n" * FEWEST * 2 + f"{odd}\n" * 3), fmt)
+    fast, slow, _ = both_ways(lines_of(f"{text}\n" * FEW * 2 + f"{odd}\n" * 3), fmt)
     require_equal(fast, slow)
 
 
-def test_a_plain_log_is_read_by_layouts_alone():
+def test_a_plain_log_is_read_by_templates_alone():
     lines = lines_of("".join(megatron_line(step) + "\n" for step in range(1, 1001)))
     fast, slow, explained = both_ways(lines, find_format("megatron"))
     require_equal(fast, slow)
@@ -187,7 +204,7 @@ BARS = ["50%|##| 5/10 [00:01<00:01]", "", "iteration 3/ 9 |", "iteration", "savi
 
 @given(bars=st.lists(st.lists(st.sampled_from(BARS), max_size=3), min_size=1, max_size=4))
 def test_step_lines_behind_a_progress_bar(bars):
-    lines = ["\r".join([*bars[step % len(bars)], megatron_line(step)]) for step in range(1, FEWEST + 5)]
+    lines = ["\r".join([*bars[step % len(bars)], megatron_line(step)]) for step in range(1, FEW + 5)]
     require_equal(*both_ways(lines_of("".join(f"{line}\n" for line in lines)), find_format("megatron"))[:2])
 
 
@@ -197,9 +214,9 @@ def test_a_progress_bar_is_nothing_of_interest_by_itself(bar, explained):
     assert both_ways(lines_of(text), find_format("megatron"))[2] == explained
 
 
-def test_digits_and_blanks_of_other_scripts_are_left_to_the_patterns():
-    """A head is read by a layout with those of ASCII alone."""
-    plain = [megatron_line(step) for step in range(1, 2 * FEWEST)]
+def test_digits_and_blanks_of_other_scripts_are_left_to_the_rule():
+    """A number of a template has digits of ASCII alone."""
+    plain = [megatron_line(step) for step in range(1, 2 * FEW)]
     odd = [plain[1].replace("2/", "\u0662/", 1), plain[2].replace("iteration ", "iteration\u00a0", 1)]
     assert not set(odd) & set(plain)
     fast, slow, taken = both_ways(lines_of("\n".join([*plain, *odd, ""])), find_format("megatron"))
@@ -207,20 +224,39 @@ def test_digits_and_blanks_of_other_scripts_are_left_to_the_patterns():
     assert taken == len(plain)
 
 
-def test_ranks_that_print_their_name_have_a_layout_each():
-    text = "".join(f"[rank{step % 4}]:{megatron_line(step)}\n" for step in range(1, 401))
-    fast, slow, explained = both_ways(lines_of(text), find_format("megatron"))
-    require_equal(fast, slow)
-    assert explained == 400
+def test_ranks_that_print_their_name_share_a_template():
+    text = "".join(f"[rank{step % 40}]:{megatron_line(step)}\n" for step in range(1, 401))
+    templates = search_all(FORMATS).templates["megatron"]
+    templates.fewest = FEW
+    block, _ = decode_block(lines_of(text), find_format("megatron"), templates)
+    assert (len(block.rows), len(templates.known)) == (400, 1)
+    require_equal(*both_ways(lines_of(text), find_format("megatron"))[:2])
 
 
-def test_lines_of_ever_new_layouts_are_read_by_the_patterns():
+def test_lines_of_ever_new_words_are_read_by_the_rule():
     text = "".join(f"[{'x' * step}]:{megatron_line(step)}\n" for step in range(1, 101))
-    layouts = search_all(FORMATS).layouts["megatron"]
-    for _ in range(MOST // TRIES + 1):
-        decode_block(lines_of(text), find_format("megatron"), layouts)
-    assert len(layouts.known) <= MOST
-    fast, slow, _ = both_ways(lines_of(text), find_format("megatron"))
+    fast, slow, taken = both_ways(lines_of(text), find_format("megatron"))
+    require_equal(fast, slow)
+    assert taken == 0
+
+
+def test_a_format_keeps_few_templates():
+    text = "".join(f"[{'x' * (step % 50)}]:{megatron_line(step)}\n" for step in range(1, 50 * FEW * 2))
+    templates = Templates(find_format("megatron"), FORMATS, FEW)
+    for _ in range(MOST):
+        decode_block(lines_of(text), find_format("megatron"), templates)
+    assert len(templates.known) == MOST
+
+
+STAMP = "[2026-03-01 08:00:00] "
+
+
+@pytest.mark.parametrize("damaged", ["[2026-99-01 08:00:00] ", "[20-03-01 08:00:00] ", "[-2026-03-0108:00:00] "])
+def test_a_damaged_time_stamp_hides_no_whole_one(damaged):
+    """A template of lines without a time stamp must not read one that has it."""
+    lines = [damaged + megatron_line(step) for step in range(1, 4 * FEW)]
+    lines[5::7] = [STAMP + megatron_line(step) for step in range(6, 4 * FEW, 7)]
+    fast, slow, _ = both_ways(lines_of("".join(f"{line}\n" for line in lines)), find_format("megatron"))
     require_equal(fast, slow)
 
 
