@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 from analysis.outputs import check_folder, prepare_folder
 from logparse.errors import UsageError
+from logparse.inputs.stores import Store, is_url, open_store, shown
 from logparse.language import tr
-from logparse.stores import Store, is_url, open_store, shown
 
 # Files that are put side by side, because each takes its time on the way.
 AT_ONCE = 8

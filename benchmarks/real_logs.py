@@ -20,7 +20,7 @@ from pathlib import Path
 
 import regex
 
-from logparse.read.parse import read_run
+from logparse.decode.read_run import read_run
 
 ROOT = Path(__file__).parent.parent
 MIB = 2**20

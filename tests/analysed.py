@@ -14,8 +14,8 @@ from analysis.pipeline import analyze, load
 from analysis.pipeline.load import Loaded
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run
+from logparse.decode.read_run import ParsedLog
 from logparse.language import current_language
-from logparse.read.parse import ParsedLog
 
 _read: dict[tuple[object, ...], ParsedLog] = {}
 _loaded: dict[tuple[object, ...], Loaded] = {}

@@ -16,8 +16,8 @@ from analysis.pipeline.run import Run
 from analysis.report import render_page
 from logparse.context.dialects import Framework
 from logparse.context.run_context import Fact, RunContext
+from logparse.decode.versions import Version
 from logparse.findings import Origin, info, warning
-from logparse.read.versions import Version
 
 # Of Chromium's own traffic none is left; the sandbox needs rights that a container has not.
 FLAGS = [

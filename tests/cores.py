@@ -16,7 +16,7 @@ def stay_on_one() -> None:
     number = int(os.environ.get("PYTEST_XDIST_WORKER", f"gw{len(CORES)}").removeprefix("gw"))
     if number < len(CORES):
         # It counts the cores when it is imported; blocks are read by as many threads as without this.
-        import logparse.read.reader  # noqa: F401
+        import logparse.decode.reader  # noqa: F401
 
         os.sched_setaffinity(0, {CORES[number]})
 

@@ -11,9 +11,9 @@ from unittest.mock import patch
 import pytest
 from s3_server import Server, serve
 
-from logparse import stores
-from logparse.read import objects
-from logparse.stores import open_store
+from logparse.inputs import remote as objects
+from logparse.inputs import stores
+from logparse.inputs.stores import open_store
 
 
 @pytest.fixture(scope="module")

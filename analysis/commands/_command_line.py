@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 
-from logparse.stores import is_url, shown
+from logparse.inputs.stores import is_url, shown
 
 # What says where a result goes and who computes it, with a value of its own or alone.
 PLACED = ("-o", "--out", "--engine", "--shard")

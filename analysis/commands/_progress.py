@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.screens.console import make_console
+from logparse.decode.read_run import Amount, Watch
 from logparse.language import tr
-from logparse.read.parse import Amount, Watch
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -30,8 +30,8 @@ from analysis.screens.console import make_console
 from analysis.screens.words import say
 from logparse.errors import InputError, LogparseError, UsageError
 from logparse.findings import info
+from logparse.inputs.run_discovery import named_runs
 from logparse.language import current_language, tr, use_language
-from logparse.read.jobs import named_runs
 
 Runs = Sequence[tuple[str, Sequence[str]]]
 Outcome = tuple[list[Run], list[LogparseError]]

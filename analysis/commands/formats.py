@@ -22,8 +22,8 @@ from logparse.draft.check import check_format
 from logparse.draft.draft import draft_format
 from logparse.errors import UsageError
 from logparse.formats import find_format, known_formats, packaged
+from logparse.inputs.discovery import find_sources
 from logparse.language import some, tr
-from logparse.read.named import find_sources
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", autocompletion=_completion.formats)]
 Tested = Annotated[

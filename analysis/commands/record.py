@@ -17,7 +17,7 @@ from analysis.pipeline.options import RunOptions
 from analysis.pipeline.record import Marks, parse_pairs, record_all
 from analysis.pipeline.sides import open_history
 from analysis.screens.record import document, sentence
-from logparse.read.jobs import named_runs
+from logparse.inputs.run_discovery import named_runs
 
 Release = Annotated[
     str,

@@ -18,7 +18,7 @@ import polars as pl
 
 from analysis.history.folder import SUFFIX, Folder, scan
 from analysis.history.seal import check, quiet_panics
-from logparse.stores import Store, is_url, open_store
+from logparse.inputs.stores import Store, is_url, open_store
 
 
 class Storage(Protocol):

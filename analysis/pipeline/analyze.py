@@ -24,10 +24,10 @@ from analysis.run.time_breakdown import describe_clock
 from analysis.run.window import WindowOptions, describe_warm_up
 from logparse.context.dialects import Framework
 from logparse.context.vendors import named_vendors
+from logparse.decode.read_run import ParsedLog, Watch
 from logparse.errors import InputError, LogparseError
 from logparse.findings import Note, info, warning
 from logparse.language import tr
-from logparse.read.parse import ParsedLog, Watch
 
 
 def analyze_all(

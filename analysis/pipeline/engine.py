@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import logparse
+from logparse.decode.read_run import Watch
 from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError, unknown_name
 from logparse.language import current_language, msg, tr
-from logparse.read.parse import Watch
 
 ENGINES = ("local", "ray")
 # What one log can have; the other runs are read all the same. Whatever else goes wrong would go wrong with them too.

@@ -18,8 +18,8 @@ from logparse.context.run_context import (
     facts_beside,
 )
 from logparse.context.step_times import KnownRun
+from logparse.decode.read_run import ParsedLog, Watch, read_run
 from logparse.findings import Origin
-from logparse.read.parse import ParsedLog, Watch, read_run
 
 
 @dataclass(frozen=True)

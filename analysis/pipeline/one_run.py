@@ -15,8 +15,8 @@ import polars as pl
 from analysis.pipeline.load import Loaded
 from logparse.context.run_context import RunContext
 from logparse.errors import InputError
+from logparse.inputs.ranks import place_of
 from logparse.language import some, tr
-from logparse.ranks import place_of
 
 # What no restart changes. The padded vocabulary is not among it, because it follows the parallelism.
 SHAPE = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_experts")

@@ -18,7 +18,7 @@ from analysis.history.store import History
 from analysis.model.shape import ModelShape
 from analysis.pipeline.sides import Tell
 from analysis.published.rows import Baseline
-from logparse.stores import is_url
+from logparse.inputs.stores import is_url
 
 RATE = "tokens_per_second_per_device"
 

@@ -16,8 +16,8 @@ from analysis.pipeline.requirements import Requirement
 from analysis.run.result import Analysis
 from logparse.context.dialects import Framework
 from logparse.context.run_context import RunContext
+from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note
-from logparse.read.parse import ParsedLog
 
 
 def _escaped(text: str) -> str:

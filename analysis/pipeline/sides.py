@@ -23,9 +23,9 @@ from analysis.pipeline.record import Marks, record_logs
 from analysis.pipeline.standing import find_standing
 from logparse.errors import NoStepLineError, UsageError
 from logparse.findings import Note, info
+from logparse.inputs.remote import entries
+from logparse.inputs.stores import is_url, shown
 from logparse.language import tr
-from logparse.read.objects import entries
-from logparse.stores import is_url, shown
 
 Tell = Callable[[Note], object]
 # Runs of a side whose settings, versions and losses are looked at: the newest tell enough.

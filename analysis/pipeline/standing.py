@@ -18,7 +18,7 @@ from analysis.pipeline.inputs import FILE_OPTIONS, facts_of_model, read_config
 from logparse.context.run_context import Fact
 from logparse.errors import UsageError
 from logparse.findings import Origin
-from logparse.stores import is_url
+from logparse.inputs.stores import is_url
 
 PROJECT_FILE = "logparse.toml"
 # The option that each variable gives.

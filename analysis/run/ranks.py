@@ -13,7 +13,7 @@ import polars as pl
 from analysis.run.duplicates import clocks_apart
 from analysis.tables import RANK_COLUMNS
 from logparse.findings import Note, info
-from logparse.ranks import missing_ranks, place_of
+from logparse.inputs.ranks import missing_ranks, place_of
 from logparse.schema import conform
 
 # A spread of 1 to 2 % is healthy: Megatron-LM, megatron/core/README_STRAGGLER.md.

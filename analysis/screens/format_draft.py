@@ -8,10 +8,10 @@ from typing import Any
 
 import regex
 
+from logparse.decode.values import group_names
 from logparse.draft.draft import Draft, said_of
 from logparse.draft.labels import DraftLabel
 from logparse.language import msg, some, tr
-from logparse.read.values import group_names
 
 # What a draft does not know of the whole, and of one label.
 OF_ALL: Mapping[str, str] = {

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import polars as pl
 
+from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info
-from logparse.read.parse import ParsedLog
 
 Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, Note | None]]
 

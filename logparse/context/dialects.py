@@ -14,12 +14,12 @@ import regex
 from logparse.context.corrections import CORRECTIONS
 from logparse.context.run_context import RunContext
 from logparse.context.step_times import TIME, KnownRun, find_times, lacking_sizes
+from logparse.decode.read_run import ParsedLog
 from logparse.errors import unknown_name
 from logparse.findings import Note, info
 from logparse.formats import all_formats
 from logparse.formats._base import Covers, LogFormat
 from logparse.language import msg, tr
-from logparse.read.parse import ParsedLog
 
 
 @dataclass(frozen=True)

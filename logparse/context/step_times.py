@@ -15,9 +15,9 @@ import polars as pl
 
 from logparse.context.corrections import with_begins
 from logparse.context.run_context import RunContext, SettingsChange
+from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info, warning
 from logparse.formats._base import Covers
-from logparse.read.parse import ParsedLog
 from logparse.schema import flag_of
 
 TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logparse.context.dialects import Framework
+from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info
-from logparse.read.parse import ParsedLog
 
 # The backend of torch.distributed is no evidence where it is nccl: on Ascend the settings keep that name.
 FRAMEWORKS = dict.fromkeys(

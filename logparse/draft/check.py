@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 import polars as pl
 
+from logparse.decode.regex_rule import find_heads, split_pairs
+from logparse.decode.step_lines import Malformed, StepBlock, decode_block, join_blocks
 from logparse.draft.spellings import columns_of
 from logparse.formats._base import LogFormat
-from logparse.read.lines import BLOCK_BYTES, read_blocks
-from logparse.read.pairs import find_heads, split_pairs
-from logparse.read.sources import Source
-from logparse.read.steps import Malformed, StepBlock, decode_block, join_blocks
+from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
+from logparse.inputs.sources import Source
 
 Reason = Literal["no_head", "no_marker", "no_pair", "lacks", "malformed"]
 # Lines that are shown of each kind, and labels that are near.

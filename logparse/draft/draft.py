@@ -14,6 +14,7 @@ from typing import Any, Literal
 import polars as pl
 import regex
 
+from logparse.decode.values import clock, group_names
 from logparse.draft.check import FormatCheck, check_format
 from logparse.draft.families import Occurrence, StepFamily, find_families
 from logparse.draft.head import bodies_behind, head_of, table_head
@@ -24,10 +25,9 @@ from logparse.draft.spellings import RUNTIME, TIME, columns_of
 from logparse.errors import NoStepLineError
 from logparse.formats._base import Reading
 from logparse.formats._user import make_format
+from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
+from logparse.inputs.sources import Source
 from logparse.language import some, tr
-from logparse.read.lines import BLOCK_BYTES, read_blocks
-from logparse.read.sources import Source
-from logparse.read.values import clock, group_names
 
 # Lines of a log that are looked at, and of those that repeat.
 MOST_LINES, MOST_SAMPLES = 100_000, 400

@@ -11,7 +11,7 @@ from s3 import keys, put, s3
 
 from analysis.result_folder import ResultFolder
 from logparse.errors import InputError, UsageError
-from logparse.stores import open_store
+from logparse.inputs.stores import open_store
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

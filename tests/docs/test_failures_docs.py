@@ -3,7 +3,7 @@
 import regex
 from helpers import ROOT, run_logparse
 
-from logparse.read.reader import END_BYTES, MOST_END_BYTES
+from logparse.decode.reader import END_BYTES, MOST_END_BYTES
 
 TEXT = (ROOT / "docs/failures.md").read_text(encoding="utf-8")
 

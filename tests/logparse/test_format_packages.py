@@ -6,10 +6,10 @@ import pytest
 
 from analysis.commands.formats import show
 from analysis.screens.words import say
+from logparse.decode.read_run import read_run
 from logparse.errors import UsageError
 from logparse.formats import all_formats, find_format, known_formats, packaged
 from logparse.formats._packages import packaged_formats
-from logparse.read.parse import read_run
 
 OURS = """
 title = "Our trainer"

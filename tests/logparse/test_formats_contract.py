@@ -15,9 +15,9 @@ import pytest
 import regex
 
 from logparse import formats
+from logparse.decode.step_lines import StepLines, decode_steps
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import LogFormat, Sample
-from logparse.read.steps import StepLines, decode_steps
 from logparse.schema import DECODED_COLUMNS, QUANTITY
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -7,10 +7,10 @@ import regex
 from helpers import ROOT, run_logparse
 
 from logparse.context.dialects import interpret
+from logparse.decode.read_run import read_run
 from logparse.errors import LogparseError
 from logparse.formats import all_formats, find_format
 from logparse.formats._user import FLAGS, LISTS, TEXTS
-from logparse.read.parse import read_run
 
 DOCS = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
 BLOCKS = dict(regex.findall(r"```(text|toml|sh|console)\n(.*?)```", DOCS, regex.DOTALL))

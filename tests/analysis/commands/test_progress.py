@@ -13,7 +13,7 @@ from helpers import megatron_log, run_logparse
 
 from analysis.commands import _progress
 from analysis.commands._progress import _watches
-from logparse.read.parse import Amount, read_run
+from logparse.decode.read_run import Amount, read_run
 
 
 def test_bytes_are_counted_over_all_files(tmp_path):
@@ -30,7 +30,7 @@ def test_bytes_are_counted_over_all_files(tmp_path):
 
 def test_of_a_pipe_the_total_is_unknown(tmp_path):
     code = (
-        "from logparse.read.parse import read_run\n"
+        "from logparse.decode.read_run import read_run\n"
         "told = []\n"
         "read_run(['-'], watch=told.append)\n"
         "print((told[-1].read, told[-1].total))\n"

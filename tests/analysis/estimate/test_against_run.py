@@ -21,7 +21,7 @@ from analysis.screens.expectations import expectation_sentences, expectations_do
 from analysis.screens.words import say_all
 from logparse.context.dialects import interpret
 from logparse.context.run_context import Fact, RunContext, build_context
-from logparse.read.parse import read_run
+from logparse.decode.read_run import read_run
 
 MEMORY = (
     "[Rank {rank}] (after 1 iterations) memory (MB) | allocated: 1.0 | max allocated: {mb} "

@@ -10,9 +10,9 @@ from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.window import mark_window
 from logparse.context.dialects import interpret
 from logparse.context.run_context import build_context
+from logparse.decode.read_run import read_run
 from logparse.findings import info
 from logparse.formats import find_format
-from logparse.read.parse import read_run
 from logparse.schema import QUANTITIES, SETTING_COLUMNS
 
 FLAGGED = [q.name for q in QUANTITIES if q.kind == "int" and q.flag and q.least == 1]

@@ -14,8 +14,8 @@ from analysis.run.reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.window import DEFAULT_WINDOW, NO_PAUSES, WindowOptions, describe_warm_up, mark_window
 from analysis.screens.words import say
+from logparse.decode.read_run import read_run
 from logparse.findings import info
-from logparse.read.parse import read_run
 from logparse.schema import RECORD_COLUMNS, conform
 
 

@@ -10,7 +10,7 @@ from analysis.run.interruptions import Pauses, find_pauses
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.time_breakdown import account_time
 from analysis.run.window import WindowOptions, mark_window
-from logparse.read.parse import read_run
+from logparse.decode.read_run import read_run
 
 SAVED = ["saving checkpoint at iteration      10 to ckpt", "successfully saved checkpoint at iteration      10 to ckpt"]
 EVALUATED = " validation loss at iteration 10 | lm loss value: 2.1E+00 | lm loss PPL: 8.1E+00 | "

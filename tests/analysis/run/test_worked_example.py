@@ -14,9 +14,9 @@ from analysis.run.reasons import REPLAYED, STALL, WARM_UP
 from analysis.run.result import Analysis
 from analysis.run.time_breakdown import USEFUL
 from analysis.screens.words import say
+from logparse.decode.read_run import read_run
 from logparse.errors import LogparseError
 from logparse.findings import info
-from logparse.read.parse import read_run
 
 LOGGED = "logged_tflops_per_second_per_device"
 RATES = ("steady", "delivered", "all steps", "all-in")

@@ -8,9 +8,9 @@ from logparse.context import dialects
 from logparse.context.dialects import DIALECTS, Dialect, interpret
 from logparse.context.run_context import Fact, RunContext
 from logparse.context.step_times import KnownRun
+from logparse.decode.read_run import ParsedLog, read_run
 from logparse.findings import Origin, info
 from logparse.formats import all_formats
-from logparse.read.parse import ParsedLog, read_run
 
 CORE = {"pipeline_model_parallel_size": 1, "context_parallel_size": 1}
 

@@ -10,9 +10,9 @@ import pytest
 
 from logparse.context.run_context import Fact, RunContext, SettingsChange
 from logparse.context.step_times import RESOLUTION, TIME, KnownRun, find_times, lacking_sizes, resolution
+from logparse.decode.read_run import Coverage, ParsedLog
 from logparse.findings import Origin
 from logparse.formats import find_format
-from logparse.read.parse import Coverage, ParsedLog
 from logparse.schema import DECODED_COLUMNS, conform
 
 BEGIN = datetime(2026, 1, 1, 12)

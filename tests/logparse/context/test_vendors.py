@@ -11,9 +11,9 @@ from analysis.screens.words import say
 from logparse.context.dialects import DIALECTS, Framework, interpret
 from logparse.context.vendors import FRAMEWORKS, named_vendors
 from logparse.context.vendors import SETTINGS as VENDOR_SETTINGS
+from logparse.decode.read_run import read_run
+from logparse.decode.versions import SPELLINGS
 from logparse.findings import info
-from logparse.read.parse import read_run
-from logparse.read.versions import SPELLINGS
 
 MINDFORMERS = ROOT / "fixtures/mindformers/family-b-1.5/run.log"
 CANN = "ascend_cann version .............. 8.0.RC2\n"

@@ -6,7 +6,7 @@ from analysis.screens.format_check import check_document, check_parts
 from analysis.screens.parts import Sentence
 from logparse.draft.check import check_format
 from logparse.formats._user import make_format
-from logparse.read.named import find_sources
+from logparse.inputs.discovery import find_sources
 
 FORMAT = {
     "marker": ["| time "],

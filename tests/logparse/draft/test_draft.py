@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from analysis.screens.format_draft import draft_toml
+from logparse.decode.step_lines import decode_steps
 from logparse.draft.draft import draft_format
 from logparse.errors import NoStepLineError
 from logparse.formats._user import make_format
-from logparse.read.named import find_sources
-from logparse.read.steps import decode_steps
+from logparse.inputs.discovery import find_sources
 
 STEPS = range(10, 200, 10)
 PLACE = ("source", "line_number", "timestamp")

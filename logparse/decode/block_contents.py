@@ -1,0 +1,123 @@
+"""What lines say, whatever format they are of: steps and what completes them, other records, sentences of settings.
+
+Comes in: lines of one file. Goes out: what each format reads of them, and the few that are read when all are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import islice
+from typing import TypeVar
+
+import polars as pl
+import regex
+
+from logparse.decode.fast_path import Templates
+from logparse.decode.records import Found, find_records
+from logparse.decode.settings import matches
+from logparse.decode.step_lines import StepBlock, decode_block
+from logparse.decode.values import there
+from logparse.decode.versions import MARKERS as VERSION_MARKERS
+from logparse.formats._base import Block, LogFormat
+
+Text = TypeVar("Text", pl.Expr, pl.Series)
+# Bytes from which on a regex of many literals is worth its building.
+WORTH_A_REGEX = 2**20
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for: the step lines of all ``formats``, and whatever else the formats ``whole`` want.
+
+    ``templates`` are those of formats, by their names; the lines of the others are read by their patterns alone.
+    """
+
+    formats: tuple[LogFormat, ...]
+    whole: tuple[LogFormat, ...]
+    templates: Mapping[str, Templates]
+
+    @cached_property
+    def markers(self) -> tuple[str, ...]:
+        """Every literal of interest, once."""
+        literals = [m for fmt in self.formats for m in fmt.marker] + [m for fmt in self.whole for m in fmt.markers]
+        return tuple(dict.fromkeys((*literals, *VERSION_MARKERS)))
+
+    @cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """The literals of what is read when all lines are known: sentences of settings, and versions."""
+        every = (s.marker for fmt in self.whole for s in fmt.sentences if not s.first)
+        return tuple(dict.fromkeys((*every, *VERSION_MARKERS)))
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks of settings of all formats."""
+        return tuple(dict.fromkeys(block for known in self.templates.values() for block in known.fmt.blocks))
+
+
+@dataclass(frozen=True)
+class BlockContents:
+    """Of one block: the lines that are ``marked`` by other words than a plain step line, and what all of them say.
+
+    ``steps`` are by the name of their format, without those that were left nothing; ``sentences`` are lines with such
+    of settings or versions. ``waits``: what the marked lines say is still to be read.
+    """
+
+    marked: pl.DataFrame
+    steps: dict[str, StepBlock]
+    records: Found
+    sentences: pl.DataFrame
+    waits: bool = False
+
+    @property
+    def first_step(self) -> int | None:
+        """The line of the first step line of any format; None where there is none."""
+        heads: list[int] = [block.rows["line_number"][0] for block in self.steps.values() if len(block.rows)]
+        return min(heads, default=None)
+
+
+def any_of(literals: tuple[str, ...], text: Text, size: int) -> Text:
+    """Whether each text holds any of ``literals``; all of them together have ``size`` bytes.
+
+    The regex engine of polars looks at memory speed, but a regex of all formats takes longer to build than a small log
+    to read.
+    """
+    if is_worth_a_regex(size):
+        return text.str.contains(_regex_of(literals))
+    return text.str.contains_any(list(literals))
+
+
+def is_worth_a_regex(size: int) -> bool:
+    """Whether so many bytes are searched sooner with a regex of many literals, its building included."""
+    return size >= WORTH_A_REGEX
+
+
+@cache
+def _regex_of(literals: tuple[str, ...]) -> str:
+    return "|".join(regex.escape(literal, special_only=True) for literal in literals)
+
+
+def find_in(marked: pl.DataFrame, wanted: Wanted, size: int) -> BlockContents:
+    """Read the lines of one file that are ``marked`` among so many bytes."""
+    if marked.is_empty():
+        return BlockContents(marked, {}, {}, marked)
+    steps = {}
+    firsts = {s.marker for fmt in wanted.whole for s in fmt.sentences if s.first}
+    words = there(marked["text"], firsts.union(*(fmt.step_markers for fmt in wanted.formats)))
+    # Of most formats a log holds nothing.
+    for fmt in (fmt for fmt in wanted.formats if not words.isdisjoint(fmt.step_markers)):
+        steps[fmt.name], marked = decode_block(marked, fmt, wanted.templates.get(fmt.name))
+        if marked.is_empty():
+            return BlockContents(marked, steps, {}, marked)
+    return BlockContents(
+        marked, steps, find_records(marked, wanted.whole), _with_sentences(marked, wanted, size, words)
+    )
+
+
+def _with_sentences(marked: pl.DataFrame, wanted: Wanted, size: int, words: Container[str]) -> pl.DataFrame:
+    """The lines that hold a sentence of settings or a version; of sentences on every step line the first line."""
+    sentences = {s for fmt in wanted.whole for s in fmt.sentences if s.first and s.marker in words}
+    whole = marked.filter("complete") if sentences else marked
+    firsts = [number for s in sentences for _, number, _ in islice(matches(whole, s), 1)]
+    return marked.filter(any_of(wanted.sentences, pl.col("text"), size) | pl.col("line_number").is_in(firsts))

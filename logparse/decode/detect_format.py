@@ -1,0 +1,181 @@
+"""Which words are these? Exactly one format, or an explained failure."""
+
+from __future__ import annotations
+
+import shlex
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+import polars as pl
+import regex
+
+from logparse.decode.merge_formats import Completion, complete
+from logparse.decode.step_lines import StepLines
+from logparse.errors import InputError, NoStepLineError
+from logparse.failures.detect import (
+    ErrorLine,
+    FileEnds,
+    Trainer,
+    error_lines,
+    find_trainer,
+    quote,
+    says_the_same,
+)
+from logparse.findings import Note, warning
+from logparse.formats._base import LogFormat
+from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
+from logparse.inputs.ranks import place_of
+from logparse.inputs.sources import Source
+from logparse.language import some, tr
+
+# Bytes of files that are read once more to see how often they say why they failed.
+MOST_READ_AGAIN = 2**26
+# What may be a label, and how many of a format tell that a log is near it.
+_LABEL = regex.compile(r"([A-Za-z_][\w ()/.%-]*)[\"']?\s*[:=]")
+LEAST_COMMON = 2
+
+
+def recognize(
+    found: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
+) -> tuple[LogFormat, StepLines, tuple[Completion, ...], list[Note]]:
+    """The format that ``richest`` takes, its lines, what others gave them, and notes on those that are left out.
+
+    ``starts`` (source, line_number) are the lines on which a process printed its settings.
+
+    Raises NoStepLineError where none finds a step line, InputError where files of two formats cannot be one run.
+    """
+    stepped = sorted((f for f in found if len(f[1].steps)), key=richest)
+    if not stepped:
+        raise _nothing_found(found, sources, ends, starts)
+    fmt, best = stepped[0]
+    steps, completions = complete(fmt, best.steps, stepped[1:])
+    used = {completion.format for completion in completions}
+    # What a library prints under the trainer tells of the same steps.
+    stepped = [f for f in stepped if f[0].beneath == fmt.beneath]
+    if len(sources) > 1:
+        _check_formats(stepped)
+    left_out = (f for f in stepped[1:] if f[0].name not in used)
+    notes = [warning("other_format_left_out", n=len(other.steps), name=f.name) for f, other in left_out]
+    notes += [completion.note for completion in completions]
+    return fmt, replace(best, steps=steps), completions, notes
+
+
+def richest(found: tuple[LogFormat, StepLines]) -> tuple[int, int]:
+    """By what the format is chosen whose step lines are read: least is first. A trainer's own, then the most."""
+    fmt, lines = found
+    return fmt.beneath, -len(lines.steps)
+
+
+def _check_formats(stepped: Sequence[tuple[LogFormat, StepLines]]) -> None:
+    """Refuse files whose steps would be left out, since they are of another format than those of the others.
+
+    Of a file with steps of several formats the richest is read.
+    Ranks of one job, by their names, may print differently.
+    """
+    files: dict[str, list[str]] = {}
+    for fmt, lines in stepped:
+        new = [file for file in lines.steps["source"].unique(maintain_order=True) if file not in chain(*files.values())]
+        files |= {fmt.name: new} if new else {}
+    named = list(chain(*files.values()))
+    jobs = {place.job if (place := place_of(file)) else None for file in named}
+    if len(files) < 2 or (None not in jobs and len(jobs) == 1):
+        return
+    told = (tr("{value} in {files}", value=name, files=some(of_it, 3)) for name, of_it in files.items())
+    values = tr(", ").join(told)
+    raise InputError(
+        tr("these files cannot be one run: {reason}", reason=tr("the format is {values}", values=values)),
+        where=some(named, 3),
+        remedy=tr(
+            "pass --each to analyze every file as a run of its own, name the files of one run, "
+            "or choose a format by --format"
+        ),
+    )
+
+
+def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
+    """What an error says of sources that ended early."""
+    for note in (note for source in sources for note in source.notes):
+        yield tr("{path} ends early or is damaged ({reason})", **note.fields)
+
+
+def _nothing_found(
+    decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
+) -> NoStepLineError:
+    # A line may be torn for several formats.
+    formats = [fmt for fmt, _ in decoded]
+    torn, trainer = max((result.torn for _, result in decoded), default=0), find_trainer(ends, formats)
+    reasons = [tr("no step line found"), *(_told_by(trainer, sources) if trainer else [])]
+    reasons += [tr("{n} lines start like one but are torn", n=torn)] if torn else []
+    reasons += list(describe_damage(sources))
+    where = some([source.name for source in sources], 3)
+    # Of a trainer that is not read, steps may stand behind what failed once.
+    errors = [] if trainer and not trainer.is_read else quote(error_lines(ends.tails))
+    if errors:
+        remedy = tr(
+            "mend what these lines tell if it stopped before its first step, or give the log of the rank that prints "
+            "the steps (often the last)"
+        )
+        return NoStepLineError(_with_errors(reasons, errors, sources, starts), where=where, remedy=remedy)
+    command = shlex.join(["logparse", "formats", "suggest", *(source.name for source in sources[:1])])
+    remedy = tr(
+        "give the log of the rank that prints the steps (often the last); "
+        "`{command}` drafts a format for a trainer that is not listed",
+        command=command,
+    )
+    return NoStepLineError(_with_formats([*reasons, *_nearest(formats, ends)], formats), where=where, remedy=remedy)
+
+
+def _nearest(formats: Sequence[LogFormat], ends: FileEnds) -> list[str]:
+    """The format with most labels among the first and the last lines, where it has several."""
+    blocks = [block.lines["text"] for block in (*ends.heads, *ends.tails)]
+    there = {label.strip() for lines in blocks for text in lines for label in _LABEL.findall(text)}
+    fmt = max(formats, key=lambda fmt: len(there & fmt.labels.keys()), default=None)
+    common = sorted(there & fmt.labels.keys()) if fmt else []
+    if fmt is None or len(common) < LEAST_COMMON:
+        return []
+    return [tr("nearest is the format {name}, by the labels {labels}", name=fmt.name, labels=some(common, 3))]
+
+
+def _told_by(trainer: Trainer, sources: Sequence[Source]) -> list[str]:
+    told = [tr("this looks like {trainer} ({place})", trainer=trainer.name, place=_place(trainer, sources))]
+    return told if trainer.is_read else [*told, tr("its step lines are not read")]
+
+
+def _with_errors(
+    reasons: Sequence[str], errors: Sequence[ErrorLine], sources: Sequence[Source], starts: pl.DataFrame
+) -> str:
+    cause = next((line for line in errors if line.role == "cause"), None)
+    lines = [
+        tr("    {place}: {text}", place=_place(line, sources), text=line.text)
+        + (_how_often(line, sources, starts) if line is cause else "")
+        for line in errors
+    ]
+    return tr("{reasons}. Its last error lines:\n{lines}", reasons=tr("; ").join(reasons), lines="\n".join(lines))
+
+
+def _how_often(cause: ErrorLine, sources: Sequence[Source], starts: pl.DataFrame) -> str:
+    """How many lines say what ``cause`` does, of all ranks, and in how many starts; nothing where that is unknown."""
+    sizes = [source.size for source in sources]
+    if None in sizes or sum(size or 0 for size in sizes) > MOST_READ_AGAIN:
+        return ""
+    again = (Source(source.name, source.path) for source in sources)
+    blocks = chain.from_iterable(read_blocks(source, BLOCK_BYTES) for source in again)
+    same = [line for line in error_lines(blocks) if says_the_same(line, cause)]
+    opened = {source: frame["line_number"].to_list() for (source,), frame in starts.group_by("source")}
+    attempts = {(line.source, bisect(opened.get(line.source, []), line.line_number)) for line in same}
+    if len(attempts) > 1 and len(sources) == 1:
+        return tr(" ({n} times, in {starts} starts)", n=len(same), starts=len(attempts))
+    return tr(" ({n} times)", n=len(same)) if len(same) > 1 else ""
+
+
+def _with_formats(reasons: Sequence[str], formats: Sequence[LogFormat]) -> str:
+    looked = "\n".join(tr("    {name}: a line with {marker!r}", name=fmt.name, marker=fmt.marker[0]) for fmt in formats)
+    return tr("{reasons}. Looked for:\n{formats}", reasons=tr("; ").join(reasons), formats=looked)
+
+
+def _place(found: Trainer | ErrorLine, sources: Sequence[Source]) -> str:
+    if len(sources) == 1:
+        return tr("line {line}", line=found.line_number)
+    return tr("{source}, line {line}", source=found.source, line=found.line_number)

@@ -1,0 +1,77 @@
+"""Which lines matter? Candidates by the literal markers of the formats; all else is dropped as it is read.
+
+Comes in: a block of bytes. Goes out: what its lines say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import polars as pl
+
+from logparse.decode.block_contents import BlockContents, Wanted, any_of, find_in, is_worth_a_regex
+from logparse.decode.fast_path import Templates
+from logparse.decode.marker_fragments import Sieve
+from logparse.decode.merge_formats import may_complete
+from logparse.formats._base import LogFormat
+from logparse.inputs.blocks import TextBlock
+
+
+@dataclass(frozen=True)
+class LineSearch(Wanted):
+    """What is looked for in each block."""
+
+    @cached_property
+    def sieve(self) -> Sieve:
+        """What tells lines that may hold a marker from those that hold none."""
+        return Sieve(self.markers)
+
+    def narrowed(self, shown: Iterable[LogFormat]) -> LineSearch:
+        """The same search for no more than the step lines of formats other than those ``shown``.
+
+        What lies beneath all of these cannot be richer, but may complete them.
+        """
+        found = tuple(shown)
+        deepest = max(fmt.beneath for fmt in found)
+        below = [fmt for fmt in self.formats if fmt.beneath > deepest]
+        useless = [fmt for fmt in below if not all(may_complete(fmt, rich) for rich in found)]
+        whole = (*found, *(fmt for fmt in below if fmt not in useless))
+        formats = tuple(fmt for fmt in self.formats if fmt not in useless)
+        return replace(self, whole=whole, formats=formats)
+
+
+def search_all(formats: tuple[LogFormat, ...]) -> LineSearch:
+    """The search for everything that ``formats`` know."""
+    return LineSearch(formats, formats, {fmt.name: Templates(fmt, formats) for fmt in formats})
+
+
+def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
+    """Read one block. Blocks do not depend on each other, so that threads may each read one.
+
+    Marked lines of less than ``few`` bytes wait to be read together with those of other blocks.
+    """
+    marked = _marked(block, search)
+    if 0 < size_of(marked) < few:
+        # In memory of their own, or they would keep that of the whole block.
+        marked = marked.with_columns(text=pl.Series(marked["text"].to_list(), dtype=pl.String))
+        return BlockContents(marked, {}, {}, marked.clear(), waits=True)
+    return find_in(marked, search, len(block.text))
+
+
+def _marked(block: TextBlock, search: LineSearch) -> pl.DataFrame:
+    """The lines of ``block`` that hold a marker."""
+    size = len(block.text)
+    # To choose the parts pays where more blocks follow.
+    if is_worth_a_regex(size) and block.first > 1:
+        lines = block.matching(search.sieve.pattern(block.text))
+        size = size_of(lines)
+    else:
+        lines = block.lines
+    return lines.filter(any_of(search.markers, pl.col("text"), size)) if size else lines
+
+
+def size_of(lines: pl.DataFrame) -> int:
+    """How many bytes of text ``lines`` hold."""
+    return int(lines["text"].str.len_bytes().sum())

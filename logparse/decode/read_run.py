@@ -1,0 +1,219 @@
+"""Files of one run to a ParsedLog: the last stage that sees text.
+
+Comes in: what the user named. Goes out: frames (steps, settings) and the coverage, which accounts for every line that
+looked like a step line. What the numbers mean is decided in ``dialects`` and ``run_context``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import polars as pl
+
+from logparse.decode.detect_format import describe_damage, recognize
+from logparse.decode.first_timestamps import log_begins
+from logparse.decode.merge_formats import Completion, may_complete
+from logparse.decode.reader import CORES, Contents, read_sources
+from logparse.decode.records import join_records
+from logparse.decode.sample_files import SPOT_BYTES
+from logparse.decode.settings import settings_frame
+from logparse.decode.step_lines import Malformed
+from logparse.decode.versions import Version, versions_of
+from logparse.errors import InputError, NoStepLineError
+from logparse.failures.detect import describe_end
+from logparse.findings import Note, info, warning
+from logparse.formats import find_format, known_formats, packaged
+from logparse.formats._base import Block, LogFormat
+from logparse.inputs.discovery import find_sources
+from logparse.inputs.run_names import run_names
+from logparse.inputs.sources import Source
+from logparse.language import tr
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much of a run has been read: bytes, of a ``total`` (None: unknown); files, ``of`` so many."""
+
+    read: int
+    total: int | None
+    files: int
+    of: int
+
+
+Watch = Callable[[Amount], None]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The account of what was read; ``torn_lines`` look like a step line but lack a required field."""
+
+    lines: int
+    step_lines: int
+    torn_lines: int
+    malformed_values: int
+    unread_labels: dict[str, int]
+
+
+@dataclass(frozen=True)
+class ParsedLog:
+    """One run as frames.
+
+    ``labels`` counts the labels on its step lines. ``starts`` (source, line_number) are the lines on which settings
+    were printed, as each process does when it begins. ``records`` are the frames of events, evaluations, memory and
+    timers. ``versions`` are those of software that the log names. ``notes`` tell what was odd in reading.
+    ``completions`` say which columns lines of other formats gave; ``beside`` are the settings that formats find which
+    lie beneath this one.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    format: LogFormat
+    steps: pl.DataFrame
+    settings: pl.DataFrame
+    coverage: Coverage
+    labels: dict[str, int]
+    starts: pl.DataFrame
+    records: dict[str, pl.DataFrame]
+    notes: tuple[Note, ...] = ()
+    versions: dict[str, Version] = field(default_factory=dict)
+    completions: tuple[Completion, ...] = ()
+    beside: tuple[tuple[LogFormat, pl.DataFrame], ...] = ()
+
+    def giver_of(self, column: str) -> str:
+        """The name of the format whose lines print ``column`` of the steps, be it on none."""
+        given = (c.format for c in self.completions if column in c.columns)
+        return next(given, self.format.name)
+
+
+def read_run(
+    arguments: Sequence[str],
+    format_name: str | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    watch: Watch | None = None,
+    jobs: int | None = None,
+    all_files: bool = False,
+) -> ParsedLog:
+    """Read the files that ``arguments`` name as one run, called ``name`` or after its first argument.
+
+    ``watch`` is told, again and again, how much has been read. ``jobs`` blocks
+    are read at once, by default one for each core. Of many large files those that show nothing of interest where they
+    are probed are left out, unless ``all_files``; a note says so.
+    Raises InputError for files that cannot be read (and, with ``strict``, for torn lines and malformed values),
+    NoStepLineError where no format finds a step line.
+    """
+    sources = find_sources(arguments)
+    if watch is not None:
+        _watch(sources, watch)
+    formats = (find_format(format_name),) if format_name else known_formats()
+    found = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
+    if not found.lines:
+        problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
+        raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
+    starts = {fmt.name: _starts(found.inside, fmt) for fmt in formats}
+    fmt, stepped, completions, notes = recognize(found.steps, sources, found.ends, max(starts.values(), key=len))
+    notes += [note for source in sources for note in source.notes]
+    notes += () if format_name else packaged().notes
+    notes += _describe_probing(sources)
+    notes += [info("steps_counted")] if fmt.counted else []
+    coverage = Coverage(found.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
+    if strict:
+        _refuse_damage(coverage, stepped.malformed)
+    name = name or run_names([arguments])[0]
+    # Of one file the same text, once: grouping by it takes a fourth of the time.
+    steps = (
+        stepped.steps.with_columns(source=pl.lit(sources[0].name)) if len(sources) == 1 else _by_clock(stepped.steps)
+    )
+    steps = steps.with_columns(run=pl.lit(name))
+    notes += describe_end(found.ends, steps)
+    records = join_records(found.records, steps, fmt, log_begins(found.begins, steps))
+    notes += [warning("value_malformed", **asdict(bad)) for bad in stepped.malformed[:3]]
+    return ParsedLog(
+        name,
+        tuple(s.name for s in sources),
+        fmt,
+        steps,
+        settings_frame(found.sentences, found.inside, fmt),
+        coverage,
+        stepped.labels,
+        starts[fmt.name],
+        {kind: frame.with_columns(run=pl.lit(name)) for kind, frame in records.items()},
+        tuple(notes),
+        versions_of(found.sentences),
+        completions,
+        tuple(_settings_beside(found, formats, fmt)),
+    )
+
+
+def _settings_beside(
+    found: Contents, formats: Sequence[LogFormat], fmt: LogFormat
+) -> Iterator[tuple[LogFormat, pl.DataFrame]]:
+    """The settings that formats beneath ``fmt`` find, each of a kind that neither it nor a deeper one reads."""
+    below = [other for other in formats if other.beneath > fmt.beneath and may_complete(other, fmt)]
+    kinds = _kinds(fmt)
+    for other in sorted(below, key=lambda other: -other.beneath):
+        settings = settings_frame(found.sentences, found.inside, other)
+        # Of most formats there is none, and to ask that of an empty frame takes as long as to find it so.
+        mine = settings.filter(~pl.col("kind").is_in(kinds)) if len(settings) else settings
+        kinds |= _kinds(other)
+        if len(mine):
+            yield other, mine
+
+
+def _kinds(fmt: LogFormat) -> set[str]:
+    return {block.kind for block in fmt.blocks} | {sentence.kind for sentence in fmt.sentences}
+
+
+def _describe_probing(sources: Sequence[Source]) -> Iterator[Note]:
+    """That files were not read to their end."""
+    names = [source.name for source in sources if source.part is not None]
+    if names:
+        spot = SPOT_BYTES >> 10
+        yield info("files_probed", n=len(names), of=len(sources), names=names[:3], spot=spot)
+
+
+def _watch(sources: Sequence[Source], watch: Watch) -> None:
+    sizes = [source.size for source in sources]
+
+    def tell() -> None:
+        # What is left out is known once the files have been probed.
+        parts = [size if s.part is None else s.part for s, size in zip(sources, sizes, strict=True)]
+        total = None if None in parts else sum(part or 0 for part in parts)
+        files = sum(part is not None and s.bytes_read >= part for s, part in zip(sources, parts, strict=True))
+        watch(Amount(sum(s.bytes_read for s in sources), total, files, len(sources)))
+
+    for source in sources:
+        source.watch = tell
+
+
+def _by_clock(steps: pl.DataFrame) -> pl.DataFrame:
+    """Put the files in the order in which their first step lines are stamped, whatever order they were named in."""
+    first = pl.col("timestamp").drop_nulls().first().over("source")
+    if steps.is_empty() or steps.select(first.is_null().any()).item():
+        return steps
+    return steps.sort(first, maintain_order=True)
+
+
+def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
+    """Where the blocks begin that are of the kind of the format's first block."""
+    found = [inside[b] for b in fmt.blocks if b.kind == fmt.blocks[0].kind and len(inside[b])]
+    if not found:
+        return _NO_START
+    return pl.concat(found, how="diagonal").select("source", line_number="opened").unique(maintain_order=True)
+
+
+_NO_START = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
+
+
+def _refuse_damage(coverage: Coverage, malformed: tuple[Malformed, ...]) -> None:
+    if malformed:
+        bad = malformed[0]
+        problem = tr("{label!r} is {text!r}, not a number of the kind expected", label=bad.label, text=bad.text)
+        where = tr("{source}, line {line}", source=bad.source, line=bad.line_number)
+        raise InputError(problem, where=where, remedy=tr("leave out --strict to count it and go on"))
+    if coverage.torn_lines:
+        raise InputError(
+            tr("{n} step lines are torn", n=coverage.torn_lines),
+            remedy=tr("leave out --strict to count them and go on"),
+        )

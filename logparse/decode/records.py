@@ -1,0 +1,91 @@
+"""Lines beside the step lines to frames: events, evaluations, memory, timers. Decoded as columns, like the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import polars as pl
+
+from logparse.decode.values import clock, finite, group_names, holds, since_1970, there
+from logparse.formats._base import LogFormat, Record
+from logparse.schema import FLOAT, RECORD_COLUMNS, TIME, conform
+
+Found = dict[tuple[str, ...], pl.DataFrame]
+
+
+def find_records(lines: pl.DataFrame, formats: Iterable[LogFormat]) -> Found:
+    """The rows that a block of ``lines`` holds, by the key of their record; records that stand nowhere are left out."""
+    records = {record.key: record for fmt in formats for record in fmt.records}
+    text, markers = pl.col("text"), there(lines["text"], {record.marker for record in records.values()})
+    if not markers:
+        return {}
+    present = {key: record for key, record in records.items() if record.marker in markers}
+    marked = lines.filter(holds(text, *markers))
+    stamped = marked.select("source", "line_number", "text", timestamp=clock(text))
+    return {key: _decode(stamped, record) for key, record in present.items()}
+
+
+def join_records(
+    blocks: Sequence[Found], steps: pl.DataFrame, fmt: LogFormat, begins: pl.DataFrame | None = None
+) -> dict[str, pl.DataFrame]:
+    """Every frame of ``RECORD_COLUMNS``, in order of the lines; empty where the log has no such line.
+
+    A timer names no step, nor does a save of MindFormers or an evaluation of MLPerf: they are of the step line before.
+    """
+    frames = {}
+    for name, columns in RECORD_COLUMNS.items():
+        mine = [record for record in fmt.records if record.frame == name]
+        rows = [found[record.key] for record in mine for found in blocks if record.key in found]
+        rows += [begins] if name == "events" and begins is not None else []
+        frame = conform(pl.concat(rows, how="diagonal_relaxed") if rows else _EMPTY, columns)
+        frames[name] = frame.sort("source", "line_number", maintain_order=True)
+    frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])
+    timers, events, evaluations = frames["timers"], frames["events"], frames["evaluations"]
+    places = steps.select("source", "line_number", before="step").sort("line_number")
+    frames["evaluations"] = evaluations.with_columns(step=pl.coalesce("step", _last_step(evaluations, places)))
+    frames["timers"] = timers.with_columns(step=_last_step(timers, places))
+    saves = pl.col("kind").is_in(["save starts", "save ends"])
+    frames["events"] = events.with_columns(
+        step=pl.when(saves).then(pl.coalesce("step", _last_step(events, places))).otherwise("step")
+    )
+    return frames
+
+
+_EMPTY = pl.DataFrame({"source": []}, schema={"source": pl.String})
+
+
+def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
+    """The rows of ``record`` on ``lines`` that have their ``timestamp``, unless the record reads one itself."""
+    groups = group_names(record.pattern)
+    dtypes = {c.name: c.dtype for c in RECORD_COLUMNS[record.frame]}
+    text = pl.col("text")
+    found = lines.filter(holds(text, record.marker) & text.str.contains(record.pattern))
+    if record.every:
+        found = found.with_columns(text.str.extract_all(record.pattern)).explode("text")
+    if groups:
+        told = found.select(text.str.extract_groups(record.pattern)).to_series().struct.unnest()
+        own = ["source", "line_number", "timestamp"]
+        found = found[[name for name in own if name not in groups]].hstack(told)
+    scaled = [finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
+    whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] not in (FLOAT, TIME)]
+    clock_read = since_1970(pl.col("timestamp")) if "timestamp" in groups else pl.col("timestamp")
+    fixed = [pl.lit(value).alias(name) for name, value in record.fixed.items()]
+    return found.select("source", "line_number", clock_read, *scaled, *whole, *fixed)
+
+
+def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:
+    """Memory that MindSpeed-LLM's FSDP2 backend prints on the step line: the most over all ranks."""
+    allocated, reserved = pl.col("max_memory_allocated_bytes"), pl.col("max_memory_reserved_bytes")
+    rows = steps.filter(allocated.is_not_null() | reserved.is_not_null()).with_columns(
+        kind=pl.lit("measured"), max_allocated_bytes=allocated, max_reserved_bytes=reserved
+    )
+    return conform(rows, RECORD_COLUMNS["memory"])
+
+
+def _last_step(rows: pl.DataFrame, places: pl.DataFrame) -> pl.Series:
+    """The step of the step line before each row, of the same file; ``places`` are those of all step lines, in order."""
+    if rows.is_empty():
+        return pl.Series(dtype=pl.Int64)
+    numbered = rows[["source", "line_number"]].with_row_index().sort("line_number")
+    joined = numbered.join_asof(places, on="line_number", by="source", strategy="backward", check_sortedness=False)
+    return joined.sort("index")["before"]

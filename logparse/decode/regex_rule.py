@@ -1,0 +1,123 @@
+"""Step lines to rows by the patterns of their format: any line, whatever stands on it. As columns, block by block.
+
+This is the rule; ``fast_path`` reads lines that repeat faster, and gives the same.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+import regex
+
+from logparse.decode.values import DTYPE, alike, bare, clock, group, possible, with_others, written
+from logparse.formats._base import NUMBER, LogFormat, Reading
+
+PAIRS = {
+    "row": pl.UInt32(),
+    "source": pl.String(),
+    "line_number": pl.Int64(),
+    "label": pl.String(),
+    "text": pl.String(),
+}
+# What ``read_values`` adds.
+READ = {"column": pl.String(), "number": pl.Float64(), "malformed": pl.Boolean()}
+
+
+def find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
+    """One row per head: its named groups, the text behind it, and the clock before it.
+
+    A line is cut before each head and at carriage returns: progress bars and other ranks' text may stand on it too.
+    """
+    pieces = (
+        lines.with_columns(
+            pl.col("text").str.replace_all(rf"({fmt.head})", "\n${1}").str.replace_all("\r", "\n").str.split("\n")
+        )
+        .explode("text")
+        .with_columns(before=pl.when(_goes_on()).then(pl.col("text").shift(1)))
+    )
+    heads = pieces.filter(pl.col("text").str.contains("^" + fmt.head)).with_row_index("row")
+    body = pl.col("text").str.replace("^" + fmt.head, "")
+    if fmt.foreign:
+        body = body.str.replace(rf"(?:{fmt.foreign}).*$", "")
+    # The last value of a line that was cut off may have lost digits; where all values stand in the head, none is sure.
+    sure = pl.col("text") if fmt.pair else pl.when("complete").then(pl.col("text"))
+    return heads.with_columns(
+        sure.str.extract_groups("^" + fmt.head).alias("head"),
+        clock(pl.col("before")).alias("timestamp"),
+        pl.when("complete").then(body).otherwise(body.str.extract(rf"^(.*(?:{fmt.separator}))")).alias("body"),
+    ).unnest("head")
+
+
+def _goes_on() -> pl.Expr:
+    """Whether a piece is of the same line as the one before it."""
+    return pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in ("source", "line_number"))
+
+
+def split_pairs(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
+    """One row per pair: row, source, line_number, label, text of the value."""
+    if not fmt.pair:
+        return pl.DataFrame(schema=PAIRS)
+    found = (
+        heads.select("row", "source", "line_number", pl.col("body").str.extract_all(fmt.pair))
+        .explode("body")
+        .drop_nulls("body")
+    )
+    groups = pl.col("body").str.extract_groups(fmt.pair)
+    value = pl.coalesce(groups.struct[i] for i in range(1, regex.compile(fmt.pair).groups))
+    label = groups.struct[0].str.replace_all(r"\s+", " ").str.strip_chars()
+    return found.select("row", "source", "line_number", label=label, text=value)
+
+
+def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
+    """Pairs that stand last without a separator, as some trainers print them; the columns of ``split_pairs``."""
+    if not fmt.tail:
+        return pl.DataFrame(schema=PAIRS)
+    labels = "|".join(regex.escape(label, special_only=True) for label in fmt.tail)
+    groups = pl.col("body").str.extract_groups(rf"(?:^|\|)\s*({labels}):\s*({NUMBER})\s*$")
+    named = heads.filter("complete").select(
+        "row", "source", "line_number", label=groups.struct[0], text=groups.struct[1]
+    )
+    return named.drop_nulls("label")
+
+
+def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
+    """``pairs`` with ``column``, ``number`` and ``malformed``; values that are read alike are read in one go."""
+    if pairs.is_empty():
+        return pl.DataFrame(schema={**pairs.schema, **READ})
+    readings = {label: fmt.labels[label] for label in pairs["label"].unique() if label in fmt.labels}
+    first: dict[object, str] = {}
+    ways = {label: first.setdefault(alike(reading), label) for label, reading in readings.items()}
+    columns = {label: reading.column for label, reading in readings.items()}
+    label = pl.col("label")
+    placed = pairs.with_row_index("place").with_columns(
+        column=label.replace_strict(columns, default=None, return_dtype=pl.String),
+        way=label.replace_strict(ways, default=None, return_dtype=pl.String),
+    )
+    read = pl.concat(_read(part, readings.get(part["way"][0])) for part in placed.partition_by("way"))
+    return read.sort("place").drop("place", "way")
+
+
+def _read(pairs: pl.DataFrame, reading: Reading | None) -> pl.DataFrame:
+    """The ``pairs`` of labels that are all read so."""
+    if reading is None:
+        return pairs.with_columns(pl.lit(None, pl.Float64).alias("number"), malformed=pl.lit(value=False))
+    text, value = pl.col("text"), pl.col("number")
+    absent = text.is_null() | bare(text).str.contains(f"^(?:{reading.absent})?$")
+    # One after the other, since an expression that stands in another one twice is worked out twice.
+    read = pairs.with_columns(written(text, reading).alias("number"))
+    read = read.with_columns(possible(reading.column, value).alias("number"))
+    return read.with_columns(malformed=value.is_null() & ~absent)
+
+
+def spread(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Spread read pairs over columns, one row per head; the first of a repeated label counts."""
+    groups = [c for c in heads.columns if c in DTYPE and c not in ("source", "line_number", "timestamp")]
+    rows = heads.select("source", "line_number", "timestamp", *map(group, groups))
+    if pairs.is_empty():
+        return rows
+    return with_others(rows, widen(pairs), "pair")
+
+
+def widen(pairs: pl.DataFrame) -> pl.DataFrame:
+    """One row per head, ``row``, with a column for each that ``pairs`` fill; the first of a repeated label counts."""
+    known = pairs.filter(pairs["column"].is_not_null())
+    return known.pivot("column", index="row", values="number", aggregate_function="first")

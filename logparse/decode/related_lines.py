@@ -1,0 +1,124 @@
+"""Lines beside a step line that complete it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import polars as pl
+import polars.selectors as cs
+
+from logparse.decode.values import DTYPE, group, group_names, holds, with_others
+from logparse.formats._base import Companion
+from logparse.schema import TIME
+
+
+def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
+    """Source, line number and the text of each named group."""
+    marked = lines.filter(holds(pl.col("text"), companion.marker))
+    # To build the regex takes longer than to find that there is nothing to read.
+    if marked.is_empty():
+        return marked.select("source", "line_number")
+    # A group around all tells whether there is a match, so that each line is searched once.
+    groups = pl.col("text").str.extract_groups(f"({companion.pattern})").alias("groups")
+    found = marked.select("source", "line_number", groups).unnest("groups")
+    return found.filter(pl.col("1").is_not_null()).drop("1")
+
+
+def read_companions(found: pl.DataFrame, companion: Companion) -> pl.DataFrame:
+    """The numbers that the texts ``found`` are, and the times."""
+    return found.select("source", "line_number", *map(_group, group_names(companion.pattern)))
+
+
+def _group(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.Int64, strict=False) if name == "part" else group(name)
+
+
+@cache
+def no_companions(companion: Companion) -> pl.DataFrame:
+    """What ``read_companions`` gives where there is none."""
+    groups = {name: _dtype(name) for name in group_names(companion.pattern)}
+    return pl.DataFrame(schema={"source": pl.String(), "line_number": pl.Int64(), **groups})
+
+
+def _dtype(name: str) -> pl.DataType:
+    if name == "part":
+        return pl.Int64()
+    return pl.Datetime("us") if DTYPE[name] == TIME else pl.Float64()
+
+
+def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companion) -> pl.DataFrame:
+    """Complete each step line with the first companion line behind it (or the last before it), of the same file.
+
+    What the step line prints itself stays.
+    """
+    if companion.belongs_to == "sum":
+        return _with_sums(rows, found, group_names(companion.pattern))
+    names = group_names(companion.pattern)
+    if companion.belongs_to == "file":
+        found = found.sort("line_number").unique("source", keep="first", maintain_order=True)
+    numbers = found.select(
+        "source", pl.col("line_number").alias("at"), *(pl.col(name).alias(f"beside {name}") for name in names)
+    )
+    joined = (
+        rows.with_row_index("row")
+        .sort("line_number")
+        .join_asof(
+            numbers.sort("at"),
+            left_on="line_number",
+            right_on="at",
+            by="source",
+            strategy="backward" if companion.belongs_to in ("next", "file") else "forward",
+            allow_exact_matches=companion.belongs_to != "behind",
+            check_sortedness=False,
+        )
+    )
+    mine = _belongs(companion)
+    completed = {
+        name: pl.coalesce(*([name] if name in rows.columns else []), pl.when(mine).then(f"beside {name}"))
+        for name in names
+    }
+    return joined.with_columns(**completed).sort("row").drop("row", "at", cs.starts_with("beside "))
+
+
+def _with_sums(rows: pl.DataFrame, found: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Complete each step line with the sums of ``names`` on the lines since the step line before it, of the same file.
+
+    A sum of which one part cannot be read or, by the number of the next, is missing, is null.
+    """
+    part = pl.col("part") if "part" in names else pl.int_range(pl.len())
+    names = [name for name in names if name != "part"]
+    told = found.sort("line_number").select("source", "line_number", *names, part=part)
+    follows = (pl.col("part").diff().over("source") == 1).fill_null(value=True)
+    places = rows.select("source", "line_number").with_row_index("row").sort("line_number")
+    mine = told.with_columns(follows=follows).join_asof(
+        places, on="line_number", by="source", strategy="forward", check_sortedness=False
+    )
+    whole = {name: pl.col(name).is_not_null().all() & pl.col("follows").all() for name in names}
+    sums = mine.group_by("row").agg(
+        pl.when(there).then(pl.col(name).sum()).alias(name) for name, there in whole.items()
+    )
+    return with_others(rows, sums, "sum")
+
+
+def _belongs(companion: Companion) -> pl.Expr:
+    """Whether no other step line lies between."""
+    line, at = pl.col("line_number"), pl.col("at")
+    before, behind = (line.shift(rows).over("source") for rows in (1, -1))
+    of = {
+        "all": pl.lit(True),
+        "file": pl.lit(True),
+        "behind": behind.is_null() | (at <= behind),
+        "next": before.is_null() | (at > before),
+        "each": behind.is_null() | (at < behind) | (at == line),
+    }
+    return of[companion.belongs_to]
+
+
+def malformed_companions(found: pl.DataFrame, read: pl.DataFrame) -> Iterator[tuple[str, int, str, str]]:
+    """Source, line number, name and text of each value ``found`` that could not be ``read``."""
+    for name in (name for name in found.columns[2:] if name != "part"):
+        texts, values = found[name], read[name]
+        if texts.null_count() < values.null_count():
+            lost = found.filter(texts.is_not_null() & values.is_null())
+            yield from ((source, at, name, text) for source, at, text in lost["source", "line_number", name].rows())

@@ -1,0 +1,140 @@
+"""Which files of a run matter? Three spots of each tell; a file that shows nothing there is read no further.
+
+Comes in: sources. Goes out: those that are read in part only, with ``part`` set. In a large job one rank prints the
+steps and another the arguments; a thousand others print warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+
+import polars as pl
+
+from logparse.decode.block_contents import BlockContents, any_of
+from logparse.decode.marker_filter import LineSearch, find
+from logparse.decode.settings import BlockReader
+from logparse.inputs.blocks import TextBlock
+from logparse.inputs.compression import PACKED
+from logparse.inputs.sources import Source, open_source
+
+SPOT_BYTES = 2**16
+# Fewer files, or fewer bytes, are read as fast as they are probed.
+FEWEST_FILES, FEWEST_BYTES = 4, 2**23
+# Files whose spots a thread holds in memory at once.
+BATCH = 32
+
+
+@dataclass(frozen=True)
+class Spots:
+    """Whole lines from the beginning, the middle and the end of one file."""
+
+    source: Source
+    texts: tuple[bytes, bytes, bytes]
+
+    @property
+    def head(self) -> TextBlock:
+        """The lines at the beginning."""
+        return self._block(self.texts[0])
+
+    @property
+    def others(self) -> Iterator[TextBlock]:
+        """The lines at the end, where a log is most like what is looked for, and those in the middle."""
+        return map(self._block, reversed(self.texts[1:]))
+
+    def _block(self, text: bytes) -> TextBlock:
+        return TextBlock(self.source.name, 1, text.count(b"\n"), True, text)
+
+
+def probe(sources: Sequence[Source], search: LineSearch, jobs: int) -> list[Source]:
+    """Set ``part`` of those ``sources`` that need not be read to their end, and give them back; ``jobs`` at once.
+
+    A file is read whole where it shows a step line, an event or the like, where it cannot be probed (it is short,
+    compressed, a pipe, or has longer lines than a spot), and where it shows settings behind its first lines. Where
+    settings stand in the first lines only, those are read; the first such file is read whole, because the rank that
+    prints the arguments prints the saves too. Raises InputError for a file that cannot be opened.
+    """
+    sizes = [source.size or 0 for source in sources]
+    if len(sources) < FEWEST_FILES or sum(sizes) < FEWEST_BYTES:
+        return []
+    long = [(source, size) for source, size in zip(sources, sizes, strict=True) if size > 4 * SPOT_BYTES]
+    batches = [long[i : i + BATCH] for i in range(0, len(long), BATCH)]
+    with ThreadPoolExecutor(jobs) as pool:
+        found = list(chain.from_iterable(pool.map(lambda batch: _parts(batch, search), batches)))
+    settings_seen = False
+    for (source, _), part in zip(long, found, strict=True):
+        if part is not None and (settings_seen or part == 0):
+            source.part = part
+        settings_seen |= bool(part)
+    return [source for source, _ in long if source.part is not None]
+
+
+def _parts(batch: Sequence[tuple[Source, int]], search: LineSearch) -> list[int | None]:
+    """How many bytes of each of some files, whose sizes stand beside them, are to be read; None where all."""
+    spots = [_spots(source, size) for source, size in batch]
+    silent = iter(_silent([found for found in spots if found is not None], search))
+    return [None if found is None else 0 if next(silent) else _part(found, search) for found in spots]
+
+
+def _spots(source: Source, size: int) -> Spots | None:
+    """What is probed of a file of ``size`` bytes; None where it has to be read whole."""
+    with open_source(source) as raw:
+        texts = []
+        for at in (0, (size - SPOT_BYTES) // 2, size - SPOT_BYTES):
+            raw.seek(at)
+            text = raw.read(SPOT_BYTES)
+            # What stands before the first newline may be half a line.
+            begin, end = text.find(b"\n") + 1 if at else 0, text.rfind(b"\n") + 1
+            if begin >= end or b"\0" in text or text.startswith(PACKED):
+                return None
+            texts.append(text[begin:end])
+    return Spots(source, (texts[0], texts[1], texts[2]))
+
+
+def _silent(found: Sequence[Spots], search: LineSearch) -> list[bool]:
+    """Whether no spot holds a word of interest, or a terminal code, which may hide one; of all files in one go."""
+    texts = _as_text([text for spots in found for text in spots.texts])
+    size = sum(len(text) for spots in found for text in spots.texts)
+    spoken = (any_of(search.markers, texts, size) | texts.str.contains("\x1b", literal=True)).to_list()
+    return [not any(spoken[i : i + 3]) for i in range(0, len(spoken), 3)]
+
+
+def _as_text(texts: Sequence[bytes]) -> pl.Series:
+    """The ``texts``; only where one is no UTF-8 they are decoded one by one, which takes longer."""
+    try:
+        return pl.Series(texts, dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.ComputeError:
+        return pl.Series([text.decode("utf-8", "replace") for text in texts], dtype=pl.String)
+
+
+def _part(spots: Spots, search: LineSearch) -> int | None:
+    """How many bytes of a file are to be read; None where all."""
+    if any(
+        _has_rows(found) or len(found.sentences) or _prints_settings(block, found, search)
+        for block, found in _find(spots.others, search)
+    ):
+        return None
+    head = find(spots.head, search)
+    settings = _prints_settings(spots.head, head, search)
+    if _has_rows(head) or settings is None:
+        return None
+    return len(spots.head.text) if settings or len(head.sentences) else 0
+
+
+def _find(blocks: Iterator[TextBlock], search: LineSearch) -> Iterator[tuple[TextBlock, BlockContents]]:
+    return ((block, find(block, search)) for block in blocks)
+
+
+def _has_rows(found: BlockContents) -> bool:
+    """Whether steps or rows of other frames are found, as the rank that counts prints them all along."""
+    rows = [steps.rows for steps in found.steps.values()] + list(found.records.values())
+    return any(map(len, rows))
+
+
+def _prints_settings(block: TextBlock, found: BlockContents, search: LineSearch) -> bool | None:
+    """Whether a block of settings begins; None where it does not end."""
+    reader = BlockReader(search.blocks)
+    reader.read(block, found.marked)
+    return None if reader.is_open else any(map(len, reader.inside().values()))

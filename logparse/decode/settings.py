@@ -1,0 +1,152 @@
+"""Settings of a run, as the framework printed them: blocks (argument dumps, configs) and sentences.
+
+Comes in: lines. Goes out: a frame of name, value, kind, source, line number. What a setting means is not decided here.
+Settings are read only inside a block of the format or a sentence of it, because libraries print names like
+``world_size`` of their own.
+
+So that a line of any length costs little, settings are read from its first 8 KiB, and a value that does not end there
+is cut at its last space; blocks are nested 50 deep at most.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import polars as pl
+import regex
+
+from logparse.decode.values import holds, there
+from logparse.formats._base import Block, LogFormat, SettingSentence
+from logparse.inputs.blocks import TextBlock
+from logparse.schema import SETTING_COLUMNS
+
+SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
+# Characters of a line in which settings are looked for, and how deep a nested block may go.
+LONGEST, DEEPEST = 8192, 50
+# ``opened`` is the line number on which the block of a line begins.
+INSIDE = {"source": pl.String(), "opened": pl.Int64(), "line_number": pl.Int64(), "text": pl.String()}
+_NOTHING = pl.DataFrame(schema=INSIDE)
+
+
+class Setting(NamedTuple):
+    """One row of the settings frame."""
+
+    name: str
+    value: str
+    kind: str
+    source: str
+    line_number: int
+
+
+class BlockReader:
+    """Collects the lines inside each block of settings of one file (see INSIDE); the file comes in frame after frame.
+
+    A line is in one block of a kind at most: a start ends the block before it. So a log of nothing but starts costs no
+    more than any other.
+    """
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._found = {block: [_NOTHING] for block in blocks}
+        self._running: dict[Block, int | None] = dict.fromkeys(blocks)
+
+    def read(self, text: TextBlock, marked: pl.DataFrame) -> None:
+        """Take the next lines of the file; those that hold a marker are ``marked``."""
+        there = _there(marked, self._found)
+        for block, found in self._found.items():
+            starts = _starts(marked, block) if block.marker in there else marked["line_number"].clear()
+            if self._running[block] is not None or len(starts):
+                inside, self._running[block] = _inside(text.lines, block, starts, self._running[block])
+                found.append(inside)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a block goes on behind what was read."""
+        return any(begun is not None for begun in self._running.values())
+
+    def inside(self) -> dict[Block, pl.DataFrame]:
+        """The lines that were inside each block."""
+        return {block: pl.concat(found) for block, found in self._found.items()}
+
+
+def _there(marked: pl.DataFrame, blocks: Iterable[Block]) -> set[str]:
+    """The markers of ``blocks`` that stand on any of the lines, looked for in one go."""
+    return there(marked["text"], {block.marker for block in blocks})
+
+
+def _starts(marked: pl.DataFrame, block: Block) -> pl.Series:
+    """The numbers of the lines on which ``block`` starts."""
+    text = pl.col("text")
+    return marked.filter(holds(text, block.marker) & text.str.contains(block.start))["line_number"]
+
+
+def _inside(
+    lines: pl.DataFrame, block: Block, starts: pl.Series, running: int | None
+) -> tuple[pl.DataFrame, int | None]:
+    """Those of ``lines`` inside a ``block``, and where the block begins that is open at their end.
+
+    ``running`` is where the block begins that was open before.
+    """
+    opened = pl.when(pl.col("line_number").is_in(starts.implode())).then("line_number").forward_fill()
+    reach = pl.col("line_number") - pl.col("opened") <= block.max_lines
+    near = lines.with_columns(opened=opened.fill_null(pl.lit(running, pl.Int64))).filter(reach)
+    ends = pl.col("text").str.contains(block.end) & (pl.col("line_number") > pl.col("opened"))
+    inside = near.filter(~ends.cum_max().over("opened"))
+    still_open = not inside.is_empty() and inside["line_number"][-1] == lines["line_number"][-1]
+    # The last value of a file that was cut off may have lost digits.
+    return inside.filter("complete").select(INSIDE.keys()), inside["opened"][-1] if still_open else None
+
+
+def _beginning(text: str) -> str:
+    """As much of a line as is read; what is cut off begins at a space, so that no number loses digits."""
+    return text if len(text) <= LONGEST else text[: LONGEST + 1].rpartition(" ")[0]
+
+
+def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) -> Iterator[Setting]:
+    """The settings on ``lines`` (source, opened, line number, text), names joined by dots where the block is nested."""
+    path: list[tuple[int, str]] = []
+    entry = regex.compile(block.entry)
+    for source, opened, number, text in lines:
+        if number == opened:
+            path = []
+        for found in entry.finditer(_beginning(text)):
+            name, value = found.group(1), found.group(2).replace("\r", " ").strip().rstrip(",").strip()
+            if block.nested:
+                column = found.start(1)
+                path = [part for part in path if part[0] < column]
+                if value.startswith("{") and len(path) < DEEPEST:
+                    path.append((column, name))
+                name, value = ".".join((*(part for _, part in path), name)), value.rstrip("}")
+            if value and not value.startswith("{"):
+                yield Setting(name, value.strip("'\""), block.kind, source, number)
+
+
+def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence, ...]) -> Iterator[Setting]:
+    """The settings that are printed in prose."""
+    whole = lines.filter("complete")
+    present = there(whole["text"], {sentence.marker for sentence in sentences})
+    for sentence in (sentence for sentence in sentences if sentence.marker in present):
+        found = matches(whole, sentence)
+        last = deque(found, maxlen=1) if sentence.last else islice(found, 1) if sentence.first else found
+        for source, number, match in last:
+            for name, value in match.groupdict().items():
+                yield Setting(name, value, sentence.kind, source, number)
+
+
+def matches(lines: pl.DataFrame, sentence: SettingSentence) -> Iterator[tuple[str, int, regex.Match[str]]]:
+    """Source, line number and match of each of ``lines`` that has the sentence."""
+    search = regex.compile(sentence.pattern).search
+    marked = lines.filter(holds(pl.col("text"), sentence.marker))
+    for source, number, text in marked["source", "line_number", "text"].iter_rows():
+        if match := search(_beginning(text)):
+            yield source, number, match
+
+
+def settings_frame(lines: pl.DataFrame, inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
+    """Every setting that ``fmt`` finds in sentences on ``lines`` or ``inside`` its blocks, in order of appearance."""
+    rows = [row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].iter_rows())]
+    rows += settings_of_sentences(lines, fmt.sentences)
+    rows.sort(key=lambda setting: setting.line_number)
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")

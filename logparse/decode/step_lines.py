@@ -1,0 +1,283 @@
+"""Step lines to rows, for one format: block by block, then joined.
+
+Comes in: lines, of which those with one of the format's markers count. Goes out: one row per step line, and the
+account of what could not be read. Settings are not read here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, chain
+
+import polars as pl
+import regex
+
+from logparse.decode.fast_path import Templates, without
+from logparse.decode.multiline_records import NO_PAIRS, find_pair_lines, of_rows, with_pair_lines
+from logparse.decode.rechunk import in_one_piece
+from logparse.decode.regex_rule import find_heads, find_tails, read_values, split_pairs, spread, widen
+from logparse.decode.related_lines import (
+    find_companions,
+    join_companions,
+    malformed_companions,
+    no_companions,
+    read_companions,
+)
+from logparse.decode.step_numbers import with_step
+from logparse.decode.values import DTYPE, group_names, with_others
+from logparse.formats._base import LogFormat
+from logparse.schema import DECODED_COLUMNS, conform
+
+_NO_ROW = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64, "timestamp": pl.Datetime})
+_NO_STEP = conform(_NO_ROW, DECODED_COLUMNS)
+_NO_TAIL = pl.DataFrame(
+    schema={"row": pl.UInt32, "label": pl.String, "column": pl.String, "number": pl.Float64, "repeated": pl.Boolean}
+)
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """One value that could not be read."""
+
+    source: str
+    line_number: int
+    label: str
+    text: str
+
+
+@dataclass(frozen=True)
+class StepLines:
+    """What the step lines of one format hold. ``labels`` counts every label seen; ``unread`` those nobody knows."""
+
+    steps: pl.DataFrame
+    torn: int = 0
+    labels: dict[str, int] = field(default_factory=dict)
+    unread: dict[str, int] = field(default_factory=dict)
+    malformed: tuple[Malformed, ...] = ()
+
+
+@dataclass(frozen=True)
+class StepBlock:
+    """What one block of lines gives one format.
+
+    ``rows`` are the heads in order of the lines, and ``row`` of another frame is the index of one; ``tails`` are read
+    pairs that count only where most lines of the log end so; ``companions`` are the lines of each companion, of which
+    those are ``malformed_beside`` that could not be read; ``pairs`` are those of pair lines.
+    """
+
+    rows: pl.DataFrame
+    tails: pl.DataFrame
+    companions: tuple[pl.DataFrame, ...]
+    labels: Counter[str]
+    malformed: tuple[Malformed, ...]
+    malformed_beside: tuple[Malformed, ...] = ()
+    pairs: pl.DataFrame = field(default_factory=lambda: NO_PAIRS)
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether there is a head or a line that completes one."""
+        return bool(len(self.rows) or len(self.pairs) or any(map(len, self.companions)))
+
+    def compact(self, source: str) -> StepBlock:
+        """The same, all of the file ``source``, in as little memory as it will take in the end.
+
+        Its name is kept once, and so is the null of a column without a value.
+        """
+        nulls = self.rows.null_count().row(0, named=True)
+        typed = [
+            (pl.col(name) if n < len(self.rows) else pl.lit(None).alias(name)).cast(DTYPE[name])
+            for name, n in nulls.items()
+            if name in DTYPE
+        ]
+        return replace(self, rows=self.rows.with_columns(*typed).with_columns(source=pl.lit(source)))
+
+
+def no_steps(fmt: LogFormat) -> StepBlock:
+    """What a block without a step line or a companion gives."""
+    return StepBlock(_NO_ROW, _NO_TAIL, tuple(map(no_companions, fmt.companions)), Counter(), ())
+
+
+def decode_steps(lines: pl.DataFrame, fmt: LogFormat) -> StepLines:
+    """Decode ``lines`` (source, line_number, text, complete) with ``fmt``, by its patterns alone.
+
+    A step line without its step or one of the format's required columns is torn: counted, not kept.
+    """
+    return join_blocks([decode_block(lines, fmt)[0]], fmt)
+
+
+def decode_block(
+    lines: pl.DataFrame, fmt: LogFormat, templates: Templates | None = None
+) -> tuple[StepBlock, pl.DataFrame]:
+    """Decode a block of ``lines`` of one file, and give those back that may hold more than a step line.
+
+    What fits one of ``templates`` is read the fast way, the rest by the rule.
+    """
+    marked = lines.filter(pl.col("text").str.contains_any(list(fmt.marker)))
+    fitted = templates.read(marked) if templates else None
+    if fitted is None:
+        return _by_patterns(marked, lines, fmt), lines
+    others = without(lines, fitted.explained)
+    read = replace(no_steps(fmt), rows=fitted.rows, labels=fitted.labels)
+    return merge([read], _by_patterns(fitted.left, others, fmt)), others
+
+
+def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> StepBlock:
+    """Decode the lines ``marked``; what completes them stands on ``others``."""
+    beside = _beside(others, fmt)
+    if marked.is_empty():
+        return beside
+    heads = find_heads(marked, fmt)
+    pairs, tails = (read_values(found, fmt) for found in (split_pairs(heads, fmt), find_tails(heads, fmt)))
+    known = pairs.filter(pairs["column"].is_not_null())
+    return replace(
+        beside,
+        rows=spread(heads, known),
+        tails=_repeated(tails, known) if len(tails) else _NO_TAIL,
+        labels=_count(pairs),
+        malformed=_malformed(known),
+    )
+
+
+def _repeated(tails: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """``tails`` with ``repeated``, null where no ``known`` pair of the line fills the same column."""
+    before = known.select("row", "column", repeated=True).unique()
+    return tails.join(before, on=("row", "column"), how="left", maintain_order="left")
+
+
+def _beside(lines: pl.DataFrame, fmt: LogFormat) -> StepBlock:
+    """The companions and pair lines. Of most formats there is none, which is seen at once for all of them."""
+    nothing = replace(no_steps(fmt), pairs=find_pair_lines(lines, fmt))
+    markers = [companion.marker for companion in fmt.companions]
+    marked = lines.filter(pl.col("text").str.contains_any(markers)) if markers else lines.clear()
+    if marked.is_empty():
+        return nothing
+    texts = [find_companions(marked, companion) for companion in fmt.companions]
+    read = [
+        read_companions(found, companion) if len(found) else no_companions(companion)
+        for found, companion in zip(texts, fmt.companions, strict=True)
+    ]
+    lost = chain.from_iterable(map(malformed_companions, texts, read))
+    malformed = sorted((Malformed(*bad) for bad in lost), key=lambda bad: bad.line_number)
+    return replace(nothing, companions=tuple(read), malformed_beside=tuple(malformed))
+
+
+def merge(read: Sequence[StepBlock], rest: StepBlock) -> StepBlock:
+    """Put what was ``read`` of lines by templates among the ``rest``, rows in order of the lines."""
+    every = [*read, rest]
+    rows, tails = _merged_rows([block.rows for block in read if len(block.rows)], rest)
+    return replace(
+        rest,
+        rows=rows,
+        tails=tails,
+        companions=tuple(pl.concat(found) for found in zip(*(block.companions for block in every), strict=True)),
+        labels=sum((block.labels for block in every), Counter[str]()),
+        pairs=pl.concat(block.pairs for block in every),
+    )
+
+
+def _merged_rows(read: Sequence[pl.DataFrame], rest: StepBlock) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows, and the tails of ``rest``, which know their rows by their places."""
+    if not read:
+        return rest.rows, rest.tails
+    if rest.rows.is_empty():
+        return _in_order(pl.concat(read, how="diagonal")), rest.tails
+    both = _in_order(pl.concat([*read, rest.rows.with_row_index("of rest")], how="diagonal"))
+    places = both.with_row_index("row").select("row", "of rest").drop_nulls()
+    tails = rest.tails.rename({"row": "of rest"}).join(places, on="of rest", how="inner", maintain_order="left")
+    return both.drop("of rest"), tails.drop("of rest")
+
+
+def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows if rows["line_number"].is_sorted() else rows.sort("line_number", maintain_order=True)
+
+
+def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
+    """The step lines of a whole log, from its ``blocks`` in order."""
+    if not blocks:
+        return StepLines(_NO_STEP)
+    tails = _joined_tails(blocks)
+    labels = sum((block.labels for block in blocks), Counter[str]())
+    malformed = [bad for block in blocks for bad in block.malformed]
+    malformed_beside = [bad for block in blocks for bad in block.malformed_beside]
+    beside = [block.pairs for block in blocks]
+    companions = [pl.concat(found) for found in zip(*(block.companions for block in blocks), strict=True)]
+    # A frame of its own, since its columns are taken out of it.
+    filled = [block.rows.clone() for block in blocks if len(block.rows)]
+    rows = pl.concat(filled or [_NO_ROW], how="diagonal_relaxed")
+    # They would hold what is to be given back.
+    del blocks, filled
+    rows = in_one_piece(rows)
+    # Elsewhere a pair without a separator is a line that was cut off, and digits may be lost.
+    if len(tails) > len(rows) / 2:
+        rows = _with_tails(rows, tails)
+        labels += _count(tails)
+        malformed += _malformed(tails)
+    if fmt.pair_lines:
+        pairs = of_rows(beside, rows)
+        rows = with_pair_lines(rows, pairs)
+        labels += _count(pairs)
+        malformed += sorted(_malformed(pairs), key=lambda bad: bad.line_number)
+    # A number on the step line that is no step is none of another kind either.
+    by_samples = not {"step", "epoch"} & {*group_names(fmt.head)}
+    rows = with_step(_with_companions(rows, companions, fmt), by_samples, fmt.first_epoch)
+    if fmt.counted:
+        rows = rows.with_columns(step=pl.int_range(1, pl.len() + 1).over("source"))
+    if fmt.redrawn:
+        again = pl.struct("source", "step") == pl.struct("source", "step").shift(1)
+        rows = rows.filter(~(again & pl.col("step").is_not_null()).fill_null(value=False))
+    whole = pl.all_horizontal(pl.col(name).is_not_null() for name in ("step", *fmt.required))
+    torn = rows.select((~whole).sum()).item()
+    # A filter takes the place of the rows again.
+    return StepLines(
+        steps=conform(rows.filter(whole) if torn else rows, DECODED_COLUMNS),
+        torn=torn,
+        labels=_most_first(labels),
+        unread=_unread(_most_first(labels), fmt),
+        malformed=(*malformed, *malformed_beside),
+    )
+
+
+def _joined_tails(blocks: Sequence[StepBlock]) -> pl.DataFrame:
+    """The tails of all blocks, with the rows of the whole log that they are of."""
+    before = accumulate((len(block.rows) for block in blocks), initial=0)
+    tails = [(block.tails, n) for block, n in zip(blocks, before, strict=False) if len(block.tails)]
+    return pl.concat([found.with_columns(pl.col("row") + n) for found, n in tails] or [_NO_TAIL])
+
+
+def _with_tails(rows: pl.DataFrame, tails: pl.DataFrame) -> pl.DataFrame:
+    """Fill what stands in ``tails`` and nowhere else on its line."""
+    return with_others(rows, widen(tails.filter(pl.col("repeated").is_null())), "tail")
+
+
+def _with_companions(rows: pl.DataFrame, found: Sequence[pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
+    told = (name for companion in fmt.companions for name in group_names(companion.pattern) if name != "part")
+    missing = [*(r.column for r in fmt.labels.values()), *fmt.required, *told]
+    null, there = pl.lit(None, pl.Float64), set(rows.columns)
+    rows = rows.with_columns(null.alias(c) for c in dict.fromkeys(missing) if c not in there)
+    for lines, companion in zip(found, fmt.companions, strict=False):
+        # Joining none to the rows of a large log takes a fifteenth of its time.
+        if len(lines):
+            rows = join_companions(rows, lines, companion)
+    return rows
+
+
+def _count(pairs: pl.DataFrame) -> Counter[str]:
+    return Counter(dict(pairs.group_by("label").len().iter_rows()))
+
+
+def _most_first(labels: Counter[str]) -> dict[str, int]:
+    return dict(sorted(labels.items(), key=lambda found: (-found[1], found[0])))
+
+
+def _unread(labels: dict[str, int], fmt: LogFormat) -> dict[str, int]:
+    """The labels that the format neither reads nor leaves out."""
+    ignored = regex.compile("|".join(fmt.ignored_patterns) or "(?!)")
+    known = fmt.ignored | fmt.labels.keys()
+    return {name: n for name, n in labels.items() if name not in known and not ignored.fullmatch(name)}
+
+
+def _malformed(pairs: pl.DataFrame) -> tuple[Malformed, ...]:
+    bad = pairs[["source", "line_number", "label", "text"]].filter(pairs["malformed"])
+    return tuple(Malformed(*row) for row in bad.iter_rows())

@@ -1,0 +1,95 @@
+"""The step of a line that prints none: by the epoch and the step within it, the epochs done, or the samples.
+
+Comes in: rows of a whole log. Goes out: the rows with ``step``, counted from the start of training.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from logparse.decode.values import whole
+
+# Epochs done are printed to so many decimals at least.
+DECIMALS = 2
+
+
+def with_step(rows: pl.DataFrame, by_samples: bool = False, first_epoch: int = 1) -> pl.DataFrame:
+    """Count steps from the start of training where the log counts them otherwise, also ``by_samples``."""
+    if "epochs_done" in rows.columns and rows["epochs_done"].is_not_null().any():
+        return _by_epochs_done(rows)
+    if by_samples and {"consumed_samples", "global_batch_size"} <= set(rows.columns):
+        done = pl.col("consumed_samples").cast(pl.Float64) / pl.col("global_batch_size")
+        printed = [pl.col("step")] if "step" in rows.columns else []
+        return rows.with_columns(step=pl.coalesce(*printed, whole(done)))
+    own = rows["step"] if "step" in rows.columns else pl.Series("step", [None] * len(rows), pl.Float64)
+    if "samples_in_epoch" in rows.columns:
+        rows = _in_batches(rows)
+    if not {"epoch", "step_in_epoch"} <= set(rows.columns) or not own.has_nulls():
+        return rows.with_columns(own)
+    return _by_epochs(rows, first_epoch).with_columns(step=pl.coalesce(own, "step"))
+
+
+def _in_batches(rows: pl.DataFrame) -> pl.DataFrame:
+    """The steps of an epoch where samples are counted: the first line of one has done a batch, all lines whole ones."""
+    done = pl.col("samples_in_epoch")
+    least = done.min().over("source")
+    # Elsewhere the beginning of the log is lost, and with it what a batch is.
+    batch = pl.when((done % least == 0).all().over("source")).then(least)
+    return rows.with_columns(
+        global_batch_size=batch, step_in_epoch=done / batch, steps_per_epoch=(pl.col("epoch_samples") / batch).floor()
+    )
+
+
+def _by_epochs(rows: pl.DataFrame, first_epoch: int) -> pl.DataFrame:
+    per_epoch = pl.col("steps_per_epoch") if "steps_per_epoch" in rows.columns else pl.col("step_in_epoch").max()
+    before = pl.col("epoch").cast(pl.Float64) - first_epoch
+    if {"epochs", "steps_per_epoch"} <= set(rows.columns):
+        rows = rows.with_columns(train_steps=whole(pl.col("epochs").cast(pl.Float64) * pl.col("steps_per_epoch")))
+    # Of the first epoch it does not matter how long it is, which a stream of data does not tell.
+    done = pl.when(before == 0).then(0.0).otherwise(before * per_epoch)
+    return rows.with_columns(step=whole(done + pl.col("step_in_epoch")))
+
+
+def _by_epochs_done(rows: pl.DataFrame) -> pl.DataFrame:
+    """By the steps that rows have of their own, as a bar beside them gives; where none has one, by the epochs done.
+
+    Lines stand at multiples of an interval, so that epochs that are rounded still tell the step.
+    """
+    own = pl.col("step") if "step" in rows.columns else pl.lit(None, pl.Float64)
+    steps = rows.select(own.alias("step"))["step"]
+    if steps.is_not_null().all() and bool((steps.diff().drop_nulls() > 0).all()):
+        return rows
+    names = ("epoch_samples", "global_batch_size", "train_steps", "epochs")
+    samples, batch, planned, epochs = (
+        pl.col(name).cast(pl.Float64) if name in rows.columns else pl.lit(None, pl.Float64) for name in names
+    )
+    # The first bar of a log may be of another training.
+    by_plan = pl.when(epochs > 0).then(planned / epochs) if steps.is_null().all() else pl.lit(None, pl.Float64)
+    per_epoch = pl.coalesce((samples / batch).ceil(), by_plan)
+    raw = rows.select(raw=pl.col("epochs_done") * per_epoch, off=0.5 + per_epoch * 10.0**-DECIMALS)
+    if raw["raw"].is_null().all():
+        return rows.with_columns(step=_between(rows.select(own.alias("step"))["step"].cast(pl.Float64)))
+    between = raw["raw"].diff().drop_nulls().filter(raw["raw"].diff().drop_nulls() > 0)
+    interval = max(1.0, round(float(between.median() or 1.0)))  # type: ignore[arg-type]
+    multiple = (pl.col("raw") / interval).round() * interval
+    near = (multiple > 0) & ((multiple - pl.col("raw")).abs() <= pl.min_horizontal("off", pl.lit(interval / 2)))
+    step = raw.select(step=pl.when(near).then(multiple).otherwise(pl.col("raw").round().clip(1)))["step"]
+    return rows.with_columns(step=step)
+
+
+def _between(steps: pl.Series) -> pl.Series:
+    """``steps`` with those of rows between and beside known ones, where these stand as far apart as usual."""
+    known = steps.to_frame("step").with_row_index("at").drop_nulls()
+    if len(known) < 2:
+        return steps
+    apart = known.select(pl.col("step").diff() / pl.col("at").diff()).to_series()
+    interval = apart.median()
+    rows = pl.DataFrame({"step": steps}).with_row_index("at")
+    joined = rows.join(known.select("at", apart=apart), on="at", how="left", maintain_order="left")
+    usual = (pl.col("apart").backward_fill() == interval).fill_null(value=True)
+    at = pl.col("at").cast(pl.Float64)
+    offset = (pl.col("step") - interval * at).forward_fill().fill_null(strategy="backward")
+    guess = offset + interval * at
+    return joined.select(pl.coalesce("step", pl.when(usual & (guess > 0) & (guess == guess.floor())).then(guess)))[
+        "step"
+    ]

@@ -1,0 +1,1 @@
+"""Why a run stopped, as its log says it."""

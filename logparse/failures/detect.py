@@ -1,0 +1,216 @@
+"""What a log says of its failure: the last error lines behind the last step, and who printed a log without steps.
+
+Comes in: the first and last lines of each file, as the reader kept them. Goes out: findings, and an error's text. The
+patterns are data, in ``signatures.toml``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from pathlib import Path
+
+import polars as pl
+import regex
+
+from logparse.findings import Note, info, warning
+from logparse.formats._base import LogFormat
+from logparse.inputs.blocks import LINE_COLUMNS, TextBlock
+
+# Roles by how much they tell of why; a line of noise is none, and what follows a planned end is tear-down.
+ROLES = ("cause", "finding", "follows")
+# Tables of kinds, in the order in which they are looked through, and the role of each that has another name.
+TABLES = ("aftermath", *ROLES)
+_ROLE_OF = {"aftermath": "follows"}
+# Lines that are quoted, and characters of each.
+MOST_QUOTED, LONGEST_QUOTE = 3, 160
+# What launchers put before a line: "[rank3]:", "3: ", "(Worker pid=1)".
+_PREFIX = regex.compile(r"^(?: *(?:\[\w+\]:|\d+:|\(\w+ pid=[^)]*\)))*")
+# A row of a Markdown table: it speaks of trainers, none prints it.
+_PROSE = r"^\s*\|.*\|\s*$"
+# An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
+BARE, FAR = "AssertionError", 20
+
+
+@dataclass(frozen=True)
+class ErrorLine:
+    """A line that tells of a failure: its ``kind`` and ``role`` are those of signatures.toml."""
+
+    source: str
+    line_number: int
+    text: str
+    kind: str
+    role: str
+
+
+@dataclass(frozen=True)
+class FileEnds:
+    """The first and the last lines of the files that were read, as far as they are kept."""
+
+    heads: Sequence[TextBlock] = ()
+    tails: Sequence[TextBlock] = ()
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Who printed a log, the line that tells, and whether a format is of its step lines."""
+
+    name: str
+    source: str
+    line_number: int
+    is_read: bool
+
+
+def describe_end(ends: FileEnds, steps: pl.DataFrame) -> Iterator[Note]:
+    """Error lines behind the last step line, where the run is not known to have done all its steps."""
+    done, planned = steps["step"].max(), steps["train_steps"].drop_nulls().last() if len(steps) else None
+    if isinstance(done, int) and isinstance(planned, int) and done >= planned:
+        return
+    last_lines = steps.lazy().group_by("source").agg(pl.col("line_number").max())
+    # In portions, since a key of text is written out for each row: of a large log these are hundreds of megabytes.
+    last = dict(last_lines.collect(engine="streaming").iter_rows())
+    found = error_lines(ends.tails, last)
+    if quoted := quote(found):
+        lines = [_note(line, several=len(ends.tails) > 1) for line in quoted]
+        told = {"step": done, "n": len(found), "lines": lines}
+        yield (
+            warning("ended_with_errors", **told)
+            if planned is None
+            else warning("ended_early_with_errors", of=planned, **told)
+        )
+
+
+def _note(line: ErrorLine, several: bool) -> Note:
+    fields = {"line": line.line_number, "kind": line.kind, "text": line.text}
+    return info("error_line_of_file", source=line.source, **fields) if several else info("error_line", **fields)
+
+
+def error_lines(tails: Iterable[TextBlock], last: Mapping[str, int] | None = None) -> list[ErrorLine]:
+    """All error lines of ``tails``, in their order, of each source those behind its line ``last``.
+
+    Of a source that ends as planned, nothing that follows.
+    """
+    return list(chain.from_iterable(_of_tail(tail, (last or {}).get(tail.source, 0)) for tail in tails))
+
+
+def _of_tail(tail: TextBlock, last: int) -> Iterator[ErrorLine]:
+    if tail.first + tail.count - 1 <= last:
+        return
+    lines = tail.lines.filter(pl.col("line_number") > last)
+    for number, text in (
+        lines.filter(pl.col("text").str.contains(_any_mark())).select("line_number", "text").iter_rows()
+    ):
+        role, kind, mark = _kind_of(_bare(text))
+        if role == "planned":
+            return
+        if role in ROLES:
+            said = _asserted(lines, number, text) if _bare(text) == BARE else text
+            yield ErrorLine(tail.source, number, _quoted(said, mark), kind, role)
+
+
+def _quoted(text: str, mark: str) -> str:
+    """``text``, or the part of it around ``mark`` where it is long, as behind a bar of progress."""
+    begin = max(0, text.find(mark) - LONGEST_QUOTE // 2) if len(text) > LONGEST_QUOTE else 0
+    shown = f"…{text[begin:]}" if begin else text
+    return " ".join(shown.split())[:LONGEST_QUOTE]
+
+
+def _bare(text: str) -> str:
+    """``text`` without what a launcher put before it."""
+    return text[_PREFIX.match(text).end() :].lstrip()  # type: ignore[union-attr]
+
+
+def _asserted(lines: pl.DataFrame, number: int, text: str) -> str:
+    """``text`` and what was asserted, by the same rank."""
+    rank = text.removesuffix(_bare(text)).rstrip()
+    above = lines.filter(pl.col("line_number").is_between(number - FAR, number - 1))["text"].to_list()
+    told = (_bare(line) for line in reversed(above) if line.startswith(rank))
+    asserted = next((line for line in told if line.startswith("assert ")), None)
+    return text if asserted is None else f"{text}: {asserted}"
+
+
+def quote(found: Sequence[ErrorLine]) -> list[ErrorLine]:
+    """The first line of the role that tells most of why, then the last ones, as far as they say something else.
+
+    Beside a cause its consequences tell nothing.
+    """
+    if not found:
+        return []
+    role = next(role for role in ROLES if any(line.role == role for line in found))
+    first = next(line for line in found if line.role == role)
+    told = [line for line in found if role != ROLES[0] or line.role != ROLES[-1]]
+    others = {_words(line): line for line in told if _words(line) != _words(first)}
+    last = sorted(others.values(), key=found.index)[1 - MOST_QUOTED :]
+    return sorted([first, *last], key=found.index)
+
+
+def says_the_same(line: ErrorLine, other: ErrorLine) -> bool:
+    """Whether two lines differ in nothing but numbers and what a launcher put before them."""
+    return _words(line) == _words(other)
+
+
+def _words(line: ErrorLine) -> str:
+    """Its text but for numbers: many ranks say the same."""
+    return regex.sub(r"\d+", "", _bare(line.text))
+
+
+def find_trainer(ends: FileEnds, formats: Sequence[LogFormat] = ()) -> Trainer | None:
+    """Who printed the log; None where nothing tells. The first trainer of the tables that any line names.
+
+    Those of which ``formats`` tell stand above the others, libraries beneath a trainer below them.
+    """
+    blocks = [block.lines for block in (*ends.heads, *ends.tails)]
+    lines = pl.concat(blocks) if blocks else pl.DataFrame(schema=LINE_COLUMNS)
+    lines = lines.filter(~pl.col("text").str.contains(_PROSE))
+    others, trainers, libraries = (_table()[name] for name in ("others", "trainers", "other_libraries"))
+    known = (*_traces(formats, beneath=False), *trainers.items(), *_traces(formats, beneath=True), *libraries.items())
+    for name, marks in (*others.items(), *known):
+        named = lines.filter(pl.col("text").str.contains("|".join(marks))).head(1)
+        for source, number in named[["source", "line_number"]].iter_rows():
+            return Trainer(name, source, number, is_read=name not in others)
+    return None
+
+
+def _traces(formats: Sequence[LogFormat], beneath: bool) -> Iterator[tuple[str, Sequence[str]]]:
+    """The frameworks of which formats tell, and what tells of each; several formats may be of one."""
+    told = (fmt for fmt in formats if fmt.traces and bool(fmt.beneath) == beneath)
+    return ((fmt.framework, fmt.traces) for fmt in told if fmt.framework)
+
+
+def _kind_of(text: str) -> tuple[str, str, str]:
+    """Role and kind of a line, and the words that tell them; all empty where it tells of no failure."""
+    found = ((role, kind, mark.search(text)) for role, kind, mark in _marks())
+    return next(((role, kind, match[0]) for role, kind, match in found if match), ("", "", ""))
+
+
+@cache
+def _marks() -> tuple[tuple[str, str, regex.Pattern[str]], ...]:
+    kinds = ((name, kind, marks) for name in ("noise", "planned", *TABLES) for kind, marks in _table()[name].items())
+    return tuple((_ROLE_OF.get(name, name), kind, regex.compile("|".join(marks))) for name, kind, marks in kinds)
+
+
+# For finding lines of interest a mark may stand anywhere, and plain letters are found faster than those of all scripts.
+_LOOSER = {"(?:^|[\\]:)] *)": "", "^": "", "\\b": "", "\\w": "[0-9A-Za-z_]", "\\d": "[0-9]", "\\S": "[^ ]"}
+
+
+@cache
+def _any_mark() -> str:
+    """A pattern for polars that finds every line of interest, and some more."""
+    marks = chain.from_iterable(chain.from_iterable(_table()[name].values()) for name in ("planned", *TABLES))
+    pattern = "|".join(f"(?:{mark})" for mark in marks)
+    for strict, loose in _LOOSER.items():
+        pattern = pattern.replace(strict, loose)
+    return pattern
+
+
+def failure_kinds() -> list[str]:
+    """Every kind of error line, for which there are words."""
+    return [kind for name in TABLES for kind in _table()[name]]
+
+
+@cache
+def _table() -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads((Path(__file__).parent / "signatures.toml").read_text(encoding="utf-8"))

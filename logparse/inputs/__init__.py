@@ -1,0 +1,1 @@
+"""Which bytes to read, and from where: files, folders, patterns, object stores, compressed or not."""

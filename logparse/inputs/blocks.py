@@ -1,0 +1,204 @@
+"""Bytes to lines: blocks cut after newlines, each a frame of numbered lines. What they say is not read here.
+
+Text may be UTF-8, GBK or damaged; NUL bytes are dropped. Line numbers count newlines, as ``grep -n`` does. A line of
+more than LONGEST_LINE bytes is refused.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+import polars as pl
+
+from logparse.errors import InputError
+from logparse.inputs.sources import GIVE_TEXT, SLACK_BYTES, Source, text_chunks
+from logparse.language import tr
+
+BLOCK_BYTES, FIRST_BYTES = 12 * 2**20, 2**18
+LINE_COLUMNS = {"source": pl.String(), "line_number": pl.Int64(), "text": pl.String(), "complete": pl.Boolean()}
+LONGEST_LINE = 256 * 2**20
+# What a terminal obeys instead of showing it: sequences for colours, cursor and title, other control characters, and
+# signs that turn the direction of writing. Tab stays, and so does the carriage return, which parts progress bars.
+TERMINAL = (
+    r"(?:\x1b\[|\x{9b})[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}"
+    r"\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]"
+)
+_CONTROL = bytes(range(32))
+# Bytes from which on counting by numpy is faster even where it has to be imported first.
+_WORTH_NUMPY = 2**20
+# Bytes from which on polars cuts lines sooner than Python: its reader of files takes half a millisecond to set up.
+_WORTH_POLARS = 2**18
+
+
+@dataclass(frozen=True)
+class TextBlock:
+    """Some whole lines of one file: the number of the first, how many, and whether the last ended with a newline."""
+
+    source: str
+    first: int
+    count: int
+    complete: bool
+    text: bytes
+
+    def head(self, size: int) -> TextBlock:
+        """Its first lines, of at most ``size`` bytes."""
+        if len(self.text) <= size:
+            return self
+        text = self.text[: self.text.rfind(b"\n", 0, size) + 1]
+        return TextBlock(self.source, self.first, text.count(b"\n"), True, text)
+
+    def tail(self, size: int) -> TextBlock:
+        """Its last lines, of at most ``size`` bytes."""
+        if len(self.text) <= size:
+            return self
+        text = self.text[self.text.find(b"\n", len(self.text) - size - 1) + 1 :]
+        count = text.count(b"\n") + (not self.complete)
+        return TextBlock(self.source, self.first + self.count - count, count, self.complete, text)
+
+    @cached_property
+    def lines(self) -> pl.DataFrame:
+        """The lines: ``source``, ``line_number`` (from 1), ``text`` without terminal codes, ``complete``."""
+        if not self.count:
+            return pl.DataFrame(schema=LINE_COLUMNS)
+        return self._rows(self._texts, pl.int_range(self.count, dtype=pl.Int64, eager=True))
+
+    def matching(self, pattern: str) -> pl.DataFrame:
+        """Those of the ``lines`` in which ``pattern`` is found.
+
+        A series is searched by the thread that asks. A frame would be by threads of polars, for each of which a core
+        has to be had from those that read other blocks.
+        """
+        import numpy as np
+
+        found = self._texts.str.contains(pattern)
+        return self._rows(self._texts.filter(found), pl.Series(np.flatnonzero(found.to_numpy())))
+
+    def _rows(self, texts: pl.Series, places: pl.Series) -> pl.DataFrame:
+        """The lines of these ``texts``, which stand at these ``places`` of the block, from 0."""
+        return texts.to_frame("text").select(
+            pl.lit(self.source).alias("source"),
+            (places + self.first).alias("line_number"),
+            "text",
+            complete=(places < self.count - 1) | self.complete,
+        )
+
+    @cached_property
+    def _texts(self) -> pl.Series:
+        texts = _split(self.text)
+        return texts.str.replace_all(TERMINAL, "") if self._has_controls() else texts
+
+    def _has_controls(self) -> bool:
+        """Whether a terminal code may stand in the text. In nearly every block none does, and looking is cheap."""
+        newlines = self.count - (not self.complete)
+        if not self.text.isascii() or b"\x7f" in self.text:
+            return True
+        others = _count_controls(self.text) - newlines
+        return others > 0 and others > self.text.count(b"\t") + self.text.count(b"\r")
+
+
+def _count_controls(text: bytes) -> int:
+    if len(text) < _WORTH_NUMPY:
+        return len(text) - len(text.translate(None, _CONTROL))
+    import numpy as np
+
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) < len(_CONTROL)))
+
+
+def _count_newlines(text: bytes) -> int:
+    if len(text) < _WORTH_NUMPY:
+        return text.count(b"\n")
+    import numpy as np
+
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
+
+
+def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBlock]:
+    """Yield the lines of ``source`` in blocks.
+
+    Raises InputError for a file that cannot be opened or is not text. A compressed file that ends early or is
+    damaged gives what could be read, and a note.
+    """
+    first = 1
+    for text, complete in _short_first(_blocks(source, block_bytes)):
+        count = _count_newlines(text) + (not complete)
+        yield TextBlock(source.name, first, count, complete, text)
+        first += count
+
+
+def _short_first(blocks: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
+    """The ``blocks``; of a long one that comes first the beginning comes alone, since it tells how to read the rest.
+
+    So do the lines behind it, for a log that begins with long settings.
+    """
+    for text, complete in islice(blocks, 1):
+        begin = 0
+        for size in (FIRST_BYTES, 4 * FIRST_BYTES) if len(text) >= 16 * FIRST_BYTES else ():
+            cut = text.find(b"\n", begin + size) + 1
+            if cut:
+                yield text[begin:cut], True
+                begin = cut
+        if text[begin:]:
+            yield text[begin:], complete
+    yield from blocks
+
+
+def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
+    """Cut the bytes, NUL left out, after newlines; a line longer than ``size`` makes its block larger."""
+    parts: list[bytes] = []
+    held = 0
+    enough = size - SLACK_BYTES if size > SLACK_BYTES else size
+    for chunk in text_chunks(source, size):
+        if held > LONGEST_LINE and b"\n" not in chunk:
+            problem = tr("a line of more than {size} MiB: {path}", size=LONGEST_LINE >> 20, path=source.name)
+            raise InputError(problem, remedy=tr(GIVE_TEXT))
+        parts.append(chunk)
+        held += len(chunk)
+        if held >= enough and b"\n" in chunk:
+            cut = chunk.rfind(b"\n") + 1
+            yield chunk if cut == held else b"".join((*parts[:-1], memoryview(chunk)[:cut])), True
+            parts, held = [chunk[cut:]], len(chunk) - cut
+    last = b"".join(parts)
+    cut = last.rfind(b"\n") + 1
+    if cut:
+        yield last[:cut], True
+    if last[cut:]:
+        yield last[cut:], False
+
+
+def _split(block: bytes) -> pl.Series:
+    if len(block) < _WORTH_POLARS:
+        return _few_lines(block)
+    try:
+        return _utf8_lines(block)
+    except pl.exceptions.ComputeError:
+        return _utf8_lines(b"\n".join(_line_as_utf8(line) for line in block.split(b"\n")))
+
+
+def _utf8_lines(block: bytes) -> pl.Series:
+    """The lines of a block. What stands first must not look like packed text, as ``x^`` does to polars."""
+    return pl.read_lines(io.BytesIO(b"\n" + block), name="text")["text"].slice(1)
+
+
+def _few_lines(block: bytes) -> pl.Series:
+    """What ``_split`` makes of a small block."""
+    lines = block.split(b"\n")
+    whole = lines[:-1] if block.endswith(b"\n") or not block else lines
+    try:
+        texts = [line.decode() for line in whole]
+    except UnicodeDecodeError:
+        texts = [_line_as_utf8(line).decode() for line in whole]
+    return pl.Series("text", [text.removesuffix("\r") for text in texts], pl.String)
+
+
+def _line_as_utf8(line: bytes) -> bytes:
+    """Keep UTF-8, turn GBK into it, and put the replacement sign where neither fits."""
+    for encoding in ("utf-8", "gb18030"):
+        try:
+            return line.decode(encoding).encode()
+        except UnicodeDecodeError:
+            continue
+    return line.decode("utf-8", "replace").encode()

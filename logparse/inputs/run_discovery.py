@@ -1,0 +1,101 @@
+"""Which runs are meant where each argument is one: a folder may hold the files of many jobs."""
+
+from __future__ import annotations
+
+import glob
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+
+from logparse.errors import InputError
+from logparse.inputs.discovery import find_sources, natural
+from logparse.inputs.ranks import place_of
+from logparse.inputs.remote import listed
+from logparse.inputs.run_names import run_names
+from logparse.inputs.stores import is_url
+
+# Files in a folder of runs that no training prints into.
+NOT_LOGS = {".csv", ".css", ".html", ".json", ".jsonl", ".md", ".py", ".sh", ".svg", ".toml", ".xml", ".yaml", ".yml"}
+
+Runs = list[tuple[str, list[str]]]
+
+
+def named_runs(arguments: Sequence[str], each: bool) -> list[tuple[str, Sequence[str]]]:
+    """The name of each run, and what to read for it: all ``arguments``, or ``each`` of them.
+
+    Of a folder or a pattern that is one of ``each`` every entry is a run: a file, or a folder with all that is below
+    it; where names tell jobs, the files of a job. A folder that holds the ranks of one job is that run.
+    """
+    if not each:
+        return [(run_names([arguments])[0], arguments)]
+    runs = [run for argument in arguments for run in _runs_of(argument)]
+    return list(zip(run_names([[called] for called, _ in runs]), (files for _, files in runs), strict=True))
+
+
+def _runs_of(argument: str) -> Runs:
+    whole = [(argument, [argument])]
+    try:
+        if is_url(argument):
+            inside = listed(argument)
+            return whole if inside == [argument] else _by_job(inside, least=1) or whole
+        if Path(argument).is_dir():
+            return _runs_in(argument) or whole
+        if any(sign in argument for sign in "*?[") and not Path(argument).exists():
+            return _runs_matching(argument) or whole
+    except (OSError, InputError):
+        # Reading it says what is wrong, and does not stop the other runs.
+        pass
+    return whole
+
+
+def _runs_matching(pattern: str) -> Runs:
+    found = sorted(glob.glob(pattern, recursive=True), key=natural)  # noqa: PTH207
+    folders = [path for path in found if Path(path).is_dir()]
+    files = [path for path in found if path not in folders]
+    return [*_by_job(files, least=1), *(run for folder in folders for run in _runs_of(folder))]
+
+
+def _runs_in(folder: str) -> Runs:
+    """Runs of the files below a folder; none where they are the ranks of one job."""
+    paths = [str(source.path) for source in find_sources([folder])]
+    if split_jobs(paths):
+        return _by_job(paths)
+    if _is_job(paths, folder):
+        return []
+    skip = len(PurePath(folder).parts)
+    inside = (PurePath(*path.parts[: skip + 1]) for path in map(PurePath, paths) if path.suffix not in NOT_LOGS)
+    return [(entry, [entry]) for entry in dict.fromkeys(map(str, inside))]
+
+
+def _by_job(paths: Sequence[str], least: int = 2) -> Runs:
+    """The files of each job, where there are ``least`` or more; every other file is a run, unless it is no log."""
+    jobs = split_jobs(paths, least) or [(path, [path]) for path in paths]
+    return [(called, files) for called, files in jobs if files != [called] or PurePath(called).suffix not in NOT_LOGS]
+
+
+def _is_job(paths: Sequence[str], folder: str) -> bool:
+    """Whether ranks of a job lie in ``folder`` itself."""
+    places = (place for path in paths if (place := place_of(path)))
+    return any(PurePath(p.folder) == PurePath(folder) and (p.rank is not None or p.node == 0) for p in places)
+
+
+def split_jobs(paths: Sequence[str], least: int = 2) -> Runs:
+    """The files of each job, and a path to call it by; none where the names do not tell ``least`` or more.
+
+    A file that tells no rank is of the job in its folder, where there is one such job only; else it is one of its own.
+    A node tells a job where one is called 0: such a number may also be how many there were.
+    """
+    places = {path: place for path in paths if (place := place_of(path))}
+    from_zero = {place.job for place in places.values() if place.rank is not None or place.node == 0}
+    jobs: dict[str, list[str]] = {place.job: [] for place in places.values() if place.job in from_zero}
+    if len(jobs) < least:
+        return []
+    folders = defaultdict(set)
+    for place in places.values():
+        folders[place.folder].add(place.job)
+    for path in paths:
+        place = places.get(path)
+        beside = folders[str(PurePath(path).parent)] & jobs.keys()
+        own = place.job if place and place.job in jobs else min(beside) if len(beside) == 1 else path
+        jobs.setdefault(own, []).append(path)
+    return list(jobs.items())

@@ -1,0 +1,144 @@
+"""A file of a run to bytes of text, wherever it lies.
+
+Compression is known by its magic bytes; a device, which never ends, is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from logparse.errors import InputError, reason_of
+from logparse.findings import Note, warning
+from logparse.inputs.compression import DAMAGE, decompressed
+from logparse.inputs.remote import StoredObject
+from logparse.language import msg, tr
+
+SNIFF_BYTES = 2**16
+PORTION_BYTES = 2**16
+# How many bytes fewer than asked for a chunk of a file may have, so that it ends with a line.
+SLACK_BYTES = 2**16
+# Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, pickle, JPEG.
+MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
+GIVE_TEXT = msg("give the text log that the training printed")
+# Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
+_CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
+
+
+@dataclass
+class Source:
+    """One file of a run, or object on a store; ``path`` None is standard input.
+
+    ``notes`` collects what went wrong while reading.
+
+    ``bytes_read`` counts bytes as they lie in the file; ``watch`` is called whenever it has grown. ``part`` is how many
+    bytes from its beginning are to be read; None is all.
+    """
+
+    name: str
+    path: Path | StoredObject | None
+    notes: list[Note] = field(default_factory=list)
+    bytes_read: int = 0
+    watch: Callable[[], None] | None = None
+    part: int | None = None
+
+    @property
+    def size(self) -> int | None:
+        """Bytes in the file; None of what is not a regular file."""
+        if isinstance(self.path, StoredObject):
+            return self.path.size
+        return self.path.stat().st_size if self.path is not None and self.path.is_file() else None
+
+
+def looks_binary(head: bytes) -> bool:
+    """Whether it begins like a known binary, or more than one byte in twenty is a control byte (NUL aside)."""
+    if head.startswith(MAGIC):
+        return True
+    visible = head.replace(b"\0", b"")
+    return len(visible) - len(visible.translate(None, _CONTROL)) > len(visible) / 20
+
+
+def is_binary(source: Source) -> bool:
+    """Whether ``source`` begins like no text."""
+    try:
+        with open_source(source) as raw:
+            return looks_binary(decompressed(raw).read1(SNIFF_BYTES))
+    except (*DAMAGE, InputError):
+        # Not silently left out: reading it says what is wrong.
+        return False
+
+
+def text_chunks(source: Source, size: int) -> Iterator[bytes]:
+    """The bytes of ``source``, decompressed, without NUL, in chunks of at most ``size``. Raises InputError."""
+    for number, chunk in enumerate(_chunks(source, size)):
+        if number == 0 and looks_binary(chunk[:SNIFF_BYTES]):
+            raise InputError(tr("not a text file: {path}", path=source.name), remedy=tr(GIVE_TEXT))
+        # At once, because a log that was rotated while it was written begins with gigabytes of NUL.
+        yield chunk.replace(b"\0", b"")
+
+
+def open_source(source: Source) -> io.BufferedReader:
+    """The bytes of ``source`` as they lie in the file.
+
+    Raises InputError for what cannot be opened, and for a device that is no terminal.
+    """
+    if isinstance(source.path, StoredObject):
+        return source.path.open()
+    try:
+        if _never_ends(source.path):
+            problem = tr("not a file: {path} is a device", path=source.name)
+            raise InputError(problem, remedy=tr("name the log file, or pipe it in"))
+        return open(0, "rb", closefd=False) if source.path is None else source.path.open("rb")
+    except OSError as error:
+        raise InputError(
+            tr("cannot read {path}: {reason}", path=source.name, reason=reason_of(error)),
+            remedy=tr("check the path and its permissions"),
+        ) from error
+
+
+def _never_ends(path: Path | None) -> bool:
+    """Whether it is a device, other than /dev/null, which is empty, and the terminal, where the user ends the text."""
+    found = os.fstat(0) if path is None else path.stat()
+    if stat.S_ISBLK(found.st_mode):
+        return True
+    terminal = path is None and os.isatty(0)
+    return stat.S_ISCHR(found.st_mode) and not terminal and not os.path.samestat(found, Path(os.devnull).stat())
+
+
+def _up_to_newline(raw: io.BufferedReader, size: int) -> int:
+    """How many of the next ``size`` bytes of a file end with a newline; all where that would be far fewer."""
+    if size <= SLACK_BYTES or not raw.seekable():
+        return size
+    here = raw.tell()
+    raw.seek(here + size - SLACK_BYTES)
+    newline = raw.read(SLACK_BYTES).rfind(b"\n")
+    raw.seek(here)
+    return size if newline < 0 else size - SLACK_BYTES + newline + 1
+
+
+def _chunks(source: Source, size: int) -> Iterator[bytes]:
+    with open_source(source) as raw:
+        try:
+            stream = decompressed(raw)
+            # A damaged stream loses the portion in which the damage is, so its portions are small.
+            portion = size if stream is raw else min(size, PORTION_BYTES)
+            left = source.part
+            # Whole lines need not be put together; of an object every look would be a request.
+            looks = stream is raw and isinstance(source.path, Path)
+
+            def wanted() -> int:
+                most = portion if left is None else min(portion, left)
+                return _up_to_newline(raw, most) if looks else most
+
+            while chunk := stream.read1(wanted()):
+                left = None if left is None else left - len(chunk)
+                source.bytes_read = raw.tell() if raw.seekable() else source.bytes_read + len(chunk)
+                if source.watch is not None:
+                    source.watch()
+                yield chunk
+        except DAMAGE as error:
+            source.notes.append(warning("file_damaged", path=source.name, reason=str(error)))

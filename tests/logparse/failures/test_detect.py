@@ -1,0 +1,297 @@
+"""What a log says of its failure: who printed it, which lines tell, and that a healthy end tells nothing."""
+
+import gzip
+from dataclasses import replace
+
+import pytest
+import regex
+from helpers import SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
+
+from analysis.screens.words import say, words
+from logparse.decode.read_run import read_run
+from logparse.errors import NoStepLineError
+from logparse.failures.detect import (
+    LONGEST_QUOTE,
+    MOST_QUOTED,
+    FileEnds,
+    error_lines,
+    failure_kinds,
+    find_trainer,
+    quote,
+)
+from logparse.formats import find_format
+from logparse.inputs.blocks import TextBlock
+from logparse.language import LANGUAGES
+
+TRACEBACK = """\
+[rank3]: Traceback (most recent call last):
+[rank3]:   File "pretrain_gpt.py", line 80, in <module>
+[rank3]:     loss = model(batch)
+[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.15 GiB
+"""
+TEARDOWN = """\
+W0617 09:30:11 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 4242 closing signal SIGTERM
+E0617 09:30:12 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 3 (pid: 4245)
+"""
+CLOCKED = "".join(f"{megatron_line(step)}\n" for step in range(1, 7))
+
+
+def block(text, source="run.log", first=1):
+    return TextBlock(source, first, text.count("\n"), True, text.encode())
+
+
+def lines(text):
+    return [(line.line_number, line.kind, line.role) for line in error_lines([block(text)])]
+
+
+def refused(tmp_path, text, name="run.log"):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    with pytest.raises(NoStepLineError) as caught:
+        read_run([str(path)])
+    return caught.value
+
+
+def told(tmp_path, text):
+    """The sentences on error lines that a reading of ``text`` gives."""
+    (tmp_path / "run.log").write_text(text)
+    notes = read_run([str(tmp_path / "run.log")]).notes
+    return [(note.level, say(note)) for note in notes if "with_errors" in note.code]
+
+
+# Kinds. One line that each signature was made for, in the words of the software.
+
+SAMPLES = {
+    "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 79.20 GiB total capacity": "device_memory",
+    "RuntimeError: NPU out of memory. Tried to allocate 64.00 MiB (NPU 0; 60.97 GiB total capacity": "device_memory",
+    "EL0004: [PID: 8] Failed to allocate memory.": "device_memory",
+    "Memory_Allocation_Failure(EL0004): Failed to allocate memory.": "device_memory",
+    "[1]: Out of memory: Killed process 77 (python3) total-vm:99kB": "host_memory",
+    "slurmstepd: error: Detected 2 oom_kill events in StepId=12.0": "host_memory",
+    "RuntimeError: CUDA error: uncorrectable ECC error encountered": "hardware",
+    "RuntimeError: CUDA error: an illegal memory access was encountered": "kernel",
+    "RuntimeError: CUDA error: device-side assert triggered": "kernel",
+    "RuntimeError: The server socket has failed to listen: Address already in use": "set_up",
+    "EI0002: [PID: 5] The wait execution of the Notify register times out.": "collective",
+    "EI0006: Getting socket times out. Reason: Remote Rank did not send": "collective",
+    "[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12)": "collective",
+    "RuntimeError: DataLoader worker (pid 99) is killed by signal: Bus error.": "data",
+    "OSError: [Errno 28] No space left on device": "storage",
+    "PermissionError: [Errno 13] Permission denied: '/data/x'": "file",
+    "pretrain_gpt.py: error: unrecognized arguments: --fooo": "arguments",
+    "ModuleNotFoundError: No module named 'apex'": "arguments",
+    "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-06-17T09:00:00 DUE TO TIME LIMIT ***": "time_limit",
+    "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-06-17T09:00:00 ***": "cancelled",
+    "[exiting program after consuming all available data at iteration 19] datetime: 2025": "data_end",
+    "srun: error: n1: tasks 0-3,7: Exited with exit code 1": "exit",
+    "[rank0]: ValueError: too many values to unpack": "exception",
+    "mindspore.common.exceptions.RankError: x": "exception",
+    "3: [rank3]: AssertionError": "exception",
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ": "teardown",
+    "srun: error: n1: tasks 4-6: Terminated": "teardown",
+    " 0: [2025-06-17T09:00:00.1] error: *** STEP 7.4 ON n1 CANCELLED AT 2025-06-17T09:00:00 DUE TO TASK FAILURE ***": (
+        "teardown"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", SAMPLES)
+def test_a_line_of_each_kind(text):
+    assert [kind for _, kind, _ in lines(f"{text}\n")] == [SAMPLES[text]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUDA kernel errors might be asynchronously reported at some other API call",
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+        "[rank0]:[W617] Warning: WARNING: process group has NOT been destroyed before we destruct ProcessGroupNCCL",
+        megatron_line(3, pairs={"number of nan iterations": "  0"}),
+        "INFO:httpx:HTTP Request: GET x 429 ValueError handled",
+        "the loss function is ErrorTolerantLoss",
+        "error: none",
+        "saving checkpoint at iteration 10 to /x/OutOfMemory",
+    ],
+)
+def test_what_is_no_failure(text):
+    assert lines(f"{text}\n") == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_kind_has_its_words(language):
+    assert set(failure_kinds()) == words(language)["failures"].keys()
+
+
+# Which lines are quoted.
+
+
+def test_the_first_cause_and_the_last_lines_without_what_followed():
+    text = TRACEBACK + TRACEBACK.replace("rank3", "rank4").replace("GPU 3", "GPU 4") + TEARDOWN
+    assert [line.line_number for line in quote(error_lines([block(text)]))] == [4, 10]
+
+
+def test_without_a_cause_what_followed_is_quoted():
+    text = "".join(f"[Rank {n}] Watchdog caught collective operation timeout\n" for n in range(9)) + TEARDOWN
+    found = [(line.line_number, line.role) for line in quote(error_lines([block(text)]))]
+    assert found == [(9, "follows"), (10, "follows"), (11, "finding")]
+
+
+def test_many_are_cut_to_a_few():
+    text = "".join(f"ValueError: {word}\n" for word in ("a", "b", "c", "d", "e", "f"))
+    assert [line.line_number for line in quote(error_lines([block(text)]))] == [1, 5, 6][:MOST_QUOTED]
+
+
+def test_a_bare_assertion_says_what_was_asserted():
+    code = " 3: [rank3]:     assert a < b\n 8: [rank8]:     assert c < d\n 3: [rank3]:     ^^^^\n"
+    text = code + " 3: [rank3]: AssertionError\n"
+    (line,) = error_lines([block(text)])
+    assert line.text == "3: [rank3]: AssertionError: assert a < b"
+
+
+def test_a_long_line_is_quoted_where_it_tells():
+    text = "x" * 5000 + "\r" + "y" * 90 + " DUE TO TIME LIMIT ***\n"
+    (line,) = error_lines([block(text)])
+    assert len(line.text) <= LONGEST_QUOTE
+    assert "DUE TO TIME LIMIT" in line.text
+
+
+def test_what_follows_a_planned_end_is_tear_down():
+    assert lines("[after training is done] datetime: 2025\n" + TRACEBACK + TEARDOWN) == []
+
+
+# A log without step lines.
+
+
+def test_the_error_names_the_trainer_and_the_lines(tmp_path):
+    error = refused(tmp_path, arguments_dump(SETTINGS) + TRACEBACK + TEARDOWN)
+    number = len(SETTINGS) + 2 + 4
+    assert error.problem.splitlines()[0] == (
+        "no step line found; this looks like Megatron-LM (line 1). Its last error lines:"
+    )
+    assert error.problem.splitlines()[1].startswith(f"    line {number}: [rank3]: torch.OutOfMemoryError: CUDA out of")
+    assert "Looked for" not in error.problem
+    assert "mend what these lines tell" in error.remedy
+
+
+def test_attempts_that_failed_alike_are_counted(tmp_path):
+    ranks = "".join(f"{n}: [rank{n}]:     assert warm_up < steps\n{n}: [rank{n}]: AssertionError\n" for n in range(5))
+    ended = "srun: error: n1: tasks 0-2: Exited with exit code 1\nsrun: error: n2: task 4: Terminated\n"
+    child = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+    attempt = arguments_dump(SETTINGS) + ranks + child + ended
+    # Far more than is kept of its end.
+    text = (attempt + "waiting\n" * 30_000) * 2 + attempt
+    first, *lines = refused(tmp_path, text).problem.splitlines()[1:]
+    assert first.endswith("0: [rank0]: AssertionError: assert warm_up < steps (15 times, in 3 starts)")
+    assert [line.partition(": ")[2] for line in lines] == [ended.splitlines()[0]]
+    once = refused(tmp_path, attempt).problem.splitlines()[1]
+    assert once.endswith("AssertionError: assert warm_up < steps (5 times)")
+    assert "times" not in refused(tmp_path, arguments_dump(SETTINGS) + "ValueError: no\n").problem
+
+
+def test_lines_of_several_files_name_their_file(tmp_path):
+    (tmp_path / "a.log").write_text(arguments_dump(SETTINGS))
+    (tmp_path / "b.log").write_text(TRACEBACK)
+    with pytest.raises(NoStepLineError) as caught:
+        read_run([str(tmp_path / "a.log"), str(tmp_path / "b.log")])
+    assert regex.search(r"this looks like Megatron-LM \(\S*a\.log, line 1\)", caught.value.problem)
+    assert regex.search(r"\S*b\.log, line 4: \[rank3\]", caught.value.problem)
+
+
+def test_compressed_and_long_logs_tell_the_same(tmp_path):
+    long = arguments_dump(SETTINGS) + "nothing of interest here\n" * 500_000 + TRACEBACK
+    plain, packed = refused(tmp_path, long), refused(tmp_path, long, "run.log.gz")
+    assert plain.problem == packed.problem
+    assert f"line {len(SETTINGS) + 2 + 500_000 + 4}: " in plain.problem
+
+
+def test_standard_input_tells_the_same(tmp_path):
+    done = run_logparse("analyze", "-", cwd=tmp_path, stdin=TRACEBACK.encode())
+    assert (done.returncode, "line 4: [rank3]: torch.OutOfMemoryError" in done.stderr) == (3, True)
+
+
+def test_the_nearest_format_is_named_and_how_to_add_one(tmp_path):
+    error = refused(tmp_path, "".join(f"{n} global_step: {n} reduced_train_loss: 2.5 lr=0.1\n" for n in range(5)))
+    assert "nearest is the format nemo, by the labels global_step, lr, reduced_train_loss. Looked" in error.problem
+    assert "`logparse formats suggest " in error.remedy
+
+
+def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
+    error = refused(tmp_path, "500/500 - 90s - 180ms/step - loss: 2.3\n" + TRACEBACK)
+    assert "this looks like Keras (line 1); its step lines are not read. Looked for:" in error.problem
+    assert "OutOfMemory" not in error.problem
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("  File /w/MindSpeed-LLM/pretrain_gpt.py, in mindspeed_llm/training/training.py\n", "MindSpeed-LLM"),
+        ("2025 - mindformers[mindformers/trainer/base.py:70] - INFO - start\n", "MindFormers"),
+        ("  File /w/Megatron-DeepSpeed/megatron/training/x.py\n", "Megatron-DeepSpeed"),
+        ("[before the start of training step] datetime: 2025\n", "Megatron-LM"),
+        ("  File site-packages/deepspeed/runtime/engine.py\n", "DeepSpeed"),
+        ("300/500 [======>....] - ETA: 0:20 - loss: 2.0\n", "Keras"),
+        ("500/500 ━━━━━━━━━━━━━━━━━━━━ 250s 500ms/step - loss: 2.3\n", "Keras"),
+        ("epoch     train_loss  valid_loss  accuracy  time\n", "fastai"),
+    ],
+)
+def test_who_printed_it(text, name):
+    assert find_trainer(FileEnds([block("nothing\n" + text)], [])).name == name
+
+
+def test_a_format_tells_of_its_own_framework():
+    """Above what else the line names, unless it is of a library beneath."""
+    ends = FileEnds([block("  File site-packages/ours/deepspeed/runtime/engine.py, mindformers\n")], [])
+    ours = replace(find_format("litgpt"), framework="Ours", traces=(r"\bours/",))
+    named = [find_trainer(ends, [replace(ours, beneath=deep)]) for deep in (0, 1)]
+    assert [(trainer.name, trainer.is_read) for trainer in named] == [("Ours", True), ("MindFormers", True)]
+
+
+def test_nobody_is_named_where_nothing_tells():
+    assert find_trainer(FileEnds([block("all is well\n")], [])) is None
+    assert find_trainer(FileEnds()) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| ModelLink 1.0 to 1.2, MindSpeed-LLM | all | `megatron` |\n",
+        "| mindformers[mindformers/trainer] | 2.0 |\n",
+        "logparse analyze fixtures/megatron/core-v0.12-llama2-7b/run.log fixtures/mindspore/x.log\n",
+    ],
+)
+def test_a_text_that_only_speaks_of_trainers_is_not_named_after_one(tmp_path, text):
+    assert find_trainer(FileEnds([block("# Readme\n" + text)], [])) is None
+    assert refused(tmp_path, text).problem.startswith("no step line found. Looked for:")
+
+
+# A run that ended before its last step.
+
+
+def test_error_lines_behind_the_last_step_are_quoted_with_their_numbers(tmp_path):
+    text = megatron_log() + TRACEBACK + TEARDOWN
+    number = text[: text.index("torch.OutOfMemoryError")].count("\n") + 1
+    ((level, said),) = told(tmp_path, text)
+    assert level == "warning"
+    assert said.startswith("the run ended at step 6 of 500, and error lines follow (3): out of device memory")
+    assert f"(line {number}: [rank3]: torch.OutOfMemoryError: CUDA out of memory" in said
+
+
+def test_errors_before_the_last_step_were_outlived(tmp_path):
+    assert told(tmp_path, TRACEBACK + megatron_log()) == []
+
+
+def test_errors_behind_the_last_planned_step_are_tear_down(tmp_path):
+    last = megatron_line(500) + "\n"
+    assert told(tmp_path, megatron_log() + last + TRACEBACK) == []
+
+
+def test_a_log_that_merely_ends_says_nothing(tmp_path):
+    assert told(tmp_path, megatron_log()) == []
+
+
+def test_the_words_of_a_log_are_no_markup(tmp_path):
+    hostile = "ValueError: [bold]<script>alert(1)</script>[/bold] {x}\n"
+    (tmp_path / "run.log").write_text(megatron_log() + hostile)
+    done = run_logparse("analyze", "run.log", "-o", "out", "--chart-format", "json", cwd=tmp_path, COLUMNS="400")
+    assert hostile.strip() in " ".join(done.stdout.split())
+    assert "<script>alert(1)" not in (tmp_path / "out/report.html").read_text()
