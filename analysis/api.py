@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.pipeline.analyze import analyze_logs
+from analysis.pipeline.choose_options import choose
 from analysis.pipeline.inputs import check_quantities
-from analysis.pipeline.options import choose
 from analysis.pipeline.run import Run
 from analysis.screens.analyze import compose
 from analysis.screens.html import html

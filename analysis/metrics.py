@@ -279,3 +279,6 @@ GUARDED = (
 )
 # Those whose course over runs is shown: relative changes of a share that may be 0 are none.
 FOLLOWED = {name: metric for name, metric in JUDGED.items() if not metric.offset}
+
+# The named rates, and how columns of a history name them.
+RATES = {"steady": "steady", "delivered": "delivered", "all steps": "all_steps", "all-in": "all_in"}

@@ -11,7 +11,7 @@ import cores
 import pytest
 
 from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.options import choose
+from analysis.pipeline.choose_options import choose
 from analysis.pipeline.run import Run
 from analysis.report import render_page
 from logparse.context.dialects import Framework

@@ -13,13 +13,14 @@ from analysis.commands._release_options import HistoryDir, parse_day, teller
 from analysis.commands.record import TAKEN
 from analysis.compare.verdict import find_metric
 from analysis.history.events import Event, Kind, now, speaker
+from analysis.history.open_history import open_history
 from analysis.history.said import SAID
 from analysis.history.selection import UNTYPED, select_runs
 from analysis.history.selector import is_selector
 from analysis.history.store import History
 from analysis.metrics import JUDGED
 from analysis.pipeline.record import parse_pairs
-from analysis.pipeline.sides import open_history
+from analysis.pipeline.standing import history_place
 from analysis.screens.history import said_of
 from logparse.errors import UsageError
 from logparse.language import tr
@@ -112,7 +113,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (exclude, include, annotate, label, 
 
 def _say(kind: Kind, place: str | None, asked: Sequence[str], **what: Any) -> None:
     """Keep an event about each run. Raises UsageError where one of ``asked`` names none."""
-    store = open_history(place, teller())
+    store = open_history(history_place(place), teller())
     at, user = now(), speaker()
     run_ids = named_runs(store, asked)
     store.say([Event(run_id, kind, at, user, **what) for run_id in run_ids])

@@ -10,9 +10,9 @@ import typer
 from analysis.compare.job_exports import JOB_OUTPUTS, JudgedJobs
 from analysis.compare.job_gate import HistoryOfJobs, JobVerdict, judge_jobs
 from analysis.compare.policy import FAILING
+from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence
-from analysis.pipeline.sides import open_history
-from analysis.pipeline.standing import standing_policy
+from analysis.pipeline.standing import history_place, standing_policy
 from analysis.screens.console import make_console
 from analysis.screens.jobs import compose_jobs, judged_jobs, refusal, title
 from analysis.screens.jobs_json import document
@@ -29,7 +29,7 @@ def judge_all(history: str | None, strict: bool, fail_on: str | None, tell: Call
     Raises UsageError for a policy that cannot be used, or where there is nothing to judge.
     """
     policy = standing_policy()
-    store = open_history(history, tell)
+    store = open_history(history_place(history), tell)
     evidence = select_evidence(store.runs())
     for note in evidence.notes:
         tell(note)

@@ -11,8 +11,8 @@ import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
+from analysis.pipeline.choose_options import choose
 from analysis.pipeline.inputs import CHOICES, TYPES
-from analysis.pipeline.options import choose
 from analysis.pipeline.standing import find_standing
 from logparse.schema import QUANTITIES, Quantity, flag_of
 

@@ -18,7 +18,7 @@ from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
 from analysis.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
-from analysis.pipeline.analyze import analyze_all
+from analysis.pipeline.analyze_runs import analyze_all
 from analysis.pipeline.judgements import exit_code, judge
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.run import Run

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.compare.bisect_runs import find_plan
 from analysis.compare.comparable import check_allowed
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
 from analysis.pipeline.options import RunOptions
-from analysis.pipeline.sides import find_sides
 from analysis.screens.bisect import compose_plan
 from analysis.screens.bisect_json import document
 from analysis.screens.console import make_console
@@ -50,7 +50,7 @@ def bisect(
     Exit code 0 done, 2 wrong usage, unreadable input or sides that cannot be compared, 3 no step line found.
     """
     allowed = check_allowed(allow or [])
-    found = find_sides((good, bad), history, how, teller())
+    found = named_sides((good, bad), history, how, teller())
     first, second = found.sides
     plan = find_plan(first, second, find_metric(DEFAULT_METRIC), allowed, found.others, found.settings)
     if as_json:

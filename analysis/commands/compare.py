@@ -10,6 +10,7 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._index_files import PAGE
+from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.compare.comparable import check_allowed
@@ -20,7 +21,6 @@ from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import guards_of
 from analysis.outputs import clear_stale, write_page
 from analysis.pipeline.options import RunOptions
-from analysis.pipeline.sides import find_sides
 from analysis.result_folder import ResultFolder
 from analysis.screens.compare import compose_comparison
 from analysis.screens.compare_json import document
@@ -87,7 +87,7 @@ def compare(
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
     tell = teller()
-    found = find_sides((baseline, *candidates), history, how, tell)
+    found = named_sides((baseline, *candidates), history, how, tell)
     first, *others = found.sides
     results = [compare_sides(first, other, chosen, limit, allowed, found.others, guards=guards) for other in others]
     if out is not None:

@@ -17,9 +17,9 @@ from analysis.flops import as_built_formula, find_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
 from analysis.outputs import write_charts
+from analysis.pipeline.choose_options import choose_device, options_of
 from analysis.pipeline.inputs import gather
 from analysis.pipeline.job_inputs import Asked, all_given, find_machine, short_facts
-from analysis.pipeline.options import choose_device, options_of
 from analysis.pipeline.planned_job import estimate_planned
 from analysis.pipeline.standing import find_standing
 from analysis.result_folder import ResultFolder

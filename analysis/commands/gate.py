@@ -14,6 +14,7 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._help import filled
 from analysis.commands._job_gate import exit_of_jobs, job_texts, judge_all, print_jobs
+from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands.compare import print_comparisons
@@ -26,7 +27,6 @@ from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import FEWEST_RUNS, Verdict, guards_of, insufficient
 from analysis.outputs import clear_stale, write_whole
 from analysis.pipeline.options import RunOptions
-from analysis.pipeline.sides import find_sides
 from analysis.result_folder import ResultFolder
 from analysis.screens.gate import judged, no_verdict, verdicts
 from logparse.errors import InsufficientDataError, LogparseError, UsageError, reason_of
@@ -145,7 +145,7 @@ def gate(
     asked = _both_sides(baseline, candidate)
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
-    found = find_sides(asked, history, how, tell)
+    found = named_sides(asked, history, how, tell)
     failing = FAILING[fail_on or "regression"]
     old, new = found.sides
     result = compare(old, new, chosen, limit, allowed, found.others, beside=False, guards=guards)

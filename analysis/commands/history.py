@@ -14,10 +14,10 @@ from analysis.commands import _options as options
 from analysis.commands._history_events import COMMANDS as OF_EVENTS
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.compare.run_verdicts import verdicts_of_runs
+from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence, select_runs
 from analysis.outputs import write_parquet, write_whole
-from analysis.pipeline.sides import open_history
-from analysis.pipeline.standing import standing_policy
+from analysis.pipeline.standing import history_place, standing_policy
 from analysis.screens.console import make_console
 from analysis.screens.history import compacted, compose_runs, removed
 from analysis.screens.history_json import document, event_documents, run_documents
@@ -56,7 +56,7 @@ def list_runs(
     A condition does not hold of a run that does not tell its key, != neither. A value that holds a comma is quoted, as
     in release="CANN 8, torch=2.1"; a quote within it is written twice.
     """
-    store = open_history(history, teller())
+    store = open_history(history_place(history), teller())
     everything = store.runs()
     runs = everything if select is None else select_runs(everything, select)
     evidence = select_evidence(everything).runs
@@ -69,7 +69,7 @@ def list_runs(
 
 def show(run: Run, history: HistoryDir = None, lang: options.Language = None) -> None:
     """Print all that is kept and was said of one run, as JSON."""
-    store = open_history(history, teller())
+    store = open_history(history_place(history), teller())
     run_id = store.find(run)
     (kept,) = run_documents(store.row(run_id))
     kept["events"] = event_documents(event for event in store.events() if event.run_id == run_id)
@@ -81,13 +81,13 @@ def remove(runs: Runs, history: HistoryDir = None, lang: options.Language = None
 
     What was said of them goes too.
     """
-    store = open_history(history, teller())
+    store = open_history(history_place(history), teller())
     typer.echo(removed(store.remove([store.find(run) for run in runs])))
 
 
 def compact(history: HistoryDir = None, lang: options.Language = None) -> None:
     """Copy all summaries into one file. Thousands of runs are then read at once; safe while others record."""
-    typer.echo(compacted(open_history(history, teller()).compact()))
+    typer.echo(compacted(open_history(history_place(history), teller()).compact()))
 
 
 def export(
@@ -123,5 +123,5 @@ COMMANDS = (list_runs, show, remove, compact, export, *OF_EVENTS)
 
 
 def _chosen(history: str | None, select: str | None, heavy: bool = False) -> pl.DataFrame:
-    runs = open_history(history, teller()).runs(heavy)
+    runs = open_history(history_place(history), teller()).runs(heavy)
     return runs if select is None else select_runs(runs, select)

@@ -11,11 +11,13 @@ from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
+from analysis.history.open_history import open_history
 from analysis.history.records import RUN_COLUMNS
 from analysis.history.release_names import check_release
 from analysis.pipeline.options import RunOptions
-from analysis.pipeline.record import Marks, parse_pairs, record_all
-from analysis.pipeline.sides import open_history
+from analysis.pipeline.record import Marks, parse_pairs
+from analysis.pipeline.record_runs import record_all
+from analysis.pipeline.standing import history_place
 from analysis.screens.record import document, sentence
 from logparse.inputs.run_discovery import named_runs
 
@@ -66,7 +68,7 @@ def record(
     check_release(release)
     marks = Marks(release, parse_pairs(label or [], "--label", TAKEN), parse_pairs(version_of or [], "--version-of"))
     tell = teller()
-    store = open_history(history, tell, must_exist=False)
+    store = open_history(history_place(history), tell, must_exist=False)
     runs = named_runs(logs, each)
     done, failed = record_all(runs if shard is None else shard.part(runs), how, marks, store, tell, engine)
     if as_json:

@@ -18,10 +18,11 @@ from analysis.commands._index_files import PAGE
 from analysis.commands._release_options import HistoryDir, parse_day, teller
 from analysis.compare.trend import Trend, follow_all
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
+from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence
 from analysis.metrics import FOLLOWED
 from analysis.outputs import CHART_FORMATS, clear_stale, write_charts, write_page
-from analysis.pipeline.sides import open_history
+from analysis.pipeline.standing import history_place
 from analysis.result_folder import ResultFolder
 from analysis.screens.console import make_console
 from analysis.screens.markdown import markdown
@@ -98,7 +99,7 @@ def trend(
         out.check(force)
     day = None if since is None else parse_day("--since", since)
     tell = teller()
-    store = open_history(history, tell)
+    store = open_history(history_place(history), tell)
     chosen = select_evidence(store.runs(), select or None)
     for note in chosen.notes:
         tell(note)

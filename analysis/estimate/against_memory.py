@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from analysis.estimate.assumptions import ASSUMED
 from analysis.estimate.layout import Layout, Training
 from analysis.flops import Recompute
 from analysis.model.parameters import count_parameters
@@ -24,17 +25,6 @@ from logparse.findings import Note, info
 if TYPE_CHECKING:
     from analysis.estimate.stages import Stage
 
-# Settings of the memory estimate that a log need not tell, with what is taken then.
-ASSUMED: dict[str, Any] = {
-    "micro_batch_size": 1,
-    "zero_stage": 0,
-    "virtual_pipeline_model_parallel_size": 1,
-    "sequence_parallel": False,
-    "recompute": "none",
-    "precision": "bf16",
-    "flash_attention": True,
-    "dropout": False,
-}
 # Sizes without which no stage can be counted.
 SIZES = (
     "num_layers",

@@ -18,9 +18,10 @@ from typing import Any
 import polars as pl
 
 from analysis.history.release_names import is_cut
-from analysis.metrics import OF_ROWS
+from analysis.metrics import OF_ROWS, RATES
 from analysis.run.reasons import OF_THE_RUN
 from analysis.run.result import Analysis
+from analysis.run.summary import largest_memory
 from logparse.context.run_context import RunContext
 from logparse.findings import Origin
 from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform
@@ -48,7 +49,6 @@ BEGINNING = 8
 # record of the job picks alike (Knuth's multiplicative hash of the step is least).
 ENDS, PICKED, KNUTH = 4, 16, 2_654_435_761
 
-RATES = {"steady": "steady", "delivered": "delivered", "all steps": "all_steps", "all-in": "all_in"}
 _KINDS = {"int": INT, "float": FLOAT, "bool": pl.Boolean(), "text": TEXT}
 _PAIRS = pl.List(pl.Struct({"name": pl.String, "value": pl.String}))
 # An Origin, field by field.
@@ -263,16 +263,6 @@ def _numbers(analysis: Analysis) -> dict[str, Any]:
         found |= {f"{name}_{end}": row[end] for end in ("step_time_ms", "step_time_low_ms", "step_time_high_ms")}
         found[f"{name}_steps"] = row["steps"]
     return found
-
-
-def largest_memory(steps: pl.DataFrame, memory: pl.DataFrame) -> dict[str, Any]:
-    """The largest figures of the step lines and of the lines about memory, in bytes, by the columns of the steps."""
-    measured = memory.filter(memory["kind"] == "measured")
-    both = {
-        "max_memory_allocated_bytes": "max_allocated_bytes",
-        "max_memory_reserved_bytes": "max_reserved_bytes",
-    }
-    return {name: pl.concat([steps[name], measured[beside].alias(name)]).max() for name, beside in both.items()}
 
 
 def _last_finite(values: pl.Series) -> float | None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
 
 from analysis.hardware.devices import find_device
 from analysis.identify import LOGGED, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
-from analysis.pipeline.engine import map_runs
 from analysis.pipeline.expectations import measure_against
 from analysis.pipeline.load import Loaded, load
 from analysis.pipeline.losses import list_losses
@@ -25,25 +22,9 @@ from analysis.run.window import WindowOptions, describe_warm_up
 from logparse.context.dialects import Framework
 from logparse.context.vendors import named_vendors
 from logparse.decode.read_run import ParsedLog, Watch
-from logparse.errors import InputError, LogparseError
+from logparse.errors import InputError
 from logparse.findings import Note, info, warning
 from logparse.language import tr
-
-
-def analyze_all(
-    runs: Sequence[tuple[str, Sequence[str]]],
-    how: RunOptions,
-    engine: str = "local",
-    watches: Sequence[Watch | None] = (),
-) -> Iterator[Run | LogparseError]:
-    """What each of ``runs`` achieved, in their order; an error in place of one whose logs cannot be read.
-
-    Raises as ``map_runs`` and ``analyze_run``.
-    """
-    # Here every core reads a run; a cluster reads as many runs at once as it has cores.
-    cores = how.jobs or 1
-    how = replace(how, jobs=cores) if engine != "local" else how
-    return map_runs(partial(analyze_logs, how=how), runs, engine, watches, cores)
 
 
 def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Run:

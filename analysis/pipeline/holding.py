@@ -14,10 +14,10 @@ from typing import Any
 import regex
 
 from analysis.flops import default_formula
-from analysis.pipeline.inputs import Given
-from analysis.pipeline.options import choose_device, options_of
+from analysis.pipeline.choose_options import choose_device, options_of
 from analysis.pipeline.requirements import gather_requirements
 from analysis.pipeline.standing import PROJECT_OPTIONS, Standing
+from logparse.context.given import Given
 from logparse.context.run_context import Fact
 from logparse.findings import Origin, flag
 

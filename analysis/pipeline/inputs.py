@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from analysis.model.catalogue import find_model
+from logparse.context.given import Given
 from logparse.context.run_context import Fact, read_value
 from logparse.errors import InputError, UsageError, reason_of, unknown_name
 from logparse.findings import Origin, flag
@@ -35,19 +35,6 @@ CHOICES = {
     "recompute": ("none", "selective", "full"),
     "precision": ("bf16", "fp16", "fp32", "tf32", "fp8", "fp4", "int8"),
 }
-
-
-@dataclass(frozen=True)
-class Given:
-    """What the user gave beside the logs: layers of facts, strongest first, and options of the config file.
-
-    ``weaker`` are facts that hold only where the logs say nothing.
-    """
-
-    layers: tuple[Mapping[str, Fact], ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    file: Path | None = None
-    weaker: Mapping[str, Fact] = field(default_factory=dict)
 
 
 def gather(given: Mapping[str, Any], model: str | None, config: Path | None) -> Given:

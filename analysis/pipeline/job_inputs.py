@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
-from analysis.estimate.against_memory import ASSUMED as ASSUMED_OF_RUNS
+from analysis.estimate.assumptions import ASSUMED as ASSUMED_OF_RUNS
 from analysis.estimate.job import Estimate, Job
 from analysis.estimate.layout import Training
 from analysis.estimate.layout_search import Fixed
@@ -19,8 +19,8 @@ from analysis.hardware.devices import Device, DevicePeak, choose_peak, device_no
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import Details
 from analysis.model.shape import ModelShape
-from analysis.pipeline.inputs import Given
 from logparse.context.derivations import derive
+from logparse.context.given import Given
 from logparse.context.run_context import OF_RECOMPUTE, Fact
 from logparse.errors import UsageError
 from logparse.findings import Note, Origin, flag, info, warning

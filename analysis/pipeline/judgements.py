@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from analysis.history.records import largest_memory
 from analysis.pipeline.requirements import RequiredFigure, Requirement, figures
 from analysis.pipeline.run import Run
+from analysis.run.summary import largest_memory
 from logparse.errors import InsufficientDataError
 from logparse.findings import Note, info
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, fields, replace
 from analysis.flops import Formula
 from analysis.model.shape import ModelShape
 from analysis.pipeline.analyze import analyze_run
-from analysis.pipeline.inputs import Given
 from analysis.pipeline.job_inputs import LAYOUT, SHORT, WHOLE, Machine
 from analysis.pipeline.load import Loaded, load
 from analysis.pipeline.options import RunOptions
 from logparse.context.derivations import is_derived
+from logparse.context.given import Given
 from logparse.context.run_context import Fact
 from logparse.findings import Note, Origin, info
 

@@ -11,13 +11,13 @@ from typing import Any
 import polars as pl
 
 from analysis.conditions import Condition
-from analysis.history.records import RATES, largest_memory
-from analysis.metrics import METRICS, OF_ROWS, RATED
+from analysis.metrics import METRICS, OF_ROWS, RATED, RATES
 from analysis.model.parameters import count_parameters
 from analysis.pipeline.losses import PUBLISHED, Loss
 from analysis.pipeline.model_name import names_of_model
 from analysis.pipeline.peers import with_outliers
 from analysis.pipeline.run import Run
+from analysis.run.summary import largest_memory
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
 from logparse.schema import FLOAT, INT, QUANTITY, TEXT, TIME, Column

@@ -13,10 +13,10 @@ from typing import Any
 
 import polars as pl
 
+from analysis.history.open_history import Tell
 from analysis.history.storage import open_storage
 from analysis.history.store import History
 from analysis.model.shape import ModelShape
-from analysis.pipeline.sides import Tell
 from analysis.published.rows import Baseline
 from logparse.inputs.stores import is_url
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from analysis.conditions import COMPARISONS, FORM
-from analysis.history.records import RATES
-from analysis.metrics import BY_COLUMN, METRICS, RATED, Metric
+from analysis.metrics import BY_COLUMN, METRICS, RATED, RATES, Metric
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 

@@ -13,40 +13,21 @@ import polars as pl
 
 from analysis.compare.comparison import Side
 from analysis.compare.same_job import tells_enough
+from analysis.history.open_history import Tell, open_history
 from analysis.history.records import RunRecord
 from analysis.history.selection import select_evidence
 from analysis.history.selector import is_equality, is_selector
-from analysis.history.storage import open_storage
 from analysis.history.store import History
 from analysis.pipeline.options import RunOptions
 from analysis.pipeline.record import Marks, record_logs
-from analysis.pipeline.standing import find_standing
 from logparse.errors import NoStepLineError, UsageError
-from logparse.findings import Note, info
+from logparse.findings import info
 from logparse.inputs.remote import entries
 from logparse.inputs.stores import is_url, shown
 from logparse.language import tr
 
-Tell = Callable[[Note], object]
 # Runs of a side whose settings, versions and losses are looked at: the newest tell enough.
 MOST_TOLD = 20
-
-
-def open_history(place: str | None, tell: Tell, must_exist: bool = True) -> History:
-    """The history at ``place``, else the one that stands for this folder.
-
-    Raises UsageError where none is given, or nothing is there though it must be.
-    """
-    place = find_standing().get("history") if place is None else place
-    if not (place and place.strip()):
-        remedy = tr("name its folder: --history DIR, the variable LOGPARSE_HISTORY, or history in logparse.toml")
-        raise UsageError(tr("no history is given"), remedy=remedy)
-    if must_exist and not is_url(place) and not Path(place).is_dir():
-        raise UsageError(
-            tr("there is no history in {place}", place=place),
-            remedy=tr("check the path; `logparse record LOG --history DIR --release NAME` begins one"),
-        )
-    return History(open_storage(place), warn=tell)
 
 
 @dataclass(frozen=True)
@@ -61,12 +42,7 @@ class Sides:
 
 
 def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, tell: Tell) -> Sides:
-    """The sides that ``asked`` names, of logs or of the history at ``place``. Raises as ``find_side``.
-
-    The history that stands for this folder is opened where a side is no log.
-    """
-    if place is None and not all(map(_is_of_logs, asked)):
-        place = find_standing().get("history")
+    """The sides that ``asked`` names, of logs or of the history at ``place``. Raises as ``find_side``."""
     history = None if place is None else open_history(place, tell)
     runs = history.runs() if history else None
     others = None if runs is None else select_evidence(runs).runs
@@ -117,7 +93,7 @@ def _named(asked: str, history: History, runs: pl.DataFrame, tell: Tell) -> pl.D
     return found.runs
 
 
-def _is_of_logs(asked: str) -> bool:
+def is_of_logs(asked: str) -> bool:
     """Whether a side can be read without a history."""
     pattern = not is_selector(asked) and any(sign in asked for sign in "*?")
     return is_url(asked) or pattern or _is_there(asked)

@@ -66,6 +66,11 @@ def find_standing() -> Standing:
     return Standing(environment, project, {**_facts_of_model(project), **facts}, gate)
 
 
+def history_place(given: str | None) -> str | None:
+    """Where the history is: as given, else as the environment or the project file says. Raises as ``find_standing``."""
+    return find_standing().get("history") if given is None else given
+
+
 def _facts_of_model(project: Mapping[str, Fact]) -> dict[str, Fact]:
     """What the model of the project file says. Raises UsageError, with the file, for one that is not known."""
     if "model" not in project:

@@ -7,6 +7,7 @@ biased towards fast steps.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import polars as pl
 
@@ -47,3 +48,13 @@ def _mean_rate(rate: pl.Expr) -> pl.Expr:
     """Work is rate times time, so this is total work over total time; null where no rate is known."""
     known, time = rate.is_not_null(), pl.col(TIME)
     return pl.when(rate.count() > 0).then((rate * time).filter(known).sum() / time.filter(known).sum())
+
+
+def largest_memory(steps: pl.DataFrame, memory: pl.DataFrame) -> dict[str, Any]:
+    """The largest figures of the step lines and of the lines about memory, in bytes, by the columns of the steps."""
+    measured = memory.filter(memory["kind"] == "measured")
+    both = {
+        "max_memory_allocated_bytes": "max_allocated_bytes",
+        "max_memory_reserved_bytes": "max_reserved_bytes",
+    }
+    return {name: pl.concat([steps[name], measured[beside].alias(name)]).max() for name, beside in both.items()}

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from analysis.estimate.against_memory import ASSUMED, Planned
+from analysis.estimate.against_memory import Planned
 from analysis.estimate.against_run import Plan
+from analysis.estimate.assumptions import ASSUMED
 from analysis.pipeline.expectations import Expectations
 from analysis.published.match import MOST_SHOWN, Against, PublishedComparison
 from analysis.screens.findings_json import note_document, plain

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analysis.pipeline.record import Recorded
+from analysis.pipeline.record_runs import Recorded
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
 

@@ -10,7 +10,7 @@ import pytest
 from helpers import ROOT, SETTINGS, megatron_log, run_logparse
 
 from analysis.charts.memory import memory_chart, memory_rows
-from analysis.estimate.against_memory import ASSUMED as ASSUMED_OF_RUNS
+from analysis.estimate.assumptions import ASSUMED as ASSUMED_OF_RUNS
 from analysis.estimate.layout import Layout, Training
 from analysis.estimate.layout_search import Search
 from analysis.model.catalogue import find_model

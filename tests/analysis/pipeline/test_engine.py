@@ -286,7 +286,7 @@ from pathlib import Path
 from analysis.commands._output_folder import DrawingOptions, write_into
 from analysis.pipeline.analyze import analyze_logs
 from analysis.pipeline.engine import map_runs
-from analysis.pipeline.options import choose
+from analysis.pipeline.choose_options import choose
 
 def dying(analyze, folder, raylet):
     def read(logs, name):

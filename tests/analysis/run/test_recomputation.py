@@ -8,10 +8,11 @@ from shapes import LLAMA2_7B, MIXTRAL
 
 from analysis.flops import Recomputation, find_formula
 from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.inputs import Given, facts_of_flags
+from analysis.pipeline.inputs import facts_of_flags
 from analysis.pipeline.options import RunOptions
 from analysis.run.recomputation import read_recomputation
 from logparse.context.derivations import derive
+from logparse.context.given import Given
 from logparse.context.run_context import Fact, RunContext
 from logparse.findings import Origin
 

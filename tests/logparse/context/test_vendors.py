@@ -6,7 +6,7 @@ from helpers import ROOT, SETTINGS, arguments_dump, megatron_line
 
 from analysis.hardware.devices import all_devices
 from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.options import choose
+from analysis.pipeline.choose_options import choose
 from analysis.screens.words import say
 from logparse.context.dialects import DIALECTS, Framework, interpret
 from logparse.context.vendors import FRAMEWORKS, named_vendors

@@ -1,0 +1,19 @@
+"""The sides that ``compare``, ``gate`` and ``bisect`` are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.history.open_history import Tell
+from analysis.pipeline.options import RunOptions
+from analysis.pipeline.sides import Sides, find_sides, is_of_logs
+from analysis.pipeline.standing import history_place
+
+
+def named_sides(asked: Sequence[str], history: str | None, how: RunOptions, tell: Tell) -> Sides:
+    """The sides that ``asked`` names. The project's history is opened only if a side is not a log.
+
+    Raises as ``find_sides``.
+    """
+    needed = not all(map(is_of_logs, asked))
+    return find_sides(asked, history_place(history) if needed else history, how, tell)

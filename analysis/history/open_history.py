@@ -1,0 +1,28 @@
+"""The history that a command works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from analysis.history.storage import open_storage
+from analysis.history.store import History
+from logparse.errors import UsageError
+from logparse.findings import Note
+from logparse.inputs.stores import is_url
+from logparse.language import tr
+
+Tell = Callable[[Note], object]
+
+
+def open_history(place: str | None, tell: Tell, must_exist: bool = True) -> History:
+    """The history at ``place``. Raises UsageError where none is given, or nothing is there though it must be."""
+    if not (place and place.strip()):
+        remedy = tr("name its folder: --history DIR, the variable LOGPARSE_HISTORY, or history in logparse.toml")
+        raise UsageError(tr("no history is given"), remedy=remedy)
+    if must_exist and not is_url(place) and not Path(place).is_dir():
+        raise UsageError(
+            tr("there is no history in {place}", place=place),
+            remedy=tr("check the path; `logparse record LOG --history DIR --release NAME` begins one"),
+        )
+    return History(open_storage(place), warn=tell)
