@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.choose_options import choose
-from analysis.pipeline.inputs import check_quantities
-from analysis.pipeline.run import Run
-from analysis.screens.analyze import compose
-from analysis.screens.html import html
+from analysis.present.html import html
+from analysis.present.views.analyze import compose
+from analysis.project.choose_options import choose
+from analysis.project.given_facts import check_quantities
+from analysis.run.build import analyze_logs
+from analysis.run.run import Run
 
 
 def analyze(
@@ -34,8 +34,8 @@ def analyze(
     """Read ``logs`` as one run and compute what it achieved.
 
     The arguments are the options of ``logparse analyze``; ``quantities`` are what the log may lack, such as
-    ``world_size=8``, by the names of ``logparse.schema.QUANTITIES``. See ``analysis.pipeline.run.Run``
-    for what comes back, and ``analysis.pipeline.judgements.judge`` for whether it is what you ``require``.
+    ``world_size=8``, by the names of ``logparse.schema.QUANTITIES``. See ``analysis.run.run.Run``
+    for what comes back, and ``analysis.run.target_verdicts.judge`` for whether it is what you ``require``.
 
     Raises UsageError, InputError or NoStepLineError, each with a remedy.
     """

@@ -24,13 +24,13 @@ import numpy as np
 from release_logs import LINE, SETTINGS
 from rich.console import Console
 
-from analysis.pipeline import analyze as pipeline
-from analysis.pipeline.load import load
-from analysis.pipeline.options import RunOptions
-from analysis.run import analyze as run
-from analysis.screens.analyze import compose
-from analysis.screens.analyze_json import document
-from analysis.screens.terminal import print_parts
+from analysis.present.terminal import print_parts
+from analysis.present.views.analyze import compose
+from analysis.present.views.analyze_json import document
+from analysis.run import analyze_steps as run
+from analysis.run import build
+from analysis.run.load import load
+from analysis.run.options import RunOptions
 
 ROWS = 600_000
 MS, STALL_MS, EVERY, LOST = 5000.0, 3000.0, 500, 50
@@ -42,7 +42,7 @@ STAGES: dict[ModuleType, tuple[str, ...]] = {
         *("summarize", "list_segments", "name_rates", "describe_damage", "describe_copies", "describe_batches"),
         *("describe_run", "describe_pace", "count_goodput", "compare_ranks", "mend_clock", "read_clock"),
     ),
-    pipeline: ("analyze_steps", "identify", "describe_warm_up", "describe_clock", "measure_against"),
+    build: ("analyze_steps", "identify", "describe_warm_up", "describe_clock", "measure_against"),
 }
 
 
@@ -116,7 +116,7 @@ def measure(log: Path, kind: str) -> None:
     how = RunOptions()
     with timing() as spent:
         loaded = timed("read", load, spent)([str(log)], how)
-        result = timed("after reading", pipeline.analyze_run, spent)(loaded, how)
+        result = timed("after reading", build.analyze_run, spent)(loaded, how)
         timed("analyze --json", lambda: json.dumps(document([result]), allow_nan=False), spent)()
         console = Console(file=io.StringIO(), width=120)
         timed("table", lambda: print_parts(console, compose(result)), spent)()

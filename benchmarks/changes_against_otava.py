@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.compare.changes import find_changes
+from analysis.stats.series_changes import find_changes
 
 OTAVA = "apache-otava==0.8.0"
 SIMULATED = range(50)

@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 
 from analysis.history.folder import Folder
+from analysis.history.record_run import Marks, RunOptions, record_logs
 from analysis.history.store import History, _key, _parquet
-from analysis.pipeline.record import Marks, RunOptions, record_logs
 
 LOG = Path(__file__).parent.parent / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 PROGRAM = str(Path(sys.executable).with_name("logparse"))

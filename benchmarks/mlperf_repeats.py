@@ -11,9 +11,9 @@ import csv
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from analysis.compare.nights import watch
 from analysis.compare.verdict import DEFAULT_METRIC, judge, noise_floor
 from analysis.metrics import JUDGED
+from analysis.stats.prediction import watch
 
 FILE = Path(__file__).parent.parent / "fixtures/mlperf-repeats.csv"
 SLOWER, EACH = 0.01, 5

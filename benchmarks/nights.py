@@ -14,10 +14,10 @@ import numpy as np
 from changes_against_otava import resembling
 from numpy.typing import NDArray
 
-from analysis.compare.nights import watch
 from analysis.compare.threshold import NOISE
 from analysis.compare.verdict import DEFAULT_METRIC, judge, noise_floor
 from analysis.metrics import JUDGED
+from analysis.stats.prediction import watch
 
 TRIALS, NIGHTS, SLOWER = 2000, 90, 0.05
 METRICS, SEED = 2, 20_000

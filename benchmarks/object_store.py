@@ -26,9 +26,9 @@ from pathlib import Path
 from history_scale import fill
 from s3_server import serve
 
+from analysis.history.record_run import Marks, RunOptions, record_logs
 from analysis.history.storage import open_storage
 from analysis.history.store import History
-from analysis.pipeline.record import Marks, RunOptions, record_logs
 
 PROGRAM = str(Path(sys.executable).with_name("logparse"))
 LOGS = Path(__file__).parent.parent / "fixtures/releases"

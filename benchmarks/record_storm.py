@@ -33,9 +33,9 @@ from threading import Barrier
 import polars as pl
 
 from analysis.history.folder import UNFINISHED, Folder
+from analysis.history.record_run import Marks, RunOptions, record_logs
 from analysis.history.records import RunRecord
 from analysis.history.store import History, _key
-from analysis.pipeline.record import Marks, RunOptions, record_logs
 
 LOG = Path(__file__).parent.parent / "fixtures/releases/8.0.RC1-1.log"
 PRINTED, STEPS = "iteration (ms): 20095.1 ", 20

@@ -1,6 +1,6 @@
 """Findings as data: what must be read with the numbers, and where each value is from. Codes and fields, no sentence.
 
-``analysis.screens.words`` puts them into words, in every language.
+``analysis.present.words`` puts them into words, in every language.
 """
 
 from __future__ import annotations

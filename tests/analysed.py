@@ -10,10 +10,10 @@ from typing import Any
 from unittest.mock import patch
 
 from analysis.pictures import DrawingPool, Pictures
-from analysis.pipeline import analyze, load
-from analysis.pipeline.load import Loaded
-from analysis.pipeline.options import RunOptions
-from analysis.pipeline.run import Run
+from analysis.run import build, load
+from analysis.run.load import Loaded
+from analysis.run.options import RunOptions
+from analysis.run.run import Run
 from logparse.decode.read_run import ParsedLog
 from logparse.language import current_language
 
@@ -30,7 +30,7 @@ def analysed_once() -> Iterator[None]:
 
     The same chart is drawn once.
     """
-    again = patch.multiple(analyze, load=_once_loaded(analyze.load), analyze_run=_once_analysed(analyze.analyze_run))
+    again = patch.multiple(build, load=_once_loaded(build.load), analyze_run=_once_analysed(build.analyze_run))
     again_read = patch.object(load, "read_run", _once_read(load.read_run))
     with again_read, again, patch.object(DrawingPool, "begin", _once_drawn(DrawingPool.begin)):
         yield

@@ -10,10 +10,10 @@ from typing import Any
 import cores
 import pytest
 
-from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.choose_options import choose
-from analysis.pipeline.run import Run
+from analysis.project.choose_options import choose
 from analysis.report import render_page
+from analysis.run.build import analyze_logs
+from analysis.run.run import Run
 from logparse.context.dialects import Framework
 from logparse.context.run_context import Fact, RunContext
 from logparse.decode.versions import Version

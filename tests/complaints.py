@@ -8,10 +8,10 @@ from typing import Any
 from helpers import SETTINGS, arguments_dump, megatron_line
 
 from analysis.flops import find_formula
-from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.options import RunOptions
-from analysis.pipeline.run import Run
-from analysis.screens.words import say
+from analysis.present.words import say
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
+from analysis.run.run import Run
 from logparse.findings import Note
 
 COMPLAINTS: list[dict[str, Any]] = tomllib.loads(

@@ -10,12 +10,12 @@ import polars as pl
 from helpers import SETTINGS, arguments_dump, megatron_line
 
 from analysis.history.folder import Folder
+from analysis.history.record_run import Marks, keep
 from analysis.history.records import RunRecord
 from analysis.history.store import History
-from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.options import RunOptions
-from analysis.pipeline.record import Marks, keep
-from analysis.pipeline.run import Run
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
+from analysis.run.run import Run
 from analysis.tables import STEP_COLUMNS
 from logparse.schema import conform
 

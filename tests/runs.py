@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 from helpers import megatron_line
 
-from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.options import RunOptions
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
 from analysis.run.result import Analysis
 from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
 from logparse.schema import DECODED_COLUMNS, EVENT_COLUMNS, conform

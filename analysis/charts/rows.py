@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from analysis.charts.along import ALONG, DASHED
-from analysis.run.reasons import COPY
+from analysis.run.exclusion_reasons import COPY
 from logparse.language import msg, tr
 
 # What a code is called. Words stand above the charts, so whoever draws gives them; codes stand as they are without.
@@ -45,7 +45,7 @@ class Rows:
 def chart_rows(steps: pl.DataFrame, name_of: NameOf = str, most: int = MOST_POINTS) -> pl.DataFrame:
     """The rows to draw; ``rows`` is how many of the log one stands for, ``..._low`` and ``..._high`` their span.
 
-    ``why`` a row does not count is in the words of ``name_of``, by the codes of ``analysis.run.reasons``.
+    ``why`` a row does not count is in the words of ``name_of``, by the codes of ``analysis.run.exclusion_reasons``.
     """
     placed = place_rows(steps.filter(pl.col("excluded_reason").ne_missing(COPY)), name_of)
     runs = placed.partition_by("run", maintain_order=True)

@@ -9,8 +9,8 @@ import polars as pl
 
 from analysis.charts.axes import WHOLE_TICKS, legend_columns
 from analysis.charts.unchecked import layered, unchecked
-from analysis.compare.trend import Trend
 from analysis.metrics import Metric
+from analysis.nightly.trend import Trend
 from logparse.language import tr
 
 if TYPE_CHECKING:

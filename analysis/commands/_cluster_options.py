@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from analysis.pipeline.engine import ENGINES, check_engine
-from analysis.pipeline.shards import Shard, parse_shard
+from analysis.batch.engine import ENGINES, check_engine
+from analysis.batch.shards import Shard, parse_shard
 from logparse.errors import UsageError
 from logparse.language import tr
 

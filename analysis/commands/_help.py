@@ -73,7 +73,7 @@ class Formatter(_TypersFormatter):  # type: ignore[misc]
         if current_language() == "en":
             super().write_text(text)
             return
-        from analysis.screens.console import wrap
+        from analysis.present.console import wrap
 
         room = self.width - self.current_indent
         paragraphs = ("\n".join(self._indented(wrap(part, room))) for part in text.split("\n\n"))
@@ -84,7 +84,7 @@ class Formatter(_TypersFormatter):  # type: ignore[misc]
         if current_language() == "en":
             super().write_dl(rows, col_max, col_spacing)
             return
-        from analysis.screens.console import wrap
+        from analysis.present.console import wrap
 
         column = min(max(len(name) for name, _ in rows), col_max) + col_spacing
         for name, meaning in rows:

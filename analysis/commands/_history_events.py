@@ -14,14 +14,14 @@ from analysis.commands.record import TAKEN
 from analysis.compare.verdict import find_metric
 from analysis.history.events import Event, Kind, now, speaker
 from analysis.history.open_history import open_history
+from analysis.history.record_run import parse_pairs
 from analysis.history.said import SAID
 from analysis.history.selection import UNTYPED, select_runs
 from analysis.history.selector import is_selector
 from analysis.history.store import History
 from analysis.metrics import JUDGED
-from analysis.pipeline.record import parse_pairs
-from analysis.pipeline.standing import history_place
-from analysis.screens.history import said_of
+from analysis.present.views.history import said_of
+from analysis.project.project_file import history_place
 from logparse.errors import UsageError
 from logparse.language import tr
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 import typer
 
-from analysis.compare.job_exports import JOB_OUTPUTS, JudgedJobs
-from analysis.compare.job_gate import HistoryOfJobs, JobVerdict, judge_jobs
-from analysis.compare.policy import FAILING
 from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence
-from analysis.pipeline.standing import history_place, standing_policy
-from analysis.screens.console import make_console
-from analysis.screens.jobs import compose_jobs, judged_jobs, refusal, title
-from analysis.screens.jobs_json import document
-from analysis.screens.markdown import markdown
-from analysis.screens.terminal import print_parts
+from analysis.nightly.exports import JOB_OUTPUTS, JudgedJobs
+from analysis.nightly.gate_jobs import HistoryOfJobs, JobVerdict, judge_jobs
+from analysis.nightly.policy import FAILING
+from analysis.present.console import make_console
+from analysis.present.markdown import markdown
+from analysis.present.terminal import print_parts
+from analysis.present.views.jobs import compose_jobs, judged_jobs, refusal, title
+from analysis.present.views.jobs_json import document
+from analysis.project.project_file import history_place, standing_policy
 from logparse.errors import InsufficientDataError, UsageError
 from logparse.findings import Note
 from logparse.language import tr

@@ -10,18 +10,18 @@ from typing import Any
 import polars as pl
 import typer
 
+from analysis.batch.run_table import NUMBERS, check_order, choose_runs, losses_table, runs_table
 from analysis.conditions import Condition, parse_condition
-from analysis.pipeline.overview import NUMBERS, check_order, choose_runs, losses_table, runs_table
-from analysis.pipeline.run import Run
-from analysis.screens.analyze import compose
-from analysis.screens.analyze_json import document, outliers_document
-from analysis.screens.answer import quiet_line
-from analysis.screens.console import make_console
-from analysis.screens.markdown import markdown
-from analysis.screens.parts import Part
-from analysis.screens.requirements import requirement_lines, requirement_parts
-from analysis.screens.runs import compose_runs
-from analysis.screens.terminal import print_parts
+from analysis.present.console import make_console
+from analysis.present.markdown import markdown
+from analysis.present.parts import Part
+from analysis.present.terminal import print_parts
+from analysis.present.views.analyze import compose
+from analysis.present.views.analyze_json import document, outliers_document
+from analysis.present.views.answer import quiet_line
+from analysis.present.views.requirements import requirement_lines, requirement_parts
+from analysis.present.views.runs import compose_runs
+from analysis.run.run import Run
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from analysis.compare.operands import Sides, find_sides, is_of_logs
 from analysis.history.open_history import Tell
-from analysis.pipeline.options import RunOptions
-from analysis.pipeline.sides import Sides, find_sides, is_of_logs
-from analysis.pipeline.standing import history_place
+from analysis.project.project_file import history_place
+from analysis.run.options import RunOptions
 
 
 def named_sides(asked: Sequence[str], history: str | None, how: RunOptions, tell: Tell) -> Sides:

@@ -13,7 +13,7 @@ from analysis.commands import _completion
 from analysis.flops import all_formulas
 from analysis.hardware.peak import BASES
 from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS, TABLE_FORMATS, check_table_formats
-from analysis.pipeline.inputs import LEAST_UTILISATION
+from analysis.project.given_facts import LEAST_UTILISATION
 from analysis.result_folder import ResultFolder
 from logparse.errors import UsageError
 from logparse.formats import all_formats

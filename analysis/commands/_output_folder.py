@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.batch.run_table import losses_table, runs_table
 from analysis.commands._index_files import CSV, INDEX, PAGE, PAGES, pages_left, write_index
 from analysis.commands._progress import drawing_bar
 from analysis.outputs import (
@@ -20,11 +21,10 @@ from analysis.outputs import (
     write_page,
     write_table,
 )
-from analysis.pipeline.overview import losses_table, runs_table
-from analysis.pipeline.run import Run
+from analysis.present.views import requirements
+from analysis.present.words import word
 from analysis.result_folder import ResultFolder
-from analysis.screens import requirements
-from analysis.screens.words import word
+from analysis.run.run import Run
 from logparse.schema import RECORD_COLUMNS
 
 if TYPE_CHECKING:

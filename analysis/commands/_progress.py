@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.screens.console import make_console
+from analysis.present.console import make_console
 from logparse.decode.read_run import Amount, Watch
 from logparse.language import tr
 

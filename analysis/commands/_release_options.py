@@ -12,7 +12,7 @@ import typer
 from analysis.commands import _completion
 from analysis.compare.threshold import NOISE
 from analysis.metrics import GUARDED, JUDGED
-from analysis.screens.words import say
+from analysis.present.words import say
 from logparse.errors import UsageError
 from logparse.findings import Note
 from logparse.language import tr

@@ -11,9 +11,9 @@ import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
-from analysis.pipeline.choose_options import choose
-from analysis.pipeline.inputs import CHOICES, TYPES
-from analysis.pipeline.standing import find_standing
+from analysis.project.choose_options import choose
+from analysis.project.given_facts import CHOICES, TYPES
+from analysis.project.project_file import find_standing
 from logparse.schema import QUANTITIES, Quantity, flag_of
 
 Command = Callable[..., None]

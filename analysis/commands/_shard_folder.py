@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from analysis.batch.shards import SHARDS, Account, Failure, Shard, Whole, account_from
 from analysis.commands._output_folder import DrawingOptions, tables_of, write_into
 from analysis.outputs import write_bytes
-from analysis.pipeline.run import Run
-from analysis.pipeline.shards import SHARDS, Account, Failure, Shard, Whole, account_from
+from analysis.present.views.analyze_json import document
 from analysis.result_folder import ResultFolder
-from analysis.screens.analyze_json import document
+from analysis.run.run import Run
 from logparse.errors import InputError, LogparseError, UsageError
 from logparse.language import tr
 

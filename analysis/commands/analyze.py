@@ -8,6 +8,8 @@ from functools import partial
 
 import typer
 
+from analysis.batch.analyze_runs import analyze_all
+from analysis.batch.shards import Shard, whole_of
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
 from analysis.commands._command_line import command_as_given
@@ -18,16 +20,14 @@ from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
 from analysis.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
-from analysis.pipeline.analyze_runs import analyze_all
-from analysis.pipeline.judgements import exit_code, judge
-from analysis.pipeline.options import RunOptions
-from analysis.pipeline.run import Run
-from analysis.pipeline.shards import Shard, whole_of
-from analysis.pipeline.standing import find_standing
+from analysis.present.console import make_console
+from analysis.present.words import say
+from analysis.project.project_file import find_standing
 from analysis.published.rows import Baseline, find_baseline, published, read_baselines
 from analysis.result_folder import ResultFolder
-from analysis.screens.console import make_console
-from analysis.screens.words import say
+from analysis.run.options import RunOptions
+from analysis.run.run import Run
+from analysis.run.target_verdicts import exit_code, judge
 from logparse.errors import InputError, LogparseError, UsageError
 from logparse.findings import info
 from logparse.inputs.run_discovery import named_runs
@@ -122,7 +122,7 @@ def _recorded(shard: Shard | None) -> tuple[Baseline, ...]:
     if shard is not None or place is None:
         return ()
     from analysis.commands._release_options import teller
-    from analysis.pipeline.recorded import recorded_rows
+    from analysis.history.recorded_baselines import recorded_rows
 
     try:
         return recorded_rows(place, teller())

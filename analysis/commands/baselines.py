@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from analysis.commands import _options as options
+from analysis.present.console import make_console
+from analysis.present.markdown import markdown
+from analysis.present.terminal import print_parts
+from analysis.present.views.baselines import baseline_parts, baselines_document, baselines_parts
 from analysis.published.rows import Baseline, find_baseline, published, read_baselines
-from analysis.screens.baselines import baseline_parts, baselines_document, baselines_parts
-from analysis.screens.console import make_console
-from analysis.screens.markdown import markdown
-from analysis.screens.terminal import print_parts
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 

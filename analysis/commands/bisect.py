@@ -12,13 +12,13 @@ from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.compare.bisect_runs import find_plan
-from analysis.compare.comparable import check_allowed
+from analysis.compare.comparability import check_allowed
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
-from analysis.pipeline.options import RunOptions
-from analysis.screens.bisect import compose_plan
-from analysis.screens.bisect_json import document
-from analysis.screens.console import make_console
-from analysis.screens.terminal import print_parts
+from analysis.present.console import make_console
+from analysis.present.terminal import print_parts
+from analysis.present.views.bisect import compose_plan
+from analysis.present.views.bisect_json import document
+from analysis.run.options import RunOptions
 
 Good = Annotated[
     str,

@@ -13,20 +13,20 @@ from analysis.commands._index_files import PAGE
 from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
-from analysis.compare.comparable import check_allowed
+from analysis.compare.comparability import check_allowed
 from analysis.compare.comparison import Comparison
 from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import guards_of
 from analysis.outputs import clear_stale, write_page
-from analysis.pipeline.options import RunOptions
+from analysis.present.console import make_console
+from analysis.present.markdown import markdown
+from analysis.present.terminal import print_parts
+from analysis.present.views.compare import compose_comparison
+from analysis.present.views.compare_json import document
 from analysis.result_folder import ResultFolder
-from analysis.screens.compare import compose_comparison
-from analysis.screens.compare_json import document
-from analysis.screens.console import make_console
-from analysis.screens.markdown import markdown
-from analysis.screens.terminal import print_parts
+from analysis.run.options import RunOptions
 from logparse.errors import UsageError
 from logparse.findings import Note, info
 from logparse.language import tr

@@ -10,12 +10,12 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._release_options import HistoryDir
 from analysis.commands._run_flags import with_quantity_flags
-from analysis.pipeline.holding import settings_in_force
-from analysis.pipeline.inputs import gather
-from analysis.pipeline.standing import find_standing, project_file
-from analysis.screens.config import config_document, config_parts
-from analysis.screens.console import make_console
-from analysis.screens.terminal import print_parts
+from analysis.present.console import make_console
+from analysis.present.terminal import print_parts
+from analysis.present.views.config import config_document, config_parts
+from analysis.project.effective_settings import settings_in_force
+from analysis.project.given_facts import gather
+from analysis.project.project_file import find_standing, project_file
 
 
 @with_quantity_flags

@@ -12,21 +12,21 @@ import typer
 from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.commands._run_flags import with_quantity_flags
+from analysis.estimate.job_inputs import Asked, all_given, find_machine, short_facts
 from analysis.estimate.layout_search import Fit
 from analysis.flops import as_built_formula, find_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
 from analysis.outputs import write_charts
-from analysis.pipeline.choose_options import choose_device, options_of
-from analysis.pipeline.inputs import gather
-from analysis.pipeline.job_inputs import Asked, all_given, find_machine, short_facts
-from analysis.pipeline.planned_job import estimate_planned
-from analysis.pipeline.standing import find_standing
+from analysis.present.console import make_console
+from analysis.present.markdown import markdown
+from analysis.present.terminal import print_parts
+from analysis.present.views.estimate import estimate_document, estimate_parts
+from analysis.project.choose_options import choose_device, options_of
+from analysis.project.given_facts import gather
+from analysis.project.project_file import find_standing
 from analysis.result_folder import ResultFolder
-from analysis.screens.console import make_console
-from analysis.screens.estimate import estimate_document, estimate_parts
-from analysis.screens.markdown import markdown
-from analysis.screens.terminal import print_parts
+from analysis.run.planned_job import estimate_planned
 from logparse.errors import UsageError
 from logparse.language import msg, tr
 

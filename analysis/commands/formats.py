@@ -11,13 +11,13 @@ import typer
 from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.outputs import write_whole
-from analysis.screens.console import make_console
-from analysis.screens.format_check import check_document, check_parts
-from analysis.screens.format_draft import draft_toml, wrote
-from analysis.screens.formats import format_parts, formats_document, formats_parts
-from analysis.screens.parts import Sentence
-from analysis.screens.terminal import print_parts
-from analysis.screens.words import say
+from analysis.present.console import make_console
+from analysis.present.parts import Sentence
+from analysis.present.terminal import print_parts
+from analysis.present.views.format_check import check_document, check_parts
+from analysis.present.views.format_draft import draft_toml, wrote
+from analysis.present.views.formats import format_parts, formats_document, formats_parts
+from analysis.present.words import say
 from logparse.draft.check import check_format
 from logparse.draft.draft import draft_format
 from logparse.errors import UsageError

@@ -9,11 +9,11 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._run_flags import READING, with_run_flags
 from analysis.identify import implied_peak
-from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.options import RunOptions
-from analysis.screens.console import make_console
-from analysis.screens.formulas import formulas_document, formulas_parts
-from analysis.screens.terminal import print_parts
+from analysis.present.console import make_console
+from analysis.present.terminal import print_parts
+from analysis.present.views.formulas import formulas_document, formulas_parts
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
 
 
 @with_run_flags(**READING, strict=options.Strict)

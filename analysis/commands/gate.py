@@ -18,17 +18,17 @@ from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands.compare import print_comparisons
-from analysis.compare.comparable import check_allowed
+from analysis.compare.comparability import check_allowed
 from analysis.compare.comparison import Comparison, compare
-from analysis.compare.exports import OUTPUTS, Judged, junit_of_error
-from analysis.compare.policy import FAILING
+from analysis.compare.gate_exports import OUTPUTS, Judged, junit_of_error
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import FEWEST_RUNS, Verdict, guards_of, insufficient
+from analysis.nightly.policy import FAILING
 from analysis.outputs import clear_stale, write_whole
-from analysis.pipeline.options import RunOptions
+from analysis.present.views.gate import judged, no_verdict, verdicts
 from analysis.result_folder import ResultFolder
-from analysis.screens.gate import judged, no_verdict, verdicts
+from analysis.run.options import RunOptions
 from logparse.errors import InsufficientDataError, LogparseError, UsageError, reason_of
 from logparse.findings import Note, warning
 from logparse.language import msg, tr

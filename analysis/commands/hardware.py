@@ -12,9 +12,9 @@ from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.commands._values import holds
 from analysis.hardware.devices import Device, all_devices, find_device
-from analysis.screens.console import make_console
-from analysis.screens.hardware import device_parts, hardware_document, hardware_parts
-from analysis.screens.terminal import print_parts
+from analysis.present.console import make_console
+from analysis.present.terminal import print_parts
+from analysis.present.views.hardware import device_parts, hardware_document, hardware_parts
 from logparse.errors import UsageError
 
 Words = Annotated[list[str] | None, options.words(_completion.devices)]

@@ -13,15 +13,15 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._history_events import COMMANDS as OF_EVENTS
 from analysis.commands._release_options import HistoryDir, teller
-from analysis.compare.run_verdicts import verdicts_of_runs
 from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence, select_runs
+from analysis.nightly.run_verdicts import verdicts_of_runs
 from analysis.outputs import write_parquet, write_whole
-from analysis.pipeline.standing import history_place, standing_policy
-from analysis.screens.console import make_console
-from analysis.screens.history import compacted, compose_runs, removed
-from analysis.screens.history_json import document, event_documents, run_documents
-from analysis.screens.terminal import print_parts
+from analysis.present.console import make_console
+from analysis.present.terminal import print_parts
+from analysis.present.views.history import compacted, compose_runs, removed
+from analysis.present.views.history_json import document, event_documents, run_documents
+from analysis.project.project_file import history_place, standing_policy
 from logparse.errors import UsageError
 from logparse.findings import info
 from logparse.language import tr

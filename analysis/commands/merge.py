@@ -11,21 +11,21 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
+from analysis.batch.peers import with_outliers
+from analysis.batch.shards import SHARDS, Account
 from analysis.commands import _options as options
 from analysis.commands._index_files import PAGE, PAGES, pages_left, write_index
 from analysis.commands._many_runs import RunSelection
 from analysis.commands._output_folder import OUTPUTS, TABLES, write_verdicts
 from analysis.commands._shard_folder import RUNS, read_shards
 from analysis.outputs import clear_stale, prepare_folder, write_bytes, write_table
-from analysis.pipeline.judgements import exit_code
-from analysis.pipeline.peers import with_outliers
-from analysis.pipeline.shards import SHARDS, Account
+from analysis.present.console import make_console
+from analysis.present.terminal import print_parts
+from analysis.present.views.analyze_json import outliers_document
+from analysis.present.views.requirements import missed_requirements
+from analysis.present.views.runs import compose_runs
 from analysis.result_folder import ResultFolder
-from analysis.screens.analyze_json import outliers_document
-from analysis.screens.console import make_console
-from analysis.screens.requirements import missed_requirements
-from analysis.screens.runs import compose_runs
-from analysis.screens.terminal import print_parts
+from analysis.run.target_verdicts import exit_code
 from logparse.errors import InputError, UsageError
 from logparse.language import tr
 

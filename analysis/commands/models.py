@@ -12,9 +12,9 @@ from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.commands._values import holds
 from analysis.model.catalogue import Model, all_models, catalogued, find_model
-from analysis.screens.console import make_console
-from analysis.screens.models import model_parts, models_document, models_parts
-from analysis.screens.terminal import print_parts
+from analysis.present.console import make_console
+from analysis.present.terminal import print_parts
+from analysis.present.views.models import model_parts, models_document, models_parts
 
 Words = Annotated[list[str] | None, options.words(_completion.models)]
 

@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
+from analysis.batch.record_runs import record_all
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.history.open_history import open_history
+from analysis.history.record_run import Marks, parse_pairs
 from analysis.history.records import RUN_COLUMNS
 from analysis.history.release_names import check_release
-from analysis.pipeline.options import RunOptions
-from analysis.pipeline.record import Marks, parse_pairs
-from analysis.pipeline.record_runs import record_all
-from analysis.pipeline.standing import history_place
-from analysis.screens.record import document, sentence
+from analysis.present.views.record import document, sentence
+from analysis.project.project_file import history_place
+from analysis.run.options import RunOptions
 from logparse.inputs.run_discovery import named_runs
 
 Release = Annotated[

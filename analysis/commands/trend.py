@@ -16,20 +16,20 @@ from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.commands._index_files import PAGE
 from analysis.commands._release_options import HistoryDir, parse_day, teller
-from analysis.compare.trend import Trend, follow_all
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
 from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence
 from analysis.metrics import FOLLOWED
+from analysis.nightly.trend import Trend, follow_all
 from analysis.outputs import CHART_FORMATS, clear_stale, write_charts, write_page
-from analysis.pipeline.standing import history_place
+from analysis.present.console import make_console
+from analysis.present.markdown import markdown
+from analysis.present.terminal import print_parts
+from analysis.present.views.remarks import remarks
+from analysis.present.views.trend import compose_trend, left_out, shown
+from analysis.present.views.trend_json import document
+from analysis.project.project_file import history_place
 from analysis.result_folder import ResultFolder
-from analysis.screens.console import make_console
-from analysis.screens.markdown import markdown
-from analysis.screens.remarks import remarks
-from analysis.screens.terminal import print_parts
-from analysis.screens.trend import compose_trend, left_out, shown
-from analysis.screens.trend_json import document
 from logparse.errors import UsageError
 from logparse.findings import Note, info
 from logparse.language import tr

@@ -1,1 +1,1 @@
-"""Two sides, or a series of runs: comparable or not, changed or not, and the verdict for other tools."""
+"""Two sides compared: may they be, did the metrics change, and which change is the cause."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from analysis.compare.comparable import Change, Kind
+from analysis.compare.comparability import Change, Kind
 from analysis.compare.side_level import SideLevel, are_apart, levels
 from analysis.metrics import Metric
 from logparse.errors import UsageError

@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 
 from analysis.compare.bisect import Bisection, OtherRun, make_plan
-from analysis.compare.comparable import FIELDS, Change, fill_implied, list_changes
+from analysis.compare.comparability import FIELDS, Change, fill_implied, list_changes
 from analysis.compare.comparison import Comparison, Side, all_runs, compare, measured, values_of
+from analysis.compare.independent_records import find_jobs, sample_of
 from analysis.compare.refusal import refuse_incomparable
-from analysis.compare.same_job import find_jobs, sample_of
 from analysis.metrics import Metric
 
 Settings = Callable[[Sequence[str]], pl.DataFrame]

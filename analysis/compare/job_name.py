@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis.compare.comparable import FIELDS, fill_implied
+from analysis.compare.comparability import FIELDS, fill_implied
 from analysis.model.same import models_of
 from analysis.model.shape import ModelShape
 

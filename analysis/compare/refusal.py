@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analysis.compare.comparable import UNKNOWN, Field
+from analysis.compare.comparability import UNKNOWN, Field
 from analysis.compare.comparison import Comparison
 from logparse.errors import UsageError
 from logparse.language import msg, tr

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.compare.nights import expect
+from analysis.stats.prediction import expect
 from logparse.errors import UsageError
 from logparse.language import tr
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.compare.nights import LEAST_CHANGE
 from analysis.metrics import Metric
+from analysis.stats.prediction import LEAST_CHANGE
 from logparse.errors import UsageError
 from logparse.language import tr
 

@@ -7,7 +7,7 @@ interval of the same rank test (Hollander, Wolfe, Chicken, Nonparametric Statist
 Evidence: the exact one-sided Mann-Whitney test, by permutation where values are tied. At LEVEL 5 %, 3 runs against 3
 can just reach it (1/20), where every run of one side is slower than every run of the other. The interval has 90 %, so
 that its end and the one-sided test agree. Where so few runs have too few orders for that, one or two of them stand
-against what the runs of the other side tell of the next (``analysis.compare.nights``).
+against what the runs of the other side tell of the next (``analysis.stats.prediction``).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
-from analysis.compare.nights import FEWEST, expect
-from analysis.compare.outliers import Outlier, find_outliers, without
 from analysis.compare.threshold import DECLARED, threshold_by_noise
 from analysis.metrics import GUARDED, JUDGED, Metric
+from analysis.stats.outlier_runs import Outlier, find_outliers, without
+from analysis.stats.prediction import FEWEST, expect
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from analysis.history.release_names import is_cut
 from analysis.metrics import OF_ROWS, RATES
-from analysis.run.reasons import OF_THE_RUN
+from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.result import Analysis
 from analysis.run.summary import largest_memory
 from logparse.context.run_context import RunContext

@@ -8,7 +8,7 @@ from analysis.flops import Recompute, as_built_formula, default_formula
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS
 from analysis.identify.candidates import Candidate
 from analysis.identify.matching import Rounding
-from analysis.run.printed_unit import EXACT
+from analysis.identify.printed_precision import EXACT
 from logparse.findings import Note, info
 from logparse.schema import flag_of
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from analysis.identify.causes import RATIO
 from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS
-from analysis.run.printed_unit import printed_unit
+from analysis.identify.printed_precision import printed_unit
 
 # Relative difference up to which a printed rate agrees; rounding may add to it.
 AGREE = 0.05

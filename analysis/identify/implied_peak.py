@@ -10,7 +10,7 @@ import polars as pl
 
 from analysis.hardware.devices import DevicePeak, Peak, all_devices, find_device
 from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS
-from analysis.run.printed_unit import printed_unit
+from analysis.identify.printed_precision import printed_unit
 from logparse.errors import UsageError
 from logparse.findings import Note, info
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS, PrintedFormula
+from analysis.identify.printed_precision import EXACT, TIME_UNITS, printed_unit
 from analysis.model.shape import ModelShape
-from analysis.run.printed_unit import EXACT, TIME_UNITS, printed_unit
 
 if TYPE_CHECKING:
     import numpy as np

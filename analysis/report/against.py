@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.estimate.against_memory import Planned
-from analysis.pipeline.run import Run
+from analysis.present.parts import Cell, Table
+from analysis.present.words import word
+from analysis.present.words.forms import of_peak
 from analysis.published.match import Against
 from analysis.report.numbers import NONE, difference, lasted, number, percent
-from analysis.screens.parts import Cell, Table
-from analysis.screens.words import word
-from analysis.screens.words.forms import of_peak
+from analysis.run.memory_comparison import Planned
+from analysis.run.run import Run
 from logparse.language import tr
 
 # Published rows that are drawn beside a run: the first are the most alike.

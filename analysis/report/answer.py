@@ -8,12 +8,12 @@ from typing import Any
 
 from analysis.hardware.devices import DevicePeak
 from analysis.metrics import BY_COLUMN, RATED, Metric
-from analysis.pipeline.run import Run
+from analysis.present.metric_names import headed, rated_of, titled, work_counted
+from analysis.present.parts import Bar, Cell, Table
+from analysis.present.views.reached import BUILT, beside_goodput, built_range, steady_interval
+from analysis.present.words import word
 from analysis.report.numbers import NONE, difference, interval, number, percent, shown
-from analysis.screens.metric_names import headed, rated_of, titled, work_counted
-from analysis.screens.parts import Bar, Cell, Table
-from analysis.screens.reached import BUILT, beside_goodput, built_range, steady_interval
-from analysis.screens.words import word
+from analysis.run.run import Run
 from logparse.language import msg, tr
 
 TIME, GOODPUT = BY_COLUMN["elapsed_time_per_iteration_ms"], BY_COLUMN["goodput"]

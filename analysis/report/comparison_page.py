@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from analysis.charts.comparison import comparison_charts, overlay_runs, rename_sides
 from analysis.compare.comparison import Comparison
+from analysis.present.html import html
+from analysis.present.views.compare import compose_answer, compose_drawn, compose_notes, page_title
+from analysis.present.words import word
 from analysis.report.document import Drawing, Text, Tracks, render_document
 from analysis.report.payload import ROWS
-from analysis.screens.compare import compose_answer, compose_drawn, compose_notes, page_title
-from analysis.screens.html import html
-from analysis.screens.words import word
 
 
 def comparison_page(comparison: Comparison) -> str:

@@ -11,12 +11,12 @@ import polars as pl
 from analysis.charts.along import ALONG, TITLES
 from analysis.charts.series import SEPARATOR
 from analysis.metrics import BY_COLUMN
-from analysis.pipeline.run import Run
+from analysis.present.parts import Cell, Table
+from analysis.present.views.ranks import spread_of_ranks
+from analysis.present.words import word
 from analysis.report.numbers import number, percent
 from analysis.report.payload import ranked
-from analysis.screens.parts import Cell, Table
-from analysis.screens.ranks import spread_of_ranks
-from analysis.screens.words import word
+from analysis.run.run import Run
 from logparse.language import msg, tr
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.pipeline.run import Run
+from analysis.present.parts import Bar, Sentence, Sentences, Table
+from analysis.present.views.analyze import list_notes
+from analysis.present.views.answer import WARNINGS_SHOWN, beside, list_warnings, losses_tables, summed_up
+from analysis.present.views.requirements import required_sentences
 from analysis.report.answer import Card, cards, gauge
 from analysis.report.time_breakdown import Segment, account_bar
-from analysis.screens.analyze import list_notes
-from analysis.screens.answer import WARNINGS_SHOWN, beside, list_warnings, losses_tables, summed_up
-from analysis.screens.parts import Bar, Sentence, Sentences, Table
-from analysis.screens.requirements import required_sentences
+from analysis.run.run import Run
 
 
 @dataclass(frozen=True)

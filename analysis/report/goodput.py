@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analysis.pipeline.run import Run
+from analysis.present.parts import Cell, Table
+from analysis.present.words.forms import span
 from analysis.report.numbers import number, percent
 from analysis.run.goodput import TYPES, Stretch
-from analysis.screens.parts import Cell, Table
-from analysis.screens.words.forms import span
+from analysis.run.run import Run
 from logparse.language import tr
 
 

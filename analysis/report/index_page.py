@@ -13,14 +13,14 @@ from urllib.parse import quote
 
 import polars as pl
 
+from analysis.batch.peers import COMPARED, DEVIATIONS, FAR, FEWEST_ALIKE, TOKENS, outliers, usual
+from analysis.batch.run_table import NUMBERS, choose_runs, lost_by_cause
 from analysis.metrics import BY_COLUMN, Metric
-from analysis.pipeline.overview import NUMBERS, choose_runs, lost_by_cause
-from analysis.pipeline.peers import COMPARED, DEVIATIONS, FAR, FEWEST_ALIKE, TOKENS, outliers, usual
+from analysis.present.views.run_columns import UNKNOWN, Row, Shown, shown_columns, told_once
+from analysis.present.views.runs import counted, lowest, standing_out
+from analysis.present.words import word
 from analysis.report.numbers import NONE, number, percent
 from analysis.report.page_frame import render
-from analysis.screens.run_columns import UNKNOWN, Row, Shown, shown_columns, told_once
-from analysis.screens.runs import counted, lowest, standing_out
-from analysis.screens.words import word
 from logparse.language import tr
 
 # From where on a share is low or high, of the peak and of the clock, where too few runs are alike to tell.

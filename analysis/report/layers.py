@@ -10,7 +10,7 @@ from analysis.charts.axes import place_tooltip, x_channel
 from analysis.charts.look import PARTS
 from analysis.charts.marks import MARKS, RESTART, STARTS
 from analysis.charts.plot import HEIGHT, HIGH, LOW
-from analysis.screens.words import word
+from analysis.present.words import word
 from logparse.language import tr
 
 SMOOTHED = "smoothed"

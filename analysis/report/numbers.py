@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from analysis.metrics import IMPOSSIBLE, Metric
-from analysis.screens.words.forms import span
+from analysis.present.words.forms import span
 from logparse.language import tr
 
 NONE = "–"

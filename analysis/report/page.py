@@ -15,7 +15,10 @@ from analysis.charts.look import PARTS
 from analysis.charts.marks import mark_rows
 from analysis.charts.series import describe_thinning
 from analysis.metrics import DRAWN
-from analysis.pipeline.run import Run
+from analysis.present.views.analyze import list_expectations
+from analysis.present.views.ranks import spread_of_ranks, table_of_ranks
+from analysis.present.views.who import who
+from analysis.present.words import say, say_evidence, say_framework, word
 from analysis.published.match import place_among
 from analysis.report.against import against_tables
 from analysis.report.answer import rates_table
@@ -36,10 +39,7 @@ from analysis.report.time_breakdown import (
     starts_table,
 )
 from analysis.report.worked_formula import terms_table, write_out
-from analysis.screens.analyze import list_expectations
-from analysis.screens.ranks import spread_of_ranks, table_of_ranks
-from analysis.screens.who import who
-from analysis.screens.words import say, say_evidence, say_framework, word
+from analysis.run.run import Run
 from logparse.language import msg, tr
 
 # By the anchor of a section, in the order of the page.

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.charts import DARK, LIGHT
 from analysis.outputs import write_page
+from analysis.present.html import html
+from analysis.present.parts import Part
+from analysis.present.words import say_all
 from analysis.report.numbers import engineering, number
 from analysis.report.payload import as_json
-from analysis.screens.html import html
-from analysis.screens.parts import Part
-from analysis.screens.words import say_all
 from logparse import __version__
 from logparse.errors import InputError
 from logparse.language import current_language, tr

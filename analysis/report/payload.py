@@ -26,9 +26,9 @@ from analysis.charts.along import ALONG
 from analysis.charts.marks import MARKS, STARTS, mark_rows, start_rows
 from analysis.charts.rows import DIGITS, EVALUATIONS, SERIES
 from analysis.charts.series import SEPARATOR
-from analysis.pipeline.run import Run
+from analysis.present.words import word
 from analysis.report.layers import along, with_marks, zoomed
-from analysis.screens.words import word
+from analysis.run.run import Run
 from logparse.language import tr
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.pipeline.run import Run
+from analysis.present.parts import Cell, Table
+from analysis.present.places import place_of
+from analysis.present.words import say_origin
 from analysis.report.numbers import NONE
-from analysis.screens.parts import Cell, Table
-from analysis.screens.places import place_of
-from analysis.screens.words import say_origin
+from analysis.run.run import Run
 from logparse.language import msg, tr
 from logparse.schema import QUANTITIES, QUANTITY, flag_of
 

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from analysis.compare.comparable import check_fields, refusals
+from analysis.compare.comparability import check_fields, refusals
 from analysis.history.records import run_frame
 from analysis.metrics import BY_COLUMN, Metric
-from analysis.pipeline.losses import PUBLISHED
-from analysis.pipeline.run import Run
+from analysis.present.metric_names import titled
+from analysis.present.parts import Cell, Table
+from analysis.present.views.who import who
+from analysis.present.words import word
 from analysis.report.answer import CARDS, rate_of
 from analysis.report.numbers import NONE, difference, percent, shown
 from analysis.report.settings import ONLY_WITH
-from analysis.screens.metric_names import titled
-from analysis.screens.parts import Cell, Table
-from analysis.screens.who import who
-from analysis.screens.words import word
+from analysis.run.overheads import PUBLISHED
+from analysis.run.run import Run
 from logparse.language import some, tr
 
 # Fields that are named where two runs are no match; of more it is said how many there are.

@@ -7,7 +7,7 @@ from html import escape
 
 import polars as pl
 
-from analysis.compare.trend import Trend
+from analysis.nightly.trend import Trend
 from logparse.language import tr
 
 WIDTH, HEIGHT, EDGE = 300, 72, 5

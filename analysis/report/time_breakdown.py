@@ -11,11 +11,11 @@ from typing import Any
 import polars as pl
 
 from analysis.charts.time_breakdown import by_cause, color_of, parts_in_order
-from analysis.pipeline.run import Run
+from analysis.present.parts import Cell, Table
+from analysis.present.words import fill, word
 from analysis.report.numbers import NONE, lasted, number, percent
-from analysis.run.pace import explain_stalls, stalled
-from analysis.screens.parts import Cell, Table
-from analysis.screens.words import fill, word
+from analysis.run.run import Run
+from analysis.run.step_time_patterns import explain_stalls, stalled
 from logparse.language import tr
 
 # Of more stalls the longest are shown.

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from analysis.compare.trend import ChangePoint, Trend
+from analysis.nightly.trend import ChangePoint, Trend
+from analysis.present.html import html
+from analysis.present.metric_names import titled
+from analysis.present.views.trend import NOTHING, compose_trend, page_title
 from analysis.report.document import Drawing, Text, render_document
 from analysis.report.page_frame import render
 from analysis.report.small_chart import small_chart
-from analysis.screens.html import html
-from analysis.screens.metric_names import titled
-from analysis.screens.trend import NOTHING, compose_trend, page_title
 from logparse.language import tr
 
 if TYPE_CHECKING:

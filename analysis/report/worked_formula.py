@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from analysis.present.parts import Cell, Table
 from analysis.report.numbers import NONE, engineering
 from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
-from analysis.screens.parts import Cell, Table
 from logparse.language import tr
 
 LETTERS = {

@@ -1,1 +1,1 @@
-"""Rows of one run to its answers: restarts, duplicates, window, throughput, rates, time breakdown, findings."""
+"""One run: from frames and facts to rates, goodput, overheads, targets and notes."""

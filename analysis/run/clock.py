@@ -13,8 +13,8 @@ from typing import Any
 
 import polars as pl
 
+from analysis.run.exclusion_reasons import TIMED
 from analysis.run.interruptions import NO_PAUSES, Pauses, count_between
-from analysis.run.reasons import TIMED
 from analysis.run.restarts import OWN
 from logparse.findings import Note, warning
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from analysis.run.price import PRICED_BY, price_rows
-from analysis.run.reasons import REPLAYED
-from analysis.run.selections import in_order, only
-from analysis.run.usual import with_usual
+from analysis.run.baseline_step_time import with_usual
+from analysis.run.exclusion_reasons import REPLAYED
+from analysis.run.frame_filters import in_order, only
+from analysis.run.useful_time import PRICED_BY, price_rows
 from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
 from logparse.schema import conform
 

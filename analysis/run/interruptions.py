@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from analysis.run.price import PAUSED
-from analysis.run.reasons import STALL
+from analysis.run.exclusion_reasons import STALL
+from analysis.run.useful_time import PAUSED
 from logparse.findings import Note, info, warning
 
 # Megatron's timers of a save, by age, and of an evaluation (megatron/training/training.py: around it, and within).

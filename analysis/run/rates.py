@@ -10,12 +10,12 @@ from typing import Any
 
 import polars as pl
 
+from analysis.identify.printed_precision import FINE_UNITS, printed_unit
 from analysis.metrics import RATED
-from analysis.run.bootstrap import median_interval, ratio_interval
-from analysis.run.price import PAUSED, PRICED_BY, again_steps, kept_steps, price_rows
-from analysis.run.printed_unit import FINE_UNITS, printed_unit
-from analysis.run.reasons import REPLAYED, TIMED, WARM_UP
-from analysis.run.usual import middle
+from analysis.run.baseline_step_time import middle
+from analysis.run.exclusion_reasons import REPLAYED, TIMED, WARM_UP
+from analysis.run.intervals import median_interval, ratio_interval
+from analysis.run.useful_time import PAUSED, PRICED_BY, again_steps, kept_steps, price_rows
 from analysis.tables import RATE_COLUMNS
 from logparse.schema import conform
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from analysis.run.corrupt_rows import mark_damage
 from analysis.run.duplicates import mark_copies
-from analysis.run.other_jobs import mark_other_jobs
-from analysis.run.outliers import mark_damage
-from analysis.run.reasons import TIMED, WARM_UP
+from analysis.run.earlier_jobs import mark_other_jobs
+from analysis.run.exclusion_reasons import TIMED, WARM_UP
 from analysis.tables import SEGMENT_COLUMNS
 from logparse.schema import conform
 

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from analysis.metrics import OF_ROWS
-from analysis.run.usual import middle
+from analysis.run.baseline_step_time import middle
 from analysis.tables import SUMMARY_COLUMNS
 from logparse.schema import conform
 

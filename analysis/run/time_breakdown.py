@@ -13,6 +13,18 @@ from typing import Any
 import polars as pl
 
 from analysis.run.clock import Clock, read_clock
+from analysis.run.exclusion_reasons import (
+    BATCH_CHANGES,
+    HOLDS_EVALUATION,
+    HOLDS_SAVE,
+    NAN,
+    OTHER_JOB,
+    REPLAYED,
+    SKIPPED,
+    STALL,
+    WARM_UP,
+)
+from analysis.run.frame_filters import only, starts_of
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import (
     BEGINNINGS,
@@ -25,19 +37,7 @@ from analysis.run.pause_times import (
     holds,
     share_out,
 )
-from analysis.run.price import again_steps, price_rows, untimed_seconds
-from analysis.run.reasons import (
-    BATCH_CHANGES,
-    HOLDS_EVALUATION,
-    HOLDS_SAVE,
-    NAN,
-    OTHER_JOB,
-    REPLAYED,
-    SKIPPED,
-    STALL,
-    WARM_UP,
-)
-from analysis.run.selections import only, starts_of
+from analysis.run.useful_time import again_steps, price_rows, untimed_seconds
 from analysis.tables import ACCOUNT_COLUMNS
 from logparse.findings import Note, info
 from logparse.schema import conform

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from analysis.run.baseline_step_time import FEW_ROWS
+from analysis.run.frame_filters import only, starts_of
 from analysis.run.restarts import OWN
-from analysis.run.selections import only, starts_of
-from analysis.run.usual import FEW_ROWS
 
 # A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
 SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20

@@ -55,7 +55,7 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RuleRow:
     """What the rule reads on a line: the value of each column, and the labels."""
 
     row: Mapping[str, object]
@@ -63,7 +63,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Trial:
+class ChangedLine:
     """The ``text`` of a line with another ``token`` ``at`` a place, or other ``blanks`` in front of it.
 
     ``at`` is None for the line itself, and where all tokens are changed.
@@ -84,7 +84,7 @@ class LineTemplate:
 
     words: tuple[str, ...]
     tokens: tuple[Token, ...]
-    base: Answer
+    base: RuleRow
     explained: bool
 
     def read(self, lines: pl.DataFrame) -> pl.DataFrame:
@@ -159,12 +159,12 @@ def learn_template(text: str, fmt: LogFormat, markers: Sequence[str]) -> LineTem
     ``markers`` are the words of interest on a line besides those of a step line.
     """
     words, found = _cut(text)
-    trials = [Trial(text), *_trials(words, found)]
+    trials = [ChangedLine(text), *_trials(words, found)]
     lines = pl.DataFrame({"source": "", "line_number": range(len(trials)), "text": [t.text for t in trials]})
     answers = ask_rule(lines, fmt)
     if 0 not in answers:
         return None
-    changed: dict[int | None, list[tuple[str, Answer]]] = defaultdict(list)
+    changed: dict[int | None, list[tuple[str, RuleRow]]] = defaultdict(list)
     for number, trial in enumerate(trials):
         if trial.token and number in answers:
             changed[trial.at].append((trial.token, answers[number]))
@@ -177,7 +177,7 @@ def learn_template(text: str, fmt: LogFormat, markers: Sequence[str]) -> LineTem
     return _as_the_rule(template, trials, lines, answers)
 
 
-def ask_rule(lines: pl.DataFrame, fmt: LogFormat) -> dict[int, Answer]:
+def ask_rule(lines: pl.DataFrame, fmt: LogFormat) -> dict[int, RuleRow]:
     """What the rule reads on those ``lines`` that hold one step line, all of whose values can be read."""
     marked = lines.filter(pl.col("text").str.contains_any(list(fmt.marker))).with_columns(complete=True)
     heads = find_heads(marked, fmt)
@@ -188,7 +188,7 @@ def ask_rule(lines: pl.DataFrame, fmt: LogFormat) -> dict[int, Answer]:
     for number, label in pairs["line_number", "label"].iter_rows():
         labels[number][label] += 1
     rows = _by_number(spread(heads, pairs.drop_nulls("column")))
-    return {n: Answer(row, labels[n]) for n, row in rows.items() if count[n] == 1 and n not in unclear}
+    return {n: RuleRow(row, labels[n]) for n, row in rows.items() if count[n] == 1 and n not in unclear}
 
 
 def _by_number(rows: pl.DataFrame) -> dict[int, dict[str, object]]:
@@ -223,7 +223,7 @@ def _layout(stamp: str) -> str:
     return f"{seconds}{point}%{digits}f" if digits in (3, 6, 9) else ""
 
 
-def _trials(words: Sequence[str], found: Sequence[regex.Match[str]]) -> Iterator[Trial]:
+def _trials(words: Sequence[str], found: Sequence[regex.Match[str]]) -> Iterator[ChangedLine]:
     """The line with each token changed in several ways, other blanks in front of it, or all tokens changed."""
     texts = [token.group() for token in found]
 
@@ -233,13 +233,13 @@ def _trials(words: Sequence[str], found: Sequence[regex.Match[str]]) -> Iterator
         return "".join(part for pair in zip(fronts, [*tokens, ""], strict=True) for part in pair)
 
     for at, token in enumerate(found):
-        yield from (Trial(line({at: text}), at, text) for text in _other_texts(token))
+        yield from (ChangedLine(line({at: text}), at, text) for text in _other_texts(token))
         if words[at].endswith(" "):
-            yield from (Trial(line({}, at, n), at, blanks=True) for n in (1, 2, len(words[at]) + 3))
+            yield from (ChangedLine(line({}, at, n), at, blanks=True) for n in (1, 2, len(words[at]) + 3))
     # Two numbers that are both changed may be read as what neither is by itself.
     for narrow, wide in (("11", "7"), ("8", "88")):
         short = {at: narrow if len(text) == 1 else wide for at, text in enumerate(texts) if len(text) < 3}
-        yield Trial(line(short))
+        yield ChangedLine(line(short))
 
 
 def _other_texts(token: regex.Match[str]) -> Iterator[str]:
@@ -265,7 +265,7 @@ def _next_digit(digit: regex.Match[str]) -> str:
     return "4567891234"[int(digit.group())]
 
 
-def _with_column(token: Token, changed: Sequence[tuple[str, Answer]], base: Answer, fmt: LogFormat) -> Token:
+def _with_column(token: Token, changed: Sequence[tuple[str, RuleRow]], base: RuleRow, fmt: LogFormat) -> Token:
     """``token`` with the column that it fills, by what the rule reads with other texts in its place."""
     columns = {c for _, answer in changed for c, value in answer.row.items() if not _same(value, base.row[c])}
     if len(columns) > 1 or not changed:
@@ -279,7 +279,7 @@ def _with_column(token: Token, changed: Sequence[tuple[str, Answer]], base: Answ
     return replace(token, patterns=()) if scale is None else replace(token, column=column, scale=scale)
 
 
-def _scale(column: str, read: Sequence[tuple[str, Answer]], fmt: LogFormat) -> float | None:
+def _scale(column: str, read: Sequence[tuple[str, RuleRow]], fmt: LogFormat) -> float | None:
     """By how much the value of ``column`` grows with the number; None where by no factor that a format may name."""
     values = [(float(text.replace(",", "")), answer.row[column]) for text, answer in read]
     (number, value), *others = [(n, v) for n, v in values if isinstance(v, float) and v == v] or [(0.0, 0.0)]
@@ -293,7 +293,7 @@ def _scale(column: str, read: Sequence[tuple[str, Answer]], fmt: LogFormat) -> f
 
 
 def _as_the_rule(
-    template: LineTemplate, trials: Sequence[Trial], lines: pl.DataFrame, answers: Mapping[int, Answer]
+    template: LineTemplate, trials: Sequence[ChangedLine], lines: pl.DataFrame, answers: Mapping[int, RuleRow]
 ) -> LineTemplate | None:
     """``template``, stricter until it reads each of the ``lines`` of the ``trials`` as the rule, or not at all."""
     tokens = list(template.tokens)
@@ -311,7 +311,7 @@ def _as_the_rule(
     return None
 
 
-def _agrees(row: Mapping[str, object], answer: Answer | None, base: Answer) -> bool:
+def _agrees(row: Mapping[str, object], answer: RuleRow | None, base: RuleRow) -> bool:
     return (
         answer is not None
         and answer.labels == base.labels

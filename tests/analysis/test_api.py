@@ -8,7 +8,7 @@ import pytest
 from helpers import ROOT, megatron_log, run_logparse
 
 import logparse
-from analysis.screens.words import say
+from analysis.present.words import say
 from logparse.errors import UsageError
 from logparse.findings import flag
 

@@ -10,12 +10,12 @@ import pytest
 import regex
 from helpers import ROOT
 
-from analysis.screens.words import words
+from analysis.present.words import words
 from logparse.language import LANGUAGES
 
 SOURCES = sorted(path for package in ("logparse", "analysis") for path in (ROOT / package).rglob("*.py"))
 # Where sentences are made, what makes them possible, and the registry whose labels are marked for the catalogue.
-SPEAKING = ("analysis/screens/", "analysis/commands/", "analysis/cli.py", "analysis/metrics.py")
+SPEAKING = ("analysis/present/", "analysis/commands/", "analysis/cli.py", "analysis/metrics.py")
 SPEAKING += ("logparse/language.py", "logparse/errors.py")
 # Rooms that still make sentences; none may be added.
 EXEMPT = ("analysis/charts/", "analysis/compare/", "analysis/history/", "analysis/report/")
@@ -123,7 +123,7 @@ def test_what_is_exempt_still_needs_it(room):
 
 def test_the_walk_finds_what_is_said_elsewhere():
     """Sentences of screens are seen; those of errors, by way of a name, a constant or a function, are let through."""
-    assert spoken(ROOT / "analysis" / "screens" / "hardware.py")
+    assert spoken(ROOT / "analysis" / "present" / "views" / "hardware.py")
     said = """
 GIVE = msg("give one")
 SIZES = {"heads": msg("heads")}
@@ -142,7 +142,7 @@ def loudly():
 
 
 # Where a process begins it is told the language: the command line, and a worker on another machine.
-BEGINNINGS = ("logparse/__main__.py", "analysis/pipeline/engine.py")
+BEGINNINGS = ("logparse/__main__.py", "analysis/batch/engine.py")
 
 
 def test_nothing_below_the_screens_asks_for_the_language():

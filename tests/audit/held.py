@@ -9,9 +9,9 @@ from audit.printers import Printed
 from audit.truth import Rate, as_built_flops, ascendspeed_flops
 from runs import parts_of
 
-from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.options import RunOptions
-from analysis.pipeline.run import Run
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
+from analysis.run.run import Run
 
 PEAK = 300.0
 

@@ -6,7 +6,7 @@ import pytest
 import regex
 from helpers import ROOT, run_logparse, run_shown
 
-from analysis.pipeline.standing import PROJECT_OPTIONS, VARIABLES
+from analysis.project.project_file import PROJECT_OPTIONS, VARIABLES
 from logparse.schema import QUANTITIES, QUANTITY
 
 TEXT = (ROOT / "docs/settings.md").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 import regex
 from helpers import ROOT, run_logparse, run_shown
 
-from analysis.pipeline.requirements import figures
+from analysis.run.targets import figures
 
 TEXT = (ROOT / "docs/targets.md").read_text(encoding="utf-8")
 BLOCKS = regex.findall(r"```(\w+)\n(.*?)```", TEXT, regex.DOTALL)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from analysis.commands.formats import show
-from analysis.screens.words import say
+from analysis.present.words import say
 from logparse.decode.read_run import read_run
 from logparse.errors import UsageError
 from logparse.formats import all_formats, find_format, known_formats, packaged

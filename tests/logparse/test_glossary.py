@@ -6,7 +6,7 @@ import pytest
 import regex
 from helpers import ROOT
 
-from analysis.screens.words import words
+from analysis.present.words import words
 
 LANGUAGES = ROOT / "logparse" / "languages"
 GLOSSARY = tomllib.loads((ROOT / "logparse" / "glossary.toml").read_text(encoding="utf-8"))

@@ -19,10 +19,10 @@ import polars as pl
 import pytest
 
 from analysis.flops import find_formula
-from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.options import RunOptions
-from analysis.screens.findings_json import origin_text
-from analysis.screens.words import say_evidence
+from analysis.present.findings_json import origin_text
+from analysis.present.words import say_evidence
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
 from analysis.tables import COMPUTED_COLUMNS
 from logparse.context.run_context import Fact
 from logparse.formats import all_formats

@@ -23,8 +23,8 @@ from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.hardware.devices import BY_HAND, all_devices
 from analysis.hardware.peak import BASES
 from analysis.model.catalogue import find_model
-from analysis.screens.console import wrap
-from analysis.screens.words import words as words_of_codes
+from analysis.present.console import wrap
+from analysis.present.words import words as words_of_codes
 from logparse.context.dialects import DIALECTS
 from logparse.language import LANGUAGES, language_of_locale, use_language
 from logparse.schema import QUANTITIES

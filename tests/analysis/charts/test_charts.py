@@ -31,8 +31,8 @@ from analysis.charts.along import ALONG
 from analysis.charts.histogram import histogram
 from analysis.charts.ranks import COLUMNS, ROWS
 from analysis.metrics import DRAWN, Metric
-from analysis.run.ranks import compare_ranks
-from analysis.run.reasons import COPY
+from analysis.run.exclusion_reasons import COPY
+from analysis.run.rank_comparison import compare_ranks
 from analysis.run.time_breakdown import USEFUL
 from analysis.tables import ACCOUNT_COLUMNS, STEP_COLUMNS
 from logparse.schema import conform

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from helpers import GOLDENS, ROOT, SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
 
+from analysis.batch.run_table import RUNS_COLUMNS
 from analysis.commands import _output_folder
-from analysis.pipeline.overview import RUNS_COLUMNS
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

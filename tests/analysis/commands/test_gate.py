@@ -9,7 +9,7 @@ import pytest
 from helpers import PROGRAM, run_logparse, run_process
 from releases import fill, record, write_run
 
-from analysis.compare.exports import OUTPUTS
+from analysis.compare.gate_exports import OUTPUTS
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.folder import Folder
 from analysis.history.store import History

@@ -8,8 +8,8 @@ from helpers import SETTINGS, arguments_dump, megatron_line, megatron_log, run_l
 
 import logparse
 from analysis.metrics import BY_COLUMN
-from analysis.pipeline.judgements import exit_code, judge
-from analysis.pipeline.requirements import figures, parse_requirement
+from analysis.run.target_verdicts import exit_code, judge
+from analysis.run.targets import figures, parse_requirement
 from logparse.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from s3 import keys, put, s3
 
-from analysis.pipeline.shards import Account, Failure, Shard, Whole, account_from, parse_shard
+from analysis.batch.shards import Account, Failure, Shard, Whole, account_from, parse_shard
 from logparse.errors import InputError, UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from releases import fill, record, write_run
 
 from analysis.compare.bisect import OtherRun, make_plan
-from analysis.compare.comparable import Change
-from analysis.compare.nights import expect
+from analysis.compare.comparability import Change
 from analysis.compare.side_level import levels
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.folder import Folder
 from analysis.history.store import History
 from analysis.metrics import JUDGED
-from analysis.screens.bisect import compose_plan
-from analysis.screens.bisect_json import document
+from analysis.present.views.bisect import compose_plan
+from analysis.present.views.bisect_json import document
+from analysis.stats.prediction import expect
 from logparse.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

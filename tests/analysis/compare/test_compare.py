@@ -7,14 +7,14 @@ import pytest
 from helpers import SETTINGS, run_logparse
 from releases import fill, record, write_run
 
-from analysis.compare.comparable import FIELDS, check_fields, list_changes
+from analysis.compare.comparability import FIELDS, check_fields, list_changes
 from analysis.compare.comparison import Side, agree_on_losses, compare
-from analysis.compare.trend import split_series
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.records import run_frame
 from analysis.metrics import JUDGED
-from analysis.screens.compare import compose_answer, compose_comparison, describe_change
-from analysis.screens.parts import Sentence
+from analysis.nightly.trend import split_series
+from analysis.present.parts import Sentence
+from analysis.present.views.compare import compose_answer, compose_comparison, describe_change
 from logparse.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -9,7 +9,7 @@ import regex
 from helpers import run_logparse
 from releases import write_run
 
-from analysis.compare.exports import OUTPUTS
+from analysis.compare.gate_exports import OUTPUTS
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

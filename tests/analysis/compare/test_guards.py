@@ -9,8 +9,8 @@ from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
 from releases import as_steps, record
 
 from analysis.compare.comparison import Side, compare
-from analysis.compare.family import hold_family
 from analysis.compare.final_loss import final_losses
+from analysis.compare.multiple_testing import hold_family
 from analysis.compare.verdict import guards_of, judge, lose
 from analysis.history.folder import Folder
 from analysis.history.store import History

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from analysis.commands.hardware import hardware
 from analysis.hardware.devices import Device, DevicePeak, all_devices, choose_peak, find_device, peak_by_hand
-from analysis.screens.words import say
+from analysis.present.words import say
 from logparse.errors import UsageError
 
 SPELLINGS = [(device, spelling) for device in all_devices() for spelling in (device.name, *device.aliases)]

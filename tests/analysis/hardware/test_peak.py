@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.hardware.peak import resolve_peak
-from analysis.screens.words import say
+from analysis.present.words import say
 from logparse.errors import UsageError
 
 

@@ -17,7 +17,7 @@ from analysis.history.folder import Folder
 from analysis.history.migrations import migrate_runs, migrate_steps, read_origin
 from analysis.history.records import RUN_COLUMNS, STORE_VERSION
 from analysis.history.store import History, _parquet
-from analysis.run import reasons
+from analysis.run import exclusion_reasons as reasons
 from analysis.tables import STEP_COLUMNS
 from logparse.errors import InputError
 from logparse.findings import Origin

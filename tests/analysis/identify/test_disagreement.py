@@ -3,8 +3,8 @@
 import pytest
 from complaints import COMPLAINTS, codes_of, log_of, notes_of, run_of
 
-from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.options import RunOptions
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

@@ -16,8 +16,8 @@ from analysis.commands.formulas import formulas
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.identify import identify_formula, implied_peak
 from analysis.model.shape import ModelShape
-from analysis.screens.formulas import say_peak
-from analysis.screens.words import say_all
+from analysis.present.views.formulas import say_peak
+from analysis.present.words import say_all
 from analysis.tables import STEP_COLUMNS
 from logparse.schema import conform
 

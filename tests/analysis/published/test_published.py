@@ -10,6 +10,8 @@ from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.hardware.peak import resolve_peak
 from analysis.model.catalogue import all_models, find_model
 from analysis.model.shape import ModelShape
+from analysis.present.views.expectations import published_sentences
+from analysis.present.words import say_all
 from analysis.published.match import Achieved, compare_run
 from analysis.published.rows import (
     check_row,
@@ -18,8 +20,6 @@ from analysis.published.rows import (
     published,
     read_baselines,
 )
-from analysis.screens.expectations import published_sentences
-from analysis.screens.words import say_all
 from logparse.errors import InputError, UsageError
 
 GOLDEN = """

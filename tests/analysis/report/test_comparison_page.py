@@ -14,9 +14,9 @@ from runs import as_computed, rows
 from analysis.charts.comparison import MOST_DRAWN, overlay_runs
 from analysis.charts.trend import trend_chart
 from analysis.compare.comparison import Side, compare
-from analysis.compare.trend import follow
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.metrics import JUDGED
+from analysis.nightly.trend import follow
 from analysis.report import Text, render_document
 from analysis.report.comparison_page import comparison_page
 

@@ -13,8 +13,8 @@ from helpers import SETTINGS, arguments_dump, megatron_line
 
 from analysis.commands._index_files import write_index
 from analysis.commands._output_folder import tables_of
-from analysis.pipeline.run import Run
 from analysis.report import render_index
+from analysis.run.run import Run
 from logparse.language import use_language
 
 HOSTILE = [

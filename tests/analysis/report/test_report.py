@@ -14,8 +14,12 @@ from analysis.charts import Rows, axes_of, chart_rows, series_charts
 from analysis.charts.look import PARTS
 from analysis.flops import all_formulas, find_formula
 from analysis.flops._base import FORWARD_SHARE
-from analysis.pipeline.requirements import parse_requirement
-from analysis.pipeline.run import Run
+from analysis.present.parts import Sentence
+from analysis.present.views.answer import list_warnings, losses_tables, summed_up
+from analysis.present.views.who import who
+from analysis.present.words import say
+from analysis.present.words import words as words_of_codes
+from analysis.present.words.forms import ordinal
 from analysis.published.match import PublishedComparison, place_among
 from analysis.report import render_page
 from analysis.report.against import against_tables
@@ -29,14 +33,10 @@ from analysis.report.several import incomparable
 from analysis.report.time_breakdown import account_bar
 from analysis.report.worked_formula import write_out
 from analysis.run.interruptions import Pauses
-from analysis.run.pace import explain_stalls
 from analysis.run.pause_times import BETWEEN
-from analysis.screens.answer import list_warnings, losses_tables, summed_up
-from analysis.screens.parts import Sentence
-from analysis.screens.who import who
-from analysis.screens.words import say
-from analysis.screens.words import words as words_of_codes
-from analysis.screens.words.forms import ordinal
+from analysis.run.run import Run
+from analysis.run.step_time_patterns import explain_stalls
+from analysis.run.targets import parse_requirement
 from logparse import __version__
 from logparse.context.run_context import Fact, RunContext
 from logparse.findings import Origin, info, warning

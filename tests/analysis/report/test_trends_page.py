@@ -9,8 +9,8 @@ import regex
 from helpers import run_logparse
 from releases import fill
 
-from analysis.compare.trend import follow
 from analysis.metrics import JUDGED
+from analysis.nightly.trend import follow
 from analysis.report.small_chart import HEIGHT, small_chart
 from analysis.report.trend_page import trends_page
 

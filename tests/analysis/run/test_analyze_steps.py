@@ -9,11 +9,11 @@ from helpers import of_code
 from analysis.flops import all_formulas, find_formula
 from analysis.hardware.devices import DevicePeak, peak_by_hand
 from analysis.hardware.peak import resolve_peak
-from analysis.run.analyze import analyze_steps
-from analysis.run.findings import unknown
-from analysis.run.reasons import NAN, WARM_UP
+from analysis.present.words import say
+from analysis.run.analyze_steps import analyze_steps
+from analysis.run.exclusion_reasons import NAN, WARM_UP
+from analysis.run.notes import unknown
 from analysis.run.result import Analysis
-from analysis.screens.words import say
 from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
 from logparse.context.run_context import Fact, RunContext
 from logparse.findings import Note, Origin, info, warning

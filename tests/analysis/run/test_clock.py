@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import BEGIN, analyze_text, events, no_starts, parts_of, rate_of, rows, stamped_log, started
 
+from analysis.present.words import say
 from analysis.run.clock import mend_clock, read_clock
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.time_breakdown import USEFUL
-from analysis.screens.words import say
 
 HOUR = timedelta(hours=1)
 

@@ -8,10 +8,10 @@ import pytest
 from helpers import arguments_dump, megatron_line, of_code
 from runs import BEGIN, analyze_text, events, no_starts, rate_of, rows, started
 
+from analysis.present.words import say
 from analysis.run.duplicates import clocks_apart, describe_copies, of_one_clock
-from analysis.run.reasons import COPY, REPLAYED, WARM_UP
+from analysis.run.exclusion_reasons import COPY, REPLAYED, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
-from analysis.screens.words import say
 from logparse.findings import warning
 
 STEPS = 30

@@ -8,8 +8,8 @@ from runs import BEGIN, analyze_text, as_computed, events, no_starts, parts_of, 
 
 from analysis.run.interruptions import Pauses, find_pauses
 from analysis.run.restarts import number_starts, trace_starts
+from analysis.run.row_selection import WindowOptions, mark_window
 from analysis.run.time_breakdown import account_time
-from analysis.run.window import WindowOptions, mark_window
 from logparse.decode.read_run import read_run
 
 SAVED = ["saving checkpoint at iteration      10 to ckpt", "successfully saved checkpoint at iteration      10 to ckpt"]

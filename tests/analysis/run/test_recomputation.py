@@ -7,9 +7,9 @@ from helpers import ROOT, megatron_line, megatron_log, of_code
 from shapes import LLAMA2_7B, MIXTRAL
 
 from analysis.flops import Recomputation, find_formula
-from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.inputs import facts_of_flags
-from analysis.pipeline.options import RunOptions
+from analysis.project.given_facts import facts_of_flags
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
 from analysis.run.recomputation import read_recomputation
 from logparse.context.derivations import derive
 from logparse.context.given import Given

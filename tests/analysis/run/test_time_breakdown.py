@@ -8,12 +8,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from runs import BEGIN, as_computed, events, no_starts, parts_of, rows
 
+from analysis.present.words import say
 from analysis.run.clock import read_clock
+from analysis.run.exclusion_reasons import TIME_DAMAGED, WARM_UP
 from analysis.run.interruptions import Pauses
-from analysis.run.pace import describe_pace
 from analysis.run.rates import name_rates
-from analysis.run.reasons import TIME_DAMAGED, WARM_UP
 from analysis.run.restarts import list_segments, number_starts, trace_starts
+from analysis.run.row_selection import NO_PAUSES, WindowOptions, mark_window
+from analysis.run.step_time_patterns import describe_pace
 from analysis.run.time_breakdown import (
     EVALUATION_BETWEEN,
     RESTARTS,
@@ -22,8 +24,6 @@ from analysis.run.time_breakdown import (
     USEFUL,
     account_time,
 )
-from analysis.run.window import NO_PAUSES, WindowOptions, mark_window
-from analysis.screens.words import say
 from logparse.findings import info
 
 

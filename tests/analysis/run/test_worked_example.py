@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from runs import acceptance_log, acceptance_time, analyze_text, parts_of, rate_of, stamped_log
 
-from analysis.run.reasons import REPLAYED, STALL, WARM_UP
+from analysis.present.words import say
+from analysis.run.exclusion_reasons import REPLAYED, STALL, WARM_UP
 from analysis.run.result import Analysis
 from analysis.run.time_breakdown import USEFUL
-from analysis.screens.words import say
 from logparse.decode.read_run import read_run
 from logparse.errors import LogparseError
 from logparse.findings import info

@@ -3,7 +3,7 @@
 import pytest
 from helpers import ROOT, arguments_dump, megatron_line
 
-from analysis.screens.words import say
+from analysis.present.words import say
 from logparse.context import dialects
 from logparse.context.dialects import DIALECTS, Dialect, interpret
 from logparse.context.run_context import Fact, RunContext

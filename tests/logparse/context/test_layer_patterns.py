@@ -3,8 +3,8 @@
 import pytest
 from helpers import arguments_dump, megatron_line
 
-from analysis.pipeline.load import load
-from analysis.pipeline.options import RunOptions
+from analysis.run.load import load
+from analysis.run.options import RunOptions
 from logparse.context.derivations import derive
 from logparse.context.run_context import Fact
 from logparse.findings import Origin

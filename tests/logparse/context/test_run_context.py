@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from analysis.screens.words import say
+from analysis.present.words import say
 from logparse.context.derivations import DERIVATIONS
 from logparse.context.run_context import Fact, RunContext, build_context, read_value
 from logparse.errors import UsageError

@@ -5,9 +5,9 @@ from browser import run_of
 from helpers import ROOT, SETTINGS, arguments_dump, megatron_line
 
 from analysis.hardware.devices import all_devices
-from analysis.pipeline.analyze import analyze_logs
-from analysis.pipeline.choose_options import choose
-from analysis.screens.words import say
+from analysis.present.words import say
+from analysis.project.choose_options import choose
+from analysis.run.build import analyze_logs
 from logparse.context.dialects import DIALECTS, Framework, interpret
 from logparse.context.vendors import FRAMEWORKS, named_vendors
 from logparse.context.vendors import SETTINGS as VENDOR_SETTINGS

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from helpers import arguments_dump, megatron_line, megatron_log, run_logparse
 
-from analysis.screens.words import say
+from analysis.present.words import say
 from logparse.decode.read_run import ParsedLog, read_run
 from logparse.errors import NoStepLineError
 from logparse.inputs.run_names import run_names

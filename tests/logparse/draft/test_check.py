@@ -2,8 +2,8 @@
 
 import pytest
 
-from analysis.screens.format_check import check_document, check_parts
-from analysis.screens.parts import Sentence
+from analysis.present.parts import Sentence
+from analysis.present.views.format_check import check_document, check_parts
 from logparse.draft.check import check_format
 from logparse.formats._user import make_format
 from logparse.inputs.discovery import find_sources

@@ -5,7 +5,7 @@ import tomllib
 import polars as pl
 import pytest
 
-from analysis.screens.format_draft import draft_toml
+from analysis.present.views.format_draft import draft_toml
 from logparse.decode.step_lines import decode_steps
 from logparse.draft.draft import draft_format
 from logparse.errors import NoStepLineError

@@ -7,7 +7,7 @@ import pytest
 import regex
 from helpers import SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
 
-from analysis.screens.words import say, words
+from analysis.present.words import say, words
 from logparse.decode.read_run import read_run
 from logparse.errors import NoStepLineError
 from logparse.failures.detect import (

@@ -1,0 +1,176 @@
+"""Where runs are read: in this process, one after the other, or by the workers of a Ray cluster.
+
+Reading a run depends on its logs alone, so it may be done anywhere, and again where a worker died. Only this module
+knows Ray.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, TypeVar
+
+import logparse
+from logparse.decode.read_run import Watch
+from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError, unknown_name
+from logparse.language import current_language, msg, tr
+
+ENGINES = ("local", "ray")
+# What one log can have; the other runs are read all the same. Whatever else goes wrong would go wrong with them too.
+OF_ONE_LOG = (InputError, NoStepLineError)
+# How often a run is begun anew whose worker or node died. One that kills every worker must come to an end.
+RETRIES = 10
+
+T = TypeVar("T")
+
+
+def check_engine(engine: str) -> None:
+    """Refuse an engine that does not exist. Raises UsageError."""
+    if engine not in ENGINES:
+        raise unknown_name(msg("engine"), engine, ENGINES, tr("use one of {names}", names=", ".join(ENGINES)))
+
+
+def map_runs(
+    read: Callable[..., T],
+    runs: Sequence[tuple[str, Sequence[str]]],
+    engine: str = "local",
+    watches: Sequence[Watch | None] = (),
+    cores: int = 1,
+) -> Iterator[T | LogparseError]:
+    """What ``read(logs, name=name)`` makes of each of ``runs``, in their order.
+
+    Where the logs of one cannot be read, the error stands in its place. Here ``read`` is given what watches that run
+    too; on a cluster a run has ``cores`` cores. Raises UsageError where Ray or its workers cannot be used.
+    """
+    if engine == "ray" and runs:
+        yield from _by_ray(read, runs, cores)
+        return
+    for (name, logs), watch in zip_longest(runs, watches):
+        try:
+            yield read(logs, name=name, watch=watch)
+        except OF_ONE_LOG as error:
+            yield error
+
+
+def _by_ray(
+    read: Callable[..., T], runs: Sequence[tuple[str, Sequence[str]]], cores: int
+) -> Iterator[T | LogparseError]:
+    if any("-" in logs for _, logs in runs):
+        problem = tr("the workers of Ray cannot read the standard input of this process")
+        raise UsageError(problem, remedy=tr("write it to a file that every node sees, or leave out --engine"))
+    with _cluster() as ray:
+        task = ray.remote(num_cpus=cores, max_retries=RETRIES)(_task())
+        sent = ray.put(ray.cloudpickle.dumps(read))
+        where = {"folder": str(Path.cwd()), "language": current_language(), "version": logparse.__version__}
+        # So many that no worker waits for the next, and so few that little waits to be fetched.
+        ahead = 2 * int(ray.cluster_resources().get("CPU", 1)) + 2
+        waiting: deque[tuple[Sequence[str], Any]] = deque()
+        for name, logs in runs:
+            waiting.append((logs, task.remote(sent, list(logs), name, cores, **where)))
+            if len(waiting) >= ahead:
+                yield _fetched(ray, *waiting.popleft())
+        while waiting:
+            yield _fetched(ray, *waiting.popleft())
+
+
+@contextmanager
+def _cluster() -> Iterator[Any]:
+    """Ray, connected for a while. What it has to say of nodes that die it prints; that is no result."""
+    with redirect_stdout(sys.stderr):
+        ray = _connected()
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def _connected() -> Any:
+    """Ray, connected to the cluster that is there. Raises UsageError where one of them is not."""
+    # Ray warns of a change of its own that is none to us: no task here asks for an accelerator. And of an address where
+    # nobody answers it would ask for a quarter of an hour.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
+    try:
+        import ray
+    except ImportError as error:
+        problem = tr("--engine ray needs Ray, which is not installed")
+        raise UsageError(problem, remedy=tr("pip install 'logparse[ray]'")) from error
+    try:
+        # RAY_ADDRESS beats "auto", which is the cluster that this machine is a node of.
+        ray.init(address="auto", log_to_driver=False, logging_level=logging.CRITICAL)
+    except (OSError, RuntimeError, ValueError) as error:
+        problem = tr("cannot connect to a Ray cluster: {reason}", reason=str(error).partition("\n")[0])
+        remedy = tr("run logparse on a node of the cluster, or set RAY_ADDRESS; `ray start --head` starts a cluster")
+        raise UsageError(problem, where=os.environ.get("RAY_ADDRESS"), remedy=remedy) from error
+    return ray
+
+
+def _task() -> Callable[..., tuple[str, Any]]:
+    """What a worker does. A function within one is sent whole, so that a worker without logparse can say so.
+
+    A worker stands in a folder of its own, and logs are named from the folder of the command.
+    """
+
+    def task(
+        read: bytes, logs: list[str], name: str, cores: int, folder: str, language: str, version: str
+    ) -> tuple[str, Any]:
+        import os
+        import pickle
+        import platform
+
+        # There is a worker for each core; polars in each of them would start a thread for every core.
+        os.environ.setdefault("POLARS_MAX_THREADS", str(cores))
+        try:
+            import logparse
+
+            if logparse.__version__ != version:
+                return "other", (platform.node(), logparse.__version__)
+            from analysis.batch.engine import OF_ONE_LOG
+            from logparse.errors import LogparseError
+            from logparse.language import speaking
+        except ImportError:
+            return "missing", platform.node()
+        try:
+            os.chdir(folder)
+        except OSError:
+            return "elsewhere", platform.node()
+        with speaking(language):
+            try:
+                return "read", pickle.loads(read)(logs, name=name)
+            except LogparseError as error:
+                return "read" if isinstance(error, OF_ONE_LOG) else "refused", error
+
+    return task
+
+
+def _fetched(ray: Any, logs: Sequence[str], reference: Any) -> Any:
+    """What a worker made of ``logs``. Raises UsageError where a worker cannot be used, or refuses every run."""
+    try:
+        state, answer = ray.get(reference)
+    except ray.exceptions.RayTaskError:
+        raise
+    except ray.exceptions.RayError as error:
+        problem = tr("every worker that read it died: {reason}", reason=str(error).partition("\n")[0])
+        return InputError(problem, where=logs[0], remedy=tr("read it by itself, without --engine; see Ray's own logs"))
+    if state == "read":
+        return answer
+    raise answer if state == "refused" else _unfit(state, answer)
+
+
+def _unfit(state: str, answer: Any) -> UsageError:
+    """Why a worker cannot be used, which says its host and what it lacks."""
+    if state == "elsewhere":
+        problem = tr("a worker does not see the folder {path}", path=Path.cwd())
+        remedy = tr("start logparse in a folder that every node sees under the same name")
+        return UsageError(problem, where=answer, remedy=remedy)
+    remedy = tr("install logparse {version} on every node of the cluster", version=logparse.__version__)
+    if state == "missing":
+        return UsageError(tr("a worker has no logparse"), where=answer, remedy=remedy)
+    host, version = answer
+    return UsageError(tr("a worker has logparse {version}", version=version), where=host, remedy=remedy)

@@ -1,0 +1,204 @@
+"""Many runs as one table: a row each, under the names of the registry; and those of them that are asked for.
+
+Comes in: runs. Goes out: the frames ``runs`` and ``losses``, the same wherever they were read, and the totals of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from analysis.batch.peers import with_outliers
+from analysis.conditions import Condition
+from analysis.metrics import METRICS, OF_ROWS, RATED, RATES
+from analysis.model.parameters import count_parameters
+from analysis.run.model_name import names_of_model
+from analysis.run.overheads import PUBLISHED, Loss
+from analysis.run.run import Run
+from analysis.run.summary import largest_memory
+from logparse.errors import unknown_name
+from logparse.language import msg, tr
+from logparse.schema import FLOAT, INT, QUANTITY, TEXT, TIME, Column
+
+# Settings that tell runs apart.
+SETTINGS = (
+    "world_size",
+    "global_batch_size",
+    "micro_batch_size",
+    "seq_length",
+    "tensor_model_parallel_size",
+    "pipeline_model_parallel_size",
+    "data_parallel_size",
+    "context_parallel_size",
+    "expert_model_parallel_size",
+    "precision",
+    "recompute",
+)
+_KINDS = {"int": INT, "float": FLOAT, "bool": pl.Boolean(), "text": TEXT}
+
+RUNS_COLUMNS = (
+    Column("run", TEXT, "", "name of the run"),
+    Column("framework", TEXT, "", "framework that printed it"),
+    Column("framework_version", TEXT, "", "its version, as far as the log tells"),
+    Column("model", TEXT, "", "named models that have its shape, else what the log calls it"),
+    Column("parameters", INT, "", "parameters that its shape has"),
+    Column("device", TEXT, "", "device that MFU was measured against"),
+    Column("peak_tflops_per_second", FLOAT, "TFLOP/s", "its peak"),
+    Column("formula", TEXT, "", "how FLOPs were counted"),
+    Column("begun_at", TIME, "", "first clock of a step line, zone unknown"),
+    *(Column(name, _KINDS[QUANTITY[name].kind], "", QUANTITY[name].meaning) for name in SETTINGS),
+    Column("files", INT, "", "files that were read"),
+    Column("starts", INT, "", "starts of the run"),
+    Column("step_lines", INT, "rows", "step lines that were read"),
+    Column("counted_rows", INT, "rows", "rows that count"),
+    Column("steps", INT, "steps", "steps that the lines stand for, those done again as well"),
+    *(Column(metric.column, FLOAT, metric.unit, metric.meaning) for metric in METRICS),
+    *(
+        Column(f"{prefix}_{metric.column}", FLOAT, metric.unit, f"{metric.meaning}; {rate}")
+        for rate, prefix in RATES.items()
+        for metric in RATED
+    ),
+    Column("account_seconds", FLOAT, "s", "the clock, or all step lines where there is none"),
+    Column("device_hours", FLOAT, "device-h", "devices times that"),
+    Column("lost_device_hours", FLOAT, "device-h", "those of them that all losses of its own cost"),
+    Column("largest_loss", TEXT, "", "code of what cost most"),
+    Column("largest_loss_ratio", FLOAT, "ratio", "its share of the time"),
+    Column("impossible", TEXT, "", "metrics that are more than can be"),
+    Column("stands_out", TEXT, "", "metrics far below the median of the runs alike"),
+    Column("warnings", INT, "", "warnings about the run"),
+    Column("warning_codes", TEXT, "", "their codes"),
+)
+LOSS_COLUMNS = (
+    Column("run", TEXT, "", "name of the run"),
+    Column("cause", TEXT, "", "code of what cost time, or speed within the useful time"),
+    Column("share", FLOAT, "ratio", "of the time of the run"),
+    Column("seconds", FLOAT, "s", "time"),
+    Column("device_hours", FLOAT, "device-h", "devices times that"),
+    Column("useful_without_ratio", FLOAT, "ratio", "useful share of the time without it"),
+    Column(
+        "tokens_without_per_second_per_device", FLOAT, "tokens/s/p", "what the settled steps would have made without it"
+    ),
+)
+# What can be held against a limit.
+NUMBERS = tuple(column.name for column in RUNS_COLUMNS if column.dtype in (INT, FLOAT))
+
+
+def runs_table(runs: Sequence[Run]) -> pl.DataFrame:
+    """One row of RUNS_COLUMNS for each of ``runs``, in their order."""
+    return with_outliers(
+        pl.DataFrame([_row(run) for run in runs], {column.name: column.dtype for column in RUNS_COLUMNS})
+    )
+
+
+def _row(run: Run) -> dict[str, Any]:
+    analysis, how = run.analysis, run.analysis.computation
+    counted = count_parameters(how.shape)
+    warnings = [note.code for note in run.notes if note.level == "warning"]
+    return {
+        "run": run.name,
+        "framework": run.framework.name,
+        "framework_version": run.framework.version,
+        "model": "/".join(names_of_model(run)) or run.context.get("model_name"),
+        "parameters": counted.total if counted else None,
+        "device": how.peak.name if how.peak else None,
+        "peak_tflops_per_second": how.peak.peak_tflops_per_second if how.peak else None,
+        "formula": how.formula.name,
+        "begun_at": run.steps["timestamp"].min(),
+        **{name: run.context.get(name) for name in SETTINGS},
+        "files": len(run.log.sources),
+        "starts": len(run.segments),
+        "step_lines": len(run.steps),
+        "counted_rows": int(run.steps["counted"].sum()),
+        "steps": int(run.steps.filter(~pl.col("copied"))["iterations"].sum()),
+        **_metrics(run),
+        **_spent(run),
+        "impossible": " ".join(analysis.impossible) or None,
+        "warnings": len(warnings),
+        "warning_codes": " ".join(dict.fromkeys(warnings)) or None,
+    }
+
+
+def _metrics(run: Run) -> dict[str, float | None]:
+    """Every metric of the registry; of those that have named rates the steady one, and all under the rates' names."""
+    found: dict[str, float | None] = {metric.column: run.value(metric.column) for metric in OF_ROWS}
+    for row in run.rates.iter_rows(named=True):
+        prefix = RATES[row["rate"]]
+        found |= {f"{prefix}_{metric.column}": row[metric.column] for metric in RATED}
+        found[f"{prefix}_step_time_ms"] = row["step_time_ms"]
+    steady = {metric.column: found[f"steady_{metric.column}"] for metric in RATED}
+    return found | steady | {"goodput": run.analysis.goodput} | largest_memory(run.steps, run.records["memory"])
+
+
+def _spent(run: Run) -> dict[str, Any]:
+    """The time of the run, what of it was lost, and what cost most."""
+    if run.account.is_empty():
+        return {}
+    seconds, lost = float(run.account["seconds"].sum()), own_losses(run)
+    devices = run.analysis.computation.world_size
+    known = devices is not None and devices == run.analysis.latest.world_size
+    return {
+        "account_seconds": seconds,
+        "device_hours": seconds * devices / 3600 if devices is not None and known else None,
+        "lost_device_hours": sum(loss.device_hours or 0.0 for loss in lost) if known else None,
+        "largest_loss": lost[0].cause if lost else None,
+        "largest_loss_ratio": lost[0].share if lost else None,
+    }
+
+
+def own_losses(run: Run) -> list[Loss]:
+    """What the run lost by itself, the dearest first; what others reached is no cause."""
+    return [loss for loss in run.losses if loss.cause != PUBLISHED]
+
+
+def losses_table(runs: Sequence[Run]) -> pl.DataFrame:
+    """One row of LOSS_COLUMNS for each loss of each of ``runs``, the dearest of a run first."""
+    rows = [
+        (run.name, x.cause, x.share, x.seconds, x.device_hours, x.useful_without, x.rate_without)
+        for run in runs
+        for x in run.losses
+    ]
+    return pl.DataFrame(rows, {column.name: column.dtype for column in LOSS_COLUMNS}, orient="row")
+
+
+def lost_by_cause(runs: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
+    """Device-hours that ``runs`` lost, by cause, the largest first: ``cause``, ``device_hours``, ``runs``, ``worst``.
+
+    ``worst`` is the run that lost most of them; runs whose devices are unknown are left out.
+    """
+    own = losses.filter(pl.col("cause") != PUBLISHED).join(runs, on="run", how="semi", maintain_order="left")
+    found = (
+        own.drop_nulls("device_hours")
+        .group_by("cause", maintain_order=True)
+        .agg(
+            pl.col("device_hours").sum(),
+            runs=pl.len(),
+            worst=pl.col("run").sort_by("device_hours", descending=True).first(),
+        )
+    )
+    return found.sort("device_hours", descending=True, maintain_order=True)
+
+
+def check_order(order: str) -> None:
+    """Refuse an ``order`` by a column there is not. Raises UsageError."""
+    names = [column.name for column in RUNS_COLUMNS]
+    if _ordered_by(order) not in names:
+        raise unknown_name(msg("column"), _ordered_by(order), names, tr("use one of {names}", names=", ".join(names)))
+
+
+def choose_runs(runs: pl.DataFrame, where: Sequence[Condition] = (), order: str | None = None) -> pl.DataFrame:
+    """The rows of ``runs`` for which every condition holds, by the column ``order``, downwards behind ``-``.
+
+    Where a value is unknown no condition holds, and the run stands last.
+    """
+    for condition in where:
+        holds = [condition.holds(value) or False for value in runs[condition.name]]
+        runs = runs.filter(pl.Series(holds, dtype=pl.Boolean))
+    if order is None:
+        return runs
+    return runs.sort(_ordered_by(order), descending=order.startswith("-"), nulls_last=True, maintain_order=True)
+
+
+def _ordered_by(order: str) -> str:
+    return order.removeprefix("-").strip().lower()

@@ -1,0 +1,134 @@
+"""Which runs are meant on the command line: a log, a folder of logs, a selector, or a run of the history.
+
+Nothing is printed here: ``tell`` is told what must be known beside the runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from analysis.compare.comparison import Side
+from analysis.compare.independent_records import tells_enough
+from analysis.history.open_history import Tell, open_history
+from analysis.history.record_run import Marks, record_logs
+from analysis.history.records import RunRecord
+from analysis.history.selection import select_evidence
+from analysis.history.selector import is_equality, is_selector
+from analysis.history.store import History
+from analysis.run.options import RunOptions
+from logparse.errors import NoStepLineError, UsageError
+from logparse.findings import info
+from logparse.inputs.remote import entries
+from logparse.inputs.stores import is_url, shown
+from logparse.language import tr
+
+# Runs of a side whose settings, versions and losses are looked at: the newest tell enough.
+MOST_TOLD = 20
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is compared: each side as it was asked for, and ``others``, all runs of the history that count, where
+    one is given; ``settings`` gives rows of these with all columns by their ids.
+    """
+
+    sides: tuple[Side, ...]
+    others: pl.DataFrame | None
+    settings: Callable[[Sequence[str]], pl.DataFrame] | None
+
+
+def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, tell: Tell) -> Sides:
+    """The sides that ``asked`` names, of logs or of the history at ``place``. Raises as ``find_side``."""
+    history = None if place is None else open_history(place, tell)
+    runs = history.runs() if history else None
+    others = None if runs is None else select_evidence(runs).runs
+    sides = tuple(find_side(one, history, runs, how, tell) for one in asked)
+    return Sides(sides, others, history.settings if history else None)
+
+
+def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, how: RunOptions, tell: Tell) -> Side:
+    """The runs that ``asked`` names; ``runs`` are those of ``history``.
+
+    Raises UsageError where it names none, InputError or NoStepLineError where a log cannot be read.
+    """
+    if not asked.strip():
+        remedy = tr("give a log, a folder of logs, or a selector such as release=CANN 8.0.RC2")
+        raise UsageError(tr("a side is empty"), remedy=remedy)
+    if is_url(asked):
+        return _of_logs(asked, how, tell)
+    there = _is_there(asked)
+    if there and history is not None and is_equality(asked):
+        problem = tr("{asked} is a selector and a file or folder as well", asked=asked)
+        raise UsageError(problem, remedy=tr("write ./{asked} for the file, or leave out --history", asked=asked))
+    if there or (not is_selector(asked) and any(sign in asked for sign in "*?")):
+        return _of_logs(asked, how, tell)
+    if history is None or runs is None:
+        remedy = tr("check the path; runs that were recorded need --history DIR")
+        raise UsageError(tr("{asked} is no file and no folder", asked=asked), remedy=remedy)
+    found = _named(asked, history, runs, tell)
+    if found.is_empty():
+        kept = ", ".join(f"release={release}" for release in runs["release"].unique().sort().to_list()[:8])
+        remedy = tr("there are {names}", names=kept) if kept else tr("the history is empty; record runs first")
+        raise UsageError(tr("no run of the history is {asked}", asked=asked), remedy=remedy)
+    enough = found.filter(tells_enough())
+    told = history.settings((enough if len(enough) else found).tail(MOST_TOLD)["run_id"].to_list())
+    return Side(asked, found, told, history.steps, tell)
+
+
+def _named(asked: str, history: History, runs: pl.DataFrame, tell: Tell) -> pl.DataFrame:
+    """Those that are excluded only where their ids are named. Raises UsageError where all are excluded."""
+    if not is_selector(asked):
+        return runs.filter(pl.col("run_id") == history.find(asked))
+    found = select_evidence(runs, asked)
+    if found.runs.is_empty() and len(found.excluded):
+        problem = tr("all runs of {asked} are excluded", asked=asked)
+        remedy = tr("name one by its id, or let them count with `logparse history include`")
+        raise UsageError(problem, remedy=remedy)
+    for note in found.notes:
+        tell(note)
+    return found.runs
+
+
+def is_of_logs(asked: str) -> bool:
+    """Whether a side can be read without a history."""
+    pattern = not is_selector(asked) and any(sign in asked for sign in "*?")
+    return is_url(asked) or pattern or _is_there(asked)
+
+
+def _is_there(path: str) -> bool:
+    """Whether a file or folder is called so; text that is too long for a name is none."""
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
+
+
+def _of_logs(asked: str, how: RunOptions, tell: Tell) -> Side:
+    """Each file or folder within a folder is a run; a file is one, and so are the files of a pattern together."""
+    parts = entries(asked) if is_url(asked) else _entries(Path(asked))
+    records = {record.run_id: record for record in _records(parts, how, tell)}
+    if not records:
+        problem = tr("no log in the folder {path}", path=shown(asked))
+        raise NoStepLineError(problem, remedy=tr("name the folder that holds the logs"))
+    frame = pl.concat(r.summary.with_columns(release=pl.lit(None, pl.String)) for r in records.values())
+    return Side(shown(asked), frame, frame, lambda run_id: records[run_id].steps, tell)
+
+
+def _entries(path: Path) -> list[str]:
+    inside = (p for p in path.iterdir() if not p.name.startswith(".")) if path.is_dir() else [path]
+    return [str(p) for p in sorted(inside)]
+
+
+def _records(parts: Sequence[str], how: RunOptions, tell: Tell) -> Iterator[RunRecord]:
+    """The run of each log; what lies among others and is no log is left out."""
+    for part in parts:
+        try:
+            yield record_logs([part], how, Marks())
+        except NoStepLineError:
+            if len(parts) == 1:
+                raise
+            tell(info("log_left_out", path=shown(part)))

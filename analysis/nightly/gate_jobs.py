@@ -1,0 +1,231 @@
+"""The newest run of every job against those before it: the gate of a night.
+
+Comes in: the runs of a history and a Policy. Goes out: a JobVerdict for each job. The metrics of all jobs are one
+family of tests, held together by Holm's procedure, as those of one comparison are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from analysis.compare.comparability import Change, Field, list_changes
+from analysis.compare.final_loss import LAST, final_losses
+from analysis.compare.independent_records import LeftOut, Observations, fill_from_job, find_jobs, sample_of
+from analysis.compare.job_name import job_name
+from analysis.compare.multiple_testing import step_down
+from analysis.compare.verdict import CLOSE, LEVEL, Verdict, find_metric, worst_of
+from analysis.compare.work_difference import Less, compared_work, flatters
+from analysis.history.events import Acceptance
+from analysis.metrics import FINAL_LOSS
+from analysis.nightly.job_runs import (
+    MOST_IDLE_DAYS,
+    block_of,
+    comparable_with_newest,
+    in_time,
+    nothing_to_judge,
+    place_baseline,
+    split_jobs,
+)
+from analysis.nightly.metric_verdict import MetricNight, judge_newest
+from analysis.nightly.policy import JobRule, Policy
+from analysis.stats.prediction import KEPT
+from logparse.errors import InputError, UsageError
+from logparse.language import tr
+
+# Runs whose losses are read: those before that tell what to expect, and as many that may be off.
+LOSSES_READ = 2 * KEPT
+# Runs before a change, and after it, whose settings and versions are compared.
+BESIDE = 5
+
+
+@dataclass(frozen=True)
+class JobVerdict:
+    """What is to be said of one job. ``runs`` are in the order of time, the newest last.
+
+    ``refused`` are fields in which the newest run differs from those before, so that it is no run of the job; there is
+    no verdict then. ``changes`` are what changed where a metric began to be worse. ``left_out`` are later runs that do
+    not count, and ``idle_days`` how long before the newest run of all jobs its own was. ``less_work`` are the kinds of
+    work of which the runs that are faster do less.
+    """
+
+    name: str
+    owners: tuple[str, ...]
+    baseline: str
+    runs: pl.DataFrame
+    metrics: tuple[MetricNight, ...]
+    refused: tuple[Field, ...]
+    changes: tuple[Change, ...]
+    left_out: tuple[LeftOut, ...]
+    idle_days: int = 0
+    less_work: tuple[Less, ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it no longer runs: what was true of its last night is no verdict on this one."""
+        return self.idle_days > MOST_IDLE_DAYS
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The worst of all metrics, where those that cannot be told make none worse; None if refused or idle."""
+        if self.refused or self.is_idle:
+            return None
+        told = [m.verdict for m in self.metrics if m.verdict != "insufficient data"]
+        return worst_of(told) if told else "insufficient data"
+
+    @property
+    def newest(self) -> Mapping[str, Any]:
+        """The row of the run that is judged."""
+        return self.runs.row(-1, named=True)
+
+
+def verdict_of(jobs: Sequence[JobVerdict]) -> Verdict | None:
+    """The worst of all; None where one is refused and no other is worse than without a regression."""
+    told = [job.verdict for job in jobs if job.verdict]
+    worst = worst_of(told) if told else None
+    good = worst in ("no regression", "insufficient data")
+    return None if good and any(job.refused for job in jobs) else worst
+
+
+@dataclass(frozen=True)
+class HistoryOfJobs:
+    """What a history keeps beside the rows: whole rows by ids, the steps of a run, what is accepted of it."""
+
+    settings: Callable[[Sequence[str]], pl.DataFrame]
+    steps: Callable[[str], pl.DataFrame]
+    acceptances: Mapping[str, Sequence[Acceptance]] = field(default_factory=dict)
+
+
+def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: HistoryOfJobs) -> list[JobVerdict]:
+    """The verdict on the newest run of each job, in the order of the policy.
+
+    Raises UsageError where a job selects no run that can be judged, or there is none at all.
+    """
+    same = find_jobs(runs)
+    # Runs of old stores may have no time at all: nobody knows which is the newest.
+    records = in_time(fill_from_job(runs, same)).drop_nulls("when")
+    samples = [(rule, job, sample_of(job, same)) for rule, job in split_jobs(records, policy)]
+    jobs = [(rule, job, sample) for rule, job, sample in samples if _has_runs(rule, sample)]
+    if not jobs:
+        raise nothing_to_judge()
+    # A clock that is ahead makes no other job idle.
+    soon = datetime.now() + timedelta(days=1)
+    newest: datetime = max(min(sample.runs["when"][-1], soon) for _, _, sample in jobs)
+    found = [_judge(rule, job, sample, newest, kept) for rule, job, sample in jobs]
+    held = iter(step_down([metric.p for job in found for metric in job.metrics]))
+    return [replace(job, metrics=tuple(_held(metric, next(held)) for metric in job.metrics)) for job in found]
+
+
+def _has_runs(rule: JobRule, sample: Observations) -> bool:
+    """Whether any run counts. Raises UsageError where none does of a job that the policy selects."""
+    if len(sample.runs) or rule.select is None:
+        return len(sample.runs) > 0
+    raise UsageError(
+        tr("job {job} has no run of which enough rows count", job=rule.name),
+        where=rule.select,
+        remedy=tr("`logparse history list` shows what there is"),
+    )
+
+
+def _judge(
+    rule: JobRule, records: pl.DataFrame, sample: Observations, newest: datetime, kept: HistoryOfJobs
+) -> JobVerdict:
+    """``newest`` is the time of the newest run of all jobs."""
+    alike, refused = comparable_with_newest(sample.runs)
+    idle = (newest - alike["when"][-1]).days
+    left_out = _failed_since(records, sample, alike["when"][-1])
+    name = rule.name or job_name(alike)
+    refused = () if idle > MOST_IDLE_DAYS else refused
+    job = JobVerdict(name, rule.owners, rule.baseline.text, alike, (), refused, (), left_out, idle)
+    if refused or job.is_idle:
+        return job
+    before, fixed = place_baseline(alike, rule)
+    read = pl.concat([before[:fixed].tail(KEPT), before[fixed:].tail(LOSSES_READ - min(fixed, KEPT))])
+    losses = _losses(read, kept) if FINAL_LOSS.column in rule.metrics else {}
+    lossy = pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64)
+    ordered = before.with_columns(final_loss=lossy, block=block_of(before, rule.block_by))
+    found = (
+        judge_newest(find_metric(name), least, ordered, fixed, rule, partial(is_known, kept.acceptances, alike, name))
+        for name, least in rule.metrics.items()
+    )
+    told = tuple(metric for metric in found if metric is not None)
+    less = _less_work(alike, told, kept)
+    told = tuple(_explained(metric, less) for metric in told)
+    return replace(job, metrics=told, changes=_changes(alike, told, kept), less_work=less)
+
+
+def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -> tuple[LeftOut, ...]:
+    """Runs after the newest that counts of which too few rows do: they may have failed."""
+    later = set(records.filter(pl.col("when") > when)["run_id"])
+    return tuple(run for run in sample.left_out if run.run_id in later and run.reason == "too_few_rows")
+
+
+def is_known(acceptances: Mapping[str, Sequence[Acceptance]], runs: pl.DataFrame, metric: str, run_id: str) -> bool:
+    """Whether what became worse at a run is accepted on the day of the newest, and no release since ends that."""
+    day, accepted = runs["when"][-1].date(), acceptances.get(run_id, ())
+    if not accepted:
+        return False
+    releases = set(runs["release"][runs["run_id"].to_list().index(run_id) + 1 :])
+    return any(one.is_of(metric, day) and one.until_release not in releases for one in accepted)
+
+
+def _losses(runs: pl.DataFrame, kept: HistoryOfJobs) -> dict[str, float | None]:
+    """Losses at equal steps of the runs that did the last ones of the newest, such as none that ended earlier."""
+    told = list(_readable(runs["run_id"].to_list(), kept))
+    last = {run_id: set(steps.drop_nulls("loss")["step"]) for run_id, steps in told}
+    wanted = set(sorted(last.get(runs["run_id"][-1], set()))[-LAST:])
+    return final_losses((run_id, steps) for run_id, steps in told if wanted and wanted <= last[run_id])
+
+
+def _readable(run_ids: Sequence[str], kept: HistoryOfJobs) -> Iterator[tuple[str, pl.DataFrame]]:
+    for run_id in run_ids:
+        with suppress(InputError):
+            yield run_id, kept.steps(run_id)
+
+
+def _held(metric: MetricNight, p: float | None) -> MetricNight:
+    found = replace(metric, p_family=p)
+    if metric.reason != "confirmed" or p is None or p <= LEVEL + CLOSE:
+        return found
+    return replace(found, verdict="suspicious", reason="one_of_many")
+
+
+def _less_work(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: HistoryOfJobs) -> tuple[Less, ...]:
+    """The kinds of work of which runs do less since a metric became better than the runs before."""
+    better = [metric.began for metric in metrics if metric.reason == "confirmed_faster" and metric.began]
+    if not better:
+        return ()
+    sides = _beside(runs, better, KEPT)
+    told = kept.settings([*sides[0], *sides[1]])
+    done = [(told.filter(pl.col("run_id").is_in(side)), _readable(side, kept)) for side in sides]
+    return compared_work(done[0], done[1])
+
+
+def _explained(metric: MetricNight, less: Sequence[Less]) -> MetricNight:
+    if metric.reason != "confirmed_faster" or not flatters(metric.metric, less):
+        return metric
+    return replace(metric, verdict="less work", reason="confirmed_by_less")
+
+
+def _beside(runs: pl.DataFrame, began: Sequence[str], most: int) -> tuple[list[str], list[str]]:
+    """The ids of so many runs before the first of ``began``, and of those since."""
+    ids = runs["run_id"].to_list()
+    at = min(map(ids.index, began))
+    return ids[max(0, at - most) : at], ids[at : at + most]
+
+
+def _changes(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: HistoryOfJobs) -> tuple[Change, ...]:
+    """What differs between the last runs before the first metric became worse, or its work less, and those since."""
+    worse = [metric.began for metric in metrics if metric.verdict in ("regression", "less work") and metric.began]
+    if not worse:
+        return ()
+    sides = _beside(runs, worse, BESIDE)
+    told = kept.settings([*sides[0], *sides[1]])
+    old, new = (told.filter(pl.col("run_id").is_in(side)) for side in sides)
+    return tuple(change for change in list_changes(old, new) if change.is_candidate)

@@ -1,0 +1,135 @@
+"""Which runs are of a job, which of them can be compared with its newest, and which tell what to expect of it.
+
+Comes in: runs of a history and a rule. Goes out: runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import polars as pl
+
+from analysis.compare.comparability import Field, check_fields
+from analysis.compare.comparison import measured
+from analysis.compare.job_name import series_names
+from analysis.compare.verdict import find_metric
+from analysis.history.selection import select_runs
+from analysis.nightly.policy import JobRule, Policy
+from analysis.nightly.trend import split_series
+from analysis.stats.prediction import FEWEST, KEPT
+from logparse.errors import UsageError
+from logparse.language import tr
+
+# A job that had no run for so long before the newest of the history is not judged.
+MOST_IDLE_DAYS = 14
+
+
+def in_time(runs: pl.DataFrame) -> pl.DataFrame:
+    """``runs`` in the order of time, with the column ``when``."""
+    return runs.with_columns(when=pl.coalesce("begun_at", "recorded_at")).sort("when", "recorded_at", "run_id")
+
+
+def split_jobs(runs: pl.DataFrame, policy: Policy) -> list[tuple[JobRule, pl.DataFrame]]:
+    """Each job with its runs; without named jobs every series that can be compared is one."""
+    if runs.is_empty():
+        raise nothing_to_judge()
+    if policy.jobs:
+        return [part for rule in policy.jobs for part in _parts(rule, _selected(runs, rule))]
+    series = [in_time(one) for one in split_series(runs)]
+    return [(replace(policy.rest, name=name), one) for name, one in zip(series_names(series), series, strict=True)]
+
+
+def _parts(rule: JobRule, runs: pl.DataFrame) -> list[tuple[JobRule, pl.DataFrame]]:
+    """A job whose runs are of several series that still run is as many jobs; a new one of few runs is none yet."""
+    series = [in_time(one) for one in split_series(runs)]
+    ends = runs["when"].max() - timedelta(days=MOST_IDLE_DAYS)  # type: ignore[operator]
+    running = [one for one in series if one["when"][-1] >= ends and len(one) > FEWEST]
+    if len(running) < 2 or runs["run_id"][-1] not in {one["run_id"][-1] for one in running}:
+        return [(rule, runs)]
+    names = (f"{rule.name}: {name}" for name in series_names(running))
+    return [(replace(rule, name=name), one) for name, one in zip(names, running, strict=True)]
+
+
+def nothing_to_judge() -> UsageError:
+    """The error of a history without a run that counts."""
+    remedy = tr("`logparse record LOG --history DIR --release NAME` keeps one")
+    return UsageError(tr("the history has no run that can be judged"), remedy=remedy)
+
+
+def _selected(runs: pl.DataFrame, rule: JobRule) -> pl.DataFrame:
+    chosen = select_runs(runs, rule.select) if rule.select else runs
+    if chosen.is_empty():
+        raise UsageError(
+            tr("job {job} selects no run", job=rule.name),
+            where=rule.select,
+            remedy=tr("`logparse history list` shows what there is"),
+        )
+    return chosen
+
+
+def comparable_with_newest(runs: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Field, ...]]:
+    """Those that can be compared with the newest; where these are few and others are not, the fields that differ."""
+    newest = runs["run_id"][-1]
+    mine = next(in_time(one) for one in split_series(runs) if newest in one["run_id"])
+    if len(mine) > FEWEST or len(mine) == len(runs):
+        return mine, ()
+    others = runs.filter(~pl.col("run_id").is_in(mine["run_id"].to_list())).tail(KEPT)
+    return mine, tuple(field for field in check_fields(others, mine) if field.refused)
+
+
+def place_baseline(runs: pl.DataFrame, rule: JobRule) -> tuple[pl.DataFrame, int]:
+    """The runs in the order in which they are watched, and how many of them are a baseline that stays.
+
+    Raises UsageError where a baseline is named and is not there.
+    """
+    kind, newest = rule.baseline.kind, runs.tail(1)
+    if kind == "last":
+        return runs, 0
+    if kind == "since":
+        return pl.concat([runs[:-1].filter(pl.col("when").dt.date() >= rule.baseline.day), newest]), 0
+    if kind == "same release":
+        return runs.filter(pl.col("release") == newest["release"][0]), 0
+    chosen = _best(runs, rule) if kind == "best" else select_runs(runs, rule.baseline.text)
+    if newest["run_id"][0] in chosen["run_id"]:
+        problem = tr(
+            "the baseline of job {job}, {text}, holds the run that is judged", job=rule.name, text=rule.baseline.text
+        )
+        raise UsageError(problem, remedy=tr("name runs before it, or use last {n}", n=KEPT))
+    if chosen.is_empty():
+        problem = tr("job {job} has no run of its baseline, {text}", job=rule.name, text=rule.baseline.text)
+        raise UsageError(problem, remedy=tr("`logparse history list` shows what there is"))
+    if len(chosen) < FEWEST:
+        problem = tr(
+            "the baseline of job {job}, {text}, has {n} runs", job=rule.name, text=rule.baseline.text, n=len(chosen)
+        )
+        raise UsageError(problem, remedy=tr("fewer than {n} runs tell no spread", n=FEWEST))
+    after = runs.filter((pl.col("when") > chosen["when"].max()) & ~pl.col("run_id").is_in(chosen["run_id"].to_list()))
+    watched = after if newest["run_id"][0] in after["run_id"] else pl.concat([after, newest])
+    return pl.concat([chosen, watched]), len(chosen)
+
+
+def _best(runs: pl.DataFrame, rule: JobRule) -> pl.DataFrame:
+    """The release with the best median of the first metric, of those with enough runs and not that of the newest."""
+    metric = find_metric(next(iter(rule.metrics)))
+    value = pl.col(metric.column).median() * metric.direction
+    others = measured(runs, metric).filter(pl.col("release") != runs["release"][-1])
+    medians = others.group_by("release").agg(value.alias("value"), pl.len().alias("runs"))
+    best = medians.filter(pl.col("runs") >= FEWEST).sort("value", "release")["release"]
+    return runs.filter(pl.col("release") == best[0]) if len(best) else runs.clear()
+
+
+def block_of(runs: pl.DataFrame, label: str | None) -> pl.Expr:
+    """The value of a label, of which runs are compared with each other; null for all where there is none.
+
+    Raises UsageError for a label that no run has.
+    """
+    known = runs.select(pl.col("labels").explode(empty_as_null=False).struct.field("name")).to_series()
+    if label is not None and label not in known:
+        raise UsageError(
+            tr("no run has the label {name}", name=label), remedy=tr("`logparse history list` shows what there is")
+        )
+    if label is None:
+        return pl.lit(None, pl.String)
+    named = pl.element().filter(pl.element().struct.field("name") == label).struct.field("value").first()
+    return pl.col("labels").list.eval(named).list.first()

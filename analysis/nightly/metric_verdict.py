@@ -1,0 +1,114 @@
+"""The verdict on one metric of the newest run of a job.
+
+Comes in: the runs of the job in the order in which they are watched. Goes out: a MetricNight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import polars as pl
+
+from analysis.compare.comparison import measured, values_of
+from analysis.compare.verdict import Verdict
+from analysis.metrics import FINAL_LOSS, Metric
+from analysis.nightly.policy import JobRule
+from analysis.stats.prediction import FEWEST, Night, watch
+
+Reason = Literal[
+    "as_expected",
+    "one_night",
+    "one_night_better",
+    "confirmed",
+    "confirmed_faster",
+    "confirmed_by_less",
+    "accepted",
+    "one_of_many",
+    "learning",
+    "not_told",
+    "loss_lost",
+    "loss_lost_before",
+]
+
+
+@dataclass(frozen=True)
+class MetricNight:
+    """The verdict on one metric of the newest run. ``value`` is the run's, ``least`` the change that matters.
+
+    ``p`` is that of the night where it is worse, ``p_family`` what it is worth among all metrics of all jobs. ``began``
+    is the run from which on the metric is off. ``nights`` are those of all runs that have the metric.
+    """
+
+    metric: Metric
+    least: float
+    value: float | None
+    night: Night | None
+    verdict: Verdict
+    reason: Reason
+    began: str | None = None
+    p: float | None = None
+    p_family: float | None = None
+
+
+def judge_newest(
+    metric: Metric, least: float, runs: pl.DataFrame, fixed: int, rule: JobRule, known: Callable[[str], bool]
+) -> MetricNight | None:
+    """The verdict on the newest of ``runs``, of which the first ``fixed`` are a baseline that stays.
+
+    ``block`` is a column of theirs; ``known`` says of the id of a run whether its change is accepted. None for a metric
+    that no run of the job has.
+    """
+    told, newest = measured(runs, metric), runs.row(-1, named=True)
+    if metric == FINAL_LOSS and newest["loss_lost_at"] is not None:
+        if known(newest["run_id"]):
+            return MetricNight(metric, least, None, None, "no regression", "accepted")
+        return MetricNight(metric, least, None, None, *_lost(runs))
+    if told.is_empty():
+        return None
+    if told["run_id"][-1] != newest["run_id"]:
+        return MetricNight(metric, least, None, None, "insufficient data", "not_told")
+    before = len(measured(runs[:fixed], metric))
+    if fixed and before < FEWEST:
+        return MetricNight(metric, least, newest[metric.column], None, "insufficient data", "learning")
+    night = watch(
+        values_of(runs, metric),
+        metric.direction,
+        least,
+        rule.confirm,
+        kept=rule.baseline.runs if rule.baseline.kind == "last" else len(told),
+        fixed=before,
+        blocks=told["block"].to_list(),
+        accepted=[place for place, run_id in enumerate(told["run_id"]) if known(run_id)],
+    )[-1]
+    worse = metric.direction * (night.change or 0.0) > 0
+    p = None if night.p is None else night.p if worse else 1.0
+    began = told["run_id"][-night.nights] if night.nights else None
+    return MetricNight(
+        metric, least, newest[metric.column], _shown(night, metric), *verdict_on(night, metric), began, p
+    )
+
+
+def _lost(runs: pl.DataFrame) -> tuple[Verdict, Reason]:
+    """The newest run ends without a loss: news, unless most runs before it do too."""
+    whole = runs[:-1]["loss_lost_at"].is_null()
+    return ("regression", "loss_lost") if 2 * whole.sum() >= len(whole) else ("suspicious", "loss_lost_before")
+
+
+def _shown(night: Night, metric: Metric) -> Night:
+    """``night`` in the numbers of the metric, without the offset by which a share is compared."""
+    level, low, high = (None if x is None else x - metric.offset for x in (night.level, night.low, night.high))
+    return replace(night, level=level, low=low, high=high)
+
+
+def verdict_on(night: Night, metric: Metric) -> tuple[Verdict, Reason]:
+    """What a night means, and why."""
+    worse = metric.direction * (night.change or 0.0) > 0
+    if night.state == "learning":
+        return "insufficient data", "learning"
+    if night.state == "confirmed":
+        return ("regression", "confirmed") if worse else ("suspicious", "confirmed_faster")
+    if night.state == "off":
+        return ("suspicious", "one_night") if worse else ("no regression", "one_night_better")
+    return "no regression", "accepted" if night.state == "accepted" else "as_expected"

@@ -1,0 +1,187 @@
+"""What a project holds of its jobs: the table ``[gate]`` of ``logparse.toml``.
+
+Comes in: that table as TOML has it. Goes out: a Policy. What is said under ``gate`` holds for every job, what is said
+of a job for it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any, Literal
+
+import regex
+
+from analysis.compare.threshold import NOISE, least_change, parse_threshold
+from analysis.compare.verdict import Verdict, find_metric
+from analysis.history.selector import parse_selector
+from analysis.metrics import GUARDED
+from analysis.stats.prediction import CONFIRM, FEWEST, KEPT
+from logparse.errors import UsageError, unknown_name
+from logparse.language import msg, tr
+
+TABLE = "gate"
+# By what is asked for, the verdicts that fail the gate.
+FAILING: dict[str, frozenset[Verdict]] = {
+    "regression": frozenset({"regression"}),
+    "less work": frozenset({"regression", "less work"}),
+    "suspicious": frozenset({"regression", "less work", "suspicious"}),
+}
+LAST, SINCE = regex.compile(r"last (\d+)"), regex.compile(r"since (\S+)")
+# A threshold that is none: the metric is not judged.
+LEFT_OUT = "off"
+Kind = Literal["last", "since", "same release", "best", "selected"]
+
+
+@dataclass(frozen=True)
+class BaselineRule:
+    """The runs that tell what to expect of the newest: ``last`` so many, those ``since`` a day, of the ``same release``
+    as it, of the ``best`` release, or those ``selected``.
+    """
+
+    kind: Kind
+    text: str
+    runs: int = KEPT
+    day: date | None = None
+
+
+@dataclass(frozen=True)
+class JobRule:
+    """What holds of one job. ``select`` names its runs, None all; ``metrics`` are the least changes that matter.
+
+    ``confirm`` nights in a row make a regression. ``block_by`` is a label, such as ``node``, of which runs of one value
+    are compared with each other.
+    """
+
+    name: str | None = None
+    select: str | None = None
+    baseline: BaselineRule = field(default_factory=lambda: BaselineRule("last", f"last {KEPT}"))
+    confirm: int = CONFIRM
+    metrics: Mapping[str, float] = field(default_factory=lambda: {name: least_change(name) for name in GUARDED})
+    block_by: str | None = None
+    owners: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What holds of all jobs. Without ``jobs`` every series of runs that can be compared is one, by ``rest``."""
+
+    jobs: tuple[JobRule, ...] = ()
+    rest: JobRule = field(default_factory=JobRule)
+    failing: frozenset[Verdict] = FAILING["regression"]
+
+
+# Keys of the table, and of the table of a job.
+OF_ALL, OF_JOBS = ("jobs", "fail_on"), ("select", "owners")
+OF_BOTH = ("baseline", "confirm", "threshold", "metrics", "block_by")
+
+
+def read_policy(table: Mapping[str, Any]) -> Policy:
+    """The policy of a table ``[gate]``. Raises UsageError, with the key, for what nobody knows or what is wrong."""
+    rest = _rule(JobRule(), table, TABLE, OF_ALL)
+    jobs = _table(table, "jobs", TABLE)
+    rules = (replace(_job(rest, name, jobs, f"{TABLE}.jobs"), name=name) for name in jobs)
+    fail_on = table.get("fail_on", "regression")
+    if fail_on not in FAILING:
+        raise _wrong(f"{TABLE}.fail_on", fail_on, tr("use one of {names}", names=", ".join(FAILING)))
+    return Policy(tuple(rules), rest, FAILING[fail_on])
+
+
+def _job(rest: JobRule, name: str, jobs: Mapping[str, Any], where: str) -> JobRule:
+    place = f"{where}.{name}"
+    table = _table(jobs, name, where)
+    rule = _rule(rest, table, place, OF_JOBS)
+    select, owners = table.get("select"), table.get("owners", [])
+    if select is not None:
+        parse_selector(_text(select, f"{place}.select"))
+    if not isinstance(owners, list) or not all(isinstance(owner, str) for owner in owners):
+        raise _wrong(f"{place}.owners", owners, tr('give a list, such as ["ann", "bob"]'))
+    return replace(rule, select=select, owners=tuple(owners))
+
+
+def _rule(rule: JobRule, table: Mapping[str, Any], where: str, more: Sequence[str]) -> JobRule:
+    """``rule`` with what ``table`` says otherwise."""
+    _check_keys(table, (*OF_BOTH, *more), where)
+    if "baseline" in table:
+        place = f"{where}.baseline"
+        rule = replace(rule, baseline=parse_baseline(_text(table["baseline"], place), place))
+    if "confirm" in table:
+        rule = replace(rule, confirm=_nights(table["confirm"], f"{where}.confirm"))
+    if "block_by" in table:
+        rule = replace(rule, block_by=_text(table["block_by"], f"{where}.block_by"))
+    if "threshold" in table:
+        least = {name: _least(table["threshold"], f"{where}.threshold", name) for name in rule.metrics}
+        rule = replace(rule, metrics=least)
+    return replace(rule, metrics=_metrics(rule.metrics, _table(table, "metrics", where), f"{where}.metrics"))
+
+
+def _metrics(known: Mapping[str, float], table: Mapping[str, Any], where: str) -> dict[str, float]:
+    """The least change of each metric that is judged, with what ``table`` adds, changes or leaves out."""
+    for name in table:
+        find_metric(name)
+    told = {name: _least(value, f"{where}.{name}", name) for name, value in table.items() if value != LEFT_OUT}
+    left = {name: least for name, least in known.items() if table.get(name) != LEFT_OUT}
+    if not left | told:
+        raise _wrong(where, dict(table), tr("leave one metric to judge"))
+    return left | told
+
+
+def parse_baseline(text: str, where: str = "--baseline") -> BaselineRule:
+    """``last 30``, ``since 2026-03-01``, ``same release``, ``best``, or a selector. Raises UsageError for others."""
+    if text in ("best", "same release"):
+        return BaselineRule("best" if text == "best" else "same release", text)
+    if found := LAST.fullmatch(text):
+        if int(found[1]) < FEWEST:
+            raise _wrong(where, text, tr("fewer than {n} runs tell no spread", n=FEWEST))
+        return BaselineRule("last", text, int(found[1]))
+    if found := SINCE.fullmatch(text):
+        try:
+            return BaselineRule("since", text, day=date.fromisoformat(found[1]))
+        except ValueError as error:
+            raise _wrong(where, text, tr("write a day as in since 2026-03-01")) from error
+    try:
+        parse_selector(text)
+    except UsageError as error:
+        remedy = tr("give last 30, since 2026-03-01, same release, best, or key=value such as release=CANN 8.0.RC1")
+        raise _wrong(where, text, remedy) from error
+    return BaselineRule("selected", text)
+
+
+def _least(value: Any, where: str, metric: str) -> float:
+    if value == NOISE:
+        return least_change(metric)
+    try:
+        return parse_threshold(_text(value, where))
+    except UsageError as error:
+        raise _wrong(where, value, tr('write a percentage such as "2%", or "{noise}"', noise=NOISE)) from error
+
+
+def _nights(value: Any, where: str) -> int:
+    if type(value) is not int or value < 1:
+        raise _wrong(where, value, tr("give a number of nights, 1 or more"))
+    return value
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(where, value, tr("give a text"))
+    return value
+
+
+def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    found = table.get(key, {})
+    if not isinstance(found, dict):
+        raise _wrong(f"{where}.{key}", found, tr("write it as a table: [{name}]", name=f"{where}.{key}"))
+    return found
+
+
+def _check_keys(table: Mapping[str, Any], known: Collection[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            remedy = tr("[{table}] takes {names}", table=where, names=", ".join(known))
+            raise unknown_name(msg("key"), key, known, remedy)
+
+
+def _wrong(where: str, value: Any, remedy: str) -> UsageError:
+    return UsageError(tr("{name} is {value!r}", name=where, value=value), remedy=remedy)

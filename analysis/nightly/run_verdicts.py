@@ -1,0 +1,75 @@
+"""The verdict on every recorded run, by those before it and what is accepted today, for lists.
+
+Comes in: the runs of a history and a Policy. Goes out: a verdict for each run that counts. The final loss is left to
+the gate, because it takes the steps of all runs; a loss that is no longer finite is known without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import polars as pl
+
+from analysis.compare.comparison import measured, values_of
+from analysis.compare.independent_records import fill_from_job, find_jobs, sample_of
+from analysis.compare.verdict import Verdict, find_metric, worst_of
+from analysis.history.events import Acceptance
+from analysis.history.selection import select_runs
+from analysis.metrics import FINAL_LOSS
+from analysis.nightly.gate_jobs import is_known
+from analysis.nightly.job_runs import block_of, in_time
+from analysis.nightly.metric_verdict import verdict_on
+from analysis.nightly.policy import JobRule, Policy
+from analysis.nightly.trend import split_series
+from analysis.stats.prediction import watch
+from logparse.errors import UsageError
+
+
+def verdicts_of_runs(
+    runs: pl.DataFrame, wanted: pl.Series, policy: Policy, acceptances: Mapping[str, Sequence[Acceptance]]
+) -> dict[str, Verdict]:
+    """By run id, of all in the series of the ``wanted``; one that does not count, that no job selects, or of which
+    nobody knows when it was, has none. Each is judged by the newest runs before it, whatever baseline the policy names.
+    """
+    same = find_jobs(runs)
+    counting = in_time(sample_of(fill_from_job(runs, same), same).runs).drop_nulls("when")
+    found: dict[str, list[Verdict]] = {}
+    for rule, job in _jobs(counting, policy):
+        for series in split_series(job):
+            if series["run_id"].is_in(wanted.to_list()).any():
+                told = _of_series(series.sort("when", "recorded_at", "run_id"), rule, acceptances)
+                for run_id, verdicts in told.items():
+                    found.setdefault(run_id, []).extend(verdicts)
+    return {run_id: worst_of(verdicts) for run_id, verdicts in found.items()}
+
+
+def _jobs(runs: pl.DataFrame, policy: Policy) -> Iterator[tuple[JobRule, pl.DataFrame]]:
+    for rule in policy.jobs or (policy.rest,):
+        yield rule, select_runs(runs, rule.select) if rule.select else runs
+
+
+def _block_of(runs: pl.DataFrame, rule: JobRule) -> pl.Expr:
+    """As the gate has it; a list does not stop where a label is lacking."""
+    try:
+        return block_of(runs, rule.block_by)
+    except UsageError:
+        return block_of(runs, None)
+
+
+def _of_series(
+    runs: pl.DataFrame, rule: JobRule, acceptances: Mapping[str, Sequence[Acceptance]]
+) -> dict[str, list[Verdict]]:
+    """The verdict on each metric that a run has."""
+    lost = dict(runs.select("run_id", pl.col("loss_lost_at").is_not_null()).iter_rows())
+    found: dict[str, list[Verdict]] = {run_id: ["regression"] if lost[run_id] else [] for run_id in runs["run_id"]}
+    placed = runs.with_columns(block=_block_of(runs, rule))
+    for name, least in rule.metrics.items():
+        metric = find_metric(name)
+        told = measured(placed, metric) if metric != FINAL_LOSS else placed.clear()
+        ids, blocks = told["run_id"].to_list(), told["block"].to_list()
+        known = [at for at, run_id in enumerate(ids) if is_known(acceptances, runs, name, run_id)]
+        values = values_of(told, metric)
+        nights = watch(values, metric.direction, least, rule.confirm, blocks=blocks, accepted=known)
+        for run_id, night in zip(ids, nights, strict=True):
+            found[run_id].append(verdict_on(night, metric)[0])
+    return {run_id: verdicts for run_id, verdicts in found.items() if verdicts}

@@ -1,0 +1,222 @@
+"""The course of a metric over the recorded runs: medians per release, and where it changed.
+
+Comes in: runs of a history that can be compared with each other. Goes out: a Trend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from analysis.compare.comparability import FIELDS, REQUIRED, Change, fill_implied, list_changes
+from analysis.compare.independent_records import find_jobs, sample_of
+from analysis.compare.job_name import series_names
+from analysis.metrics import Metric
+from analysis.stats.series_changes import find_changes, find_off
+from logparse.errors import UsageError
+from logparse.language import tr
+
+# Runs on each side of a change whose versions and settings are compared.
+BESIDE = 5
+SPANS = {"day": "1d", "week": "1w", "month": "1mo"}
+
+
+@dataclass(frozen=True)
+class ChangePoint:
+    """Between two neighbouring runs of the series the metric changed. ``at`` counts the runs before it.
+
+    ``before`` and ``after`` are medians of the two stretches; ``changes`` the versions and settings that differ.
+    """
+
+    at: int
+    run_id: str
+    groups: tuple[str, str]
+    before: float
+    after: float
+    p: float
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def change(self) -> float:
+        """Relative change."""
+        return self.after / self.before - 1
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One series: ``runs`` (at, run_id, name, release, group, when, value), ``groups`` with their medians and bands.
+
+    ``unknown`` are fields by which some of its runs may be of another job, because they do not tell. ``name`` is
+    that of its job. ``off`` are places of runs far from those beside them, which are no change.
+    """
+
+    metric: Metric
+    runs: pl.DataFrame
+    groups: pl.DataFrame
+    changes: tuple[ChangePoint, ...]
+    unknown: tuple[str, ...] = ()
+    name: str = ""
+    off: tuple[int, ...] = ()
+
+    @property
+    def newest_off(self) -> float | None:
+        """How far the newest run is from the others since the last change, where it is off: the next run will tell."""
+        last = len(self.runs) - 1
+        if last not in self.off:
+            return None
+        begin = self.changes[-1].at if self.changes else 0
+        others = self.runs[begin:last].filter(~pl.col("at").is_in(self.off))["value"]
+        return float(self.runs["value"][last] / others.median()) - 1
+
+    def worse_since(self, day: date) -> list[ChangePoint]:
+        """The changes for the worse on ``day`` or later, by the run from which on they are."""
+        worse = (change for change in self.changes if change.change * self.metric.direction > 0)
+        return [change for change in worse if self.runs["when"][change.at].date() >= day]
+
+
+def follow_all(
+    runs: pl.DataFrame, metric: Metric, by: str, settings: Callable[[Sequence[str]], pl.DataFrame]
+) -> list[Trend]:
+    """The trend of every series of ``runs`` that has the metric, with what differs at each change.
+
+    Those that changed come first, then those whose newest run is off; of each kind the largest. ``settings`` gives all
+    columns of the runs of some ids.
+
+    Raises UsageError where no run has the metric.
+    """
+    series = split_series(sample_of(runs, find_jobs(runs)).runs)
+    _group(runs, by)
+    trends = [
+        replace(follow(one, metric, by, elsewhere=True), unknown=unknown_fields(one), name=name)
+        for one, name in zip(series, series_names(series), strict=True)
+    ]
+    known = [trend for trend in trends if len(trend.runs)]
+    if not known:
+        problem = tr("no recorded run has this metric") if len(runs) else tr("no run is selected")
+        raise UsageError(problem, remedy=tr("`logparse history list` shows what there is"))
+    heavy = settings([run_id for trend in known for run_id in explaining_runs(trend)])
+    told = [explain(trend, heavy) for trend in known]
+    return sorted(told, key=lambda trend: (not trend.changes, trend.newest_off is None))
+
+
+def split_series(runs: pl.DataFrame) -> list[pl.DataFrame]:
+    """Runs that can be compared with each other, the largest series first: those alike in all of FIELDS.
+
+    Runs that do not tell a field belong with those that are alike in the rest, where these are one series and no
+    field of REQUIRED is unknown; else they are a series of their own.
+    """
+    parts = fill_implied(runs).partition_by(FIELDS, maintain_order=True, as_dict=True) if len(runs) else {}
+    series: dict[tuple[Any, ...], list[pl.DataFrame]] = {}
+    for key, home in _homes(list(parts)).items():
+        series.setdefault(home, []).append(parts[key])
+    return sorted((pl.concat(one) for one in series.values()), key=len, reverse=True)
+
+
+def _homes(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Of values of FIELDS each, whose series they are in: their own, or that of the one they fit."""
+    told = {key: tuple(i for i, value in enumerate(key) if value is not None) for key in keys}
+    required = {FIELDS.index(name) for name in REQUIRED}
+    homes: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    # By the fields that are told, their values: to which series those belong that tell more.
+    fitting: dict[tuple[int, ...], dict[tuple[Any, ...], set[tuple[Any, ...]]]] = {t: {} for t in told.values()}
+    for key in sorted(keys, key=lambda k: len(told[k]), reverse=True):
+        fits = fitting[told[key]].get(tuple(key[i] for i in told[key]), set())
+        homes[key] = next(iter(fits)) if len(fits) == 1 and required <= set(told[key]) else key
+        for fields, series in fitting.items():
+            if set(fields) < set(told[key]):
+                series.setdefault(tuple(key[i] for i in fields), set()).add(homes[key])
+    return homes
+
+
+def unknown_fields(runs: pl.DataFrame) -> tuple[str, ...]:
+    """Fields that some of the runs do not tell though others do, and those of REQUIRED that none does."""
+    lacking = fill_implied(runs).select(FIELDS).null_count().row(0, named=True)
+    return tuple(n for n, nulls in lacking.items() if 0 < nulls < len(runs) or (nulls and n in REQUIRED))
+
+
+def follow(runs: pl.DataFrame, metric: Metric, by: str = "release", elsewhere: bool = False) -> Trend:
+    """The trend of ``metric`` over ``runs``, which must be of one series.
+
+    Raises UsageError for a ``by`` that no run has, unless runs ``elsewhere`` have it.
+    """
+    value = pl.col(metric.column)
+    known = runs.filter(value.is_finite() & (value > 0))
+    when = pl.coalesce("begun_at", "recorded_at")
+    placed = known.select(
+        "run_id", "name", "release", when.alias("when"), _group(known, by, elsewhere).alias("group"), value=value
+    )
+    ordered = placed.sort(pl.col("when").min().over("group"), "group", "when", "run_id").with_row_index("at")
+    values = ordered["value"].to_list()
+    found, off = find_changes(values), tuple(find_off(values))
+    changes = tuple(_change(ordered, found, index, off) for index in range(len(found)))
+    return Trend(metric, ordered, _groups(ordered), changes, off=off)
+
+
+def _group(runs: pl.DataFrame, by: str, elsewhere: bool = False) -> pl.Expr:
+    """The release, a stretch of time, a version or a label of each run."""
+    if by == "release":
+        return pl.col("release")
+    if by in SPANS:
+        return pl.coalesce("begun_at", "recorded_at").dt.truncate(SPANS[by]).dt.date().cast(pl.String)
+    for column in ("versions", "labels"):
+        named = pl.element().filter(pl.element().struct.field("name") == by).struct.field("value").first()
+        values = pl.col(column).list.eval(named).list.first()
+        if runs.select(values.is_not_null().any()).item():
+            return values.fill_null("-")
+    if elsewhere:
+        return pl.lit("-")
+    remedy = tr(
+        "use release, {spans}, a version or a label: `logparse history show RUN` has them", spans=", ".join(SPANS)
+    )
+    raise UsageError(tr("no run has a {name}", name=by), remedy=remedy)
+
+
+def _groups(ordered: pl.DataFrame) -> pl.DataFrame:
+    """Per group: runs, median, 10th and 90th percentile, first and last place."""
+    value = pl.col("value")
+    return ordered.group_by("group", maintain_order=True).agg(
+        pl.len().alias("runs"),
+        value.median().alias("median"),
+        value.quantile(0.1, "linear").alias("p10"),
+        value.quantile(0.9, "linear").alias("p90"),
+        pl.col("at").min().alias("first"),
+        pl.col("at").max().alias("last"),
+    )
+
+
+def _change(ordered: pl.DataFrame, found: Sequence[tuple[int, float]], index: int, off: Sequence[int]) -> ChangePoint:
+    at, p = found[index]
+    begin = found[index - 1][0] if index else 0
+    end = found[index + 1][0] if index + 1 < len(found) else len(ordered)
+    usual = ordered.filter(~pl.col("at").is_in(off))
+    levels = (usual.filter(pl.col("at").is_between(*ends, closed="left"))["value"] for ends in ((begin, at), (at, end)))
+    before, after = (float(level.median()) for level in levels)  # type: ignore[arg-type]
+    groups = (ordered["group"][at - 1], ordered["group"][at])
+    return ChangePoint(at, ordered["run_id"][at], groups, before, after, p)
+
+
+def explain(trend: Trend, heavy: pl.DataFrame) -> Trend:
+    """``trend`` with what differs at each change; ``heavy`` holds all columns of ``explaining_runs``."""
+
+    def told(index: int) -> ChangePoint:
+        sides = [heavy.filter(pl.col("run_id").is_in(ids)) for ids in _beside(trend, index)]
+        return replace(trend.changes[index], changes=tuple(c for c in list_changes(*sides) if c.is_candidate))
+
+    return replace(trend, changes=tuple(told(index) for index in range(len(trend.changes))))
+
+
+def explaining_runs(trend: Trend) -> list[str]:
+    """The ids of the runs on both sides of each change."""
+    return [run_id for index in range(len(trend.changes)) for ids in _beside(trend, index) for run_id in ids]
+
+
+def _beside(trend: Trend, index: int) -> tuple[list[str], list[str]]:
+    """Ids of the last runs before a change and of the first ones after it, none beyond another change."""
+    places = [0, *(change.at for change in trend.changes), len(trend.runs)]
+    before, at, after = places[index : index + 3]
+    ids = trend.runs["run_id"]
+    return ids[max(before, at - BESIDE) : at].to_list(), ids[at : min(after, at + BESIDE)].to_list()

@@ -1,0 +1,48 @@
+"""Findings in JSON: codes and fields for programs, and what they say in English, whatever the language in use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any
+
+from analysis.present.words import say, say_origin
+from logparse.context.run_context import Fact
+from logparse.findings import Note, Origin
+from logparse.language import speaking
+
+
+def note_document(note: Note) -> dict[str, Any]:
+    """``code``, ``level``, ``fields``, and the English ``text``."""
+    with speaking("en"):
+        return {"code": note.code, "level": note.level, "fields": plain(note.fields), "text": say(note)}
+
+
+def fact_document(fact: Fact) -> dict[str, Any]:
+    """``value``, the English ``origin``, and the same as data."""
+    return {"value": fact.value, "origin": origin_text(fact.origin), "from": asdict(fact.origin)}
+
+
+def origin_text(origin: Origin) -> str:
+    """Where a value is from, in English."""
+    with speaking("en"):
+        return say_origin(origin)
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON has it: findings as objects, times as text, what is not a number as null."""
+    if isinstance(value, Note):
+        return {"code": value.code, "fields": plain(value.fields)}
+    if isinstance(value, Origin):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return {key: plain(part) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(part) for part in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

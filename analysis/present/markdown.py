@@ -1,0 +1,52 @@
+"""Parts as Markdown, for a pull request or an issue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.present.parts import Bar, Cell, Heading, Part, Sentence, Sentences, Sparkline, Table
+from logparse.language import tr
+
+FORMS = {"plain": "{}\n", "warning": "- **{}**", "info": "- {}"}
+SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
+
+
+def markdown(parts: Sequence[Part]) -> str:
+    """``parts`` as text that any Markdown reader shows as it stands; a sparkline has no room there."""
+    pieces = (_part(part) for part in parts if not isinstance(part, Sparkline))
+    return "\n".join(piece for piece in pieces if piece) + "\n"
+
+
+def _part(part: Heading | Sentence | Sentences | Table | Bar) -> str:
+    if isinstance(part, Heading):
+        return _heading(part)
+    if isinstance(part, Sentence):
+        return FORMS[part.kind].format(_plain(part.text))
+    if isinstance(part, Sentences):
+        return "\n".join(map(_part, part.items))
+    if isinstance(part, Table):
+        return _table(part)
+    return FORMS["plain"].format(_plain(tr("; ").join((part.words, part.scale))))
+
+
+def _heading(heading: Heading) -> str:
+    if heading.kind == "title":
+        return f"### {_plain(heading.text)}\n"
+    return f"\n{_plain(tr('{heading}:', heading=heading.text))}\n"
+
+
+def _table(table: Table) -> str:
+    sides = ["---" if not at or at in table.prose else "---:" for at in range(len(table.headings))]
+    rows = [[_cell(cell) for cell in row] for row in table.cells]
+    lines = [[_plain(heading) for heading in table.headings], sides, *rows]
+    caption = [f"{_plain(table.caption)}\n"] if table.caption else []
+    return "\n".join([*caption, *(f"| {' | '.join(line)} |" for line in lines)]) + "\n"
+
+
+def _cell(cell: Cell) -> str:
+    return " ".join(_plain(text) for text in (cell.text, cell.remark) if text)
+
+
+def _plain(text: str) -> str:
+    """Words of a log must not become a link, a tag or a heading."""
+    return " ".join(text.split()).translate(SPECIAL)

@@ -1,0 +1,182 @@
+"""Parts on a terminal. A number is never cut: a narrow terminal wraps the line."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from analysis.present.console import cut, fold
+from analysis.present.parts import Bar, Cell, Heading, Part, Sentence, Sentences, Sparkline, Table
+from logparse.language import tr
+
+if TYPE_CHECKING:
+    import rich.table
+    from rich.console import Console
+
+STYLES = {"plain": "", "warning": "yellow", "info": "dim"}
+SIGNS = {"warning": "! ", "info": "- "}
+BARS = "▁▂▃▄▅▆▇█"
+LEAST_BARS = 10
+# A table of numbers takes what it needs up to this, one that ends in prose at least the other.
+WIDEST, LEAST_WIDTH = 1000, 72
+# Columns on each side of a cell in a table that ends in prose, and the least that prose gets beside long names.
+PROSE_PADDING, LEAST_PROSE = 2, 24
+# The least that words get in a table with headings that ends in numbers.
+LEAST_WORDS = 11
+# How far from the middle half of the values bars reach, in its widths; it is taken for no narrower than a share.
+REACH, LEAST_SPREAD = 3, 0.01
+# From here on numbers have no decimals.
+LARGE = 1000
+
+
+def print_parts(console: Console, parts: Sequence[Part]) -> None:
+    """Print ``parts`` with an empty line before each table of numbers and each heading of a section."""
+    for part in parts:
+        _print(console, part)
+    console.print()
+
+
+def _print(console: Console, part: Part) -> None:
+    if isinstance(part, Heading):
+        title = part.kind == "title"
+        console.print(("" if title else "\n") + fold(part.text, console.width), style="bold" if title else "")
+    elif isinstance(part, Sentence):
+        text = SIGNS.get(part.kind, "") + part.text
+        console.print(
+            cut(text, console.width, part.cut) if part.cut else fold(text, console.width), style=STYLES[part.kind]
+        )
+    elif isinstance(part, Sentences):
+        for sentence in part.items:
+            _print(console, sentence)
+    elif isinstance(part, Table):
+        _print_table(console, part)
+    elif isinstance(part, Bar):
+        _print(console, Sentence(tr("; ").join((part.words, part.scale))))
+    else:
+        _print_sparkline(console, part)
+
+
+def _print_table(console: Console, table: Table) -> None:
+    from rich.measure import Measurement
+
+    prose = _ends_in_prose(table)
+    if not prose:
+        console.print()
+    if table.caption:
+        console.print(fold(table.caption, console.width))
+    rows = [[_text(cell) for cell in row] for row in table.cells]
+    wide = console.options.update(max_width=WIDEST)
+    needed = LEAST_WIDTH if prose else Measurement.get(console, wide, _drawn(table, rows)).maximum
+    if not prose and needed - _slack(table, rows) <= console.width:
+        # Else the terminal wraps every line, and nothing is won.
+        needed = console.width
+    width, console.width = console.width, max(console.width, needed)
+    console.print(_drawn(table, _folded(table, rows, console.width) if prose else rows))
+    console.width = width
+
+
+def _ends_in_prose(table: Table) -> bool:
+    return len(table.headings) - 1 in table.prose
+
+
+def _slack(table: Table, rows: Sequence[Sequence[str]]) -> int:
+    """By how much a table that ends in numbers can be narrower where its words wrap; without headings they do not."""
+    from rich.cells import cell_len
+
+    places = {0, *table.prose} if table.headed else ()
+    longest = (max((cell_len(row[at]) for row in rows), default=0) for at in places)
+    return sum(max(0, length - LEAST_WORDS) for length in longest)
+
+
+def _text(cell: Cell) -> str:
+    return " ".join(text for text in (cell.text, cell.remark) if text)
+
+
+def _folded(table: Table, rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """``rows`` with their prose in lines that fit beside the other columns."""
+    from rich.cells import cell_len
+
+    shown = [table.headings, *rows] if table.headed else rows
+    lines = ((line for cell in column for line in cell.splitlines()) for column in zip(*shown, strict=True))
+    others = [max(map(cell_len, column), default=0) + 2 * _padding(table) for column in lines][:-1]
+    least = LEAST_PROSE if table.headed else LEAST_BARS
+    return [[*row[:-1], fold(row[-1], max(width - sum(others), least))] for row in rows]
+
+
+def _drawn(table: Table, rows: Sequence[Sequence[str]]) -> rich.table.Table:
+    import rich.table
+
+    prose = _ends_in_prose(table)
+    drawn = rich.table.Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, _padding(table)),
+        collapse_padding=not prose,
+        show_header=table.headed or not prose,
+    )
+    last = len(table.headings) - 1
+    for at, heading in enumerate(table.headings):
+        if prose and at == last:
+            drawn.add_column(heading, ratio=1, style="dim", overflow="fold")
+        elif table.headed and (not at or (at in table.prose and not prose)):
+            # Long names wrap where others need the room.
+            drawn.add_column(heading, overflow="fold")
+        else:
+            drawn.add_column(heading, justify="right" if at and at not in table.prose else "left", no_wrap=True)
+    for row in rows:
+        drawn.add_row(*row)
+    return drawn
+
+
+def _padding(table: Table) -> int:
+    """Columns on each side of a cell; prose without headings stands further apart."""
+    return PROSE_PADDING if _ends_in_prose(table) and not table.headed else 1
+
+
+def _print_sparkline(console: Console, line: Sparkline) -> None:
+    """Not on a terminal that cannot show block characters, nor where there is no room."""
+    from rich.cells import cell_len
+
+    words = _scale(line)
+    room = console.width - cell_len(words)
+    if console.encoding.lower().startswith("utf") and room >= LEAST_BARS:
+        console.print(words + sparkline(line.values, room), no_wrap=True)
+
+
+def _scale(line: Sparkline) -> str:
+    """The least and the greatest value that bars tell apart, and how many lie beyond them."""
+    low, high = _ends(line.values)
+    above, below = sum(value > high for value in line.values), sum(value < low for value in line.values)
+    told = [value for value in line.values if low <= value <= high]
+    low, high = min(told), max(told)
+    least, most = (f"{end:,.{0 if high >= LARGE else 1}f}" for end in (low, high))
+    ends = most if least == most else tr("{low} to {high}", low=least, high=most)
+    words = [
+        f"{line.name}{tr(', ')}{ends} {line.unit}",
+        *([tr("{n} above", n=f"{above:,}")] if above else []),
+        *([tr("{n} below", n=f"{below:,}")] if below else []),
+    ]
+    return tr("{name}: ", name=tr(", ").join(words))
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """``values`` as at most ``width`` bars, from the least to the greatest but for what lies far from most.
+
+    A bar that stands for several values shows the largest, so that no stall is hidden.
+    """
+    low, high = _ends(values)
+    groups = min(width, len(values))
+    ends = [round(i * len(values) / groups) for i in range(groups + 1)]
+    heights = ((max(values[a:b]) - low) / ((high - low) or 1.0) for a, b in itertools.pairwise(ends))
+    return "".join(BARS[round((len(BARS) - 1) * min(max(height, 0.0), 1.0))] for height in heights)
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    """What the lowest and the highest bar stand for."""
+    if len(values) < 2:
+        return values[0], values[0]
+    first, _, third = statistics.quantiles(values, method="inclusive")
+    reach = REACH * max(third - first, LEAST_SPREAD * third)
+    return max(min(values), first - reach), min(max(values), third + reach)

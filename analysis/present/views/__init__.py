@@ -1,0 +1,1 @@
+"""One view a subject: a result to parts for people, or to a document for programs."""

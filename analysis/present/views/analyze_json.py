@@ -1,0 +1,125 @@
+"""The JSON document of a run: the names users script against. Adding is free, renaming is not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, replace
+from typing import Any
+
+import polars as pl
+
+from analysis.batch.peers import describe_outliers
+from analysis.flops import Recomputed
+from analysis.hardware.devices import DevicePeak
+from analysis.present.findings_json import fact_document, note_document, origin_text, plain
+from analysis.present.views.expectations import expectations_document
+from analysis.present.views.requirements import requirement_documents
+from analysis.present.words import say_evidence, word
+from analysis.run.goodput import FieldGoodput, Stretch
+from analysis.run.overheads import Loss, sum_up
+from analysis.run.result import Analysis
+from analysis.run.run import Run
+from logparse.language import speaking
+from logparse.schema import SCHEMA_VERSION
+
+
+def document(results: list[Run], price: float | None = None) -> dict[str, Any]:
+    """The whole document, the same in every language. ``price`` of a device-hour gives losses a cost."""
+    with speaking("en"):
+        return {"schema_version": SCHEMA_VERSION, "runs": [_run(result, price) for result in results]}
+
+
+def outliers_document(everything: pl.DataFrame, shown: pl.DataFrame) -> dict[str, Any]:
+    """What is said of many runs beside each: which of those ``shown`` are far from the runs alike."""
+    found = describe_outliers(everything, shown["run"])
+    with speaking("en"):
+        return {"stands_out": note_document(found) if found else None}
+
+
+def _run(result: Run, price: float | None) -> dict[str, Any]:
+    analysis, how = result.analysis, result.analysis.computation
+    recompute = result.context.origin("recompute")
+    return {
+        "name": result.log.name,
+        "sources": list(result.log.sources),
+        "format": result.log.format.name,
+        "framework": {**asdict(result.framework), "evidence": say_evidence(result.framework)},
+        "coverage": asdict(result.log.coverage),
+        "versions": {
+            name: {"value": version.value, "origin": origin_text(version.origin(len(result.log.sources) > 1))}
+            for name, version in result.log.versions.items()
+        },
+        "context": {name: fact_document(fact) for name, fact in result.context.facts.items()},
+        "device": _device(how.peak) if how.peak else None,
+        "formula": {
+            "name": how.formula.name,
+            "recompute_factor": how.recompute_factor,
+            "recomputed": _recomputed(how.recomputed),
+            "recompute": how.recompute,
+            "recompute_origin": origin_text(recompute) if recompute else None,
+            "flops_per_iteration": analysis.flops_per_iteration,
+        },
+        "metrics": _metrics(analysis),
+        "impossible": list(analysis.impossible),
+        "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
+        **_metric({"goodput": analysis.goodput, "time_to_train_seconds": analysis.time_to_train_seconds}),
+        "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
+        "summed_up": note_document(sum_up(analysis, result.losses)),
+        "losses": [_loss(loss, price) for loss in result.losses],
+        "reliability": _reliability(analysis.field),
+        "ranks": [_metric(row) for row in analysis.ranks.drop("run").to_dicts()],
+        "starts": len(analysis.segments),
+        "lost_steps": int(analysis.segments["lost_steps"].sum()),
+        **expectations_document(result.expectations),
+        "requirements": requirement_documents(result),
+        "notes": [note_document(note) for note in result.notes],
+    }
+
+
+def _loss(loss: Loss, price: float | None) -> dict[str, Any]:
+    hours = loss.device_hours
+    cost = {} if price is None else {"cost": None if hours is None else hours * price}
+    advice = None if loss.advice is None else note_document(loss.advice)
+    return {**_metric(vars(loss)), **cost, "label": word("losses", loss.cause), "advice": advice}
+
+
+def _reliability(found: FieldGoodput) -> dict[str, Any]:
+    """Goodput by the field's terms; the course of it stands in the charts."""
+    told = {name: value for name, value in vars(found).items() if name not in ("badput", "curve")}
+    badput = [_metric(row) for row in found.badput.drop("run").to_dicts()]
+    stretches = {name: asdict(value) for name, value in told.items() if isinstance(value, Stretch)}
+    return {**plain(told | stretches), "badput": badput}
+
+
+def _metrics(analysis: Analysis) -> dict[str, Any]:
+    """Each metric; HFU with both ends where it is a range, and marked where it is more than can be."""
+    found = {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()}
+    for name in found.keys() & set(analysis.impossible):
+        found[name]["impossible"] = True
+    times, mfu = analysis.computation.executed_times(), analysis.value("mfu")
+    if times and mfu is not None and times[0] != times[1]:
+        found["hfu"]["range"] = [mfu * end for end in times]
+    return found
+
+
+def _recomputed(found: Recomputed | None) -> list[dict[str, Any]] | None:
+    """What is recomputed: one entry, or at least and at most where a setting is not understood; null is unknown."""
+    if found is None:
+        return None
+    ends = (found.least,) if found.known else (found.least, found.most)
+    return [{"layers": end.layers, "mtp": end.depths, "modules": sorted(end.modules)} for end in ends]
+
+
+def _device(peak: DevicePeak) -> dict[str, Any]:
+    return {**asdict(replace(peak, notes=())), "notes": [note_document(note) for note in peak.notes]}
+
+
+def _rate(row: dict[str, Any]) -> dict[str, Any]:
+    return _metric({name: value for name, value in row.items() if name != "rate"}) | {
+        "covers": word("covers", row["rate"])
+    }
+
+
+def _metric(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: what is not a number is null."""
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}

@@ -1,0 +1,56 @@
+"""Which settings hold: parts for people, a document for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from analysis.present.findings_json import origin_text
+from analysis.present.parts import Part, Sentence, Table
+from analysis.present.words import say_origin
+from analysis.project.effective_settings import Held
+from analysis.project.project_file import PROJECT_FILE, VARIABLES
+from logparse.language import tr
+from logparse.schema import SCHEMA_VERSION
+
+
+def config_parts(settings: Sequence[Held], file: Path | None) -> list[Part]:
+    """A setting a row: value and origin; then which project file holds."""
+    rows = tuple((setting.name, *_cells(setting)) for setting in settings)
+    told = tr("project file: {path}", path=file) if file else tr("no {name} here or above", name=PROJECT_FILE)
+    return [
+        Table((tr("setting"), tr("value"), tr("origin")), rows, prose={1, 2}, headed=True),
+        Sentence(told),
+        Sentence(
+            tr("a flag beats the file of --config, which beats {names}, which beat the project file", names=_names())
+        ),
+    ]
+
+
+def _names() -> str:
+    return tr(" and ").join(VARIABLES)
+
+
+def _cells(setting: Held) -> tuple[str, str]:
+    if setting.fact is None:
+        return "-", tr("not set")
+    origin = setting.fact.origin
+    return str(setting.fact.value), tr("by default") if origin.kind == "assumed" else say_origin(origin)
+
+
+def config_document(settings: Sequence[Held], file: Path | None) -> dict[str, Any]:
+    """The JSON document, the same in every language."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "project_file": None if file is None else str(file),
+        "settings": [_document(setting) for setting in settings],
+    }
+
+
+def _document(setting: Held) -> dict[str, Any]:
+    fact = setting.fact
+    if fact is None:
+        return {"name": setting.name, "value": None, "origin": None, "from": None}
+    return {"name": setting.name, "value": fact.value, "origin": origin_text(fact.origin), "from": asdict(fact.origin)}

@@ -1,0 +1,241 @@
+"""An estimate as parts for people and as a document for programs. Comes in: a PlannedJob. Nothing is computed here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from analysis.estimate.job import Estimate, Section, Smallest
+from analysis.estimate.layout_search import Fit
+from analysis.estimate.worked_figure import Figure
+from analysis.present.findings_json import fact_document, note_document
+from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
+from analysis.present.words import say, say_origin, word, words
+from analysis.run.planned_job import PlannedJob
+from logparse.language import msg, speaking, tr
+from logparse.schema import SCHEMA_VERSION
+
+GB = 1e9
+DAY = 86400
+
+
+def estimate_parts(planned: PlannedJob) -> list[Part]:
+    """All parts, whether it fits first."""
+    result = planned.result
+    return [
+        Heading(tr("estimate: {name}", name=_name(planned)), "title"),
+        *_verdict(result),
+        *([_stages(result, result.fit)] if result.fit else []),
+        *([_layouts(result)] if result.layouts else []),
+        *(part for section in result.sections for part in _section(section)),
+        Heading(tr("computed with")),
+        Table(
+            (tr("quantity"), tr("value"), tr("origin")),
+            tuple((n, str(fact.value), say_origin(fact.origin)) for n, fact in planned.facts.items()),
+            prose={2},
+        ),
+        Sentences([Sentence(say(note), "info") for note in result.notes]),
+    ]
+
+
+def _name(planned: PlannedJob) -> str:
+    return planned.name or tr("a model")
+
+
+def _verdict(result: Estimate) -> Iterator[Sentence]:
+    fit = result.fit
+    if fit is None:
+        return
+    said = {"layout": str(fit.layout), "devices": fit.layout.devices, "gb": _gb(fit.worst.total_bytes)}
+    if fit.memory_bytes is None:
+        yield Sentence(tr("{layout} on {devices} devices needs up to {gb} GB on one", **said))
+    elif fit.fits:
+        fitting = tr(
+            "{layout} on {devices} devices fits: up to {gb} GB of {memory}", **said, memory=_gb(fit.memory_bytes)
+        )
+        yield Sentence(fitting)
+    else:
+        yield Sentence(_overflow(fit, fit.memory_bytes), "warning")
+    yield from _fewest(result.fewest, fit)
+
+
+def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Sentence]:
+    """The smallest layouts that fit, and what would help where none does."""
+    laid_out, at_all, recomputed = fewest.laid_out, fewest.at_all, fewest.recomputed
+    if laid_out is None and fit.fits is False:
+        given = msg("with the sizes given no layout fits")
+        if at_all is None and recomputed is None:
+            given = msg(
+                "no layout fits, also not with --recompute full: give a smaller --micro-batch-size or --cp above 1"
+            )
+        yield Sentence(tr(given), "warning")
+    if laid_out and at_all and at_all.layout.devices == laid_out.layout.devices:
+        yield Sentence(tr("the smallest that fits: {layout}", layout=_sized(laid_out)))
+        return
+    for found, text in (
+        (laid_out, msg("the smallest that fits as laid out: {layout}")),
+        (at_all, msg("the smallest that fits at all: {layout}")),
+        (recomputed, msg("the smallest that fits with --recompute full: {layout}")),
+    ):
+        if found:
+            yield Sentence(tr(text, layout=_sized(found)))
+
+
+def _sized(fit: Fit) -> str:
+    return tr("{layout}, {devices} devices", layout=str(fit.layout), devices=f"{fit.layout.devices:,}")
+
+
+def _overflow(fit: Fit, memory_bytes: float) -> str:
+    worst = fit.worst
+    fullest = {
+        "stage": worst.stage,
+        "gb": _gb(worst.total_bytes),
+        "memory": _gb(memory_bytes),
+        "over": _gb(worst.total_bytes - memory_bytes),
+    }
+    if len(fit.overflows) == 1:
+        return tr("stage {stage} does not fit: {gb} GB of {memory}, {over} GB too much", **fullest)
+    return tr(
+        "stages {names} do not fit; the fullest is {stage}: {gb} GB of {memory}, {over} GB too much",
+        names=", ".join(map(str, fit.overflows)),
+        **fullest,
+    )
+
+
+def _stages(result: Estimate, fit: Fit) -> Table:
+    headings = (
+        tr("stage"),
+        tr("layers"),
+        tr("parameters"),
+        tr("state GB"),
+        tr("in flight"),
+        tr("activations GB"),
+        "GB",
+        tr("by rule GB"),
+        tr("fits"),
+    )
+    rule = result.rule or (None,) * len(fit.stages)
+    rows = (
+        (
+            str(stage.stage),
+            str(stage.layers),
+            f"{stage.parameters:,.0f}",
+            _gb(stage.state_bytes),
+            f"{stage.in_flight:g}",
+            _gb(stage.activation_bytes),
+            _gb(stage.total_bytes),
+            "-" if by_rule is None else _gb(by_rule),
+            _yes(None if fit.memory_bytes is None else stage.stage not in fit.overflows),
+        )
+        for stage, by_rule in zip(fit.stages, rule, strict=True)
+    )
+    return Table(headings, tuple(rows))
+
+
+def _layouts(result: Estimate) -> Table:
+    headings = (tr("layout"), tr("devices"), tr("fullest stage"), "GB", tr("too full"), tr("fits"))
+    rows = (
+        (
+            str(fit.layout),
+            str(fit.layout.devices),
+            str(fit.worst.stage),
+            _gb(fit.worst.total_bytes),
+            ", ".join(map(str, fit.overflows)) or "-",
+            _yes(fit.fits),
+        )
+        for fit in result.layouts
+    )
+    return Table(headings, tuple(rows))
+
+
+def _section(section: Section) -> Iterator[Part]:
+    rows = (
+        (word("figures", f.label), shown(f), worked(f) or tr("needs {flags}", flags=", ".join(map(_lacking, f.lacks))))
+        for f in section.figures
+    )
+    yield Heading(word("sections", section.name))
+    yield Table((tr("quantity"), tr("value"), tr("worked out")), tuple(rows), prose={2})
+
+
+def worked(figure: Figure) -> str:
+    """The formula with its own numbers, or the sum of its terms; empty where the value is unknown."""
+    if not figure.terms:
+        return figure.worked
+    return " + ".join(f"{_times(t.again)}{t.value:.6g} ({tr(t.name)})" for t in figure.terms)
+
+
+def _lacking(name: str) -> str:
+    """What gives an input that a figure lacks: a flag, or the words of a code."""
+    return word("lacking", name) if name in words("en")["lacking"] else name
+
+
+def shown(figure: Figure) -> str:
+    """A figure's value with its unit, as a person reads it."""
+    value = figure.value
+    if value is None:
+        return "-"
+    forms = {
+        "bytes": lambda: f"{_gb(value)} GB",
+        "parameters": lambda: f"{value:,.0f}",
+        "devices": lambda: f"{value:,.0f}",
+        "FLOPs": lambda: f"{value:.5g}",
+        "ratio": lambda: f"{value:.2%}",
+        "s": lambda: tr("{n} days", n=f"{value / DAY:,.2f}") if value >= DAY else f"{value:,.3g} s",
+    }
+    return forms[figure.unit]()
+
+
+def _gb(size: float) -> str:
+    return f"{size / GB:,.2f}"
+
+
+def _yes(answer: bool | None) -> str:
+    return "-" if answer is None else tr("yes") if answer else tr("NO")
+
+
+def estimate_document(planned: PlannedJob) -> dict[str, Any]:
+    """The JSON document, the same in every language: figures by name, stages, layouts, what it was computed with."""
+    result = planned.result
+    with speaking("en"):
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "name": _name(planned),
+            "context": {quantity: fact_document(fact) for quantity, fact in planned.facts.items()},
+            "figures": {f.name: _figure(f) for section in result.sections for f in section.figures},
+            "layout": _fit(result.fit, result.rule),
+            "layouts": [_fit(fit) for fit in result.layouts],
+            "smallest": _fit(result.smallest),
+            "smallest_at_all": _fit(result.fewest.at_all),
+            "smallest_recomputed": _fit(result.fewest.recomputed),
+            "notes": [note_document(note) for note in result.notes],
+        }
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {
+        "unit": figure.unit,
+        "value": figure.value,
+        "formula": figure.formula,
+        "worked": worked(figure),
+        "source": figure.source,
+        "lacks": [_lacking(name) for name in figure.lacks],
+    }
+
+
+def _fit(fit: Fit | None, rule: tuple[float, ...] | None = None) -> dict[str, Any] | None:
+    if fit is None:
+        return None
+    stages = [asdict(stage) | {"total_bytes": stage.total_bytes} for stage in fit.stages]
+    for stage, by_rule in zip(stages, rule or (), strict=False):
+        stage["rule_bytes"] = by_rule
+    found = {"devices": fit.layout.devices, **asdict(fit.layout), "memory_bytes": fit.memory_bytes, "fits": fit.fits}
+    return found | {"overflows": list(fit.overflows), "stages": stages}
+
+
+def _times(again: float) -> str:
+    """How often a term counts of which a share of the forward pass runs again."""
+    if not again:
+        return ""
+    return "4/3 x " if math.isclose(again, 1) else f"{3 + again:.4g}/3 x "

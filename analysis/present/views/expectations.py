@@ -1,0 +1,95 @@
+"""A run beside its plan and beside published rates: sentences for people, and the document for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from analysis.estimate.assumptions import ASSUMED
+from analysis.present.findings_json import note_document, plain
+from analysis.present.words import say_all, word
+from analysis.present.words.forms import NO_SHARE, of_peak
+from analysis.published.match import MOST_SHOWN, Against, PublishedComparison
+from analysis.run.expectations import Expectations
+from analysis.run.memory_comparison import Planned
+from analysis.run.plan_comparison import Plan
+from logparse.findings import Note
+from logparse.language import speaking, tr
+
+
+def expectation_sentences(found: Expectations) -> tuple[str, ...]:
+    """Everything in words: against the plan, then against published rates."""
+    return (*plan_sentences(found.plan), *published_sentences(found.published))
+
+
+def plan_sentences(plan: Plan) -> Iterator[str]:
+    """A sentence for each row, one for the gap, one for what was assumed."""
+    yield from (say_all(row.findings) for row in plan.rows)
+    if plan.gap:
+        parts = ", ".join(f"{word('gap', part.part)} {of_peak(part.share)}" for part in plan.gap)
+        yield tr("where the peak went in settled steps: {parts}", parts=parts)
+        if plan.gap[-1].share < -NO_SHARE:
+            yield tr("nothing is left for the rest, so the peak or a setting of the pipeline is wrong")
+    if plan.mfu_ceiling is not None and plan.mfu_ceiling < 1:
+        most = f"{plan.mfu_ceiling:.1%}"
+        yield tr("with this pipeline and recomputation MFU could be {most} at most", most=most)
+    if plan.assumed:
+        taken = ", ".join(f"{name} {ASSUMED[name]}" for name in plan.assumed)
+        yield tr("the log does not tell, so for the memory it is assumed: {taken}", taken=taken)
+
+
+def published_sentences(compared: PublishedComparison) -> Iterator[str]:
+    """A sentence for each of the first rows, or why no row matches."""
+    yield from (say_all(against.findings) for against in compared.matches[:MOST_SHOWN])
+    yield from (say_all(against.findings) for against in compared.differing)
+    if compared.findings:
+        yield say_all(compared.findings)
+
+
+def expectations_document(found: Expectations) -> dict[str, Any]:
+    """``planned`` and ``published`` of a run's document, the same in every language."""
+    with speaking("en"):
+        return {"planned": _planned_document(found.plan), "published": _published_document(found.published)}
+
+
+def _planned_document(plan: Plan) -> dict[str, Any]:
+    return {
+        "rows": [_row(row) for row in plan.rows],
+        "left": None if plan.left is None else plain(asdict(plan.left)),
+        "gap": [{**asdict(part), "label": word("gap", part.part)} for part in plan.gap],
+        "mfu_ceiling": plan.mfu_ceiling,
+        "assumed": list(plan.assumed),
+        "sentences": list(plan_sentences(plan)),
+    }
+
+
+def _row(row: Planned) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "label": word("planned", row.name),
+        "unit": row.unit,
+        "planned": row.planned,
+        "planned_to": row.planned_to,
+        "measured": row.measured,
+        **_findings(row.findings),
+    }
+
+
+def _published_document(compared: PublishedComparison) -> dict[str, Any]:
+    """Rows of published rates go by their names."""
+    return {
+        "matches": [_match(match) for match in compared.matches],
+        "differing": [{**_match(match), "differs_in": list(match.differs_in)} for match in compared.differing],
+        "nearest": [row.name for row in compared.nearest],
+        "findings": [note_document(note) for note in compared.findings],
+        "sentences": list(published_sentences(compared)),
+    }
+
+
+def _match(match: Against) -> dict[str, Any]:
+    return {"name": match.row.name, "share": match.share, **_findings(match.findings)}
+
+
+def _findings(findings: tuple[Note, ...]) -> dict[str, Any]:
+    return {"sentence": say_all(findings), "findings": [note_document(note) for note in findings]}

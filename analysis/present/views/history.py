@@ -1,0 +1,88 @@
+"""What people are shown of the recorded runs, and are told of what was done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from analysis.compare.job_name import model_and_devices
+from analysis.compare.verdict import Verdict
+from analysis.history.events import Kind
+from analysis.history.store import Swept
+from analysis.present.console import wrap
+from analysis.present.parts import Part, Sentence, Table
+from analysis.present.views.remarks import remark_sentences, remarks
+from analysis.present.words import word
+from logparse.language import tr
+
+# Columns of text that are folded, so that a terminal of 100 columns holds all: release, model, devices, labels.
+RELEASE, MODEL, DEVICES, LABELS = 12, 10, 12, 8
+
+
+def compose_runs(runs: pl.DataFrame, verdicts: Mapping[str, Verdict]) -> list[Part]:
+    """A row for each run with its verdict, which ``verdicts`` have by run id, and what was said of them."""
+    texts = (tr("run"), tr("release"), tr("begun"), tr("model"), tr("devices"), tr("labels"), tr("verdict"))
+    rows = tuple(_row(run, verdicts.get(run["run_id"])) for run in runs.iter_rows(named=True))
+    table = Table((*texts, tr("ms/step"), "tokens/s/p"), rows, prose=range(1, len(texts)))
+    said = remark_sentences(runs["run_id"], remarks(runs))
+    return [Sentence(tr("{n} runs", n=len(runs))), *([table] if rows else []), *said]
+
+
+def said_of(kind: Kind, runs: int) -> str:
+    """What was said of so many runs."""
+    return {
+        "exclude": tr("{n} runs excluded", n=runs),
+        "include": tr("{n} runs included", n=runs),
+        "annotate": tr("{n} runs annotated", n=runs),
+        "label": tr("{n} runs labelled", n=runs),
+        "accept": tr("{n} runs accepted", n=runs),
+    }[kind]
+
+
+def removed(runs: int) -> str:
+    """What ``history remove`` did."""
+    return tr("{n} runs removed", n=runs)
+
+
+def compacted(swept: Swept) -> str:
+    """What ``history compact`` did."""
+    return tr(
+        "{runs} runs in one file; {removed} files of killed processes removed", runs=swept.runs, removed=swept.removed
+    )
+
+
+def _row(run: Mapping[str, Any], verdict: Verdict | None) -> tuple[str, ...]:
+    model, devices = model_and_devices(run)
+    labels = ", ".join(f"{pair['name']}={pair['value']}" for pair in run["labels"] or ())
+    return (
+        run["run_id"][:12],
+        _folded(run["release"], RELEASE),
+        _text(run["begun_at"] or run["recorded_at"], "%Y-%m-%d"),
+        _folded(model, MODEL),
+        _folded(devices, DEVICES),
+        _folded(labels, LABELS),
+        _verdict(verdict),
+        _text(run["steady_step_time_ms"], ",.1f"),
+        _text(run["tokens_per_second_per_device"], ",.1f"),
+    )
+
+
+def _verdict(verdict: Verdict | None) -> str:
+    """In a word: most runs are as those before them."""
+    if verdict in (None, "insufficient data"):
+        return "-"
+    return tr("ok") if verdict == "no regression" else word("verdicts", verdict)
+
+
+def _folded(text: str, width: int) -> str:
+    """Words that are longer than a line are parted."""
+    from rich.cells import chop_cells
+
+    return "\n".join(piece for line in wrap(text or "-", width) for piece in chop_cells(line, width))
+
+
+def _text(value: Any, how: str = "") -> str:
+    """What an old store does not tell is a dash."""
+    return "-" if value is None else format(value, how)

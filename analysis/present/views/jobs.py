@@ -1,0 +1,218 @@
+"""What people, and the files of the gate, are told of the newest run of every job. Parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from analysis.compare.verdict import VERDICTS, Verdict
+from analysis.nightly.exports import JudgedJobs
+from analysis.nightly.gate_jobs import JobVerdict, verdict_of
+from analysis.nightly.job_runs import MOST_IDLE_DAYS
+from analysis.nightly.metric_verdict import MetricNight
+from analysis.present.markdown import markdown
+from analysis.present.metric_names import titled
+from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
+from analysis.present.views.compare import describe_change, less_work
+from analysis.present.views.remarks import remark_sentences, remarks
+from analysis.present.words import word
+from analysis.stats.prediction import FEWEST
+from logparse.language import speaking, tr
+
+# Settings that are named at a change.
+MOST_CHANGES = 8
+# What needs no sentence of its own.
+QUIET = ("as_expected", "one_night_better", "learning")
+# Jobs that are named in one sentence.
+MOST_NAMED = 5
+
+
+def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
+    """The verdict on all, a row for each job, a sentence for each metric that needs one, what the numbers rest on."""
+    return [
+        Heading(title(jobs), "title"),
+        Sentence(_counted(jobs)),
+        *_tables(jobs),
+        *(part for job in jobs for part in _told(job)),
+        Sentences([Sentence(text, "info") for text in _notes(jobs)]),
+    ]
+
+
+def title(jobs: Sequence[JobVerdict]) -> str:
+    """The verdict on all jobs that have one."""
+    verdict = verdict_of(jobs)
+    return tr("verdict: {verdict}", verdict=word("verdicts", verdict)) if verdict else tr("no verdict")
+
+
+def _counted(jobs: Sequence[JobVerdict]) -> str:
+    counts = Counter(job.verdict for job in jobs)
+    parts = [tr("{n} {verdict}", n=counts[v], verdict=word("verdicts", v)) for v in VERDICTS if counts[v]]
+    if refused := sum(bool(job.refused) for job in jobs):
+        parts.append(tr("{n} not comparable", n=refused))
+    if idle := sum(job.is_idle and not job.refused for job in jobs):
+        parts.append(tr("{n} idle", n=idle))
+    return tr("jobs: {n} ({parts})", n=len(jobs), parts=", ".join(parts))
+
+
+def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
+    """A row for each job, in a table for each metric that jobs are first judged by; what is refused has no number."""
+    told = [job for job in jobs if job.metrics and job.verdict != "insufficient data"]
+    for metric in dict.fromkeys(job.metrics[0].metric for job in told):
+        rows = tuple(_row(job) for job in told if job.metrics[0].metric == metric)
+        headings = (tr("job"), tr("verdict"), tr("newest"), tr("expected"), tr("change"))
+        yield Table(headings, rows, caption=titled(metric), prose={1}, headed=True)
+
+
+def _row(job: JobVerdict) -> tuple[str, ...]:
+    first = job.metrics[0]
+    return (job.name, _named_verdict(job), first.metric.text(first.value), _expected(first), _change(first))
+
+
+def _named_verdict(job: JobVerdict) -> str:
+    """The verdict on a job, with the metric that it is on where that is not the one of the row."""
+    if not job.verdict:
+        return "-"
+    verdict = word("verdicts", job.verdict)
+    judged = next(found for found in job.metrics if found.verdict == job.verdict)
+    label = tr(judged.metric.label)
+    return verdict if judged is job.metrics[0] else tr("{verdict}: {metric}", verdict=verdict, metric=label)
+
+
+def _expected(found: MetricNight) -> str:
+    night = found.night
+    if night is None or night.low is None or night.high is None:
+        return "-"
+    return tr("{low} to {high}", low=found.metric.text(night.low), high=found.metric.text(night.high))
+
+
+def _change(found: MetricNight) -> str:
+    return "-" if found.night is None or found.night.own_change is None else f"{found.night.own_change:+.2%}"
+
+
+def _told(job: JobVerdict) -> Iterator[Part]:
+    """Of a job that is not as expected: what is not, since when, and what changed then."""
+    sentences = list(_warnings(job))
+    if not sentences:
+        return
+    owners = tr(" (owned by {names})", names=", ".join(job.owners)) if job.owners else ""
+    yield Heading(job.name + owners)
+    yield from (Sentence(text, "warning") for text in sentences)
+    yield from remark_sentences(_named(job), remarks(job.runs))
+
+
+def _named(job: JobVerdict) -> list[str]:
+    """The runs that the sentences name."""
+    ids = [job.newest["run_id"], *(found.began for found in job.metrics if found.began)]
+    return list(dict.fromkeys(ids))
+
+
+def _warnings(job: JobVerdict) -> Iterator[str]:
+    if job.refused:
+        yield refusal(job)
+    yield from (sentence(job, found) for found in job.metrics if found.reason not in QUIET)
+    yield from map(less_work, job.less_work)
+    if 1 < job.idle_days <= MOST_IDLE_DAYS:
+        yield tr("its newest run is {n} days older than the newest of all jobs", n=job.idle_days)
+    for run in job.left_out:
+        yield tr("a later run, {name}, does not count: {why}", name=run.name, why=word("left_out", run.reason))
+    if job.changes:
+        names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
+        yield tr("changed where that began: {names}", names=names)
+
+
+def refusal(job: JobVerdict) -> str:
+    """Why a job has no verdict: its newest run cannot be compared with those before it, or it no longer runs."""
+    if job.is_idle:
+        return tr("no run for {n} days", n=job.idle_days)
+    told = (f"{f.name} {_values(f.baseline)} -> {_values(f.candidate)}" for f in job.refused)
+    return tr(
+        "the newest run, {run}, is another job than those before it: {fields}; give it a job of its own",
+        run=job.newest["run_id"][:12],
+        fields="; ".join(told),
+    )
+
+
+def _values(values: tuple[object, ...]) -> str:
+    return ", ".join("-" if value is None else str(value) for value in values) or "-"
+
+
+def sentence(job: JobVerdict, found: MetricNight) -> str:
+    """The verdict on one metric of a job with its reason, and since which run."""
+    told = tr(
+        "{metric}: {verdict} ({reason})",
+        metric=tr(found.metric.label),
+        verdict=word("verdicts", found.verdict),
+        reason=word("night_reasons", found.reason),
+    )
+    if found.night is None or found.night.change is None:
+        return told
+    value = tr(
+        "{told}: {value}, expected {expected}, {change}",
+        told=told,
+        value=f"{found.metric.text(found.value)} {found.metric.shown_unit}".rstrip(),
+        expected=_expected(found),
+        change=_change(found),
+    )
+    if not found.began:
+        return value
+    if found.night.nights == 1:
+        return tr("{told}, p {p}", told=value, p=_p(found))
+    return tr(
+        "{told}; {change} over {n} nights since run {run}, p {p}",
+        told=value,
+        change=f"{found.night.change:+.2%}",
+        n=found.night.nights,
+        run=_since(job, found),
+        p=_p(found),
+    )
+
+
+def _since(job: JobVerdict, found: MetricNight) -> str:
+    """The run, with its release and day."""
+    run = job.runs.row(job.runs["run_id"].to_list().index(found.began), named=True)
+    return f"{run['run_id'][:12]} ({run['release']}, {run['when']:%Y-%m-%d})"
+
+
+def _p(found: MetricNight) -> str:
+    return "-" if found.night is None or found.night.p is None else f"{found.night.p:.1g}"
+
+
+def _notes(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+    idle = [job.name for job in jobs if job.is_idle]
+    if idle:
+        yield tr("no run for more than {n} days: {names}", n=MOST_IDLE_DAYS, names=_some(idle))
+    new = [job.name for job in jobs if job.verdict == "insufficient data"]
+    if new:
+        yield tr("too few runs before the newest ({n} at least): {names}", n=FEWEST, names=_some(new))
+    tests = sum(metric.p is not None for job in jobs for metric in job.metrics)
+    yield tr(
+        "expected: where 99 of 100 runs like those before are; one beyond it proves nothing until the next confirms it"
+    )
+    if tests > 1:
+        yield tr(
+            "{n} metrics of {jobs} jobs are as many tests: what is confirmed holds among all of them (Holm, 5 of 100)",
+            n=tests,
+            jobs=len(jobs),
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    told = tr("; ").join(names[:MOST_NAMED])
+    return tr("{names} and {n} more", names=told, n=len(names) - MOST_NAMED) if len(names) > MOST_NAMED else told
+
+
+def judged_jobs(jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Verdict]) -> JudgedJobs:
+    """``jobs`` with what their files say in words."""
+
+    def told(job: JobVerdict, metric: MetricNight) -> str:
+        with speaking("en"):
+            return sentence(job, metric)
+
+    def refused(job: JobVerdict) -> str:
+        with speaking("en"):
+            return refusal(job)
+
+    with speaking("en"):
+        details = markdown(compose_jobs(jobs))
+    return JudgedJobs(jobs, strict, failing, markdown(compose_jobs(jobs)), details, told, refused)

@@ -1,0 +1,57 @@
+"""The JSON document of a gate of all jobs: the names users script against. Adding is free, renaming is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from analysis.nightly.gate_jobs import JobVerdict, verdict_of
+from analysis.nightly.metric_verdict import MetricNight
+from analysis.present.views.compare_json import less_documents
+from analysis.present.views.jobs import refusal, sentence
+from logparse.language import speaking
+from logparse.schema import SCHEMA_VERSION
+
+
+def document(jobs: Sequence[JobVerdict]) -> dict[str, Any]:
+    """The whole document, the same in every language."""
+    with speaking("en"):
+        told = [_job(job) for job in jobs]
+    return {"schema_version": SCHEMA_VERSION, "verdict": verdict_of(jobs), "jobs": told}
+
+
+def _job(job: JobVerdict) -> dict[str, Any]:
+    newest = job.newest
+    return {
+        "name": job.name,
+        "owners": list(job.owners),
+        "baseline": job.baseline,
+        "verdict": job.verdict,
+        "runs": len(job.runs),
+        "newest": {key: newest[key] for key in ("run_id", "name", "release")} | {"when": newest["when"].isoformat()},
+        "metrics": {found.metric.column: _metric(job, found) for found in job.metrics},
+        "comparable": not job.refused,
+        "refused": {f.name: {"before": list(f.baseline), "newest": list(f.candidate)} for f in job.refused},
+        "refusal": refusal(job) if job.refused or job.is_idle else None,
+        "idle_days": job.idle_days,
+        "less_work": less_documents(job.less_work),
+        "changes": [asdict(change) for change in job.changes],
+        "left_out": [asdict(run) for run in job.left_out],
+    }
+
+
+def _metric(job: JobVerdict, found: MetricNight) -> dict[str, Any]:
+    night = asdict(found.night) if found.night else None
+    return {
+        "verdict": found.verdict,
+        "reason": sentence(job, found),
+        "reason_code": found.reason,
+        "unit": found.metric.unit,
+        "value": found.value,
+        "threshold": found.least,
+        "expected": night,
+        "since": found.began,
+        "p_worse": found.p,
+        "p_family": found.p_family,
+    }

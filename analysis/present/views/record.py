@@ -1,0 +1,31 @@
+"""What people are told of a run that is recorded, and the JSON document of the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from analysis.batch.record_runs import Recorded
+from logparse.language import tr
+from logparse.schema import SCHEMA_VERSION
+
+
+def sentence(one: Recorded) -> str:
+    """What became of a run."""
+    fields = {"name": one.name, "id": one.run_id[:12], "release": one.release}
+    if one.state == "known":
+        return tr("{name}: run {id} of {release} was recorded before; nothing changed", **fields)
+    if one.state == "completed":
+        return tr(
+            "{name}: run {id} of {release} was recorded before; its steps were lost or damaged and are kept again",
+            **fields,
+        )
+    if len(one.sources) > 1:
+        return tr("{name}: {n} logs, one run, recorded as run {id} of {release}", n=len(one.sources), **fields)
+    return tr("{name}: recorded as run {id} of {release}", **fields)
+
+
+def document(recorded: Sequence[Recorded]) -> dict[str, Any]:
+    """The whole document; it holds no sentence."""
+    return {"schema_version": SCHEMA_VERSION, "runs": [asdict(one) for one in recorded]}

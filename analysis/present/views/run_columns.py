@@ -1,0 +1,107 @@
+"""The columns of the table of runs, and what all runs have alike, which is said once above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from analysis.batch.peers import TOKENS
+from analysis.hardware.devices import BY_HAND
+from analysis.metrics import BY_COLUMN
+from analysis.present.metric_names import named
+from analysis.present.parts import Sentence
+from analysis.present.words import word
+from analysis.present.words.forms import big, devices
+from logparse.language import tr
+
+Row = Mapping[str, Any]
+UNKNOWN = "-"
+# The column that gives way where a terminal has no room.
+SPARE = f"all_in_{TOKENS}"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column of the table of runs: ``column`` of the frame, its heading over at most two lines, the text of a row.
+
+    Where it is the same for all runs ``alike`` says it once, above the table.
+    """
+
+    column: str
+    heading: str
+    text: Callable[[Row], str]
+    prose: bool = False
+    alike: Callable[[Row], str] | None = None
+
+
+def shown_columns() -> tuple[Shown, ...]:
+    """The columns of the table of runs behind the run's name, in the language in use."""
+    tokens = named(BY_COLUMN[TOKENS])
+    return (
+        Shown("model", tr("model"), _model, prose=True, alike=_model),
+        Shown("device", tr("device"), _device, prose=True, alike=_device),
+        Shown("world_size", tr("devices"), _devices, alike=lambda row: devices(_devices(row))),
+        Shown("steps", tr("steps"), _steps, alike=lambda row: tr("{n} steps", n=_steps(row))),
+        _figure(SPARE, f"{tokens}\n{word('rates', 'all-in')}"),
+        _figure(f"delivered_{TOKENS}", f"{tokens}\n{word('rates', 'delivered')}"),
+        _figure(TOKENS, f"{tokens}\n{word('rates', 'steady')}"),
+        _figure("mfu", _in_two_lines("mfu")),
+        _figure("mfu_as_built", tr("MFU %\nas\nbuilt")),
+        _figure("hfu", _in_two_lines("hfu")),
+        Shown("largest_loss_ratio", tr("largest loss"), loss_of, prose=True),
+        _figure("goodput", _in_two_lines("goodput")),
+        Shown("warnings", "!", lambda row: f"{row['warnings'] or ''}", alike=_warnings),
+    )
+
+
+def _figure(column: str, heading: str) -> Shown:
+    """A metric of the registry, in as few digits as tell runs apart."""
+    metric = BY_COLUMN[column.removeprefix("delivered_").removeprefix("all_in_")]
+    short = replace(metric, digits=max(0, metric.digits - 1))
+    return Shown(column, heading, lambda row: short.text(row[column]))
+
+
+def _in_two_lines(column: str) -> str:
+    return "\n".join(named(BY_COLUMN[column]).split(" ", 1))
+
+
+def _steps(row: Row) -> str:
+    return f"{row['steps']:,}"
+
+
+def _warnings(row: Row) -> str:
+    return tr("1 warning each") if row["warnings"] == 1 else tr("{n} warnings each", n=row["warnings"])
+
+
+def _model(row: Row) -> str:
+    return row["model"] or (UNKNOWN if row["parameters"] is None else big(row["parameters"]))
+
+
+def _device(row: Row) -> str:
+    if row["device"] == BY_HAND:
+        return f"{row['peak_tflops_per_second']:g} TFLOP/s"
+    return tr(row["device"]) if row["device"] else UNKNOWN
+
+
+def _devices(row: Row) -> str:
+    return UNKNOWN if row["world_size"] is None else f"{row['world_size']:,}"
+
+
+def loss_of(row: Row) -> str:
+    """What cost most, and its share of the time."""
+    if row["largest_loss"] is None:
+        return UNKNOWN
+    return f"{row['largest_loss_ratio']:.1%} {word('losses', row['largest_loss'])}"
+
+
+def told_once(runs: pl.DataFrame, columns: Sequence[Shown]) -> tuple[list[Sentence], list[Shown]]:
+    """What all ``runs`` have alike, in a sentence, and the columns left; those of which nothing is known go as well."""
+    rows = runs.to_dicts()
+    texts = {column: {column.text(row) for row in rows} for column in columns}
+    known = [column for column in columns if texts[column] - {UNKNOWN, ""}]
+    alike = {column: column.alike(rows[0]) for column in known if column.alike and len(rows) > 1 == len(texts[column])}
+    said = [Sentence(tr("all runs: {words}", words=tr(", ").join(alike.values())))] if alike else []
+    return said, [column for column in known if column not in alike]

@@ -1,0 +1,120 @@
+"""Many runs, one a row, and what they lost together. Comes in: the tables ``runs`` and ``losses``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from analysis.batch.peers import describe_outliers
+from analysis.batch.run_table import lost_by_cause
+from analysis.metrics import BY_COLUMN
+from analysis.present.parts import Heading, Part, Sentence, Table
+from analysis.present.views.run_columns import SPARE, Shown, shown_columns, told_once
+from analysis.present.words import say, word
+from logparse.language import some, tr
+
+# Causes that are named where there is one line for all, and runs.
+FEW, LEAST_HOURS = 4, 0.05
+# Columns of a usual terminal, and between those of a table.
+ROOM, BETWEEN = 120, 1
+
+
+def compose_runs(
+    runs: pl.DataFrame, losses: pl.DataFrame, everything: pl.DataFrame, failed: int = 0, price: float | None = None
+) -> list[Part]:
+    """``runs``, those of ``everything`` that were asked for, and their ``losses``, at a ``price`` of a device-hour."""
+    of = len(everything)
+    title = counted(of) if len(runs) == of else tr("{n} of {of} runs", n=len(runs), of=of)
+    return [
+        Heading(title, "title"),
+        *([Sentence(tr("could not be read: {n}", n=failed), "warning")] if failed else []),
+        *standing_out(everything, runs),
+        *_table(runs),
+        *totals(runs, losses, price),
+        *_worst(runs),
+        *_marks(runs),
+    ]
+
+
+def counted(runs: int) -> str:
+    """So many runs."""
+    return tr("1 run") if runs == 1 else tr("{n} runs", n=runs)
+
+
+def standing_out(everything: pl.DataFrame, shown: pl.DataFrame) -> list[Sentence]:
+    """Which of the runs ``shown`` are far from those of ``everything`` that are alike."""
+    found = describe_outliers(everything, shown["run"])
+    return [Sentence(say(found), "warning")] if found else []
+
+
+def _table(runs: pl.DataFrame) -> Iterator[Part]:
+    if len(runs):
+        alike, columns = told_once(runs, shown_columns())
+        yield from alike
+        table = _of_columns(runs, columns)
+        fits = _width(table) <= ROOM
+        yield table if fits else _of_columns(runs, [column for column in columns if column.column != SPARE])
+
+
+def _of_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> Table:
+    rows = [(row["run"], *(column.text(row) for column in columns)) for row in runs.iter_rows(named=True)]
+    prose = {at for at, column in enumerate(columns, 1) if column.prose}
+    return Table((tr("run"), *(column.heading for column in columns)), rows, prose=prose, headed=True)
+
+
+def _width(table: Table) -> int:
+    """Columns of a terminal that ``table`` takes in one line a row."""
+    from rich.cells import cell_len
+
+    texts = zip(table.headings, *table.rows, strict=True)
+    widest = (max(cell_len(line) for text in column for line in str(text).split("\n")) for column in texts)
+    return sum(widest) + BETWEEN * (len(table.headings) - 1)
+
+
+def totals(runs: pl.DataFrame, losses: pl.DataFrame, price: float | None = None) -> Iterator[Sentence]:
+    """Device-hours of all ``runs``, and those that were lost, by cause."""
+    known = runs.drop_nulls("device_hours")
+    if known.is_empty():
+        return
+    spent, lost = (f"{known[name].sum():,.1f}" for name in ("device_hours", "lost_device_hours"))
+    found = lost_by_cause(known, losses).filter(pl.col("device_hours") >= LEAST_HOURS).head(FEW)
+    causes = tr(", ").join(
+        f"{word('losses', cause)} {hours:,.1f}" for cause, hours in found.select("cause", "device_hours").iter_rows()
+    )
+    if not causes:
+        yield Sentence(tr("{spent} device-hours", spent=spent))
+    else:
+        yield Sentence(tr("{spent} device-hours, {lost} of them lost: {causes}", spent=spent, lost=lost, causes=causes))
+    if price is not None:
+        cost, gone = (f"{float(known[name].sum()) * price:,.2f}" for name in ("device_hours", "lost_device_hours"))
+        yield Sentence(tr("they cost {cost}, {lost} of it for what was lost", cost=cost, lost=gone))
+
+
+def _worst(runs: pl.DataFrame) -> Iterator[Sentence]:
+    """Where to look first."""
+    if len(runs) > 1:
+        told = [
+            tr("lowest {metric} {value} %: {run}", metric=tr(metric.label), value=metric.text(value), run=run)
+            for metric, value, run in lowest(runs)
+        ]
+        if told:
+            yield Sentence(tr("; ").join(told))
+
+
+def lowest(runs: pl.DataFrame) -> Iterator[tuple[Any, float, str]]:
+    """The metric, the least value and its run, of MFU and of goodput, as far as they are known and can be."""
+    for metric in (BY_COLUMN["mfu"], BY_COLUMN["goodput"]):
+        known = runs.filter(pl.col(metric.column) <= (metric.most or 1)).sort(metric.column, maintain_order=True)
+        if len(known):
+            yield metric, known[metric.column][0], known["run"][0]
+
+
+def _marks(runs: pl.DataFrame) -> Iterator[Sentence]:
+    """What a mark behind a number and the column of warnings say."""
+    cannot = runs.filter(pl.col("impossible").is_not_null())["run"]
+    if len(cannot):
+        yield Sentence(tr("figures marked ! cannot be: {names}", names=some(cannot.to_list())), "warning")
+    if runs["warnings"].sum():
+        yield Sentence(tr("`analyze -v` has the warnings (!) in words"), "info")

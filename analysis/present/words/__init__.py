@@ -1,0 +1,91 @@
+"""Codes to sentences, in every language: the one room in which a finding is put into words.
+
+``en.toml`` and ``zh.toml`` beside this file hold a table of words for each kind of code. A template takes the fields of
+its finding by name. Behind a colon stands a form of FORMS, the table in which a code is looked up, or what str.format
+takes. A list is shown with commas between its parts, each in that form, or with a sign of JOINED.
+"""
+
+from __future__ import annotations
+
+import string
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from pathlib import PurePath
+from typing import Any
+
+from analysis.present.words.forms import FORMS
+from logparse.context.dialects import Framework
+from logparse.findings import Note, Origin
+from logparse.language import current_language, msg, tr
+
+JOINED = {"spaced": " ", "product": " x ", "semicolon": msg("; "), "alternatives": msg("; or ")}
+
+
+def say(note: Note) -> str:
+    """``note`` as a sentence in the language in use."""
+    return fill("notes", note.code, note.fields)
+
+
+def say_all(notes: Iterable[Note]) -> str:
+    """Findings that are parts of one sentence."""
+    return tr("; ").join(map(say, notes))
+
+
+def say_origin(origin: Origin) -> str:
+    """Where a value is from, in the language in use."""
+    if origin.kind == "derived":
+        return word("derivations", str(origin.rule))
+    of_log = origin.kind == "log"
+    if origin.kind == "config" and origin.line is not None:
+        return fill("origins", "config line", {"file": origin.file, "line": origin.line})
+    setting = " setting" if of_log and origin.rule else ""
+    of_a_file = " of a file" if of_log and origin.file else ""
+    fields = {"line": origin.line, "file": origin.file, "name": PurePath(origin.file or "").name, "rule": origin.rule}
+    return fill("origins", f"{origin.kind}{setting}{of_a_file}", fields)
+
+
+def say_framework(framework: Framework) -> str:
+    """Who printed a log, as far as that is known."""
+    return " ".join(tr(part) for part in (framework.name, framework.version) if part) or tr("unknown framework")
+
+
+def say_evidence(framework: Framework) -> str:
+    """How it is known who printed a log."""
+    return tr(" and ").join(map(say, framework.evidence))
+
+
+def word(table: str, code: str) -> str:
+    """What ``code`` of ``table`` is called, in the language in use."""
+    return words(current_language())[table][code]
+
+
+def fill(table: str, code: str, fields: Mapping[str, Any]) -> str:
+    """The template of ``code`` with ``fields`` in it."""
+    return _Filler().vformat(word(table, code), (), fields)
+
+
+@cache
+def words(language: str) -> dict[str, dict[str, str]]:
+    """Every table of words of a language."""
+    text = (files("analysis.present.words") / f"{language}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+class _Filler(string.Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """One field: a list part by part, a finding in its words, a code in its table's, a number in its form."""
+        if isinstance(value, Sequence) and not isinstance(value, str) and format_spec not in FORMS:
+            sign, form = (tr(JOINED[format_spec]), "") if format_spec in JOINED else (tr(", "), format_spec)
+            return sign.join(self.format_field(part, form) for part in value)
+        if isinstance(value, Note):
+            return say(value)
+        if isinstance(value, Origin):
+            return say_origin(value)
+        if format_spec in FORMS:
+            return FORMS[format_spec](value)
+        if format_spec in words("en"):
+            return word(format_spec, value)
+        return str(super().format_field(value, "" if isinstance(value, datetime | None) else format_spec))

@@ -1,0 +1,67 @@
+"""Which settings hold for a command that is started here, and where each is from.
+
+Comes in: flags, the file of --config, what is standing. Goes out: a value with its origin for each, None where nobody
+gives one. The same order of who is stronger as in ``options``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from analysis.flops import default_formula
+from analysis.project.choose_options import choose_device, options_of
+from analysis.project.project_file import PROJECT_OPTIONS, Standing
+from analysis.run.targets import gather_requirements
+from logparse.context.given import Given
+from logparse.context.run_context import Fact
+from logparse.findings import Origin, flag
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is held for one setting; ``fact`` is None where nobody gives it."""
+
+    name: str
+    fact: Fact | None
+
+
+def settings_in_force(flags: Mapping[str, Any], given: Given, standing: Standing) -> list[Held]:
+    """Every option that files can set, then the quantities that are given. Raises as ``choose_device``."""
+    told = {name: Fact(value, _flag(name)) for name, value in flags.items() if value is not None}
+    layers = (told, options_of(given), *standing.layers)
+    merged: dict[str, Fact | None] = {"formula": Fact(default_formula().name, Origin("assumed"))}
+    merged |= {name: fact for layer in reversed(layers) for name, fact in layer.items()}
+    merged["hw"], merged["peak_tflops"] = choose_device(flags.get("hw"), flags.get("peak_tflops"), layers)
+    options = [Held(name, merged.get(name)) for name in PROJECT_OPTIONS if name != "require"]
+    facts = {name: fact for layer in (standing.facts, *reversed(given.layers)) for name, fact in layer.items()}
+    # What follows from the name of a model is told by `logparse models`.
+    quantities = [Held(name, fact) for name, fact in facts.items() if fact.origin.kind != "model"]
+    return [_with_line(setting) for setting in (*options, *_required(layers), *quantities)]
+
+
+def _flag(name: str) -> Origin:
+    return flag(f"--{name.replace('_', '-')}")
+
+
+def _required(layers: tuple[Mapping[str, Fact], ...]) -> Iterator[Held]:
+    """Each requirement that holds, by who gives it."""
+    given = [layer["require"] for layer in layers if "require" in layer]
+    for requirement in gather_requirements([(fact.value, fact.origin.file) for fact in given]):
+        origin = next(fact.origin for fact in given if requirement.text in map(str.strip, fact.value))
+        yield Held("require", Fact(requirement.text, origin))
+
+
+def _with_line(setting: Held) -> Held:
+    """The setting with the line of its file, where it is simply written there."""
+    fact = setting.fact
+    if fact is None or fact.origin.kind != "config" or fact.origin.file is None:
+        return setting
+    names = "(?:precision|dtype)" if setting.name == "precision" else regex.escape(setting.name)
+    lines = Path(fact.origin.file).read_text(encoding="utf-8").splitlines()
+    at = (number for number, line in enumerate(lines, 1) if regex.match(rf"\s*{names}\s*=", line))
+    return Held(setting.name, Fact(fact.value, replace(fact.origin, line=next(at, None))))

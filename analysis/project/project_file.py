@@ -1,0 +1,103 @@
+"""What holds where neither a flag nor --config says otherwise: variables of the environment, then the project file.
+
+Comes in: the environment and the current folder. Goes out: options with where each is from, and facts of what a log may
+lack. The project file, ``logparse.toml``, is looked for in the current folder and those above; it takes what a file of
+--config does, and the folder of the history.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from analysis.nightly.policy import Policy, read_policy
+from analysis.project.given_facts import FILE_OPTIONS, facts_of_model, read_config
+from logparse.context.run_context import Fact
+from logparse.errors import UsageError
+from logparse.findings import Origin
+from logparse.inputs.stores import is_url
+
+PROJECT_FILE = "logparse.toml"
+# The option that each variable gives.
+VARIABLES = {"LOGPARSE_HW": "hw", "LOGPARSE_HISTORY": "history"}
+PROJECT_OPTIONS = {**FILE_OPTIONS, "history": str}
+# What only the project file holds, each a table.
+PROJECT_TABLES = {"gate": dict}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Options by who gives them; ``facts`` are those of the project file, which say what a log does not.
+
+    ``gate`` is its table of what holds of the jobs.
+    """
+
+    environment: Mapping[str, Fact] = field(default_factory=dict)
+    project: Mapping[str, Fact] = field(default_factory=dict)
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    gate: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def layers(self) -> tuple[Mapping[str, Fact], ...]:
+        """Options, the strongest first."""
+        return (self.environment, self.project)
+
+    def get(self, name: str) -> str | None:
+        """The value of an option that is text; None where nobody gives it."""
+        return next((layer[name].value for layer in self.layers if name in layer), None)
+
+
+def find_standing() -> Standing:
+    """What holds here. Raises InputError and UsageError for a project file that cannot be used."""
+    variables = {name: os.environ.get(variable, "").strip() for variable, name in VARIABLES.items()}
+    origins = {name: Origin("environment", rule=variable) for variable, name in VARIABLES.items()}
+    environment = {name: Fact(value, origins[name]) for name, value in variables.items() if value}
+    path = project_file()
+    if path is None:
+        return Standing(environment)
+    facts, options = read_config(path, {**PROJECT_OPTIONS, **PROJECT_TABLES})
+    gate = options.pop("gate", {})
+    if "history" in options and not is_url(options["history"]):
+        options["history"] = str(path.parent / options["history"])
+    project = {name: Fact(value, Origin("config", str(path))) for name, value in options.items()}
+    return Standing(environment, project, {**_facts_of_model(project), **facts}, gate)
+
+
+def history_place(given: str | None) -> str | None:
+    """Where the history is: as given, else as the environment or the project file says. Raises as ``find_standing``."""
+    return find_standing().get("history") if given is None else given
+
+
+def _facts_of_model(project: Mapping[str, Fact]) -> dict[str, Fact]:
+    """What the model of the project file says. Raises UsageError, with the file, for one that is not known."""
+    if "model" not in project:
+        return {}
+    try:
+        return facts_of_model(project["model"].value)
+    except UsageError as error:
+        raise UsageError(error.problem, where=project["model"].origin.file, remedy=error.remedy) from error
+
+
+def standing_policy() -> Policy:
+    """What the project file holds of the jobs; without a table ``gate`` what is usual.
+
+    Raises UsageError, with the file, for a table that cannot be used.
+    """
+    gate = find_standing().gate
+    try:
+        return read_policy(gate)
+    except UsageError as error:
+        raise UsageError(error.problem, where=str(project_file()), remedy=error.remedy) from error
+
+
+def project_file() -> Path | None:
+    """The nearest project file of the current folder and those above it."""
+    try:
+        folder = Path.cwd()
+    except OSError:
+        return None
+    found = (place / PROJECT_FILE for place in (folder, *folder.parents))
+    return next((path for path in found if os.path.isfile(path)), None)  # noqa: PTH113

@@ -1,0 +1,122 @@
+"""One run from frames to numbers: window, rates, summary, and a note on everything that could not be computed.
+
+Comes in: decoded steps and the run's context. Goes out: an Analysis. Nothing is printed or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from analysis.flops import Formula
+from analysis.hardware.devices import DevicePeak
+from analysis.run.baseline_step_time import with_usual
+from analysis.run.batch_sizes import describe_batches, mean_batch
+from analysis.run.clock import Clock, mend_clock, read_clock, time_to_train
+from analysis.run.corrupt_rows import describe_damage
+from analysis.run.duplicates import describe_copies, of_one_clock
+from analysis.run.earlier_jobs import describe_other_jobs
+from analysis.run.goodput import count_goodput
+from analysis.run.interruptions import describe_pauses, find_pauses
+from analysis.run.model_flops import describe_as_built
+from analysis.run.notes import describe_rounded, describe_run
+from analysis.run.rank_comparison import compare_ranks, describe_ranks
+from analysis.run.rates import name_rates
+from analysis.run.restarts import list_segments, number_starts, trace_starts
+from analysis.run.result import Analysis
+from analysis.run.row_selection import DEFAULT_WINDOW, WindowOptions, mark_window
+from analysis.run.step_time_patterns import describe_pace
+from analysis.run.summary import summarize
+from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
+from analysis.run.time_breakdown import USEFUL, account_time
+from analysis.run.useful_time import price_rows
+from analysis.tables import STEP_COLUMNS
+from logparse.context.run_context import RunContext
+from logparse.schema import conform
+
+
+def analyze_steps(
+    steps: pl.DataFrame,
+    starts: pl.DataFrame,
+    records: Mapping[str, pl.DataFrame],
+    context: RunContext,
+    formula: Formula,
+    peak: DevicePeak | None,
+    window: WindowOptions = DEFAULT_WINDOW,
+    later: Sequence[Later] = (),
+) -> Analysis:
+    """Compute everything that follows from ``steps``, the lines beside them and ``context``.
+
+    ``later`` holds for the rows of starts that printed other settings.
+    """
+    how = plan_computation(context, formula, peak)
+    numbered = number_starts(steps, starts)
+    events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
+    traced = trace_starts(numbered, events, context.get("log_interval"))
+    mended = mend_clock(traced, events, pauses)
+    events = mended.events
+    filled = by_settings(mended.steps, how, later, fill_batch)
+    marked = mark_window(filled, pauses, window)
+    # The rates of a row follow the mean batch; the column says what was printed.
+    rated = by_settings(marked.with_columns(global_batch_size=mean_batch()), how, later, compute_metrics)
+    computed = conform(rated.with_columns(marked["global_batch_size"]), STEP_COLUMNS)
+    clock = read_clock(computed, events) if mended.trusted else Clock(None)
+    # What is usual for a row, and what it is worth, is asked again and again, and takes long to say.
+    usual = with_usual(computed)
+    priced = price_rows(usual)
+    account = account_time(usual, events, pauses, clock, priced)
+    told = (*mended.notes, *clock.notes)
+    segments = list_segments(computed)
+    # Of stamps that contradict the steps nothing follows.
+    known = mended.trusted and not clock.notes
+    goodput = _share(account, USEFUL) if known else None
+    result = Analysis(
+        steps=computed,
+        summary=summarize(computed),
+        segments=segments,
+        rates=name_rates(usual, clock.seconds, priced),
+        account=account,
+        ranks=compare_ranks(computed),
+        goodput=goodput,
+        computation=how,
+        flops_per_iteration=_last_flops(computed, how),
+        notes=(),
+        latest=later[-1].how if later else how,
+        field=count_goodput(usual, account, segments, events, goodput if clock.seconds else None),
+        pauses=pauses,
+        time_to_train_seconds=time_to_train(computed, events) if known else None,
+    )
+    odd = (
+        *describe_rounded(context),
+        *describe_damage(steps, numbered),
+        *describe_copies(numbered),
+        *describe_other_jobs(numbered),
+    )
+    held = describe_pauses(computed, pauses, window.time_holds_pauses)
+    paced = (*describe_pace(usual, pauses), *held, *describe_ranks(result.ranks, numbered))
+    notes = (
+        *odd,
+        *describe_batches(computed),
+        *told,
+        *describe_run(result, steps, context),
+        *describe_as_built(result, context),
+        *paced,
+    )
+    return replace(result, notes=notes)
+
+
+def _share(account: pl.DataFrame, part: str) -> float | None:
+    rows = account.filter(pl.col("part") == part)
+    return rows.item(0, "share") if len(rows) else None
+
+
+def _last_flops(steps: pl.DataFrame, how: Computation) -> float | None:
+    """FLOPs of the last step whose batch and sequence length are known."""
+    known = steps.select("global_batch_size", "seq_length").drop_nulls()
+    if known.is_empty():
+        return None
+    batch, length = known.row(-1)
+    per_sample = how.flops_per_sample(length, how.quoted)
+    return None if per_sample is None else per_sample * batch

@@ -1,0 +1,100 @@
+"""Rows that damage went through: a step number or a clock that cannot be, between neighbours that agree.
+
+Comes in: step rows with ``begun`` and ``copied``. Goes out: ``damaged`` where the step number cannot be, and rows
+without the clocks and batches that cannot be. What the numbers of a real restart do, to go back and stay back, is no
+damage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import polars as pl
+
+from analysis.run.frame_filters import only
+from logparse.findings import Note, warning
+
+# Rows that agree with each other are at most this many usual distances apart: a line between them may be lacking too.
+AGREE_WITHIN = 3
+# By how much a stamp may be out of order, as when two threads write; and how long a job may rest in one file.
+OUT_OF_ORDER, LONGEST_REST = timedelta(minutes=1), timedelta(days=30)
+SHOWN = 3
+
+
+def mark_damage(steps: pl.DataFrame) -> pl.DataFrame:
+    """Add ``damaged``; forget a clock that is out of line and a batch that is not above 0."""
+    read = steps.select("source", "begun", "copied", "step", "train_steps", "timestamp")
+    own = read.with_row_index("at").filter(~pl.col("copied"))
+    numbers, stamps = _numbers_out_of_line(own), _stamps_out_of_line(own)
+    at = pl.int_range(pl.len(), dtype=pl.UInt32)
+    return steps.with_columns(
+        damaged=at.is_in(numbers.implode()),
+        timestamp=pl.when(~at.is_in(stamps.implode())).then("timestamp"),
+        global_batch_size=pl.when(pl.col("global_batch_size") > 0).then("global_batch_size"),
+    )
+
+
+def _numbers_out_of_line(own: pl.DataFrame) -> pl.Series:
+    """Places of steps above those asked for, then of lone ones among the rest."""
+    # The median too, because on one line it may be the last step that is damaged.
+    last = pl.max_horizontal("train_steps", pl.col("train_steps").median().over("source"))
+    told = own.with_columns(beyond=(pl.col("step") > last).fill_null(False))
+    # Where most steps are above it, that number means something else.
+    kept = told.filter(~pl.col("beyond") | (pl.col("beyond").mean().over("source") > 0.5))
+    rising = kept.with_columns(rise=pl.col("step").diff().over("source", "begun"))
+    lone = kept["at"].clear()
+    # Between numbers that never fall each lies between its neighbours.
+    if (rising["rise"] < 0).any():
+        # A selection computes once what an expression says twice; a filter does not.
+        lone = kept["at"].filter(rising.select(_number_out_of_line()).to_series())
+    return own["at"].filter(~own["at"].is_in(kept["at"].implode()) | own["at"].is_in(lone.implode()))
+
+
+def _number_out_of_line() -> pl.Expr:
+    """A step that does not lie between that before and that behind it, which follow each other."""
+    step, rise = pl.col("step"), pl.col("rise")
+    before, behind = (step.shift(rows).over("source", "begun") for rows in (1, -1))
+    usual = rise.filter(rise > 0).median().over("source")
+    agree = (before < behind) & (behind - before <= AGREE_WITHIN * usual)
+    return (agree & ~step.is_between(before, behind)).fill_null(False)
+
+
+def _stamps_out_of_line(own: pl.DataFrame) -> pl.Series:
+    """Places of lone clocks: those between two rows first, because they would mislead about the ends of files."""
+    stamped = only(own.select("at", "source", "timestamp"), pl.col("timestamp").is_not_null())
+    kept = stamped
+    for rest in (None, LONGEST_REST):
+        kept = only(kept, ~_stamp_out_of_line(rest))
+    return stamped["at"].filter(~stamped["at"].is_in(kept["at"].implode()))
+
+
+def _stamp_out_of_line(rest: timedelta | None) -> pl.Expr:
+    """A clock outside those before and behind it, which are in order; at an end of a file, ``rest`` beside its one."""
+    stamp, longest = pl.col("timestamp"), pl.lit(rest, pl.Duration("us"))
+    before, behind = stamp.shift(1).over("source"), stamp.shift(-1).over("source")
+    begin, end = before.fill_null(behind - longest), behind.fill_null(before + longest)
+    outside = (stamp < begin - OUT_OF_ORDER) | (stamp > end + OUT_OF_ORDER)
+    return ((begin <= end) & outside).fill_null(False)
+
+
+def describe_damage(printed: pl.DataFrame, marked: pl.DataFrame) -> Iterator[Note]:
+    """Notes on each kind of damage: what was ``printed``, on which of the first lines, and how many more there are."""
+
+    def lost(name: str, where: pl.Series) -> pl.DataFrame:
+        return printed[["source", "line_number", name]].filter(where)
+
+    def forgotten(name: str) -> pl.DataFrame:
+        return lost(name, printed[name].is_not_null() & marked[name].is_null())
+
+    yield from name_first("step", lost("step", marked["damaged"]), "step_damaged", "more_steps_damaged")
+    yield from name_first("timestamp", forgotten("timestamp"), "stamp_damaged", "more_stamps_damaged")
+    yield from name_first("global_batch_size", forgotten("global_batch_size"), "batch_damaged", "more_batches_damaged")
+
+
+def name_first(column: str, rows: pl.DataFrame, one: str, more: str) -> Iterator[Note]:
+    """A note ``one`` for each of the first ``rows``, and a note ``more`` on how many there are beside."""
+    for source, line, value in rows[["source", "line_number", column]].head(SHOWN).iter_rows():
+        yield warning(one, value=value, source=source, line=line)
+    if len(rows) > SHOWN:
+        yield warning(more, n=len(rows) - SHOWN)

@@ -1,0 +1,69 @@
+"""A run beside what it should have been: its own plan, and what others published.
+
+Comes in: an analysed run and what was read with it. Goes out: both comparisons. Nothing is computed or printed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from analysis.hardware.devices import DevicePeak, find_device
+from analysis.published.match import Achieved, PublishedComparison, compare_run
+from analysis.published.rows import Baseline
+from analysis.run.plan_comparison import Plan, plan_against
+from analysis.run.result import Analysis
+from logparse.context.run_context import RunContext
+from logparse.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """A run against its plan and against published rates."""
+
+    plan: Plan
+    published: PublishedComparison
+
+
+def measure_against(
+    analysis: Analysis,
+    context: RunContext,
+    records: Mapping[str, pl.DataFrame],
+    rows: Sequence[Baseline],
+    baseline: str | None = None,
+    utilisation: float | None = None,
+) -> Expectations:
+    """Compare a run with its plan and with ``rows``, or with the row called ``baseline`` alone.
+
+    ``utilisation`` is the planned share of the peak, recomputation counted.
+    Raises UsageError where no row goes by that name, or it publishes no tokens/s/p.
+    """
+    run = _measured(analysis, context)
+    # A run that was recorded is in the history itself; no repeat has its rate to the last digit.
+    own = [] if baseline else [row for row in rows if row.recorded and row.tokens_per_second_per_device == run.rate]
+    others = [row for row in rows if row not in own]
+    compared = compare_run(run, others, baseline)
+    return Expectations(plan_against(analysis, context, records, utilisation), compared)
+
+
+def _measured(analysis: Analysis, context: RunContext) -> Achieved:
+    how = analysis.computation
+    return Achieved(
+        rate=analysis.value("tokens_per_second_per_device"),
+        shape=how.shape,
+        devices=how.world_size,
+        precision=context.get("precision"),
+        device=_device(how.peak),
+        seq_length=how.seq_length,
+        lora=bool(context.get("lora")),
+    )
+
+
+def _device(peak: DevicePeak | None) -> str | None:
+    """The device the peak is of; None where it was given by hand, and nothing tells of which device."""
+    try:
+        return None if peak is None else find_device(peak.name).name
+    except UsageError:
+        return None

@@ -1,0 +1,70 @@
+"""What every command that reads a log does first: the log, what its numbers mean, what is known of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from analysis.run.options import RunOptions
+from logparse.context.dialects import Interpretation, interpret
+from logparse.context.run_context import (
+    Fact,
+    RunContext,
+    SettingsChange,
+    build_changes,
+    build_context,
+    facts_beside,
+)
+from logparse.context.step_times import KnownRun
+from logparse.decode.read_run import ParsedLog, Watch, read_run
+from logparse.findings import Origin
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """One run, read and understood."""
+
+    log: ParsedLog
+    meaning: Interpretation
+    context: RunContext
+    changes: tuple[SettingsChange, ...]
+
+
+def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Loaded:
+    """Read ``logs`` as one run."""
+    log = read_run(logs, how.log_format, how.strict, name, watch, how.jobs, how.all_files)
+    several = len(log.sources) > 1
+    given, lines = how.given, {**facts_beside(log.beside, several), **_facts_of_lines(log)}
+    context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, given.weaker)
+    changes = build_changes(context, log.settings, log.format, several, log.steps)
+    return Loaded(log, interpret(log, how.dialect, KnownRun(context, changes)), context, tuple(changes))
+
+
+def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
+    """What every step line prints alike."""
+    facts = {}
+    for name in ("global_batch_size", "seq_length"):
+        printed = log.steps[name].unique()
+        if len(printed) == 1 and printed[0] is not None:
+            facts[name] = Fact(printed[0], _of_step_lines(log, name))
+    if tokens := _tokens_of_each_step(log.steps):
+        facts["tokens_per_step"] = Fact(tokens, _of_step_lines(log, "consumed_tokens"))
+    return facts
+
+
+def _tokens_of_each_step(steps: pl.DataFrame) -> int | None:
+    """Tokens that a step consumes, where the lines count them and it is the same for all."""
+    told = steps.select("source", "step", "consumed_tokens").drop_nulls()
+    each = told.select(n=pl.col("step").diff().over("source"), tokens=pl.col("consumed_tokens").diff().over("source"))
+    of_one = each.filter(pl.col("n") > 0).select(pl.col("tokens") / pl.col("n")).to_series().unique()
+    return int(of_one[0]) if len(of_one) == 1 and of_one[0] > 0 and of_one[0] == int(of_one[0]) else None
+
+
+def _of_step_lines(log: ParsedLog, column: str) -> Origin:
+    """Where what every step line prints is from: where another format gave it, the first of its lines."""
+    for found in log.completions:
+        if column in found.columns:
+            return Origin("log", found.source if len(log.sources) > 1 else None, found.line_number, found.format)
+    return Origin("step lines")

@@ -1,0 +1,106 @@
+"""What ``logparse estimate --from LOG`` takes from the log of a run.
+
+Comes in: the log and what the user gave beside it. Goes out: facts, the delivered utilisation, and what must be said of
+both. Nothing is printed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+from analysis.estimate.job_inputs import LAYOUT, SHORT, WHOLE, Machine
+from analysis.flops import Formula
+from analysis.model.shape import ModelShape
+from analysis.run.build import analyze_run
+from analysis.run.load import Loaded, load
+from analysis.run.options import RunOptions
+from logparse.context.derivations import is_derived
+from logparse.context.given import Given
+from logparse.context.run_context import Fact
+from logparse.findings import Note, Origin, info
+
+SHAPE = {f.name for f in fields(ModelShape)} - {"padded_vocab_size"}
+# By these a log and --model are known to mean one model; AscendSpeed prints some others wrong, such as the gated MLP.
+TELLING = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_experts")
+# Where the job differs from the run in one of these, it may reach another utilisation.
+MATTERS = (
+    *("num_layers", "hidden_size", "ffn_hidden_size", "num_experts", "seq_length", "recompute", "precision"),
+    *("micro_batch_size", "global_batch_size", *(name for name in SHORT.values() if name in LAYOUT)),
+)
+
+
+NOTHING = Fact(None, Origin("not set"))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the log of --from says: ``facts`` that it prints, ``known`` of the run, the utilisation and its note."""
+
+    log: str = ""
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    known: Mapping[str, Fact] = field(default_factory=dict)
+    utilisation: float | None = None
+    said: Note | None = None
+
+    def notes(self, facts: Mapping[str, Fact], given: Mapping[str, Fact], asked: float | None) -> Iterator[Note]:
+        """What stays of the log's layout, and how a job of ``facts`` differs from what was measured."""
+        kept = [n for n in SHORT.values() if n in LAYOUT and facts.get(n) == self.facts.get(n, NOTHING)]
+        if kept and LAYOUT & given.keys():
+            flags = {name: flag for flag, name in SHORT.items()}
+            yield info("layout_kept", log=self.log, flags=[f"--{flags[name]} {facts[name].value}" for name in kept])
+        shape = [n for n in facts if n in SHAPE and n in self.facts and facts[n] == self.facts[n]]
+        if shape and SHAPE & given.keys() and not given.keys() >= WHOLE:
+            yield info("shape_kept", log=self.log, sizes=_values(shape, facts))
+        if self.said is None or asked is not None:
+            return
+        yield self.said
+        other = [n for n in MATTERS if n in self.known and n in facts and facts[n].value != self.known[n].value]
+        if other and self.utilisation is not None:
+            yield info("other_settings_measured", settings=_values(other, self.known))
+
+
+def _values(names: Sequence[str], facts: Mapping[str, Fact]) -> list[Note]:
+    return [info("named_value", name=name, value=facts[name].value) for name in names]
+
+
+def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fact]) -> Measured:
+    """Facts that the log prints, and its delivered HFU: stalls are in, warm-up and replay are not.
+
+    What the log does not print is as ``given``, and so is its shape where that is of the same model.
+    """
+    device = machine.device.name if machine.device else None
+    how = RunOptions(formula=formula, hw=device, peak_tflops=machine.peak_tflops)
+    run = load([log], how)
+    beside = _beside(run, given)
+    if beside:
+        run = load([log], replace(how, given=Given((beside,))))
+    result = analyze_run(run, how)
+    rate = result.analysis.rate("delivered")
+    hfu, mfu = rate["hfu"], rate["mfu"]
+    if hfu is not None:
+        said = info("hfu_delivered", share=hfu, formula=formula.name, log=log)
+    elif mfu is not None:
+        said = info("mfu_delivered", share=mfu, formula=formula.name, log=log)
+    else:
+        said = info("utilisation_unknown", log=log)
+    if beside and mfu is not None:
+        said = info("computed_with", said=said, origins=list(dict.fromkeys(fact.origin for fact in beside.values())))
+    known = run.context.facts
+    # Without its micro-batches another layout would lose the batch, without its own sizes the number of devices.
+    whole = {"world_size", "global_batch_size"}
+    printed = {name: fact for name, fact in known.items() if name in whole or not is_derived(fact)}
+    return Measured(log, printed, known, mfu if hfu is None else hfu, said)
+
+
+def _beside(run: Loaded, given: Mapping[str, Fact]) -> dict[str, Fact]:
+    """What of ``given`` holds for the run too: what its log does not tell, and the shape of the model that it is."""
+    known, steps = run.context.facts, run.log.steps
+    told = {name for name, fact in known.items() if name not in SHAPE or not is_derived(fact)}
+    told |= {name for name in given if name in steps.columns and steps[name].is_not_null().any()}
+    # Of how the run was laid out, what is planned says nothing; without a number of devices there is no rate.
+    told |= LAYOUT - {"world_size"}
+    if "num_layers" in given:
+        same = all(known[n].value == given.get(n, NOTHING).value for n in TELLING if n in known)
+        told = told - SHAPE if same else told | SHAPE | {"vocab_size"}
+    return {name: fact for name, fact in given.items() if name not in told}

@@ -1,0 +1,96 @@
+"""Whether files can be one run. Ranks of one job and its restarts are, on other devices too; what cannot be is refused.
+
+Comes in: a run that was read and its rows as analysed. Goes out: nothing, or the error. Files whose names tell ranks of
+one job, and those that print the same losses and times, are never refused for their clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from analysis.run.load import Loaded
+from logparse.context.run_context import RunContext
+from logparse.errors import InputError
+from logparse.inputs.ranks import place_of
+from logparse.language import some, tr
+
+# What no restart changes. The padded vocabulary is not among it, because it follows the parallelism.
+SHAPE = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_experts")
+# Ranks of one job reach a step together, by clocks that differ less than this; zones differ by quarters of an hour.
+APART_S, QUARTER_S, NEAR_S = 60.0, 900.0, 30.0
+# Of the steps of two files so many have the same loss and time where one file tells of the other's steps.
+ALIKE = 0.5
+# Files that are named; the others are counted.
+MOST_NAMED = 3
+_PRINTED = ("step", "timestamp", "loss", "elapsed_time_per_iteration_ms")
+
+Contexts = Mapping[str, RunContext]
+
+
+def check_one_run(run: Loaded, steps: pl.DataFrame) -> None:
+    """Refuse files that cannot be one run. Raises InputError with what tells them apart, and which files say what."""
+    heads = steps.group_by("source", maintain_order=True).agg(pl.col("line_number").min(), pl.col("step").min())
+    if len(heads) < 2:
+        return
+    contexts = _contexts(run, heads)
+    for name in SHAPE:
+        _check_values(name, contexts)
+    # A restart on other devices goes on behind the first steps of the run; what does these again is none.
+    begun = heads.filter(pl.col("step") <= pl.col("step").min())["source"]
+    _check_values("world_size", {file: contexts[file] for file in begun})
+    _check_clocks(steps)
+
+
+def _refusal(reason: str, files: Sequence[str]) -> InputError:
+    problem = tr("these files cannot be one run: {reason}", reason=reason)
+    remedy = tr("pass --each to analyze every file as a run of its own, or name the files of one run")
+    return InputError(problem, where=some(files, MOST_NAMED), remedy=remedy)
+
+
+def _contexts(run: Loaded, heads: pl.DataFrame) -> dict[str, RunContext]:
+    """What holds at the first step line of each file."""
+    lines = dict(heads.select("source", "line_number").iter_rows())
+    changed = {c.source: c.context for c in run.changes if c.line_number <= lines.get(c.source, 0)}
+    return {file: changed.get(file, run.context) for file in lines}
+
+
+def _check_values(name: str, contexts: Contexts) -> None:
+    """Refuse files that say several things of ``name``. Raises InputError."""
+    groups: dict[Any, list[str]] = {}
+    for file, context in contexts.items():
+        if (value := context.get(name)) is not None:
+            groups.setdefault(value, []).append(file)
+    if len(groups) > 1:
+        told = (tr("{value} in {files}", value=value, files=some(files, MOST_NAMED)) for value, files in groups.items())
+        raise _refusal(tr("{name} is {values}", name=name, values=tr(", ").join(told)), list(contexts))
+
+
+def _check_clocks(steps: pl.DataFrame) -> None:
+    """Refuse two files that did the same steps at the same time, each step at another one. Raises InputError."""
+    files = steps["source"].unique(maintain_order=True).to_list()
+    jobs = {file: place.job if (place := place_of(file)) else None for file in files}
+    if None not in jobs.values() and len(set(jobs.values())) == 1:
+        return
+    stamped = steps.drop_nulls("timestamp").select("source", *_PRINTED).unique(["source", "step"], maintain_order=True)
+    order = stamped.sort("timestamp", maintain_order=True).partition_by("source", maintain_order=True)
+    for mine, theirs in pairwise(order):
+        one, other = mine.item(0, "source"), theirs.item(0, "source")
+        if (jobs[one] is None or jobs[one] != jobs[other]) and _apart(mine, theirs):
+            told = tr("{one} and {other} did the same steps at the same time, each for itself", one=one, other=other)
+            raise _refusal(told, files)
+
+
+def _apart(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    """Whether two files begin alike, run at the same time, and are not two ranks whose clocks are set apart."""
+    if one["step"].min() != other["step"].min() or other.item(0, "timestamp") > one.item(-1, "timestamp"):
+        return False
+    both = one.join(other, on="step", suffix="_there")
+    same = [pl.col(name) == pl.col(f"{name}_there") for name in ("loss", "elapsed_time_per_iteration_ms")]
+    ahead = (pl.col("timestamp") - pl.col("timestamp_there")).dt.total_seconds()
+    alike, seconds = both.select(pl.all_horizontal(same).fill_null(value=False).mean(), ahead.abs().median()).row(0)
+    from_quarter = abs(seconds - QUARTER_S * round(seconds / QUARTER_S))
+    return bool(alike < ALIKE and seconds > APART_S and from_quarter > NEAR_S)

@@ -1,0 +1,46 @@
+"""How logs are read and a run is computed, as the user wants it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from analysis.flops import Formula, default_formula
+from analysis.hardware.devices import DevicePeak
+from analysis.hardware.peak import resolve_peak
+from analysis.published.rows import Baseline, published
+from analysis.run.targets import Requirement
+from logparse.context.given import Given
+from logparse.context.run_context import RunContext
+from logparse.findings import Note
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Everything that is said of a run beside its logs.
+
+    ``all_files`` reads every file of a run to its end, ``jobs`` blocks at once (None: one for each core).
+    ``warmup`` None is found from the data; ``utilisation`` is the planned one, from 0 to 1; ``baseline`` names one of
+    the ``published`` rows. ``peak_tflops`` is TFLOP/s of one device, ``peak_origin`` the flag or file it is from.
+    ``requirements`` are what the run must reach.
+    """
+
+    given: Given = field(default_factory=Given)
+    log_format: str | None = None
+    dialect: str | None = None
+    strict: bool = False
+    all_files: bool = False
+    jobs: int | None = None
+    formula: Formula = field(default_factory=default_formula)
+    hw: str | None = None
+    peak_tflops: float | None = None
+    peak_basis: str | None = None
+    peak_origin: str = "--peak-tflops"
+    warmup: int | None = None
+    published: tuple[Baseline, ...] = field(default_factory=published)
+    baseline: str | None = None
+    utilisation: float | None = None
+    requirements: tuple[Requirement, ...] = ()
+
+    def peak(self, context: RunContext) -> tuple[DevicePeak | None, tuple[Note, ...]]:
+        """The peak to divide by, and what must be said of it."""
+        return resolve_peak(self.hw, context.get("precision"), self.peak_tflops, self.peak_basis, self.peak_origin)

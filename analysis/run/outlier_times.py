@@ -1,0 +1,121 @@
+"""Times out of line with those around them: stalls, and times that lost digits.
+
+Comes in: the rows of all starts that have no reason yet, with ``segment`` and their ``pace``. Goes out: the rows by
+reason. The rows are marked in ``window``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from analysis.run.baseline_step_time import NEIGHBOURS
+from analysis.run.changepoints import ENOUGH_ROWS, FEWEST, ROBUST, find_levels, slow_stretches
+from analysis.run.exclusion_reasons import STALL, TIME_DAMAGED
+from analysis.run.restarts import STAMP_MS
+
+# A stall is slower than its neighbours by this share and by this many robust standard deviations.
+STALL_SHARE, STALL_SIGMAS = 0.25, 6.0
+# A time below this share of its neighbours' lost digits, where nothing bears it out, and such rows are lone and at most
+# this share of a start. Small steps can be twice as fast as their neighbours; a fifth is no step of the same work.
+DAMAGED_BELOW, DAMAGED_RARE = 0.2, 0.1
+# Printed rates, whose product with the time is the work of a step; how near the work of two steps is, and how near
+# stamps must lie to show that a step was faster than usual.
+RATES = (
+    "logged_tflops_per_second_per_device",
+    "logged_samples_per_second",
+    "logged_samples_per_second_per_device",
+    "logged_tokens_per_second",
+    "logged_tokens_per_second_per_device",
+)
+SAME_WORK, SHORT_SHARE = 0.05, 0.75
+
+
+def find_odd_times(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Each reason with its rows; all columns of ``clean`` stay."""
+    lone: list[pl.DataFrame] = []
+    for reason, rows in _lone(clean):
+        lone.append(rows.select("at"))
+        yield reason, rows
+    others = clean.join(pl.concat(lone), on="at", how="anti", maintain_order="left") if lone else clean
+    yield STALL, _stretches(others)
+
+
+def _stretches(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of stretches longer than neighbours can show, from which the run came back to the pace before."""
+    found = []
+    for start in rows.partition_by("segment", maintain_order=True):
+        if len(start) >= ENOUGH_ROWS and _slower(start):
+            levels = find_levels(start["pace"].to_numpy())
+            found += [start.slice(level.begin, len(level)) for level in slow_stretches(levels)]
+    return pl.concat(found) if found else rows.clear()
+
+
+def _slower(start: pl.DataFrame) -> bool:
+    """Whether enough rows for a stretch are slow at all: in most starts none is."""
+    pace = pl.col("pace")
+    return int(start.select((pace > (1 + STALL_SHARE) * pace.quantile(0.25)).sum()).item()) >= FEWEST
+
+
+def _lone(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    near = near_odd_rows(clean)
+    if near.is_empty():
+        return
+    # The pace can be another one in each start.
+    around = near.with_columns(local=_around("pace")).with_columns(excess=pl.col("pace") - pl.col("local"))
+    told = around.with_columns(distance=pl.col("excess").abs())
+    known = told.with_columns(sigma=ROBUST * _around("distance"))
+    yield STALL, known.filter(_slow())
+    yield TIME_DAMAGED, known.filter(_lost_digits())
+
+
+def near_odd_rows(clean: pl.DataFrame) -> pl.DataFrame:
+    """The only rows that must be seen to judge the ``odd`` ones: few, in most runs.
+
+    A median lies between the least and the greatest of its rows; by those, all other rows are in line.
+    """
+    pace = pl.col("pace")
+    least, greatest = (of(NEIGHBOURS, min_samples=1, center=True) for of in (pace.rolling_min, pace.rolling_max))
+    odd = clean.with_columns(
+        of_start=pl.len().over("segment"),
+        odd=(pace - least.over("segment") > STALL_SHARE * least.over("segment"))
+        | (pace < DAMAGED_BELOW * greatest.over("segment")),
+    )
+    # The neighbours, whose distances are asked, have neighbours themselves.
+    reached = pl.col("odd").cast(pl.Float64).rolling_max(2 * NEIGHBOURS - 1, min_samples=1, center=True)
+    return odd.filter(reached.over("segment") > 0)
+
+
+def _around(name: str) -> pl.Expr:
+    """The median of a column over the neighbours of the same start."""
+    return pl.col(name).rolling_median(NEIGHBOURS, min_samples=1, center=True).over("segment")
+
+
+def _slow() -> pl.Expr:
+    excess = pl.col("excess")
+    return pl.col("odd") & (excess > STALL_SHARE * pl.col("local")) & (excess > STALL_SIGMAS * pl.col("sigma"))
+
+
+def _lost_digits() -> pl.Expr:
+    """Rare fast rows between usual ones. Several in a row are a faster pace; beside a slow one they make up for it."""
+    fast = (pl.col("pace") < DAMAGED_BELOW * pl.col("local")) & (-pl.col("excess") > STALL_SIGMAS * pl.col("sigma"))
+    usual = pl.col("distance") <= STALL_SHARE * pl.col("local")
+    beside = (usual.shift(rows).over("segment").fill_null(True) for rows in (1, -1))
+    lone = pl.all_horizontal("odd", fast, *beside)
+    at_most = pl.max_horizontal(pl.lit(1.0), DAMAGED_RARE * pl.col("of_start"))
+    return lone & (lone.sum().over("segment") <= at_most)
+
+
+def borne_out() -> pl.Expr:
+    """Another figure of the line or the clock says that a row took its time, however short.
+
+    A rate that is the work of the other rows over the time, or stamps that lie nearer each other than usual steps do.
+    """
+    time, stamp, iterations = pl.col("step_time_ms"), pl.col("timestamp"), pl.col("iterations")
+    works = [pl.col(rate) * time for rate in RATES]
+    as_usual = [((work / work.median().over("segment") - 1).abs() < SAME_WORK).fill_null(False) for work in works]
+    gap = (stamp - stamp.shift(1).over("segment")).dt.total_microseconds() / 1000
+    # Stamps cut to seconds say nothing of shorter steps.
+    usual = time.median().over("segment") * iterations * SHORT_SHARE
+    return pl.any_horizontal(*as_usual, (gap + STAMP_MS < usual).fill_null(False))

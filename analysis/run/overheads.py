@@ -1,0 +1,174 @@
+"""What a run lost, the dearest first: time in which no useful step was made, and speed that its steps lacked.
+
+Comes in: an analysed run, its pauses, what its plan and published rates let expect. Goes out: a ``Loss`` for each
+cause, with what the run would have been without it, by its own arithmetic, and the findings that sum it up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from analysis.flops import as_built_formula
+from analysis.run.expectations import Expectations
+from analysis.run.interruptions import Pauses
+from analysis.run.pause_times import BETWEEN
+from analysis.run.plan_comparison import pipeline_bubble
+from analysis.run.result import Analysis
+from analysis.run.time_breakdown import USEFUL
+from analysis.run.unexplained_gaps import describe_gaps
+from logparse.context.run_context import RunContext
+from logparse.findings import Note, info
+
+PUBLISHED = "published"
+IN_STEPS = ("bubble", "recomputation", PUBLISHED)
+# What saves or evaluations may cost beside useful work before rarer ones are advised.
+DEAR = 0.05
+# A cause below this share is no loss, and one below the other not worth a word in the sum.
+LEAST_SHARE, WORTH_A_WORD = 0.0005, 0.01
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What one cause cost: a ``share`` of the time of the run, in ``seconds``.
+
+    ``device_hours`` None where the number of devices is unknown or another one in a later start. Without it a share of
+    ``useful_without`` of the time would have been useful work, or the settled steps would have made ``rate_without``
+    tokens/s/p: None is unknown, and what the cause does not change. Losses of speed lie inside the useful time.
+    """
+
+    cause: str
+    share: float
+    seconds: float
+    device_hours: float | None
+    useful_without: float | None = None
+    rate_without: float | None = None
+    advice: Note | None = None
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether it lies inside the useful time, as the steps could have been faster."""
+        return self.cause in IN_STEPS
+
+
+@dataclass(frozen=True)
+class _Time:
+    """The time of a run: all of it, what was useful, and on how many devices."""
+
+    total: float
+    useful: float
+    devices: int | None
+
+    def loss(self, cause: str, seconds: float, **more: Any) -> Loss:
+        hours = None if self.devices is None else self.devices * seconds / 3600
+        return Loss(cause, seconds / self.total, seconds, hours, **more)
+
+
+def list_losses(analysis: Analysis, context: RunContext, pauses: Pauses, beside: Expectations) -> tuple[Loss, ...]:
+    """Every loss that is known, the dearest first; empty where no row counts."""
+    parts = dict(analysis.account.select("part", "seconds").iter_rows())
+    time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), _devices(analysis))
+    if not time.useful:
+        return ()
+    gaps = describe_gaps(analysis.steps, pauses)
+    lost = (*_of_time(time, parts, pauses, gaps), *_of_speed(time, analysis, context), *_beside_published(time, beside))
+    # What others reached is no cause, and stands behind those.
+    return tuple(
+        sorted(
+            (loss for loss in lost if loss.share >= LEAST_SHARE),
+            key=lambda loss: (loss.cause == PUBLISHED, -loss.seconds),
+        )
+    )
+
+
+def sum_up(analysis: Analysis, losses: Sequence[Loss]) -> Note:
+    """The run in a sentence: what of its time was useful, what cost most beside that, and what inside it."""
+    shares = dict(analysis.account.select("part", "share").iter_rows())
+    if not shares.get(USEFUL):
+        return info("nothing_useful_known")
+    told = _most_lost(shares[USEFUL], [loss for loss in losses if not loss.in_steps])
+    told = told if analysis.has_clock else info("of_the_steps_alone", told=told)
+    inside = [loss for loss in losses if loss.in_steps and loss.cause != PUBLISHED and loss.share >= WORTH_A_WORD]
+    return info("inside_the_steps", told=told, cause=inside[0].cause, share=inside[0].share) if inside else told
+
+
+def _most_lost(useful: float, losses: Sequence[Loss]) -> Note:
+    if not losses or losses[0].share < WORTH_A_WORD:
+        return info("useful_and_little_lost", useful=useful)
+    most = losses[0]
+    told = {"useful": useful, "cause": most.cause, "share": most.share, "seconds": most.seconds}
+    if most.advice is None:
+        return info("useful_and_most_lost", **told)
+    return info("most_lost_advised", **told, advice=most.advice)
+
+
+def _devices(analysis: Analysis) -> int | None:
+    first, last = analysis.computation.world_size, analysis.latest.world_size
+    return first if first == last else None
+
+
+def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses, gaps: Note | None) -> Iterator[Loss]:
+    causes: dict[str, float] = {}
+    for part, seconds in parts.items():
+        # In the time of a line or between lines, the cause is the same.
+        cause = part.removesuffix(BETWEEN)
+        causes[cause] = causes.get(cause, 0.0) + seconds
+    marks = {"saves": pauses.saved, "evaluation": pauses.evaluated}
+    for cause, seconds in causes.items():
+        advice = _rarer(cause, seconds, marks[cause], time) if cause in marks else None
+        if cause == "not_explained":
+            advice = gaps
+        yield time.loss(cause, seconds, useful_without=time.useful / (time.total - seconds), advice=advice)
+
+
+def _rarer(cause: str, seconds: float, marks: Sequence[int], time: _Time) -> Note | None:
+    """How rare a pause that costs over DEAR of the useful time should be.
+
+    None for one that is cheap, comes once or matters little beside the rest.
+    """
+    if len(marks) < 2 or seconds <= DEAR * time.useful:
+        return None
+    now = max(1, round(median(b - a for a, b in pairwise(marks))))
+    every = _round_number(now * seconds / (DEAR * time.useful))
+    useful = time.useful / (time.total - seconds + seconds * now / every)
+    if useful - time.useful / time.total < WORTH_A_WORD:
+        return None
+    return info(f"{cause}_rarer", now=now, every=every, each=seconds / len(marks), useful=useful)
+
+
+def _round_number(least: float) -> int:
+    """The first of 1, 2, 5, 10, 20, 50 ... that is not below ``least``."""
+    ten = 10 ** math.floor(math.log10(least))
+    return int(next(n * ten for n in (1, 2, 5, 10) if n * ten >= least))
+
+
+def _of_speed(time: _Time, analysis: Analysis, context: RunContext) -> Iterator[Loss]:
+    """What the pipeline waits, and what is computed again: shares of the time of every step."""
+    rate, how = _steady_rate(analysis), analysis.computation
+    bubble = pipeline_bubble(context) or 0.0
+    least, most = how.executed_times(as_built_formula()) or how.executed_times() or (1.0, 1.0)
+    again = (1 - 1 / least) * (1 - bubble) if least == most else 0.0
+    for cause, share in (("bubble", bubble), ("recomputation", again)):
+        if share:
+            yield time.loss(cause, share * time.useful, rate_without=None if rate is None else rate / (1 - share))
+
+
+def _beside_published(time: _Time, beside: Expectations) -> Iterator[Loss]:
+    """The best published rate of this model, these devices and this precision, where the run is slower."""
+    better = [match for match in beside.published.matches if match.share < 1]
+    if better:
+        best = min(better, key=lambda match: match.share)
+        told = "best_recorded" if best.row.recorded else "best_published"
+        advice = info(told, row=best.row.name, publisher=best.row.publisher or best.row.name)
+        rate = best.row.tokens_per_second_per_device
+        yield time.loss(PUBLISHED, (1 - best.share) * time.useful, rate_without=rate, advice=advice)
+
+
+def _steady_rate(analysis: Analysis) -> float | None:
+    steady = analysis.rate("steady")
+    found: float | None = steady["tokens_per_second_per_device"]
+    return found

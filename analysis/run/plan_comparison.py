@@ -1,0 +1,211 @@
+"""Measured against planned: what a run should have needed and given, beside what it did.
+
+Comes in: an analysed run, its context, the memory lines of its log. Goes out: rows with a plan, a measurement and what
+was found, and the gap to the peak by cause. A setting that the log does not tell is assumed, and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from analysis.estimate.step import bubble_share
+from analysis.estimate.work import USUAL_UTILISATION
+from analysis.flops import as_built_formula
+from analysis.run.memory_comparison import Planned, assumptions, memory_against, setting
+from analysis.run.remaining_time import Left, work_left
+from analysis.run.result import Analysis
+from logparse.context.run_context import RunContext
+from logparse.findings import Note, info
+
+# For clusters of more devices the usual utilisation is published.
+MANY_DEVICES = 100
+
+
+@dataclass(frozen=True)
+class GapPart:
+    """A part of the peak by its code, as a share of it; the parts add up to 1."""
+
+    part: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that can be said of a run against its plan. ``mfu_ceiling`` is what the bubble leaves of MFU."""
+
+    rows: tuple[Planned, ...]
+    gap: tuple[GapPart, ...]
+    mfu_ceiling: float | None
+    assumed: tuple[str, ...]
+    left: Left | None = None
+
+
+def plan_against(
+    analysis: Analysis, context: RunContext, records: Mapping[str, pl.DataFrame], utilisation: float | None = None
+) -> Plan:
+    """Put ``analysis`` beside what its own settings let expect.
+
+    ``utilisation`` is the planned share of the peak (HFU); without one both ends of the usual range stand for it.
+    """
+    memory = tuple(memory_against(analysis, context, records["memory"]))
+    left = work_left(analysis, context)
+    time = _time_left(analysis, left, _shares(analysis, context, utilisation)) if left else ()
+    rows = (*memory, *time, *_utilisation(analysis, utilisation))
+    assumed = assumptions(context) if any(row.planned is not None for row in memory) else ()
+    return Plan(rows, split_gap(analysis, context), mfu_ceiling(analysis, context), assumed, left)
+
+
+# Time left.
+
+
+def _shares(analysis: Analysis, context: RunContext, utilisation: float | None) -> tuple[float, ...]:
+    """The planned share of the peak, or both ends of what is usual, as far as the bubble of the pipeline leaves it.
+
+    None for few devices: what is usual is published for many.
+    """
+    if utilisation is not None:
+        return (utilisation,)
+    if not _many_devices(analysis):
+        return ()
+    most = 1 - (pipeline_bubble(context) or 0.0)
+    return USUAL_UTILISATION if most >= max(USUAL_UTILISATION) else (most,)
+
+
+def _time_left(analysis: Analysis, left: Left, shares: tuple[float, ...]) -> Iterator[Planned]:
+    """Time for the steps that are still to be done: as the last start went, and at the planned share of the peak."""
+    planned = [_planned_seconds(analysis, left, share) for share in shares]
+    low, high = (planned[-1], planned[0]) if planned else (None, None)
+    found = [_left_to_do(left), _at_last_pace(left), *_unseen(left)]
+    if low is not None and high is not None:
+        found.append(_at_planned_share(low, high, shares))
+    yield Planned("time_left", "s", low, left.seconds, tuple(found), high if len(planned) > 1 else None)
+
+
+def _left_to_do(left: Left) -> Note:
+    if left.tokens is None:
+        return info("steps_left", steps=left.steps)
+    return info("steps_and_tokens_left", steps=left.steps, tokens=left.tokens)
+
+
+def _at_last_pace(left: Left) -> Note:
+    told = {"seconds": left.seconds, "low": left.seconds_low, "high": left.seconds_high}
+    if left.ends_at is None:
+        return info("left_at_last_pace", **told)
+    return info("left_at_last_pace_until", **told, ends_at=left.ends_at)
+
+
+def _unseen(left: Left) -> Iterator[Note]:
+    """What the time of batches that have not run rests on."""
+    if left.unseen_batches is None:
+        return
+    batches, seen = left.unseen_batches.batches, left.unseen_batches.seen
+    if len(seen) == 1:
+        yield info("left_in_proportion", batches=batches, seen=seen[0])
+    else:
+        yield info("left_on_a_line", batches=batches, seen=seen)
+
+
+def _at_planned_share(low: float, high: float, shares: tuple[float, ...]) -> Note:
+    if len(shares) == 1:
+        return info("left_at_planned_share", share=shares[0], seconds=low)
+    return info("left_at_usual_shares", most=shares[-1], least=shares[0], low_seconds=low, high_seconds=high)
+
+
+def _planned_seconds(analysis: Analysis, left: Left, share: float) -> float | None:
+    """FLOPs of the steps, recomputed ones in, over what the devices of the last start give at that share."""
+    how = analysis.latest
+    built = how.executed_once(how.seq_length, as_built_formula()) if how.seq_length else None
+    work = how.executed_once(how.seq_length) if built is None and how.seq_length else built
+    if work is None or how.peak is None or how.world_size is None or not left.tokens or not how.seq_length:
+        return None
+    samples = left.tokens / how.seq_length
+    return samples * work / (how.world_size * how.peak.peak_tflops_per_second * 1e12 * share)
+
+
+# Utilisation and the gap to the peak.
+
+
+@dataclass(frozen=True)
+class Reached:
+    """MFU and HFU of a rate by ``formula``: as the model is built where its shape tells, else by the chosen one."""
+
+    mfu: float | None
+    hfu: float | None
+    formula: str
+
+
+def reached(analysis: Analysis, rate: str) -> Reached:
+    """What ``rate`` came to."""
+    how, built = analysis.computation, _rate(analysis, rate, "mfu_as_built")
+    times = how.executed_times(as_built_formula())
+    if built is None or times is None or times[0] != times[1]:
+        return Reached(_rate(analysis, rate, "mfu"), _rate(analysis, rate, "hfu"), how.formula.name)
+    return Reached(built, built * times[0], as_built_formula().name)
+
+
+def _utilisation(analysis: Analysis, utilisation: float | None) -> Iterator[Planned]:
+    """Delivered HFU beside the plan, or beside what is usual for clusters of over 100 devices."""
+    delivered = reached(analysis, "delivered")
+    hfu = delivered.hfu
+    if hfu is None:
+        return
+    told = {"hfu": hfu, "formula": delivered.formula}
+    if utilisation is not None:
+        found = info("utilisation_beside_plan", **told, planned=utilisation)
+        yield Planned("utilisation", "ratio", utilisation, hfu, (found,))
+        return
+    if not _many_devices(analysis):
+        yield Planned("utilisation", "ratio", None, hfu, (info("utilisation_of_few_devices", **told),))
+        return
+    low, high = USUAL_UTILISATION
+    where = "below" if hfu < low else "above" if hfu > high else "within"
+    found = info(f"utilisation_{where}_usual", **told, low=low, high=high)
+    yield Planned("utilisation", "ratio", low, hfu, (found,), high)
+
+
+def _many_devices(analysis: Analysis) -> bool:
+    """Whether what is usual is published for so many."""
+    return (analysis.computation.world_size or 0) > MANY_DEVICES
+
+
+def pipeline_bubble(context: RunContext) -> float | None:
+    """Share of a step that the pipeline waits, from its stages, micro-batches and chunks; None where one is unknown."""
+    pp, micro_batches = context.get("pipeline_model_parallel_size"), context.get("num_microbatches")
+    if pp == 1:
+        return 0.0
+    if pp is None or not micro_batches:
+        return None
+    return bubble_share(pp, micro_batches, setting(context, "virtual_pipeline_model_parallel_size"))
+
+
+def mfu_ceiling(analysis: Analysis, context: RunContext) -> float | None:
+    """What MFU could be with this pipeline and recomputation: the share not waited, less its recomputed part."""
+    bubble, steady = pipeline_bubble(context), reached(analysis, "steady")
+    mfu, hfu = steady.mfu, steady.hfu
+    return None if bubble is None or mfu is None or not hfu else (1 - bubble) * mfu / hfu
+
+
+def split_gap(analysis: Analysis, context: RunContext) -> tuple[GapPart, ...]:
+    """The peak by where it went in settled steps: the model, recomputation, the bubble, and the rest.
+
+    The rest is slow kernels, communication, waiting for data; it is below zero where the run is faster than its bubble
+    allows, and then a setting or the peak is wrong. Empty where MFU, HFU or the bubble is unknown.
+    """
+    bubble, steady = pipeline_bubble(context), reached(analysis, "steady")
+    mfu, hfu = steady.mfu, steady.hfu
+    if bubble is None or mfu is None or hfu is None:
+        return ()
+    return (
+        GapPart("model", mfu),
+        GapPart("recomputation", hfu - mfu),
+        GapPart("bubble", bubble),
+        GapPart("rest", 1 - hfu - bubble),
+    )
+
+
+def _rate(analysis: Analysis, rate: str, column: str) -> float | None:
+    found: float | None = analysis.rate(rate)[column]
+    return found

@@ -1,0 +1,195 @@
+"""What is left of a run and when it will end: one estimate with a range, by what the calendar saw of the last start.
+
+Comes in: an analysed run, its pauses. Goes out: steps, tokens and seconds that are left. Rows of the last start tell,
+because earlier ones may have had other devices: the time from line to line, in which stalls, saves and evaluations lie
+whatever the framework prints. While the batch ramps up, each step that is left takes what its own batch costs, and a
+range where no such step has run (``ramp``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from analysis.run.baseline_step_time import READ
+from analysis.run.batch_ramp import Unseen, steps_by_batch
+from analysis.run.batch_sizes import mean_batch
+from analysis.run.exclusion_reasons import BATCH_CHANGES, WARM_UP
+from analysis.run.frame_filters import only
+from analysis.run.interruptions import Pauses, count_between
+from analysis.run.intervals import ratio_interval
+from analysis.run.restarts import STAMP_MS
+from analysis.run.result import Analysis
+from analysis.run.warm_up import warm_up_rows
+from logparse.context.run_context import RunContext
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Fewer rows of the last start than this say nothing of its pace.
+FEWEST = 3
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is still to be done, and how long it takes, with its range.
+
+    ``tokens`` None where the batch is unknown, ``ends_at`` where no clock is printed; the seconds None without a pace.
+    ``unseen_batches`` are those whose time rests on that of other batches, None where all have run.
+    """
+
+    steps: int
+    tokens: int | None
+    ends_at: datetime | None
+    seconds: float | None = None
+    seconds_low: float | None = None
+    seconds_high: float | None = None
+    unseen_batches: Unseen | None = None
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds that the calendar takes for a step at the batch of the last row, and its 95 % interval.
+
+    ``batch`` is the mean of its rows. ``paused`` of the seconds are the share of saves and evaluations, which take no
+    longer for a larger batch.
+    """
+
+    batch: float | None
+    seconds: float
+    low: float
+    high: float
+    paused: float
+
+    def over(self, each: float, steps: int, settled: float) -> float:
+        """Seconds of ``steps`` of ``each``, which beside their pauses take as long as ``settled`` of the last batch."""
+        paused = min(each, self.paused)
+        return steps * paused + settled * (each - paused)
+
+
+def work_left(analysis: Analysis, context: RunContext) -> Left | None:
+    """What is left of the steps asked for; None where nothing is, or either is unknown."""
+    steps, how = steps_left(analysis.steps), analysis.latest
+    rows = _last_start(analysis.steps)
+    pace = _pace(rows, analysis.pauses) if len(rows) else None
+    if not steps or pace is None:
+        return None
+    parts, unseen = steps_by_batch(rows, pace.batch, steps, context)
+    seconds = pace.over(pace.seconds, steps, sum(part.steps * part.cost for part in parts))
+    low = pace.over(pace.low, steps, sum(part.steps * part.least for part in parts))
+    high = pace.over(pace.high, steps, sum(part.steps * part.most for part in parts))
+    samples = [part.steps * batch for part in parts if (batch := part.batch or how.global_batch_size)]
+    tokens = sum(samples) * how.seq_length if len(samples) == len(parts) and how.seq_length else None
+    return Left(steps, tokens, finished_at(analysis.steps, seconds), seconds, low, high, unseen)
+
+
+def steps_left(steps: pl.DataFrame) -> int | None:
+    """Steps asked for that are not done; None where the log does not say how many were asked for."""
+    asked, done = steps["train_steps"].drop_nulls(), steps.filter(~pl.col("copied"))["step"].drop_nulls()
+    return max(int(asked[-1]) - int(done[-1]), 0) if len(asked) and len(done) else None
+
+
+def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
+    """When the last step will be done if ``seconds`` pass after the last time stamp.
+
+    None without time stamps, and beyond the year 9999.
+    """
+    stamps = steps["timestamp"].drop_nulls()
+    last: Any = stamps[-1] if len(stamps) else None
+    try:
+        return None if last is None else last + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+
+
+def _last_start(steps: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the last start that has enough of them, without warm-up: also that of steps that are done again."""
+    read = steps.select(*READ, "step", "timestamp", "counted", "excluded_reason", "copied", "replayed")
+    own = only(read, (pl.col("step_time_ms") > 0) & pl.col("iterations").is_not_null())
+    own = own.with_columns(damaged=pl.lit(value=False), other_job=pl.lit(value=False), mean_batch=mean_batch())
+    warm_up = pl.int_range(pl.len()).over("segment") < warm_up_rows(own, None, 0, times_are_shared=False)
+    settled = own.filter(pl.col("excluded_reason").ne_missing(WARM_UP) & ~(warm_up & pl.col("replayed")))
+    enough = only(settled, pl.len().over("segment") >= FEWEST)
+    rows = enough if len(enough) else settled
+    return only(rows, pl.col("segment") == pl.col("segment").max())
+
+
+def _pace(rows: pl.DataFrame, pauses: Pauses) -> Pace:
+    """From line to line where both are stamped, else what the line says; the rows of the last batch alone."""
+    printed = pl.col("step_time_ms") * pl.col("iterations") / 1000
+    timed = _of_last_batch(rows.with_columns(seconds=pl.coalesce(_by_stamps(), printed), printed=printed))
+    # What lies between stamps cut to the second and the lines' own times is no pause.
+    cut = abs(float(timed["seconds"].sum()) - float(timed["printed"].sum())) <= STAMP_MS / 1000
+    known = timed.with_columns(seconds="printed") if cut else timed
+    # A whole number of rounds of saves and of evaluations is worth more than the rows they happen to begin with.
+    settled, paused = _by_rounds(known, pauses)
+    found = settled + paused
+    interval = ratio_interval(known["seconds"].to_numpy(), known["iterations"].cast(pl.Float64).to_numpy())
+    low, high = interval or _range(known["seconds"] / known["iterations"])
+    return Pace(_mean_batch(known), found, min(low, found), max(high, found), paused)
+
+
+def _range(values: pl.Series) -> tuple[float, float]:
+    least, most = values.min(), values.max()
+    return float(least), float(most)  # type: ignore[arg-type]
+
+
+def _by_stamps() -> pl.Expr:
+    """Seconds from the row before to this one by their stamps, where one follows the other."""
+    gap = pl.col("timestamp").diff().dt.total_microseconds() / 1e6
+    follows = pl.col("step") - pl.col("iterations") == pl.col("step").shift(1)
+    return pl.when(follows & (gap >= 0)).then(gap)
+
+
+def _of_last_batch(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the last batch; those in which it came about only where there are no others."""
+    last: int | None = rows["global_batch_size"][-1]
+    same = rows.filter(pl.col("global_batch_size").eq_missing(pl.lit(last, pl.Int64)))
+    whole = same.filter(pl.col("excluded_reason").ne_missing(BATCH_CHANGES))
+    return whole if len(whole) else same
+
+
+def _mean_batch(rows: pl.DataFrame) -> float | None:
+    samples = rows.select((pl.col("mean_batch") * pl.col("iterations")).sum() / pl.col("iterations").sum()).item()
+    return samples or None
+
+
+def _by_rounds(rows: pl.DataFrame, pauses: Pauses) -> tuple[float, float]:
+    """Seconds of a step without pauses, and its share of those pauses that come again and again."""
+    import numpy as np
+
+    counts = {marks: _held(rows, marks) for marks in (pauses.saved, pauses.evaluated)}
+    # What every row holds cannot be told from the steps.
+    told = {marks: held for marks, held in counts.items() if held.any() and not held.all()}
+    free = np.logical_not(np.any(list(told.values()), axis=0)) if told else np.ones(len(rows), bool)
+    if not told or not free.any():
+        return _seconds_per_step(rows), 0.0
+    settled = _seconds_per_step(rows.filter(pl.Series(free)))
+    beside = (rows["seconds"] - settled * rows["iterations"]).to_numpy()
+    each, *_ = np.linalg.lstsq(np.stack(list(told.values()), axis=1), beside)
+    return settled, sum(max(0.0, float(s)) / _distance(rows, marks) for s, marks in zip(each, told, strict=True))
+
+
+def _distance(rows: pl.DataFrame, marks: tuple[int, ...]) -> float:
+    """Steps from one pause to the next, as far as ``rows`` show; all of them where there is one."""
+    begin, end = _whole(rows, "step", 0) - _whole(rows, "iterations", 0), _whole(rows, "step", -1)
+    steps = [mark for mark in marks if begin <= mark < end]
+    return max(1.0, (steps[-1] - steps[0]) / (len(steps) - 1) if len(steps) > 1 else float(end - begin))
+
+
+def _whole(rows: pl.DataFrame, column: str, at: int) -> int:
+    found: int = rows[column][at]
+    return found
+
+
+def _seconds_per_step(rows: pl.DataFrame) -> float:
+    return float(rows["seconds"].sum()) / float(rows["iterations"].sum())
+
+
+def _held(rows: pl.DataFrame, marks: tuple[int, ...]) -> NDArray[np.int64]:
+    """How many pauses lie between the line of each row and the one before."""
+    return count_between(marks, rows["step"] - rows["iterations"], rows["step"]).to_numpy()

@@ -1,0 +1,137 @@
+"""Which rows count: each rule marks rows with a reason; nothing is deleted, and the first reason stays.
+
+Comes in: rows that ``segments`` has traced, pauses, and what the dialect says of the time on a line. Goes
+out: ``excluded_reason`` and ``counted``, and the sentences that tell what was found. What counts is the settled window:
+the steady pace of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from analysis.run.baseline_step_time import READ, add_pace
+from analysis.run.batch_sizes import batch_changes
+from analysis.run.exclusion_reasons import (
+    BATCH_CHANGES,
+    COPY,
+    DAMAGED,
+    HOLDS_EVALUATION,
+    HOLDS_SAVE,
+    NAN,
+    NO_TIME,
+    OTHER_JOB,
+    REPLAYED,
+    SKIPPED,
+    TIME_DAMAGED,
+    WARM_UP,
+)
+from analysis.run.interruptions import NO_PAUSES, Pauses
+from analysis.run.outlier_times import borne_out, find_odd_times
+from analysis.run.restarts import OWN
+from analysis.run.warm_up import warm_up_rows
+from logparse.findings import Note, info
+
+# Starts whose warm-up is told one by one.
+STARTS_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class WindowOptions:
+    """``warm_up`` rows of each start given by the user (None: found from the data). ``profiling_steps`` are slow by
+    design at the beginning of each start. ``time_holds_pauses``: the time on a line includes evaluation and saving.
+    ``times_are_shared``: rows with one time print the mean of them all, so that the first row's warm-up is in each.
+    """
+
+    warm_up: int | None = None
+    profiling_steps: int = 0
+    time_holds_pauses: bool = False
+    times_are_shared: bool = False
+
+
+DEFAULT_WINDOW = WindowOptions()
+
+
+def mark_window(
+    steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, options: WindowOptions = DEFAULT_WINDOW
+) -> pl.DataFrame:
+    """Add ``counted`` and ``excluded_reason`` to rows that ``segments`` has traced."""
+    rows = steps.with_columns(excluded_reason=pl.lit(None, pl.String))
+    timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
+    told = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), OTHER_JOB: pl.col("other_job")}
+    rows = _mark(rows, told | {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")})
+    if options.time_holds_pauses:
+        evaluated, saved = (_first_row_after(rows, steps) for steps in (pauses.evaluated, pauses.saved))
+        rows = _mark(rows, {HOLDS_EVALUATION: evaluated, HOLDS_SAVE: saved})
+    place = OWN.cum_sum().over("segment")
+    warm_up = warm_up_rows(_unpaused(rows), options.warm_up, options.profiling_steps, options.times_are_shared)
+    nan = (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False)
+    skipped = (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False)
+    rows = _mark(rows, {WARM_UP: place <= warm_up, BATCH_CHANGES: batch_changes(), NAN: nan, SKIPPED: skipped})
+    rows = _mark_times_out_of_line(rows)
+    return rows.with_columns(counted=pl.col("excluded_reason").is_null())
+
+
+def _mark(rows: pl.DataFrame, where: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    """Give the rows ``where`` a reason holds that reason, unless they have one: the first stays."""
+    held = rows.select(**where)
+    first = [pl.when(held[reason]).then(pl.lit(reason)) for reason in where if held[reason].any()]
+    return rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", *first)) if first else rows
+
+
+def _unpaused(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows without the times that hold a pause: they say nothing of whether the pace has settled."""
+    paused = pl.col("excluded_reason").is_in([HOLDS_EVALUATION, HOLDS_SAVE]).fill_null(False)
+    return rows.with_columns(step_time_ms=pl.when(~paused).then("step_time_ms"))
+
+
+def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
+    """Rows whose interval holds a pause: one lies at or behind the step of the row before, and before their own."""
+    if not pauses:
+        return pl.lit(False)
+    marks = pl.DataFrame({"step": pauses, "pause": pauses}, schema={"step": pl.Int64, "pause": pl.Int64})
+    last = (
+        rows.select("step")
+        .with_row_index()
+        .sort("step")
+        .join_asof(marks, on="step", strategy="backward", allow_exact_matches=False)
+        .sort("index")["pause"]
+    )
+    before = pl.when(OWN).then("step").forward_fill().shift(1).over("segment")
+    return (pl.lit(last) >= before).fill_null(False)
+
+
+def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
+    """Slow and fast rows out of line with those of a start that have no other reason."""
+    paced = add_pace(rows.select("excluded_reason", *READ), pl.col("excluded_reason").is_null())
+    marked = paced.select("segment", "excluded_reason", "pace").with_row_index("at")
+    clean = marked.filter(pl.col("excluded_reason").is_null()).drop("excluded_reason")
+    places = pl.int_range(pl.len(), dtype=pl.UInt32)
+    for reason, found in find_odd_times(clean) if len(clean) >= 5 else ():
+        where = places.is_in(found["at"].implode())
+        rows = _mark(rows, {reason: where & ~borne_out() if reason == TIME_DAMAGED and len(found) else where})
+    return rows
+
+
+def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[Note]:
+    """What was taken for warm-up, with its evidence: the first rows of a start against its settled ones."""
+    if asked is not None:
+        yield info("warm_up_as_asked", n=asked)
+        return
+    time, warm = pl.col("step_time_ms"), pl.col("excluded_reason") == WARM_UP
+    starts = (
+        steps.group_by("segment", maintain_order=True)
+        .agg(warm.sum().alias("n"), time.filter(warm).max().alias("slowest"), time.filter("counted").median())
+        .filter(pl.col("n") > 0)
+    )
+    found = [_warm_up_of_start(*row) for row in starts.head(STARTS_SHOWN).rows()]
+    more = [info("warm_up_more_starts", n=len(starts) - STARTS_SHOWN)] if len(starts) > STARTS_SHOWN else []
+    if found:
+        yield info("warm_up_found", starts=[*found, *more])
+
+
+def _warm_up_of_start(segment: int, rows: int, slowest_ms: float | None, settled_ms: float | None) -> Note:
+    code = "warm_up_of_start" if settled_ms else "warm_up_never_settled"
+    return info(code, start=segment + 1, n=rows, slowest_ms=slowest_ms or 0.0, settled_ms=settled_ms)

@@ -1,0 +1,155 @@
+"""Patterns in what was left out and in the settled window: periods of stalls, drift, shifts of the level.
+
+Comes in: marked rows and the pauses. Goes out: notes. Nothing is excluded here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from analysis.run.baseline_step_time import READ, add_pace, middle, with_usual
+from analysis.run.changepoints import ENOUGH_ROWS, Level, find_levels, two_modes
+from analysis.run.corrupt_rows import name_first
+from analysis.run.exclusion_reasons import STALL, TIME_DAMAGED
+from analysis.run.interruptions import Pauses
+from logparse.findings import Note, info, warning
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Levels further apart than this make one steady pace misleading; so many are told one by one.
+LEVELS_APART, LEVELS_SHOWN = 0.10, 4
+
+
+def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
+    """Notes on times that lost digits, stalls and their period, and a level that shifts or drifts."""
+    damaged = steps[["source", "line_number", "step_time_ms"]].filter(steps["excluded_reason"] == TIME_DAMAGED)
+    yield from map(_as_info, name_first("step_time_ms", damaged, "time_damaged", "more_times_damaged"))
+    yield from _stalls(steps, pauses)
+    told = steps.select(*READ, "step", "counted", "excluded_reason")
+    placed = told.with_columns(place=(pl.col("iterations").is_not_null().cum_sum() - 1).over("segment"))
+    yield from _levels(placed.filter(pl.col("counted") | (pl.col("excluded_reason") == STALL)))
+
+
+def _as_info(note: Note) -> Note:
+    return replace(note, level="info")
+
+
+def _stalls(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
+    stalls = stalled(steps)
+    if stalls.is_empty():
+        return
+    longer = stalls["longer_ms"].median()
+    positions = stalls["step"].to_list()
+    number = "one" if len(positions) == 1 else "several"
+    if period := find_period(positions):
+        yield info(f"stalls_{_cause(period, pauses)}", n=len(positions), longer_ms=longer, period=period)
+    else:
+        yield info(f"stalls_{number}", n=len(positions), longer_ms=longer, steps=positions)
+
+
+def stalled(steps: pl.DataFrame) -> pl.DataFrame:
+    """The rows that stalled, with ``longer_ms``: by how much, against what is usual for the rows around."""
+    stall = pl.col("excluded_reason") == STALL
+    if not steps.select(stall.any()).item():
+        return steps.clear().with_columns(longer_ms=pl.lit(None, pl.Float64))
+    return with_usual(steps).with_columns(longer_ms=pl.col("step_time_ms") - pl.col("usual_ms")).filter(stall)
+
+
+def find_period(positions: Sequence[int]) -> int | None:
+    """The distance at which most of ``positions`` follow each other; None where there is none.
+
+    At least three, of which at least 60 % must lie on one grid of the most usual distance.
+    """
+    if len(positions) < 3:
+        return None
+    distances = Counter(b - a for a, b in pairwise(positions) if b > a)
+    if not distances:
+        return None
+    period = min(distances, key=lambda distance: (-distances[distance], distance))
+    on_grid = Counter(p % period for p in positions).most_common(1)[0][1]
+    return period if period > 1 and on_grid >= 0.6 * len(positions) else None
+
+
+def explain_stalls(positions: Sequence[int], pauses: Pauses) -> list[tuple[str, int | None]]:
+    """A code for what each of ``positions`` may have come from, with the period of the stalls where it is on its grid.
+
+    ``behind_save`` and ``behind_evaluation``: in the step before; ``not_told``: nothing in the log stands beside it.
+    """
+    period = find_period(positions)
+    grid = Counter(p % period for p in positions).most_common(1)[0][0] if period else None
+    return [_explain(at, period if period and at % period == grid else None, pauses) for at in positions]
+
+
+def _explain(at: int, period: int | None, pauses: Pauses) -> tuple[str, int | None]:
+    if at - 1 in pauses.saved:
+        return "behind_save", period
+    if at - 1 in pauses.evaluated:
+        return "behind_evaluation", period
+    return (_cause(period, pauses), period) if period else ("not_told", None)
+
+
+def _cause(period: int, pauses: Pauses) -> str:
+    """What happens as often as the stalls do."""
+    if find_period(pauses.saved) == period:
+        return "as_often_as_saves"
+    return "as_often_as_evaluations" if find_period(pauses.evaluated) == period else "periodic"
+
+
+def _levels(rows: pl.DataFrame) -> Iterator[Note]:
+    """The levels of the pace over the whole run, where they differ by much and for sure."""
+    counted = rows.filter("counted")
+    if len(counted) < ENOUGH_ROWS:
+        return
+    levels = find_levels(_pace(counted))
+    if len(levels) < 2:
+        yield from _mixed(rows)
+        return
+    apart = max(level.pace for level in levels) / min(level.pace for level in levels) - 1
+    before, behind = levels[0], levels[1]
+    if apart > LEVELS_APART:
+        yield _told(counted, levels, apart)
+    elif len(levels) == 2:
+        yield info("pace_changes", change=behind.pace / before.pace - 1, step=counted["step"][behind.begin])
+    else:
+        yield info("pace_wanders", n=len(levels), apart=apart)
+
+
+def _pace(rows: pl.DataFrame) -> NDArray[np.float64]:
+    """Over all starts, so that a start at another pace is a level too."""
+    return add_pace(rows.select(READ).with_columns(segment=pl.lit(0)), pl.lit(value=True))["pace"].to_numpy()
+
+
+def _told(counted: pl.DataFrame, levels: Sequence[Level], apart: float) -> Note:
+    shown = [_level(counted.slice(level.begin, len(level))) for level in levels[:LEVELS_SHOWN]]
+    more = [info("more_levels", n=len(levels) - LEVELS_SHOWN)] if len(levels) > LEVELS_SHOWN else []
+    steady = counted.select(middle("step_time_ms")).item()
+    told = {"levels": [*shown, *more], "apart": apart, "steady_ms": steady}
+    place = counted["place"][levels[1].begin]
+    # --warmup is of each start.
+    one = counted["segment"].n_unique() == 1
+    return warning("pace_has_levels", **told, rows=place) if one else warning("pace_has_levels_over_starts", **told)
+
+
+def _level(rows: pl.DataFrame) -> Note:
+    ms = rows.select(middle("step_time_ms")).item()
+    return info("level_of_pace", first=rows["step"][0], last=rows["step"][-1], ms=ms)
+
+
+def _mixed(rows: pl.DataFrame) -> Iterator[Note]:
+    """Two paces that take turns: neither a change nor stalls."""
+    pace = _pace(rows)
+    if found := two_modes(pace):
+        slow = rows.filter(pl.Series(pace > found))
+        fast = rows.filter(pl.Series(pace <= found))
+        ms = [part.select(middle("step_time_ms")).item() for part in (fast, slow)]
+        steady = rows.filter("counted").select(middle("step_time_ms")).item()
+        share = len(slow) / len(rows)
+        yield warning("pace_is_mixed", fast_ms=ms[0], slow_ms=ms[1], share=share, steady_ms=steady)

@@ -1,0 +1,126 @@
+"""Whether a run is what was required of it: pass, fail, or unknown with the reason.
+
+Comes in: a Run that knows its requirements. Goes out: a Judgement for each. A value that cannot be is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from analysis.run.run import Run
+from analysis.run.summary import largest_memory
+from analysis.run.targets import RequiredFigure, Requirement, figures
+from logparse.errors import InsufficientDataError
+from logparse.findings import Note, info
+
+Outcome = Literal["pass", "fail", "unknown"]
+# What a script is told; of several outcomes the first that any of them has.
+EXIT_CODES: dict[Outcome, int] = {"fail": 1, "unknown": InsufficientDataError.exit_code}
+# Notes that say why a rate is unknown, and what it must need for that, nearest cause first.
+WHY_NO_RATE = (
+    ("no_row_counts", None),
+    ("rate_lacks_sizes", None),
+    ("no_step_time", None),
+    ("samples_rate_not_computed", "world_size"),
+    ("tokens_rate_not_computed", "seq_length"),
+    ("layers_not_counted", "num_layers"),
+    ("flops_rate_not_computed", "num_layers"),
+    ("as_built_not_computed", "the shape"),
+    ("device_unknown", "peak"),
+    ("no_peak_of_type", "peak"),
+    ("hfu_not_computed", "recompute"),
+    ("hfu_is_a_range", "recompute"),
+    ("recompute_not_understood", "recompute"),
+)
+WHY_NO_CLOCK = ("all_in_not_computed", "clock_unknown", "clock_shorter_than_steps")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One requirement and the run's ``value``, None where that is unknown; ``findings`` are parts of one sentence.
+
+    They say why it is unknown, of which published row a share is, and that goodput knows of the step lines alone.
+    """
+
+    requirement: Requirement
+    value: float | None
+    findings: tuple[Note, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the run is what was required."""
+        if self.value is None:
+            return "unknown"
+        return "pass" if self.requirement.met_by(self.value) else "fail"
+
+
+def exit_code(outcomes: Iterable[str]) -> int:
+    """What a script is told of all ``outcomes``: 0 where all pass, 1 where one fails, else 4."""
+    found = set(outcomes)
+    return next((code for outcome, code in EXIT_CODES.items() if outcome in found), 0)
+
+
+def judge(run: Run) -> tuple[Judgement, ...]:
+    """Hold ``run`` against each of its requirements."""
+    return tuple(_judge(run, requirement) for requirement in run.requirements)
+
+
+def _judge(run: Run, requirement: Requirement) -> Judgement:
+    figure = requirement.figure
+    if figure.name == "baseline":
+        return _against_baseline(run, requirement)
+    if figure.name == "planned":
+        return _against_plan(run, requirement)
+    value = _value(run, figure)
+    if value is None or not math.isfinite(value):
+        return Judgement(requirement, None, (_why_unknown(run, figure),))
+    if figure.metric and figure.metric.impossible(value):
+        return Judgement(requirement, None, (info("figure_impossible"),))
+    of_lines = [note for note in run.notes if figure.column == "goodput" and note.code in WHY_NO_CLOCK]
+    return Judgement(requirement, value, tuple(of_lines))
+
+
+def _value(run: Run, figure: RequiredFigure) -> float | None:
+    """The figure in the unit of its metric's column."""
+    if figure.rate is not None:
+        row = run.analysis.rate(figure.rate)
+        found: float | None = row[figure.column]
+        return found
+    beside = {"goodput": run.analysis.goodput, **largest_memory(run.steps, run.records["memory"])}
+    return beside[figure.column] if figure.column in beside else run.value(figure.column)
+
+
+def _why_unknown(run: Run, figure: RequiredFigure) -> Note:
+    """The note of the run that says why, or that nothing in the log tells it."""
+    notes = {note.code: note for note in run.notes}
+    metric = figure.metric
+    of_rows = metric is not None and (figure.rate or metric.row_column)
+    causes = [code for code, need in WHY_NO_RATE if metric and of_rows and (need is None or need in metric.needs)]
+    by_clock = figure.column == "goodput" or figure.rate == "all-in"
+    wanted = [*(WHY_NO_CLOCK if by_clock else ()), *causes]
+    return next((notes[code] for code in wanted if code in notes), info("figure_not_in_log"))
+
+
+def _against_baseline(run: Run, requirement: Requirement) -> Judgement:
+    """Beside the row of --baseline, else the published one that is most alike: a history is judged by ``gate``."""
+    compared = run.expectations.published
+    if found := [match for match in compared.matches if compared.chosen or not match.row.recorded]:
+        best = found[0]
+        return Judgement(requirement, best.share, best.findings)
+    return Judgement(requirement, None, compared.findings or (info("no_row_is_alike"),))
+
+
+def _against_plan(run: Run, requirement: Requirement) -> Judgement:
+    """Delivered share of the peak, recomputation counted, beside the planned one."""
+    row = next((row for row in run.expectations.plan.rows if row.name == "utilisation"), None)
+    hfu = figures()["delivered_hfu"]
+    if row is None or row.measured is None:
+        return Judgement(requirement, None, (_why_unknown(run, hfu),))
+    if row.planned is None or row.planned_to is not None:
+        return Judgement(requirement, None, (info("no_plan_given"),))
+    if hfu.metric and hfu.metric.impossible(row.measured):
+        return Judgement(requirement, None, (info("figure_impossible"),))
+    return Judgement(requirement, row.measured / row.planned, row.findings)

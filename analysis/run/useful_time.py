@@ -1,0 +1,93 @@
+"""What of each row's time was useful: the price of its steps.
+
+Comes in: rows marked by ``window``. Goes out: the rows with a time, with their useful steps and useful time.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from analysis.run.baseline_step_time import with_usual
+from analysis.run.exclusion_reasons import (
+    BATCH_CHANGES,
+    COPY,
+    HOLDS_EVALUATION,
+    HOLDS_SAVE,
+    NAN,
+    NO_TIME,
+    SKIPPED,
+    STALL,
+    TIME_DAMAGED,
+    TIMED,
+)
+from analysis.run.frame_filters import only
+
+# Rows of these reasons took what their steps took: they are useful as far as their steps were kept.
+WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
+PAUSED = (HOLDS_EVALUATION, HOLDS_SAVE)
+# What tells the price of a row, beside what is usual for it.
+PRICED_BY = (
+    *("segment", "step", "iterations", "step_time_ms", "global_batch_size", "counted", "excluded_reason", "loss"),
+    *("replayed", "replayed_steps", "skipped_iterations", "nan_iterations", "overflow"),
+)
+# Slow rows are stalls where they are few; from the second share of a start's rows to the third they become its pace.
+MANY_STALLS, FEW_STALLS, MOST_STALLS = 0.3, 0.4, 0.5
+
+
+def kept_steps() -> pl.Expr:
+    """Steps of a row whose update was made and kept: not skipped, not NaN, not replayed."""
+    # An iteration that is NaN is one of those whose update was skipped: no count adds to another.
+    lost = pl.max_horizontal("skipped_iterations", "nan_iterations", pl.col("overflow").cast(pl.Int64)).fill_null(0)
+    none = pl.col("replayed") | pl.col("loss").is_nan().fill_null(False)
+    return pl.when(none).then(0).otherwise((pl.col("iterations") - again_steps() - lost).clip(0))
+
+
+def again_steps() -> pl.Expr:
+    """Steps of a row that an earlier start had done: it can end behind the step that was reached."""
+    return pl.coalesce("replayed_steps", pl.when("replayed").then("iterations").otherwise(0))
+
+
+def price_rows(steps: pl.DataFrame) -> pl.DataFrame:
+    """Add ``time_ms``, ``useful`` steps and ``useful_ms`` to the rows with a time that can be, copies left out.
+
+    All are totals of a row over its iterations. A settled row is worth what it took, whatever the pace; one that holds
+    something else too (warm-up, a stall, a pause) at most what is usual for the rows around it. So no row is worth more
+    than it took, and the sum moves as little as the times do.
+    """
+    priced = TIMED & pl.col("excluded_reason").ne_missing(COPY) & pl.col("iterations").is_not_null()
+    rows = only(with_usual(steps), priced)
+    reason, time = pl.col("excluded_reason"), pl.col("time_ms")
+    usual = pl.min_horizontal(time, pl.col("usual_ms") * pl.col("iterations"))
+    stall = reason.eq_missing(STALL)
+    worth = (
+        pl.when(pl.col("counted") | reason.is_in(WHOLE))
+        .then(time)
+        .when(stall)
+        .then(time - (time - usual) * _as_stall(stall))
+        .otherwise(usual)
+    )
+    timed = rows.with_columns(time_ms=pl.col("step_time_ms") * pl.col("iterations"), useful=kept_steps())
+    return timed.with_columns(useful_ms=(worth * pl.col("useful") / pl.col("iterations")).fill_null(0))
+
+
+def _as_stall(stall: pl.Expr) -> pl.Expr:
+    """How much of a slow row is a stall: 1 where such rows are few, 0 where they are half of those that could count.
+
+    Where they are many the rows around no longer tell all of them, so that rows as slow are counted too.
+    """
+    able = stall | pl.col("counted")
+    pace = pl.col("step_time_ms") / pl.col("global_batch_size").fill_null(1)
+    told = stall.sum() / able.sum()
+    as_slow = (able & (pace >= pace.filter(stall).min())).sum() / able.sum()
+    share = pl.when(told > MANY_STALLS).then(pl.max_horizontal(told, as_slow)).otherwise(told)
+    return ((MOST_STALLS - share) / (MOST_STALLS - FEW_STALLS)).clip(0, 1).over("segment")
+
+
+def untimed_seconds(steps: pl.DataFrame) -> float:
+    """What is usual for the useful steps of rows whose time is lacking or damaged."""
+    untimed = pl.col("excluded_reason").is_in([NO_TIME, TIME_DAMAGED]).fill_null(False)
+    if not steps.select(untimed.any()).item():
+        return 0.0
+    rows = with_usual(steps).filter(untimed)
+    found = rows.select((pl.col("usual_ms") * kept_steps()).sum() / 1000).item()
+    return float(found or 0.0)

@@ -1,0 +1,203 @@
+"""What people see: one screen, never a number cut, the same in Markdown, one line with --quiet."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from helpers import PROGRAM, ROOT, megatron_line, run_logparse, run_process
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.present.markdown import markdown
+from analysis.present.parts import Sentence, Table
+from analysis.present.terminal import BARS, sparkline
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+LOG = str(ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log")
+NUMBER = re.compile(r"[0-9][0-9,.]*")
+RATES = re.compile(
+    r"^(steady|delivered|all steps|all-in|tokens/s/p|TFLOP/s/p.*?|MFU, %.*?)  +[0-9,.]+ .*", re.MULTILINE
+)
+
+
+def test_bars_reach_from_the_least_to_the_greatest_value():
+    assert sparkline([10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0], 80) == "▁▂▃▄▅▆▇█"
+
+
+def test_what_lies_far_from_most_does_not_flatten_the_rest():
+    assert sparkline([900.0, *[10.0, 11.0] * 8, 0.1], 80) == "█" + "▄▅" * 8 + "▁"
+
+
+def test_values_that_are_all_the_same_are_low_bars():
+    assert sparkline([10.0] * 9, 80) == "▁" * 9
+
+
+def test_a_bar_that_stands_for_several_steps_shows_the_slowest():
+    assert sparkline([10.0] * 50 + [30.0] + [10.0] * 49, 10) == "▁▁▁▁▁█▁▁▁▁"
+
+
+@given(st.lists(st.floats(0, 1e12), min_size=1), st.integers(1, 200))
+def test_a_sparkline_fits_and_holds_nothing_but_bars(values, width):
+    drawn = sparkline(values, width)
+    assert len(drawn) == min(width, len(values))
+    assert set(drawn) <= set(BARS)
+
+
+@pytest.mark.parametrize("width", ["40", "60", "79", "80", "200"])
+def test_no_number_is_cut_at_any_width(width, tmp_path):
+    wide = run_logparse("analyze", LOG, "--hw", "910b", "-v", cwd=tmp_path, COLUMNS="200").stdout
+    narrow = run_logparse("analyze", LOG, "--hw", "910b", "-v", cwd=tmp_path, COLUMNS=width).stdout
+    assert "…" not in narrow
+    numbers = [NUMBER.findall(found.group()) for found in RATES.finditer(narrow)]
+    assert len(numbers) >= 8
+    # Words beside the numbers may go on in the next line.
+    for cut, whole in zip(numbers, (NUMBER.findall(found.group()) for found in RATES.finditer(wide)), strict=True):
+        assert cut[:4] == whole[:4]
+
+
+def test_the_trace_of_step_times_says_where_its_bars_are_cut(tmp_path):
+    shown = run_logparse("analyze", LOG, cwd=tmp_path).stdout
+    assert re.search(r"^time of each step, 4,986 to 5,057 ms, 3 above: █[▁-█]{20,}$", shown, re.MULTILINE)
+
+
+def test_no_bars_where_the_terminal_cannot_show_them(tmp_path):
+    shown = run_process("analyze", LOG, cwd=tmp_path, PYTHONIOENCODING="ascii").stdout
+    assert not set(shown) & set(BARS)
+    assert "steady" in shown
+
+
+def test_quiet_is_one_line_for_each_run_and_nothing_beside_it(tmp_path):
+    done = run_logparse("analyze", "--each", LOG, LOG, "-q", "--hw", "910b3", "-o", "out", "--no-charts", cwd=tmp_path)
+    first, second = done.stdout.splitlines()
+    name = Path(LOG).parent.name
+    assert first.startswith(f"{name}: llama2-7b on 8 x Ascend910B3 · Megatron-LM core 0.5 or later · bf16 · ")
+    for figure in (
+        "tokens/s/p 3,218.0 (steady 3,271.2)",
+        "MFU, % (model) 49.85 (steady 50.68)",
+        "MFU as built, % 46.77 (steady 47.54)",
+        "goodput, % 78.38",
+        "most was lost to checkpoint saves: 11.2%, 43 s",
+        "! MFU is 47.5% as the model is built",
+    ):
+        assert figure in first
+    assert second == first.replace(f"{name}:", f"{name}-2:")
+    assert done.stderr == ""
+    assert (tmp_path / "out" / "steps.parquet").exists()
+
+
+def test_colour_goes_where_it_is_refused(tmp_path):
+    coloured = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    assert "\x1b[33m" in run_logparse("analyze", LOG, "--hw", "910b", cwd=tmp_path, **coloured).stdout
+    for options, env in ((["--no-color"], {}), ([], {"NO_COLOR": "1"})):
+        shown = run_logparse("analyze", LOG, "--hw", "910b", *options, cwd=tmp_path, **coloured, **env).stdout
+        assert "\x1b[33m" not in shown
+
+
+def test_markdown_holds_the_same_numbers_as_the_screen(tmp_path):
+    screen = run_logparse("analyze", LOG, "--hw", "910b3", cwd=tmp_path).stdout
+    text = run_logparse("analyze", LOG, "--hw", "910b3", "--markdown", cwd=tmp_path).stdout
+    assert text.startswith("### llama2-7b on 8 x Ascend910B3 · Megatron-LM core 0.5 or later")
+    shown = list(RATES.finditer(screen))
+    assert len(shown) >= 3
+    for found in shown:
+        cells = [cell.strip() for cell in text.splitlines()[_row(text, found.group(1))].strip("|").split("|")]
+        assert " ".join(" ".join(cells).split()) == " ".join(found.group().split())
+
+
+def _row(text: str, rate: str) -> int:
+    return next(i for i, line in enumerate(text.splitlines()) if line.startswith(f"| {rate} |"))
+
+
+def test_words_of_a_log_are_no_markdown():
+    text = markdown([Sentence("a [link](http://x) <b> `c` *d*\n# e", "warning"), Table(("", "n"), (("a|b", "1"),))])
+    assert text.splitlines()[0] == r"- **a \[link\](http://x) \<b\> \`c\` \*d\* \# e**"
+    assert r"| a\|b | 1 |" in text
+
+
+def test_ways_of_printing_exclude_each_other(tmp_path):
+    done = run_logparse("analyze", LOG, "--json", "--quiet", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "exclude each other" in done.stderr
+
+
+def test_peak_basis_without_a_device_to_choose_from_is_refused(tmp_path):
+    done = run_logparse("analyze", LOG, "--peak-tflops", "300", "--peak-basis", "headline", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--peak-basis chooses a peak of --hw" in done.stderr
+
+
+def test_warnings_come_before_what_is_merely_told(tmp_path):
+    shown = run_logparse("analyze", LOG, "--hw", "910b", "-v", cwd=tmp_path).stdout
+    signs = [line[0] for line in shown.splitlines() if line.startswith(("! ", "- "))]
+    assert signs == sorted(signs)
+    assert {"!", "-"} == set(signs)
+
+
+def test_a_run_of_one_step_has_no_trace(tmp_path):
+    (tmp_path / "run.log").write_text(megatron_line(1) + "\n")
+    shown = run_logparse("analyze", "run.log", cwd=tmp_path).stdout
+    assert "time of each step" not in shown
+
+
+def test_quiet_says_why_there_is_no_answer(tmp_path):
+    (tmp_path / "run.log").write_text(megatron_line(1) + "\n")
+    (line,) = run_logparse("analyze", "run.log", "-q", cwd=tmp_path).stdout.splitlines()
+    assert "time per iteration, ms -" in line
+    assert "no row counts" in line
+
+
+def test_one_bad_log_does_not_cost_the_others(tmp_path):
+    (tmp_path / "bad.log").write_text("hello\n")
+    done = run_logparse("analyze", "--each", LOG, "bad.log", "--quiet", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stdout.startswith("run: llama2-7b on 8 devices")
+    assert "where: bad.log" in done.stderr
+
+
+def test_a_folder_without_a_name_is_refused(tmp_path):
+    (tmp_path / "steps.parquet").write_text("mine")
+    done = run_logparse("analyze", LOG, "-o", "", "--force", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the folder of -o has no name" in done.stderr
+    assert (tmp_path / "steps.parquet").read_text() == "mine"
+
+
+def test_json_is_the_same_on_every_machine(tmp_path):
+    plain, chinese = (
+        run_logparse("analyze", LOG, "--json", cwd=tmp_path, LANG=lang) for lang in ("C.UTF-8", "zh_CN.UTF-8")
+    )
+    assert plain.stdout == chinese.stdout == run_logparse("analyze", LOG, "--json", "--lang", "zh", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(("stream", "code"), [(">&-", 0), ("2>&-", 0)])
+def test_closed_streams_are_no_crash(stream, code, tmp_path):
+    line = f"{PROGRAM} analyze {LOG} {stream}"
+    done = run_process(cwd=tmp_path, command=("sh", "-c", line))
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+
+
+def test_a_device_beats_the_peak_of_the_file_and_the_file_is_named(tmp_path):
+    (tmp_path / "c.toml").write_text("peak_tflops = 400\n")
+    by_flag, by_file = (
+        json.loads(run_logparse("analyze", LOG, "--config", "c.toml", "--json", *flags, cwd=tmp_path).stdout)
+        for flags in (["--hw", "910b3"], [])
+    )
+    assert by_flag["runs"][0]["device"]["peak_tflops_per_second"] == pytest.approx(294.91)
+    assert by_file["runs"][0]["device"]["source"] == "config file c.toml"
+
+
+def test_number_type_in_the_file(tmp_path):
+    (tmp_path / "c.toml").write_text('dtype = "fp16"\n')
+    done = run_logparse("analyze", LOG, "--config", "c.toml", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["runs"][0]["context"]["precision"]["value"] == "fp16"
+    (tmp_path / "c.toml").write_text('dtype = "fp16"\nprecision = "bf16"\n')
+    assert "are the same" in run_logparse("analyze", LOG, "--config", "c.toml", cwd=tmp_path).stderr
+
+
+def test_warm_up_comes_with_its_evidence(tmp_path):
+    shown = " ".join(run_logparse("analyze", LOG, "-v", cwd=tmp_path).stdout.split())
+    assert "- warm-up, start 1: 1 rows of up to 21,873 ms before the median of 5,009 ms" in shown
+    given = run_logparse("analyze", LOG, "-v", "--warmup", "3", cwd=tmp_path).stdout
+    assert "- warm-up: 3 rows of each start, as --warmup says" in given

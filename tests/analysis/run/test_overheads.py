@@ -1,0 +1,139 @@
+"""What cost a run most, and what it would have been without: worked out by hand."""
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
+
+from analysis.present.words import words
+from analysis.run.overheads import PUBLISHED
+from logparse import analyze
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+BEGINS = datetime(2026, 3, 1, 12, 0, 0)
+LOGS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "fixtures").glob("*/*/*.log"))
+
+
+def log_with_saves(every: int, save_s: float, steps: int = 61, first_s: float = 1.0, **settings: object) -> str:
+    """Steps of 1 s, stamped; behind each ``every`` of them a save that takes ``save_s``."""
+    now, lines = BEGINS, [arguments_dump(SETTINGS | settings).rstrip()]
+    for step in range(1, steps + 1):
+        took = first_s if step == 1 else 1.0
+        now += timedelta(seconds=took)
+        lines.append(megatron_line(step, took * 1000, f"{now:%Y-%m-%d %H:%M:%S}"))
+        if step % every == 0 and step < steps:
+            lines.append(f"saving checkpoint at iteration {step:7d} to ckpt")
+            now += timedelta(seconds=save_s)
+            lines.append(f"successfully saved checkpoint at iteration {step:7d} to ckpt")
+    return "\n".join(lines) + "\n"
+
+
+def losses_of(tmp_path, text):
+    (tmp_path / "run.log").write_text(text)
+    run = analyze(tmp_path / "run.log")
+    return {loss.cause: loss for loss in run.losses}
+
+
+def test_saves_cost_what_they_took_and_rarer_ones_less(tmp_path):
+    # 61 s of steps, of which the first is warm-up, and 6 saves of 10 s: 121 s on 8 devices.
+    found = losses_of(tmp_path, log_with_saves(10, 10.0))
+    saves = found["saves"]
+    assert saves.seconds == pytest.approx(60, abs=1)
+    assert saves.share == pytest.approx(60 / 121, abs=0.01)
+    assert saves.device_hours == pytest.approx(8 * 60 / 3600, abs=0.01)
+    # The first row is as fast as the others, so that all 61 s are useful: 61 of 61 without the saves.
+    assert saves.useful_without == pytest.approx(1.0, abs=0.01)
+    # 60 s beside 61 s of work is to become at most 5 %: 10 x 60 / (0.05 x 61) = 197 steps, rounded up to 200,
+    # and then saves take 60 x 10 / 200 = 3 s.
+    assert saves.advice.code == "saves_rarer"
+    assert saves.advice.fields["now"] == 10
+    assert saves.advice.fields["every"] == 200
+    assert saves.advice.fields["useful"] == pytest.approx(61 / 64, abs=0.01)
+
+
+def test_cheap_saves_are_not_advised_against(tmp_path):
+    # 6 saves of 0.4 s are stamped within the second; 3 s of 64 s is under 5 %.
+    found = losses_of(tmp_path, log_with_saves(20, 1.0))
+    assert found["saves"].advice is None
+
+
+def test_one_save_tells_no_interval(tmp_path):
+    found = losses_of(tmp_path, log_with_saves(40, 30.0))
+    assert found["saves"].advice is None
+
+
+def test_the_bubble_is_a_share_of_every_step(tmp_path):
+    # 4 stages and 8 micro-batches wait 3 of 8 + 3 parts of a step; without that a step takes 8 / 11 of its time.
+    settings = {"world_size": 8, "pipeline_model_parallel_size": 4, "data_parallel_size": 2, "micro_batch_size": 2}
+    found = losses_of(tmp_path, log_with_saves(1000, 0.0, **settings))
+    bubble = found["bubble"]
+    assert bubble.seconds == pytest.approx(61 * 3 / 11, rel=0.02)
+    steady = 32 * 4096 / 1.0 / 8
+    assert bubble.rate_without == pytest.approx(steady * 11 / 8, rel=1e-3)
+    assert bubble.useful_without is None
+
+
+def test_recomputation_is_what_is_computed_twice(tmp_path):
+    # All layers are computed again: 4 passes where 3 are the model's, so a quarter of the executed work.
+    found = losses_of(tmp_path, log_with_saves(1000, 0.0, recompute_granularity="full", recompute_method="uniform"))
+    assert 0.20 < found["recomputation"].share < 0.25
+
+
+def test_a_later_start_on_other_devices_leaves_device_hours_unknown(tmp_path):
+    log = log_with_saves(1000, 0.0) + arguments_dump(SETTINGS | {"world_size": 16, "data_parallel_size": 8})
+    now = BEGINS + timedelta(hours=1)
+    for step in range(62, 80):
+        now += timedelta(seconds=1)
+        log += megatron_line(step, 1000.0, f"{now:%Y-%m-%d %H:%M:%S}") + "\n"
+    found = losses_of(tmp_path, log)
+    assert found["restarts"].share > 0.9
+    assert found["restarts"].device_hours is None
+
+
+def test_every_part_of_the_account_is_a_loss_with_a_name():
+    causes = {part.removesuffix("_between") for part in words("en")["parts"]} - {"useful"}
+    assert causes | {"bubble", "recomputation", "published"} == set(words("en")["losses"])
+
+
+@pytest.mark.usefixtures("analysed_once")
+@pytest.mark.parametrize("log", [log for log in LOGS if log.endswith("run.log")])
+def test_losses_come_the_dearest_first_and_each_is_a_share(log, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    losses = analyze(log).losses
+    own = [loss.seconds for loss in losses if loss.cause != PUBLISHED]
+    assert own == sorted(own, reverse=True)
+    # What others reached is no cause of this run's.
+    assert [loss.cause == PUBLISHED for loss in losses] == [False] * len(own) + [True] * (len(losses) - len(own))
+    assert all(0 < loss.share <= 1 for loss in losses)
+    assert all(loss.useful_without is None or 0 <= loss.useful_without <= 1 + 1e-9 for loss in losses)
+
+
+def test_a_price_gives_each_loss_a_cost(tmp_path):
+    (tmp_path / "run.log").write_text(log_with_saves(10, 10.0))
+    for price in ("2.5/h", "2.5"):
+        done = run_logparse("analyze", "run.log", "--price", price, "--json", cwd=tmp_path)
+        (saves,) = [loss for loss in json.loads(done.stdout)["runs"][0]["losses"] if loss["cause"] == "saves"]
+        assert saves["cost"] == pytest.approx(2.5 * saves["device_hours"])
+    shown = run_logparse("analyze", "run.log", "--price", "2.5/h", cwd=tmp_path).stdout
+    (row,) = [line for line in shown.splitlines() if line.startswith("checkpoint saves")]
+    assert row.split()[7:9] == ["0.13", "0.33"]
+
+
+@pytest.mark.parametrize("price", ["much", "-1", "nan", "inf", "2.5/day"])
+def test_what_is_no_price_is_refused(tmp_path, price):
+    done = run_logparse("analyze", "run.log", f"--price={price}", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{price!r} is no price of a device-hour" in done.stderr
+    assert "try:   give a number" in done.stderr
+
+
+@pytest.mark.usefixtures("analysed_once")
+@pytest.mark.parametrize("log", LOGS)
+def test_the_first_screen_is_30_lines_of_100_columns(log):
+    done = run_logparse("analyze", log, cwd=ROOT, COLUMNS="100")
+    if done.returncode == 0:
+        lines = done.stdout.splitlines()
+        assert len(lines) <= 30
+        assert max(map(len, lines)) <= 100

@@ -1,0 +1,292 @@
+"""Measured against planned: worked by hand on runs made to measure."""
+
+import json
+from dataclasses import replace
+from datetime import datetime
+
+import polars as pl
+import pytest
+from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, megatron_log
+from runs import stamped_log
+
+from analysis.flops import WORDS, find_formula
+from analysis.hardware.devices import peak_by_hand
+from analysis.model.parameters import count_parameters
+from analysis.present.views.expectations import expectation_sentences, expectations_document, plan_sentences
+from analysis.present.words import say_all
+from analysis.published.rows import published
+from analysis.run.analyze_steps import analyze_steps
+from analysis.run.expectations import measure_against
+from analysis.run.plan_comparison import mfu_ceiling, pipeline_bubble, plan_against, split_gap
+from analysis.run.remaining_time import finished_at, steps_left
+from logparse.context.dialects import interpret
+from logparse.context.run_context import Fact, RunContext, build_context
+from logparse.decode.read_run import read_run
+
+MEMORY = (
+    "[Rank {rank}] (after 1 iterations) memory (MB) | allocated: 1.0 | max allocated: {mb} "
+    "| reserved: 1.0 | max reserved: 1.0"
+)
+
+
+def run_of(path, text, tflops=400.0, **facts):
+    """Analysis, context and records of a log; ``facts`` are what the log does not tell."""
+    path.write_text(text)
+    log = read_run([str(path)])
+    context = build_context(log.settings, log.format)
+    context = RunContext({**context.facts, **{k: Fact(v, "test") for k, v in facts.items()}}, context.notes)
+    peak = peak_by_hand(tflops, "bf16") if tflops else None
+    analysis = analyze_steps(interpret(log).steps, log.starts, log.records, context, find_formula("ascendspeed"), peak)
+    return analysis, context, log.records
+
+
+def built(analysis):
+    """FLOPs of one sample as the model is built."""
+    return analysis.computation.flops_per_sample(4096, WORDS["none"], find_formula("megatron"))
+
+
+def executed(analysis):
+    """The same with everything recomputed."""
+    return analysis.computation.flops_per_sample(4096, WORDS["full"], find_formula("megatron"))
+
+
+def sentences(plan):
+    return tuple(plan_sentences(plan))
+
+
+def found(plan, name):
+    return [row for row in plan.rows if row.name == name]
+
+
+def piped(pp=4, **more):
+    return {
+        "pipeline_model_parallel_size": pp,
+        "tensor_model_parallel_size": 2,
+        "data_parallel_size": 8 // 2 // pp,
+        **more,
+    }
+
+
+def test_gap_to_the_peak_by_cause(tmp_path):
+    # batch 32, micro batch 1, one data-parallel rank: 32 micro-batches on 4 stages
+    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30, **piped()))
+    assert context.get("num_microbatches") == 32
+    assert pipeline_bubble(context) == 3 / 35
+    # As the model is built: 42.864 GFLOP per token, 56.889 with everything but the logits once more.
+    mfu = analysis.value("mfu_as_built")
+    hfu = mfu * executed(analysis) / built(analysis)
+    assert executed(analysis) / built(analysis) == pytest.approx(56.889 / 42.864, rel=1e-4)
+    shares = [part.share for part in split_gap(analysis, context)]
+    assert shares == pytest.approx([mfu, hfu - mfu, 3 / 35, 1 - hfu - 3 / 35])
+    assert sum(shares) == pytest.approx(1)
+    # everything is recomputed: 3 of 4 passes are the model's own
+    assert mfu_ceiling(analysis, context) == pytest.approx((1 - 3 / 35) * mfu / hfu)
+    told = sentences(plan_against(analysis, context, records))
+    assert f"with this pipeline and recomputation MFU could be {(1 - 3 / 35) * mfu / hfu:.1%} at most" in told
+    assert any("pipeline bubble 8.6%" in sentence for sentence in told)
+
+
+def test_interleaving_makes_the_bubble_smaller():
+    facts = {"pipeline_model_parallel_size": 4, "num_microbatches": 32, "virtual_pipeline_model_parallel_size": 2}
+    assert pipeline_bubble(RunContext({k: Fact(v, "test") for k, v in facts.items()})) == 3 / 67
+
+
+def test_without_a_pipeline_there_is_no_bubble():
+    assert pipeline_bubble(RunContext({"pipeline_model_parallel_size": Fact(1, "test")})) == 0
+
+
+def test_what_is_not_known_is_no_gap(tmp_path):
+    analysis, context, _ = run_of(tmp_path / "run.log", megatron_log(30), tflops=None)
+    assert split_gap(analysis, context) == ()
+    assert mfu_ceiling(analysis, context) is None
+    assert pipeline_bubble(RunContext()) is None
+
+
+def test_time_left_by_the_clock(tmp_path):
+    lines = stamped_log([(1, 100)], lambda step, place: 7000.0)
+    analysis, context, records = run_of(tmp_path / "run.log", arguments_dump(SETTINGS) + "\n".join(lines) + "\n")
+    # 500 steps were asked for; the last stamp is 700 s after 08:00:00 of 2026-03-01
+    assert steps_left(analysis.steps) == 400
+    assert finished_at(analysis.steps, 2800.0) == datetime(2026, 3, 1, 8, 58, 20)
+    (row,) = found(plan_against(analysis, context, records), "time_left")
+    assert row.measured == pytest.approx(400 * 7.0)
+    assert "400 steps, 52,428,800 tokens are left" in say_all(row.findings)  # 400 x 32 x 4096
+    assert "until 2026-03-01 08:58 by the log's clock" in say_all(row.findings)
+    # What is usual is of clusters of over 100 devices, so nothing is planned for 8.
+    assert (row.planned, row.planned_to) == (None, None)
+
+
+def test_time_left_of_many_devices(tmp_path):
+    many = {"world_size": 128, "data_parallel_size": 64, "global_batch_size": 512}
+    text = megatron_log(30, **many).replace("global batch size:    32", "global batch size:   512")
+    analysis, context, records = run_of(tmp_path / "run.log", text)
+    (row,) = found(plan_against(analysis, context, records), "time_left")
+    # All that is executed, over 128 devices of 400 TFLOP/s at half and at three tenths of their peak.
+    work = executed(analysis) * 512 * 470
+    assert row.planned == pytest.approx(work / (128 * 400e12 * 0.5))
+    assert row.planned_to == pytest.approx(work / (128 * 400e12 * 0.3))
+
+
+def test_time_left_at_a_planned_utilisation(tmp_path):
+    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30))
+    (row,) = found(plan_against(analysis, context, records, utilisation=0.4), "time_left")
+    work = executed(analysis) * 32 * 470
+    assert row.planned == pytest.approx(work / (8 * 400e12 * 0.4))
+    assert row.planned_to is None
+
+
+def test_what_is_left_is_a_document(tmp_path):
+    lines = stamped_log([(1, 100)], lambda step, place: 7000.0)
+    analysis, context, records = run_of(tmp_path / "run.log", arguments_dump(SETTINGS) + "\n".join(lines) + "\n")
+    told = expectations_document(measure_against(analysis, context, records, published()))["planned"]["left"]
+    # Every step took 7 s, so nothing ranges.
+    seconds = dict.fromkeys(("seconds", "seconds_low", "seconds_high"), 2800.0)
+    assert told == {
+        "steps": 400,
+        "tokens": 52_428_800,
+        "ends_at": "2026-03-01T08:58:20",
+        **seconds,
+        "unseen_batches": None,
+    }
+
+
+def test_no_date_lies_beyond_the_calendar(tmp_path):
+    lines = stamped_log([(1, 100)], lambda step, place: 7000.0)
+    analysis, _, _ = run_of(tmp_path / "run.log", arguments_dump(SETTINGS) + "\n".join(lines) + "\n")
+    assert finished_at(analysis.steps, 1e13) is None
+
+
+def test_a_finished_run_has_no_time_left(tmp_path):
+    lines = [megatron_line(step, 1000.0) for step in range(470, 501)]
+    analysis, context, records = run_of(tmp_path / "run.log", arguments_dump(SETTINGS) + "\n".join(lines) + "\n")
+    assert steps_left(analysis.steps) == 0
+    assert not found(plan_against(analysis, context, records), "time_left")
+
+
+@pytest.mark.parametrize(("tflops", "where"), [(250.0, "below it"), (150.0, "within it"), (90.0, "above it")])
+def test_utilisation_beside_what_is_usual(tmp_path, tflops, where):
+    # about 1 s for 32 x 4096 tokens of a LLaMA2-7B on 128 devices, all recomputed, is about 61 TFLOP/s on each
+    text = megatron_log(30, world_size=128, data_parallel_size=64)
+    analysis, context, records = run_of(tmp_path / "run.log", text, tflops=tflops)
+    (row,) = found(plan_against(analysis, context, records), "utilisation")
+    assert say_all(row.findings).endswith(f"over 100 devices 30% to 50% is usual: {where}")
+
+
+def test_few_devices_are_not_judged_by_what_is_usual_for_many(tmp_path):
+    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), tflops=4000.0)
+    (row,) = found(plan_against(analysis, context, records), "utilisation")
+    assert say_all(row.findings) == f"{row.measured:.1%} of the peak delivered (HFU by megatron)"
+    assert (row.planned, row.planned_to) == (None, None)
+
+
+def test_time_left_is_not_planned_beyond_what_the_bubble_leaves(tmp_path):
+    # 4 micro-batches on 8 stages, of which 4 / 11 of the time is left; 128 devices, for which there is a usual share
+    text = megatron_log(30, world_size=128, pipeline_model_parallel_size=8, data_parallel_size=8)
+    analysis, context, records = run_of(tmp_path / "run.log", text, num_microbatches=4)
+    (row,) = found(plan_against(analysis, context, records), "time_left")
+    assert f"at {4 / 11:.1%} of the peak: " in say_all(row.findings)
+    assert row.planned_to is None
+
+
+def test_a_gap_below_nothing_is_said_to_be_impossible(tmp_path):
+    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), tflops=500.0)
+    told = sentences(plan_against(analysis, context, records))
+    assert "nothing is left for the rest, so the peak or a setting of the pipeline is wrong" in told
+    assert split_gap(analysis, context)[-1].share < 0
+
+
+def with_memory(*lines, **settings):
+    return megatron_log(30, **settings) + "".join(f"{line}\n" for line in lines)
+
+
+def test_memory_of_each_stage_beside_its_estimate(tmp_path):
+    settings = piped(recompute_granularity=None)
+    text = with_memory(*(MEMORY.format(rank=r, mb=10_000.0 + r) for r in range(8)), **settings)
+    facts = {"zero_stage": 0, "num_query_groups": 32, "sequence_parallel": True, "flash_attention": True}
+    analysis, context, records = run_of(tmp_path / "run.log", text, **facts)
+    rows = found(plan_against(analysis, context, records), "memory")
+    # two ranks of tensor parallelism on each of four stages
+    assert [row.measured for row in rows] == [mb * 2**20 for mb in (10_001.0, 10_003.0, 10_005.0, 10_007.0)]
+    counted = count_parameters(analysis.computation.shape)
+    norms = 8 * 2 * 4096
+    held = (8 * (counted.attention + counted.mlp) + counted.embedding) / 2 + norms
+    kept = 4096 * 4 * 8 * (16 * 4096 + 6 * 11008) / 2
+    assert rows[0].planned == pytest.approx(18 * held + kept)
+    assert say_all(rows[0].findings).startswith("stage 1: 10.49 GB at most were allocated; ")
+
+
+def test_both_are_expected_where_the_log_does_not_tell_of_zero(tmp_path):
+    text = with_memory(MEMORY.format(rank=0, mb=10_000.0))
+    analysis, context, records = run_of(tmp_path / "run.log", text, num_query_groups=32)
+    plan = plan_against(analysis, context, records)
+    (row,) = found(plan, "memory")
+    assert row.planned < row.planned_to
+    assert "with ZeRO-1" in say_all(row.findings)
+    # everything is recomputed, so flash attention does not matter; a gated MLP is of a model without dropout
+    assert plan.assumed == ("sequence_parallel",)
+    assert sentences(plan)[-1].endswith("it is assumed: sequence_parallel False")
+
+
+def test_memory_of_an_unknown_shape_is_not_estimated(tmp_path):
+    text = with_memory(MEMORY.format(rank=0, mb=10_000.0), ffn_hidden_size=None)
+    analysis, context, records = run_of(tmp_path / "run.log", text)
+    (row,) = found(plan_against(analysis, context, records), "memory")
+    assert row.planned is None
+    assert row.measured == 10_000 * 2**20
+    assert say_all(row.findings).endswith("; not estimated: ffn_hidden_size unknown; pass --ffn-hidden-size")
+
+
+@pytest.mark.parametrize("name", ["tensor_model_parallel_size", "pipeline_model_parallel_size"])
+def test_a_layout_is_not_taken_for_granted(tmp_path, name):
+    analysis, context, records = run_of(tmp_path / "run.log", with_memory(MEMORY.format(rank=0, mb=10_000.0)))
+    unknown = RunContext({n: fact for n, fact in context.facts.items() if n != name})
+    (row,) = found(plan_against(analysis, unknown, records), "memory")
+    assert row.planned is None
+    assert f"{name} unknown; pass --{name.replace('_', '-')}" in say_all(row.findings)
+
+
+def test_what_is_not_printed_is_taken_for_the_memory_and_said(tmp_path):
+    analysis, context, records = run_of(tmp_path / "run.log", with_memory(MEMORY.format(rank=0, mb=10_000.0)))
+    silent = ("recompute", "precision", "dropout", "flash_attention", "sequence_parallel", "gated_linear_unit")
+    bare = RunContext({n: fact for n, fact in context.facts.items() if n not in silent})
+    assumed = sentences(plan_against(analysis, bare, records))[-1].split(": ")[-1]
+    assert assumed == "sequence_parallel False, recompute none, precision bf16, flash_attention True, dropout False"
+
+
+def test_a_log_without_memory_lines_says_nothing_of_it(tmp_path):
+    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30))
+    plan = plan_against(analysis, context, records)
+    assert not found(plan, "memory")
+    assert plan.assumed == ()
+
+
+def test_every_fixture_can_be_planned(tmp_path):
+    for path in sorted((ROOT / "fixtures").rglob("run.log")):
+        log = read_run([str(path)])
+        context = build_context(log.settings, log.format)
+        analysis = analyze_steps(
+            interpret(log).steps, log.starts, log.records, context, find_formula("megatron"), peak_by_hand(300, "bf16")
+        )
+        plan = plan_against(analysis, context, log.records)
+        assert all(say_all(row.findings) for row in plan.rows)
+        assert not plan.gap or sum(part.share for part in plan.gap) == pytest.approx(1)
+
+
+def test_no_steps_asked_for_is_no_time_left(tmp_path):
+    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30))
+    unasked = replace(analysis, steps=analysis.steps.with_columns(train_steps=pl.lit(None, pl.Int64)))
+    assert steps_left(unasked.steps) is None
+    assert not found(plan_against(unasked, context, records), "time_left")
+
+
+def test_both_yardsticks_of_a_run_as_sentences_and_as_json(tmp_path):
+    analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), num_query_groups=32)
+    found = measure_against(analysis, context, records, published())
+    # the peak was given by hand, so the device of the run is not known
+    expected = "for LLaMA2-7B, 1x8, BF16, on 910B; the reference system: 2,884"
+    assert any(expected in said for said in expectation_sentences(found))
+    told = json.loads(json.dumps(expectations_document(found), allow_nan=False))
+    assert told["published"]["matches"][0]["name"] == "modellink-llama2-7b-1x8"
+    assert {row["name"] for row in told["planned"]["rows"]} == {"time_left", "utilisation"}
+    chosen = measure_against(analysis, context, records, published(), "modellink-8160b55a-llama2-7b-1x8")
+    assert "published 4,672" in expectation_sentences(chosen)[-1]

@@ -1,0 +1,154 @@
+"""One night against those before it: what is expected, what is off, what is confirmed."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.stats.prediction import FEWEST, KEPT, LEAST_CHANGE, expect, watch
+
+USUAL = 1000.0
+
+
+def nights(*off, before=20, seed=0, spread=0.01):
+    """Nights of noise of 1 %, then those that are ``off`` by so much."""
+    rng = np.random.default_rng(seed)
+    level = [*[0.0] * before, *off]
+    return (USUAL * np.exp(rng.normal(0, spread, len(level)) + np.array(level))).tolist()
+
+
+def states(values, worse=1, **how):
+    return [night.state for night in watch(values, worse, **how)]
+
+
+def test_the_first_nights_tell_nothing():
+    assert states(nights(before=FEWEST + 1)) == ["learning"] * FEWEST + ["expected"]
+
+
+def test_one_night_is_off_and_the_next_confirms_it():
+    found = watch(nights(0.08, 0.08), 1)
+    assert [night.state for night in found[-2:]] == ["off", "confirmed"]
+    assert [night.nights for night in found[-2:]] == [1, 2]
+    assert found[-1].change == pytest.approx(math.expm1(0.08), abs=0.02)
+    assert found[-1].p < found[-2].p < 0.001
+
+
+def test_one_night_that_is_off_stays_alone():
+    """It neither makes the next one look better nor hides a regression later."""
+    found = states(nights(0.2, 0, 0, 0, 0.08, 0.08))
+    assert found[-6:] == ["off", "expected", "expected", "expected", "off", "confirmed"]
+
+
+def test_nights_off_to_both_sides_confirm_nothing():
+    assert states(nights(0.1, -0.1, 0.1, -0.1))[-4:] == ["off"] * 4
+
+
+@pytest.mark.parametrize("confirm", [1, 2, 3])
+def test_as_many_nights_as_were_asked_for(confirm):
+    found = states(nights(0.1, 0.1, 0.1, 0.1), confirm=confirm)[-4:]
+    assert found == ["off"] * (confirm - 1) + ["confirmed"] * (5 - confirm)
+
+
+def test_a_regression_stays_one_until_it_ends():
+    """The nights that are worse are no baseline of those after them, however many they are."""
+    found = states(nights(*[0.08] * 40, 0, 0))
+    assert found[21:60] == ["confirmed"] * 39
+    assert found[60:] == ["expected"] * 2
+
+
+def test_what_is_better_is_the_level_from_then_on():
+    found = watch(nights(*[-0.08] * 12, 0, 0), 1)
+    assert [night.state for night in found[20:22]] == ["off", "confirmed"]
+    assert found[21].change < 0
+    assert {night.state for night in found[23:32]} == {"expected"}
+    assert [night.state for night in found[32:]] == ["off", "confirmed"]
+    assert found[-1].change == pytest.approx(math.expm1(0.08), abs=0.02)
+
+
+def test_less_may_be_worse():
+    found = watch(nights(*[-0.08] * 30), -1)
+    assert found[-1].state == "confirmed"
+
+
+def test_what_is_accepted_is_the_level_from_then_on():
+    values = nights(*[0.08] * 12)
+    assert states(values, accepted=[21])[20:24] == ["off", "accepted", "expected", "expected"]
+
+
+def test_two_bad_nights_before_do_not_hide_what_stays():
+    """It takes two nights more."""
+    values = nights(0.2, 0, 0, 0.2, 0, 0, *[0.19] * 5)
+    assert states(values)[-5:] == ["off"] * 3 + ["confirmed"] * 2
+
+
+def test_what_gets_worse_than_was_accepted_is_a_regression():
+    """Also where the baseline stays; the level is that of the accepted run on, not between both."""
+    for fixed in (0, 20):
+        values = nights(*[0.05] * 3, *[0.4] * 4)
+        assert states(values, fixed=fixed, accepted=[20])[-2:] == ["confirmed"] * 2
+        found = watch(values, 1, fixed=fixed, accepted=[23])
+        assert found[-1].state == "expected"
+        assert found[-1].level == pytest.approx(USUAL * math.exp(0.4), rel=0.02)
+
+
+def test_a_baseline_that_stays_does_not_follow_a_creep():
+    creep = nights(*np.linspace(0, 0.1, 60))
+    assert "confirmed" not in states(creep)[-3:]
+    assert states(creep, fixed=20)[-1] == "confirmed"
+
+
+def test_runs_of_a_node_are_expected_to_be_as_those_before_on_it():
+    """A node 3 % slower than the other: no night is off, and a regression on both is."""
+    slow = [0.03 * (place % 2) for place in range(40)]
+    blocks = ["a", "b"] * 23
+    values = nights(*slow, before=0, spread=0.002) + nights(*[0.02 + s for s in slow[:6]], before=0, spread=0.002)
+    assert set(states(values[:40], blocks=blocks[:40])) == {"learning", "expected"}
+    assert states(values, blocks=blocks)[-1] == "confirmed"
+    assert states(values)[-1] != "confirmed"
+
+
+def test_a_small_change_is_none_however_certain():
+    values = nights(*[LEAST_CHANGE * 0.8] * 4, spread=1e-5)
+    assert set(states(values)) == {"learning", "expected"}
+    assert states(values, least=LEAST_CHANGE / 2)[-1] == "confirmed"
+
+
+def test_nights_without_noise():
+    assert states([USUAL] * 10 + [USUAL * 1.02] * 2)[-2:] == ["off", "confirmed"]
+
+
+def test_the_expectation_is_hand_worked():
+    """Median 0, median deviation 1 x 1.4826 x 5 / 4.2 = 1.765: 100 is taken for 3 x 1.765 = 5.295."""
+    found = expect([-2.0, -1.0, 0.0, 1.0, 100.0])
+    values = np.array([-2.0, -1.0, 0.0, 1.0, 3 * 1.4826 * 5 / 4.2])
+    assert (found.level, found.spread) == pytest.approx((values.mean(), values.std(ddof=1)))
+    assert found.p(found.reach(0.01, 2), 2) == pytest.approx(0.01)
+
+
+def episodes(kind, seed):
+    rng = np.random.default_rng([seed, 1])
+    noise = rng.normal(0, 0.01, 110)
+    if kind == "alike":
+        for at in range(1, 110):
+            noise[at] = 0.5 * noise[at - 1] + math.sqrt(0.75) * noise[at]
+    if kind == "outliers":
+        noise += (rng.random(110) < 0.05) * rng.uniform(0.05, 0.2, 110)
+    found = states(np.exp(noise).tolist())
+    return sum(new == "confirmed" != old for old, new in zip(found[KEPT - 1 :], found[KEPT:], strict=False))
+
+
+@pytest.mark.parametrize("kind", ["independent", "alike", "outliers"])
+def test_few_nights_of_noise_are_confirmed(kind):
+    """At most one in 90 nights, better or worse; the benchmark counts them closer."""
+    assert np.mean([episodes(kind, seed) for seed in range(20)]) < 1
+
+
+@given(st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=40), st.sampled_from([1, -1]), st.integers(0, 10))
+def test_any_positive_numbers_have_a_night_each(values, worse, fixed):
+    found = watch(values, worse, fixed=fixed)
+    assert len(found) == len(values)
+    for night in found:
+        assert (night.level is None) == (night.state == "learning")
+        assert night.level is None or (night.low <= night.level <= night.high and 0 <= night.p <= 1)
