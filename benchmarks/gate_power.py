@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.compare.threshold import NOISE
-from analysis.compare.verdict import DEFAULT_METRIC, VERDICTS, judge, noise_floor
+from analysis.compare.verdict import DEFAULT_METRIC, VERDICTS, judge
 from analysis.metrics import JUDGED
+from analysis.stats.noise import noise_floor
 
 # Less work is no verdict on numbers alone.
 TOLD = [verdict for verdict in VERDICTS if verdict != "less work"]

@@ -11,8 +11,9 @@ import csv
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from analysis.compare.verdict import DEFAULT_METRIC, judge, noise_floor
+from analysis.compare.verdict import DEFAULT_METRIC, judge
 from analysis.metrics import JUDGED
+from analysis.stats.noise import noise_floor
 from analysis.stats.prediction import watch
 
 FILE = Path(__file__).parent.parent / "fixtures/mlperf-repeats.csv"

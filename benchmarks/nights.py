@@ -15,8 +15,9 @@ from changes_against_otava import resembling
 from numpy.typing import NDArray
 
 from analysis.compare.threshold import NOISE
-from analysis.compare.verdict import DEFAULT_METRIC, judge, noise_floor
+from analysis.compare.verdict import DEFAULT_METRIC, judge
 from analysis.metrics import JUDGED
+from analysis.stats.noise import noise_floor
 from analysis.stats.prediction import watch
 
 TRIALS, NIGHTS, SLOWER = 2000, 90, 0.05

@@ -23,12 +23,13 @@ from analysis.compare.comparison import Comparison, compare
 from analysis.compare.gate_exports import OUTPUTS, Judged, junit_of_error
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
-from analysis.compare.verdict import FEWEST_RUNS, Verdict, guards_of, insufficient
+from analysis.compare.verdict import Verdict, guards_of, insufficient
 from analysis.nightly.policy import FAILING
 from analysis.outputs import clear_stale, write_whole
 from analysis.present.views.gate import judged, no_verdict, verdicts
 from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
+from analysis.stats.noise import FEWEST_RUNS
 from logparse.errors import InsufficientDataError, LogparseError, UsageError, reason_of
 from logparse.findings import Note, warning
 from logparse.language import msg, tr

@@ -18,10 +18,11 @@ from analysis.compare.final_loss import final_losses
 from analysis.compare.independent_records import KEYS, LENGTHS, Jobs, LeftOut, fill_from_job, find_jobs, sample_of
 from analysis.compare.job_name import job_name
 from analysis.compare.multiple_testing import hold_family
-from analysis.compare.verdict import WRONG, Finding, Noise, Verdict, doubt, judge, lose, noise_floor, worst_of
+from analysis.compare.verdict import WRONG, Finding, Verdict, doubt, judge, lose, worst_of
 from analysis.compare.work_difference import Less, compared_work, explain, learns_less
 from analysis.metrics import FINAL_LOSS, JUDGED, Metric
 from analysis.run.exclusion_reasons import OF_THE_RUN
+from analysis.stats.noise import Noise, noise_floor
 from analysis.stats.outlier_runs import Outlier
 from logparse.errors import InputError, UsageError
 from logparse.findings import Note, warn_caller, warning

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from analysis.compare.comparison import Comparison
-from analysis.compare.verdict import VERDICTS, Finding, Noise, Verdict, insufficient
+from analysis.compare.verdict import VERDICTS, Finding, Verdict, insufficient
 from analysis.junit import Case, Outcome, junit_xml
+from analysis.stats.noise import Noise
 
 OUTCOMES: dict[str, Outcome] = {
     "insufficient data": "skipped",

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.compare.verdict import CLOSE, LEVEL, Finding
+from analysis.compare.verdict import CLOSE, Finding
+from analysis.stats.noise import LEVEL
 
 
 def hold_family(findings: Sequence[Finding]) -> list[Finding]:

@@ -7,15 +7,11 @@ looks for less, and none less strictly than by ``DECLARED``, since one bad run a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from analysis.metrics import Metric
+from analysis.stats.noise import Noise
 from analysis.stats.prediction import LEAST_CHANGE
 from logparse.errors import UsageError
 from logparse.language import tr
-
-if TYPE_CHECKING:
-    from analysis.compare.verdict import Noise
 
 # A threshold that is no number: whatever is beyond the job's own noise.
 NOISE = "noise"

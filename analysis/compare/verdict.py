@@ -15,14 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from analysis.compare.threshold import DECLARED, threshold_by_noise
 from analysis.metrics import GUARDED, JUDGED, Metric
+from analysis.stats.noise import FEWEST_RUNS, LEVEL, Noise
 from analysis.stats.outlier_runs import Outlier, find_outliers, without
 from analysis.stats.prediction import FEWEST, expect
+from analysis.stats.rank_test import fisher_p, interval_cut, mann_whitney, thinned
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
 
@@ -58,20 +58,11 @@ VERDICTS: tuple[Verdict, ...] = ("regression", "less work", "suspicious", "insuf
 # Those that tell of something wrong.
 WRONG: tuple[Verdict, ...] = VERDICTS[:3]
 
-LEVEL, CLOSE = 0.05, 1e-9
+CLOSE = 1e-9
 # Three runs a side have so many orders, of which one is LEVEL of all; so have 2 and 5, or 1 and 19.
-FEWEST_RUNS, FEWEST_ORDERS = 3, 20
-# Pairs of runs above which the sides are thinned to their quantiles, and exact counting gives way to the normal limit.
-MOST_PAIRS, MOST_EXACT = 1_000_000, 2_500
-# Orders of tied values that are tried: all of them where there are no more.
-RESAMPLES = 9_999
+FEWEST_ORDERS = 20
 # Runs of the candidate that are off, each beyond all of the baseline: one may be an accident.
 MOST_ODD = 1
-# Quantiles of the normal distribution: one-sided 5 %, and 80 % power. A rank test needs 5 % more runs than a t test
-# (asymptotic relative efficiency 3/pi, Hodges and Lehmann 1956).
-Z_LEVEL, Z_POWER, EFFICIENCY = 1.6449, 0.8416, 3 / math.pi
-
-
 DEFAULT_METRIC = GUARDED[0]
 
 
@@ -200,12 +191,10 @@ def lose(finding: Finding, lost: tuple[tuple[int, int], tuple[int, int]]) -> Fin
     It is a regression where that is no chance (Fisher's exact test, one-sided), and of few runs where all of the
     candidate have lost it and none of the baseline.
     """
-    from scipy.stats import hypergeom
-
     (old, before), (new, after) = lost
     if not before or not after or new * before <= old * after:
         return finding
-    p = float(hypergeom.sf(new - 1, before + after, old + new, after))
+    p = fisher_p(new, after, old, before)
     few = min(before, after) < FEWEST_RUNS and new == after and not old
     if few or p <= LEVEL + CLOSE:
         return replace(finding, verdict="regression", reason="loss_lost", p_lost=p)
@@ -248,14 +237,14 @@ def estimate(baseline: Sequence[float], candidate: Sequence[float], worse: Liter
     """Effect and evidence of positive numbers, one per run and at least one a side."""
     import numpy as np
 
-    old, new = (_thinned(np.sort(np.log(np.asarray(side, np.float64)))) for side in (baseline, candidate))
+    old, new = (thinned(np.sort(np.log(np.asarray(side, np.float64)))) for side in (baseline, candidate))
     differences = np.sort(np.subtract.outer(new, old), axis=None)
     middle = [math.exp(float(np.median(side))) for side in (old, new)]
     change = math.expm1(float(np.median(differences)))
     if min(len(old), len(new)) < FEWEST_RUNS and math.comb(len(old) + len(new), len(new)) < FEWEST_ORDERS:
         declared = Effect(middle[0], middle[1], change, None, None, None, None, None)
         return _predicted(declared, old, new, worse) if max(len(old), len(new)) >= FEWEST else declared
-    cut, confidence = _cut(len(old), len(new))
+    cut, confidence = interval_cut(len(old), len(new))
     low, high = (math.expm1(float(differences[i])) for i in (cut, -1 - cut))
     slower, faster, method = mann_whitney(old, new)
     p_worse, p_better = (slower, faster) if worse == 1 else (faster, slower)
@@ -272,120 +261,6 @@ def _predicted(effect: Effect, old: NDArray[np.float64], new: NDArray[np.float64
     p_worse, p_better = (usual.p(sign * worse * distance, nights) for sign in (1, -1))
     change = math.expm1(distance)
     return Effect(effect.baseline, effect.candidate, change, low, high, 1 - 2 * LEVEL, p_worse, p_better, "prediction")
-
-
-def mann_whitney(old: NDArray[np.float64], new: NDArray[np.float64]) -> tuple[float, float, Method]:
-    """p of ``new`` being greater, of its being less, and how: by all orders, some of them, or the normal limit.
-
-    Both ascend. Scipy is asked only where it must be: it finds p of so few runs in a hundred times as long.
-    """
-    import numpy as np
-
-    both = np.concatenate([old, new])
-    if len(old) * len(new) > MOST_EXACT:
-        return *_by_scipy(old, new, "asymptotic"), "normal"
-    if len(np.unique(both)) == len(both):
-        return *_by_ways(old, new), "exact"
-    if math.comb(len(both), len(old)) <= RESAMPLES:
-        return *_by_orders(both, len(new)), "exact"
-    return *_by_scipy(old, new, "permutation"), "permutation"
-
-
-def _by_ways(old: NDArray[np.float64], new: NDArray[np.float64]) -> tuple[float, float]:
-    """p of no two runs alike, from how many orders there are of each U."""
-    ways, u = _ways(len(new), len(old)), int(old.searchsorted(new).sum())
-    return sum(ways[u:]) / sum(ways), sum(ways[: u + 1]) / sum(ways)
-
-
-def _by_orders(both: NDArray[np.float64], new: int) -> tuple[float, float]:
-    """p of runs of which some are alike, the last ``new`` of ``both`` the new ones, from the ranks of every order."""
-    import numpy as np
-
-    _, place, times = np.unique(both, return_inverse=True, return_counts=True)
-    # Twice the mean rank of those that are alike, which is a whole number.
-    ranks = (2 * times.cumsum() - times + 1)[place].tolist()
-    sums = np.array([sum(order) for order in combinations(ranks, new)])
-    found = sum(ranks[-new:])
-    return float((sums >= found).mean()), float((sums <= found).mean())
-
-
-def _by_scipy(old: NDArray[np.float64], new: NDArray[np.float64], how: str) -> tuple[float, float]:
-    import numpy as np
-    from scipy.stats import PermutationMethod, mannwhitneyu
-
-    drawn = PermutationMethod(n_resamples=RESAMPLES, rng=np.random.default_rng(0))
-    method: Any = drawn if how == "permutation" else how
-    greater, less = (mannwhitneyu(new, old, alternative=a, method=method).pvalue for a in ("greater", "less"))
-    return float(greater), float(less)
-
-
-@cache
-def _cut(n: int, m: int) -> tuple[int, float]:
-    """How many differences lie outside each end of the interval, and its confidence (Hollander et al., 4.3)."""
-    if n * m > MOST_EXACT:
-        spread = math.sqrt(n * m * (n + m + 1) / 12)
-        return max(0, int(n * m / 2 - Z_LEVEL * spread)), 1 - 2 * LEVEL
-    ways = _ways(n, m)
-    total, below = sum(ways), 0
-    cut = 0
-    while below + ways[cut] <= LEVEL * total:
-        below += ways[cut]
-        cut += 1
-    # ``cut`` values of U, 0 to cut - 1, are rejected: the interval begins at the difference of that rank.
-    return max(0, cut - 1), 1 - 2 * below / total
-
-
-@cache
-def _ways(n: int, m: int) -> list[int]:
-    """How many orders of n and m runs have each U from 0 to n m: the Gaussian binomial coefficient of n + m over n."""
-    ways = [1] + [0] * (n * m)
-    for i in range(1, n + 1):
-        for u in range(n * m, m + i - 1, -1):
-            ways[u] -= ways[u - m - i]
-        for u in range(i, n * m + 1):
-            ways[u] += ways[u - i]
-    return ways
-
-
-def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At most as many as keep the pairs below MOST_PAIRS; so many runs are told by their quantiles."""
-    import numpy as np
-
-    most = math.isqrt(MOST_PAIRS)
-    if len(values) <= most:
-        return values
-    thinned: NDArray[np.float64] = np.quantile(values, (np.arange(most) + 0.5) / most)
-    return thinned
-
-
-@dataclass(frozen=True)
-class Noise:
-    """How much runs of one release differ: ``spread`` is the standard deviation of the logarithm, pooled."""
-
-    spread: float
-    runs: int
-    releases: int
-
-    def visible(self, n: int, m: int) -> float:
-        """The change that ``n`` runs against ``m`` show in 80 of 100 cases (normal approximation)."""
-        return math.expm1((Z_LEVEL + Z_POWER) * self.spread * math.sqrt((1 / n + 1 / m) / EFFICIENCY))
-
-    def needed(self, change: float) -> int:
-        """Runs a side that show ``change`` in 80 of 100 cases."""
-        ratio = (Z_LEVEL + Z_POWER) * self.spread / math.log1p(change)
-        return max(FEWEST_RUNS, math.ceil(2 * ratio**2 / EFFICIENCY))
-
-
-def noise_floor(groups: Iterable[Sequence[float]]) -> Noise | None:
-    """The noise within ``groups``, each the values of runs that should be alike; None where none has two."""
-    import numpy as np
-
-    logs = [np.log(np.asarray(group, np.float64)) for group in groups if len(group) > 1]
-    freedom = sum(len(group) - 1 for group in logs)
-    if not freedom:
-        return None
-    squares = sum(float(((group - group.mean()) ** 2).sum()) for group in logs)
-    return Noise(math.sqrt(squares / freedom), sum(map(len, logs)), len(logs))
 
 
 def worst_of(verdicts: Iterable[Verdict]) -> Verdict:

@@ -15,9 +15,10 @@ import polars as pl
 import regex
 
 from analysis.compare.comparability import fill_implied
-from analysis.compare.verdict import CLOSE, LEVEL, Finding
+from analysis.compare.verdict import CLOSE, Finding
 from analysis.metrics import FINAL_LOSS, Metric
 from analysis.run.exclusion_reasons import OF_THE_RUN
+from analysis.stats.noise import LEVEL
 
 Kind = Literal["samples", "length", "tokens", "size", "updates", "attention", "weights", "experts", "learning"]
 # Work that is less by no more is the same: packed samples vary in their tokens.

@@ -20,7 +20,7 @@ from analysis.compare.final_loss import LAST, final_losses
 from analysis.compare.independent_records import LeftOut, Observations, fill_from_job, find_jobs, sample_of
 from analysis.compare.job_name import job_name
 from analysis.compare.multiple_testing import step_down
-from analysis.compare.verdict import CLOSE, LEVEL, Verdict, find_metric, worst_of
+from analysis.compare.verdict import CLOSE, Verdict, find_metric, worst_of
 from analysis.compare.work_difference import Less, compared_work, flatters
 from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS
@@ -35,6 +35,7 @@ from analysis.nightly.job_runs import (
 )
 from analysis.nightly.metric_verdict import MetricNight, judge_newest
 from analysis.nightly.policy import JobRule, Policy
+from analysis.stats.noise import LEVEL
 from analysis.stats.prediction import KEPT
 from logparse.errors import InputError, UsageError
 from logparse.language import tr

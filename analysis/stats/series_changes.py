@@ -6,7 +6,7 @@ the next can tell.
 
 The noise is autoregressive of order 1. As in Chakar, Lebarbier, Levy-Leduc, Robin (Bernoulli 23(2), 2017) its
 correlation is told from differences of runs, which levels hardly touch, and candidates are found in the decorrelated
-series, here by PELT (Killick, Fearnhead, Eckley 2012; ruptures' KernelCPD with the linear kernel). Then, as in Hunter
+series, here by optimal partitioning (Jackson et al., IEEE Signal Processing Letters 12(2), 2005). Then, as in Hunter
 (Fleming et al., ICPE 2023, doi 10.1145/3578244.3583719), the weakest is dropped until every one that is left is
 significant, by generalized least squares over the whole series.
 """
@@ -113,7 +113,7 @@ def _alike(series: Floats) -> float:
 
 
 def _candidates(series: Floats) -> list[int]:
-    """By PELT over the series, decorrelated and as it is; every step of one without noise.
+    """By optimal partitioning of the series, decorrelated and as it is; every step of one without noise.
 
     Few runs tell their correlation badly: where it is taken for too much only the series as it is shows the levels.
     """
@@ -124,18 +124,36 @@ def _candidates(series: Floats) -> list[int]:
         return []
     if noise == 0:
         return [int(at) + 1 for at in np.flatnonzero(np.abs(np.diff(series)) > LEAST)]
-    places = {place for share in {alike, 0.0} for place in _pelt(series, share, noise / math.sqrt(1 - alike))}
+    places = {place for share in {alike, 0.0} for place in _partition(series, share, noise / math.sqrt(1 - alike))}
     return sorted(place for place in places if FEWEST_RUNS <= place <= runs - FEWEST_RUNS)
 
 
-def _pelt(series: Floats, alike: float, noise: float) -> list[int]:
+def _partition(series: Floats, alike: float, noise: float) -> list[int]:
     """Places in what each run adds to what was to be expected of the one before, in units of its ``noise``."""
-    import ruptures
-
     added = series[1:] - alike * series[:-1]
     unit = noise * math.sqrt(1 - alike**2)
-    algorithm = ruptures.KernelCPD(kernel="linear", min_size=FEWEST_RUNS).fit((added - added.mean()) / unit)
-    return [int(at) + 1 for at in algorithm.predict(pen=CANDIDATE_GAIN * math.log(len(series)))[:-1]]
+    return [at + 1 for at in partition((added - added.mean()) / unit, CANDIDATE_GAIN * math.log(len(series)))]
+
+
+def partition(values: Floats, penalty: float) -> list[int]:
+    """The places between levels of at least FEWEST_RUNS with the least sum of squares, plus ``penalty`` a place."""
+    import numpy as np
+
+    sums, squares = (np.append(0.0, np.cumsum(part)) for part in (values, values**2))
+    # What is left over up to each end, and where the last level before it begins.
+    least, begins = np.full(len(values) + 1, np.inf), np.zeros(len(values) + 1, np.int64)
+    least[0] = -penalty
+    for end in range(FEWEST_RUNS, len(values) + 1):
+        starts = np.arange(end - FEWEST_RUNS + 1)
+        left = squares[end] - squares[starts] - (sums[end] - sums[starts]) ** 2 / (end - starts)
+        total = least[starts] + left + penalty
+        begins[end] = total.argmin()
+        least[end] = total[begins[end]]
+    places, end = [], int(begins[-1])
+    while end > 0:
+        places.append(end)
+        end = int(begins[end])
+    return places[::-1]
 
 
 @dataclass(frozen=True)
@@ -181,9 +199,9 @@ class _Fit:
     @cached_property
     def tests(self) -> Floats:
         """p of each change."""
-        from scipy.stats import t
+        from scipy.special import stdtr
 
-        p: Floats = 2 * t.sf(self.sizes, self.freedom)
+        p: Floats = 2 * stdtr(self.freedom, -self.sizes)
         return p
 
     def correlation(self) -> float:

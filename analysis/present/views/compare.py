@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from analysis.compare.comparability import Change, Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
 from analysis.compare.independent_records import LeftOut
-from analysis.compare.verdict import FEWEST_RUNS, RESAMPLES, Effect, Finding, Noise
+from analysis.compare.verdict import Effect, Finding
 from analysis.compare.work_difference import Less
 from analysis.metrics import Metric
 from analysis.present.metric_names import titled
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import fill, word
+from analysis.stats.noise import FEWEST_RUNS, Noise
+from analysis.stats.rank_test import RESAMPLES
 from logparse.language import some, tr
 
 if TYPE_CHECKING:

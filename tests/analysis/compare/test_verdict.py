@@ -8,21 +8,10 @@ import pytest
 from gate_power import verdicts
 from mlperf_repeats import SLOWER, allows, by_sides, called, systems
 
-from analysis.compare.verdict import (
-    DEFAULT_METRIC,
-    Noise,
-    Reason,
-    _cut,
-    _ways,
-    doubt,
-    estimate,
-    insufficient,
-    judge,
-    mann_whitney,
-    noise_floor,
-    worst_of,
-)
+from analysis.compare.verdict import DEFAULT_METRIC, Reason, doubt, estimate, insufficient, judge, worst_of
 from analysis.metrics import JUDGED
+from analysis.stats.noise import Noise, noise_floor
+from analysis.stats.rank_test import _ways, fisher_p, interval_cut, mann_whitney
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -205,6 +194,37 @@ def test_p_is_scipys(kinds):
         assert (how, found) == ("exact", pytest.approx(told, rel=1e-12))
 
 
+@pytest.mark.parametrize("kinds", [9, 10**6], ids=["ties", "none"])
+def test_p_of_many_runs_is_scipys_normal_limit(kinds):
+    from scipy.stats import mannwhitneyu
+
+    rng = np.random.default_rng(kinds)
+    old, new = (np.sort(rng.integers(0, kinds, n)).astype(float) for n in (60, 55))
+    *found, how = mann_whitney(old, new)
+    by_scipy = [mannwhitneyu(new, old, alternative=a, method="asymptotic").pvalue for a in ("greater", "less")]
+    assert (how, found) == ("normal", pytest.approx(by_scipy, rel=1e-9))
+
+
+def test_p_of_tied_runs_by_permutation_is_near_that_of_all_orders():
+    from scipy.stats import PermutationMethod, mannwhitneyu
+
+    rng = np.random.default_rng(3)
+    old, new = (np.sort(rng.integers(0, 6, n)).astype(float) for n in (12, 14))
+    *found, how = mann_whitney(old, new)
+    drawn = PermutationMethod(n_resamples=99_999, rng=np.random.default_rng(5))
+    by_scipy = [mannwhitneyu(new, old, alternative=a, method=drawn).pvalue for a in ("greater", "less")]
+    assert (how, found) == ("permutation", pytest.approx(by_scipy, abs=0.02))
+    assert mann_whitney(old, new) == (*found, how)
+
+
+def test_p_of_lost_runs_is_scipys():
+    from scipy.stats import fisher_exact
+
+    for hits, of, other_hits, other in ((3, 5, 0, 8), (2, 4, 1, 3), (5, 5, 0, 1), (0, 3, 2, 3)):
+        table = [[hits, of - hits], [other_hits, other - other_hits]]
+        assert fisher_p(hits, of, other_hits, other) == pytest.approx(fisher_exact(table, alternative="greater").pvalue)
+
+
 @pytest.mark.parametrize(("n", "confidence"), [(3, 0.90), (4, 0.943), (5, 0.905), (10, 0.911)])
 def test_the_interval_holds_the_truth_as_often_as_it_says(n, confidence):
     rng = np.random.default_rng(n)
@@ -212,7 +232,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(n, confidence):
     for _ in range(1000):
         effect = estimate(np.exp(rng.normal(0, 0.01, n)), np.exp(rng.normal(0.02, 0.01, n)))
         inside += effect.low <= np.expm1(0.02) <= effect.high
-    assert _cut(n, n)[1] == pytest.approx(confidence, abs=0.001)
+    assert interval_cut(n, n)[1] == pytest.approx(confidence, abs=0.001)
     assert inside / 1000 == pytest.approx(confidence, abs=0.03)
 
 
