@@ -10,6 +10,7 @@ from helpers import megatron_line
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 from analysis.run.result import Analysis
+from analysis.run.warm_up import WarmUpRule
 from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
 from logparse.schema import DECODED_COLUMNS, EVENT_COLUMNS, conform
 
@@ -61,7 +62,7 @@ def acceptance_log() -> bytes:
 
 def analyze_files(*paths: Path, warm_up: int | None = None) -> Analysis:
     """The whole way from files to numbers, as the command goes it."""
-    return analyze_logs([str(path) for path in paths], RunOptions(warmup=warm_up)).analysis
+    return analyze_logs([str(path) for path in paths], RunOptions(warm_up=WarmUpRule(warm_up))).analysis
 
 
 def analyze_text(folder: Path, *texts: str | bytes, warm_up: int | None = None) -> Analysis:

@@ -13,6 +13,7 @@ from analysis.project.given_facts import gather
 from analysis.project.project_file import Standing
 from analysis.run.options import RunOptions
 from analysis.run.targets import gather_requirements
+from analysis.run.warm_up import WarmUpRule
 from logparse.context.given import Given
 from logparse.context.run_context import Fact
 from logparse.errors import UsageError
@@ -31,6 +32,7 @@ def choose(
     hw: str | None = None,
     peak_tflops: float | None = None,
     require: Sequence[str] | None = None,
+    warmup: int | None = None,
     standing: Standing = NOTHING_STANDS,
     **others: Any,
 ) -> RunOptions:
@@ -53,6 +55,7 @@ def choose(
         formula=find_formula(named) if named else default_formula(),
         hw=device.value if device else None,
         peak_tflops=peak.value if peak else None,
+        warm_up=WarmUpRule(warmup),
         requirements=gather_requirements([(require or (), None), *files]),
         **others,
     )

@@ -26,7 +26,7 @@ from analysis.run.rank_comparison import compare_ranks, describe_ranks
 from analysis.run.rates import name_rates
 from analysis.run.restarts import list_segments, number_starts, trace_starts
 from analysis.run.result import Analysis
-from analysis.run.row_selection import DEFAULT_WINDOW, WindowOptions, mark_window
+from analysis.run.row_selection import DEFAULT_RULES, RowRules, select_rows
 from analysis.run.step_time_patterns import describe_pace
 from analysis.run.summary import summarize
 from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
@@ -44,7 +44,7 @@ def analyze_steps(
     context: RunContext,
     formula: Formula,
     peak: DevicePeak | None,
-    window: WindowOptions = DEFAULT_WINDOW,
+    rules: RowRules = DEFAULT_RULES,
     later: Sequence[Later] = (),
 ) -> Analysis:
     """Compute everything that follows from ``steps``, the lines beside them and ``context``.
@@ -58,7 +58,7 @@ def analyze_steps(
     mended = mend_clock(traced, events, pauses)
     events = mended.events
     filled = by_settings(mended.steps, how, later, fill_batch)
-    marked = mark_window(filled, pauses, window)
+    marked = select_rows(filled, pauses, rules)
     # The rates of a row follow the mean batch; the column says what was printed.
     rated = by_settings(marked.with_columns(global_batch_size=mean_batch()), how, later, compute_metrics)
     computed = conform(rated.with_columns(marked["global_batch_size"]), STEP_COLUMNS)
@@ -86,6 +86,7 @@ def analyze_steps(
         latest=later[-1].how if later else how,
         field=count_goodput(usual, account, segments, events, goodput if clock.seconds else None),
         pauses=pauses,
+        warm_up=rules.warm_up,
         time_to_train_seconds=time_to_train(computed, events) if known else None,
     )
     odd = (
@@ -94,7 +95,7 @@ def analyze_steps(
         *describe_copies(numbered),
         *describe_other_jobs(numbered),
     )
-    held = describe_pauses(computed, pauses, window.time_holds_pauses)
+    held = describe_pauses(computed, pauses, rules.time_holds_pauses)
     paced = (*describe_pace(usual, pauses), *held, *describe_ranks(result.ranks, numbered))
     notes = (
         *odd,

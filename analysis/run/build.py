@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from analysis.hardware.devices import find_device
 from analysis.identify import LOGGED, describe_disagreements, identify
@@ -15,7 +16,7 @@ from analysis.run.options import RunOptions
 from analysis.run.overheads import list_losses
 from analysis.run.rank_comparison import describe_missing
 from analysis.run.result import Analysis
-from analysis.run.row_selection import WindowOptions, describe_warm_up
+from analysis.run.row_selection import RowRules, describe_warm_up
 from analysis.run.run import Run
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
@@ -40,13 +41,16 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     """
     log, meaning, context = run.log, run.meaning, run.context
     peak, said = how.peak(context)
-    window = WindowOptions(how.warmup, meaning.profiling_steps, meaning.time_holds_pauses, meaning.times_are_shared)
+    warm_up = replace(
+        how.warm_up, profiling_steps=meaning.profiling_steps, times_are_shared=meaning.times_are_shared
+    )
+    rules = RowRules(warm_up, meaning.time_holds_pauses)
     later = [
         Later(c.source, c.line_number, plan_computation(c.context, how.formula, how.peak(c.context)[0]))
         for c in run.changes
     ]
     analysis = analyze_steps(
-        meaning.steps, log.starts, log.records, context, how.formula, peak, window=window, later=later
+        meaning.steps, log.starts, log.records, context, how.formula, peak, rules=rules, later=later
     )
     check_one_run(run, analysis.steps)
     if how.strict and analysis.impossible:
@@ -64,7 +68,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     missing = [note for note in analysis.notes if not lacking or note.code != "no_step_time"]
     told = (
         *describe_missing(log.sources, context.get("world_size")),
-        *describe_warm_up(analysis.steps, how.warmup),
+        *describe_warm_up(analysis.steps, how.warm_up.asked),
         *describe_clock(analysis.steps),
         *(note for note in meaning.notes if note not in lacking),
         *([info("formula_identified", findings=found.findings)] if identified else []),

@@ -9,6 +9,7 @@ from analysis.hardware.devices import DevicePeak
 from analysis.hardware.peak import resolve_peak
 from analysis.published.rows import Baseline, published
 from analysis.run.targets import Requirement
+from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.context.given import Given
 from logparse.context.run_context import RunContext
 from logparse.findings import Note
@@ -19,7 +20,7 @@ class RunOptions:
     """Everything that is said of a run beside its logs.
 
     ``all_files`` reads every file of a run to its end, ``jobs`` blocks at once (None: one for each core).
-    ``warmup`` None is found from the data; ``utilisation`` is the planned one, from 0 to 1; ``baseline`` names one of
+    ``warm_up`` says which rows are left out; ``utilisation`` is the planned one, from 0 to 1; ``baseline`` names one of
     the ``published`` rows. ``peak_tflops`` is TFLOP/s of one device, ``peak_origin`` the flag or file it is from.
     ``requirements`` are what the run must reach.
     """
@@ -35,7 +36,7 @@ class RunOptions:
     peak_tflops: float | None = None
     peak_basis: str | None = None
     peak_origin: str = "--peak-tflops"
-    warmup: int | None = None
+    warm_up: WarmUpRule = FROM_THE_DATA
     published: tuple[Baseline, ...] = field(default_factory=published)
     baseline: str | None = None
     utilisation: float | None = None

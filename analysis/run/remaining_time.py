@@ -23,7 +23,7 @@ from analysis.run.interruptions import Pauses, count_between
 from analysis.run.intervals import ratio_interval
 from analysis.run.restarts import STAMP_MS
 from analysis.run.result import Analysis
-from analysis.run.warm_up import warm_up_rows
+from analysis.run.warm_up import WarmUpRule
 from logparse.context.run_context import RunContext
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Pace:
 def work_left(analysis: Analysis, context: RunContext) -> Left | None:
     """What is left of the steps asked for; None where nothing is, or either is unknown."""
     steps, how = steps_left(analysis.steps), analysis.latest
-    rows = _last_start(analysis.steps)
+    rows = _last_start(analysis.steps, analysis.warm_up)
     pace = _pace(rows, analysis.pauses) if len(rows) else None
     if not steps or pace is None:
         return None
@@ -106,12 +106,12 @@ def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
         return None
 
 
-def _last_start(steps: pl.DataFrame) -> pl.DataFrame:
+def _last_start(steps: pl.DataFrame, rule: WarmUpRule) -> pl.DataFrame:
     """The rows of the last start that has enough of them, without warm-up: also that of steps that are done again."""
     read = steps.select(*READ, "step", "timestamp", "counted", "excluded_reason", "copied", "replayed")
     own = only(read, (pl.col("step_time_ms") > 0) & pl.col("iterations").is_not_null())
     own = own.with_columns(damaged=pl.lit(value=False), other_job=pl.lit(value=False), mean_batch=mean_batch())
-    warm_up = pl.int_range(pl.len()).over("segment") < warm_up_rows(own, None, 0, times_are_shared=False)
+    warm_up = pl.int_range(pl.len()).over("segment") < rule.rows_of(own)
     settled = own.filter(pl.col("excluded_reason").ne_missing(WARM_UP) & ~(warm_up & pl.col("replayed")))
     enough = only(settled, pl.len().over("segment") >= FEWEST)
     rows = enough if len(enough) else settled

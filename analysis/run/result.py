@@ -12,6 +12,7 @@ from analysis.metrics import BY_COLUMN, OF_ROWS, RATED
 from analysis.run.goodput import FieldGoodput
 from analysis.run.interruptions import Pauses
 from analysis.run.throughput import Computation
+from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.errors import unknown_name
 from logparse.findings import Note
 from logparse.language import msg, tr
@@ -26,6 +27,7 @@ class Analysis:
     ``computation`` is of the first start, ``latest`` of the last one, which may have had other settings.
     ``field`` is goodput by the field's own terms. ``time_to_train_seconds``: from the line that says that training
     starts to the one that says that it ended; None where one is not there. ``pauses`` are saves and evaluations.
+    ``warm_up`` is the rule by which rows were left out.
     """
 
     steps: pl.DataFrame
@@ -41,6 +43,7 @@ class Analysis:
     latest: Computation
     field: FieldGoodput
     pauses: Pauses
+    warm_up: WarmUpRule = FROM_THE_DATA
     time_to_train_seconds: float | None = None
 
     @property

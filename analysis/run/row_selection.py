@@ -31,7 +31,7 @@ from analysis.run.exclusion_reasons import (
 from analysis.run.interruptions import NO_PAUSES, Pauses
 from analysis.run.outlier_times import borne_out, find_odd_times
 from analysis.run.restarts import OWN
-from analysis.run.warm_up import warm_up_rows
+from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.findings import Note, info
 
 # Starts whose warm-up is told one by one.
@@ -39,34 +39,27 @@ STARTS_SHOWN = 3
 
 
 @dataclass(frozen=True)
-class WindowOptions:
-    """``warm_up`` rows of each start given by the user (None: found from the data). ``profiling_steps`` are slow by
-    design at the beginning of each start. ``time_holds_pauses``: the time on a line includes evaluation and saving.
-    ``times_are_shared``: rows with one time print the mean of them all, so that the first row's warm-up is in each.
-    """
+class RowRules:
+    """What excludes rows. ``time_holds_pauses``: the time on a line includes evaluation and saving."""
 
-    warm_up: int | None = None
-    profiling_steps: int = 0
+    warm_up: WarmUpRule = FROM_THE_DATA
     time_holds_pauses: bool = False
-    times_are_shared: bool = False
 
 
-DEFAULT_WINDOW = WindowOptions()
+DEFAULT_RULES = RowRules()
 
 
-def mark_window(
-    steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, options: WindowOptions = DEFAULT_WINDOW
-) -> pl.DataFrame:
+def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules = DEFAULT_RULES) -> pl.DataFrame:
     """Add ``counted`` and ``excluded_reason`` to rows that ``segments`` has traced."""
     rows = steps.with_columns(excluded_reason=pl.lit(None, pl.String))
     timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
     told = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), OTHER_JOB: pl.col("other_job")}
     rows = _mark(rows, told | {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")})
-    if options.time_holds_pauses:
+    if rules.time_holds_pauses:
         evaluated, saved = (_first_row_after(rows, steps) for steps in (pauses.evaluated, pauses.saved))
         rows = _mark(rows, {HOLDS_EVALUATION: evaluated, HOLDS_SAVE: saved})
     place = OWN.cum_sum().over("segment")
-    warm_up = warm_up_rows(_unpaused(rows), options.warm_up, options.profiling_steps, options.times_are_shared)
+    warm_up = rules.warm_up.rows_of(_unpaused(rows))
     nan = (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False)
     skipped = (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False)
     rows = _mark(rows, {WARM_UP: place <= warm_up, BATCH_CHANGES: batch_changes(), NAN: nan, SKIPPED: skipped})

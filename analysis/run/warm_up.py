@@ -6,6 +6,7 @@ Comes in: rows that ``segments`` has traced. Goes out: a number for each start. 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -19,23 +20,36 @@ SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
 A_PACE = 0.2
 
 
-def warm_up_rows(rows: pl.DataFrame, asked: int | None, profiling_steps: int, times_are_shared: bool) -> pl.Expr:
-    """How many rows at the beginning of the row's start are warm-up.
+@dataclass(frozen=True)
+class WarmUpRule:
+    """Which rows at the beginning of a start are warm-up.
 
-    ``asked`` rows where the user says so; else those found from the data, and those of the steps that profile. Where
-    ``times_are_shared`` rows with one time print the mean of them all.
+    ``asked`` rows if the user says so; None finds them from the data. ``profiling_steps`` are slow by design at the
+    beginning of each start. ``times_are_shared``: rows with one time print the mean of them all, so that the first
+    row's warm-up is in each.
     """
-    if asked is not None:
-        return pl.lit(asked)
-    told = only(rows.select("segment", "step", "step_time_ms", "global_batch_size", *OWN.meta.root_names()), OWN)
-    found = [
-        (segment, _warm_up_of(start["step_time_ms"], _batches(start), times_are_shared))
-        for segment, start in starts_of(told)
-    ]
-    numbers = [segment for segment, _ in found]
-    by_profiling = _rows_within(told, profiling_steps) if profiling_steps else {}
-    counts = [max(n, by_profiling.get(segment, 0)) for segment, n in found]
-    return pl.col("segment").replace_strict(numbers, counts, default=1, return_dtype=pl.Int64)
+
+    asked: int | None = None
+    profiling_steps: int = 0
+    times_are_shared: bool = False
+
+    def rows_of(self, rows: pl.DataFrame) -> pl.Expr:
+        """How many rows at the beginning of the row's start are warm-up."""
+        if self.asked is not None:
+            return pl.lit(self.asked)
+        own = only(rows.select("segment", "step", "step_time_ms", "global_batch_size", *OWN.meta.root_names()), OWN)
+        by_profiling = _rows_within(own, self.profiling_steps) if self.profiling_steps else {}
+        counts = {
+            segment: max(
+                _warm_up_of(start["step_time_ms"], _batches(start), self.times_are_shared),
+                by_profiling.get(segment, 0),
+            )
+            for segment, start in starts_of(own)
+        }
+        return pl.col("segment").replace_strict(counts, default=1, return_dtype=pl.Int64)
+
+
+FROM_THE_DATA = WarmUpRule()
 
 
 def _rows_within(rows: pl.DataFrame, profiling_steps: int) -> dict[int, int]:

@@ -9,7 +9,7 @@ from analysis.present.words import say
 from analysis.run.batch_sizes import describe_batches, mean_batch
 from analysis.run.exclusion_reasons import BATCH_CHANGES, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.row_selection import mark_window
+from analysis.run.row_selection import select_rows
 from analysis.run.time_breakdown import USEFUL
 from logparse.findings import warning
 
@@ -18,7 +18,7 @@ def marked(steps: list[int], batches: list[int], consumed: list[object], **colum
     """A sample takes 100 ms, as the window sees it."""
     columns = {"step_time_ms": [100.0 * batch for batch in batches]} | columns
     printed = rows(steps, global_batch_size=batches, consumed_samples=consumed, **columns)
-    return as_computed(mark_window(trace_starts(number_starts(printed, no_starts()), events(), None)))
+    return as_computed(select_rows(trace_starts(number_starts(printed, no_starts()), events(), None)))
 
 
 def means(found: pl.DataFrame) -> list[float | None]:

@@ -7,7 +7,7 @@ from runs import events, no_starts, rows
 
 from analysis.run.exclusion_reasons import STALL
 from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.row_selection import mark_window
+from analysis.run.row_selection import select_rows
 from logparse.context.dialects import interpret
 from logparse.context.run_context import build_context
 from logparse.decode.read_run import read_run
@@ -47,5 +47,5 @@ def test_in_a_noisy_run_a_stall_is_beyond_six_sigmas(sigmas, stalls):
     times = [900.0 + 100 * (i % 3) for i in range(61)]
     times[30] = 1000 + sigmas * 148.26
     steps = rows(list(range(1, 62)), step_time_ms=times)
-    marked = mark_window(trace_starts(number_starts(steps, no_starts()), events(), None))
+    marked = select_rows(trace_starts(number_starts(steps, no_starts()), events(), None))
     assert marked.filter(pl.col("excluded_reason") == STALL)["step"].to_list() == stalls

@@ -16,14 +16,14 @@ from analysis.run.changepoints import find_levels, slow_stretches, two_modes
 from analysis.run.exclusion_reasons import STALL
 from analysis.run.interruptions import Pauses
 from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.row_selection import NO_PAUSES, mark_window
+from analysis.run.row_selection import NO_PAUSES, select_rows
 from analysis.run.step_time_patterns import describe_pace
 from analysis.run.time_breakdown import USEFUL, account_time
 
 
 def marked(times, **columns):
     steps = rows(list(range(1, len(times) + 1)), step_time_ms=[float(t) for t in times], **columns)
-    return as_computed(mark_window(trace_starts(number_starts(steps, no_starts()), events(), None)))
+    return as_computed(select_rows(trace_starts(number_starts(steps, no_starts()), events(), None)))
 
 
 def spans(pace):

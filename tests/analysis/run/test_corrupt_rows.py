@@ -12,7 +12,7 @@ from analysis.run.clock import read_clock
 from analysis.run.corrupt_rows import describe_damage
 from analysis.run.exclusion_reasons import DAMAGED, WARM_UP
 from analysis.run.restarts import list_segments, number_starts, trace_starts
-from analysis.run.row_selection import NO_PAUSES, mark_window
+from analysis.run.row_selection import NO_PAUSES, select_rows
 from analysis.run.time_breakdown import USEFUL, account_time
 from logparse.findings import warning
 
@@ -22,7 +22,7 @@ def numbered(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def computed(steps: pl.DataFrame) -> pl.DataFrame:
-    return as_computed(mark_window(trace_starts(numbered(steps), events(), None)))
+    return as_computed(select_rows(trace_starts(numbered(steps), events(), None)))
 
 
 def damaged(steps: list[int], **columns: list[object]) -> list[int]:

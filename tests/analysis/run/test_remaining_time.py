@@ -10,6 +10,7 @@ from runs import BEGIN
 from analysis.present.words import say_all
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
+from analysis.run.warm_up import WarmUpRule
 
 
 def left_of(path, *parts, **how):
@@ -148,3 +149,15 @@ def test_a_start_of_two_rows_says_nothing_of_its_pace(tmp_path):
     text = [arguments_dump(SETTINGS), *first, arguments_dump(SETTINGS), *second]
     left, _ = left_of(tmp_path / "run.log", *text)
     assert left.seconds == pytest.approx(398 * 4.0, rel=0.001)
+
+
+def test_warm_up_of_repeated_steps_is_left_out_by_the_rule_of_the_run(tmp_path):
+    """After a restart four repeated steps are slow: they count in the pace only if the user asks for no warm-up."""
+    head = arguments_dump(SETTINGS)
+    first, clock = steps_of(1, 20, 3000)
+    last, _ = steps_of(11, 40, lambda step: 9000 if step < 15 else 3000, clock + timedelta(minutes=5))
+    parts = (head, *first, head, *last)
+    by_data = left_of(tmp_path / "data.log", *parts)[0]
+    with_all = left_of(tmp_path / "all.log", *parts, warm_up=WarmUpRule(0))[0]
+    assert by_data.seconds / by_data.steps == pytest.approx(3.0, rel=0.02)
+    assert with_all.seconds / with_all.steps == pytest.approx(3.8, rel=0.05)

@@ -9,7 +9,7 @@ from runs import BEGIN, analyze_text, as_computed, events, no_starts, rows
 
 from analysis.run.exclusion_reasons import COPY, WARM_UP
 from analysis.run.restarts import list_segments, number_starts, trace_starts
-from analysis.run.row_selection import mark_window
+from analysis.run.row_selection import select_rows
 
 
 def trace(
@@ -23,7 +23,7 @@ def trace(
 
 
 def segments(steps: pl.DataFrame) -> pl.DataFrame:
-    return list_segments(as_computed(mark_window(trace(steps))))
+    return list_segments(as_computed(select_rows(trace(steps))))
 
 
 def test_a_restart_goes_on_with_its_lineage_and_does_steps_again():
@@ -63,7 +63,7 @@ def test_a_row_can_hold_steps_done_again_and_new_ones():
     assert traced["iterations"].to_list() == [1] * 7 + [5, 5]
     assert traced["replayed_steps"].to_list() == [0] * 7 + [2, 0]
     assert not traced["replayed"].any()
-    assert list_segments(as_computed(mark_window(traced)))["lost_steps"].to_list() == [2, 0]
+    assert list_segments(as_computed(select_rows(traced)))["lost_steps"].to_list() == [2, 0]
 
 
 def test_nothing_is_lost_to_another_run_of_the_same_file():
@@ -153,7 +153,7 @@ def test_warm_up_of_doubled_lines_is_that_of_single_ones():
     steps = rows(
         [s for s in range(1, 11) for _ in range(2)], step_time_ms=doubled, elapsed_time_per_iteration_ms=doubled
     )
-    marked = mark_window(trace(steps))
+    marked = select_rows(trace(steps))
     assert marked["excluded_reason"].to_list()[:6] == [WARM_UP, COPY, WARM_UP, COPY, None, COPY]
 
 

@@ -31,15 +31,15 @@ def starts(*lines: tuple[str, int]) -> pl.DataFrame:
     return pl.DataFrame(list(lines), schema=STARTS, orient="row")
 
 
-def mark_window(steps: pl.DataFrame, begun: pl.DataFrame | None = None) -> pl.DataFrame:
+def select_rows(steps: pl.DataFrame, begun: pl.DataFrame | None = None) -> pl.DataFrame:
     """The window without pauses and options, on rows traced through their starts."""
     numbered = number_starts(steps, starts() if begun is None else begun)
     no_events = pl.DataFrame(schema={c.name: c.dtype for c in EVENT_COLUMNS})
-    return row_selection.mark_window(trace_starts(numbered, no_events, None))
+    return row_selection.select_rows(trace_starts(numbered, no_events, None))
 
 
 def reasons(steps: pl.DataFrame, begun: pl.DataFrame | None = None) -> list[str | None]:
-    return mark_window(steps, begun)["excluded_reason"].to_list()
+    return select_rows(steps, begun)["excluded_reason"].to_list()
 
 
 def changes(segments: pl.Series) -> list[int]:
@@ -53,7 +53,7 @@ def test_the_first_row_does_not_count():
 
 @pytest.mark.parametrize("begun", [None, starts()])
 def test_a_step_that_goes_back_is_a_start(begun):
-    marked = mark_window(rows([1, 2, 3, 2, 3]), begun)
+    marked = select_rows(rows([1, 2, 3, 2, 3]), begun)
     assert marked["excluded_reason"].to_list() == [WARM_UP, None, None, REPLAYED, REPLAYED]
     assert marked["segment"].to_list() == [0, 0, 0, 1, 1]
 
@@ -67,13 +67,13 @@ def test_a_step_far_ahead_is_not_a_start():
 
 
 def test_an_argument_dump_between_rows_is_a_start():
-    marked = mark_window(rows([1, 2, 3, 4]), starts(("a.log", 1), ("a.log", 25)))
+    marked = select_rows(rows([1, 2, 3, 4]), starts(("a.log", 1), ("a.log", 25)))
     assert marked["excluded_reason"].to_list() == [WARM_UP, None, WARM_UP, None]
     assert changes(marked["segment"]) == [2]
 
 
 def test_two_dumps_before_the_same_row_are_one_start():
-    marked = mark_window(rows([1, 2, 3, 4]), starts(("a.log", 24), ("a.log", 22)))
+    marked = select_rows(rows([1, 2, 3, 4]), starts(("a.log", 24), ("a.log", 22)))
     assert marked["excluded_reason"].to_list() == [WARM_UP, None, WARM_UP, None]
     assert changes(marked["segment"]) == [2]
 
@@ -84,12 +84,12 @@ def test_a_dump_that_precedes_no_row_of_the_file_changes_nothing(begun):
 
 
 def test_segments_are_counted_from_0_with_a_dump_before_the_first_row_too():
-    assert mark_window(rows([1, 2, 3]), starts(("a.log", 1)))["segment"].to_list() == [0, 0, 0]
+    assert select_rows(rows([1, 2, 3]), starts(("a.log", 1)))["segment"].to_list() == [0, 0, 0]
 
 
 def test_every_file_starts_anew_and_segments_are_numbered_over_all_files():
     two = pl.concat([rows([1, 2, 3], "b.log"), rows([4, 5, 6, 5], "a.log")])
-    marked = mark_window(two)
+    marked = select_rows(two)
     assert marked["excluded_reason"].to_list() == [WARM_UP, None, None, WARM_UP, None, None, REPLAYED]
     assert changes(marked["segment"]) == [3, 6]
 
@@ -156,7 +156,7 @@ def test_a_second_run_of_the_same_steps_is_not_a_copy():
 
 
 def test_no_rows_stay_no_rows():
-    assert mark_window(rows([]), starts()).is_empty()
+    assert select_rows(rows([]), starts()).is_empty()
 
 
 @st.composite
@@ -180,13 +180,13 @@ def _file(draw: st.DrawFn, name: str) -> pl.DataFrame:
 
 @given(logs(), st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(1, 130))))
 def test_no_row_is_deleted_moved_or_changed(steps, begun):
-    marked = mark_window(steps, starts(*begun))
+    marked = select_rows(steps, starts(*begun))
     assert marked.select(steps.columns).equals(steps)
 
 
 @given(logs(), st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(1, 130))))
 def test_a_row_counts_or_has_a_reason_and_only_rows_with_a_time_count(steps, begun):
-    marked = mark_window(steps, starts(*begun))
+    marked = select_rows(steps, starts(*begun))
     assert (marked["counted"] == marked["excluded_reason"].is_null()).all()
     assert (marked.filter("counted")["step_time_ms"] > 0).all()
     assert (marked["segment"].diff().drop_nulls().is_in([0, 1])).all()
@@ -194,19 +194,19 @@ def test_a_row_counts_or_has_a_reason_and_only_rows_with_a_time_count(steps, beg
 
 def test_a_start_at_another_pace_holds_no_stalls():
     times = [5000.0] * 20 + [10_000.0] * 18
-    marked = mark_window(rows(list(range(1, 39)), step_time_ms=times), starts(("a.log", 1), ("a.log", 201)))
+    marked = select_rows(rows(list(range(1, 39)), step_time_ms=times), starts(("a.log", 1), ("a.log", 201)))
     assert STALL not in marked["excluded_reason"].to_list()
     assert marked["counted"].sum() == 36
 
 
 def test_a_stall_is_found_at_the_pace_of_its_start():
     times = [5000.0] * 20 + [1000.0] * 8 + [2000.0] + [1000.0] * 8
-    marked = mark_window(rows(list(range(1, 38)), step_time_ms=times), starts(("a.log", 1), ("a.log", 201)))
+    marked = select_rows(rows(list(range(1, 38)), step_time_ms=times), starts(("a.log", 1), ("a.log", 201)))
     assert marked.filter(pl.col("excluded_reason") == STALL)["step"].to_list() == [29]
 
 
 def damaged_times(times: list[float]) -> list[int]:
-    marked = mark_window(rows(list(range(1, len(times) + 1)), step_time_ms=times))
+    marked = select_rows(rows(list(range(1, len(times) + 1)), step_time_ms=times))
     return marked.filter(pl.col("excluded_reason") == TIME_DAMAGED)["step"].to_list()
 
 
@@ -277,7 +277,7 @@ def test_rows_out_of_line_are_those_that_each_row_beside_its_neighbours_shows(pa
     """Two starts after each other must not see each other's rows, nor two stretches of one start lose theirs."""
     steps = [step for part in parts for step in range(1, len(part) + 1)]
     with patch.object(outlier_times, "_stretches", lambda clean: clean.clear()):
-        marked = mark_window(rows(steps, step_time_ms=[time for part in parts for time in part]))
+        marked = select_rows(rows(steps, step_time_ms=[time for part in parts for time in part]))
     told = marked.filter(pl.col("excluded_reason").is_null() | pl.col("excluded_reason").is_in([STALL, TIME_DAMAGED]))
     expected = [
         reason

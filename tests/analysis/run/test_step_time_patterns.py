@@ -12,15 +12,16 @@ from analysis.present.words import say
 from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL, WARM_UP
 from analysis.run.interruptions import Pauses, find_pauses
 from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.row_selection import DEFAULT_WINDOW, NO_PAUSES, WindowOptions, describe_warm_up, mark_window
+from analysis.run.row_selection import DEFAULT_RULES, NO_PAUSES, RowRules, describe_warm_up, select_rows
 from analysis.run.step_time_patterns import describe_pace, find_period
+from analysis.run.warm_up import WarmUpRule
 from logparse.decode.read_run import read_run
 from logparse.findings import info
 from logparse.schema import RECORD_COLUMNS, conform
 
 
-def mark(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, options: WindowOptions = DEFAULT_WINDOW) -> pl.DataFrame:
-    return mark_window(trace_starts(number_starts(steps, no_starts()), events(), None), pauses, options)
+def mark(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules = DEFAULT_RULES) -> pl.DataFrame:
+    return select_rows(trace_starts(number_starts(steps, no_starts()), events(), None), pauses, rules)
 
 
 def timed(times: list[float], **columns: list[object]) -> pl.DataFrame:
@@ -72,24 +73,24 @@ def test_a_slow_beginning_that_seldom_comes_again_is_warm_up():
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_the_user_says_how_many_rows_are_warm_up(count):
-    marked = mark(timed([60_000.0, 5000.0, *[1000.0] * 30]), options=WindowOptions(warm_up=count))
+    marked = mark(timed([60_000.0, 5000.0, *[1000.0] * 30]), rules=RowRules(WarmUpRule(count)))
     assert found(marked, WARM_UP) == list(range(1, count + 1))
 
 
 def test_warm_up_is_of_each_start():
     steps = rows([1, 2, 3, 4, 5, 10, 11, 12, 13], step_time_ms=[9e4, 5e3, 1e3, 1e3, 1e3, 9e4, 1e3, 1e3, 1e3])
     begun = pl.DataFrame({"source": ["a.log"], "line_number": [55]})
-    marked = mark_window(trace_starts(number_starts(steps, begun), events(), None))
+    marked = select_rows(trace_starts(number_starts(steps, begun), events(), None))
     assert found(marked, WARM_UP) == [1, 2, 10]
 
 
 def test_steps_that_profile_are_warm_up_though_they_are_fast():
-    marked = mark(timed([1000.0] * 30), options=WindowOptions(profiling_steps=10))
+    marked = mark(timed([1000.0] * 30), rules=RowRules(WarmUpRule(profiling_steps=10)))
     assert found(marked, WARM_UP) == list(range(1, 11))
 
 
 def test_steps_that_profile_are_counted_in_steps_and_not_in_rows():
-    marked = mark(rows([10, 20, 30, 40, 50]), options=WindowOptions(profiling_steps=20))
+    marked = mark(rows([10, 20, 30, 40, 50]), rules=RowRules(WarmUpRule(profiling_steps=20)))
     assert found(marked, WARM_UP) == [10, 20]
 
 
@@ -107,12 +108,12 @@ def test_a_batch_that_shrinks_at_once_is_not_a_slow_beginning():
 
 def test_rows_that_share_the_first_ones_mean_are_all_warm_up():
     times = [1050.0] * 6 + [1000.0] * 12
-    assert found(mark(timed(times), options=WindowOptions(times_are_shared=True)), WARM_UP) == list(range(1, 7))
+    assert found(mark(timed(times), rules=RowRules(WarmUpRule(times_are_shared=True))), WARM_UP) == list(range(1, 7))
     assert found(mark(timed(times)), WARM_UP) == [1]
 
 
 def test_a_run_that_is_one_mean_has_no_settled_row():
-    assert not mark(timed([1050.0] * 6), options=WindowOptions(times_are_shared=True))["counted"].any()
+    assert not mark(timed([1050.0] * 6), rules=RowRules(WarmUpRule(times_are_shared=True)))["counted"].any()
 
 
 def test_what_was_taken_for_warm_up_is_told_with_its_evidence():
@@ -124,7 +125,7 @@ def test_what_was_taken_for_warm_up_is_told_with_its_evidence():
 
 
 def test_warm_up_of_a_start_that_never_settled_has_no_median():
-    marked = as_computed(mark(timed([1050.0] * 6), options=WindowOptions(times_are_shared=True)))
+    marked = as_computed(mark(timed([1050.0] * 6), rules=RowRules(WarmUpRule(times_are_shared=True))))
     found = info("warm_up_never_settled", start=1, n=6, slowest_ms=1050.0, settled_ms=None)
     assert list(describe_warm_up(marked, None)) == [info("warm_up_found", starts=[found])]
 
@@ -132,7 +133,7 @@ def test_warm_up_of_a_start_that_never_settled_has_no_median():
 def test_of_many_starts_the_first_are_told_one_by_one():
     steps = rows([s for start in range(5) for s in range(1 + 10 * start, 6 + 10 * start)])
     begun = pl.DataFrame({"source": ["a.log"] * 5, "line_number": [1, 55, 105, 155, 205]})
-    marked = mark_window(trace_starts(number_starts(steps, begun), events(), None))
+    marked = select_rows(trace_starts(number_starts(steps, begun), events(), None))
     (note,) = describe_warm_up(as_computed(marked), None)
     *told, more = note.fields["starts"]
     assert [start.fields["start"] for start in told] == [1, 2, 3]
@@ -141,7 +142,7 @@ def test_of_many_starts_the_first_are_told_one_by_one():
 
 # Pauses on the line
 
-HOLDS = WindowOptions(time_holds_pauses=True)
+HOLDS = RowRules(time_holds_pauses=True)
 
 
 def test_the_row_whose_interval_holds_a_pause_does_not_count():

@@ -14,7 +14,7 @@ from analysis.run.exclusion_reasons import TIME_DAMAGED, WARM_UP
 from analysis.run.interruptions import Pauses
 from analysis.run.rates import name_rates
 from analysis.run.restarts import list_segments, number_starts, trace_starts
-from analysis.run.row_selection import NO_PAUSES, WindowOptions, mark_window
+from analysis.run.row_selection import NO_PAUSES, RowRules, select_rows
 from analysis.run.step_time_patterns import describe_pace
 from analysis.run.time_breakdown import (
     EVALUATION_BETWEEN,
@@ -29,7 +29,7 @@ from logparse.findings import info
 
 def computed(steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pauses = NO_PAUSES, holds: bool = False):
     traced = trace_starts(number_starts(steps, no_starts()), events() if found is None else found, None)
-    return as_computed(mark_window(traced, pauses, WindowOptions(time_holds_pauses=holds)))
+    return as_computed(select_rows(traced, pauses, RowRules(time_holds_pauses=holds)))
 
 
 def account(steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pauses = NO_PAUSES, holds: bool = False):
