@@ -45,8 +45,6 @@ def prepare_folder(folder: Path) -> None:
         raise InputError(reason, remedy=tr("give another folder with -o")) from error
 
 
-# Forms in which a table can be written, and the one that is where nothing is asked for.
-TABLE_FORMATS, DEFAULT_TABLES = ("parquet", "csv", "jsonl"), ("parquet",)
 # Forms in which a chart can be written, and those that are where nothing is asked for.
 CHART_FORMATS = ("json", "png", "svg", "html")
 DEFAULT_FORMATS = ("json", "png", "svg")
@@ -98,16 +96,30 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
     return path
 
 
-def write_table(frame: pl.DataFrame, stem: Path, form: str) -> Path:
-    """Write a frame as ``stem`` and the ending of ``form``, one of TABLE_FORMATS.
-
-    CSV and JSON lines, in which NaN is null, hold the same rows and columns without their types.
-    """
-    path = stem.with_name(f"{stem.name}.{form}")
-    if form == "parquet":
-        return write_parquet(frame, path)
-    write_whole(path, frame.write_csv if form == "csv" else frame.write_ndjson)
+def write_csv(frame: pl.DataFrame, path: Path) -> Path:
+    """Write a frame as CSV, without the types of its columns."""
+    write_whole(path, frame.write_csv)
     return path
+
+
+def write_json_lines(frame: pl.DataFrame, path: Path) -> Path:
+    """Write a frame as one JSON object a row; NaN becomes null."""
+    write_whole(path, frame.write_ndjson)
+    return path
+
+
+# The formats of a table by their file ending, and the one that is written if none is asked for.
+TABLE_FORMATS: dict[str, Callable[[pl.DataFrame, Path], Path]] = {
+    "parquet": write_parquet,
+    "csv": write_csv,
+    "jsonl": write_json_lines,
+}
+DEFAULT_TABLES = ("parquet",)
+
+
+def write_table(frame: pl.DataFrame, stem: Path, form: str) -> Path:
+    """Write a frame as ``stem`` and the ending of ``form``, one of TABLE_FORMATS."""
+    return TABLE_FORMATS[form](frame, stem.with_name(f"{stem.name}.{form}"))
 
 
 def write_page(page: str, path: Path) -> Path:
@@ -125,7 +137,7 @@ def check_table_formats(formats: Sequence[str]) -> None:
     """Refuse forms that do not exist, before any work is done. Raises UsageError."""
     for name in formats:
         if name not in TABLE_FORMATS:
-            raise unknown_name(msg("table format"), name, TABLE_FORMATS, _use(TABLE_FORMATS))
+            raise unknown_name(msg("table format"), name, TABLE_FORMATS, _use(list(TABLE_FORMATS)))
 
 
 def check_chart_options(formats: Sequence[str], theme: str | None) -> None:

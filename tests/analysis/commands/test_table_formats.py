@@ -8,6 +8,8 @@ import pytest
 from helpers import megatron_line, megatron_log, run_logparse
 from polars.testing import assert_frame_equal
 
+from analysis.outputs import TABLE_FORMATS
+
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
 
@@ -90,3 +92,10 @@ def test_wrote_names_the_page_that_a_person_opens(folder):
     assert done.stderr == "wrote out/report.html\n"
     assert (folder / "out/report.html").exists()
     assert analyze(folder).stderr == "wrote out/\n"
+
+
+def test_a_new_format_is_one_entry(folder, monkeypatch):
+    """What the entry writes is what is in the file."""
+    monkeypatch.setitem(TABLE_FORMATS, "count", lambda frame, path: path.write_text(str(len(frame))) and path)
+    assert analyze(folder, "--tables", "count").returncode == 0
+    assert (folder / "out/steps.count").read_text() == "7"
