@@ -27,8 +27,8 @@ from logparse.__main__ import main
 from logparse.findings import Note
 from logparse.schema import Column
 
-ROOT = Path(__file__).parent.parent
-GOLDENS = Path(__file__).parent / "goldens"
+ROOT = Path(__file__).parents[2]
+GOLDENS = ROOT / "tests" / "goldens"
 PROGRAM = str(Path(sys.executable).with_name("logparse"))
 
 PAIRS = {
