@@ -33,9 +33,9 @@ def analyze(
 ) -> Run:
     """Read ``logs`` as one run and compute what it achieved.
 
-    The arguments are the options of ``logparse analyze``; ``quantities`` are what the log may lack, such as
+    The arguments are the options of ``logparse analyze``; ``quantities`` are what the log may not print, such as
     ``world_size=8``, by the names of ``logparse.schema.QUANTITIES``. See ``analysis.run.run.Run``
-    for what comes back, and ``analysis.run.target_verdicts.judge`` for whether it is what you ``require``.
+    for the result, and ``analysis.run.target_verdicts.judge`` for whether it is what you ``require``.
 
     Raises UsageError, InputError or NoStepLineError, each with a remedy.
     """

@@ -57,7 +57,7 @@ class Commands(Group):
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """List them, each with its line."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, tr(said)) for name, said in COMMANDS.items()])
+            formatter.write_dl([(name, tr(summary)) for name, summary in COMMANDS.items()])
 
 
 def _imported(name: str) -> Any:

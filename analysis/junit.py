@@ -23,13 +23,13 @@ Outcome = Literal["failure", "error", "skipped", "system-out"] | None
 
 @dataclass(frozen=True)
 class Case:
-    """One test: what became of it, the ``kind`` of a failure or an error, and what is said; None says nothing."""
+    """One test: its outcome (None: passed), the ``kind`` of a failure or an error, and the ``message``."""
 
     classname: str
     name: str
     outcome: Outcome = None
     kind: str = ""
-    said: str = ""
+    message: str = ""
 
 
 def junit_xml(suite: str, cases: Sequence[Case], details: str = "") -> str:
@@ -51,14 +51,14 @@ def _count(cases: Sequence[Case], outcome: Outcome) -> str:
 
 def _element(case: Case) -> ElementTree.Element:
     names = {"classname": _plain(case.classname), "name": _plain(case.name), "time": "0"}
-    made, said = ElementTree.Element("testcase", names), _plain(case.said)
+    element, message = ElementTree.Element("testcase", names), _plain(case.message)
     if case.outcome == "system-out":
-        ElementTree.SubElement(made, case.outcome).text = said
+        ElementTree.SubElement(element, case.outcome).text = message
     elif case.outcome:
         kind = {"type": case.kind} if case.kind else {}
-        found = ElementTree.SubElement(made, case.outcome, {"message": said, **kind})
-        found.text = None if case.outcome == "skipped" else said
-    return made
+        result = ElementTree.SubElement(element, case.outcome, {"message": message, **kind})
+        result.text = None if case.outcome == "skipped" else message
+    return element
 
 
 def _plain(text: str) -> str:

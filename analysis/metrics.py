@@ -1,8 +1,8 @@
 """The registry of metrics: every number of a run that is summarized, shown, drawn, kept, judged or exported.
 
-Said once here; summary, screens, charts, report, history, verdict, exports and docs iterate it. To add one, add it
-here and a word for its label in each language. A metric of rows has an ``expression`` and is a column of the steps; one
-of runs is computed elsewhere and kept in the history.
+Summary, screens, charts, report, history, verdict, exports and docs iterate this registry. To add a metric, add it here
+and a word for its label in each language. A metric of rows has an ``expression`` and is a column of the steps; one of
+runs is computed elsewhere and kept in the history.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from logparse.language import msg
 
 # By the unit of a column: the unit that people read.
 READ_AS = {"ratio": "%", "bytes": "GiB"}
-# Behind a number that cannot be.
+# The mark after an impossible number.
 IMPOSSIBLE = "!"
 
 
@@ -47,7 +47,7 @@ class Metric:
     ``worse`` is +1 where more of it is worse, -1 where less is, None where it is not judged: another metric says the
     same. ``needs`` names the quantities without which it is unknown. ``row_column`` is the column of the steps it is
     summarized from; ``expression`` computes it there. ``rated`` metrics are given for each named rate, ``headline``
-    ones stand first on the page; ``chart`` is the title of its chart along the run. Above ``most`` a value cannot be.
+    ones are first on the page; ``chart`` is the title of its chart along the run. Above ``most`` a value cannot be.
     ``offset`` is added to a share that may be 0 before two of them are compared: 3 % more are 3 % of the steps.
     """
 
@@ -87,7 +87,7 @@ class Metric:
         return "-" if value is None else f"{value * self.scale:,.{self.digits}f}{self.mark(value)}"
 
     def mark(self, value: float | None) -> str:
-        """What stands behind ``value``: nothing, where it can be."""
+        """The mark to print after ``value``: empty unless the value is impossible."""
         return IMPOSSIBLE if self.impossible(value) else ""
 
     def impossible(self, value: float | None) -> bool:
@@ -243,7 +243,7 @@ METRICS = (
 FINAL_LOSS = Metric(
     "final_loss", "", msg("final loss"), "mean of the last 10 losses at steps that all runs did", digits=4, worse=1
 )
-# What tells whether a run still trains. They are kept of recorded runs, and judged.
+# Metrics that show whether a run still trains. They are kept of recorded runs, and judged.
 HEALTH = (
     FINAL_LOSS,
     Metric(

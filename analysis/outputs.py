@@ -70,7 +70,7 @@ def clear_stale(folder: Path, outputs: Iterable[str], written: Iterable[Path]) -
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Call ``write`` with a temporary name beside ``path``, then rename."""
+    """Call ``write`` with a temporary name in the folder of ``path``, then rename."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         write(temporary)
@@ -78,8 +78,8 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     except (OSError, pl.exceptions.PolarsError) as error:
         number = getattr(error, "errno", None)
         reason = tr(os.strerror(number)) if number else error
-        said = tr("cannot write {path}: {reason}", path=path, reason=reason)
-        raise InputError(said, remedy=tr("check the folder's permissions and space")) from error
+        problem = tr("cannot write {path}: {reason}", path=path, reason=reason)
+        raise InputError(problem, remedy=tr("check the folder's permissions and space")) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -169,15 +169,15 @@ class ChartWriter:
     """Draws charts side by side, while its caller does something else, and writes them in the order they came.
 
     Forms are json (Vega-Lite), png, svg, html (a page of its own that needs no network). ``theme`` is one of
-    vl_convert's; without one charts look as on the report's page. ``tell`` is called after each chart that is written.
+    vl_convert's; without one charts look as on the report's page. ``advance`` is called after each written chart.
     Raises UsageError for a form or a theme that does not exist.
     """
 
     def __init__(
-        self, formats: Sequence[str], theme: str | None = None, tell: Callable[[], object] = lambda: None
+        self, formats: Sequence[str], theme: str | None = None, advance: Callable[[], object] = lambda: None
     ) -> None:
         check_chart_options(formats, theme)
-        self._formats, self._theme, self._tell = formats, theme, tell
+        self._formats, self._theme, self._advance = formats, theme, advance
         self._waiting: deque[tuple[Path, Future[Pictures]]] = deque()
         self._written: list[Path] = []
 
@@ -205,7 +205,7 @@ class ChartWriter:
             path = stem.with_name(f"{stem.name}.{form}")
             write_whole(path, lambda p, made=made: p.write_bytes(made))  # type: ignore[misc]
             self._written.append(path)
-        self._tell()
+        self._advance()
 
 
 def _use(names: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from typing import Any, cast
 # Each holds some 100 MB; a run has about ten charts.
 MOST_PROCESSES = 4
 # A character of Unicode's private area, which no log holds on purpose.
-STAND_IN = "\ue000"
+PLACEHOLDER = "\ue000"
 # A mark of less opacity cannot be seen.
 LEAST_SEEN = 0.002
 Pictures = dict[str, bytes]
@@ -57,18 +57,18 @@ def _for_pointer(mark: Any) -> bool:
 
 
 def _page(spec: str, theme: Any) -> str:
-    """A chart's page; every ``<`` of the spec is escaped, so that no text of a log can end the script it stands in."""
+    """A chart's page; every ``<`` of the spec is escaped, so that no text of a log can end the script around it."""
     import vl_convert
 
-    page = vl_convert.vegalite_to_html(spec.replace("<", STAND_IN), bundle=True, theme=theme)
-    return page.replace(STAND_IN, "\\u003c")
+    page = vl_convert.vegalite_to_html(spec.replace("<", PLACEHOLDER), bundle=True, theme=theme)
+    return page.replace(PLACEHOLDER, "\\u003c")
 
 
 class DrawingProcess:
     """A process that draws one chart after the other, and ends with this one."""
 
     def __init__(self) -> None:
-        # In a session of its own it does not hear Ctrl-C; -P: beside this file stand modules with common names.
+        # In a session of its own it gets no Ctrl-C. -P: this folder has modules with common names.
         self._process = subprocess.Popen(
             [sys.executable, "-P", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )

@@ -1,6 +1,6 @@
 """The frames of an analysed run: what the stages of ``analysis.run`` add to the rows, and the tables they end in.
 
-``logparse.schema`` has the columns that a log is read into; names are said once, here or there or in ``metrics``.
+``logparse.schema`` has the columns that a log is read into; each name is defined once: here, there or in ``metrics``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read the text log of a large-model training run: ``logparse.analyze("train.log", hw="910b3")``.
 
-Public beside it: ``logparse.schema`` (columns and quantities), ``logparse.errors``, and ``analysis`` (frames to numbers
-and charts).
+Also public: ``logparse.schema`` (columns and quantities), ``logparse.errors``, and ``analysis`` (frames to numbers and
+charts).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from logparse.language import language_of_locale, tr, use_language
 
 
 def main() -> None:
-    """Run the command line. Exits with 2 where another ``analysis`` stands in front of ours."""
+    """Run the command line. Exits with 2 where another ``analysis`` shadows ours."""
     # As numpy is imported it begins a thread for every core, to multiply matrices larger than any command has.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _open_closed_streams()
@@ -40,14 +40,14 @@ def _open_closed_streams() -> None:
 
 
 def _print_what_can_be_shown() -> None:
-    """Put a question mark for a character that the terminal's encoding lacks, where it is not UTF-8."""
+    """Put a question mark for a character that is not in the terminal's encoding, where that is not UTF-8."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="replace")
 
 
 def _check_packages() -> None:
-    """Stop where another ``analysis`` folder shadows ours, as happens beside Megatron with PYTHONPATH set.
+    """Stop where another ``analysis`` folder shadows ours, as happens next to Megatron with PYTHONPATH set.
 
     Raises InputError with the two places.
     """

@@ -16,7 +16,7 @@ Level = Literal["info", "warning"]
 
 @dataclass(frozen=True)
 class Note:
-    """One thing that must be read with the numbers: a code, and the values that tell this case from others.
+    """One thing that must be read with the numbers: a code, and the values of this case.
 
     A field holds a number, a text of the log, a name, a code of another table of words, an Origin, another Note, or a
     list of these; never a sentence.
@@ -38,7 +38,7 @@ def info(code: str, /, **fields: Any) -> Note:
 
 
 def warn_caller(note: Note) -> None:
-    """Tell who calls from Python, where no screen is asked to put ``note`` into words."""
+    """Warn a caller from Python, where no screen puts ``note`` into words."""
     warnings.warn(f"{note.code}: {dict(note.fields)}", stacklevel=3)
 
 
@@ -54,9 +54,9 @@ class Origin:
     ``log``: the line ``line`` of ``file`` (None: of the run's only file), with the setting ``rule`` where the value is
     not the text itself. ``step lines``: every step line prints it. ``flag``: ``rule`` is the flag.
     ``environment``: ``rule`` is the variable. ``model``: the catalogue's model ``rule``. ``config``: the file ``file``,
-    and its line where somebody looked for it. ``derived``: by the derivation ``rule``. ``assumed``:
-    nothing tells. ``appearance``: how the log looks. ``not set``: no setting gives it. ``text``: what an old history
-    says in words that nobody knows any more; ``rule`` holds them.
+    and its line where somebody looked for it. ``derived``: by the derivation ``rule``. ``assumed``: no source gives
+    it. ``appearance``: how the log looks. ``not set``: no setting gives it. ``text``: words of an old history that
+    are no longer defined; ``rule`` holds them.
     """
 
     kind: OriginKind

@@ -1,7 +1,7 @@
 """Words for people, in the language they read.
 
-A message is written in English where it is said, and the English text is its key: ``languages/zh.toml`` maps it to
-Chinese. A message that a catalogue lacks is shown in English; a test sees to it that none is lacking.
+A message is written in English in the code, and the English text is its key: ``languages/zh.toml`` maps it to
+Chinese. A message without an entry is shown in English; a test checks that none is missing.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _language: ContextVar[str] = ContextVar("language", default="en")
 
 def tr(message: str, /, **values: object) -> str:
     """``message`` in the language in use, its ``{name}`` fields filled from ``values`` as by str.format."""
-    found = _catalogue(_language.get()).get(message, message)
-    return found.format(**values) if values else found
+    text = _catalogue(_language.get()).get(message, message)
+    return text.format(**values) if values else text
 
 
 def msg(message: str) -> str:
@@ -30,8 +30,8 @@ def msg(message: str) -> str:
 
 def some(names: Sequence[str], most: int = 8) -> str:
     """The first ``most`` of ``names``, and how many more there are."""
-    told = tr(", ").join(names[:most])
-    return tr("{names} and {n} more", names=told, n=len(names) - most) if len(names) > most else told
+    shown = tr(", ").join(names[:most])
+    return tr("{names} and {n} more", names=shown, n=len(names) - most) if len(names) > most else shown
 
 
 def use_language(language: str) -> None:
@@ -55,7 +55,7 @@ def current_language() -> str:
 
 
 def language_of_locale(environment: Mapping[str, str]) -> str:
-    """The language that the locale variables ask for, in POSIX' order; English where they ask for one we lack."""
+    """The language that the locale variables ask for, in POSIX' order; English where it has no catalogue."""
     asked = next((environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), "")
     return next((language for language in LANGUAGES if asked.lower().startswith(language)), "en")
 

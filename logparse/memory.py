@@ -1,4 +1,4 @@
-"""What is free goes back to the system at once: of a log of gigabytes nothing else tells how much memory is needed."""
+"""Return free memory to the system at once: otherwise the memory in use for a log of gigabytes is not visible."""
 
 from __future__ import annotations
 

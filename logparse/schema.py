@@ -1,6 +1,6 @@
 """The glossary as code: every column of every frame and every quantity of a run, with unit and meaning.
 
-Names are said here once; frames, charts, tables, flags and documents take them from here.
+Names are defined here once; frames, charts, tables, flags and documents take them from here.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Column:
     meaning: str
 
     @cached_property
-    def lacking(self) -> pl.Expr:
-        """The column where nothing is known. Kept, since to make so many takes longer than to read a small log."""
+    def nulls(self) -> pl.Expr:
+        """The column with nulls only. Cached, since to build one for every column takes longer than a small log."""
         return pl.lit(None, self.dtype).alias(self.name)
 
 
@@ -85,7 +85,7 @@ DECODED_COLUMNS = (
 _PLACE = tuple(c for c in DECODED_COLUMNS if c.name in ("run", "source", "line_number"))
 _CLOCK = Column("timestamp", TIME, "", "clock on the line, zone unknown")
 
-# Lines that tell what the job does besides steps. ``kind`` is one of EVENT_KINDS.
+# Lines that report what the job does besides steps. ``kind`` is one of EVENT_KINDS.
 EVENT_COLUMNS = (
     *_PLACE,
     _CLOCK,
@@ -156,7 +156,7 @@ Kind = Literal["int", "float", "bool", "text"]
 
 @dataclass(frozen=True)
 class Quantity:
-    """One fact of a run: a setting, a shape or a layout. ``flag`` tells whether the command line can give it.
+    """One fact of a run: a setting, a shape or a layout. ``flag``: whether the command line can give it.
 
     ``least`` is the smallest whole number a flag takes; a log that prints less has not set it. ``short`` is another
     name of the flag, which people use.
@@ -305,7 +305,7 @@ def conform(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
     if frame.is_empty():
         return pl.DataFrame(schema={c.name: c.dtype for c in columns})
     there = frame.schema
-    missing = [c.lacking for c in columns if c.name not in there]
+    missing = [c.nulls for c in columns if c.name not in there]
     other = [pl.col(c.name).cast(c.dtype) for c in columns if there.get(c.name, c.dtype) != c.dtype]
     changed = frame.with_columns(*missing, *other) if missing or other else frame
     return changed[[c.name for c in columns]]

@@ -22,9 +22,9 @@ from logparse.errors import InputError, LogparseError, NoStepLineError, UsageErr
 from logparse.language import current_language, msg, tr
 
 ENGINES = ("local", "ray")
-# What one log can have; the other runs are read all the same. Whatever else goes wrong would go wrong with them too.
+# Errors of one log; the other runs are still read. Any other error would affect them too.
 OF_ONE_LOG = (InputError, NoStepLineError)
-# How often a run is begun anew whose worker or node died. One that kills every worker must come to an end.
+# How often a run is retried after its worker or node died. The limit ends a run that kills every worker.
 RETRIES = 10
 
 T = TypeVar("T")
@@ -43,10 +43,11 @@ def map_runs(
     watches: Sequence[Watch | None] = (),
     cores: int = 1,
 ) -> Iterator[T | LogparseError]:
-    """What ``read(logs, name=name)`` makes of each of ``runs``, in their order.
+    """What ``read(logs, name=name)`` returns for each of ``runs``, in their order.
 
-    Where the logs of one cannot be read, the error stands in its place. Here ``read`` is given what watches that run
-    too; on a cluster a run has ``cores`` cores. Raises UsageError where Ray or its workers cannot be used.
+    If the logs of a run cannot be read, the error takes the place of its result. Without a cluster ``read`` also gets
+    the watch of the run. On a cluster each run gets ``cores`` cores. Raises UsageError if Ray or its workers cannot be
+    used.
     """
     if engine == "ray" and runs:
         yield from _by_ray(read, runs, cores)
@@ -68,7 +69,7 @@ def _by_ray(
         task = ray.remote(num_cpus=cores, max_retries=RETRIES)(_task())
         sent = ray.put(ray.cloudpickle.dumps(read))
         where = {"folder": str(Path.cwd()), "language": current_language(), "version": logparse.__version__}
-        # So many that no worker waits for the next, and so few that little waits to be fetched.
+        # Enough that no worker is idle, and few enough that few results wait to be fetched.
         ahead = 2 * int(ray.cluster_resources().get("CPU", 1)) + 2
         waiting: deque[tuple[Sequence[str], Any]] = deque()
         for name, logs in runs:
@@ -81,7 +82,7 @@ def _by_ray(
 
 @contextmanager
 def _cluster() -> Iterator[Any]:
-    """Ray, connected for a while. What it has to say of nodes that die it prints; that is no result."""
+    """Ray, connected within the block. Its messages about dead nodes go to stderr, since they are no result."""
     with redirect_stdout(sys.stderr):
         ray = _connected()
         try:
@@ -91,9 +92,9 @@ def _cluster() -> Iterator[Any]:
 
 
 def _connected() -> Any:
-    """Ray, connected to the cluster that is there. Raises UsageError where one of them is not."""
-    # Ray warns of a change of its own that is none to us: no task here asks for an accelerator. And of an address where
-    # nobody answers it would ask for a quarter of an hour.
+    """Ray, connected to the running cluster. Raises UsageError if Ray or a cluster is missing."""
+    # Ray warns of a change that does not matter here: no task asks for an accelerator. And it would try an address
+    # without a server for a quarter of an hour.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
     try:
@@ -112,9 +113,10 @@ def _connected() -> Any:
 
 
 def _task() -> Callable[..., tuple[str, Any]]:
-    """What a worker does. A function within one is sent whole, so that a worker without logparse can say so.
+    """The function that a worker runs.
 
-    A worker stands in a folder of its own, and logs are named from the folder of the command.
+    Ray sends a nested function whole, so a worker without logparse can report that. A worker starts in a folder of its
+    own, but logs are named relative to the folder of the command.
     """
 
     def task(
@@ -150,7 +152,7 @@ def _task() -> Callable[..., tuple[str, Any]]:
 
 
 def _fetched(ray: Any, logs: Sequence[str], reference: Any) -> Any:
-    """What a worker made of ``logs``. Raises UsageError where a worker cannot be used, or refuses every run."""
+    """The result of a worker for ``logs``. Raises UsageError if a worker cannot be used, or refuses every run."""
     try:
         state, answer = ray.get(reference)
     except ray.exceptions.RayTaskError:
@@ -164,7 +166,7 @@ def _fetched(ray: Any, logs: Sequence[str], reference: Any) -> Any:
 
 
 def _unfit(state: str, answer: Any) -> UsageError:
-    """Why a worker cannot be used, which says its host and what it lacks."""
+    """The error for a worker that cannot be used, with its host and what is missing there."""
     if state == "elsewhere":
         problem = tr("a worker does not see the folder {path}", path=Path.cwd())
         remedy = tr("start logparse in a folder that every node sees under the same name")

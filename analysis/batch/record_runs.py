@@ -1,4 +1,4 @@
-"""Many runs recorded in the history, whatever is wrong with one of them."""
+"""Record many runs in the history; a run that fails does not stop the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from logparse.findings import Note, warning
 
 @dataclass(frozen=True)
 class Recorded:
-    """What became of one run. ``differs`` names what is kept of it otherwise than said now."""
+    """The result for one run. ``differs`` names what the stored record has otherwise than the run now."""
 
     run_id: str
     name: str
@@ -32,12 +32,12 @@ def record_all(
     how: RunOptions,
     marks: Marks,
     store: History,
-    tell: Callable[[Note], object],
+    report: Callable[[Note], object],
     engine: str = "local",
 ) -> tuple[list[Recorded], list[LogparseError]]:
-    """Record every run, by its name, whatever is wrong with another's logs; also what could not be recorded, and why.
+    """Record every run by its name. Returns the recorded runs, and the error of each other run.
 
-    Raises where there are runs and none can be recorded.
+    Raises the first error if no run can be recorded.
     """
     done: list[Recorded] = []
     failed: list[LogparseError] = []
@@ -46,11 +46,11 @@ def record_all(
             failed.append(result)
             continue
         try:
-            done.append(_record(result, marks, store, tell))
+            done.append(_record(result, marks, store, report))
         except RecordedElsewhereError as error:
             failed.append(error)
         except InputError as error:
-            # What is wrong with the store is so for every log.
+            # A fault of the store affects every log.
             failed.append(error)
             break
     if failed and not done:
@@ -58,14 +58,14 @@ def record_all(
     return done, failed
 
 
-def _record(result: Run, marks: Marks, store: History, tell: Callable[[Note], object]) -> Recorded:
-    # The one thing to know before it is kept for good; whatever else is odd is `logparse analyze`'s to say.
+def _record(result: Run, marks: Marks, store: History, report: Callable[[Note], object]) -> Recorded:
+    # Only this must be known before the run is stored; `logparse analyze` reports all other problems.
     for note in result.notes:
         if note.code in PERHAPS_ANOTHER_RUN:
-            tell(note)
+            report(note)
     kept = keep(result, marks)
     state = store.add(kept)
     differs = () if state == "recorded" else tuple(store.differences(kept))
     if differs:
-        tell(warning("recorded_otherwise", name=result.log.name, names=differs, id=kept.run_id[:12]))
+        report(warning("recorded_otherwise", name=result.log.name, names=differs, id=kept.run_id[:12]))
     return Recorded(kept.run_id, result.log.name, kept.release, result.log.sources, state, differs)

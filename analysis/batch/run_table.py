@@ -22,7 +22,7 @@ from logparse.errors import unknown_name
 from logparse.language import msg, tr
 from logparse.schema import FLOAT, INT, QUANTITY, TEXT, TIME, Column
 
-# Settings that tell runs apart.
+# Settings by which runs differ.
 SETTINGS = (
     "world_size",
     "global_batch_size",
@@ -188,9 +188,9 @@ def check_order(order: str) -> None:
 
 
 def choose_runs(runs: pl.DataFrame, where: Sequence[Condition] = (), order: str | None = None) -> pl.DataFrame:
-    """The rows of ``runs`` for which every condition holds, by the column ``order``, downwards behind ``-``.
+    """The rows of ``runs`` that meet every condition, sorted by the column ``order``, descending after ``-``.
 
-    Where a value is unknown no condition holds, and the run stands last.
+    An unknown value meets no condition. It sorts last.
     """
     for condition in where:
         holds = [condition.holds(value) or False for value in runs[condition.name]]

@@ -41,13 +41,13 @@ class Shard:
         return f"{SHARDS}/{self.number}-of-{self.of}"
 
     def part(self, runs: Sequence[T]) -> Sequence[T]:
-        """Its part of ``runs``: neighbours, so that all parts in their order are all runs. Of few some have none."""
+        """Its part of ``runs``: neighbours, so that all parts in order are all runs. With few runs some are empty."""
         begin, end = (number * len(runs) // self.of for number in (self.number - 1, self.number))
         return runs[begin:end]
 
 
 def parse_shard(text: str) -> Shard:
-    """The shard that ``text`` says, such as 2/4. Raises UsageError for any other text."""
+    """The shard of a text such as 2/4. Raises UsageError for any other text."""
     found = regex.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
     if not found or int(found[1]) > int(found[2]):
         remedy = tr("write --shard i/n with i from 1 to n, such as 2/4; is a variable of the shell unset?")
@@ -75,8 +75,8 @@ class Whole:
 
 
 def _flat(whole: Whole) -> dict[str, Any]:
-    told = asdict(whole)
-    return {**told.pop("options"), **told}
+    values = asdict(whole)
+    return {**values.pop("options"), **values}
 
 
 def whole_of(runs: Sequence[tuple[str, Sequence[str]]], how: RunOptions, drawn: Mapping[str, str], of: int) -> Whole:
@@ -86,14 +86,14 @@ def whole_of(runs: Sequence[tuple[str, Sequence[str]]], how: RunOptions, drawn: 
 
 
 def _options(how: RunOptions) -> dict[str, str]:
-    """What the numbers depend on; how many blocks are read at once is none of it."""
+    """The options that the numbers depend on; how many blocks are read at once is not one of them."""
     others = ("given", "jobs", "formula", "published", "requirements")
-    said = {field.name: getattr(how, field.name) for field in fields(how) if field.name not in others}
+    options = {field.name: getattr(how, field.name) for field in fields(how) if field.name not in others}
     rows = json.dumps([asdict(row) for row in how.published], sort_keys=True)
-    said |= {"formula": how.formula.name, "baseline_file": _digest(rows)}
-    said |= {"require": "; ".join(map(str, how.requirements)) or None}
+    options |= {"formula": how.formula.name, "baseline_file": _digest(rows)}
+    options |= {"require": "; ".join(map(str, how.requirements)) or None}
     layers = {name: repr(fact) for layer in reversed(how.given.layers) for name, fact in layer.items()}
-    return {name: str(value) for name, value in {**said, **layers}.items() if value is not None}
+    return {name: str(value) for name, value in {**options, **layers}.items() if value is not None}
 
 
 def _digest(text: str) -> str:
@@ -102,7 +102,7 @@ def _digest(text: str) -> str:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run could not be read, as people were told."""
+    """Why a run could not be read, in the words that the user saw."""
 
     exit_code: int
     text: str
@@ -110,7 +110,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Account:
-    """What one shard came to: the runs that were read, the tables they fill, and what was wrong with the others."""
+    """The result of one shard: the runs that were read, the tables they fill, and the errors of the others."""
 
     shard: Shard
     whole: Whole
@@ -124,11 +124,12 @@ class Account:
 
 
 def account_from(data: bytes, place: str) -> Account:
-    """The account in the file at ``place``. Raises InputError where there is none in it."""
+    """The account in the file at ``place``. Raises InputError if the file holds none."""
     try:
-        told = json.loads(data)
-        failed = tuple(Failure(**failure) for failure in told["failed"])
-        return Account(Shard(**told["shard"]), Whole(**told["whole"]), told["read"], told["tables"], failed)
+        document = json.loads(data)
+        failed = tuple(Failure(**failure) for failure in document["failed"])
+        shard, whole = Shard(**document["shard"]), Whole(**document["whole"])
+        return Account(shard, whole, document["read"], document["tables"], failed)
     except (ValueError, KeyError, TypeError) as error:
         problem = tr("cannot read {path}: {reason}", path=place, reason=error)
         raise InputError(problem, remedy=tr("run the shard again, with --force")) from error

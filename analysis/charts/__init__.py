@@ -1,9 +1,9 @@
 """Charts of a run, as pure functions: frames in, an Altair chart out, nothing read or written.
 
 ``steps`` is ``Analysis.steps``, of one run or of several put together; runs differ in colour. Rows that do not count
-are hollow marks whose shape tells the reason; rows of other ranks are not drawn. ``x`` is one of AXES. The colours are
+are hollow marks whose shape shows the reason; rows of other ranks are not drawn. ``x`` is one of AXES. The colours are
 those of the config a chart is drawn with: Altair's own, or ``chart.configure(**LIGHT)`` and DARK as in our files.
-Codes, such as that of a reason, are drawn by the names that ``name_of`` gives them, or as they stand.
+``name_of`` gives the text of a code, such as that of a reason; without it the code itself is drawn.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 # As many ticks as there is room for, and no more than whole steps.
 TICKS = "ceil(width / 90)"
 WHOLE_TICKS = f"min({TICKS}, max(1, floor(domain('x')[1] - domain('x')[0])))"
-# Pixels for a legend. It must not change with the layout, or the title would not know how high the legend is: where a
-# page sets the width, that of the frame is known only after the layout, so the page's less what stands beside counts.
+# Pixels for a legend. The value must not change with the layout, as the title is placed by the height of the legend.
+# Where a page sets the width, the frame's is known only after the layout: the page's less a margin is taken.
 ROOM = "min(width, isFinite(containerSize()[0]) ? containerSize()[0] - 90 : width)"
 AXIS_TITLES = {"step": msg("step"), "consumed_tokens": msg("consumed tokens"), "hours": msg("wall clock, hours")}
 AXIS_FORMATS = {"step": ",d", "consumed_tokens": "~s", "hours": "~g"}
@@ -40,7 +40,7 @@ def x_channel(x: str) -> alt.X:
 
 
 def place_tooltip(x: str) -> alt.Tooltip:
-    """Where a row is on an axis other than that of steps, which are told in any case."""
+    """The place of a row on an axis other than that of steps; each tooltip shows the step."""
     import altair as alt
 
     return alt.Tooltip(f"{x}:Q", title=tr(AXIS_TITLES[x]), format=".4~s")

@@ -19,7 +19,7 @@ from logparse.language import tr
 if TYPE_CHECKING:
     import altair as alt
 
-# Runs of a side that are drawn: more lines cannot be told apart.
+# The most runs of a side that are drawn: a reader cannot distinguish more lines.
 MOST_DRAWN = 20
 # What is drawn, by the name of its chart.
 CHARTS = {
@@ -95,7 +95,7 @@ def rename_sides(overlay: Overlay, names: Mapping[str, str]) -> Overlay:
 
 
 def _without_spans(overlay: Overlay, spans: Sequence[str]) -> Overlay:
-    """Spans of many runs stand upon each other and hide the lines."""
+    """``overlay`` with no spans: those of many runs overlap and hide the lines."""
     merged = pl.lit(1, pl.Int64).alias("rows"), *(pl.lit(None, pl.Float64).alias(name) for name in spans)
     most = overlay.rows.select(pl.col("rows").max().fill_null(1)).item()
     return replace(overlay, rows=overlay.rows.with_columns(merged), merged=most)

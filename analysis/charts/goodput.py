@@ -29,8 +29,8 @@ def goodput_chart(curve: pl.DataFrame) -> alt.LayerChart:
     )
     whole = _line(base, "ettr").mark_line(clip=True)
     of_hour = _line(base, "ettr_of_hour").mark_line(clip=True, strokeDash=[5, 3], opacity=0.8)
-    said = tr("productive time over the clock so far; dashed: over the hour before")
-    heading = alt.TitleParams(text=tr(TITLES["goodput"]), subtitle=said)
+    subtitle = tr("productive time over the clock so far; dashed: over the hour before")
+    heading = alt.TitleParams(text=tr(TITLES["goodput"]), subtitle=subtitle)
     data = alt.InlineData(values=values)
     return layered(data=data, layer=[of_hour, whole], width=WIDTH, height=HEIGHT, title=heading)
 

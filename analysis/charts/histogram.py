@@ -57,8 +57,8 @@ def time_histogram(steps: pl.DataFrame) -> alt.LayerChart:
     medians = counted.group_by("run", maintain_order=True).agg(pl.col("step_time_ms").median()).to_dicts()
     rule = alt.Chart(alt.InlineData(values=medians)).mark_rule(strokeDash=[6, 4], tooltip=False)
     drawn = rule.encode(x=alt.X("step_time_ms:Q"), **({"color": color} if len(runs) > 1 else {}))
-    said = tr("steps that count; dashed: median")
-    heading = alt.TitleParams(text=tr(TITLES["time_histogram"]), subtitle=said)
+    subtitle = tr("steps that count; dashed: median")
+    heading = alt.TitleParams(text=tr(TITLES["time_histogram"]), subtitle=subtitle)
     return layered(layer=[bars, drawn], width=WIDTH, height=HEIGHT, title=heading)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 FONTS = ("Noto Sans", "Helvetica Neue", "Arial", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif")
 # Pixels of a label, beyond which it ends in three dots.
 LEGEND_LIMIT = 260
-# Beyond the palette two runs share a colour; the legend that toggles them tells them apart.
+# Beyond the palette two runs share a colour; the legend, which toggles runs, distinguishes them.
 RUNS_LIGHT = ["#0072b2", "#c04f00", "#008462", "#a8407e", "#4d4d4d", "#8a6d00"]
 RUNS_LIGHT += ["#5f3dc4", "#0b7f93", "#c2255c", "#4b6b10", "#7a3b10", "#1f3a68"]
 RUNS_DARK = ["#4aa8e0", "#f08a4b", "#2dbd94", "#e08fbf", "#c2c2c2", "#d9b93b"]

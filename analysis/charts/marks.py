@@ -11,25 +11,25 @@ from analysis.run.interruptions import Pauses
 SAVE, EVALUATION, RESTART = "saves", "evaluation", "restarts"
 KINDS = (SAVE, EVALUATION, RESTART)
 MARKS, STARTS = "marks", "starts"
-# Of more marks of one kind every second, third ... stands: closer together they are a band.
+# Of more marks of one kind every second, third ... is drawn: closer together they would be a band.
 MOST_MARKS = 400
 
 
 def mark_rows(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     """One row for each mark of a run: ``run``, ``kind``, and its place on every axis."""
     places = place_rows(steps).filter(pl.col("step").is_not_null()).select("run", "segment", *AXES)
-    behind = [_at(places, pauses.saved, SAVE), _at(places, pauses.evaluated, EVALUATION)]
+    pauses_at = [_at(places, pauses.saved, SAVE), _at(places, pauses.evaluated, EVALUATION)]
     begins = places.filter(pl.col("segment") > 0).unique("segment", keep="first", maintain_order=True)
-    return pl.concat([*behind, begins.select("run", *AXES, kind=pl.lit(RESTART))])
+    return pl.concat([*pauses_at, begins.select("run", *AXES, kind=pl.lit(RESTART))])
 
 
 def _at(places: pl.DataFrame, steps: tuple[int, ...], kind: str) -> pl.DataFrame:
-    """Marks at the last row that is not behind each of ``steps``."""
+    """For each of ``steps`` a mark at the last row up to that step."""
     every = -(-len(steps) // MOST_MARKS) or 1
     marks = pl.DataFrame({"step": steps[::every]}, schema={"step": pl.Int64})
     known = places.unique("step", keep="first", maintain_order=True).sort("step")
-    found = marks.join_asof(known, on="step", strategy="backward").drop_nulls("run")
-    return found.select("run", *AXES, kind=pl.lit(kind))
+    placed = marks.join_asof(known, on="step", strategy="backward").drop_nulls("run")
+    return placed.select("run", *AXES, kind=pl.lit(kind))
 
 
 def start_rows(steps: pl.DataFrame) -> pl.DataFrame:

@@ -108,7 +108,7 @@ class Plot:
         line = base.mark_line(strokeWidth=1.2, opacity=0.65, clip=True, tooltip=False, **how)
         drawn = line.encode(y=self._y(column), detail=alt.Detail("segment:N"))
         if len(self.runs) > DASH_RUNS and not dash:
-            # So many colours are told apart by some readers only.
+            # Some readers cannot distinguish so many colours.
             styles = [list(DASHES[at // DASH_RUNS % len(DASHES)]) for at in range(len(self.runs))]
             scale = {"domain": list(self.runs), "range": styles}
             drawn = drawn.encode(strokeDash=alt.StrokeDash("run:N", scale=scale, legend=self._legend()))
@@ -125,7 +125,7 @@ class Plot:
     def band(self, base: alt.Chart) -> Any:
         """From the least to the greatest values of the buckets of each start, one shape: thousands would take seconds.
 
-        Its edge shows what is too narrow for an area: a bucket that stands out, a start of one bucket.
+        Its edge shows what is too narrow for an area: an outlying bucket, a start of one bucket.
         """
         import altair as alt
 
@@ -190,12 +190,12 @@ class Plot:
     def _hollow(self, base: alt.Chart) -> Any:
         import altair as alt
 
-        said = [*self.reasons, *[tr(EVALUATION)] * self.evaluated]
+        names = [*self.reasons, *[tr(EVALUATION)] * self.evaluated]
         shapes = [SHAPES[at % len(SHAPES)] for at in range(len(self.reasons))] + ["circle"] * self.evaluated
-        legend = {"title": None, "orient": "top", "columns": legend_columns(said), "symbolSize": 70}
+        legend = {"title": None, "orient": "top", "columns": legend_columns(names), "symbolSize": 70}
         size, width = (16, 1.0) if self.crowded else (60, 1.6)
         return base.mark_point(filled=False, opacity=1, size=size, strokeWidth=width).encode(
-            shape=alt.Shape("why:N", scale={"domain": said, "range": shapes}, legend=legend), tooltip=self._tooltip()
+            shape=alt.Shape("why:N", scale={"domain": names, "range": shapes}, legend=legend), tooltip=self._tooltip()
         )
 
     def _below(self) -> Any:

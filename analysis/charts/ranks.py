@@ -24,7 +24,7 @@ ROW, TALLEST = 18, 1024
 
 @unchecked
 def ranks_chart(steps: pl.DataFrame, ranks: pl.DataFrame) -> alt.LayerChart:
-    """A cell for each rank and bin of steps: the median by which the rank is behind the median of all ranks.
+    """A cell for each rank and bin of steps: the median by which the rank is slower than the median of all ranks.
 
     ``ranks`` is ``Analysis.ranks`` of the run; of more than ROWS the first, which are the slowest, are drawn.
     """
@@ -55,8 +55,8 @@ def ranks_chart(steps: pl.DataFrame, ranks: pl.DataFrame) -> alt.LayerChart:
             ],
         )
     )
-    said = tr("time of each rank against the median of all; the slowest {n} of {of}", n=len(drawn), of=len(names))
-    heading = alt.TitleParams(text=tr(TITLES["ranks"]), subtitle=said)
+    subtitle = tr("time of each rank against the median of all; the slowest {n} of {of}", n=len(drawn), of=len(names))
+    heading = alt.TitleParams(text=tr(TITLES["ranks"]), subtitle=subtitle)
     data = alt.InlineData(values=cells.drop("source").to_dicts())
     return layered(data=data, layer=[heat], width=WIDTH, height=min(ROW * len(drawn), TALLEST), title=heading)
 

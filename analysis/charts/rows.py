@@ -15,7 +15,7 @@ from analysis.charts.along import ALONG, DASHED
 from analysis.run.exclusion_reasons import COPY
 from logparse.language import msg, tr
 
-# What a code is called. Words stand above the charts, so whoever draws gives them; codes stand as they are without.
+# The text of a code. This layer has no texts, so the caller gives them; without texts the codes are drawn.
 NameOf = Callable[[str], str]
 AXES = ("step", "consumed_tokens", "hours")
 # Drawn with the span of each bucket; the others as a line only.
@@ -43,7 +43,7 @@ class Rows:
 
 
 def chart_rows(steps: pl.DataFrame, name_of: NameOf = str, most: int = MOST_POINTS) -> pl.DataFrame:
-    """The rows to draw; ``rows`` is how many of the log one stands for, ``..._low`` and ``..._high`` their span.
+    """The rows to draw; ``rows`` counts the log's rows in one of them, ``..._low`` and ``..._high`` are their span.
 
     ``why`` a row does not count is in the words of ``name_of``, by the codes of ``analysis.run.exclusion_reasons``.
     """
@@ -72,7 +72,7 @@ def place_rows(steps: pl.DataFrame, name_of: NameOf = str) -> pl.DataFrame:
     length = pl.when(pl.col("seq_length").n_unique().over("run") == 1).then("seq_length")
     since = pl.col("timestamp") - pl.col("timestamp").min().over("run")
     reason = pl.col("excluded_reason")
-    said = {code: name_of(code) for code in steps["excluded_reason"].drop_nulls().unique()}
+    names = {code: name_of(code) for code in steps["excluded_reason"].drop_nulls().unique()}
     return steps.select(
         "run",
         "segment",
@@ -81,7 +81,7 @@ def place_rows(steps: pl.DataFrame, name_of: NameOf = str) -> pl.DataFrame:
         pl.coalesce("consumed_tokens", pl.col("consumed_samples") * length).alias("consumed_tokens"),
         (since.dt.total_microseconds() / 3.6e9).alias("hours"),
         *(pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in SERIES),
-        why=reason.replace(said).fill_null(tr(COUNTS)),
+        why=reason.replace(names).fill_null(tr(COUNTS)),
     )
 
 

@@ -70,7 +70,7 @@ def with_data(
 ) -> list[str]:
     """The names of the charts that ``run_charts`` draws."""
     along = [name for name, chart in ALONG.items() if steps[chart.column].is_finite().any()]
-    # A loss scale that never changes tells nothing.
+    # A loss scale that never changes is not drawn.
     constant = ["loss_scale"] if steps["loss_scale"].drop_nulls().n_unique() < 2 else []
     others = {
         "time_histogram": (steps["counted"] & steps["step_time_ms"].is_finite()).any(),

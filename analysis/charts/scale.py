@@ -1,4 +1,4 @@
-"""Ends of the y axis: from zero with room for what is usual, or fitted to the rows that count."""
+"""Ends of the y axis: from zero with room for typical values, or fitted to the rows that count."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import polars as pl
 
 from analysis.charts.plot import Ends, Rule, Series
 
-# How far above the usual value a scale goes where the first steps and stalls would flatten all others.
+# The top of a scale over the typical value, where the first steps and stalls would flatten all other values.
 CLIP = 1.5
 # Room above and below the rows that count on a scale that fits them: of their span, and of their value at least.
 FIT_ROOM, LEAST_ROOM = 0.12, 0.002
-# Above this many times the usual value the greatest asks for a logarithmic scale.
+# A scale is logarithmic where the greatest value is more than this many times the typical one.
 WIDE = 20
 
 
 def wide(values: pl.Series, times: float = WIDE) -> bool:
-    """Whether some value is so far above the usual one that all others would lie on the ground."""
+    """Whether some value exceeds ``times`` the median, so that a linear scale would flatten all others."""
     known = values.filter(values.is_finite())
     if not len(known) or known.le(0).any():
         return False
@@ -25,15 +25,15 @@ def wide(values: pl.Series, times: float = WIDE) -> bool:
 
 
 def top_of(drawn: pl.DataFrame, series: Series, rules: Sequence[Rule], dashed: str | None) -> float | None:
-    """The upper end of the scale: room for the words of the rule and, with ``clip``, only for the usual rows.
+    """The upper end of the scale: room for the text of the rule and, with ``clip``, only for typical rows.
 
     None where the data sets the scale.
     """
     if not series.from_zero or series.base:
         return None
-    usual = drawn.filter("counted").select(pl.col(series.column).quantile(0.9)).item()
+    typical = drawn.filter("counted").select(pl.col(series.column).quantile(0.9)).item()
     most = highest(drawn, series.column, f"{series.column}_high", *([dashed] if dashed else []))
-    top = min(most, usual * CLIP) if series.clip and usual else most
+    top = min(most, typical * CLIP) if series.clip and typical else most
     return float(1.1 * max(top, *(rule.value for rule in rules), 0.0))
 
 

@@ -111,35 +111,51 @@ def draw_series(
     import altair as alt
 
     rows = rows or Rows(chart_rows(steps))
-    drawn = rows.frame.filter(pl.col(series.column).is_not_null())
-    reasons = drawn.filter(~pl.col("counted"))["why"].unique(maintain_order=True).to_list()
+    drawn = replace(rows, frame=rows.frame.filter(pl.col(series.column).is_not_null()))
+    excluded = drawn.frame.filter(~pl.col("counted"))
+    reasons = excluded["why"].unique(maintain_order=True).to_list()
     runs = steps["run"].unique(maintain_order=True).to_list()
-    top = top_of(drawn, series, rules, dashed)
+    top = top_of(drawn.frame, series, rules, dashed)
     # Where a page sets the ends of the scale, they fit the rows that count.
-    ends = fit(drawn, series, top) if rows.name and series.clip and top is not None else None
-    high = top if ends is None else ends.high
-    crowded = int((~drawn["counted"]).sum()) > MANY_EXCLUDED
-    plot = Plot(series, x, runs, reasons, top, crowded, evaluations is not None, ends)
-    base = plot.base()
-    thinned = drawn["rows"].max() != 1
-    layers = [
+    ends = fit(drawn.frame, series, top) if rows.name and series.clip and top is not None else None
+    plot = Plot(series, x, runs, reasons, top, len(excluded) > MANY_EXCLUDED, evaluations is not None, ends)
+    name = [runs[0]] if len(runs) == 1 and runs[0] else []
+    subtitle = _lines([*name, *_account(steps, drawn.frame, plot)])
+    more: dict[str, Any] = {"usermeta": {"ends": asdict(ends)}} if ends else {}
+    return layered(
+        # Data of the whole chart: Altair copies and hashes that of each layer.
+        data=alt.NamedData(rows.name) if rows.name else _columns(drawn.frame, series, x),
+        layer=_layers(plot, drawn, rules, dashed, evaluations),
+        width=WIDTH,
+        height=HEIGHT,
+        title=alt.TitleParams(text=series.title, subtitle=subtitle),
+        **more,
+    )
+
+
+def _layers(
+    plot: Plot, drawn: Rows, rules: Sequence[Rule], dashed: str | None, evaluations: pl.DataFrame | None
+) -> list[Any]:
+    """The layers that the rows ``drawn`` ask for, the lowest first."""
+    import altair as alt
+
+    base, rows, high = plot.base(), drawn.frame, _highest_shown(plot)
+    thinned = rows["rows"].max() != 1
+    return [
         *([plot.band(base)] if thinned else []),
         *([plot.line(base, dashed, (5, 3))] if dashed else []),
-        plot.line(base, series.column),
+        plot.line(base, plot.series.column),
         *([plot.spans(base)] if thinned else []),
-        plot.points(base, len(drawn)),
-        *([plot.excluded(base)] if reasons else []),
-        *([plot.above(base)] if high is not None and (drawn[series.column] > high).any() else []),
-        *([] if evaluations is None else [plot.evaluations(alt.NamedData(EVALUATIONS) if rows.name else evaluations)]),
+        plot.points(base, len(rows)),
+        *([plot.excluded(base)] if plot.reasons else []),
+        *([plot.above(base)] if high is not None and (rows[plot.series.column] > high).any() else []),
+        *([] if evaluations is None else [plot.evaluations(alt.NamedData(EVALUATIONS) if drawn.name else evaluations)]),
         *plot.rules(rules),
     ]
-    name = [runs[0]] if len(runs) == 1 and runs[0] else []
-    said = _lines([*name, *_account(steps, drawn, series, high, ends.low if ends else None)])
-    heading = alt.TitleParams(text=series.title, subtitle=said)
-    more: dict[str, Any] = {"usermeta": {"ends": asdict(ends)}} if ends else {}
-    # Data of the whole chart: Altair copies and hashes that of each layer.
-    data = alt.NamedData(rows.name) if rows.name else _columns(drawn, series, x)
-    return layered(data=data, layer=layers, width=WIDTH, height=HEIGHT, title=heading, **more)
+
+
+def _highest_shown(plot: Plot) -> float | None:
+    return plot.top if plot.ends is None else plot.ends.high
 
 
 def _lines(parts: Sequence[str]) -> list[str]:
@@ -161,15 +177,14 @@ def describe_thinning(drawn: pl.DataFrame) -> str:
     return tr(text, total=f"{drawn['rows'].sum():,}", n=f"{len(drawn):,}")
 
 
-def _account(
-    steps: pl.DataFrame, drawn: pl.DataFrame, series: Series, top: float | None, bottom: float | None
-) -> list[str]:
+def _account(steps: pl.DataFrame, drawn: pl.DataFrame, plot: Plot) -> list[str]:
     """What the chart shows of the run and what not."""
+    column, top, bottom = plot.series.column, _highest_shown(plot), plot.ends.low if plot.ends else None
     own = steps.filter(pl.col("excluded_reason").ne_missing(COPY))
     excluded, copies = int((~own["counted"]).sum()), len(steps) - len(own)
-    unknown = len(own) - int(own[series.column].is_finite().sum())
-    above = int((own[series.column].is_finite() & (own[series.column] > top)).sum()) if top is not None else 0
-    below = int((own[series.column].is_finite() & (own[series.column] < bottom)).sum()) if bottom is not None else 0
+    unknown = len(own) - int(own[column].is_finite().sum())
+    above = int((own[column].is_finite() & (own[column] > top)).sum()) if top is not None else 0
+    below = int((own[column].is_finite() & (own[column] < bottom)).sum()) if bottom is not None else 0
     parts = {
         tr("hollow: {n} of {total} rows left out of the metrics", n=f"{excluded:,}", total=f"{len(own):,}"): excluded,
         tr("{n} rows of other ranks not drawn", n=f"{copies:,}"): copies,

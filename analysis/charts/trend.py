@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import altair as alt
 
 WIDTH, HEIGHT = 720, 300
-# More points than this cannot be told apart; of longer series every n-th is drawn.
+# A reader cannot distinguish more points; of longer series every n-th is drawn.
 MOST_POINTS = 2_000
 # More groups than this make no legend.
 MOST_NAMED = 12
-# Pixels that the size of a change takes; where two changes are closer, sizes stand beside the chart only.
+# Pixels that the size of a change takes; where two changes are closer, only the text next to the chart has them.
 WORD = 46
 
 
@@ -37,8 +37,8 @@ def trend_chart(trend: Trend) -> alt.LayerChart:
 
 def _subtitle(trend: Trend) -> str:
     step = _every(trend)
-    said = tr("{runs} runs, {changes} changes", runs=f"{len(trend.runs):,}", changes=len(trend.changes))
-    return said if step == 1 else tr("{said}; every {n}th run is drawn", said=said, n=step)
+    counts = tr("{runs} runs, {changes} changes", runs=f"{len(trend.runs):,}", changes=len(trend.changes))
+    return counts if step == 1 else tr("{said}; every {n}th run is drawn", said=counts, n=step)
 
 
 def _every(trend: Trend) -> int:
@@ -124,7 +124,7 @@ def _medians(trend: Trend) -> Any:
 
 
 def _edges(trend: Trend) -> alt.InlineData:
-    """Where the groups begin and end: between their first and last run and those beside them."""
+    """Where the groups begin and end: halfway between their outer runs and the next runs of other groups."""
     edges = trend.groups.select("group", "median", "p10", "p90", left=pl.col("first") + 0.5, right=pl.col("last") + 1.5)
     return _data(edges, trend, "median", "p10", "p90")
 

@@ -1,7 +1,7 @@
-"""Drawing without what Altair does beside it, which takes half of the time.
+"""Drawing without Altair's checks and copies, which take half of the time.
 
-It checks every object as it is made; what is wrong with a chart shows where it is checked as a whole, as tests do. And
-it copies each layer four times, to lift what several have in common.
+Altair checks every object as it is made; tests check each chart as a whole instead. It also copies each layer four
+times, to lift what several have in common.
 """
 
 from __future__ import annotations

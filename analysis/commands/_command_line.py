@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from logparse.inputs.stores import is_url, shown
 
-# What says where a result goes and who computes it, with a value of its own or alone.
+# Options of where a result goes and who computes it: those with a value, and those without one.
 PLACED = ("-o", "--out", "--engine", "--shard")
 ALONE = ("--force", "-q", "--quiet", "-v", "--verbose", "--json", "--markdown", "--no-color")
 
 
 def command_as_given() -> str:
-    """What stands on the command line; URLs lose what may hold a secret."""
+    """The command line in use; URLs lose the parts that may hold a secret."""
     return shlex.join(["logparse", *_kept(sys.argv[1:])])
 
 

@@ -1,4 +1,4 @@
-"""Completion in the shell: its options, and the names that stand behind flags. What is heavy is imported on demand."""
+"""Completion in the shell: its options, and the values of flags. Heavy modules are imported on demand."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ Show = Annotated[
 ]
 
 
-# Names behind flags.
+# Values of flags.
 
 
 def _begins(names: Callable[[], Iterator[str]]) -> Callable[[str], list[str]]:
@@ -99,7 +99,7 @@ def _begins(names: Callable[[], Iterator[str]]) -> Callable[[str], list[str]]:
 
     def complete(incomplete: str) -> list[str]:
         begun = incomplete.lower()
-        # Typer keeps what begins with the word as it stands.
+        # Typer keeps only names that begin with the word as typed.
         return [incomplete + name[len(incomplete) :] for name in dict.fromkeys(names()) if name.startswith(begun)]
 
     return complete

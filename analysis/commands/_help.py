@@ -192,22 +192,23 @@ def _fields_of(template: str) -> Mapping[str, str]:
 
 
 def show_refusal(error: Any) -> None:
-    """Say on stderr why a command line cannot be used, and what gives a quantity that has no flag."""
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    """Print on stderr why a command line cannot be used, and how to give a quantity that has no flag."""
+    stream = io.StringIO()
+    with contextlib.redirect_stderr(stream):
         error.show()
-    sys.stderr.write("".join(f"{translate_refusal(line)}\n" for line in said.getvalue().splitlines()))
-    if hint := _meant(str(getattr(error, "option_name", None) or ""), said.getvalue()):
+    message = stream.getvalue()
+    sys.stderr.write("".join(f"{translate_refusal(line)}\n" for line in message.splitlines()))
+    if hint := _meant(str(getattr(error, "option_name", None) or ""), message):
         sys.stderr.write(hint + "\n")
     if quantity := _without_flag(getattr(error, "option_name", None)):
         sys.stderr.write(tr("{name} has no flag: set it in a file for --config", name=quantity) + "\n")
 
 
-def _meant(option: str, said: str) -> str:
-    """What somebody may have meant who named the device otherwise, or a log where a command stands."""
+def _meant(option: str, message: str) -> str:
+    """A hint for a device flag of another name, or for a log given in place of a command; empty for other errors."""
     if option in DEVICE_OPTIONS:
         return tr("the device is given with --hw, such as --hw {name}", name="910b")
-    unknown = re.search(_pattern(NO_COMMAND), said)
+    unknown = re.search(_pattern(NO_COMMAND), message)
     if unknown and Path(unknown["name"]).exists():
         return tr("to read a log: {command}", command=shlex.join(["logparse", "analyze", unknown["name"]]))
     return ""

@@ -12,15 +12,15 @@ from analysis.commands import _options as options
 from analysis.commands._release_options import HistoryDir, parse_day, teller
 from analysis.commands.record import TAKEN
 from analysis.compare.verdict import find_metric
+from analysis.history.annotations import ANNOTATION_COLUMNS
 from analysis.history.events import Event, Kind, now, speaker
 from analysis.history.open_history import open_history
 from analysis.history.record_run import parse_pairs
-from analysis.history.said import SAID
 from analysis.history.selection import UNTYPED, select_runs
 from analysis.history.selector import is_selector
 from analysis.history.store import History
 from analysis.metrics import JUDGED
-from analysis.present.views.history import said_of
+from analysis.present.views.history import event_text
 from analysis.project.project_file import history_place
 from logparse.errors import UsageError
 from logparse.language import tr
@@ -57,7 +57,7 @@ def exclude(runs: Named, reason: Reason, history: HistoryDir = None, lang: optio
 
     They stay recorded. One that is named by its id is compared all the same.
     """
-    _say("exclude", history, runs, text=_told("--reason", reason))
+    _say("exclude", history, runs, text=_checked_text("--reason", reason))
 
 
 def include(runs: Named, history: HistoryDir = None, lang: options.Language = None) -> None:
@@ -67,7 +67,7 @@ def include(runs: Named, history: HistoryDir = None, lang: options.Language = No
 
 def annotate(runs: Named, text: Text, history: HistoryDir = None, lang: options.Language = None) -> None:
     """Say something of runs that is shown wherever they are. The newest holds."""
-    _say("annotate", history, runs, text=_told("TEXT", text) if text else "")
+    _say("annotate", history, runs, text=_checked_text("TEXT", text) if text else "")
 
 
 def label(marks: RunsAndLabels, history: HistoryDir = None, lang: options.Language = None) -> None:
@@ -76,7 +76,7 @@ def label(marks: RunsAndLabels, history: HistoryDir = None, lang: options.Langua
     runs = [mark for mark in marks if "=" not in mark]
     if not (pairs and runs):
         raise UsageError(tr("a run or a label is missing"), remedy=tr("write RUN... KEY=VALUE..."))
-    labels = parse_pairs(pairs, "label", (*TAKEN, *SAID))
+    labels = parse_pairs(pairs, "label", (*TAKEN, *ANNOTATION_COLUMNS))
     _say("label", history, runs, labels=tuple(sorted(labels.items())))
 
 
@@ -95,16 +95,16 @@ def accept(
     It is of one metric or of all, till a day or a release or for good.
     """
     given = {"--issue": issue, "--until-release": until_release}
-    told = {name: text if text is None else _told(name, text) for name, text in given.items()}
+    texts = {name: text if text is None else _checked_text(name, text) for name, text in given.items()}
     _say(
         "accept",
         history,
         runs,
-        text=_told("--reason", reason),
+        text=_checked_text("--reason", reason),
         metric=None if metric is None else find_metric(metric, JUDGED).column,
-        issue=told["--issue"],
+        issue=texts["--issue"],
         until=None if until is None else parse_day("--until", until),
-        until_release=told["--until-release"],
+        until_release=texts["--until-release"],
     )
 
 
@@ -117,7 +117,7 @@ def _say(kind: Kind, place: str | None, asked: Sequence[str], **what: Any) -> No
     at, user = now(), speaker()
     run_ids = named_runs(store, asked)
     store.say([Event(run_id, kind, at, user, **what) for run_id in run_ids])
-    typer.echo(said_of(kind, len(run_ids)))
+    typer.echo(event_text(kind, len(run_ids)))
 
 
 def named_runs(store: History, asked: Sequence[str]) -> list[str]:
@@ -136,8 +136,8 @@ def named_runs(store: History, asked: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def _told(name: str, text: str) -> str:
-    """Raises UsageError for a text that says nothing or that no line can hold."""
+def _checked_text(name: str, text: str) -> str:
+    """``text`` without outer blanks. Raises UsageError for an empty text, or one with characters no line can hold."""
     if not text.strip() or UNTYPED.search(text):
         problem = tr("{name} is {value!r}", name=name, value=text)
         raise UsageError(problem, remedy=tr("give a line of text"))

@@ -1,4 +1,4 @@
-"""What `analyze --each` and `merge` leave beside the tables: the runs as CSV, the index, a page for each run.
+"""Files that `analyze --each` and `merge` write along with the tables: runs as CSV, index, a page for each run.
 
 DIR/runs.csv                 the table ``runs`` for a spreadsheet
 DIR/index.html               all runs, sortable

@@ -17,22 +17,22 @@ from analysis.present.markdown import markdown
 from analysis.present.terminal import print_parts
 from analysis.present.views.jobs import compose_jobs, judged_jobs, refusal, title
 from analysis.present.views.jobs_json import document
-from analysis.project.project_file import history_place, standing_policy
+from analysis.project.project_file import history_place, project_policy
 from logparse.errors import InsufficientDataError, UsageError
 from logparse.findings import Note
 from logparse.language import tr
 
 
-def judge_all(history: str | None, strict: bool, fail_on: str | None, tell: Callable[[Note], object]) -> JudgedJobs:
-    """Every job of the project judged, and in words. ``fail_on`` beats the project file.
+def judge_all(history: str | None, strict: bool, fail_on: str | None, report: Callable[[Note], object]) -> JudgedJobs:
+    """Judge every job of the project and compose the texts. ``fail_on`` overrides the project file.
 
-    Raises UsageError for a policy that cannot be used, or where there is nothing to judge.
+    Raises UsageError for an invalid policy, or where there is nothing to judge.
     """
-    policy = standing_policy()
-    store = open_history(history_place(history), tell)
+    policy = project_policy()
+    store = open_history(history_place(history), report)
     evidence = select_evidence(store.runs())
     for note in evidence.notes:
-        tell(note)
+        report(note)
     jobs = judge_jobs(evidence.runs, policy, HistoryOfJobs(store.settings, store.steps, store.acceptances()))
     return judged_jobs(jobs, strict, FAILING[fail_on] if fail_on else policy.failing)
 

@@ -81,11 +81,11 @@ class Printer:
         return compose(result, self.verbose, self.price)
 
     def _print(
-        self, results: Sequence[Run], parts: Sequence[Sequence[Part]], beside: Mapping[str, Any] | None = None
+        self, results: Sequence[Run], parts: Sequence[Sequence[Part]], extra: Mapping[str, Any] | None = None
     ) -> None:
         if self.as_json:
-            told = document(list(results), self.price) | dict(beside or {})
-            typer.echo(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False))
+            whole = document(list(results), self.price) | dict(extra or {})
+            typer.echo(json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False))
         elif self.quiet:
             for result in results:
                 typer.echo("\n".join((quiet_line(result), *requirement_lines(result))))

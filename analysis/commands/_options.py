@@ -47,8 +47,8 @@ Logs = Annotated[
 
 def words(complete: Callable[[str], list[str]]) -> Any:
     """The argument for a name, or parts of names, that ``complete`` knows."""
-    said = msg("A name, or parts of names; leave out to list all.")
-    return typer.Argument(metavar="[WORDS]...", autocompletion=complete, help=said)
+    meaning = msg("A name, or parts of names; leave out to list all.")
+    return typer.Argument(metavar="[WORDS]...", autocompletion=complete, help=meaning)
 
 
 Hardware = Annotated[

@@ -41,7 +41,7 @@ OUTPUTS = (
     INDEX,
     *requirements.FILES,
 )
-# So many runs can be told apart on one page.
+# The most runs that a reader can distinguish on one page.
 MOST_ON_A_PAGE = 12
 
 
@@ -49,9 +49,9 @@ MOST_ON_A_PAGE = 12
 class DrawingOptions:
     """How results are drawn: the ``formats`` of the charts (None: nothing is drawn) and their ``theme``.
 
-    ``tables`` are the formats of the tables. Where it is ``quiet``, nobody is told how far it has come. ``command`` is
-    what stands at the foot of the page; ``price``, of a device-hour, gives the losses on it a cost. ``order`` is the
-    column by which the rows of the index are sorted.
+    ``tables`` are the formats of the tables. ``quiet`` shows no progress. ``command`` is the command line at the foot
+    of the page. ``price`` is that of a device-hour; with it the page shows the cost of losses. ``order`` is the column
+    by which the rows of the index are sorted.
     """
 
     formats: Sequence[str] | None
@@ -85,7 +85,7 @@ def write_results(
 def write_into(
     folder: Path, results: Sequence[Run], drawing: DrawingOptions, apart: bool, failed: Sequence[str] | None
 ) -> None:
-    """``write_results`` into ``folder``; charts of runs that stand ``apart`` have a folder for each run."""
+    """``write_results`` into ``folder``; with ``apart`` the charts of each run have a folder of their own."""
     tables = tables_of(results)
     written = [write_table(frame, folder / name, form) for name, frame in tables.items() for form in drawing.tables]
     written += write_verdicts(folder, [_judged(run) for run in results])
@@ -123,7 +123,7 @@ def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 def _write_pictures(
     results: Sequence[Run], out: Path, formats: Sequence[str], drawing: DrawingOptions, apart: bool, each: bool
 ) -> list[Path]:
-    """The pages, made while the charts are drawn beside them."""
+    """The pages, made while other processes draw the charts."""
     from altair.utils.schemapi import debug_mode
 
     from analysis.charts import with_data
@@ -133,8 +133,8 @@ def _write_pictures(
     total = len(pages) + sum(len(with_data(r.steps, r.account, r.ranks, r.analysis.field.curve)) for r in results)
     written = []
     # Altair's check of every part takes as long as all else; the tests let it check what we make.
-    with debug_mode(False), drawing_bar(drawing.quiet, total) as tell:
-        charts = ChartWriter(formats, drawing.theme, tell)
+    with debug_mode(False), drawing_bar(drawing.quiet, total) as advance:
+        charts = ChartWriter(formats, drawing.theme, advance)
         for result in results:
             folder = out / "charts" / result.log.name if apart else out / "charts"
             for name, chart in _charts(result).items():
@@ -142,7 +142,7 @@ def _write_pictures(
         for path, runs in pages.items():
             prepare_folder((out / path).parent)
             written.append(write_page(render_page(runs, command=drawing.command, price=drawing.price), out / path))
-            tell()
+            advance()
         return [*written, *charts.finish()]
 
 
@@ -160,5 +160,5 @@ def _charts(result: Run) -> dict[str, alt.LayerChart]:
     reasons, parts = partial(word, "reasons"), partial(word, "parts")
     evaluations = result.records["evaluations"]
     curve = result.analysis.field.curve
-    said = (peaks, how.formula.name, reasons, parts)
-    return run_charts(result.steps, result.account, evaluations, *said, ranks=result.ranks, goodput=curve)
+    texts = (peaks, how.formula.name, reasons, parts)
+    return run_charts(result.steps, result.account, evaluations, *texts, ranks=result.ranks, goodput=curve)

@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 1.0
 
 @contextmanager
 def reading_bar(quiet: bool, runs: Sequence[Sequence[str]]) -> Iterator[list[Watch | None]]:
-    """What to tell of each of ``runs``, which are read one after the other; None where nobody would see a bar."""
+    """The watch of each of ``runs``, which are read one after the other; None where no bar is shown."""
     with _bar(quiet, tr("reading"), "DownloadColumn", "TransferSpeedColumn") as show:
         yield [None] * len(runs) if show is None else _watches(show, runs)
 
@@ -38,17 +38,17 @@ Show = Callable[..., None]
 
 @contextmanager
 def _bar(quiet: bool, text: str, *columns: str) -> Iterator[Show | None]:
-    """What to call with the fields of a bar that appears when the work has taken a while; None where nobody sees it.
+    """A function that updates the fields of a bar, which appears when the work takes long; None without a terminal.
 
-    ``columns`` are the names of Rich's that stand behind the text and the bar.
+    ``columns`` are the names of Rich's columns after the text and the bar.
     """
     if quiet or not (console := make_console(stderr=True)).is_terminal:
         yield None
         return
     from rich import progress
 
-    told = (getattr(progress, name)() for name in ("BarColumn", *columns))
-    bar = progress.Progress(progress.TextColumn("{task.description}"), *told, console=console, transient=True)
+    rest = (getattr(progress, name)() for name in ("BarColumn", *columns))
+    bar = progress.Progress(progress.TextColumn("{task.description}"), *rest, console=console, transient=True)
     try:
         yield _patient(bar, text)
     finally:
@@ -67,7 +67,7 @@ def _patient(bar: Progress, text: str) -> Show:
 
 
 def _watches(show: Show, runs: Sequence[Sequence[str]]) -> list[Watch | None]:
-    """One for each run; all count on from what the runs before it have read to what those behind it hold."""
+    """A watch for each run. Its amounts include what earlier runs have read and what later runs hold."""
     read = [Amount(0, _size(files), 0, len(files)) for files in runs]
 
     def watch_of(number: int) -> Watch:
@@ -77,8 +77,8 @@ def _watches(show: Show, runs: Sequence[Sequence[str]]) -> list[Watch | None]:
             known = [Amount(a.read, a.read, a.files, a.files) for a in read[:number]] + read[number:]
             total = None if any(a.total is None for a in known) else sum(a.total or 0 for a in known)
             files, of = sum(a.files for a in known), sum(a.of for a in known)
-            told = tr("reading") if of == 1 else tr("reading, {files} of {of} files", files=files, of=of)
-            show(completed=sum(a.read for a in known), total=total, description=told)
+            text = tr("reading") if of == 1 else tr("reading, {files} of {of} files", files=files, of=of)
+            show(completed=sum(a.read for a in known), total=total, description=text)
 
         return watch
 

@@ -58,13 +58,13 @@ Allow = Annotated[
 
 
 def teller() -> Callable[[Note], None]:
-    """What says on stderr what must be known beside the answer, each thing once."""
+    """A function that prints notes on stderr, each text once."""
 
     @cache
-    def say_once(text: str) -> None:
+    def warn_once(text: str) -> None:
         typer.echo(text, err=True)
 
-    return lambda note: say_once(f"{SIGNS[note.level]}{say(note)}")
+    return lambda note: warn_once(f"{SIGNS[note.level]}{say(note)}")
 
 
 def parse_day(name: str, text: str) -> date:

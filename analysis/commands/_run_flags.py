@@ -1,4 +1,4 @@
-"""The flags that say something of a run beside its logs, written once for every command that reads logs."""
+"""The flags that describe a run in addition to its logs, written once for every command that reads logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.project.choose_options import choose
 from analysis.project.given_facts import CHOICES, TYPES
-from analysis.project.project_file import find_standing
+from analysis.project.project_file import find_project_settings
 from logparse.schema import QUANTITIES, Quantity, flag_of
 
 Command = Callable[..., None]
@@ -42,7 +42,7 @@ def with_run_flags(**flags: Any) -> Callable[[Command], Command]:
         @functools.wraps(command)
         def wrapper(given: dict[str, Any], **values: Any) -> None:
             chosen = {name: values.pop(name) for name in flags}
-            command(**values, how=choose(given, **chosen, standing=find_standing()))
+            command(**values, how=choose(given, **chosen, standing=find_project_settings()))
 
         named = [_flag(name, hint) for name, hint in flags.items()]
         return with_quantity_flags(_with_parameters(wrapper, command, "how", [*named, _flag("given", dict)]))
@@ -66,7 +66,7 @@ def with_quantity_flags(command: Command, named: Collection[str] = ()) -> Comman
 
 
 def _with_parameters(wrapper: Command, command: Command, place: str, flags: list[inspect.Parameter]) -> Command:
-    """``wrapper`` with the signature of ``command``, where ``flags`` stand instead of the parameter ``place``."""
+    """``wrapper`` with the signature of ``command``, where ``flags`` replace the parameter ``place``."""
     own = inspect.signature(command, eval_str=True).parameters.values()
     parameters = [new for p in own for new in (flags if p.name == place else [p])]
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]

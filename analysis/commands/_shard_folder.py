@@ -42,8 +42,8 @@ class ShardFolder:
         """Refuse a finished shard of another whole; one of the same is made again. Raises UsageError."""
         account = read_account(self.folder)
         if account is not None and (names := self.whole.differences(account.whole)):
-            told = ", ".join(names)
-            problem = tr("{path} holds a shard that differs in {names}", path=self.folder, names=told)
+            different = ", ".join(names)
+            problem = tr("{path} holds a shard that differs in {names}", path=self.folder, names=different)
             raise UsageError(problem, remedy=tr("give another folder with -o, or overwrite with --force"))
 
     def write(self, results: Sequence[Run], failed: Sequence[LogparseError], drawing: DrawingOptions) -> None:
@@ -82,8 +82,8 @@ def read_shards(folder: ResultFolder) -> list[Account]:
 
 
 def _refuse_mixed(folder: ResultFolder, first: Shard, other: Shard, names: Sequence[str]) -> None:
-    told = ", ".join(names)
-    problem = tr("shards {first} and {other} differ in {names}", first=first, other=other, names=told)
+    different = ", ".join(names)
+    problem = tr("shards {first} and {other} differ in {names}", first=first, other=other, names=different)
     remedy = tr("delete the folders of shards that are left over, or make those shards again with --force")
     raise UsageError(problem, where=str(folder.below(SHARDS)), remedy=remedy)
 

@@ -22,7 +22,7 @@ from analysis.commands._shard_folder import ShardFolder
 from analysis.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
 from analysis.present.console import make_console
 from analysis.present.words import say
-from analysis.project.project_file import find_standing
+from analysis.project.project_file import find_project_settings
 from analysis.published.rows import Baseline, find_baseline, published, read_baselines
 from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
@@ -117,8 +117,8 @@ def analyze(
 
 
 def _recorded(shard: Shard | None) -> tuple[Baseline, ...]:
-    """Runs of the history that stands here; of shards none, as it may grow between them."""
-    place = find_standing().get("history")
+    """Runs of the project's history. None for a shard, as the history may grow between shards."""
+    place = find_project_settings().get("history")
     if shard is not None or place is None:
         return ()
     from analysis.commands._release_options import teller

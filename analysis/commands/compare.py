@@ -1,4 +1,4 @@
-"""``logparse compare``: sides beside the first of them. Reads options, calls, prints."""
+"""``logparse compare``: the first side and others next to it. Reads options, calls, prints."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ def compare(
         out.check(force)
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
-    tell = teller()
-    found = named_sides((baseline, *candidates), history, how, tell)
-    first, *others = found.sides
-    results = [compare_sides(first, other, chosen, limit, allowed, found.others, guards=guards) for other in others]
+    report = teller()
+    named = named_sides((baseline, *candidates), history, how, report)
+    first, *others = named.sides
+    results = [compare_sides(first, other, chosen, limit, allowed, named.others, guards=guards) for other in others]
     if out is not None:
-        _write(results, out, tell)
+        _write(results, out, report)
     print_comparisons(results, as_json, as_markdown, no_color)
     for result in results:
         refuse_incomparable(result)
@@ -109,7 +109,7 @@ def print_comparisons(results: Sequence[Comparison], as_json: bool, as_markdown:
             print_parts(make_console(no_color=no_color), compose_comparison(result))
 
 
-def _write(results: Sequence[Comparison], out: ResultFolder, tell: Callable[[Note], object]) -> None:
+def _write(results: Sequence[Comparison], out: ResultFolder, report: Callable[[Note], object]) -> None:
     """A page for each candidate; those that an earlier run left and this one does not write are deleted."""
     from analysis.report.comparison_page import comparison_page
 
@@ -120,4 +120,4 @@ def _write(results: Sequence[Comparison], out: ResultFolder, tell: Callable[[Not
         ]
         clear_stale(folder, [PAGE, *(path.name for path in folder.glob("report-*.html"))], pages)
     for name in names:
-        tell(info("wrote", path=f"{out}/{name}"))
+        report(info("wrote", path=f"{out}/{name}"))

@@ -15,7 +15,7 @@ from analysis.present.terminal import print_parts
 from analysis.present.views.config import config_document, config_parts
 from analysis.project.effective_settings import settings_in_force
 from analysis.project.given_facts import gather
-from analysis.project.project_file import find_standing, project_file
+from analysis.project.project_file import find_project_settings, project_file
 
 
 @with_quantity_flags
@@ -44,7 +44,7 @@ def config(
     """
     flags: dict[str, Any] = {"hw": hw, "peak_tflops": peak_tflops, "formula": formula, "model": model}
     flags |= {"baseline": baseline, "utilisation": utilisation, "require": require, "history": history}
-    settings = settings_in_force(flags, gather(given, model, config), find_standing())
+    settings = settings_in_force(flags, gather(given, model, config), find_project_settings())
     if as_json:
         typer.echo(json.dumps(config_document(settings, project_file()), indent=1, ensure_ascii=False, allow_nan=False))
     else:

@@ -24,7 +24,7 @@ from analysis.present.terminal import print_parts
 from analysis.present.views.estimate import estimate_document, estimate_parts
 from analysis.project.choose_options import choose_device, options_of
 from analysis.project.given_facts import gather
-from analysis.project.project_file import find_standing
+from analysis.project.project_file import find_project_settings
 from analysis.result_folder import ResultFolder
 from analysis.run.planned_job import estimate_planned
 from logparse.errors import UsageError
@@ -159,18 +159,18 @@ def estimate(
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
         out.check(force)
-    beside = gather(given, model, config)
+    inputs = gather(given, model, config)
     short = short_facts(devices=devices, tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, vpp=vpp, zero=zero)
     switches = {"sequence_parallel": sequence_parallel, "flash_attention": flash_attention, "dropout": dropout}
-    told = all_given(short | short_facts(**switches, network_gbits=network_gbits), beside)
-    standing = find_standing()
-    named = model or beside.options.get("model")
-    by = formula or beside.options.get("formula") or standing.get("formula")
+    facts = all_given(short | short_facts(**switches, network_gbits=network_gbits), inputs)
+    standing = find_project_settings()
+    named = model or inputs.options.get("model")
+    by = formula or inputs.options.get("formula") or standing.get("formula")
     counted_by = find_formula(by) if by else as_built_formula()
     asked = Asked(counted_by, find_model(named).details if named else NO_DETAILS, tokens, utilisation, days)
     asked.check()
-    machine = find_machine(*choose_device(hw, peak_tflops, (options_of(beside), *standing.layers)), memory_gb)
-    planned = estimate_planned(told, asked, machine, named, from_log)
+    machine = find_machine(*choose_device(hw, peak_tflops, (options_of(inputs), *standing.layers)), memory_gb)
+    planned = estimate_planned(facts, asked, machine, named, from_log)
     written = _write(planned.result.fit, out) if out is not None else None
     if as_json:
         typer.echo(json.dumps(estimate_document(planned), indent=1, ensure_ascii=False, allow_nan=False))

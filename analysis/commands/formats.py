@@ -35,7 +35,7 @@ Target = Annotated[
     Path | None, typer.Option("-o", "--out", metavar="FILE", help="File to write; by default it is printed.")
 ]
 
-# The command that stands for none: `logparse formats` and `logparse formats NAME`.
+# The command where none is given: `logparse formats` and `logparse formats NAME`.
 DEFAULT = "show"
 
 

@@ -133,35 +133,35 @@ def gate(
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
-    tell = teller()
+    report = teller()
     if baseline is None and candidate is None:
         _refuse_flags_of_sides(threshold, metric, allow)
-        told = judge_all(history, strict, fail_on, tell)
-        _publish(out, job_texts(told), told.summary, tell)
+        judgements = judge_all(history, strict, fail_on, report)
+        _publish(out, job_texts(judgements), judgements.summary, report)
         try:
-            print_jobs(told.jobs, as_json, as_markdown, no_color)
+            print_jobs(judgements.jobs, as_json, as_markdown, no_color)
         finally:
-            exit_of_jobs(told)
+            exit_of_jobs(judgements)
         return
     asked = _both_sides(baseline, candidate)
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
-    found = named_sides(asked, history, how, tell)
+    named = named_sides(asked, history, how, report)
     failing = FAILING[fail_on or "regression"]
-    old, new = found.sides
-    result = compare(old, new, chosen, limit, allowed, found.others, beside=False, guards=guards)
+    old, new = named.sides
+    result = compare(old, new, chosen, limit, allowed, named.others, beside=False, guards=guards)
     judgement = judged(result, strict, failing)
-    _publish(out, _texts(judgement), judgement.summary, tell)
+    _publish(out, _texts(judgement), judgement.summary, report)
     try:
         print_comparisons([result], as_json, as_markdown, no_color)
     finally:
-        # Whether or not anybody reads it, the verdict stands.
+        # The exit code follows the verdict, even where the reader closed the pipe.
         refuse_incomparable(result)
         _exit(result, strict, failing)
 
 
 def _both_sides(baseline: str | None, candidate: str | None) -> tuple[str, str]:
-    """Raises UsageError where one of them is lacking."""
+    """Both sides as given. Raises UsageError where one of them is missing."""
     if baseline is not None and candidate is not None:
         return baseline, candidate
     name = "--baseline" if baseline is None else "--candidate"
@@ -183,18 +183,18 @@ def _refuse_flags_of_sides(threshold: str | None, metric: list[str] | None, allo
 
 
 def _publish(
-    out: ResultFolder | None, texts: Mapping[str, str | None], summary: str, tell: Callable[[Note], object]
+    out: ResultFolder | None, texts: Mapping[str, str | None], summary: str, report: Callable[[Note], object]
 ) -> None:
-    """Files before anything is printed: a reader that closes the pipe must not cost CI its report."""
+    """Write the files before anything is printed: CI gets its report even where a reader closes the pipe."""
     if out is not None:
         _write(out, texts)
-    _add_to_job_summary(summary, tell)
+    _add_to_job_summary(summary, report)
 
 
-def _texts(told: Judged) -> dict[str, str | None]:
-    """The files of a verdict by their names; without one there are no numbers."""
-    outputs = [output for output in OUTPUTS if not (output.needs_verdict and told.comparison.refused)]
-    return {output.name: output.text(told) for output in outputs}
+def _texts(judgement: Judged) -> dict[str, str | None]:
+    """The texts of the files of a judgement by their names; without a verdict there are no numbers."""
+    outputs = [output for output in OUTPUTS if not (output.needs_verdict and judgement.comparison.refused)]
+    return {output.name: output.text(judgement) for output in outputs}
 
 
 def _write(out: ResultFolder, texts: Mapping[str, str | None]) -> None:
@@ -209,7 +209,7 @@ def _write_text(path: Path, text: str) -> Path:
     return path
 
 
-def _add_to_job_summary(summary: str, tell: Callable[[Note], object]) -> None:
+def _add_to_job_summary(summary: str, report: Callable[[Note], object]) -> None:
     """GitHub shows what is appended to this file; it may hold what other steps wrote, without a last newline."""
     place = os.environ.get("GITHUB_STEP_SUMMARY")
     if not place:
@@ -218,7 +218,7 @@ def _add_to_job_summary(summary: str, tell: Callable[[Note], object]) -> None:
         with Path(place).open("a", encoding="utf-8") as file:
             file.write(f"\n{summary}\n")
     except OSError as error:
-        tell(warning("job_summary_not_written", path=place, reason=reason_of(error)))
+        report(warning("job_summary_not_written", path=place, reason=reason_of(error)))
 
 
 def _exit(result: Comparison, strict: bool, failing: frozenset[Verdict]) -> None:

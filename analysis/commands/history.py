@@ -21,7 +21,7 @@ from analysis.present.console import make_console
 from analysis.present.terminal import print_parts
 from analysis.present.views.history import compacted, compose_runs, removed
 from analysis.present.views.history_json import document, event_documents, run_documents
-from analysis.project.project_file import history_place, standing_policy
+from analysis.project.project_file import history_place, project_policy
 from logparse.errors import UsageError
 from logparse.findings import info
 from logparse.language import tr
@@ -60,7 +60,7 @@ def list_runs(
     everything = store.runs()
     runs = everything if select is None else select_runs(everything, select)
     evidence = select_evidence(everything).runs
-    verdicts = verdicts_of_runs(evidence, runs["run_id"], standing_policy(), store.acceptances())
+    verdicts = verdicts_of_runs(evidence, runs["run_id"], project_policy(), store.acceptances())
     if as_json:
         typer.echo(json.dumps(document(runs, verdicts), indent=1, ensure_ascii=False, allow_nan=False))
     else:

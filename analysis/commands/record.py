@@ -67,10 +67,10 @@ def record(
     release = release.strip()
     check_release(release)
     marks = Marks(release, parse_pairs(label or [], "--label", TAKEN), parse_pairs(version_of or [], "--version-of"))
-    tell = teller()
-    store = open_history(history_place(history), tell, must_exist=False)
+    report = teller()
+    store = open_history(history_place(history), report, must_exist=False)
     runs = named_runs(logs, each)
-    done, failed = record_all(runs if shard is None else shard.part(runs), how, marks, store, tell, engine)
+    done, failed = record_all(runs if shard is None else shard.part(runs), how, marks, store, report, engine)
     if as_json:
         typer.echo(json.dumps(document(done), indent=1, ensure_ascii=False))
     elif done:

@@ -34,11 +34,11 @@ from logparse.errors import UsageError
 from logparse.findings import Note, info
 from logparse.language import tr
 
-# Forms of the chart beside the page.
+# Forms of the chart next to the page.
 FORMS = ("json", "png", "svg")
 # A chart that an earlier run left; earlier versions wrote a page of each.
 CHART = regex.compile(rf"trend(-\d+)?\.({'|'.join(CHART_FORMATS)})")
-# Where the pages of jobs are, beside an index of all, and how they are called.
+# The folder of the pages of jobs, next to the index of all; the most characters of a page's name.
 JOBS, LONGEST_NAME = "jobs", 80
 NO_WORD, PAGE_OF_JOB = regex.compile(r"[^\w.]+"), regex.compile(r"[\w.-]+\.html")
 By = Annotated[
@@ -98,66 +98,73 @@ def trend(
     if out is not None:
         out.check(force)
     day = None if since is None else parse_day("--since", since)
-    tell = teller()
-    store = open_history(history_place(history), tell)
+    report = teller()
+    store = open_history(history_place(history), report)
     chosen = select_evidence(store.runs(), select or None)
     for note in chosen.notes:
-        tell(note)
+        report(note)
     trends = follow_all(chosen.runs, find_metric(metric, FOLLOWED), by, store.settings)
-    said = remarks(chosen.runs)
+    annotations = remarks(chosen.runs)
     # Files first: a reader that closes the pipe must not cost the folder.
     if out is not None:
-        _write(trends, said, out, tell)
+        _write(trends, annotations, out, report)
     try:
-        _print(trends, said, document(trends, chosen.runs) if as_json else None, as_markdown, no_color)
+        _print(trends, annotations, document(trends, chosen.runs) if as_json else None, as_markdown, no_color)
         for note in left_out(trends) if not (as_json or as_markdown) else ():
-            tell(note)
+            report(note)
     finally:
-        # Whether or not anybody reads it, the alarm stands.
+        # The exit code follows the alarm, even where the reader closed the pipe.
         if day is not None and any(one.worse_since(day) for one in trends):
             raise typer.Exit(1)
 
 
 def _print(
-    trends: Sequence[Trend], said: Mapping[str, list[str]], told: object | None, as_markdown: bool, no_color: bool
+    trends: Sequence[Trend],
+    annotations: Mapping[str, list[str]],
+    json_document: object | None,
+    as_markdown: bool,
+    no_color: bool,
 ) -> None:
-    """In one of their forms; ``told`` is the document where that is asked for."""
-    if told is not None:
-        typer.echo(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False))
+    """In one of their forms; ``json_document`` is the document where JSON is asked for, else None."""
+    if json_document is not None:
+        typer.echo(json.dumps(json_document, indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
-        typer.echo("\n".join(markdown(compose_trend(trend, said)) for trend in trends))
+        typer.echo("\n".join(markdown(compose_trend(trend, annotations)) for trend in trends))
     else:
         for one in shown(trends):
-            print_parts(make_console(no_color=no_color), compose_trend(one, said))
+            print_parts(make_console(no_color=no_color), compose_trend(one, annotations))
 
 
 def _write(
-    trends: Sequence[Trend], said: Mapping[str, list[str]], out: ResultFolder, tell: Callable[[Note], object]
+    trends: Sequence[Trend],
+    annotations: Mapping[str, list[str]],
+    out: ResultFolder,
+    report: Callable[[Note], object],
 ) -> None:
-    """The charts of those that are told of, and the page of the one job there is, or of each and the index of all."""
-    told = shown(trends)
-    names = [f"trend-{number}" if number > 1 else "trend" for number in range(1, len(told) + 1)]
-    charts = {name: trend_chart(one) for name, one in zip(names, told, strict=True)}
+    """Write the charts of the trends that are shown, and the page of a single job, or a page of each and the index."""
+    charted = shown(trends)
+    names = [f"trend-{number}" if number > 1 else "trend" for number in range(1, len(charted) + 1)]
+    charts = {name: trend_chart(one) for name, one in zip(names, charted, strict=True)}
     with out.opened() as folder:
         written = write_charts(charts, folder, FORMS)
-        written += _write_pages(trends, said, folder)
+        written += _write_pages(trends, annotations, folder)
         stale = [path for path in folder.iterdir() if CHART.fullmatch(path.name)]
         pages = [path for path in (folder / JOBS).glob("*") if PAGE_OF_JOB.fullmatch(path.name)]
         clear_stale(folder, [str(path.relative_to(folder)) for path in (*stale, *pages)], written)
         with suppress(OSError):
             # Of one job there are none; what is not ours stays.
             (folder / JOBS).rmdir()
-    tell(info("wrote", path=f"{out}/{PAGE}"))
+    report(info("wrote", path=f"{out}/{PAGE}"))
 
 
-def _write_pages(trends: Sequence[Trend], said: Mapping[str, list[str]], folder: Path) -> list[Path]:
+def _write_pages(trends: Sequence[Trend], annotations: Mapping[str, list[str]], folder: Path) -> list[Path]:
     from analysis.report.trend_page import trend_page, trends_page
 
     if len(trends) == 1:
-        return [write_page(trend_page(trends[0], trend_chart(trends[0]), said), folder / PAGE)]
+        return [write_page(trend_page(trends[0], trend_chart(trends[0]), annotations), folder / PAGE)]
     (folder / JOBS).mkdir(exist_ok=True)
     links = _links(trends)
-    pages = (trend_page(trend, trend_chart(trend), said, f"../{PAGE}") for trend in trends)
+    pages = (trend_page(trend, trend_chart(trend), annotations, f"../{PAGE}") for trend in trends)
     written = [write_page(page, folder / link) for page, link in zip(pages, links, strict=True)]
     return [*written, write_page(trends_page(trends, links), folder / PAGE)]
 

@@ -3,9 +3,9 @@
 Comes in: the changes between two sides, the times of their runs, and recorded runs that are neither. Goes out: a
 Bisection.
 
-One single change is taken for the cause. A run that has some candidates as GOOD has them and others as BAD has them is
-a trial: where it is as slow as BAD the cause is none of those it has as GOOD, where it is as fast as GOOD none of those
-it has as BAD. Each run that is asked for halves what remains.
+The search assumes one single cause. A run that has some candidates as GOOD has them and others as BAD has them is a
+trial. If it is as slow as BAD, it excludes those it has as GOOD. If it is as fast as GOOD, it excludes those it has as
+BAD. Each run that is asked for halves the remaining candidates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from analysis.metrics import Metric
 from logparse.errors import UsageError
 from logparse.language import tr
 
-Stands = Literal["good", "bad", "between", "other"]
+Placement = Literal["good", "bad", "between", "other"]
 Outcome = Literal["no_candidate", "not_apart", "next", "cause", "contradiction"]
 # What to try first: a setting is a flag of the next run, and the likeliest to be changed unnoticed; a label, such as a
 # node, takes a place to run; a version takes an installation.
@@ -32,7 +32,7 @@ ORDER: tuple[Kind, ...] = ("setting", "label", "version")
 class OtherRun:
     """A recorded run that is of neither side. ``as_good`` and ``as_bad`` are the candidates it has as GOOD or as BAD.
 
-    ``beside`` are names of what it has as neither: a third version of a candidate, or another setting.
+    ``other_values`` are names of what it has as neither: a third version of a candidate, or another setting.
     """
 
     run_id: str
@@ -41,27 +41,27 @@ class OtherRun:
     value: float
     as_good: tuple[Change, ...]
     as_bad: tuple[Change, ...]
-    beside: tuple[str, ...] = ()
+    other_values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A recorded run with where it stands, and the candidates that ``remain`` after it.
+    """A recorded run with its ``placement``, and the candidates that ``remain`` after it.
 
-    ``stands`` is "between" where it may be of both sides or of none, and "other" where something else differs as well,
-    which may be why: neither excludes anything.
+    ``placement`` is "between" if the run may be of both sides or of none. It is "other" if something else differs as
+    well, which may be the cause. Neither excludes a candidate.
     """
 
     run: OtherRun
-    stands: Stands
+    placement: Placement
     remain: tuple[Change, ...]
 
 
 @dataclass(frozen=True)
 class Bisection:
-    """What may be the cause, what recorded runs say of it, and what to run next.
+    """The possible causes, the evidence of recorded runs, and what to run next.
 
-    ``candidates`` and ``remain`` are in the order of trying; ``one_sided`` are names that only one side tells.
+    ``candidates`` and ``remain`` are in the order of trying; ``one_sided`` are names that only one side prints.
     """
 
     metric: Metric
@@ -100,7 +100,7 @@ class Bisection:
 
     @property
     def runs_needed(self) -> int:
-        """How many runs are needed at most, if each can be told: the logarithm of those that remain, by 2."""
+        """How many runs are needed at most, if each is as GOOD or as BAD: log2 of the remaining candidates."""
         return max(len(self.remain) - 1, 0).bit_length()
 
 
@@ -113,7 +113,7 @@ def make_plan(
 ) -> Bisection:
     """The plan for the values of the good and of the bad side, in the light of what is recorded.
 
-    Raises UsageError where the sides have too few runs to tell how far runs are apart, or BAD is better than GOOD.
+    Raises UsageError if the sides have too few runs to show how far runs are apart, or if BAD is better than GOOD.
     """
     good, bad = levels(*sides)
     if (bad.log - good.log) * metric.direction < 0 and are_apart(good, bad):
@@ -132,16 +132,16 @@ def _judged(candidates: Sequence[Change], recorded: Sequence[OtherRun], good: Si
     """The trials in the order they are given, each with what remains after it."""
     remain, trials = tuple(candidates), []
     for run in recorded:
-        stands = _stands(run, good, bad)
-        if stands in ("good", "bad"):
-            excluded = run.as_bad if stands == "good" else run.as_good
+        placement = _placement(run, good, bad)
+        if placement in ("good", "bad"):
+            excluded = run.as_bad if placement == "good" else run.as_good
             remain = tuple(change for change in remain if change not in excluded)
-        trials.append(Trial(run, stands, remain))
+        trials.append(Trial(run, placement, remain))
     return trials
 
 
-def _stands(run: OtherRun, good: SideLevel, bad: SideLevel) -> Stands:
-    if run.beside:
+def _placement(run: OtherRun, good: SideLevel, bad: SideLevel) -> Placement:
+    if run.other_values:
         return "other"
     log = math.log(run.value)
     if abs(log - good.log) <= good.near and not bad.holds(log):

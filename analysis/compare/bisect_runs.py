@@ -1,4 +1,4 @@
-"""The recorded runs that tell which of the changes between two sides is the cause.
+"""The recorded runs that show which of the changes between two sides is the cause.
 
 Comes in: two sides and a history. Goes out: a Bisection.
 """
@@ -40,15 +40,15 @@ def find_plan(
     recorded: list[OtherRun] = []
     if others is not None and settings is not None and any(change.is_candidate for change in result.changes):
         runs = _neither(good, bad, metric, others)
-        told = settings(runs["run_id"].to_list())
-        recorded = [_recorded(run, told, result, metric) for run in runs.iter_rows(named=True)]
-    return make_plan(metric, result.job, result.changes, sides, [run for run in recorded if _tells(run)])
+        rows = settings(runs["run_id"].to_list())
+        recorded = [_recorded(run, rows, result, metric) for run in runs.iter_rows(named=True)]
+    return make_plan(metric, result.job, result.changes, sides, [run for run in recorded if _is_trial(run)])
 
 
-def _tells(run: OtherRun) -> bool:
-    """Whether it has candidates of both sides, or something that neither side has beside those of one."""
+def _is_trial(run: OtherRun) -> bool:
+    """Whether it has candidates of both sides, or those of one side along with a value that neither side has."""
     mixed = bool(run.as_good and run.as_bad)
-    return mixed or bool(run.beside and (run.as_good or run.as_bad))
+    return mixed or bool(run.other_values and (run.as_good or run.as_bad))
 
 
 def _neither(good: Side, bad: Side, metric: Metric, others: pl.DataFrame) -> pl.DataFrame:
@@ -58,20 +58,20 @@ def _neither(good: Side, bad: Side, metric: Metric, others: pl.DataFrame) -> pl.
     theirs = known.drop_nulls("side").select(jobs.named()).to_series().to_list()
     rest = sample_of(known.filter(pl.col("side").is_null() & ~jobs.named().is_in(theirs)), jobs).runs
     filled, asked = fill_implied(measured(rest, metric)), fill_implied(known.drop_nulls("side"))
-    alike = pl.all_horizontal(pl.col(n).is_in(asked[n].unique().to_list(), nulls_equal=True) for n in FIELDS)
-    chosen = filled.filter(alike)["run_id"].to_list()
+    comparable = pl.all_horizontal(pl.col(n).is_in(asked[n].unique().to_list(), nulls_equal=True) for n in FIELDS)
+    chosen = filled.filter(comparable)["run_id"].to_list()
     return others.filter(pl.col("run_id").is_in(chosen)).tail(MOST_LOOKED_AT)
 
 
-def _recorded(run: Mapping[str, Any], told: pl.DataFrame, result: Comparison, metric: Metric) -> OtherRun:
-    """A run with what it has as GOOD, as BAD, and as neither; what it does not print is none of these."""
-    mine = told.filter(pl.col("run_id") == run["run_id"])
+def _recorded(run: Mapping[str, Any], rows: pl.DataFrame, result: Comparison, metric: Metric) -> OtherRun:
+    """A run with its values as GOOD, as BAD, and as neither; ``rows`` are whole rows of the recorded runs."""
+    mine = rows.filter(pl.col("run_id") == run["run_id"])
     unlike_good, unlike_bad = (_unlike(side.told, mine) for side in (result.baseline, result.candidate))
     candidates = {(change.kind, change.name): change for change in result.changes if change.is_candidate}
     as_good = tuple(change for key, change in candidates.items() if key in unlike_bad and key not in unlike_good)
     as_bad = tuple(change for key, change in candidates.items() if key in unlike_good and key not in unlike_bad)
-    beside = tuple(f"{c.name} {c.candidate[0]}" for key, c in unlike_good.items() if key in unlike_bad)
-    return OtherRun(run["run_id"], run["name"], run["release"], run[metric.column], as_good, as_bad, beside)
+    other_values = tuple(f"{c.name} {c.candidate[0]}" for key, c in unlike_good.items() if key in unlike_bad)
+    return OtherRun(run["run_id"], run["name"], run["release"], run[metric.column], as_good, as_bad, other_values)
 
 
 def _unlike(side: pl.DataFrame, run: pl.DataFrame) -> dict[tuple[str, str], Change]:

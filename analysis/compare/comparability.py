@@ -17,7 +17,7 @@ import regex
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
 
-# What decides how much work a step is and what it runs on. A change of any of these is no change of a release.
+# These decide the work of a step and what it runs on. A change of any of them is not a change of a release.
 SHAPE = (
     "num_layers",
     "hidden_size",
@@ -48,16 +48,16 @@ FIELDS = (
     "recompute_num_layers",
     "device",
 )
-# Who does not know these of both sides does not know that they did the same work: no verdict.
+# Unless these are known for both sides, the work may differ: there is no verdict.
 REQUIRED = ("num_layers", "hidden_size", "global_batch_size", "seq_length", "world_size")
-# Accepted like the name of a field: whatever is unknown.
+# Accepted like the name of a field: allows all unknown fields.
 UNKNOWN = "unknown"
 # What these are in a dense model, whatever its log prints: nothing, or what the framework would have given to experts.
 DENSE = {"num_experts": 0, "moe_router_topk": 0, "moe_ffn_hidden_size": 0, "expert_model_parallel_size": 1}
 # What these are unless all activations are recomputed; logs print what they would have been.
 NOT_FULL = {"recompute_method": "none", "recompute_num_layers": 0}
 
-# Settings that say where a job finds things, who started it and by which dice, and no speed follows from that.
+# Settings such as paths, hosts, users and seeds, which do not affect the speed.
 INCIDENTAL = regex.compile(
     r"(^|_)(path|paths|dir|dirs|folder|file|files|prefix|host|hosts|hostname|addr|address|port|url|seed|user|"
     r"save|load|rank|timestamp|date|run_id|job_id|exp_name|run_name|experiment_name|project)$|^wandb_|^tensorboard_"
@@ -75,7 +75,7 @@ State = Literal["equal", "different", "unknown"]
 
 @dataclass(frozen=True)
 class Field:
-    """One field that must be equal: the values on each side, None among them where some run does not tell."""
+    """One field that must be equal: the values on each side, with None if some run has no value."""
 
     name: str
     baseline: tuple[Any, ...]
@@ -84,7 +84,7 @@ class Field:
 
     @property
     def state(self) -> State:
-        """Different where any two known values are; unknown where some run does not tell, or a side has none."""
+        """Different if any two known values differ; unknown if some run has no value, or a side has no run."""
         values = {*self.baseline, *self.candidate}
         if len(values - {None}) > 1:
             return "different"
@@ -112,12 +112,12 @@ class Change:
 
     @property
     def one_sided(self) -> bool:
-        """Whether only one side tells: that may be what it prints, not what it is."""
+        """Whether only one side prints it: the difference may be in the logs, not in the jobs."""
         return not (self.baseline and self.candidate)
 
     @property
     def incidental(self) -> bool:
-        """Whether it says where the job finds things or by which dice it runs: no cause of another speed."""
+        """Whether it is a setting such as a path, a host or a seed, which cannot be the cause of another speed."""
         if self.kind != "setting":
             return False
         places = any(PLACE.match(value) for value in (*self.baseline[:1], *self.candidate[:1]))
@@ -125,7 +125,7 @@ class Change:
 
     @property
     def is_candidate(self) -> bool:
-        """Whether it can be the cause of another speed, as far as the logs tell."""
+        """Whether it can be the cause of another speed, as far as the logs show."""
         return not self.one_sided and not self.incidental
 
 
@@ -154,18 +154,18 @@ def refusals(fields: Sequence[Field]) -> list[Field]:
 def list_changes(baseline: pl.DataFrame, candidate: pl.DataFrame) -> list[Change]:
     """Versions, settings and labels of which most runs of one side have one value and most of the other another.
 
-    What varies from run to run of one side, such as a path or a port, cannot be the cause and is left out. First come
-    those that all runs of both sides have, then those that most have, and at the end those that only one side tells.
+    A value that varies between runs of one side, such as a path or a port, cannot be the cause and is left out. First
+    come those that all runs of both sides have, then those that most have, and last those that only one side prints.
     """
     found = [change for kind in KINDS for change in _differing(kind, baseline, candidate)]
     return sorted(found, key=lambda c: (c.one_sided, any(n < of for n, of in c.counts), list(KINDS).index(c.kind)))
 
 
 def fill_implied(runs: pl.DataFrame) -> pl.DataFrame:
-    """``runs`` with what goes without saying, and without what means nothing.
+    """``runs`` with the values that other fields imply, and without values that have no meaning.
 
-    These are the experts of a dense model, context parallelism where the rest of the layout is told, and the layers
-    where not all is recomputed. A log that prints no shape at all is not taken for a dense model's.
+    These are the experts of a dense model, context parallelism if the rest of the layout is known, and the recomputed
+    layers if not all is recomputed. A log that prints no shape at all does not count as a dense model's.
     """
     dense = pl.col("hidden_size").is_not_null() & (pl.col("num_experts").fill_null(0) <= 1)
     not_full = pl.col("recompute") != "full"
@@ -185,7 +185,7 @@ def _values(runs: pl.DataFrame, name: str) -> tuple[Any, ...]:
 
 
 def _differing(kind: Kind, baseline: pl.DataFrame, candidate: pl.DataFrame) -> list[Change]:
-    """Changes of one kind, by name. Nothing is known to differ where no run of a side tells anything of the kind."""
+    """Changes of one kind, by name. No change is known if no run of one side prints anything of the kind."""
     old, new = _by_name(baseline, KINDS[kind]), _by_name(candidate, KINDS[kind])
     if not old or not new:
         return []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import isfinite
 from typing import Literal
 
@@ -146,7 +145,7 @@ class Comparison:
 
     def odd(self, finding: Finding) -> list[str]:
         """Names of the candidate's runs that the finding calls odd."""
-        return measured(self.candidate.runs, finding.metric)["name"].gather(list(finding.odd)).to_list()
+        return measured(self.candidate.runs, finding.metric)["name"].gather(list(finding.worse_runs)).to_list()
 
 
 def compare(
@@ -167,47 +166,116 @@ def compare(
 
     Raises UsageError where a run or a job is on both sides.
     """
-    asked = (baseline.runs, candidate.runs)
-    everything = all_runs(asked, others)
-    jobs = find_jobs(everything)
-    _refuse_overlap(baseline, candidate, jobs)
-    samples = [sample_of(runs, jobs) for runs in asked]
-    old, new = (_counting(side, s.runs) for side, s in zip((baseline, candidate), samples, strict=True))
-    left_out = tuple(run for sample in samples for run in sample.left_out)
-    lost = _lost(baseline.runs), _lost(candidate.runs)
-    told = list(dict.fromkeys((*metrics, *guards, *(JUDGED.values() if beside else ()))))
-    losses = _final_losses(old, new)
-    old, new = (replace(side, runs=_with_losses(side.runs, losses)) for side in (old, new))
-    alike = _alike(_with_losses(sample_of(everything, jobs).runs, losses), baseline.runs)
-    noises = {metric.column: _noise(alike, metric) for metric in told}
-    find = partial(_find, old=old, new=new, threshold=threshold)
-    # A loss that is lost is told by the final loss where that is judged, and else by every metric.
-    found = [find(m, noise=noises[m.column], lost=(None, None) if m in guards else lost) for m in told]
-    same = {run.run_id for run in left_out if run.reason == "same_job"}
-    ended = _lost_their_loss(baseline, losses, same), _lost_their_loss(candidate, losses, same)
-    findings = [lose(f, ended) if f.metric == FINAL_LOSS else f for f in found]
-    judged = [*metrics, *(f.metric for f in findings if f.metric in guards and (f.effect or f.p_lost is not None))]
-    findings = _held(findings, judged[1:])
-    learnt = learns_less(find(FINAL_LOSS, noise=_noise(alike, FINAL_LOSS), lost=(None, None)))
-    less = (*_less_work(old, new), *([learnt] if learnt else []))
-    names = {run_id: name for runs in asked for run_id, name in runs.select("run_id", "name").iter_rows()}
+    case = _case((baseline, candidate), others, threshold)
+    compared = dict.fromkeys((*metrics, *guards, *(JUDGED.values() if beside else ())))
+    noises = {metric.column: case.noise(metric) for metric in compared}
+    found = [case.finding(metric, noises[metric.column], metric in guards) for metric in compared]
+    judged = (*metrics, *_on_both_sides(found, guards))
+    findings = [f for f in _held(found, judged[1:]) if beside or f.metric in judged]
+    less = _less_work(case)
+    old, new = case.counted
     return Comparison(
         baseline=old,
         candidate=new,
-        fields=tuple(check_fields(fill_from_job(asked[0], jobs), fill_from_job(asked[1], jobs), allowed)),
-        findings=tuple(explain(f, less) for f in findings if f.metric in judged or beside),
-        judged=tuple(metric.column for metric in judged),
-        primary=tuple(metric.column for metric in metrics),
+        fields=case.fields(allowed),
+        findings=tuple(explain(finding, less) for finding in findings),
+        judged=_columns(judged),
+        primary=_columns(metrics),
         losses=agree_on_losses(old, new) if beside else None,
-        lost=lost,
+        lost=case.lost,
         changes=tuple(list_changes(old.told, new.told)),
         noises=noises,
         threshold=threshold,
-        left_out=left_out,
-        unclear=tuple((names[a], names[b]) for a, b in jobs.unclear if a in names and b in names),
+        left_out=case.left_out,
+        unclear=case.unclear,
         less_work=less,
         job=job_name(baseline.runs),
     )
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What two sides are judged by; of each pair the baseline is first.
+
+    ``asked`` are the sides as they were given; ``counted`` hold only the runs that count. ``losses`` are the final
+    losses of these by run. ``comparable`` are groups of runs from which the noise is learnt.
+    """
+
+    asked: tuple[Side, Side]
+    counted: tuple[Side, Side]
+    jobs: Jobs
+    left_out: tuple[LeftOut, ...]
+    losses: Mapping[str, float | None]
+    comparable: Sequence[pl.DataFrame]
+    threshold: float | None
+
+    @property
+    def lost(self) -> tuple[LostLoss | None, LostLoss | None]:
+        """The losses that end without being finite, among all runs of each side."""
+        return _lost(self.asked[0].runs), _lost(self.asked[1].runs)
+
+    @property
+    def unclear(self) -> tuple[tuple[str, str], ...]:
+        """Names of the pairs of runs that may be one job."""
+        names = dict(pl.concat(side.runs.select("run_id", "name") for side in self.asked).iter_rows())
+        return tuple((names[a], names[b]) for a, b in self.jobs.unclear if a in names and b in names)
+
+    def fields(self, allowed: Sequence[str]) -> tuple[Field, ...]:
+        """The fields of comparability over all runs, also those that do not count."""
+        baseline, candidate = (fill_from_job(side.runs, self.jobs) for side in self.asked)
+        return tuple(check_fields(baseline, candidate, allowed))
+
+    def noise(self, metric: Metric) -> Noise | None:
+        """The noise of ``metric``; None where the comparable runs are too few to tell it."""
+        return noise_floor(values_of(runs, metric) for runs in self.comparable)
+
+    def finding(self, metric: Metric, noise: Noise | None, guard: bool) -> Finding:
+        """The finding on ``metric``, doubted where the candidate's runs lose their losses more often.
+
+        A ``guard`` is doubted for its own values alone.
+        """
+        found = self.finding_of_values(metric, noise)
+        if not guard:
+            shares = [side.lost / side.runs if side else 0 for side in self.lost]
+            found = doubt(found, "loss_lost") if shares[1] > shares[0] else found
+        return lose(found, self._without_loss()) if metric == FINAL_LOSS else found
+
+    def finding_of_values(self, metric: Metric, noise: Noise | None) -> Finding:
+        """The finding on ``metric`` from the values of the runs that count alone."""
+        old, new = (side.runs for side in self.counted)
+        finding = judge(metric, values_of(old, metric), values_of(new, metric), self.threshold, noise)
+        if finding.effect:
+            finding = replace(finding, effect=finding.effect.shifted(-metric.offset))
+        return doubt(finding, "no_rows") if old.is_empty() or new.is_empty() else finding
+
+    def _without_loss(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The runs of each side that end without a loss, and those that print any, each job once."""
+        same = {run.run_id for run in self.left_out if run.reason == "same_job"}
+        baseline, candidate = (_lost_their_loss(side, self.losses, same) for side in self.asked)
+        return baseline, candidate
+
+
+def _case(asked: tuple[Side, Side], others: pl.DataFrame | None, threshold: float | None) -> _Case:
+    """The case of two sides and further runs. Raises UsageError where a run or a job is on both sides."""
+    known = all_runs([side.runs for side in asked], others)
+    jobs = find_jobs(known)
+    _refuse_overlap(*asked, jobs)
+    samples = [sample_of(side.runs, jobs) for side in asked]
+    counting = [_counting(side, sample.runs) for side, sample in zip(asked, samples, strict=True)]
+    losses = _final_losses(counting)
+    old, new = (replace(side, runs=_with_losses(side.runs, losses)) for side in counting)
+    left_out = tuple(run for sample in samples for run in sample.left_out)
+    comparable = _comparable(_with_losses(sample_of(known, jobs).runs, losses), asked[0].runs)
+    return _Case(asked, (old, new), jobs, left_out, losses, comparable, threshold)
+
+
+def _on_both_sides(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Metric]:
+    """Those of ``metrics`` that both sides have, by the ``findings`` on them."""
+    return [f.metric for f in findings if f.metric in metrics and (f.effect or f.p_lost is not None)]
+
+
+def _columns(metrics: Sequence[Metric]) -> tuple[str, ...]:
+    return tuple(metric.column for metric in metrics)
 
 
 def _held(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Finding]:
@@ -216,10 +284,11 @@ def _held(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Findin
     return [held.get(finding.metric, finding) for finding in findings]
 
 
-def _less_work(old: Side, new: Side) -> tuple[Less, ...]:
-    """The kinds of work of which a step of ``new`` does less."""
-    done = [(side.told, side.readable_steps(side.told["run_id"])) for side in (old, new)]
-    return compared_work(done[0], done[1])
+def _less_work(case: _Case) -> tuple[Less, ...]:
+    """The kinds of work of which a step of the candidate does less, and whether it learns less."""
+    old, new = ((side.told, side.readable_steps(side.told["run_id"])) for side in case.counted)
+    learnt = learns_less(case.finding_of_values(FINAL_LOSS, case.noise(FINAL_LOSS)))
+    return (*compared_work(old, new), *([learnt] if learnt else []))
 
 
 def all_runs(asked: Sequence[pl.DataFrame], others: pl.DataFrame | None) -> pl.DataFrame:
@@ -248,32 +317,16 @@ def _counting(side: Side, runs: pl.DataFrame) -> Side:
     return replace(side, runs=runs, told=told if len(told) else side.told)
 
 
-def _final_losses(old: Side, new: Side) -> dict[str, float | None]:
-    told = ([run_id for run_id in side.told["run_id"] if run_id in set(side.runs["run_id"])] for side in (old, new))
-    sides = zip((old, new), told, strict=True)
-    return final_losses(run for side, run_ids in sides for run in side.readable_steps(run_ids))
+def _final_losses(sides: Sequence[Side]) -> dict[str, float | None]:
+    """The final losses by run, of the runs of ``sides`` that count and whose settings are known."""
+    counted = [side.told.filter(pl.col("run_id").is_in(side.runs["run_id"].to_list()))["run_id"] for side in sides]
+    read = zip(sides, counted, strict=True)
+    return final_losses(run for side, run_ids in read for run in side.readable_steps(run_ids))
 
 
 def _with_losses(runs: pl.DataFrame, losses: Mapping[str, float | None]) -> pl.DataFrame:
     """``runs`` with their losses at equal steps; the last one of each run is no loss to compare."""
     return runs.with_columns(final_loss=pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64))
-
-
-def _find(
-    metric: Metric,
-    old: Side,
-    new: Side,
-    threshold: float | None,
-    noise: Noise | None,
-    lost: tuple[LostLoss | None, LostLoss | None],
-) -> Finding:
-    finding = judge(metric, values_of(old.runs, metric), values_of(new.runs, metric), threshold, noise)
-    if finding.effect:
-        finding = replace(finding, effect=finding.effect.shifted(-metric.offset))
-    if old.runs.is_empty() or new.runs.is_empty():
-        finding = doubt(finding, "no_rows")
-    shares = [side.lost / side.runs if side else 0 for side in lost]
-    return doubt(finding, "loss_lost") if shares[1] > shares[0] else finding
 
 
 def _lost_their_loss(side: Side, losses: Mapping[str, float | None], same: set[str]) -> tuple[int, int]:
@@ -305,15 +358,11 @@ def _lost(runs: pl.DataFrame) -> LostLoss | None:
     return LostLoss(len(lost), len(runs), int(lost.min())) if len(lost) else None  # type: ignore[arg-type]
 
 
-def _alike(runs: pl.DataFrame, asked: pl.DataFrame) -> list[pl.DataFrame]:
+def _comparable(runs: pl.DataFrame, asked: pl.DataFrame) -> list[pl.DataFrame]:
     """The runs of each release of a side, and of each one of others that could be compared with the baseline's."""
     known, baseline = fill_implied(runs), fill_implied(asked)
-    alike = pl.all_horizontal(pl.col(n).is_in(baseline[n].unique().to_list(), nulls_equal=True) for n in FIELDS)
-    return known.filter(alike | pl.col("side").is_not_null()).partition_by("side", "release")
-
-
-def _noise(alike: Sequence[pl.DataFrame], metric: Metric) -> Noise | None:
-    return noise_floor(values_of(runs, metric) for runs in alike)
+    equal = pl.all_horizontal(pl.col(n).is_in(baseline[n].unique().to_list(), nulls_equal=True) for n in FIELDS)
+    return known.filter(equal | pl.col("side").is_not_null()).partition_by("side", "release")
 
 
 def agree_on_losses(baseline: Side, candidate: Side) -> LossAgreement | LossReason:

@@ -1,4 +1,4 @@
-"""The loss with which runs end, at equal steps: that of a longer run is lower, and proves nothing.
+"""The final loss of runs, compared at equal steps, since a longer run has a lower loss.
 
 Comes in: the steps of the runs of both sides. Goes out: one loss for each run that prints any. Where a step of one run
 has more tokens than that of another, they are equal tokens.
@@ -45,8 +45,8 @@ def _differ(runs: Collection[pl.DataFrame]) -> bool:
 
 
 def _tokens_per_step(losses: pl.DataFrame) -> float | None:
-    told = losses.drop_nulls("tokens")
-    steps, tokens = (int(told[name].max() or 0) - int(told[name].min() or 0) for name in ("step", "tokens"))  # type: ignore[arg-type]
+    known = losses.drop_nulls("tokens")
+    steps, tokens = (int(known[name].max() or 0) - int(known[name].min() or 0) for name in ("step", "tokens"))  # type: ignore[arg-type]
     return tokens / steps if steps else None
 
 

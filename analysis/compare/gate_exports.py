@@ -1,4 +1,4 @@
-"""The files of the gate: a verdict in the forms that other tools read, alike in every language but for summary.md.
+"""The files of the gate: a verdict in the formats of other tools. Only summary.md depends on the language.
 
 Comes in: a Judged. Goes out: text; nothing is written here. To add one, write its function, and its row in OUTPUTS.
 
@@ -54,14 +54,14 @@ def junit(judged: Judged) -> str:
     A verdict that fails the gate fails it; sides that cannot be compared are an error, and with ``strict`` too little
     data is, which else skips it.
     """
-    told = judged.comparison.asked_for if judged.comparison.refused else judged.comparison.verdicts
-    cases = [_case(judged, finding) for finding in told]
+    findings = judged.comparison.asked_for if judged.comparison.refused else judged.comparison.verdicts
+    cases = [_case(judged, finding) for finding in findings]
     return junit_xml(f"logparse gate: {judged.comparison.job}", cases, judged.details)
 
 
-def junit_of_error(said: str) -> str:
-    """One test case that is an error, for a gate that compared nothing; ``said`` is why, as the user was told."""
-    return junit_xml("logparse gate", [Case("logparse.gate", "verdict", "error", "no verdict", said)])
+def junit_of_error(message: str) -> str:
+    """One test case that is an error, for a gate that compared nothing; ``message`` is what the user saw."""
+    return junit_xml("logparse gate", [Case("logparse.gate", "verdict", "error", "no verdict", message)])
 
 
 def _case(judged: Judged, finding: Finding) -> Case:
@@ -73,12 +73,12 @@ def _case(judged: Judged, finding: Finding) -> Case:
         outcome = "error"
     kind = "incomparable" if refused else finding.verdict
     classname = f"logparse.gate.{one_word(judged.comparison.job)}"
-    said = judged.sentence(finding)
-    return Case(classname, finding.metric.column, outcome, kind if outcome in ("failure", "error") else "", said)
+    message = judged.sentence(finding)
+    return Case(classname, finding.metric.column, outcome, kind if outcome in ("failure", "error") else "", message)
 
 
 def one_word(name: str) -> str:
-    """``name`` as the last part of a class: CI servers take what stands before the last dot for its package."""
+    """``name`` as the last part of a class name: CI servers read the part before the last dot as the package."""
     return name.replace(".", "_")
 
 
@@ -108,8 +108,8 @@ def _range(noise: Noise | None) -> str:
 def otava_csv(comparison: Comparison) -> str:
     """One row per run in the order of time, for ``otava analyze``: attributes run and release, then the metrics.
 
-    Those that a run lacks are left out, because Otava stops at an empty cell. A clock in a log names no zone; Otava
-    wants one, and it is called UTC.
+    A metric that some run does not have is left out, because Otava stops at an empty cell. A clock in a log names no
+    zone; Otava requires one, so the file says UTC.
     """
     both = pl.concat(side.runs for side in (comparison.baseline, comparison.candidate))
     metrics = [f.metric.column for f in comparison.verdicts if not both[f.metric.column].has_nulls()]
@@ -179,7 +179,7 @@ def _escaped(text: str) -> str:
 class Output:
     """A file of the gate. ``text`` is None where there is nothing to write.
 
-    With ``needs_verdict`` it is only of sides that can be compared; of others no number is told.
+    With ``needs_verdict`` it is written only for sides that can be compared; others have no number.
     """
 
     name: str

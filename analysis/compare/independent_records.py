@@ -21,19 +21,19 @@ SAME_CLOCK_S = 2.0
 # Ranks wait for each other in every step, so once settled they print one time: four ranks of a MindFormers job 3,774 ms
 # give or take 1. Two jobs of one seed that began in the same second do not.
 SAME_TIME, SAME_TIME_MS = 0.002, 1.0
-# Of the landmarks that two records of one job have in common, so many at least are alike: a value may be damaged.
-MOST_ALIKE = 0.5
+# Of the landmarks that two records of one job share, at least so many are equal: a value may be damaged.
+SAME_SHARE = 0.5
 # A record that has so much of the rows of the longest of its job is about as good.
 ABOUT_AS_LONG = 0.9
 # Rows that count, below which a run's median says little; or fewer that are each the mean of many steps.
 FEWEST_ROWS, FEWEST_MEANS, STEPS_OF_MEANS = 8, 3, 100
-# The columns that tell how long a record is.
+# The columns that show how long a record is.
 LENGTHS = ("step_lines", "counted_rows", "steady_steps")
-# What stands in a landmark for a value that the log does not print.
+# The text in a landmark for a value that the log does not print.
 UNKNOWN = "-"
 KEYS = ("run_id", "name", "begins", "landmarks", "labels")
 PAIR = {"first": pl.String(), "other": pl.String()}
-# The label by which people say which job a run is of.
+# The label by which users give the job of a run.
 JOB_LABEL = "job"
 
 
@@ -73,41 +73,41 @@ class Observations:
 def find_jobs(runs: pl.DataFrame) -> Jobs:
     """Which of ``runs``, rows with KEYS, are records of one job.
 
-    They are where most of the landmarks of both have one loss, one clock and nearly one time; where a clock is lacking
-    the times must be equal. Where they have no landmark in common, such as runs recorded before there were any, they
-    are where they begin alike. What JOB_LABEL says of two of them decides.
+    Two records are of one job if most of their shared landmarks have one loss, one clock and nearly one time; without
+    a clock the times must be equal. Records without a shared landmark, such as those of old stores, are of one job if
+    their first rows are equal. JOB_LABEL, if two of them have it, decides.
     """
-    marks, said = _marks(runs), _said(runs)
+    marks, labels = _marks(runs), _job_labels(runs)
     clockless = marks.filter(pl.col("clock") == UNKNOWN)
-    begun = _not_apart(_stars(runs.drop_nulls("begins"), ["begins"]), said)
-    copied, alike = _stars(marks, ["step", "loss", "ms"]), _stars(clockless, ["step", "loss"])
-    met = _compared(marks, _not_apart(pl.concat([begun, _meeting(marks), copied, alike]).unique(), said))
-    same = pl.concat([met.filter("same").select("first", "other"), _stars(said, ["said"])])
+    begun = _not_apart(_stars(runs.drop_nulls("begins"), ["begins"]), labels)
+    copied, same_loss = _stars(marks, ["step", "loss", "ms"]), _stars(clockless, ["step", "loss"])
+    met = _compared(marks, _not_apart(pl.concat([begun, _meeting(marks), copied, same_loss]).unique(), labels))
+    same = pl.concat([met.filter("same").select("first", "other"), _stars(labels, ["label"])])
     jobs = _joined(pl.concat([same, begun.join(met, on=("first", "other"), how="anti")]).iter_rows())
     doubted = met.filter(pl.col("unclear") & ~pl.col("same")).select("first", "other").iter_rows()
     return Jobs(jobs, tuple((a, b) for a, b in doubted if jobs.get(a, a) != jobs.get(b, b)))
 
 
 def sample_of(runs: pl.DataFrame, jobs: Jobs) -> Observations:
-    """One record of each job, where it tells enough.
+    """One record of each job, if it has enough rows.
 
-    Of those that are about as long as the longest it is the one that tells most, because the arguments may stand in one
-    rank's file only.
+    Among those about as long as the longest it is the one with the most known values, because the arguments may be in
+    one rank's file only.
     """
-    told = pl.sum_horizontal(pl.col(name).is_not_null() for name in (*FIELDS, *JUDGED))
+    known = pl.sum_horizontal(pl.col(name).is_not_null() for name in (*FIELDS, *JUDGED))
     length = pl.col("step_lines").fill_null(0)
     long = runs.with_columns(job=jobs.named()).with_columns(long=length >= ABOUT_AS_LONG * length.max().over("job"))
-    ranked = long.with_columns(told=told).sort(
-        "long", "told", "step_lines", "run_id", descending=[True, True, True, False], nulls_last=True
+    ranked = long.with_columns(known=known).sort(
+        "long", "known", "step_lines", "run_id", descending=[True, True, True, False], nulls_last=True
     )
     one_each = pl.col("run_id").is_in(ranked.unique("job", keep="first", maintain_order=True)["run_id"].to_list())
-    enough = tells_enough()
+    enough = has_enough_rows()
     same, short = (_named(runs.filter(rows)) for rows in (~one_each, one_each & ~enough))
     left_out = [LeftOut(*run, "same_job") for run in same] + [LeftOut(*run, "too_few_rows") for run in short]
     return Observations(fill_from_job(runs, jobs).filter(one_each & enough), tuple(left_out))
 
 
-def tells_enough() -> pl.Expr:
+def has_enough_rows() -> pl.Expr:
     """Whether a run has so many rows that count, or rows of so many steps, that its median says something."""
     rows, steps = pl.col("counted_rows"), pl.col("steady_steps")
     means = (rows >= FEWEST_MEANS) & (steps >= STEPS_OF_MEANS)
@@ -115,22 +115,22 @@ def tells_enough() -> pl.Expr:
 
 
 def fill_from_job(runs: pl.DataFrame, jobs: Jobs) -> pl.DataFrame:
-    """``runs`` with what another record of the same job tells of FIELDS, where their own does not."""
+    """``runs`` with missing values of FIELDS filled from another record of the same job."""
     if not jobs.of:
         return runs
     others = ((name, pl.col(name).drop_nulls().first().over(jobs.named())) for name in FIELDS)
     return runs.with_columns(pl.col(name).fill_null(other) for name, other in others)
 
 
-def _said(runs: pl.DataFrame) -> pl.DataFrame:
-    """The job that people say a run is of, where they do: run_id, said."""
-    told = pl.element().filter(pl.element().struct.field("name") == JOB_LABEL).struct.field("value").first()
-    return runs.select("run_id", said=pl.col("labels").list.eval(told).list.first()).drop_nulls()
+def _job_labels(runs: pl.DataFrame) -> pl.DataFrame:
+    """The value of JOB_LABEL of each run that has it: run_id, label."""
+    label = pl.element().filter(pl.element().struct.field("name") == JOB_LABEL).struct.field("value").first()
+    return runs.select("run_id", label=pl.col("labels").list.eval(label).list.first()).drop_nulls()
 
 
-def _not_apart(pairs: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
-    """Without pairs of which people say that they are of different jobs."""
-    jobs = dict(said.iter_rows())
+def _not_apart(pairs: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    """``pairs`` without those whose labels name different jobs."""
+    jobs = dict(labels.iter_rows())
     first, other = (
         pl.col(name).replace_strict(jobs, default=None, return_dtype=pl.String) for name in ("first", "other")
     )
@@ -172,19 +172,19 @@ def _stars(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 
 def _compared(marks: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """The pairs, whether they are one job (``same``) and whether nothing tells that they are two (``unclear``)."""
+    """The pairs, with ``same``: they are one job, and ``unclear``: nothing shows that they are two."""
     both = pairs.join(marks, left_on="first", right_on="run_id").join(
         marks, left_on=("other", "step"), right_on=("run_id", "step"), suffix="_other"
     )
     losses, copied = (pl.col(n) == pl.col(f"{n}_other") for n in ("loss", "ms"))
-    untold = pl.any_horizontal(pl.col("loss", "loss_other") == UNKNOWN)
+    unprinted = pl.any_horizontal(pl.col("loss", "loss_other") == UNKNOWN)
     clockless = pl.any_horizontal(pl.col("clock", "clock_other") == UNKNOWN)
     apart = _second(pl.col("clock")) - _second(pl.col("clock_other"))
     together = (apart.abs() <= SAME_CLOCK_S).fill_null(False) & _one_time()
-    alike = pl.when(untold).then(copied).otherwise(losses)
-    same = alike & pl.when(clockless).then(copied).otherwise(together)
+    equal = pl.when(unprinted).then(copied).otherwise(losses)
+    same = equal & pl.when(clockless).then(copied).otherwise(together)
     return both.group_by("first", "other", maintain_order=True).agg(
-        same=same.mean() > MOST_ALIKE, unclear=(losses & ~untold & clockless & _one_time()).mean() > MOST_ALIKE
+        same=same.mean() > SAME_SHARE, unclear=(losses & ~unprinted & clockless & _one_time()).mean() > SAME_SHARE
     )
 
 

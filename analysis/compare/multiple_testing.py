@@ -1,10 +1,10 @@
-"""Several metrics are several tests: the chance that any of them is wrong is held.
+"""Several metrics are several tests: the chance that any of them is wrong stays below a limit.
 
-Comes in: the findings on the metrics beside the first. Goes out: the findings with what their p is worth among so many.
+Comes in: the findings on the metrics other than the first. Goes out: the findings with the adjusted p of each.
 
 The first metric has its own 5 %, because three runs a side reach no less. The others share 5 % by the step-down
-procedure of Holm (Scandinavian Journal of Statistics 6, 1979), whatever they have to do with each other. As Tarone
-(Biometrics 46, 1990) says, a test that can prove nothing does not count: one of numbers that are all alike.
+procedure of Holm (Scandinavian Journal of Statistics 6, 1979), which allows any dependence between them. A test that
+can prove nothing, since all its numbers are equal, does not count (Tarone, Biometrics 46, 1990).
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from analysis.compare.comparison import Side
-from analysis.compare.independent_records import tells_enough
-from analysis.history.open_history import Tell, open_history
+from analysis.compare.independent_records import has_enough_rows
+from analysis.history.open_history import Report, open_history
 from analysis.history.record_run import Marks, record_logs
 from analysis.history.records import RunRecord
 from analysis.history.selection import select_evidence
@@ -27,7 +27,7 @@ from logparse.inputs.stores import is_url, shown
 from logparse.language import tr
 
 # Runs of a side whose settings, versions and losses are looked at: the newest tell enough.
-MOST_TOLD = 20
+MOST_SETTINGS_RUNS = 20
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Sides:
     settings: Callable[[Sequence[str]], pl.DataFrame] | None
 
 
-def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, tell: Tell) -> Sides:
+def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, tell: Report) -> Sides:
     """The sides that ``asked`` names, of logs or of the history at ``place``. Raises as ``find_side``."""
     history = None if place is None else open_history(place, tell)
     runs = history.runs() if history else None
@@ -50,7 +50,7 @@ def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, tell: T
     return Sides(sides, others, history.settings if history else None)
 
 
-def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, how: RunOptions, tell: Tell) -> Side:
+def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, how: RunOptions, tell: Report) -> Side:
     """The runs that ``asked`` names; ``runs`` are those of ``history``.
 
     Raises UsageError where it names none, InputError or NoStepLineError where a log cannot be read.
@@ -58,28 +58,30 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, ho
     if not asked.strip():
         remedy = tr("give a log, a folder of logs, or a selector such as release=CANN 8.0.RC2")
         raise UsageError(tr("a side is empty"), remedy=remedy)
-    if is_url(asked):
-        return _of_logs(asked, how, tell)
-    there = _is_there(asked)
-    if there and history is not None and is_equality(asked):
+    if history is not None and _is_selector_and_file(asked):
         problem = tr("{asked} is a selector and a file or folder as well", asked=asked)
         raise UsageError(problem, remedy=tr("write ./{asked} for the file, or leave out --history", asked=asked))
-    if there or (not is_selector(asked) and any(sign in asked for sign in "*?")):
+    if is_of_logs(asked):
         return _of_logs(asked, how, tell)
     if history is None or runs is None:
         remedy = tr("check the path; runs that were recorded need --history DIR")
         raise UsageError(tr("{asked} is no file and no folder", asked=asked), remedy=remedy)
     found = _named(asked, history, runs, tell)
     if found.is_empty():
-        kept = ", ".join(f"release={release}" for release in runs["release"].unique().sort().to_list()[:8])
-        remedy = tr("there are {names}", names=kept) if kept else tr("the history is empty; record runs first")
-        raise UsageError(tr("no run of the history is {asked}", asked=asked), remedy=remedy)
-    enough = found.filter(tells_enough())
-    told = history.settings((enough if len(enough) else found).tail(MOST_TOLD)["run_id"].to_list())
+        raise _no_run(asked, runs)
+    enough = found.filter(has_enough_rows())
+    told = history.settings((enough if len(enough) else found).tail(MOST_SETTINGS_RUNS)["run_id"].to_list())
     return Side(asked, found, told, history.steps, tell)
 
 
-def _named(asked: str, history: History, runs: pl.DataFrame, tell: Tell) -> pl.DataFrame:
+def _no_run(asked: str, runs: pl.DataFrame) -> UsageError:
+    """The error for a side that no run of the history is of, with the releases that there are."""
+    kept = ", ".join(f"release={release}" for release in runs["release"].unique().sort().to_list()[:8])
+    remedy = tr("there are {names}", names=kept) if kept else tr("the history is empty; record runs first")
+    return UsageError(tr("no run of the history is {asked}", asked=asked), remedy=remedy)
+
+
+def _named(asked: str, history: History, runs: pl.DataFrame, tell: Report) -> pl.DataFrame:
     """Those that are excluded only where their ids are named. Raises UsageError where all are excluded."""
     if not is_selector(asked):
         return runs.filter(pl.col("run_id") == history.find(asked))
@@ -99,6 +101,10 @@ def is_of_logs(asked: str) -> bool:
     return is_url(asked) or pattern or _is_there(asked)
 
 
+def _is_selector_and_file(asked: str) -> bool:
+    return not is_url(asked) and is_equality(asked) and _is_there(asked)
+
+
 def _is_there(path: str) -> bool:
     """Whether a file or folder is called so; text that is too long for a name is none."""
     try:
@@ -107,7 +113,7 @@ def _is_there(path: str) -> bool:
         return False
 
 
-def _of_logs(asked: str, how: RunOptions, tell: Tell) -> Side:
+def _of_logs(asked: str, how: RunOptions, tell: Report) -> Side:
     """Each file or folder within a folder is a run; a file is one, and so are the files of a pattern together."""
     parts = entries(asked) if is_url(asked) else _entries(Path(asked))
     records = {record.run_id: record for record in _records(parts, how, tell)}
@@ -123,7 +129,7 @@ def _entries(path: Path) -> list[str]:
     return [str(p) for p in sorted(inside)]
 
 
-def _records(parts: Sequence[str], how: RunOptions, tell: Tell) -> Iterator[RunRecord]:
+def _records(parts: Sequence[str], how: RunOptions, tell: Report) -> Iterator[RunRecord]:
     """The run of each log; what lies among others and is no log is left out."""
     for part in parts:
         try:

@@ -18,11 +18,11 @@ def refuse_incomparable(result: Comparison) -> None:
     unknown = [field for field in result.refused if field.state == "unknown"]
     problems = []
     if different:
-        told = msg("the two sides differ in {names}, so a difference in speed says nothing of the release")
-        problems.append(tr(told, names=_names(different)))
+        text = msg("the two sides differ in {names}, so a difference in speed says nothing of the release")
+        problems.append(tr(text, names=_names(different)))
     if unknown:
-        told = msg("{names} are not known of both sides, so nobody knows whether they did the same work")
-        problems.append(tr(told, names=_names(unknown)))
+        text = msg("{names} are not known of both sides, so nobody knows whether they did the same work")
+        problems.append(tr(text, names=_names(unknown)))
     raise UsageError(
         tr("; ").join(problems),
         where="; ".join(_both(field) for field in different[:4]) or None,
@@ -34,8 +34,8 @@ def _remedies(result: Comparison, different: Sequence[Field], unknown: Sequence[
     if different:
         yield tr("compare runs of the same job")
     sides = (result.baseline, [field.baseline for field in unknown]), (result.candidate, [f.candidate for f in unknown])
-    lacking = [side for side, fields in sides if any(not values or None in values for values in fields)]
-    recorded = [side.told["release"].is_not_null().any() for side in lacking]
+    incomplete = [side for side, fields in sides if any(not values or None in values for values in fields)]
+    recorded = [side.told["release"].is_not_null().any() for side in incomplete]
     if not all(recorded):
         yield tr("give what the log lacks (--model, --seq-length ...)")
     if any(recorded):

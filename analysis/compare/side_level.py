@@ -43,9 +43,9 @@ class SideLevel:
 
 
 def levels(good: Sequence[float], bad: Sequence[float]) -> tuple[SideLevel, SideLevel]:
-    """Where each side is. How far runs of one kind are apart is told by the runs of both, each about its own level.
+    """The level of each side. The spread of runs of one kind is pooled over both sides, each about its own level.
 
-    Raises UsageError where that is by none.
+    Raises UsageError if a side has no run, or neither has two.
     """
     from scipy.special import stdtrit
 
@@ -65,11 +65,11 @@ def levels(good: Sequence[float], bad: Sequence[float]) -> tuple[SideLevel, Side
 
 
 def _expected(logs: Sequence[float]) -> tuple[float, float, int]:
-    """SideLevel, spread and number of the runs of one side; of a single one no spread."""
+    """Level, spread and number of the runs of one side; a single run has no spread."""
     if len(logs) < 2:
         return (logs[0] if logs else 0.0), 0.0, len(logs)
-    usual = expect(logs)
-    return usual.level, usual.spread, usual.runs
+    expectation = expect(logs)
+    return expectation.level, expectation.spread, expectation.runs
 
 
 def are_apart(good: SideLevel, bad: SideLevel) -> bool:

@@ -34,7 +34,7 @@ def parse_threshold(text: str) -> float:
 
 
 def given_threshold(text: str | None) -> float | None:
-    """As ``parse_threshold``; None for ``NOISE``, and where nobody said anything."""
+    """As ``parse_threshold``; None for ``NOISE``, and if none is given."""
     return None if text in (None, NOISE) else parse_threshold(text)
 
 
@@ -44,7 +44,7 @@ def least_change(metric: str) -> float:
 
 
 def threshold_by_noise(metric: Metric, noise: Noise | None) -> float:
-    """The change of ``metric`` that matters where runs differ by ``noise``; DECLARED where nothing tells it."""
+    """The change of ``metric`` that matters if runs differ by ``noise``; DECLARED if the noise is unknown."""
     if noise is None:
         return DECLARED
     return max(least_change(metric.column), min(DECLARED, SPREADS * noise.spread))

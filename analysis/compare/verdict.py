@@ -6,8 +6,8 @@ Effect: Hodges-Lehmann, the median of all differences between a run of one side 
 interval of the same rank test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, 3rd ed., 4.2-4.3).
 Evidence: the exact one-sided Mann-Whitney test, by permutation where values are tied. At LEVEL 5 %, 3 runs against 3
 can just reach it (1/20), where every run of one side is slower than every run of the other. The interval has 90 %, so
-that its end and the one-sided test agree. Where so few runs have too few orders for that, one or two of them stand
-against what the runs of the other side tell of the next (``analysis.stats.prediction``).
+that its end and the one-sided test agree. One or two runs of a side have too few orders for that. They are compared
+with the expectation from the other side (``analysis.stats.prediction``).
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ Reason = Literal[
 UNPROVEN = ("not_proven", "one_of_many")
 # From the worst to the best: several metrics have the verdict of the first that any of them has.
 VERDICTS: tuple[Verdict, ...] = ("regression", "less work", "suspicious", "insufficient data", "no regression")
-# Those that tell of something wrong.
+# Those that report something wrong.
 WRONG: tuple[Verdict, ...] = VERDICTS[:3]
 
 CLOSE = 1e-9
 # Three runs a side have so many orders, of which one is LEVEL of all; so have 2 and 5, or 1 and 19.
 FEWEST_ORDERS = 20
 # Runs of the candidate that are off, each beyond all of the baseline: one may be an accident.
-MOST_ODD = 1
+MOST_OUTLIERS = 1
 DEFAULT_METRIC = GUARDED[0]
 
 
@@ -74,19 +74,19 @@ def find_metric(name: str, known: Mapping[str, Metric] = JUDGED) -> Metric:
 
 
 def guards_of(names: Sequence[str] | None) -> tuple[list[Metric], list[Metric]]:
-    """The metrics of these names, and those that are judged beside where none is named. Raises as ``find_metric``."""
+    """The metrics of these names, and the further ones that are judged if none is named. Raises as ``find_metric``."""
     if names:
         return [find_metric(name) for name in names], []
-    first, *beside = (JUDGED[name] for name in GUARDED)
-    return [first], beside
+    first, *further = (JUDGED[name] for name in GUARDED)
+    return [first], further
 
 
 @dataclass(frozen=True)
 class Effect:
     """How much the candidate differs: ``change`` is candidate / baseline - 1, with its interval where runs allow one.
 
-    ``p_worse`` and ``p_better`` are the chances of such a difference, in either direction, between two sides that are
-    alike, and ``method`` how they were found. Of runs so few that they prove nothing there is none of these.
+    ``p_worse`` and ``p_better`` are the chances of such a difference, in either direction, between two equal sides, and
+    ``method`` is the test. All of these are None if the runs are too few to prove anything.
     """
 
     baseline: float
@@ -108,7 +108,7 @@ class Effect:
 class Finding:
     """The verdict on one metric. ``harm`` is the change in the worse direction.
 
-    ``odd`` are the places of the candidate's runs that are worse than all of the baseline by more than the threshold.
+    ``worse_runs`` are the places of the candidate's runs worse than all of the baseline by more than the threshold.
     ``outliers`` are runs far from all others of their side, ``rest`` is the finding without them, and ``before`` the
     verdict with them where that without them holds. ``p_lost`` is the chance that so many runs lose their loss,
     ``p_family`` what p is worth among those of several metrics.
@@ -121,7 +121,7 @@ class Finding:
     threshold: float
     verdict: Verdict
     reason: Reason
-    odd: tuple[int, ...] = ()
+    worse_runs: tuple[int, ...] = ()
     outliers: tuple[Outlier, ...] = ()
     rest: Finding | None = None
     before: Verdict | None = None
@@ -150,7 +150,7 @@ def judge(
     hidden = found.verdict != "regression" and rest.reason == "proven"
     if not hidden:
         return found
-    return replace(found, verdict="regression", reason="proven_without", before=found.verdict, odd=())
+    return replace(found, verdict="regression", reason="proven_without", before=found.verdict, worse_runs=())
 
 
 def _judge(
@@ -164,10 +164,10 @@ def _judge(
     if given is None and effect.p_worse is None:
         threshold = DECLARED
     verdict, reason = _decide(effect, metric.direction, threshold)
-    odd = _odd(baseline, candidate, metric.direction, threshold) if verdict != "regression" else ()
-    if verdict == "no regression" and len(odd) > MOST_ODD:
+    worse_runs = _worse_runs(baseline, candidate, metric.direction, threshold) if verdict != "regression" else ()
+    if verdict == "no regression" and len(worse_runs) > MOST_OUTLIERS:
         verdict, reason = "suspicious", "some_worse"
-    return Finding(metric, runs, effect, metric.direction * effect.change, threshold, verdict, reason, odd)
+    return Finding(metric, runs, effect, metric.direction * effect.change, threshold, verdict, reason, worse_runs)
 
 
 def insufficient(finding: Finding) -> bool:
@@ -177,7 +177,7 @@ def insufficient(finding: Finding) -> bool:
 
 
 def doubt(finding: Finding, reason: Literal["no_rows", "loss_lost"]) -> Finding:
-    """``finding`` with what is known beside its numbers: a side without rows, or a candidate that no longer trains."""
+    """``finding`` with facts other than its numbers: a side without rows, or a candidate that no longer trains."""
     if reason == "no_rows":
         return replace(finding, reason=reason) if finding.reason == "no_values" else finding
     if finding.verdict in WRONG:
@@ -201,7 +201,7 @@ def lose(finding: Finding, lost: tuple[tuple[int, int], tuple[int, int]]) -> Fin
     return doubt(finding, "loss_lost")
 
 
-def _odd(
+def _worse_runs(
     baseline: Sequence[float], candidate: Sequence[float], worse: Literal[1, -1], threshold: float
 ) -> tuple[int, ...]:
     worst = max(baseline) if worse == 1 else min(baseline)
@@ -252,13 +252,13 @@ def estimate(baseline: Sequence[float], candidate: Sequence[float], worse: Liter
 
 
 def _predicted(effect: Effect, old: NDArray[np.float64], new: NDArray[np.float64], worse: int) -> Effect:
-    """``effect`` as what the runs of the larger side tell of the few of the smaller."""
+    """``effect``, with the few runs of the smaller side compared with the expectation from the larger side."""
     few, many = sorted((old, new), key=len)
-    usual, nights = expect(many.tolist()), len(few)
-    distance = (float(few.mean()) - usual.level) * (1 if few is new else -1)
-    reach = usual.reach(LEVEL, nights)
+    expectation, nights = expect(many.tolist()), len(few)
+    distance = (float(few.mean()) - expectation.level) * (1 if few is new else -1)
+    reach = expectation.reach(LEVEL, nights)
     low, high = math.expm1(distance - reach), math.expm1(distance + reach)
-    p_worse, p_better = (usual.p(sign * worse * distance, nights) for sign in (1, -1))
+    p_worse, p_better = (expectation.p(sign * worse * distance, nights) for sign in (1, -1))
     change = math.expm1(distance)
     return Effect(effect.baseline, effect.candidate, change, low, high, 1 - 2 * LEVEL, p_worse, p_better, "prediction")
 

@@ -1,7 +1,7 @@
-"""Does a step of the candidate do the work that one of the baseline did? Who does less is faster, and no better.
+"""Whether a step of the candidate does the work of a step of the baseline: with less work it is faster, not better.
 
 Comes in: the runs of two sides that count, with their steps. Goes out: the kinds of work of which the candidate does
-less, and the findings that this explains. More work is no matter of this room: a metric that became worse says it.
+less, and the findings that this explains. More work needs no check here, because a metric becomes worse.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Less:
 
 
 def work_of(runs: pl.DataFrame, steps: Sequence[tuple[str, pl.DataFrame]], last: int | None = None) -> pl.DataFrame:
-    """The work of each run, a column for each kind and for each of SIZES; null where the log does not tell it.
+    """The work of each run, a column for each kind and for each of SIZES; null if the log does not print it.
 
     ``runs`` are rows of RUN_COLUMNS, ``settings`` among them where they are known; ``steps`` are those of some of them,
     of which those up to ``last`` are looked at.
@@ -106,18 +106,18 @@ def _of_steps(run_id: str, steps: pl.DataFrame, last: int | None) -> tuple[str |
     rows = early.filter("counted")
     batch, tokens = _median(rows["global_batch_size"]), _consumed(rows, "consumed_tokens")
     samples = batch or _consumed(rows, "consumed_samples")
-    told = early.filter(OF_THE_RUN).drop_nulls("skipped_iterations")
-    done = int(told["iterations"].fill_null(1).sum())
-    updates = 1 - int(told["skipped_iterations"].sum()) / done if done else None
+    printed = early.filter(OF_THE_RUN).drop_nulls("skipped_iterations")
+    done = int(printed["iterations"].fill_null(1).sum())
+    updates = 1 - int(printed["skipped_iterations"].sum()) / done if done else None
     return run_id, samples, _median(rows["seq_length"]), tokens / samples if tokens and samples else None, updates
 
 
 def _consumed(rows: pl.DataFrame, column: str) -> float | None:
-    """How much of ``column`` a step consumes, by rows that follow each other; None where nothing tells."""
-    told = rows[["source", "step", column]].drop_nulls()
-    if told.is_empty():
+    """How much of ``column`` a step consumes, by consecutive rows; None if no rows show it."""
+    printed = rows[["source", "step", column]].drop_nulls()
+    if printed.is_empty():
         return None
-    each = told.select(pl.col("step").diff().over("source"), pl.col(column).diff().over("source"))
+    each = printed.select(pl.col("step").diff().over("source"), pl.col(column).diff().over("source"))
     ahead = each.filter((pl.col("step") > 0) & (pl.col(column) > 0))
     return _median(ahead[column] / ahead["step"])
 
@@ -127,11 +127,11 @@ def _capacity() -> pl.Expr:
     name, value = pl.element().struct.field("name").str.to_lowercase(), pl.element().struct.field("value")
     limits = name.str.contains(CAPACITY.pattern) & ~name.str.contains(OF_EVALUATION)
     kept = name.str.contains(DROPPING.pattern) & (value.str.to_lowercase() == "false")
-    told = pl.col("settings").list.eval(value.filter(limits))
+    factors = pl.col("settings").list.eval(value.filter(limits))
     number = pl.element().cast(pl.Float64, strict=False)
-    least = told.list.eval(number.filter(number > 0)).list.min().fill_null(math.inf)
+    least = factors.list.eval(number.filter(number > 0)).list.min().fill_null(math.inf)
     drops = pl.col("settings").list.eval(value.filter(kept)).list.len() == 0
-    return pl.when((pl.col("num_experts") > 1) & (told.list.len() > 0)).then(
+    return pl.when((pl.col("num_experts") > 1) & (factors.list.len() > 0)).then(
         pl.when(drops).then(least).otherwise(math.inf)
     )
 
@@ -166,8 +166,9 @@ def _median(values: pl.Series) -> float | None:
 
 
 def learns_less(finding: Finding) -> Less | None:
-    """The loss with which the candidate ends, where it is higher than repeats of the baseline explain, and by more
-    than SAME: of two sides that are alike one in twenty has such a p.
+    """The final loss of the candidate, if higher by more than SAME, and than repeats of the baseline explain.
+
+    Of two equal sides one in twenty has such a p.
     """
     effect = finding.effect
     if finding.metric != FINAL_LOSS or effect is None or effect.p_worse is None or effect.change <= SAME:
@@ -179,7 +180,7 @@ def learns_less(finding: Finding) -> Less | None:
 def explain(finding: Finding, less: Sequence[Less]) -> Finding:
     """``finding``, of less work where the candidate does less of what the metric takes for granted.
 
-    A regression stays one: who is slower although there is less to do is slower.
+    A regression stays a regression, since it is slower despite less work.
     """
     if finding.verdict == "regression" or finding.effect is None or not flatters(finding.metric, less):
         return finding

@@ -54,7 +54,7 @@ def checkpoint_kept(shape: ModelShape, training: Training) -> Kept:
 
 
 def mtp_kept(shape: ModelShape, training: Training) -> Kept:
-    """What a depth of multi-token prediction keeps beside its layer: state and embedding, before and behind norms."""
+    """What a depth of multi-token prediction keeps in addition to its layer: state and embedding, with their norms."""
     (hidden,) = sizes(shape, "hidden_size")
     return Kept(whole=4 * training.element_bytes * hidden)
 
@@ -66,7 +66,7 @@ def output_kept(shape: ModelShape, vocab_size: int, training: Training) -> Kept:
 
 
 def _around(hidden: int, training: Training) -> float:
-    """Input of the norm, its output, and the mask of the dropout behind the block; one byte for each of a mask."""
+    """Bytes of the norm's input and output, and of the mask of the dropout after the block, with one byte each."""
     return 2 * training.element_bytes * hidden + (hidden if training.dropout else 0)
 
 
@@ -79,7 +79,7 @@ def _attention(shape: ModelShape, training: Training, details: Details) -> Kept:
 
 
 def _latent_attention(shape: ModelShape, training: Training) -> Kept:
-    """The compressed query, key and value before and behind their norms, which every rank holds, then as above."""
+    """The compressed query, key and value before and after their norms, which every rank holds, then as above."""
     names = ("hidden_size", "num_attention_heads", "kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim")
     hidden, heads, rank, plain, position, value = sizes(shape, *names)
     element, query_rank = training.element_bytes, shape.q_lora_rank or 0

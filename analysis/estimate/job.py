@@ -25,7 +25,7 @@ from analysis.estimate.step import (
 )
 from analysis.estimate.work import (
     DAY,
-    USUAL_UTILISATION,
+    TYPICAL_UTILISATION,
     Work,
     deadline_figures,
     flops_figures,
@@ -259,28 +259,38 @@ def _per_token(job: Job, training: Training) -> Figure:
 
 
 def _notes(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator[Note]:
-    if job.training is None:
-        yield info("stages_need_seq_length")
-    elif counted is None:
-        yield info("stages_need_shape")
-    elif job.memory_gb is None:
-        yield info("fit_needs_memory")
-    if fit is not None and len({stage.layers for stage in fit.stages}) > 1:
-        yield info("layers_do_not_divide", pp=fit.layout.pp)
+    yield from _lacking(job, counted)
     if fit is not None:
-        yield from layout_notes(job.shape, fit.layout)
-    if fit is not None and job.fixed.zero is None and not fit.layout.zero and fit.layout.zero_degree > 1:
-        yield info("zero_assumed_off")
+        yield from _assumed(job, fit)
     if job.utilisation is None and job.tokens is not None:
         yield info("times_at_usual_utilisation")
     if fit is not None and job.training is not None and job.training.global_batch_size is None:
         yield info("micro_batches_fill_pipeline")
 
 
+def _lacking(job: Job, counted: Parameters | None) -> Iterator[Note]:
+    """What is missing for the stages, and for the layouts that fit."""
+    if job.training is None:
+        yield info("stages_need_seq_length")
+    elif counted is None:
+        yield info("stages_need_shape")
+    elif job.memory_gb is None:
+        yield info("fit_needs_memory")
+
+
+def _assumed(job: Job, fit: Fit) -> Iterator[Note]:
+    """What is taken for granted of a layout, and what does not divide in it."""
+    if len({stage.layers for stage in fit.stages}) > 1:
+        yield info("layers_do_not_divide", pp=fit.layout.pp)
+    yield from layout_notes(job.shape, fit.layout)
+    if job.fixed.zero is None and not fit.layout.zero and fit.layout.zero_degree > 1:
+        yield info("zero_assumed_off")
+
+
 def _warnings(job: Job, fit: Fit | None, values: dict[str, Number | None]) -> Iterator[Note]:
     """What cannot be, or holds only under a condition that no size of the job tells."""
     ceiling = values.get("bubble_ceiling")
-    reached = max(USUAL_UTILISATION) if job.utilisation is None and job.tokens is not None else job.utilisation
+    reached = max(TYPICAL_UTILISATION) if job.utilisation is None and job.tokens is not None else job.utilisation
     if ceiling is not None and reached is not None and reached > ceiling:
         yield warning("utilisation_above_ceiling", share=reached, ceiling=ceiling)
     if fit is not None and fit.layout.tp > NODE:

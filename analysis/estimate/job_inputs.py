@@ -91,7 +91,7 @@ class Machine:
         return choose_peak(self.device, dtype) if self.device else None
 
     def notes(self, training: Training | None) -> tuple[Note, ...]:
-        """What must be said of the device."""
+        """Notes on the device and its peak."""
         dtype = training.dtype if training else ASSUMED["precision"]
         peak = self.peak(dtype)
         if self.device is None or peak is not None:
@@ -129,18 +129,18 @@ def _flag(name: str, value: float | bool) -> str:
     return ("--no-" if value is False else "--") + name.replace("_", "-")
 
 
-def all_given(short: dict[str, Fact], beside: Given) -> dict[str, Fact]:
-    """What the user gave, strongest first: flags, model, config file.
+def all_given(short: dict[str, Fact], inputs: Given) -> dict[str, Fact]:
+    """The facts that the user gave; flags override the model, and the model the config file.
 
-    Raises UsageError where two flags for one quantity differ, and for a number that means nothing.
+    Raises UsageError where two flags for one quantity differ, and for a number out of range.
     """
-    for name, fact in beside.layers[0].items():
+    for name, fact in inputs.layers[0].items():
         if name in short and short[name].value != fact.value:
             first, second = (f"{f.origin} {f.value}" for f in (short[name], fact))
             problem = tr("{first} and {second} contradict each other", first=first, second=second)
             raise UsageError(problem, remedy=tr("give one of them"))
-    flags = {**beside.layers[0], **short}
-    given = {name: fact for layer in reversed(beside.layers) for name, fact in layer.items()} | flags
+    flags = {**inputs.layers[0], **short}
+    given = {name: fact for layer in reversed(inputs.layers) for name, fact in layer.items()} | flags
     for name, fact in given.items():
         if type(fact.value) in (int, float):
             least = QUANTITY[name].least if name in QUANTITY else 0

@@ -23,7 +23,7 @@ from logparse.schema import flag_of
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4}
 # Number types of matrix products that training is done in.
 TRAINED = ("bf16", "fp16", "fp32", "tf32", "fp8", "fp4")
-# What no model has; the vocabulary is only known beside the shape.
+# What no model has; the shape does not hold the unpadded vocabulary.
 IMPOSSIBLE = (*LIMITS, Limit("vocab_size", "padded_vocab_size", MORE, operator.gt))
 # What is split among devices.
 SPLIT = {
@@ -41,7 +41,7 @@ class Layout:
 
     ``zero`` 0 to 3 is what the data-parallel ranks share out: nothing, optimizer state, gradients too, weights too.
     ``etp`` devices share each expert; None is as many as ``tp`` where the experts then find their ranks, else one.
-    ``uneven`` is interleaving as a run cut it by hand, like MindFormers' ``offset``: its chunks need not be alike.
+    ``uneven`` is interleaving as a run cut it by hand, like MindFormers' ``offset``: its chunks may differ in size.
     """
 
     tp: int = 1
@@ -160,7 +160,7 @@ def check_layout(shape: ModelShape, layout: Layout, training: Training) -> None:
 
 
 def layout_notes(shape: ModelShape, layout: Layout) -> Iterator[Note]:
-    """What must be said of a layout that some frameworks run and others do not, or that could be meant otherwise."""
+    """Notes on a layout that only some frameworks run, or that is ambiguous."""
     groups = shape.num_query_groups
     if groups is not None and groups < layout.tp and not shape.multi_latent_attention:
         yield info("key_value_heads_below_tp", groups=groups, tp=layout.tp)

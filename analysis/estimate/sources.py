@@ -1,4 +1,4 @@
-"""Where the rules of an estimate are from. English, as the figures keep it; docs/estimates.md tells more of each."""
+"""Where the rules of an estimate are from. In English, as the figures keep it; docs/estimates.md describes each."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def estimate_stages(
     training: Training,
     details: Details = NO_DETAILS,
 ) -> tuple[Stage, ...]:
-    """Memory of each stage, first to last. Raises ValueError where ``shape`` lacks a size of its kind of model."""
+    """Memory of each stage, first to last. Raises ValueError where a size of its kind of model is missing."""
     begin, rows = 0, []
     seen = _on_one_rank(shape, layout.tp)
     for number, held in enumerate(stage_parameters(counted, layout), start=1):
@@ -130,10 +130,10 @@ def _layers(
     shape: ModelShape, training: Training, details: Details, counts: tuple[int, int, int]
 ) -> tuple[_Layers, ...]:
     """The layers of a stage by kind: ``counts`` without experts, with experts, and of multi-token prediction."""
-    around = (Kept(), Kept(), mtp_kept(shape, training))
+    extras = (Kept(), Kept(), mtp_kept(shape, training))
     rows = []
-    for count, moe, beside in zip(counts, (False, True, bool(shape.num_moe_layers)), around, strict=True):
-        whole = layer_kept(shape, training, moe, details) + beside if count else Kept()
+    for count, moe, extra in zip(counts, (False, True, bool(shape.num_moe_layers)), extras, strict=True):
+        whole = layer_kept(shape, training, moe, details) + extra if count else Kept()
         full = training.recompute == "full"
         rows.append(_Layers(count, *((checkpoint_kept(shape, training), whole) if full else (whole, Kept()))))
     return tuple(row for row in rows if row.count)

@@ -36,7 +36,7 @@ class StateBytes:
 
 # Half-precision weights, fp32 main gradients, fp32 master weights and two moments: Megatron-LM with bf16.
 MEGATRON = StateBytes(weights=2, gradients=4, optimizer=12)
-# The same with a half-precision gradient beside the fp32 one.
+# The same with a half-precision gradient in addition to the fp32 one.
 MIXED = StateBytes(weights=2, gradients=6, optimizer=12)
 # Full precision needs no second copy of the weights.
 SINGLE = StateBytes(weights=4, gradients=4, optimizer=8)

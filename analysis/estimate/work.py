@@ -15,7 +15,7 @@ from analysis.model.shape import ModelShape
 from logparse.schema import flag_of
 
 # What clusters of over 100 cards reach, as the article says.
-USUAL_UTILISATION = (0.30, 0.50)
+TYPICAL_UTILISATION = (0.30, 0.50)
 DAY = 86400
 
 
@@ -56,7 +56,7 @@ def flops_per_token(
         formula.again_per_token(shape, seq_length, recompute),
     )
     if terms is None or again is None:
-        return replace(figure, lacks=tuple(flag_of(name) or name for name in formula.missing(shape)))
+        return replace(figure, missing=tuple(flag_of(name) or name for name in formula.missing(shape)))
     counted = tuple(Term(name, value, 3 * again.get(name, 0.0) / value) for name, value in terms.items() if value)
     return replace(figure, value=formula.hardware_flops_per_token(shape, seq_length, recompute), terms=counted)
 
@@ -86,7 +86,7 @@ def _rule_of(work: Work) -> str:
 
 
 def time_figures(work: Work, per_token: Figure) -> tuple[Figure, ...]:
-    """Training time by the rule and by the formula; without a utilisation at both ends of what is usual."""
+    """Training time by the rule and the formula; without a utilisation at both ends of the typical range."""
     formula = "F * n / (devices * peak * 1e12 * utilisation)"
 
     def by_formula(work: Work) -> Figure:
@@ -97,7 +97,7 @@ def time_figures(work: Work, per_token: Figure) -> tuple[Figure, ...]:
 
 
 def deadline_figures(work: Work, seconds: float, per_token: Figure) -> tuple[Figure, ...]:
-    """Devices for a deadline by the rule and by the formula; without a utilisation at both ends of what is usual."""
+    """Devices for a deadline by the rule and the formula; without a utilisation at both ends of the typical range."""
     formula = "ceil(F * n / (seconds * peak * 1e12 * utilisation))"
 
     def by_formula(work: Work) -> Figure:
@@ -109,12 +109,12 @@ def deadline_figures(work: Work, seconds: float, per_token: Figure) -> tuple[Fig
 
 
 def _at_utilisations(work: Work, figures: Callable[[Work], Iterable[Figure]]) -> tuple[Figure, ...]:
-    """``figures`` at the given utilisation, or at each usual one with that in their names."""
+    """``figures`` at the given utilisation, or at each typical one with that in their names."""
     if work.utilisation is not None or work.tokens is None:
         return tuple(figures(work))
     return tuple(
         replace(figure, name=f"{figure.name}_at_{share * 100:.0f}_percent")
-        for share in USUAL_UTILISATION
+        for share in TYPICAL_UTILISATION
         for figure in figures(replace(work, utilisation=share))
     )
 

@@ -50,11 +50,11 @@ class Term:
 
 @dataclass(frozen=True)
 class Figure:
-    """One number of an estimate. ``value`` is None where an input is unknown; ``lacks`` then names what would give it.
+    """One number of an estimate. ``value`` is None where an input is unknown; ``missing`` then names the inputs.
 
-    ``label`` is the code it is called by, its name unless several figures are called alike. ``formula`` is in symbols,
+    ``label`` is the code of its text: its name, unless several figures share a text. ``formula`` is in symbols,
     ``worked`` the same with its own numbers; a sum of named ``terms`` has those instead. ``unit`` is bytes, parameters,
-    FLOPs, s, ... ``lacks`` holds flags, names of quantities that have none, and codes.
+    FLOPs, s, ... ``missing`` holds flags, names of quantities that have no flag, and codes.
     """
 
     name: str
@@ -64,25 +64,25 @@ class Figure:
     formula: str
     worked: str
     source: str
-    lacks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     terms: tuple[Term, ...] = ()
 
 
 def work_out(name: str, unit: str, formula: str, source: str, **inputs: Number | Figure | None) -> Figure:
-    """Compute ``formula``, a constant of our code, with ``inputs`` for its names; a Figure stands for its value."""
+    """Compute ``formula``, a constant of our code, with ``inputs`` for its names; a Figure counts by its value."""
     shown = formula.replace("**", "^").replace(" * ", " ")
     values = {symbol: given.value if isinstance(given, Figure) else given for symbol, given in inputs.items()}
     if None in values.values():
-        lacks = [lack for symbol, given in inputs.items() for lack in _lacks(symbol, given)]
-        return Figure(name, name, unit, None, shown, "", source, tuple(dict.fromkeys(lacks)))
+        missing = [name for symbol, given in inputs.items() for name in _missing(symbol, given)]
+        return Figure(name, name, unit, None, shown, "", source, tuple(dict.fromkeys(missing)))
     names: dict[str, Any] = {**_FUNCTIONS, **values}
     value: Number = eval(_compiled(formula), {"__builtins__": {}}, names)
     return Figure(name, name, unit, value, shown, _substitute(formula, values), source)
 
 
-def _lacks(symbol: str, given: Number | Figure | None) -> tuple[str, ...]:
+def _missing(symbol: str, given: Number | Figure | None) -> tuple[str, ...]:
     if isinstance(given, Figure):
-        return given.lacks
+        return given.missing
     return (SYMBOLS.get(symbol, symbol),) if given is None else ()
 
 
@@ -94,7 +94,7 @@ def _compiled(formula: str) -> CodeType:
 
 @lru_cache(maxsize=256)
 def _pieces(formula: str) -> tuple[str, ...]:
-    """``formula`` as a person writes it, cut at its names: what stands between two names, a name, and so on."""
+    """``formula`` as a person writes it, cut at its names: the text between two names, a name, and so on."""
     return tuple(_NAME.split(formula.replace("**", "^").replace(" * ", " x ")))
 
 

@@ -18,7 +18,7 @@ Ignorable = Literal["num_experts", "multi_latent_attention", "mtp_num_layers", "
 
 # A matrix product costs as much forward as for each of the two gradients of the backward pass: three equal parts.
 FORWARD_SHARE = 1 / 3
-# Of a trained parameter beside frozen weights: a multiply and an add, in each of the three.
+# Of a trained parameter among frozen weights: a multiply and an add, in each of the three parts.
 FLOPS_PER_TRAINED = 6.0
 ADAPTERS = "adapters"
 
@@ -27,7 +27,7 @@ Modules = Mapping[str, tuple[str, float]]
 
 
 def no_modules(_shape: ModelShape, _seq_length: int) -> Modules:
-    """Of a formula that does not tell the parts of its terms apart."""
+    """The modules of a formula that does not separate the parts of its terms: none."""
     return {}
 
 
@@ -41,7 +41,7 @@ class Formula:
     letters of docs/formulas.md. ``selective`` and ``full`` name the terms whose forward pass runs a second time under
     that recomputation; those of ``selective`` hold no weights, so that none of their work falls away where weights are
     frozen; ``of_depths`` those of them that multi-token prediction alone has. ``modules`` gives the parts
-    that can be recomputed alone, each with its term and FLOPs, as far as the formula tells them apart.
+    that can be recomputed alone, each with its term and FLOPs, as far as the formula separates them.
 
     ``ignores`` names what of a model makes no difference; where ``plain_layers`` holds, neither do linear attention and
     the like. ``quotes_recompute`` is of a formula whose own figure, the one called TFLOP/s, counts full recomputation.
@@ -74,7 +74,7 @@ class Formula:
     def not_counted(self, shape: ModelShape) -> str | None:
         """What ``shape`` has that this formula would have to count and cannot; None where it can.
 
-        A formula that counts every layer as plain knows no others; what a step holds beside training none counts.
+        A formula with ``plain_layers`` counts every layer as plain. No formula counts work other than training.
         """
         if self.plain_layers or shape.mixed_step:
             return shape.mixed_step
@@ -113,7 +113,7 @@ class Formula:
     ) -> float | None:
         """FLOPs per token with the forward passes that ``recompute`` repeats.
 
-        None when a size is missing, or the formula does not tell a recomputed part from the rest of its term.
+        None when a size is missing, or the formula does not separate a recomputed part from the rest of its term.
         """
         terms, again = self.terms_per_token(shape, seq_length), self.again_per_token(shape, seq_length, recompute)
         return None if terms is None or again is None else sum(terms.values()) + sum(again.values())
@@ -132,12 +132,12 @@ class Formula:
         return {name: flops * FORWARD_SHARE for name, flops in again.items() if flops}
 
     def most_per_token(self, shape: ModelShape, seq_length: int, recompute: Recomputation) -> float | None:
-        """FLOPs per token at most: a part that cannot be told apart counts as everything."""
+        """FLOPs per token at most: where a part cannot be separated, everything counts as recomputed."""
         known = self.hardware_flops_per_token(shape, seq_length, recompute)
         return self.hardware_flops_per_token(shape, seq_length, EVERYTHING) if known is None else known
 
     def least_per_token(self, shape: ModelShape, seq_length: int, recompute: Recomputation) -> float | None:
-        """FLOPs per token at least: a part that cannot be told apart counts as nothing."""
+        """FLOPs per token at least: a part that cannot be separated counts as not recomputed."""
         known = self.hardware_flops_per_token(shape, seq_length, recompute)
         return self.hardware_flops_per_token(shape, seq_length, recompute.whole) if known is None else known
 
@@ -149,7 +149,7 @@ class Formula:
         return (what.layers * shape.num_layers + what.depths * depths) / (shape.num_layers + depths)
 
     def _parts(self, shape: ModelShape, seq_length: int, names: frozenset[str]) -> list[tuple[str, float]] | None:
-        """Term and FLOPs of each module of ``names``; None where the formula does not tell one of them apart."""
+        """Term and FLOPs of each module of ``names``; None where the formula does not separate one of them."""
         terms = self._dense_terms(shape, seq_length)
         if terms is None:
             return None

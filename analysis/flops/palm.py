@@ -1,4 +1,4 @@
-"""The PaLM formula: 6 N and the full attention matrix; the model FLOPs of the usual definition of MFU."""
+"""The PaLM formula: 6 N and the full attention matrix; the model FLOPs of the common definition of MFU."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """Peak rates of training devices: what MFU and HFU are divided by.
 
-Comes in: a name as a person, a driver or a log writes it. Goes out: one device of ``devices.csv`` and one of its peaks,
-with basis, source and confidence. No peak is guessed, no name is matched by a part of it: unknown is an error or None.
+Comes in: a name as a person, a driver or a log writes it. Goes out: one device of ``devices.toml`` and one of its
+peaks, with basis, source and confidence. No peak is guessed, no name is matched by a part of it: unknown is an error or
+None. ``devices.toml`` explains the fields of a device and their units.
 
-A device is what one rank sees: a die of a 910C, a GCD of an MI250X. Packages have their own rows. Basis ``matrix`` is
-the dense matrix peak, the one to compare across vendors; ``headline`` is the figure of Ascend's data sheets, which adds
-the vector units to it (910B2: 353.89 + 22.12 = 376); ``unverified`` has one source that does not say what it counts.
-Units: TFLOP/s, for int8 10^12 operations/s; memory in GB and GB/s, links in GB/s per direction, ``tdp_w`` in watts.
+A device is what one rank sees: a die of a 910C, a GCD of an MI250X. Packages are devices of their own. Basis ``matrix``
+is the dense matrix peak, the one to compare across vendors; ``headline`` is the figure of Ascend's data sheets, which
+adds the vector units to it (910B2: 353.89 + 22.12 = 376); ``unverified`` has one source that does not say what it
+counts.
 
 Names compare without case, spaces, hyphens and underscores. A brand in front, as a word of its own, may be left out or
 added but must be right: ``NVIDIA L40S`` is ``L40S``, ``NVIDIA A2`` is not Huawei's ``a2``. Three Ascend names:
@@ -21,12 +22,14 @@ nobody gets it in silence.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from logparse.errors import UsageError, unknown_name
 from logparse.findings import Note, info, warning
@@ -35,7 +38,7 @@ from logparse.language import msg, tr
 
 @dataclass(frozen=True)
 class Peak:
-    """One row of the table: the peak of one device for one number type, on one basis, in TFLOP/s."""
+    """The peak of one device for one number type, on one basis, in TFLOP/s."""
 
     dtype: str
     basis: str
@@ -46,7 +49,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class Device:
-    """What one rank sees; unknown is None. ``members`` are a family's SKUs, ``notes`` are said whenever it is used."""
+    """What one rank sees; unknown is None. ``members`` are a family's SKUs, a run on it is warned of ``notes``."""
 
     name: str
     aliases: tuple[str, ...]
@@ -64,7 +67,7 @@ class Device:
 
 @dataclass(frozen=True)
 class DevicePeak:
-    """The peak a run is measured against and what must be said beside it; ``range`` spans the SKUs of a family."""
+    """The peak a run is measured against, with its warnings; ``range`` spans the SKUs of a family."""
 
     name: str
     dtype: str
@@ -94,11 +97,18 @@ _AMBIGUOUS_REMEDY = msg(
 @cache
 def all_devices() -> tuple[Device, ...]:
     """Every device of the table, in its order."""
-    by_name: dict[str, list[dict[str, str]]] = {}
-    table = resources.files("analysis.hardware").joinpath("devices.csv").read_text(encoding="utf-8")
-    for row in csv.DictReader(table.splitlines()):
-        by_name.setdefault(row["name"], []).append(row)
-    return tuple(_device(rows) for rows in by_name.values())
+    return read_devices(resources.files("analysis.hardware").joinpath("devices.toml").read_text(encoding="utf-8"))
+
+
+def read_devices(text: str) -> tuple[Device, ...]:
+    """Read every device of a TOML text; the top of ``devices.toml`` explains its tables.
+
+    Raises ValueError when two devices share a name or a device has an unknown key, KeyError when a key is missing.
+    """
+    tables = tomllib.loads(text)
+    devices = tuple(_device(table, tables["sources"]) for table in tables["device"])
+    _by_name(devices)  # a shared name fails here, before anyone looks a device up
+    return devices
 
 
 def find_device(name: str) -> Device:
@@ -109,8 +119,8 @@ def find_device(name: str) -> Device:
     vendor, key = _split(name)
     if key in ("ascend910", "910"):
         raise UsageError(tr(_AMBIGUOUS, name=name), remedy=tr(_AMBIGUOUS_REMEDY))
-    device = _index().get((vendor, key))
-    if device is None:
+    device = _index().get(key)
+    if device is None or vendor not in ("", device.vendor):
         known = [spelling for d in all_devices() for spelling in (d.name, *d.aliases)]
         raise unknown_name(msg("device"), name, known, tr("`logparse hardware` lists them all; or give --peak-tflops"))
     return device
@@ -139,32 +149,37 @@ def peak_by_hand(tflops: float, dtype: str, origin: str = "--peak-tflops") -> De
     return DevicePeak(BY_HAND, dtype, tflops, origin, origin, "given", None, ())
 
 
-def _device(rows: list[dict[str, str]]) -> Device:
-    first = rows[0]
-    return Device(
-        name=first["name"],
-        aliases=_list(first["aliases"]),
-        vendor=first["vendor"],
-        dies=int(first["dies"]) if first["dies"] else None,
-        peaks=tuple(
-            Peak(r["dtype"], r["basis"], float(r["peak_tflops_per_second"]), r["source"], r["confidence"]) for r in rows
-        ),
-        hbm_gb=_number(first["hbm_gb"]),
-        hbm_gbps=_number(first["hbm_gbps"]),
-        link_gbps=_number(first["link_gbps"]),
-        tdp_w=_number(first["tdp_w"]),
-        year=int(first["year"]) if first["year"] else None,
-        members=_list(first["members"]),
-        notes=_list(first["notes"]),
+def _device(table: dict[str, Any], sources: Mapping[str, str]) -> Device:
+    device = Device(
+        name=table.pop("name"),
+        aliases=tuple(table.pop("aliases", ())),
+        vendor=table.pop("vendor"),
+        dies=table.pop("dies", None),
+        peaks=tuple(peak for line in table.pop("peaks") for peak in _peaks(line, sources)),
+        hbm_gb=_number(table, "hbm_gb"),
+        hbm_gbps=_number(table, "hbm_gbps"),
+        link_gbps=_number(table, "link_gbps"),
+        tdp_w=_number(table, "tdp_w"),
+        year=table.pop("year", None),
+        members=tuple(table.pop("members", ())),
+        notes=tuple(table.pop("notes", ())),
     )
+    # Every key must have gone into a field: a misspelt one would otherwise be an unknown number.
+    if table:
+        raise ValueError(f"{device.name} has unknown keys: {', '.join(table)}")
+    return device
 
 
-def _number(text: str) -> float | None:
-    return float(text) if text else None
+def _peaks(line: dict[str, Any], sources: Mapping[str, str]) -> Iterator[Peak]:
+    """Give the peaks of one source. Each key of its line is a basis, but source and confidence."""
+    source, confidence = line.pop("source").format_map(sources), line.pop("confidence")
+    for basis, values in line.items():
+        for dtype, tflops in values.items():
+            yield Peak(dtype, basis, float(tflops), source, confidence)
 
 
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(text.split("|")) if text else ()
+def _number(table: dict[str, Any], key: str) -> float | None:
+    return float(table.pop(key)) if key in table else None
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -175,14 +190,23 @@ def _split(name: str) -> tuple[str, str]:
     return vendor, _SEPARATORS.sub("", text[brand.end() :] if brand else text)
 
 
+def _by_name(devices: tuple[Device, ...]) -> dict[str, Device]:
+    """Map each name and alias, in the form that compares, to its device.
+
+    Raises ValueError when one names two devices.
+    """
+    owners: dict[str, Device] = {}
+    for device in devices:
+        for spelling in (device.name, *device.aliases):
+            owner = owners.setdefault(_split(spelling)[1], device)
+            if owner is not device:
+                raise ValueError(f"{spelling} names two devices: {owner.name} and {device.name}")
+    return owners
+
+
 @cache
-def _index() -> dict[tuple[str, str], Device]:
-    return {
-        (vendor, _split(spelling)[1]): device
-        for device in all_devices()
-        for spelling in (device.name, *device.aliases)
-        for vendor in ("", device.vendor)
-    }
+def _index() -> dict[str, Device]:
+    return _by_name(all_devices())
 
 
 def _peak(device: Device, dtype: str, basis: str) -> Peak | None:
@@ -218,7 +242,7 @@ def _words(name: str) -> list[str]:
 
 
 def device_notes(device: Device) -> tuple[Note, ...]:
-    """What the table says must be said whenever the device is used."""
+    """Give the warnings that every run on the device gets."""
     return tuple(warning("device_note", text=text) for text in device.notes)
 
 

@@ -1,7 +1,7 @@
 """Whether a condition of a selector holds of each run.
 
 A key is a column of the run, the name of a software version, or a label, in any case of its letters; a device is known
-by any of its names. A condition does not hold of a run that does not tell its key, ``!=`` neither.
+by any of its names. A run without a value of the key meets no condition, not even ``!=``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from logparse.language import msg, tr
 
 NUMBERS = (pl.Int64, pl.Float64)
 PLAIN = (pl.String, pl.Boolean, *NUMBERS)
-# The clock by which runs stand in order.
+# The clock by which runs are ordered.
 CLOCK = pl.coalesce("begun_at", "recorded_at")
 CLOCKS = {
     **dict.fromkeys(("began", "begun_at"), pl.col("begun_at")),
@@ -42,7 +42,7 @@ Kind = pl.DataType | Literal["versions", "labels"]
 
 @dataclass(frozen=True)
 class KeyValues:
-    """Where the values of a key stand: a column of a type, or pairs. ``passing`` are the runs of which a test holds."""
+    """The source of the values of a key: a column of a type, or pairs. ``passing`` are the runs that pass a test."""
 
     kind: Kind
     passing: Callable[[Test], pl.Expr]
@@ -56,8 +56,8 @@ def holds(runs: pl.DataFrame, condition: RunCondition) -> pl.Expr:
     sources = list(_sources(runs, condition.key))
     if sources:
         asked = pl.any_horizontal(source.passing(_test(runs, condition, source.kind)) for source in sources)
-        told = pl.any_horizontal(source.passing(lambda value: value.is_not_null()) for source in sources)
-        return told & ~asked if condition.operator == "!=" else asked
+        known = pl.any_horizontal(source.passing(lambda value: value.is_not_null()) for source in sources)
+        return known & ~asked if condition.operator == "!=" else asked
     if condition.key == "id":
         return _begins(condition)
     if condition.key in CLOCKS:
@@ -138,7 +138,7 @@ def _begins(condition: RunCondition) -> pl.Expr:
     if condition.operator in ("=", "!=", "in") and all(condition.values):
         return ~begins if condition.operator == "!=" else begins
     remedy = tr("write {key}=VALUE", key=condition.key)
-    raise UsageError(tr("{said!r} asks nothing", said=condition.said), remedy=remedy)
+    raise UsageError(tr("{said!r} asks nothing", said=condition.text), remedy=remedy)
 
 
 def _at(condition: RunCondition) -> pl.Expr:
@@ -147,7 +147,7 @@ def _at(condition: RunCondition) -> pl.Expr:
     sign: str = condition.operator
     if sign == "~" or (key in ("since", "until") and sign != "="):
         remedy = tr("write {key}=2026-03-01", key=key)
-        raise UsageError(tr("{said!r} asks nothing", said=condition.said), remedy=remedy)
+        raise UsageError(tr("{said!r} asks nothing", said=condition.text), remedy=remedy)
     sign = {"since": ">=", "until": "<="}.get(key, sign)
     ends = [_lasting(key, text) for text in condition.values]
     begin, end = ends[0]
@@ -173,6 +173,6 @@ def selectable(runs: pl.DataFrame) -> list[str]:
 
 
 def _names(runs: pl.DataFrame, column: str) -> list[str]:
-    """Names that stand in a column of pairs."""
-    found = runs.select(pl.col(column).explode(empty_as_null=False).struct.field("name")).to_series()
-    return sorted(set(found.drop_nulls()))
+    """The names in a column of pairs."""
+    names = runs.select(pl.col(column).explode(empty_as_null=False).struct.field("name")).to_series()
+    return sorted(set(names.drop_nulls()))

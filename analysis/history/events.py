@@ -1,7 +1,7 @@
-"""What is said of a run after it was recorded: each an immutable file of its own beside the summaries.
+"""Events about a run after it was recorded: each is an immutable file next to the summaries.
 
-Of events of one kind about a run the newest holds, of those of one moment that with the greatest id, so that every
-reader finds the same.
+Of the events of one kind about a run the newest applies; of those with one time the one with the greatest id. So every
+reader gets the same result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Kind = Literal["exclude", "include", "annotate", "label", "accept"]
 
 EVENT_VERSION = 1
 KEY = regex.compile(r"events/(?P<run>[0-9a-f]+)\.(?P<id>[0-9a-f]{32})\.v(?P<version>\d+)\.parquet")
-# Who speaks, where that is not the system's user, as in CI.
+# The user of an event, if not the system's user, as in CI.
 USER = "LOGPARSE_USER"
 _PAIR = pl.Struct({"name": pl.String, "value": pl.String})
 SCHEMA = pl.Schema(
@@ -67,7 +67,7 @@ class Event:
 
     @property
     def id(self) -> str:
-        """Hash of all that it says, 32 hexadecimal digits."""
+        """Hash of all its fields, 32 hexadecimal digits."""
         return hashlib.sha256(json.dumps(astuple(self), default=str).encode()).hexdigest()[:32]
 
     @property
@@ -104,8 +104,8 @@ class Acceptance:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What holds of runs by all events about them, by run id."""
+class Annotations:
+    """The state of runs after all events about them, by run id."""
 
     excluded: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Said:
 
 
 def speaker() -> str | None:
-    """Who speaks: LOGPARSE_USER, else the system's user; None where it has no name, as in some containers."""
+    """The user of an event: LOGPARSE_USER, else the system's user; None if it has no name, as in some containers."""
     try:
         return os.environ.get(USER, "").strip() or getpass.getuser()
     except (KeyError, OSError, ImportError):
@@ -127,7 +127,7 @@ def now() -> datetime:
 
 
 def read_events(storage: Storage, warn: Warn) -> list[Event]:
-    """All events, the oldest first. What cannot be read is left out, and ``warn`` is told."""
+    """All events, the oldest first. A file that cannot be read is left out, with a note to ``warn``."""
     found = [match for match in map(KEY.fullmatch, storage.keys("events")) if match]
     left_out_newer([match[0] for match in found if int(match["version"]) > EVENT_VERSION], warn)
     keys = [match[0] for match in found if int(match["version"]) == EVENT_VERSION]
@@ -143,26 +143,27 @@ def read_events(storage: Storage, warn: Warn) -> list[Event]:
     return sorted(events, key=lambda event: (event.at, event.id))
 
 
-def standing(events: Iterable[Event]) -> Said:
-    """What holds by ``events``, the oldest first."""
+def standing(events: Iterable[Event]) -> Annotations:
+    """The annotations that result from ``events``, the oldest first."""
     excluded: dict[str, str] = {}
     annotations: dict[str, str] = {}
     labels: dict[str, dict[str, str]] = {}
     accepted: dict[str, dict[str | None, Acceptance]] = {}
     for event in events:
-        said = event.text or ""
+        text = event.text or ""
         if event.kind == "exclude":
-            excluded[event.run_id] = said
+            excluded[event.run_id] = text
         elif event.kind == "include":
             excluded.pop(event.run_id, None)
         elif event.kind == "annotate":
-            annotations[event.run_id] = said
+            annotations[event.run_id] = text
         elif event.kind == "label":
             labels[event.run_id] = relabelled(labels.get(event.run_id, {}), dict(event.labels))
         elif event.kind == "accept":
             accepted.setdefault(event.run_id, {})[event.metric] = _acceptance(event)
-    told = {run_id: text for run_id, text in annotations.items() if text}
-    return Said(excluded, told, labels, {run_id: tuple(found.values()) for run_id, found in accepted.items()})
+    annotated = {run_id: text for run_id, text in annotations.items() if text}
+    acceptances = {run_id: tuple(by_metric.values()) for run_id, by_metric in accepted.items()}
+    return Annotations(excluded, annotated, labels, acceptances)
 
 
 def relabelled(labels: Mapping[str, str], later: Mapping[str, str]) -> dict[str, str]:

@@ -26,12 +26,12 @@ from logparse.language import msg, tr
 UNFINISHED = "unfinished"
 # Files of one scan: polars holds them all open, and 20,000 at once take more memory than a machine has.
 BATCH = 500
-# What a killed process left there is dead after this long.
+# Files that a killed process left there are removed after this long.
 DEAD_SECONDS = 24 * 3600
 SUFFIX = ".parquet"
 # A link that leads to itself, a folder called like a file, a bad sector: the other files may be read all the same.
 OF_ONE_FILE = (errno.ELOOP, errno.EISDIR, errno.EIO)
-# polars says it so: "Permission denied (os error 13): /path", and shortens the path.
+# The text of polars: "Permission denied (os error 13): /path", and shortens the path.
 NUMBER_OF_POLARS = regex.compile(r"\(os error (\d+)\)")
 
 
@@ -118,7 +118,7 @@ def _batches(paths: list[str]) -> Iterator[list[str]]:
 
 @contextmanager
 def _refusals(problem: str, *paths: str | Path) -> Iterator[None]:
-    """Tell what the system refuses, and of which file. A FileNotFoundError passes."""
+    """Raise InputError with the reason and the file if the system refuses. A FileNotFoundError passes."""
     try:
         yield
     except FileNotFoundError:
@@ -127,8 +127,8 @@ def _refusals(problem: str, *paths: str | Path) -> Iterator[None]:
         number = NUMBER_OF_POLARS.search(str(error))
         reason = tr(os.strerror(int(number[1]))) if number else reason_of(error)
         refused = error.filename or next((p for p in paths if not os.access(p, os.R_OK)), paths[0])
-        said = tr(problem, path=refused, reason=reason)
-        raise InputError(said, remedy=tr("check the path and its permissions")) from error
+        text = tr(problem, path=refused, reason=reason)
+        raise InputError(text, remedy=tr("check the path and its permissions")) from error
 
 
 def _walk(folder: Path, prefix: str) -> Iterable[str]:
@@ -144,7 +144,7 @@ def _walk(folder: Path, prefix: str) -> Iterable[str]:
 
 
 def scan(source: Any, schema: pl.Schema | None, path: str | None = None) -> pl.LazyFrame:
-    """Lazily ``source``; with ``schema`` exactly its columns, those that a file lacks null."""
+    """Lazily ``source``; with ``schema`` exactly its columns, null where a file has no such column."""
     if schema is None:
         return pl.scan_parquet(source, glob=False, hive_partitioning=False)
     return pl.scan_parquet(

@@ -1,7 +1,7 @@
 """Old stores stay readable: one small function from each version of a table to the next.
 
-A column that is only added needs none: rows that lack it are null there. To change a name or a meaning, raise
-``STORE_VERSION`` and add a step here; files are never rewritten but by ``history compact``, which writes a copy.
+A new column needs no function: older rows are null there. To change a name or a meaning, raise ``STORE_VERSION`` and
+add a step here. Files are never rewritten; ``history compact`` writes a copy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TYPES: Mapping[int, Mapping[str, pl.DataType]] = {
     1: {"versions": pl.List(_TRACED_1), "origins": pl.List(_PAIR_1)},
     STORE_VERSION: {},
 }
-# How version 1 told of a line of a log, and of what a flag or a file gave, in either language.
+# The texts of version 1 for a line of a log, a flag or a file, in either language.
 LOG_LINES_1 = (
     regex.compile(r"log line (?P<line>\d+)(?: of (?P<file>.+?))?(?:: (?P<rule>.+))?"),
     regex.compile(r"日志第 (?P<line>\d+) 行(?:：(?P<rule>.+))?"),
@@ -175,6 +175,6 @@ def _steps_from_1(steps: pl.DataFrame) -> pl.DataFrame:
 
 @cache
 def _words_1() -> dict[str, dict[str, Any]]:
-    """What version 1 said in fixed words, in both languages, by kind; and the codes of the same."""
+    """The fixed texts of version 1, in both languages, by kind, with the code of each."""
     text = (files("analysis.history") / "version_1.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)

@@ -12,10 +12,10 @@ from logparse.findings import Note
 from logparse.inputs.stores import is_url
 from logparse.language import tr
 
-Tell = Callable[[Note], object]
+Report = Callable[[Note], object]
 
 
-def open_history(place: str | None, tell: Tell, must_exist: bool = True) -> History:
+def open_history(place: str | None, report: Report, must_exist: bool = True) -> History:
     """The history at ``place``. Raises UsageError where none is given, or nothing is there though it must be."""
     if not (place and place.strip()):
         remedy = tr("name its folder: --history DIR, the variable LOGPARSE_HISTORY, or history in logparse.toml")
@@ -25,4 +25,4 @@ def open_history(place: str | None, tell: Tell, must_exist: bool = True) -> Hist
             tr("there is no history in {place}", place=place),
             remedy=tr("check the path; `logparse record LOG --history DIR --release NAME` begins one"),
         )
-    return History(open_storage(place), warn=tell)
+    return History(open_storage(place), warn=report)

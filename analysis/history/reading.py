@@ -17,9 +17,9 @@ Warn = Callable[[Note], object]
 def read_whole(
     storage: Storage, warn: Warn, keys: Sequence[str], read: Callable[[Sequence[str]], pl.DataFrame]
 ) -> list[pl.DataFrame]:
-    """What ``read`` makes of ``keys``; where it fails they are halved until what cannot be read stands alone.
+    """The frames that ``read`` returns for ``keys``; if it fails, they are halved down to the file that cannot be read.
 
-    Raises FileNotFoundError where a file is gone that the storage lists no more.
+    Raises FileNotFoundError if a file is gone and the storage no longer lists it.
     """
     if not keys:
         return []
@@ -42,13 +42,13 @@ def _are_listed(storage: Storage, keys: Sequence[str]) -> bool:
 
 
 def left_out_newer(keys: Sequence[str], warn: Warn) -> None:
-    """Tell of files that a newer logparse wrote."""
+    """Report files that a newer logparse wrote."""
     if keys:
         warn(warning("newer_left_out", n=len(keys), path=keys[0]))
 
 
 def first_line(error: Exception) -> str:
-    """What is said of a file that cannot be read."""
+    """The reason why a file cannot be read, in one line."""
     if isinstance(error, FileNotFoundError):
         return tr("the link leads nowhere")
     return str(error).partition("\n")[0]

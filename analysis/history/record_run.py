@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from analysis.history.records import Decoded, RunRecord, Told, make_record
+from analysis.history.records import Decoded, RunIdentity, RunRecord, make_record
 from analysis.history.selection import UNTYPED
 from analysis.history.selector import KEY
 from analysis.run.build import analyze_logs
@@ -32,7 +32,7 @@ def record_logs(logs: Sequence[str], how: RunOptions, marks: Marks, name: str | 
 
 def keep(result: Run, marks: Marks) -> RunRecord:
     """What history keeps of ``result``."""
-    told = Told(
+    identity = RunIdentity(
         release=marks.release,
         name=result.log.name,
         format=result.log.format.name,
@@ -42,7 +42,7 @@ def keep(result: Run, marks: Marks) -> RunRecord:
         versions=_versions(result, marks),
     )
     decoded = Decoded(result.log.steps, result.log.settings, result.log.records["memory"])
-    return make_record(result.analysis, result.context, decoded, told)
+    return make_record(result.analysis, result.context, decoded, identity)
 
 
 def _versions(result: Run, marks: Marks) -> dict[str, tuple[str, Origin]]:

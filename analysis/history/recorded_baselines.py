@@ -1,7 +1,7 @@
-"""Recorded runs as rows to set a run beside, as published rates are.
+"""Recorded runs as rows that a run is compared with, like published rates.
 
-Comes in: the history that stands for this folder. Goes out: rows, the fastest first. A history that is not there yet
-gives none, since nobody asked for one.
+Comes in: the history of this folder. Goes out: rows, the fastest first. A history that does not exist yet gives none:
+it is not an error, since the user did not ask for one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis.history.open_history import Tell
+from analysis.history.open_history import Report
 from analysis.history.storage import open_storage
 from analysis.history.store import History
 from analysis.model.shape import ModelShape
@@ -23,14 +23,14 @@ from logparse.inputs.stores import is_url
 RATE = "tokens_per_second_per_device"
 
 
-def recorded_rows(place: str | None, tell: Tell) -> tuple[Baseline, ...]:
+def recorded_rows(place: str | None, report: Report) -> tuple[Baseline, ...]:
     """The runs of the history at ``place`` that have a rate and are not excluded.
 
     Raises InputError where it cannot be read.
     """
     if place is None or not (is_url(place) or Path(place).is_dir()):
         return ()
-    recorded = History(open_storage(place), warn=tell).runs()
+    recorded = History(open_storage(place), warn=report).runs()
     runs = recorded.filter(pl.col(RATE).is_not_null(), pl.col("excluded").is_null())
     return tuple(_row(run) for run in runs.sort(RATE, descending=True).iter_rows(named=True))
 

@@ -31,8 +31,8 @@ from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform
 # 2: origins and excluded_reason are codes with fields; they were words in the language of who recorded.
 STORE_VERSION = 2
 
-# What identifies a run: values that every version of logparse reads alike. Columns added later must stay out, and so
-# must the settings, of which every version reads more; times tell runs apart that were set up alike.
+# What identifies a run: values that every version of logparse reads the same. Columns added later must stay out, and so
+# must the settings, of which every version reads more. Runs of one setup differ in their times.
 IDENTITY = (
     "timestamp",
     "step",
@@ -43,10 +43,10 @@ IDENTITY = (
     "learning_rate",
     "grad_norm",
 )
-# Rows by which the beginning of a job is known again: of two records that begin alike one is a part of the other.
+# Rows that identify the beginning of a job: of two records with equal first rows one is a part of the other.
 BEGINNING = 8
-# Rows by which any other part of it is known again, and the files of its other ranks: the ends, and steps that every
-# record of the job picks alike (Knuth's multiplicative hash of the step is least).
+# Rows that identify any other part of it, and the files of its other ranks: the ends, and steps that every record of
+# the job picks (Knuth's multiplicative hash of the step is least).
 ENDS, PICKED, KNUTH = 4, 16, 2_654_435_761
 
 _KINDS = {"int": INT, "float": FLOAT, "bool": pl.Boolean(), "text": TEXT}
@@ -66,7 +66,7 @@ def _rate_columns(name: str) -> tuple[Column, ...]:
     )
 
 
-# One row per recorded run. ``release`` stands in the path, as Hive partitions do, and is added when a row is read.
+# One row per recorded run. ``release`` is in the path, as in Hive partitions, and is added when a row is read.
 RUN_COLUMNS = (
     Column("run_id", TEXT, "", "hash of what the log printed"),
     Column("begins", TEXT, "", "hash of its first rows: a longer record of the same job begins alike"),
@@ -110,20 +110,20 @@ RUN_COLUMNS = (
 )
 # Too large to be read where many runs are looked at.
 HEAVY = ("settings", "origins")
-# In these one recording of a run may differ from another although nobody said anything else.
+# In these one recording of a run may differ from another although the user gave the same.
 INCIDENTAL = (
     *("begins", "landmarks", "recorded_at", "name", "origins", "logparse_version", "schema_version"),
     # Kept since there are judges of them.
     *("grad_norm", "skipped_share", "nan_share"),
 )
 PAIRED = ("labels", "versions", "settings")
-# A file's name tells contents apart, not runs: so much of the hash suffices.
+# The name of a file must distinguish contents, not runs: so much of the hash is enough.
 SHORT_HASH = 8
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the record says beside the numbers. ``versions`` maps a name to value and origin."""
+class RunIdentity:
+    """The facts of a record other than its numbers. ``versions`` maps a name to value and origin."""
 
     release: str
     name: str
@@ -150,7 +150,7 @@ class RunRecord:
 
     @property
     def row_hash(self) -> str:
-        """Hash of the summary, 8 hexadecimal digits: alike where only the time of recording differs."""
+        """Hash of the summary, 8 hexadecimal digits: equal if only the time of recording differs."""
         return row_hash(self.summary)
 
     def differences(self, kept: pl.DataFrame) -> list[str]:
@@ -176,7 +176,7 @@ class Decoded:
     memory: pl.DataFrame
 
 
-def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told: Told) -> RunRecord:
+def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, identity: RunIdentity) -> RunRecord:
     """Put together what history keeps of a run."""
     steps, how = analysis.steps, analysis.computation
     printed = decoded.settings.unique("name", keep="first", maintain_order=True)
@@ -184,13 +184,13 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told:
         "run_id": content_hash(decoded.steps),
         "begins": content_hash(decoded.steps.head(BEGINNING)),
         "landmarks": _landmarks(steps),
-        "name": told.name,
-        "long_release": told.release if is_cut(told.release) else None,
-        "recorded_at": told.recorded_at or datetime.now(UTC).replace(tzinfo=None),
+        "name": identity.name,
+        "long_release": identity.release if is_cut(identity.release) else None,
+        "recorded_at": identity.recorded_at or datetime.now(UTC).replace(tzinfo=None),
         "begun_at": steps["timestamp"].drop_nulls().first(),
-        "format": told.format,
-        "framework": told.framework,
-        "framework_version": told.framework_version,
+        "format": identity.format,
+        "framework": identity.framework,
+        "framework_version": identity.framework_version,
         "device": how.peak.name if how.peak else None,
         "peak_tflops_per_second": how.peak.peak_tflops_per_second if how.peak else None,
         "formula": how.formula.name,
@@ -207,18 +207,18 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, told:
         **_numbers(analysis),
         **largest_memory(steps, decoded.memory),
         **context.values(),
-        "labels": _pairs(told.labels),
-        "versions": [{"name": n, "value": v, "origin": _kept(o)} for n, (v, o) in sorted(told.versions.items())],
+        "labels": _pairs(identity.labels),
+        "versions": [{"name": n, "value": v, "origin": _kept(o)} for n, (v, o) in sorted(identity.versions.items())],
         "settings": _pairs(dict(printed.select("name", "value").iter_rows())),
         "origins": [{"name": n, "origin": _kept(fact.origin)} for n, fact in sorted(context.facts.items())],
         "logparse_version": _own_version(),
         "schema_version": STORE_VERSION,
     }
-    return RunRecord(told.release, run_frame([row]), steps)
+    return RunRecord(identity.release, run_frame([row]), steps)
 
 
 def run_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    """Rows of history as a frame of RUN_COLUMNS; what a row lacks is null."""
+    """Rows of history as a frame of RUN_COLUMNS; a missing value is null."""
     schema = {column.name: column.dtype for column in RUN_COLUMNS}
     return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema, strict=False)
 
@@ -233,7 +233,7 @@ def content_hash(steps: pl.DataFrame) -> str:
 
 
 def _digest(frame: pl.DataFrame) -> str:
-    """Hash of the values, column by column; one that is null throughout tells nothing and is left out."""
+    """Hash of the values, column by column; a column of nulls is left out."""
     known = [column for column in frame if column.null_count() < len(column)]
     text = "\x1d".join(f"{column.name}\x1e" + "\x1f".join(map(_word, column.to_list())) for column in known)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -277,10 +277,10 @@ def _median(values: pl.Series) -> float | None:
 
 
 def _share(steps: pl.DataFrame, column: str) -> float | None:
-    """Steps counted in ``column``, of those of the rows that tell; None where none does."""
-    told = steps.filter(OF_THE_RUN).drop_nulls(column)
-    iterations = int(told["iterations"].fill_null(1).sum())
-    return int(told[column].sum()) / iterations if iterations else None
+    """Steps counted in ``column``, as a share of the steps of the rows that print it; None if none does."""
+    printed = steps.filter(OF_THE_RUN).drop_nulls(column)
+    iterations = int(printed["iterations"].fill_null(1).sum())
+    return int(printed[column].sum()) / iterations if iterations else None
 
 
 def _lost_at(steps: pl.DataFrame) -> int | None:

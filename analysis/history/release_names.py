@@ -15,7 +15,7 @@ from logparse.language import tr
 
 # Characters of a release's name, and bytes of its folder's: that may have 255, and "release=" is a part of it.
 LONGEST_RELEASE, LONGEST_FOLDER = 240, 240
-# Digits of the hash behind a name that is cut.
+# Digits of the hash after a name that is cut.
 HASH = 16
 
 

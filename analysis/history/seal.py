@@ -35,7 +35,7 @@ class DamagedError(Exception):
     """A file that is not as it was written."""
 
 
-# What comes of a file that cannot be read; of some polars panics.
+# The errors of a file that cannot be read; some files make polars panic.
 UNREADABLE = (DamagedError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
@@ -76,23 +76,23 @@ def _hold(is_whole: bool) -> None:
 
 @contextmanager
 def quiet_panics() -> Iterator[None]:
-    """Keep off stderr what polars says there of a file that it cannot read; what else is said is said afterwards."""
-    with _STDERR, TemporaryFile() as told:
+    """Discard what polars prints to stderr about a file that it cannot read; print other output afterwards."""
+    with _STDERR, TemporaryFile() as printed:
         sys.stderr.flush()
         try:
             stderr = os.dup(2)
         except OSError:
-            # Somebody closed it.
+            # It is closed.
             yield
             return
-        os.dup2(told.fileno(), 2)
+        os.dup2(printed.fileno(), 2)
         try:
             yield
         except UNREADABLE:
-            told.truncate(0)
+            printed.truncate(0)
             raise
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
-            told.seek(0)
-            os.write(2, told.read())
+            printed.seek(0)
+            os.write(2, printed.read())

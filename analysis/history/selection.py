@@ -1,8 +1,7 @@
 """Which recorded runs are meant: ``release=CANN 8.0.RC2,device=910b3,nightly=yes``.
 
-Comes in: the runs of a history and a selector. Goes out: the runs it names. A key is a column of the run, the name of a
-software version, or a label, in any case of its letters; several conditions must all hold. A device is known by any of
-its names. A condition does not hold of a run that does not tell its key, ``!=`` neither.
+Comes in: the runs of a history and a selector. Goes out: the runs it names. Several conditions must all hold; see
+``conditions`` for keys and values.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ class Evidence:
     @property
     def notes(self) -> list[Note]:
         """How many are excluded, and why."""
-        told = self.excluded.select("run_id", "excluded").iter_rows()
-        names = [f"{run_id[:12]} ({reason})" for run_id, reason in told]
+        reasons = self.excluded.select("run_id", "excluded").iter_rows()
+        names = [f"{run_id[:12]} ({reason})" for run_id, reason in reasons]
         return [info("runs_excluded", n=len(names), names=names)] if names else []
 
 
@@ -48,7 +47,7 @@ def select_runs(runs: pl.DataFrame, selector: str | Selector) -> pl.DataFrame:
 def select_evidence(runs: pl.DataFrame, selector: str | Selector | None = None) -> Evidence:
     """As ``select_runs``, or all where it is None, without runs that are excluded unless their ids are named.
 
-    Of a selector with ``last`` those are told of that are excluded and not older than the oldest that counts.
+    With ``last`` the excluded runs are those that are not older than the oldest run that counts.
     """
     meant = _meant(runs, Selector("", ()) if selector is None else selector)
     fitting = _fitting(runs, meant)
@@ -66,12 +65,12 @@ def _meant(runs: pl.DataFrame, selector: str | Selector) -> Selector:
     if isinstance(selector, Selector):
         return selector
     then = parse_selector_of_old(selector)
-    if then is not None and all(_is_told(runs, key, value) for key, value in then.equalities.items()):
+    if then is not None and all(_has_value(runs, key, value) for key, value in then.equalities.items()):
         return then
     return parse_selector(selector)
 
 
-def _is_told(runs: pl.DataFrame, key: str, value: str) -> bool:
+def _has_value(runs: pl.DataFrame, key: str, value: str) -> bool:
     asked = Selector("", (RunCondition(key, "=", (value,)),))
     try:
         return not _fitting(runs, asked).is_empty()

@@ -1,7 +1,7 @@
 """The grammar of selectors: ``release=CANN 8.0.RC2,world_size>=64,name~*nightly*,last 10``.
 
 Comes in: what the user wrote. Goes out: a Selector. A value ends at the next comma that is followed by another
-condition, or stands in quotes, where a quote is written twice.
+condition. In quotes it may hold commas; a quote within them is written twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _one(sign: str) -> str:
 
 
 def _pattern(forms: str, next_one: str) -> regex.Pattern[str]:
-    return regex.compile(rf"\s*(?P<said>{forms})\s*(?:,(?=\s*{next_one})|,?$)", regex.DOTALL)
+    return regex.compile(rf"\s*(?P<text>{forms})\s*(?:,(?=\s*{next_one})|,?$)", regex.DOTALL)
 
 
 ITEM = rf"(?P<value>{QUOTED}|[^|]*?)"
@@ -48,13 +48,13 @@ CONDITION_OF_OLD = _pattern(f"{_one('(?P<operator>=)')}|(?!)(?P<last>)", EQUALIT
 class RunCondition:
     """What must hold of a run. ``key`` is in lower case; only ``in`` has several values.
 
-    ``said`` is the text of it, from the character ``at`` of the selector on, counted from 1.
+    ``text`` is its text, which begins at the character ``at`` of the selector, counted from 1.
     """
 
     key: str
     operator: Operator
     values: tuple[str, ...]
-    said: str = ""
+    text: str = ""
     at: int = 1
 
     @property
@@ -82,8 +82,8 @@ class Selector:
         return {c.key: c.values[0] for c in self.conditions if c.operator == "="}
 
     def place(self, condition: RunCondition) -> str:
-        """Where ``condition`` stands, for an error."""
-        return _place(self.text, condition.at, condition.said)
+        """The place of ``condition``, for an error."""
+        return _place(self.text, condition.at, condition.text)
 
 
 def is_selector(text: str) -> bool:
@@ -129,7 +129,7 @@ def _parsed(text: str, pattern: regex.Pattern[str]) -> Selector:
         elif last is None:
             last = int(found["last"])
         else:
-            raise _twice(text, "last", found.start("said") + 1, found["said"])
+            raise _twice(text, "last", found.start("text") + 1, found["text"])
         at = found.end()
     return Selector(text, tuple(conditions), last)
 
@@ -137,7 +137,7 @@ def _parsed(text: str, pattern: regex.Pattern[str]) -> Selector:
 def _made(found: regex.Match[str]) -> RunCondition:
     values = tuple(_unquoted(value) for value in found.captures("value"))
     operator = cast("Operator", found["operator"])
-    return RunCondition(found["key"].lower(), operator, values, found["said"], found.start("said") + 1)
+    return RunCondition(found["key"].lower(), operator, values, found["text"], found.start("text") + 1)
 
 
 def _unquoted(value: str) -> str:
@@ -149,12 +149,12 @@ def _check_once(text: str, conditions: list[RunCondition]) -> None:
     new = conditions[-1]
     equal = ("=", "in")
     if new.operator in equal and any(c.key == new.key and c.operator in equal for c in conditions[:-1]):
-        raise _twice(text, new.key, new.at, new.said)
+        raise _twice(text, new.key, new.at, new.text)
 
 
-def _twice(text: str, key: str, at: int, said: str) -> UsageError:
+def _twice(text: str, key: str, at: int, part: str) -> UsageError:
     remedy = tr("give one value for each key, or several as in {key} in A|B", key=key)
-    return UsageError(tr("{key} is given twice", key=key), where=_place(text, at, said), remedy=remedy)
+    return UsageError(tr("{key} is given twice", key=key), where=_place(text, at, part), remedy=remedy)
 
 
 def _no_condition(text: str, at: int) -> UsageError:
@@ -164,7 +164,7 @@ def _no_condition(text: str, at: int) -> UsageError:
     return UsageError(tr("{text!r} selects nothing", text=rest), where=place, remedy=remedy)
 
 
-def _place(text: str, at: int, said: str) -> str:
-    if said == text.strip():
-        return said
-    return tr("{said}, character {at} of {text}", said=said, at=at, text=text)
+def _place(text: str, at: int, part: str) -> str:
+    if part == text.strip():
+        return part
+    return tr("{said}, character {at} of {text}", said=part, at=at, text=text)

@@ -25,6 +25,7 @@ import polars as pl
 import regex
 
 from analysis.history import seal
+from analysis.history.annotations import with_annotations
 from analysis.history.events import KEY as EVENT_KEY
 from analysis.history.events import Acceptance, Event, read_events, standing
 from analysis.history.folder import DEAD_SECONDS, SUFFIX
@@ -32,7 +33,6 @@ from analysis.history.migrations import TYPES, migrate_runs, migrate_steps, refu
 from analysis.history.reading import first_line, left_out_newer, read_whole
 from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs
 from analysis.history.release_names import check_release, folder_name
-from analysis.history.said import with_said
 from analysis.history.storage import Storage
 from analysis.tables import STEP_COLUMNS
 from logparse.errors import InputError, UsageError, unknown_name
@@ -48,7 +48,7 @@ COMPACTED = regex.compile(r"compacted/[0-9a-f]+(?:\.(?P<columns>[0-9a-f]+))?\.v(
 COLUMNS = hashlib.sha256(" ".join(column.name for column in RUN_COLUMNS).encode()).hexdigest()[:8]
 # Files that vanish between listing and reading were compacted or removed meanwhile; then it is listed anew.
 ATTEMPTS = 5
-# The column that tells which summary file a row is from.
+# The column with the summary file that a row is from.
 FILE = "summary_file"
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class RecordedElsewhereError(UsageError):
 
 @dataclass(frozen=True)
 class History:
-    """The runs in a storage. ``warn`` is told of every file that cannot be read, and so is left out."""
+    """The runs in a storage. ``warn`` gets a note on every file that is left out, since it cannot be read."""
 
     storage: Storage
     warn: Callable[[Note], object] = field(default=warn_caller, compare=False)
@@ -126,16 +126,16 @@ class History:
         return [] if kept.is_empty() else record.differences(kept)
 
     def runs(self, heavy: bool = False) -> pl.DataFrame:
-        """All runs, RUN_COLUMNS, ``release`` and SAID, in the order of ``recorded_at``; without HEAVY unless asked for.
+        """All runs with RUN_COLUMNS, ``release`` and ANNOTATION_COLUMNS, in the order of ``recorded_at``.
 
-        Labels that were given later are among the recorded ones.
+        HEAVY columns are left out unless ``heavy``. Labels that were given later are added to the recorded ones.
         """
         rows = _one_each(self._again(lambda: self._rows(heavy))).sort("recorded_at", "run_id")
-        return with_said(rows, standing(self.events()))
+        return with_annotations(rows, standing(self.events()))
 
     def settings(self, run_ids: Sequence[str]) -> pl.DataFrame:
         """The whole rows of ``run_ids`` as ``runs`` has them, HEAVY columns too."""
-        return with_said(self._recorded(run_ids), standing(self.events()))
+        return with_annotations(self._recorded(run_ids), standing(self.events()))
 
     def _recorded(self, run_ids: Sequence[str]) -> pl.DataFrame:
         """The whole rows as they were recorded."""
@@ -143,12 +143,12 @@ class History:
         return _one_each(self._again(lambda: self._read([k for k in self._kept("summary") if k.run_id in asked])))
 
     def say(self, events: Sequence[Event]) -> None:
-        """Keep what is said of runs; the newest of a kind holds."""
+        """Keep events about runs; of each kind the newest applies."""
         for event in events:
             self.storage.put(event.key, _parquet(event.row))
 
     def events(self) -> list[Event]:
-        """All that was said of runs after they were recorded, the oldest first."""
+        """All events about runs after they were recorded, the oldest first."""
         return self._again(lambda: read_events(self.storage, self.warn))
 
     def acceptances(self) -> Mapping[str, tuple[Acceptance, ...]]:
@@ -172,7 +172,7 @@ class History:
         remedy = tr("record its log again")
         if not found:
             raise InputError(tr("the history has no steps of run {id}", id=run_id), remedy=remedy)
-        # Steps that were lost in an old store are kept again in the present version, beside what is left of them.
+        # Steps that were lost in an old store are kept again in the present version, next to what is left of them.
         newest = max(found, key=lambda k: k.version)
         try:
             return conform(migrate_steps(self.storage.read([newest.key]), newest.version), STEP_COLUMNS)
@@ -196,9 +196,9 @@ class History:
         return found[0]
 
     def remove(self, run_ids: Iterable[str]) -> int:
-        """Remove runs and what was said of them, the summary first: without it a run is not there.
+        """Remove runs and the events about them, the summary first: without it a run does not exist.
 
-        Returns how many were.
+        Returns the number of runs that existed.
         """
         asked = set(run_ids)
         gone = {k.run_id for k in self._kept("summary") if k.run_id in asked}
@@ -206,7 +206,7 @@ class History:
             for kept in self._kept(table):
                 if kept.run_id in asked:
                     self.storage.remove(kept.key)
-        for key, run_id in self._said():
+        for key, run_id in self._event_files():
             if run_id in asked:
                 self.storage.remove(key)
         return len(gone)
@@ -228,10 +228,10 @@ class History:
     def _sweep(self) -> int:
         """Steps whose summary was never written belong to a run whose recording was killed.
 
-        Events about a run that is not there were said while it was removed.
+        Events about a run that does not exist were written while it was removed.
         """
         known = {k.run_id for k in self._kept("summary")}
-        about = [*((k.key, k.run_id) for k in self._kept("steps")), *self._said()]
+        about = [*((k.key, k.run_id) for k in self._kept("steps")), *self._event_files()]
         orphans = [key for key, run_id in about if run_id not in known]
         dead = [key for key in orphans if self._is_dead(key)]
         for key in dead:
@@ -243,7 +243,7 @@ class History:
             return self.storage.age_seconds(key) > DEAD_SECONDS
         return False
 
-    def _said(self) -> list[tuple[str, str]]:
+    def _event_files(self) -> list[tuple[str, str]]:
         """The keys of events, and the ids of their runs."""
         found = (EVENT_KEY.fullmatch(key) for key in self.storage.keys("events"))
         return [(match[0], match["run"]) for match in found if match]

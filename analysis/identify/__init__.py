@@ -1,7 +1,7 @@
-"""What a printed TFLOP/s or MFU means: by which formula, against which peak. Told from the numbers alone.
+"""What a printed TFLOP/s or MFU means: by which formula, against which peak. Only the numbers decide.
 
-Comes in: step rows and what is known of the run. Goes out: an answer and the findings behind it. The framework's
-name plays no part.
+Comes in: step rows and what is known of the run. Goes out: an answer and the findings that explain it. The framework's
+name is not used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def identify(steps: pl.DataFrame, context: RunContext) -> Identification:
-    """Name the formula behind the TFLOP/s of ``steps``, with what is known of the run."""
+    """Name the formula of the printed TFLOP/s of ``steps``, with what is known of the run."""
     batch = pl.lit(context.get("global_batch_size"), pl.Int64)
     return identify_formula(
         steps.with_columns(pl.col("global_batch_size").fill_null(batch)),

@@ -1,4 +1,4 @@
-"""The printed formulas beside a log: what each gives for its row of median time."""
+"""The printed formulas compared with a log: the value of each for the log's row of median time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from analysis.model.shape import ModelShape
 
 @dataclass(frozen=True)
 class Candidate:
-    """One printed formula beside the log, at the row of median time; unknown is None.
+    """One printed formula compared with the log, at the row of median time; unknown is None.
 
-    ``missing`` names what it lacks. ``difference`` is relative to what the log's value stands for.
+    ``missing`` names its missing inputs. ``difference`` is relative to the log's value in TFLOP/s.
     """
 
     id: str
@@ -31,7 +31,7 @@ class Candidate:
 def candidates(
     shape: ModelShape, row: pl.DataFrame, meant: float | None, matches: tuple[str, ...]
 ) -> tuple[Candidate, ...]:
-    """Every printed formula beside the one ``row``, whose TFLOP/s stand for ``meant``."""
+    """Every printed formula compared with the one ``row``; ``meant`` is its printed value in TFLOP/s."""
     return tuple(_candidate(f, shape, row, meant, f.id in matches) for f in PRINTED_FORMULAS.values())
 
 

@@ -101,14 +101,14 @@ def of_samples() -> Iterator[Cause]:
 
 
 def of_lengths(rows: pl.DataFrame, ratio: float) -> Iterator[Cause]:
-    """Tokens of another length, where samples/s is right beside them."""
+    """Tokens of another length, where the samples/s of the same rows are right."""
     ours = rows["seq_length"].drop_nulls()
     if ours.n_unique() == 1:
         yield Cause(info("counts_other_length", length=round(ratio * ours[0]), ours=ours[0]), ratio)
 
 
 def of_peaks(peak: DevicePeak) -> Iterator[Cause]:
-    """Peaks that an MFU may have been divided by where no TFLOP/s tells it."""
+    """Peaks that an MFU may have been divided by, where no printed TFLOP/s shows it."""
     ours = peak.peak_tflops_per_second
     yield Cause(info("divided_by_own_other", peak=2 * ours, ours=ours, kinds=[f"{peak.dtype} sparse"]), 0.5)
     for name, other in TAKEN_FOR_ALL.items():

@@ -1,6 +1,6 @@
-"""What can make the FLOPs behind a printed rate differ from ours: formulas, recomputation, lengths, devices besides.
+"""Causes by which the FLOPs of a printed rate differ from ours: formulas, recomputation, lengths, and devices too.
 
-Comes in: the rows, what is known of the run, and what its TFLOP/s was told to be. Goes out: causes.
+Comes in: the rows, what is known of the run, and the identified formula of its TFLOP/s. Goes out: causes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from analysis.model.shape import ModelShape
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
 
-# A forward pass more, or less, beside forward and backward: 4 of 3 passes.
+# One forward pass more, or less, than forward and backward: 4 of 3 passes.
 RECOMPUTED = 4 / 3
 # Rounding that is more than this part of a value lets a product of two causes fit by chance.
 FEW_DIGITS = 0.0005
@@ -40,7 +40,7 @@ def of_printed_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: 
 
 def _another_pass(rows: pl.DataFrame, context: RunContext) -> Iterator[Cause]:
     """A formula that gives three of the four passes of every row: one more is of a reference model, or recomputed."""
-    if not _tells_apart(rows):
+    if not _has_enough_digits(rows):
         return
     shape = ModelShape.from_quantities(context.values()).all_trained
     three = rows.with_columns(pl.col(LOGGED) / RECOMPUTED)
@@ -50,8 +50,8 @@ def _another_pass(rows: pl.DataFrame, context: RunContext) -> Iterator[Cause]:
         yield Cause(info("counts_another_pass_by", formulas=exact), pl.col(RATIO))
 
 
-def _tells_apart(rows: pl.DataFrame) -> bool:
-    """Whether the TFLOP/s have digits enough for a product of two causes to fit by no chance."""
+def _has_enough_digits(rows: pl.DataFrame) -> bool:
+    """Whether the TFLOP/s have so many digits that a product of two causes does not fit by chance."""
     return bool(measure_rounding(rows).tflops <= FEW_DIGITS * rows[LOGGED].median())  # type: ignore[operator]
 
 
@@ -61,7 +61,7 @@ def of_sizes_and_formulas(rows: pl.DataFrame, ours: str, context: RunContext) ->
     Of so many products one fits a coarse number by chance.
     """
     shape, world = ModelShape.from_quantities(context.values()).all_trained, context.get("world_size")
-    if not world or not _tells_apart(rows):
+    if not world or not _has_enough_digits(rows):
         return
     for size in of_devices(context, total=False):
         scale, fitting = fitting_formulas(rows, shape, context.get("seq_length"), world / size.factor)
@@ -72,7 +72,7 @@ def of_sizes_and_formulas(rows: pl.DataFrame, ours: str, context: RunContext) ->
 
 
 def _identified(context: RunContext, found: Identification) -> Note:
-    """The formula behind the log's TFLOP/s, and which of ours would give the same."""
+    """The formula of the log's TFLOP/s, and which of ours gives the same."""
     recompute = cast("Recompute | None", context.get("recompute"))
     ours = [f.name for f in all_formulas().values() if f.printed_as.get(f.quoted(recompute)) in found.matches]
     if not ours or found.scale != 1:
@@ -81,7 +81,7 @@ def _identified(context: RunContext, found: Identification) -> Note:
 
 
 def of_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: Identification) -> Iterator[Cause]:
-    """What makes the FLOPs behind an MFU or HFU differ."""
+    """Causes by which the FLOPs of an MFU or HFU differ."""
     yield from _recompute(rows, ours)
     yield from _formulas(rows, ours, context, found.matches or tuple(PRINTED_FORMULAS))
 
@@ -102,7 +102,7 @@ def _recompute(rows: pl.DataFrame, ours: str) -> Iterator[Cause]:
 
 
 def _flops_of(ours: str) -> str:
-    """The TFLOP/s that a share of the peak is of; those beside printed TFLOP/s are themselves."""
+    """The column of TFLOP/s that a share of the peak is computed from; a column of TFLOP/s gives itself."""
     shares = {"mfu": "model_tflops_per_second_per_device", "hfu": "hardware_tflops_per_second_per_device"}
     return shares.get(ours, ours)
 

@@ -1,7 +1,7 @@
 """Rates that a log prints and the run contradicts: by how much, and the cause where arithmetic proves it.
 
-Comes in: the steps with their rates, what is known of the run, its peak, and what its TFLOP/s was told to be. Goes out:
-at most one note for each printed rate, with both figures. The framework's name plays no part.
+Comes in: the steps with their rates, what is known of the run, its peak, and the identified formula of its TFLOP/s.
+Goes out: at most one note for each printed rate, with both figures. The framework's name is not used.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from analysis.identify.causes import (
     of_units,
 )
 from analysis.identify.causes_of_flops import of_flops, of_printed_flops, of_sizes_and_formulas
-from analysis.identify.figures import AGREE, Beside, beside_all
+from analysis.identify.figures import AGREE, RateComparison, compare_rates
 from analysis.identify.formula import Identification
 from analysis.identify.implied_peak import ImpliedPeak, divided_by, implied_peak
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
 
-# Relative difference up to which a cause explains it, beside the rounding.
+# Relative difference up to which a cause explains a ratio, in addition to the rounding.
 PROVEN = 0.005
 # Rounding beyond this proves nothing: more causes would come near.
 MOST_ROUNDING = 0.05
@@ -39,7 +39,7 @@ MOST_ROUNDING = 0.05
 
 @dataclass(frozen=True)
 class Known:
-    """What the causes are told from."""
+    """The inputs that decide on causes."""
 
     steps: pl.DataFrame
     context: RunContext
@@ -52,53 +52,53 @@ def describe_disagreements(
 ) -> tuple[Note, ...]:
     """One warning for each rate that the log prints and the run contradicts.
 
-    ``found`` is what the log's TFLOP/s was told to be.
+    ``found`` is the identified formula of the log's TFLOP/s.
     """
-    sides = beside_all(steps, context.get("world_size"))
+    sides = compare_rates(steps, context.get("world_size"))
     if all(side.agrees for side in sides):
         return ()
     known = Known(of_time(steps), context, peak, found)
     samples_agree = any(side.agrees for side in sides if side.figure.kind == "samples")
-    differing = (side for side in beside_all(known.steps, context.get("world_size")) if not side.agrees)
+    differing = (side for side in compare_rates(known.steps, context.get("world_size")) if not side.agrees)
     return tuple(_note(side, _cause(side, known, samples_agree)) for side in differing)
 
 
-def _note(side: Beside, cause: Note) -> Note:
+def _note(side: RateComparison, cause: Note) -> Note:
     code = "printed_share_differs" if side.figure.kind == "share" else "printed_rate_differs"
     figure = side.figure.printed
     return warning(code, figure=figure, printed=side.printed, ours=side.ours, ratio=side.ratio, cause=cause)
 
 
-def _cause(side: Beside, known: Known, samples_agree: bool) -> Note:
-    """The one cause that explains the ratio; several, or none, are told as such."""
+def _cause(side: RateComparison, known: Known, samples_agree: bool) -> Note:
+    """The one cause that explains the ratio, or a note that there are several or none."""
     if side.figure.kind == "share" and known.peak and (implied := implied_peak(side.rows)):
         return _of_known_peak(side, known, implied, known.peak)
-    return _told(side, known, [*_common(side, known), *_own(side, known, samples_agree)])
+    return _explained(side, known, [*_common(side, known), *_own(side, known, samples_agree)])
 
 
-def _of_known_peak(side: Beside, known: Known, implied: ImpliedPeak, peak: DevicePeak) -> Note:
-    """The cause of an MFU or HFU whose peak the TFLOP/s beside it tells."""
+def _of_known_peak(side: RateComparison, known: Known, implied: ImpliedPeak, peak: DevicePeak) -> Note:
+    """The cause of an MFU or HFU whose peak follows from the TFLOP/s printed with it."""
     causes = [*_common(side, known), *of_flops(side.rows, side.figure.ours, known.context, known.found)]
     if not known.found.matches:
         causes += of_sizes_and_formulas(side.rows, side.figure.ours, known.context)
     other = divided_by(implied, peak)
     if other is None:
-        return _told(side, known, causes)
+        return _explained(side, known, causes)
     left = side.ratio * implied.tflops_per_second / peak.peak_tflops_per_second
     if abs(left - 1) <= AGREE + side.rounding:
         return other
-    return info("two_causes", causes=[other, _told(side, known, causes, side.ratio / left)])
+    return info("two_causes", causes=[other, _explained(side, known, causes, side.ratio / left)])
 
 
-def _common(side: Beside, known: Known) -> Iterator[Cause]:
+def _common(side: RateComparison, known: Known) -> Iterator[Cause]:
     yield from of_sizes(known.context, side.figure.total)
     yield from of_spans(side.rows)
-    # A TFLOP/s in another unit is told by the formula that it fits.
+    # Where a formula fits the TFLOP/s, its scale shows another unit.
     if not (side.figure.kind == "flops" and known.found.matches):
         yield from of_units()
 
 
-def _own(side: Beside, known: Known, samples_agree: bool) -> Iterator[Cause]:
+def _own(side: RateComparison, known: Known, samples_agree: bool) -> Iterator[Cause]:
     """Causes of this kind of figure alone."""
     kind, ours = side.figure.kind, side.figure.ours
     if kind == "samples":
@@ -112,14 +112,14 @@ def _own(side: Beside, known: Known, samples_agree: bool) -> Iterator[Cause]:
         yield from of_peaks(known.peak) if known.peak else ()
 
 
-def _told(side: Beside, known: Known, causes: Sequence[Cause], divided: float = 1.0) -> Note:
-    """Those of ``causes`` that explain the ratio, once ``divided`` is taken out of it."""
+def _explained(side: RateComparison, known: Known, causes: Sequence[Cause], divided: float = 1.0) -> Note:
+    """A note on those of ``causes`` that explain the ratio divided by ``divided``."""
     factors = [pl.lit(c.factor) if isinstance(c.factor, float) else c.factor for c in causes]
-    # Half of the rows are as near as that; one that a cause says nothing of is not.
+    # The median over all rows; a row without a factor counts as infinitely far.
     off = [(pl.col(RATIO) / divided / f - 1).abs().fill_null(inf).median().alias(str(i)) for i, f in enumerate(factors)]
     most = PROVEN + min(side.rounding, MOST_ROUNDING)
     near = [c for c, miss in zip(causes, side.rows.select(off).row(0), strict=True) if miss <= most]
-    # There are many formulas, and what is simpler may be the same number.
+    # There are many formulas, and a simpler cause may give the same number.
     notes = [c.note for c in near if not c.last] or _merged([c.note for c in near])
     if not notes:
         return _unknown(side, known)
@@ -133,7 +133,7 @@ def _merged(notes: Sequence[Note]) -> list[Note]:
     return [info("counts_by_formula", formulas=names), *others] if names else others
 
 
-def _unknown(side: Beside, known: Known) -> Note:
+def _unknown(side: RateComparison, known: Known) -> Note:
     """That no cause is known, and what would settle it."""
     kind = side.figure.kind
     if kind == "flops" and known.found.findings:

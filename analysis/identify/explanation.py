@@ -28,7 +28,7 @@ REMARKS: Mapping[tuple[str, Recompute], Note] = {
 def explain(
     rows: Sequence[Candidate], logged: float | None, scale: float, rounding: Rounding, recompute: Recompute | None
 ) -> Iterator[Note]:
-    """Everything to be said of a log whose rows could be compared, in order: they are parts of one sentence."""
+    """The findings on a log whose rows could be compared, in order: they are parts of one sentence."""
     known = [row for row in rows if row.tflops_per_second_per_device is not None]
     missing = _missing(rows)
     if not known or logged is None:

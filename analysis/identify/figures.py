@@ -1,4 +1,4 @@
-"""The rates that logs print, each beside ours.
+"""The rates that logs print, each compared with ours.
 
 Comes in: the steps with their rates. Goes out: how far printed and computed are apart over the rows that count.
 """
@@ -22,7 +22,7 @@ COUNT_UNITS = (1.0, *TFLOPS_UNITS)
 
 @dataclass(frozen=True)
 class PrintedRate:
-    """A rate that logs print in ``printed``, beside ours; ``total`` is one of all devices together."""
+    """A column of printed rates and our column of the same rate; ``total`` is the rate of all devices together."""
 
     printed: str
     ours: str
@@ -43,10 +43,10 @@ FIGURES = (
 
 
 @dataclass(frozen=True)
-class Beside:
-    """One printed rate beside ours over the ``rows`` that count and have both; medians.
+class RateComparison:
+    """One printed rate and ours, as medians over the ``rows`` that count and have both.
 
-    ``ratio`` is printed over ours, ``rounding`` what the printed digits let it be off by, relatively.
+    ``ratio`` is printed over ours. ``rounding`` is the relative error that the printed digits allow.
     """
 
     figure: PrintedRate
@@ -62,13 +62,13 @@ class Beside:
         return abs(self.ratio - 1) <= AGREE + self.rounding
 
 
-def beside_all(steps: pl.DataFrame, world_size: int | None) -> list[Beside]:
-    """Every printed rate that rows have beside ours."""
-    return [side for figure in FIGURES if (side := _beside(steps, figure, world_size))]
+def compare_rates(steps: pl.DataFrame, world_size: int | None) -> list[RateComparison]:
+    """Compare every printed rate with ours, where rows have both."""
+    return [side for figure in FIGURES if (side := _compared(steps, figure, world_size))]
 
 
-def _beside(steps: pl.DataFrame, figure: PrintedRate, world_size: int | None) -> Beside | None:
-    """``figure`` as printed and as computed; None where no row that counts has both."""
+def _compared(steps: pl.DataFrame, figure: PrintedRate, world_size: int | None) -> RateComparison | None:
+    """Compare ``figure`` as printed and as computed; None where no row that counts has both."""
     devices = pl.lit(world_size if figure.total else 1, pl.Float64)
     if steps[figure.printed].null_count() == len(steps):
         return None
@@ -78,6 +78,6 @@ def _beside(steps: pl.DataFrame, figure: PrintedRate, world_size: int | None) ->
     if rows.is_empty():
         return None
     printed, ours, ratio = rows.select(pl.col("_printed", "_ours", RATIO).median()).row(0)
-    # What agrees is not asked for its digits.
+    # A rate that agrees needs no rounding.
     unit = 0.0 if abs(ratio - 1) <= AGREE else printed_unit(rows["_printed"], figure.units)
-    return Beside(figure, rows, printed, ours, ratio, unit / 2 / printed)
+    return RateComparison(figure, rows, printed, ours, ratio, unit / 2 / printed)

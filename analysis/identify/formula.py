@@ -1,4 +1,4 @@
-"""Which formula a log's TFLOP/s was printed by: every printed formula beside the log, and what that tells."""
+"""The formula that a log's TFLOP/s was printed by, from a comparison of every printed formula with the log."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from logparse.findings import Note, info
 
 @dataclass(frozen=True)
 class Identification:
-    """Every printed formula beside the log.
+    """Every printed formula compared with the log.
 
-    ``logged`` is the log's value at the row of median time. ``scale`` is what the log's numbers must be multiplied by
-    to be TFLOP/s: 1 unless it misnames its unit. ``findings`` are parts of one sentence: which formula it is and how
-    sure that is, or why there is no answer.
+    ``logged`` is the log's value at the row of median time. ``scale`` times the log's numbers are TFLOP/s: 1 unless the
+    log misnames its unit. ``findings`` are parts of one sentence: the formula and how sure that is, or why there is no
+    answer.
     """
 
     rows: tuple[Candidate, ...]
@@ -40,7 +40,7 @@ def identify_formula(
     """Compare the log's TFLOP/s with every printed formula, row by row.
 
     A row's own batch and sequence length count; ``seq_length`` fills rows that do not print one. ``recompute`` decides
-    nothing: a finding tells whether the formula counts what the settings say.
+    nothing: a finding reports whether the formula counts the recomputation of the settings.
     """
     rows = comparable_rows(steps, seq_length, world_size)
     logged = _printed(rows)
@@ -48,16 +48,16 @@ def identify_formula(
     scale, matches = matching_formulas(logged, shape, rounding)
     shown = _median_row(rows if logged.is_empty() else logged)
     value = None if logged.is_empty() else shown[LOGGED].item()
-    beside = candidates(shape, shown, None if value is None else value * scale, matches)
+    compared = candidates(shape, shown, None if value is None else value * scale, matches)
     reason = _incomparable(steps, rows, seq_length, world_size)
-    findings = (reason,) if reason else tuple(explain(beside, value, scale, rounding, recompute))
-    return Identification(beside, matches, value, scale, findings)
+    findings = (reason,) if reason else tuple(explain(compared, value, scale, rounding, recompute))
+    return Identification(compared, matches, value, scale, findings)
 
 
 def fitting_formulas(
     steps: pl.DataFrame, shape: ModelShape, seq_length: int | None, world_size: float | None
 ) -> tuple[float, tuple[str, ...]]:
-    """The scale and the formulas at which ``identify_formula`` arrives, and nothing of what it tells beside."""
+    """The scale and the matching formulas of ``identify_formula``, without its other results."""
     logged = _printed(comparable_rows(steps, seq_length, world_size))
     return matching_formulas(logged, shape, measure_rounding(logged))
 
@@ -86,8 +86,8 @@ def _incomparable(
         "global_batch_size": steps["global_batch_size"].is_not_null().any(),
         "seq_length": seq_length is not None or steps["seq_length"].is_not_null().any(),
     }
-    if lacking := [name for name, is_known in known.items() if not is_known]:
-        return info("no_formula_computed", unknown=unknown(lacking))
+    if missing := [name for name, is_known in known.items() if not is_known]:
+        return info("no_formula_computed", unknown=unknown(missing))
     if rows.is_empty():
         return info("no_row_to_compare")
     printed = steps[LOGGED].drop_nulls()

@@ -1,4 +1,4 @@
-"""The peak behind a printed MFU: what a log's TFLOP/s divided by its MFU comes to, and which device that is."""
+"""The peak of a printed MFU: a log's TFLOP/s divided by its MFU, and which device has that peak."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def implied_peak(steps: pl.DataFrame) -> ImpliedPeak | None:
         return None
     tflops_off = printed_unit(rows["tflops"], TFLOPS_UNITS) / 2
     ratio_off = printed_unit(rows["ratio"], RATIO_UNITS) / 2
-    # Every row bounds the same peak; the median row stands for them where one of them is odd.
+    # Every row bounds the same peak; the median is robust against an outlier.
     spans = rows.select(
         (pl.col("tflops") / pl.col("ratio")).median().alias("middle"),
         ((pl.col("tflops") - tflops_off) / (pl.col("ratio") + ratio_off)).median().alias("low"),

@@ -28,13 +28,13 @@ LOGGED = "logged_tflops_per_second_per_device"
 TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
 INPUTS = (TIME, RESOLUTION, "global_batch_size", "seq_length", CORE_ATTENTION_RATIO)
 
-# A few rows may stand for something else: the batch grew within them, or another rank wrote into the line.
+# Share of rows that must fit. A few may not: the batch grew within them, or another rank wrote into the line.
 ENOUGH = 0.95
 # Units a framework has rounded to: TFLOP/s to a tenth or finer, times to 0.01 s or finer, a ratio to 1 % or finer.
 TFLOPS_UNITS = tuple(10.0**-digits for digits in range(1, 9))
 RATIO_UNITS = tuple(10.0**-digits for digits in range(2, 9))
 WHOLE_MS = 1.0
-# A rate and the TFLOP/s beside it can be of two readings of the clock, which are so near of a step (InternEvo).
+# A rate and the TFLOP/s of one line can be of two readings of the clock; their relative difference (InternEvo).
 TWO_READINGS = 5e-6
 # Some logs print GFLOP/s, or PFLOP/s, under the name of TFLOP/s: what their number must be multiplied by.
 SCALES = (1.0, 1000.0, 0.001)
@@ -51,7 +51,7 @@ class Rounding:
 
 
 def measure_rounding(rows: pl.DataFrame) -> Rounding:
-    """The rounding of printed values, told from the values themselves."""
+    """The rounding of printed values, measured from the values themselves."""
     time = printed_unit(rows[TIME], TIME_UNITS)
     return Rounding(
         tflops=printed_unit(rows[LOGGED], TFLOPS_UNITS) / 2,

@@ -1,4 +1,4 @@
-"""To which unit the values of a column were rounded, told from the values themselves."""
+"""The unit that the values of a column were rounded to, measured from the values themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 EXACT = 1e-9
 # Units that frameworks round times to, in ms: 0.01 s or finer.
 TIME_UNITS = tuple(10.0**-digits for digits in range(-1, 7))
-# Of values that are all alike no coarser unit than 1 ms is believed.
+# Where all values are equal, no coarser unit than 1 ms is accepted.
 FINE_UNITS = TIME_UNITS[1:]
 
 

@@ -31,7 +31,7 @@ class Details:
     router_bias: bool = False
 
     def norm_parameters(self, width: int) -> int:
-        """Weights of a norm over ``width``; LayerNorm has a bias beside its scale."""
+        """Weights of a norm over ``width``; LayerNorm has a bias in addition to its scale."""
         return width * (2 if self.norm == "layer" else 1)
 
 
@@ -68,7 +68,7 @@ class Parameters:
 
     @property
     def moe(self) -> int:
-        """Everything that stands for the MLP in a layer with experts."""
+        """Everything that replaces the MLP in a layer with experts."""
         return self.router + self.shared + self.routed
 
     @property

@@ -1,6 +1,6 @@
 """Whether two shapes are of one model, as far as both are known.
 
-Comes in: shapes, one of them of a log. Goes out: yes or no. Nothing is said of which numbers are right.
+Comes in: shapes, one of them of a log. Goes out: yes or no. Which numbers are right is not decided here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMPARED = tuple(f.name for f in fields(ModelShape) if f.name not in NOT_COMPARE
 
 
 def same_model(published: ModelShape, shape: ModelShape) -> bool:
-    """Every size that both know is the same, and the two that tell most are known; a vocabulary may be padded."""
+    """Every size that both know is the same, and layers and hidden size are known; a vocabulary may be padded."""
     if published.missing(("num_layers", "hidden_size")) or shape.missing(("num_layers", "hidden_size")):
         return False
     both = ((getattr(published, name), getattr(shape, name)) for name in COMPARED)

@@ -18,7 +18,7 @@ class ModelShape:
     ``num_linear_attention_layers``, ``num_mamba_layers`` and ``num_window_layers`` None mean that the model has none;
     ``num_attention_layers`` and ``num_mlp_layers`` are known of a hybrid model, whose layers hold one part each.
     ``uncounted`` is what else the layers hold that no formula here counts, as the framework names it; ``mixed_step`` is
-    what a step holds beside training. ``lora``: adapters of ``adapter_parameters`` are trained, the weights are frozen.
+    the work of a step other than training. ``lora``: ``adapter_parameters`` are trained and the weights are frozen.
     """
 
     num_layers: int | None = None
@@ -71,7 +71,7 @@ class ModelShape:
 
     @property
     def special_layers(self) -> str | None:
-        """What some layers have in place of attention and MLP, or beside them; None of a plain transformer."""
+        """What some layers have instead of attention and MLP, or in addition; None of a plain transformer."""
         linear = "linear attention" if self.num_linear_attention_layers else None
         return self.uncounted or linear or ("Mamba" if self.num_mamba_layers else None)
 

@@ -1,4 +1,4 @@
-"""The files of a gate of all jobs, in the forms that other tools read, alike in every language but for summary.md.
+"""The files of a gate of all jobs in the formats of other tools. Only summary.md depends on the language.
 
 Comes in: a JudgedJobs. Goes out: text; nothing is written here. Formats: see ``analysis.compare.gate_exports``.
 """
@@ -60,18 +60,18 @@ def _case(judged: JudgedJobs, job: JobVerdict, metric: MetricNight, name: str) -
 
 def openmetrics(judged: JudgedJobs) -> str:
     """Gauges of the last value of each metric and of what was expected, and the verdict as a state set."""
-    told = [(_labels(job, metric), metric) for job in judged.jobs for metric in job.metrics]
-    values = [sample("logparse_value", labels, m.value) for labels, m in told if m.value is not None]
+    labelled = [(_labels(job, metric), metric) for job in judged.jobs for metric in job.metrics]
+    values = [sample("logparse_value", labels, m.value) for labels, m in labelled if m.value is not None]
     expected = [
         sample("logparse_expected", labels | {"bound": bound}, number)
-        for labels, m in told
+        for labels, m in labelled
         if m.night
         for bound, number in (("level", m.night.level), ("low", m.night.low), ("high", m.night.high))
         if number is not None
     ]
     states = [
         sample("logparse_verdict", {**labels, "logparse_verdict": verdict}, float(m.verdict == verdict))
-        for labels, m in told
+        for labels, m in labelled
         for verdict in VERDICTS
     ]
     lines = [

@@ -40,20 +40,20 @@ from analysis.stats.prediction import KEPT
 from logparse.errors import InputError, UsageError
 from logparse.language import tr
 
-# Runs whose losses are read: those before that tell what to expect, and as many that may be off.
+# Runs whose losses are read: those that give the expectation, and as many that may be off.
 LOSSES_READ = 2 * KEPT
 # Runs before a change, and after it, whose settings and versions are compared.
-BESIDE = 5
+RUNS_PER_SIDE = 5
 
 
 @dataclass(frozen=True)
 class JobVerdict:
-    """What is to be said of one job. ``runs`` are in the order of time, the newest last.
+    """The verdict on one job. ``runs`` are in the order of time, the newest last.
 
-    ``refused`` are fields in which the newest run differs from those before, so that it is no run of the job; there is
-    no verdict then. ``changes`` are what changed where a metric began to be worse. ``left_out`` are later runs that do
-    not count, and ``idle_days`` how long before the newest run of all jobs its own was. ``less_work`` are the kinds of
-    work of which the runs that are faster do less.
+    ``refused`` are fields in which the newest run differs from those before; it is no run of the job then, and has no
+    verdict. ``changes`` are the settings and versions that changed when a metric became worse. ``left_out`` are later
+    runs that do not count. ``idle_days`` are the days from the newest run of the job to the newest of all jobs.
+    ``less_work`` are the kinds of work of which the faster runs do less.
     """
 
     name: str
@@ -69,16 +69,16 @@ class JobVerdict:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it no longer runs: what was true of its last night is no verdict on this one."""
+        """Whether it no longer runs: the verdict on its last night does not apply to this one."""
         return self.idle_days > MOST_IDLE_DAYS
 
     @property
     def verdict(self) -> Verdict | None:
-        """The worst of all metrics, where those that cannot be told make none worse; None if refused or idle."""
+        """The worst of all metrics that have enough data; None if refused or idle."""
         if self.refused or self.is_idle:
             return None
-        told = [m.verdict for m in self.metrics if m.verdict != "insufficient data"]
-        return worst_of(told) if told else "insufficient data"
+        verdicts = [m.verdict for m in self.metrics if m.verdict != "insufficient data"]
+        return worst_of(verdicts) if verdicts else "insufficient data"
 
     @property
     def newest(self) -> Mapping[str, Any]:
@@ -87,16 +87,16 @@ class JobVerdict:
 
 
 def verdict_of(jobs: Sequence[JobVerdict]) -> Verdict | None:
-    """The worst of all; None where one is refused and no other is worse than without a regression."""
-    told = [job.verdict for job in jobs if job.verdict]
-    worst = worst_of(told) if told else None
+    """The worst of all jobs; None if one is refused and no other has a bad verdict."""
+    verdicts = [job.verdict for job in jobs if job.verdict]
+    worst = worst_of(verdicts) if verdicts else None
     good = worst in ("no regression", "insufficient data")
     return None if good and any(job.refused for job in jobs) else worst
 
 
 @dataclass(frozen=True)
 class HistoryOfJobs:
-    """What a history keeps beside the rows: whole rows by ids, the steps of a run, what is accepted of it."""
+    """The data of a history other than the rows: whole rows by ids, the steps of a run, its acceptances."""
 
     settings: Callable[[Sequence[str]], pl.DataFrame]
     steps: Callable[[str], pl.DataFrame]
@@ -138,27 +138,29 @@ def _judge(
     rule: JobRule, records: pl.DataFrame, sample: Observations, newest: datetime, kept: HistoryOfJobs
 ) -> JobVerdict:
     """``newest`` is the time of the newest run of all jobs."""
-    alike, refused = comparable_with_newest(sample.runs)
-    idle = (newest - alike["when"][-1]).days
-    left_out = _failed_since(records, sample, alike["when"][-1])
-    name = rule.name or job_name(alike)
+    comparable, refused = comparable_with_newest(sample.runs)
+    idle = (newest - comparable["when"][-1]).days
+    left_out = _failed_since(records, sample, comparable["when"][-1])
+    name = rule.name or job_name(comparable)
     refused = () if idle > MOST_IDLE_DAYS else refused
-    job = JobVerdict(name, rule.owners, rule.baseline.text, alike, (), refused, (), left_out, idle)
+    job = JobVerdict(name, rule.owners, rule.baseline.text, comparable, (), refused, (), left_out, idle)
     if refused or job.is_idle:
         return job
-    before, fixed = place_baseline(alike, rule)
+    before, fixed = place_baseline(comparable, rule)
     read = pl.concat([before[:fixed].tail(KEPT), before[fixed:].tail(LOSSES_READ - min(fixed, KEPT))])
     losses = _losses(read, kept) if FINAL_LOSS.column in rule.metrics else {}
     lossy = pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64)
     ordered = before.with_columns(final_loss=lossy, block=block_of(before, rule.block_by))
-    found = (
-        judge_newest(find_metric(name), least, ordered, fixed, rule, partial(is_known, kept.acceptances, alike, name))
+    judged = (
+        judge_newest(
+            find_metric(name), least, ordered, fixed, rule, partial(is_known, kept.acceptances, comparable, name)
+        )
         for name, least in rule.metrics.items()
     )
-    told = tuple(metric for metric in found if metric is not None)
-    less = _less_work(alike, told, kept)
-    told = tuple(_explained(metric, less) for metric in told)
-    return replace(job, metrics=told, changes=_changes(alike, told, kept), less_work=less)
+    metrics = tuple(metric for metric in judged if metric is not None)
+    less = _less_work(comparable, metrics, kept)
+    metrics = tuple(_explained(metric, less) for metric in metrics)
+    return replace(job, metrics=metrics, changes=_changes(comparable, metrics, kept), less_work=less)
 
 
 def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -> tuple[LeftOut, ...]:
@@ -178,10 +180,10 @@ def is_known(acceptances: Mapping[str, Sequence[Acceptance]], runs: pl.DataFrame
 
 def _losses(runs: pl.DataFrame, kept: HistoryOfJobs) -> dict[str, float | None]:
     """Losses at equal steps of the runs that did the last ones of the newest, such as none that ended earlier."""
-    told = list(_readable(runs["run_id"].to_list(), kept))
-    last = {run_id: set(steps.drop_nulls("loss")["step"]) for run_id, steps in told}
+    runs_with_steps = list(_readable(runs["run_id"].to_list(), kept))
+    last = {run_id: set(steps.drop_nulls("loss")["step"]) for run_id, steps in runs_with_steps}
     wanted = set(sorted(last.get(runs["run_id"][-1], set()))[-LAST:])
-    return final_losses((run_id, steps) for run_id, steps in told if wanted and wanted <= last[run_id])
+    return final_losses((run_id, steps) for run_id, steps in runs_with_steps if wanted and wanted <= last[run_id])
 
 
 def _readable(run_ids: Sequence[str], kept: HistoryOfJobs) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -202,9 +204,9 @@ def _less_work(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: History
     better = [metric.began for metric in metrics if metric.reason == "confirmed_faster" and metric.began]
     if not better:
         return ()
-    sides = _beside(runs, better, KEPT)
-    told = kept.settings([*sides[0], *sides[1]])
-    done = [(told.filter(pl.col("run_id").is_in(side)), _readable(side, kept)) for side in sides]
+    sides = _sides_of(runs, better, KEPT)
+    rows = kept.settings([*sides[0], *sides[1]])
+    done = [(rows.filter(pl.col("run_id").is_in(side)), _readable(side, kept)) for side in sides]
     return compared_work(done[0], done[1])
 
 
@@ -214,7 +216,7 @@ def _explained(metric: MetricNight, less: Sequence[Less]) -> MetricNight:
     return replace(metric, verdict="less work", reason="confirmed_by_less")
 
 
-def _beside(runs: pl.DataFrame, began: Sequence[str], most: int) -> tuple[list[str], list[str]]:
+def _sides_of(runs: pl.DataFrame, began: Sequence[str], most: int) -> tuple[list[str], list[str]]:
     """The ids of so many runs before the first of ``began``, and of those since."""
     ids = runs["run_id"].to_list()
     at = min(map(ids.index, began))
@@ -226,7 +228,7 @@ def _changes(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: HistoryOf
     worse = [metric.began for metric in metrics if metric.verdict in ("regression", "less work") and metric.began]
     if not worse:
         return ()
-    sides = _beside(runs, worse, BESIDE)
-    told = kept.settings([*sides[0], *sides[1]])
-    old, new = (told.filter(pl.col("run_id").is_in(side)) for side in sides)
+    sides = _sides_of(runs, worse, RUNS_PER_SIDE)
+    rows = kept.settings([*sides[0], *sides[1]])
+    old, new = (rows.filter(pl.col("run_id").is_in(side)) for side in sides)
     return tuple(change for change in list_changes(old, new) if change.is_candidate)

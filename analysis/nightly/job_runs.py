@@ -1,4 +1,4 @@
-"""Which runs are of a job, which of them can be compared with its newest, and which tell what to expect of it.
+"""Which runs are of a job, which of them can be compared with its newest, and which give its expectation.
 
 Comes in: runs of a history and a rule. Goes out: runs.
 """

@@ -31,6 +31,7 @@ Reason = Literal[
     "loss_lost",
     "loss_lost_before",
 ]
+ACCEPTED: tuple[Verdict, Reason] = ("no regression", "accepted")
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,8 @@ def judge_newest(
     """
     told, newest = measured(runs, metric), runs.row(-1, named=True)
     if metric == FINAL_LOSS and newest["loss_lost_at"] is not None:
-        if known(newest["run_id"]):
-            return MetricNight(metric, least, None, None, "no regression", "accepted")
-        return MetricNight(metric, least, None, None, *_lost(runs))
+        lost = ACCEPTED if known(newest["run_id"]) else _lost(runs)
+        return MetricNight(metric, least, None, None, *lost)
     if told.is_empty():
         return None
     if told["run_id"][-1] != newest["run_id"]:
@@ -72,22 +72,36 @@ def judge_newest(
     before = len(measured(runs[:fixed], metric))
     if fixed and before < FEWEST:
         return MetricNight(metric, least, newest[metric.column], None, "insufficient data", "learning")
-    night = watch(
+    night = _newest_night(told, metric, least, before, rule, known)
+    began = told["run_id"][-night.nights] if night.nights else None
+    shown, verdict = _shown(night, metric), verdict_on(night, metric)
+    return MetricNight(metric, least, newest[metric.column], shown, *verdict, began, _p_of_worse(night, metric))
+
+
+def _newest_night(
+    runs: pl.DataFrame, metric: Metric, least: float, fixed: int, rule: JobRule, known: Callable[[str], bool]
+) -> Night:
+    """The night of the newest of ``runs``, all of which have the metric."""
+    nights = watch(
         values_of(runs, metric),
         metric.direction,
         least,
         rule.confirm,
-        kept=rule.baseline.runs if rule.baseline.kind == "last" else len(told),
-        fixed=before,
-        blocks=told["block"].to_list(),
-        accepted=[place for place, run_id in enumerate(told["run_id"]) if known(run_id)],
-    )[-1]
-    worse = metric.direction * (night.change or 0.0) > 0
-    p = None if night.p is None else night.p if worse else 1.0
-    began = told["run_id"][-night.nights] if night.nights else None
-    return MetricNight(
-        metric, least, newest[metric.column], _shown(night, metric), *verdict_on(night, metric), began, p
+        kept=rule.baseline.runs if rule.baseline.kind == "last" else len(runs),
+        fixed=fixed,
+        blocks=runs["block"].to_list(),
+        accepted=[place for place, run_id in enumerate(runs["run_id"]) if known(run_id)],
     )
+    return nights[-1]
+
+
+def _is_worse(night: Night, metric: Metric) -> bool:
+    return metric.direction * (night.change or 0.0) > 0
+
+
+def _p_of_worse(night: Night, metric: Metric) -> float | None:
+    """The p of a worse night; 1 of one that is not worse, None where there is no p."""
+    return 1.0 if night.p is not None and not _is_worse(night, metric) else night.p
 
 
 def _lost(runs: pl.DataFrame) -> tuple[Verdict, Reason]:
@@ -104,7 +118,7 @@ def _shown(night: Night, metric: Metric) -> Night:
 
 def verdict_on(night: Night, metric: Metric) -> tuple[Verdict, Reason]:
     """What a night means, and why."""
-    worse = metric.direction * (night.change or 0.0) > 0
+    worse = _is_worse(night, metric)
     if night.state == "learning":
         return "insufficient data", "learning"
     if night.state == "confirmed":

@@ -1,7 +1,7 @@
-"""What a project holds of its jobs: the table ``[gate]`` of ``logparse.toml``.
+"""The rules of a project for its jobs: the table ``[gate]`` of ``logparse.toml``.
 
-Comes in: that table as TOML has it. Goes out: a Policy. What is said under ``gate`` holds for every job, what is said
-of a job for it alone.
+Comes in: the table as parsed from TOML. Goes out: a Policy. Keys of ``gate`` apply to every job, keys of a job to that
+job alone.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ Kind = Literal["last", "since", "same release", "best", "selected"]
 
 @dataclass(frozen=True)
 class BaselineRule:
-    """The runs that tell what to expect of the newest: ``last`` so many, those ``since`` a day, of the ``same release``
-    as it, of the ``best`` release, or those ``selected``.
+    """The runs that give the expectation for the newest run.
+
+    These are the ``last`` so many, those ``since`` a day, of the ``same release`` as it, of the ``best`` release, or
+    those ``selected``.
     """
 
     kind: Kind
@@ -120,11 +122,11 @@ def _metrics(known: Mapping[str, float], table: Mapping[str, Any], where: str) -
     """The least change of each metric that is judged, with what ``table`` adds, changes or leaves out."""
     for name in table:
         find_metric(name)
-    told = {name: _least(value, f"{where}.{name}", name) for name, value in table.items() if value != LEFT_OUT}
+    given = {name: _least(value, f"{where}.{name}", name) for name, value in table.items() if value != LEFT_OUT}
     left = {name: least for name, least in known.items() if table.get(name) != LEFT_OUT}
-    if not left | told:
+    if not left | given:
         raise _wrong(where, dict(table), tr("leave one metric to judge"))
-    return left | told
+    return left | given
 
 
 def parse_baseline(text: str, where: str = "--baseline") -> BaselineRule:

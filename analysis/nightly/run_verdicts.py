@@ -28,8 +28,10 @@ from logparse.errors import UsageError
 def verdicts_of_runs(
     runs: pl.DataFrame, wanted: pl.Series, policy: Policy, acceptances: Mapping[str, Sequence[Acceptance]]
 ) -> dict[str, Verdict]:
-    """By run id, of all in the series of the ``wanted``; one that does not count, that no job selects, or of which
-    nobody knows when it was, has none. Each is judged by the newest runs before it, whatever baseline the policy names.
+    """The verdicts by run id, of all runs in the series of the ``wanted``.
+
+    A run that does not count, that no job selects, or whose time is unknown has none. Each run is judged by the newest
+    runs before it, whatever baseline the policy names.
     """
     same = find_jobs(runs)
     counting = in_time(sample_of(fill_from_job(runs, same), same).runs).drop_nulls("when")
@@ -37,8 +39,8 @@ def verdicts_of_runs(
     for rule, job in _jobs(counting, policy):
         for series in split_series(job):
             if series["run_id"].is_in(wanted.to_list()).any():
-                told = _of_series(series.sort("when", "recorded_at", "run_id"), rule, acceptances)
-                for run_id, verdicts in told.items():
+                judged = _of_series(series.sort("when", "recorded_at", "run_id"), rule, acceptances)
+                for run_id, verdicts in judged.items():
                     found.setdefault(run_id, []).extend(verdicts)
     return {run_id: worst_of(verdicts) for run_id, verdicts in found.items()}
 
@@ -49,7 +51,7 @@ def _jobs(runs: pl.DataFrame, policy: Policy) -> Iterator[tuple[JobRule, pl.Data
 
 
 def _block_of(runs: pl.DataFrame, rule: JobRule) -> pl.Expr:
-    """As the gate has it; a list does not stop where a label is lacking."""
+    """As in the gate, but a missing label does not stop a list."""
     try:
         return block_of(runs, rule.block_by)
     except UsageError:
@@ -65,10 +67,10 @@ def _of_series(
     placed = runs.with_columns(block=_block_of(runs, rule))
     for name, least in rule.metrics.items():
         metric = find_metric(name)
-        told = measured(placed, metric) if metric != FINAL_LOSS else placed.clear()
-        ids, blocks = told["run_id"].to_list(), told["block"].to_list()
+        rows = measured(placed, metric) if metric != FINAL_LOSS else placed.clear()
+        ids, blocks = rows["run_id"].to_list(), rows["block"].to_list()
         known = [at for at, run_id in enumerate(ids) if is_known(acceptances, runs, name, run_id)]
-        values = values_of(told, metric)
+        values = values_of(rows, metric)
         nights = watch(values, metric.direction, least, rule.confirm, blocks=blocks, accepted=known)
         for run_id, night in zip(ids, nights, strict=True):
             found[run_id].append(verdict_on(night, metric)[0])

@@ -21,7 +21,7 @@ from logparse.errors import UsageError
 from logparse.language import tr
 
 # Runs on each side of a change whose versions and settings are compared.
-BESIDE = 5
+RUNS_PER_SIDE = 5
 SPANS = {"day": "1d", "week": "1w", "month": "1mo"}
 
 
@@ -50,8 +50,8 @@ class ChangePoint:
 class Trend:
     """One series: ``runs`` (at, run_id, name, release, group, when, value), ``groups`` with their medians and bands.
 
-    ``unknown`` are fields by which some of its runs may be of another job, because they do not tell. ``name`` is
-    that of its job. ``off`` are places of runs far from those beside them, which are no change.
+    ``unknown`` are fields that some of its runs do not print, so that they may be of another job. ``name`` is that of
+    its job. ``off`` are places of runs far from their neighbours, which are no change.
     """
 
     metric: Metric
@@ -64,7 +64,7 @@ class Trend:
 
     @property
     def newest_off(self) -> float | None:
-        """How far the newest run is from the others since the last change, where it is off: the next run will tell."""
+        """How far the newest run is from the others since the last change, if it is off: the next run decides."""
         last = len(self.runs) - 1
         if last not in self.off:
             return None
@@ -99,15 +99,15 @@ def follow_all(
         problem = tr("no recorded run has this metric") if len(runs) else tr("no run is selected")
         raise UsageError(problem, remedy=tr("`logparse history list` shows what there is"))
     heavy = settings([run_id for trend in known for run_id in explaining_runs(trend)])
-    told = [explain(trend, heavy) for trend in known]
-    return sorted(told, key=lambda trend: (not trend.changes, trend.newest_off is None))
+    explained = [explain(trend, heavy) for trend in known]
+    return sorted(explained, key=lambda trend: (not trend.changes, trend.newest_off is None))
 
 
 def split_series(runs: pl.DataFrame) -> list[pl.DataFrame]:
-    """Runs that can be compared with each other, the largest series first: those alike in all of FIELDS.
+    """Runs that can be compared with each other, the largest series first: those equal in all of FIELDS.
 
-    Runs that do not tell a field belong with those that are alike in the rest, where these are one series and no
-    field of REQUIRED is unknown; else they are a series of their own.
+    Runs with an unknown field join the runs that are equal in the rest, if these are one series and no field of
+    REQUIRED is unknown; else they are a series of their own.
     """
     parts = fill_implied(runs).partition_by(FIELDS, maintain_order=True, as_dict=True) if len(runs) else {}
     series: dict[tuple[Any, ...], list[pl.DataFrame]] = {}
@@ -117,25 +117,25 @@ def split_series(runs: pl.DataFrame) -> list[pl.DataFrame]:
 
 
 def _homes(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """Of values of FIELDS each, whose series they are in: their own, or that of the one they fit."""
-    told = {key: tuple(i for i, value in enumerate(key) if value is not None) for key in keys}
+    """By the values of FIELDS the key of their series: their own, or that of the one series they fit."""
+    known = {key: tuple(i for i, value in enumerate(key) if value is not None) for key in keys}
     required = {FIELDS.index(name) for name in REQUIRED}
     homes: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-    # By the fields that are told, their values: to which series those belong that tell more.
-    fitting: dict[tuple[int, ...], dict[tuple[Any, ...], set[tuple[Any, ...]]]] = {t: {} for t in told.values()}
-    for key in sorted(keys, key=lambda k: len(told[k]), reverse=True):
-        fits = fitting[told[key]].get(tuple(key[i] for i in told[key]), set())
-        homes[key] = next(iter(fits)) if len(fits) == 1 and required <= set(told[key]) else key
+    # By the known fields and their values: the series of the keys that know more fields.
+    fitting: dict[tuple[int, ...], dict[tuple[Any, ...], set[tuple[Any, ...]]]] = {t: {} for t in known.values()}
+    for key in sorted(keys, key=lambda k: len(known[k]), reverse=True):
+        fits = fitting[known[key]].get(tuple(key[i] for i in known[key]), set())
+        homes[key] = next(iter(fits)) if len(fits) == 1 and required <= set(known[key]) else key
         for fields, series in fitting.items():
-            if set(fields) < set(told[key]):
+            if set(fields) < set(known[key]):
                 series.setdefault(tuple(key[i] for i in fields), set()).add(homes[key])
     return homes
 
 
 def unknown_fields(runs: pl.DataFrame) -> tuple[str, ...]:
-    """Fields that some of the runs do not tell though others do, and those of REQUIRED that none does."""
-    lacking = fill_implied(runs).select(FIELDS).null_count().row(0, named=True)
-    return tuple(n for n, nulls in lacking.items() if 0 < nulls < len(runs) or (nulls and n in REQUIRED))
+    """Fields that are unknown for some of the runs but not all, and those of REQUIRED unknown for all."""
+    null_counts = fill_implied(runs).select(FIELDS).null_count().row(0, named=True)
+    return tuple(n for n, nulls in null_counts.items() if 0 < nulls < len(runs) or (nulls and n in REQUIRED))
 
 
 def follow(runs: pl.DataFrame, metric: Metric, by: str = "release", elsewhere: bool = False) -> Trend:
@@ -192,8 +192,10 @@ def _change(ordered: pl.DataFrame, found: Sequence[tuple[int, float]], index: in
     at, p = found[index]
     begin = found[index - 1][0] if index else 0
     end = found[index + 1][0] if index + 1 < len(found) else len(ordered)
-    usual = ordered.filter(~pl.col("at").is_in(off))
-    levels = (usual.filter(pl.col("at").is_between(*ends, closed="left"))["value"] for ends in ((begin, at), (at, end)))
+    regular = ordered.filter(~pl.col("at").is_in(off))
+    levels = (
+        regular.filter(pl.col("at").is_between(*ends, closed="left"))["value"] for ends in ((begin, at), (at, end))
+    )
     before, after = (float(level.median()) for level in levels)  # type: ignore[arg-type]
     groups = (ordered["group"][at - 1], ordered["group"][at])
     return ChangePoint(at, ordered["run_id"][at], groups, before, after, p)
@@ -202,21 +204,21 @@ def _change(ordered: pl.DataFrame, found: Sequence[tuple[int, float]], index: in
 def explain(trend: Trend, heavy: pl.DataFrame) -> Trend:
     """``trend`` with what differs at each change; ``heavy`` holds all columns of ``explaining_runs``."""
 
-    def told(index: int) -> ChangePoint:
-        sides = [heavy.filter(pl.col("run_id").is_in(ids)) for ids in _beside(trend, index)]
+    def explained(index: int) -> ChangePoint:
+        sides = [heavy.filter(pl.col("run_id").is_in(ids)) for ids in _sides_of(trend, index)]
         return replace(trend.changes[index], changes=tuple(c for c in list_changes(*sides) if c.is_candidate))
 
-    return replace(trend, changes=tuple(told(index) for index in range(len(trend.changes))))
+    return replace(trend, changes=tuple(explained(index) for index in range(len(trend.changes))))
 
 
 def explaining_runs(trend: Trend) -> list[str]:
     """The ids of the runs on both sides of each change."""
-    return [run_id for index in range(len(trend.changes)) for ids in _beside(trend, index) for run_id in ids]
+    return [run_id for index in range(len(trend.changes)) for ids in _sides_of(trend, index) for run_id in ids]
 
 
-def _beside(trend: Trend, index: int) -> tuple[list[str], list[str]]:
+def _sides_of(trend: Trend, index: int) -> tuple[list[str], list[str]]:
     """Ids of the last runs before a change and of the first ones after it, none beyond another change."""
     places = [0, *(change.at for change in trend.changes), len(trend.runs)]
     before, at, after = places[index : index + 3]
     ids = trend.runs["run_id"]
-    return ids[max(before, at - BESIDE) : at].to_list(), ids[at : min(after, at + BESIDE)].to_list()
+    return ids[max(before, at - RUNS_PER_SIDE) : at].to_list(), ids[at : min(after, at + RUNS_PER_SIDE)].to_list()

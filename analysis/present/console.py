@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 _HAN = r"\u3400-\u9fff"
 _OPENS, _CLOSES = "（“", "，。：；、）”"
-# What may stand at the beginning of a line: words, and Han characters with the signs that belong to them.
+# The units of which lines are made: words, and Han characters with the signs that belong to them.
 _TOKEN = re.compile(rf"\s+|[{_OPENS}]*(?:[{_HAN}]|[^\s{_HAN}{_OPENS}{_CLOSES}]+)?[{_CLOSES}]*")
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """``text`` in lines of at most ``width`` columns; a Han character takes two, and a line may end behind it."""
+    """``text`` in lines of at most ``width`` columns; a Han character takes two, and a line may end after it."""
     from rich.cells import cell_len
 
     lines = [""]
@@ -30,7 +30,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def fold(text: str, width: int) -> str:
-    """``text`` in lines of at most ``width`` columns. Rich itself parts lines at spaces, of which Chinese has few."""
+    """``text`` in lines of at most ``width`` columns. Rich breaks lines only at spaces, and Chinese text has few."""
     return text if current_language() == "en" else "\n".join(wrap(text, width))
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from analysis.present.words import say, say_origin
+from analysis.present.words import describe_origin, say
 from logparse.context.run_context import Fact
 from logparse.findings import Note, Origin
 from logparse.language import speaking
@@ -28,7 +28,7 @@ def fact_document(fact: Fact) -> dict[str, Any]:
 def origin_text(origin: Origin) -> str:
     """Where a value is from, in English."""
     with speaking("en"):
-        return say_origin(origin)
+        return describe_origin(origin)
 
 
 def plain(value: Any) -> Any:

@@ -32,17 +32,17 @@ def _part(part: Heading | Sentence | Sentences | Table | Bar, level: int) -> str
 
 def _sentence(sentence: Sentence) -> str:
     if sentence.kind == "warning":
-        return f'<p class="warning"><b>!</b> {_said(sentence)}</p>'
-    return f"<p>{_said(sentence)}</p>"
+        return f'<p class="warning"><b>!</b> {_text_and_places(sentence)}</p>'
+    return f"<p>{_text_and_places(sentence)}</p>"
 
 
 def _item(sentence: Sentence) -> str:
     if sentence.kind == "warning":
-        return f'<li class="warning"><b>{escape(tr("warning"))}</b> {_said(sentence)}</li>'
-    return f"<li>{_said(sentence)}</li>"
+        return f'<li class="warning"><b>{escape(tr("warning"))}</b> {_text_and_places(sentence)}</li>'
+    return f"<li>{_text_and_places(sentence)}</li>"
 
 
-def _said(sentence: Sentence) -> str:
+def _text_and_places(sentence: Sentence) -> str:
     return " ".join([escape(sentence.text), *(_place(place, place) for place in sentence.places)])
 
 
@@ -88,7 +88,7 @@ def _bar(bar: Bar) -> str:
     lengths = "".join(f'<span class="{name}" style="{place}"></span>' for name, place, _ in reversed(marks))
     peak = f'<span class="peak" style="left:{bar.peak}%"></span>'
     legend = "".join(
-        f'<span><i class="{name}"></i>{escape(said)}</span>' for name, _, said in (*marks, ("peak", "", bar.scale))
+        f'<span><i class="{name}"></i>{escape(label)}</span>' for name, _, label in (*marks, ("peak", "", bar.scale))
     )
     return (
         f'<div class="gauge" role="img" aria-label="{escape(bar.words)}; {escape(bar.scale)}">'

@@ -12,7 +12,7 @@ SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
 
 
 def markdown(parts: Sequence[Part]) -> str:
-    """``parts`` as text that any Markdown reader shows as it stands; a sparkline has no room there."""
+    """``parts`` as text that any Markdown reader shows unchanged; sparklines are left out."""
     pieces = (_part(part) for part in parts if not isinstance(part, Sparkline))
     return "\n".join(piece for piece in pieces if piece) + "\n"
 

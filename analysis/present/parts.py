@@ -37,10 +37,10 @@ class Sentences:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: its text, and a smaller remark under or behind it. ``mark`` is a class of the style sheet.
+    """A cell of a table: its text, and a smaller remark under or after it. ``mark`` is a class of the style sheet.
 
-    ``bar`` is a length to draw beside the text where there is room, as a share of the longest of its column.
-    ``place`` is the file and line that the remark names, for who wants to copy it.
+    ``bar`` is a length to draw next to the text where there is room, as a share of the longest of its column.
+    ``place`` is the file and line that the remark names; a reader can copy it.
     """
 
     text: str

@@ -21,7 +21,7 @@ BARS = "▁▂▃▄▅▆▇█"
 LEAST_BARS = 10
 # A table of numbers takes what it needs up to this, one that ends in prose at least the other.
 WIDEST, LEAST_WIDTH = 1000, 72
-# Columns on each side of a cell in a table that ends in prose, and the least that prose gets beside long names.
+# Columns on each side of a cell in a table that ends in prose, and the least that prose gets next to long names.
 PROSE_PADDING, LEAST_PROSE = 2, 24
 # The least that words get in a table with headings that ends in numbers.
 LEAST_WORDS = 11
@@ -95,7 +95,7 @@ def _text(cell: Cell) -> str:
 
 
 def _folded(table: Table, rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """``rows`` with their prose in lines that fit beside the other columns."""
+    """``rows`` with their prose in lines that fit next to the other columns."""
     from rich.cells import cell_len
 
     shown = [table.headings, *rows] if table.headed else rows
@@ -131,7 +131,7 @@ def _drawn(table: Table, rows: Sequence[Sequence[str]]) -> rich.table.Table:
 
 
 def _padding(table: Table) -> int:
-    """Columns on each side of a cell; prose without headings stands further apart."""
+    """Columns on each side of a cell; prose without headings gets more."""
     return PROSE_PADDING if _ends_in_prose(table) and not table.headed else 1
 
 
@@ -146,11 +146,11 @@ def _print_sparkline(console: Console, line: Sparkline) -> None:
 
 
 def _scale(line: Sparkline) -> str:
-    """The least and the greatest value that bars tell apart, and how many lie beyond them."""
+    """The least and the greatest value that the bars distinguish, and how many values lie beyond them."""
     low, high = _ends(line.values)
     above, below = sum(value > high for value in line.values), sum(value < low for value in line.values)
-    told = [value for value in line.values if low <= value <= high]
-    low, high = min(told), max(told)
+    inside = [value for value in line.values if low <= value <= high]
+    low, high = min(inside), max(inside)
     least, most = (f"{end:,.{0 if high >= LARGE else 1}f}" for end in (low, high))
     ends = most if least == most else tr("{low} to {high}", low=least, high=most)
     words = [
@@ -162,9 +162,9 @@ def _scale(line: Sparkline) -> str:
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """``values`` as at most ``width`` bars, from the least to the greatest but for what lies far from most.
+    """``values`` as at most ``width`` bars, from the least to the greatest except for outliers.
 
-    A bar that stands for several values shows the largest, so that no stall is hidden.
+    A bar of several values shows the largest, so that no stall is hidden.
     """
     low, high = _ends(values)
     groups = min(width, len(values))
@@ -174,7 +174,7 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
-    """What the lowest and the highest bar stand for."""
+    """The values of the lowest and of the highest bar."""
     if len(values) < 2:
         return values[0], values[0]
     first, _, third = statistics.quantiles(values, method="inclusive")

@@ -10,7 +10,7 @@ from typing import Any
 from analysis.flops import default_formula, find_formula
 from analysis.hardware.devices import find_device
 from analysis.project.given_facts import gather
-from analysis.project.project_file import Standing
+from analysis.project.project_file import ProjectSettings
 from analysis.run.options import RunOptions
 from analysis.run.targets import gather_requirements
 from analysis.run.warm_up import WarmUpRule
@@ -19,9 +19,9 @@ from logparse.context.run_context import Fact
 from logparse.errors import UsageError
 from logparse.findings import Origin, flag
 
-NOTHING_STANDS = Standing()
-# What a run is compared with; a file says it for the commands that have a flag for it.
-BESIDE = ("utilisation", "baseline")
+NO_PROJECT = ProjectSettings()
+# What a run is compared with. A file sets these for the commands that have a flag for them.
+COMPARISON_OPTIONS = ("utilisation", "baseline")
 
 
 def choose(
@@ -33,13 +33,13 @@ def choose(
     peak_tflops: float | None = None,
     require: Sequence[str] | None = None,
     warmup: int | None = None,
-    standing: Standing = NOTHING_STANDS,
+    standing: ProjectSettings = NO_PROJECT,
     **others: Any,
 ) -> RunOptions:
-    """What the flags say, then what the config file says, then what is ``standing``.
+    """The options of the flags, then of the config file, then of ``standing``, the settings of the project.
 
-    ``require`` are texts as ``mfu>=0.45``. ``others`` are fields of RunOptions; of those the files set BESIDE.
-    Raises UsageError for what does not exist, InputError for a file that cannot be read.
+    ``require`` are texts such as ``mfu>=0.45``. ``others`` are fields of RunOptions; files set COMPARISON_OPTIONS of
+    them. Raises UsageError for an unknown name, InputError for a file that cannot be read.
     """
     given = replace(gather(quantities, model, config), weaker=standing.facts)
     layers = (options_of(given), *standing.layers)
@@ -48,7 +48,7 @@ def choose(
     if peak and peak.origin.kind == "config":
         others |= {"peak_origin": f"config file {peak.origin.file}"}
     named = formula or merged.get("formula")
-    others |= {name: merged[name] for name in BESIDE if name in merged and others.get(name, ...) is None}
+    others |= {name: merged[name] for name in COMPARISON_OPTIONS if name in merged and others.get(name, ...) is None}
     files = [(layer["require"].value, layer["require"].origin.file) for layer in layers if "require" in layer]
     return RunOptions(
         given=given,
@@ -69,14 +69,14 @@ def options_of(given: Given) -> dict[str, Fact]:
 def choose_device(
     hw: str | None, peak_tflops: float | None, layers: Sequence[Mapping[str, Fact]]
 ) -> tuple[Fact | None, Fact | None]:
-    """The device and the peak of the strongest that gives each: flags, then ``layers``.
+    """The device and the peak, each from the strongest source that gives it: flags, then ``layers``.
 
-    A device beats a peak that a weaker one gives. Raises UsageError, with its place, for a device that is not known and
-    that no flag names.
+    A device overrides a peak from a weaker source. Raises UsageError, with its place, for an unknown device that no
+    flag names.
     """
-    told = {"hw": hw, "peak_tflops": peak_tflops}
+    given = {"hw": hw, "peak_tflops": peak_tflops}
     flags = {
-        name: Fact(value, flag(f"--{name}".replace("_", "-"))) for name, value in told.items() if value is not None
+        name: Fact(value, flag(f"--{name}".replace("_", "-"))) for name, value in given.items() if value is not None
     }
     ranked = list(enumerate((flags, *layers)))
     at, device = next(((at, layer["hw"]) for at, layer in ranked if "hw" in layer), (len(ranked), None))

@@ -1,4 +1,4 @@
-"""What the user gives beside the log: quantities, a model's name, a config file.
+"""What the user gives along with the log: quantities, a model's name, a config file.
 
 Goes out: layers of facts, strongest first, each fact with the flag or file it is from.
 """

@@ -1,8 +1,8 @@
-"""What holds where neither a flag nor --config says otherwise: variables of the environment, then the project file.
+"""Settings that apply without a flag or --config: variables of the environment, then the project file.
 
-Comes in: the environment and the current folder. Goes out: options with where each is from, and facts of what a log may
-lack. The project file, ``logparse.toml``, is looked for in the current folder and those above; it takes what a file of
---config does, and the folder of the history.
+Comes in: the environment and the current folder. Goes out: options with their origins, and facts that a log may not
+print. The project file is ``logparse.toml`` in the current folder or the nearest folder above it. It takes the keys of
+a --config file, and the folder of the history.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROJECT_TABLES = {"gate": dict}
 
 
 @dataclass(frozen=True)
-class Standing:
+class ProjectSettings:
     """Options by who gives them; ``facts`` are those of the project file, which say what a log does not.
 
     ``gate`` is its table of what holds of the jobs.
@@ -50,25 +50,28 @@ class Standing:
         return next((layer[name].value for layer in self.layers if name in layer), None)
 
 
-def find_standing() -> Standing:
+def find_project_settings() -> ProjectSettings:
     """What holds here. Raises InputError and UsageError for a project file that cannot be used."""
     variables = {name: os.environ.get(variable, "").strip() for variable, name in VARIABLES.items()}
     origins = {name: Origin("environment", rule=variable) for variable, name in VARIABLES.items()}
     environment = {name: Fact(value, origins[name]) for name, value in variables.items() if value}
     path = project_file()
     if path is None:
-        return Standing(environment)
+        return ProjectSettings(environment)
     facts, options = read_config(path, {**PROJECT_OPTIONS, **PROJECT_TABLES})
     gate = options.pop("gate", {})
     if "history" in options and not is_url(options["history"]):
         options["history"] = str(path.parent / options["history"])
     project = {name: Fact(value, Origin("config", str(path))) for name, value in options.items()}
-    return Standing(environment, project, {**_facts_of_model(project), **facts}, gate)
+    return ProjectSettings(environment, project, {**_facts_of_model(project), **facts}, gate)
 
 
 def history_place(given: str | None) -> str | None:
-    """Where the history is: as given, else as the environment or the project file says. Raises as ``find_standing``."""
-    return find_standing().get("history") if given is None else given
+    """The place of the history: as given, else from the environment or the project file.
+
+    Raises as ``find_project_settings``.
+    """
+    return find_project_settings().get("history") if given is None else given
 
 
 def _facts_of_model(project: Mapping[str, Fact]) -> dict[str, Fact]:
@@ -81,12 +84,12 @@ def _facts_of_model(project: Mapping[str, Fact]) -> dict[str, Fact]:
         raise UsageError(error.problem, where=project["model"].origin.file, remedy=error.remedy) from error
 
 
-def standing_policy() -> Policy:
-    """What the project file holds of the jobs; without a table ``gate`` what is usual.
+def project_policy() -> Policy:
+    """The policy of the project file for the jobs; without a table ``gate`` the default policy.
 
     Raises UsageError, with the file, for a table that cannot be used.
     """
-    gate = find_standing().gate
+    gate = find_project_settings().gate
     try:
         return read_policy(gate)
     except UsageError as error:

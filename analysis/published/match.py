@@ -1,4 +1,4 @@
-"""A run beside published rates: the rows that match it, how much of them it reaches, and the nearest where none does.
+"""Compares a run with published rates: the rows that match, how much of them it reaches, else the nearest rows.
 
 Comes in: what a run achieved and rows of ``analysis.published.rows``. Goes out: a PublishedComparison.
 """
@@ -22,15 +22,15 @@ from logparse.findings import Note, info
 from logparse.language import tr
 
 NEAREST = 3
-# Rows that are shown beside a run.
+# The most rows that are shown with a run.
 MOST_SHOWN = 3
-# Of fewer rows a percentile says nothing.
+# The fewest rows for a percentile.
 ENOUGH_ROWS = 10
 
 
 @dataclass(frozen=True)
 class Achieved:
-    """A run, as far as it is known: ``rate`` in tokens/s/p, ``device`` by a name of devices.csv; None is unknown."""
+    """A run, as far as it is known: ``rate`` in tokens/s/p, ``device`` by a name of devices.toml; None is unknown."""
 
     rate: float | None
     shape: ModelShape
@@ -43,10 +43,10 @@ class Achieved:
 
 @dataclass(frozen=True)
 class Against:
-    """A run beside one published row; ``share`` is the run's tokens/s/p over the row's.
+    """A run compared with one published row; ``share`` is the run's tokens/s/p over the row's.
 
-    ``findings`` are parts of one sentence: the share, and what must be known before the two are compared.
-    ``differs_in`` names what of the run is another thing.
+    ``findings`` are parts of one sentence: the share, and the caveats of the comparison. ``differs_in`` names the
+    fields in which the run differs.
     """
 
     row: Baseline
@@ -57,9 +57,9 @@ class Against:
 
 @dataclass(frozen=True)
 class PublishedComparison:
-    """Rows that match a run, the run beside each, best first, then rows of its model that differ in something.
+    """A run compared with the rows that match it, best first, then with rows of its model that differ in something.
 
-    Without either the nearest rows, and in ``findings`` the reason. ``chosen``: the row was asked for by its name.
+    Without either: the ``nearest`` rows, and the reason in ``findings``. ``chosen``: the user named the row.
     """
 
     matches: tuple[Against, ...]
@@ -70,29 +70,29 @@ class PublishedComparison:
 
 
 def compare_run(run: Achieved, rows: Sequence[Baseline], name: str | None = None) -> PublishedComparison:
-    """Put ``run`` beside the rows of its model and number of devices, or beside the row ``name``.
+    """Compare ``run`` with the rows of its model and number of devices, or with the row ``name``.
 
-    A row matches whose precision, device and kind of training are the run's too, as far as it states them; the others
-    come behind, three in all. Raises UsageError where no row is called ``name``, or that row publishes no tokens/s/p.
+    A row matches if its precision, device and kind of training are the run's, as far as the row states them. The
+    others follow, three in all. Raises UsageError where no row is called ``name``, or that row has no tokens/s/p.
     """
     rated = tuple(row for row in rows if row.tokens_per_second_per_device is not None)
-    chosen = (_chosen(rows, name),) if name else _alike(rated, run)
+    chosen = (_chosen(rows, name),) if name else _comparable(rated, run)
     if run.rate is None:
         return PublishedComparison((), findings=(info("rate_of_run_unknown"),))
     if chosen:
-        beside = tuple(_against(row, run, run.rate, chosen) for row in chosen)
-        matches = tuple(against for against in beside if name or not against.differs_in)
-        differing = tuple(against for against in beside if against not in matches)
+        compared = tuple(_against(row, run, run.rate, chosen) for row in chosen)
+        matches = tuple(against for against in compared if name or not against.differs_in)
+        differing = tuple(against for against in compared if against not in matches)
         return PublishedComparison(matches, differing[: max(MOST_SHOWN - len(matches), 0)], chosen=name is not None)
     if run.shape.missing(("num_layers", "hidden_size")):
         return PublishedComparison((), findings=(info("size_of_run_unknown"),))
     nearest = tuple(sorted(rated, key=lambda row: _distance(row, run))[:NEAREST])
-    told = info("no_row_matches", nearest=[row.name for row in nearest])
-    return PublishedComparison((), nearest=nearest, findings=(told, *_unknown(run)))
+    reason = info("no_row_matches", nearest=[row.name for row in nearest])
+    return PublishedComparison((), nearest=nearest, findings=(reason, *_unknown(run)))
 
 
 def place_among(compared: PublishedComparison) -> Note | None:
-    """Where the run stands among the rows that match it; None where they are too few to tell."""
+    """The percentile of the run among the rows that match it; None where they are too few."""
     of = len(compared.matches)
     if of < ENOUGH_ROWS:
         return None
@@ -101,7 +101,7 @@ def place_among(compared: PublishedComparison) -> Note | None:
 
 
 def _unknown(run: Achieved) -> Iterator[Note]:
-    """What of a run is not known and rows are matched by."""
+    """A note on facts that rows are matched by and that are unknown of the run."""
     names = [name for name, value in (("world_size", run.devices), ("precision", run.precision)) if value is None]
     if names:
         yield info("run_lacks", names=names)
@@ -118,15 +118,15 @@ def _chosen(rows: Sequence[Baseline], name: str) -> Baseline:
 # Which rows match.
 
 
-def _alike(rows: Sequence[Baseline], run: Achieved) -> tuple[Baseline, ...]:
-    """Rows of the run's model and number of devices, the user's own first, then the most alike."""
-    found, theirs = [row for row in rows if _same_size(row, run)], {row.name: row for row in published()}
+def _comparable(rows: Sequence[Baseline], run: Achieved) -> tuple[Baseline, ...]:
+    """Rows of the run's model and number of devices: those with fewer differences first, then the user's own."""
+    same_size, theirs = [row for row in rows if _same_size(row, run)], {row.name: row for row in published()}
 
-    def unlike(row: Baseline) -> tuple[object, ...]:
+    def order(row: Baseline) -> tuple[object, ...]:
         own, other = theirs.get(row.name) is not row, differences(row, run)
         return (len(other), not own, row.precision is None, row.seq_length != run.seq_length, contradicts_itself(row))
 
-    return tuple(sorted(found, key=unlike))
+    return tuple(sorted(same_size, key=order))
 
 
 def _same_size(row: Baseline, run: Achieved) -> bool:
@@ -134,9 +134,9 @@ def _same_size(row: Baseline, run: Achieved) -> bool:
 
 
 def differences(row: Baseline, run: Achieved) -> tuple[str, ...]:
-    """What the row states and of the run is another or not known: the rates of the two tell nothing by themselves.
+    """Fields that the row states and that are other or unknown of the run: the two rates alone prove nothing.
 
-    A device is not asked of a run whose device nobody named.
+    The device does not count where that of the run is unknown.
     """
     other = {
         "precision": row.precision is not None and row.precision != run.precision,
@@ -146,31 +146,31 @@ def differences(row: Baseline, run: Achieved) -> tuple[str, ...]:
     return tuple(name for name, differs in other.items() if differs)
 
 
-# What is said of them.
+# Findings on the rows.
 
 
 def _against(row: Baseline, run: Achieved, rate: float, rows: Sequence[Baseline]) -> Against:
     published_rate = row.tokens_per_second_per_device or 0.0
     share = rate / published_rate
-    found = info(
+    finding = info(
         "share_of_recorded" if row.recorded else "share_of_published",
         rate=rate,
         share=share,
         publisher=row.publisher or row.name,
         published=published_rate,
-        row=_told(row, run, rows),
+        row=_row_texts(row, run, rows),
     )
     differs_in = differences(row, run)
     differs = (info("row_differs", names=differs_in),) if differs_in else ()
-    return Against(row, share, (found, *differs, *_asides(row, run)), differs_in)
+    return Against(row, share, (finding, *differs, *_asides(row, run)), differs_in)
 
 
-def _told(row: Baseline, run: Achieved, rows: Sequence[Baseline]) -> list[str | Note]:
-    """What the row is, what of it differs from the run or is not known of the run, what tells it apart."""
+def _row_texts(row: Baseline, run: Achieved, rows: Sequence[Baseline]) -> list[str | Note]:
+    """The row's name, its fields that differ from the run or are unknown of it, and a mark that no other row has."""
     parts = _description(row, run)
-    alike = [other for other in rows if other.publisher == row.publisher and _description(other, run) == parts]
-    if len(alike) > 1:
-        parts.append(_mark(row, alike))
+    same = [other for other in rows if other.publisher == row.publisher and _description(other, run) == parts]
+    if len(same) > 1:
+        parts.append(_mark(row, same))
     elif row.mode is not None and (row.device is None or (row.lora and not run.lora)):
         parts.append(row.mode)
     return parts
@@ -187,10 +187,10 @@ def _description(row: Baseline, run: Achieved) -> list[str | Note]:
     return parts
 
 
-def _mark(row: Baseline, alike: Sequence[Baseline]) -> str:
-    """What ``row`` alone has of those that read alike: its mode, its date, else its name."""
+def _mark(row: Baseline, same: Sequence[Baseline]) -> str:
+    """What only ``row`` has of the rows with the ``same`` description: its mode, its date, else its name."""
     for mark in (row.mode, row.date):
-        if mark is not None and sum(mark in (other.mode, other.date) for other in alike) == 1:
+        if mark is not None and sum(mark in (other.mode, other.date) for other in same) == 1:
             return mark
     return row.name
 
@@ -208,7 +208,7 @@ def _asides(row: Baseline, run: Achieved) -> Iterator[Note]:
 
 
 def _same_device(row: str, run: str | None) -> bool:
-    """Whether the run's device is the row's, or one of those that the row's name stands for."""
+    """Whether the run's device is the row's, or a member of the group that the row names."""
     if run is None:
         return False
     try:
@@ -246,7 +246,7 @@ def _parameters(row: Baseline) -> float | None:
 
 @cache
 def _count(shape: ModelShape) -> float | None:
-    """All parameters; 12 l h^2 + V h of a plain transformer where the shape does not tell all."""
+    """All parameters; 12 l h^2 + V h of a plain transformer where the shape has not all sizes."""
     counted = count_parameters(shape)
     if counted is not None:
         return float(counted.total)

@@ -1,11 +1,12 @@
-"""Published rates: what others say they reached.
+"""Published rates: what others report to have reached.
 
 Comes in: published.csv, a user's own file with the same columns. Goes out: rows, and where a row contradicts itself.
-``analysis.matches`` puts a run beside them. A device of ``device`` is named as in devices.csv where it is
-there; "nodes x devices" is as published. Rates are of one device. ``formula`` is the id, as in docs/identification.md,
-by which the row's TFLOP/s or MFU was counted; ``parameters`` the published count, for formulas that go by it; ``sizes``
-are those of the model that the catalogue lacks or has otherwise; ``mode`` is what tells the run from others of its
-publisher.
+``analysis.published.match`` compares a run with them.
+
+``device`` is a name of devices.toml where the device is there; "nodes x devices" is as published. Rates are of one
+device. ``formula`` is the id, as in docs/identification.md, by which the row's TFLOP/s or MFU was counted.
+``parameters`` is the published count, for formulas that use it. ``sizes`` are the model's sizes that the catalogue does
+not have or gives otherwise. ``mode`` distinguishes the run from others of its publisher.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _sizes(model: Model) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Check:
-    """One published figure beside what the row's other figures give; relative ``tolerance``."""
+    """One published figure and the same recomputed from the row's other figures; ``tolerance`` is relative."""
 
     quantity: str
     published: float

@@ -1,4 +1,4 @@
-"""A run beside its plan, the gap to the peak and published rates, as bars."""
+"""A run against its plan, the gap to the peak and published rates, as bars."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from analysis.run.memory_comparison import Planned
 from analysis.run.run import Run
 from logparse.language import tr
 
-# Published rows that are drawn beside a run: the first are the most alike.
+# Published rows that are drawn with a run: the first are the most similar.
 MOST_DRAWN = 12
 
 
 def against_tables(run: Run) -> Iterator[Table]:
-    """What is known of the three."""
+    """A table for each of the three that is known."""
     plan, compared = run.expectations.plan, run.expectations.published
     planned = [row for row in plan.rows if row.planned is not None and row.measured is not None]
     if planned:
@@ -60,10 +60,10 @@ def _amount(row: Planned, value: float | None) -> str:
     return percent(value) if row.unit == "ratio" else tr("{gb} GB", gb=number(value / 1e9, 2))
 
 
-def _published_table(run: Run, beside: tuple[Against, ...]) -> Table:
+def _published_table(run: Run, published_rows: tuple[Against, ...]) -> Table:
     """This run among published rates, the fastest first."""
     rate = run.analysis.value("tokens_per_second_per_device") or 0.0
-    rates = [(against.row.tokens_per_second_per_device or 0.0, against) for against in beside]
+    rates = [(against.row.tokens_per_second_per_device or 0.0, against) for against in published_rows]
     most = max(rate, *(published for published, _ in rates)) or 1.0
     drawn = [(published, _published(published, most, against, rate)) for published, against in rates]
     own = [Cell(run.name, mark="sum"), Cell(number(rate), mark="sum", bar=rate / most), Cell("")]

@@ -1,4 +1,4 @@
-"""The answer: cards of what was delivered beside what is steady, how far from the peak, and the four named rates."""
+"""The answer: cards of the delivered and the steady rates, the distance from the peak, and the four named rates."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from analysis.hardware.devices import DevicePeak
 from analysis.metrics import BY_COLUMN, RATED, Metric
 from analysis.present.metric_names import headed, rated_of, titled, work_counted
 from analysis.present.parts import Bar, Cell, Table
-from analysis.present.views.reached import BUILT, beside_goodput, built_range, steady_interval
+from analysis.present.views.reached import BUILT, built_range, next_to_goodput, steady_interval
 from analysis.present.words import word
 from analysis.report.numbers import NONE, difference, interval, number, percent, shown
 from analysis.run.run import Run
 from logparse.language import msg, tr
 
 TIME, GOODPUT = BY_COLUMN["elapsed_time_per_iteration_ms"], BY_COLUMN["goodput"]
-# What the rates are told in.
-TOLD = (TIME, *RATED)
-# Side by side these say nothing that MFU does not: they are in proportion to it.
+# The metrics of the rates.
+RATE_METRICS = (TIME, *RATED)
+# In a table of several runs these repeat MFU: they are in proportion to it.
 IN_PROPORTION = ("tflops_per_second_per_device", "hfu")
-COMPARED = tuple(metric for metric in TOLD if metric.column not in IN_PROPORTION)
-# The rates of the cards; where the formula is the model as it is built, TFLOP/s stand for its second MFU.
+COMPARED = tuple(metric for metric in RATE_METRICS if metric.column not in IN_PROPORTION)
+# The rates of the cards; where the formula is the model as it is built, TFLOP/s replace its second MFU.
 CARDS = ("tokens_per_second_per_device", "mfu", "mfu_as_built")
 INSTEAD = "tflops_per_second_per_device"
 
@@ -31,8 +31,8 @@ INSTEAD = "tflops_per_second_per_device"
 class Card:
     """One headline metric as it was delivered, and ``steady``; a dash is what could not be computed.
 
-    ``interval`` is that of the steady rate, ``remark`` what else must be said, ``difference`` how far the delivered
-    rate lies from that of the first run.
+    ``interval`` is that of the steady rate, ``remark`` a text below it, ``difference`` the distance of the delivered
+    rate from that of the first run.
     """
 
     label: str
@@ -62,14 +62,14 @@ def cards(run: Run, first: Run) -> list[Card]:
 
 
 def _card(metric: Metric, run: Run, first: Run) -> Card:
-    value, usual = (_value(metric, rate_of(run, name)) for name in ("delivered", "steady"))
+    value, steady = (_value(metric, rate_of(run, name)) for name in ("delivered", "steady"))
     base = None if run is first else _value(metric, rate_of(first, "delivered"))
     counts, span = work_counted(metric, run.analysis), steady_interval(metric, run)
     return Card(
         label=tr("{metric} ({work})", metric=tr(metric.label), work=counts) if counts else tr(metric.label),
         value=shown(metric, value),
         unit="" if metric.shown_unit in metric.label else metric.shown_unit,
-        steady=shown(metric, usual),
+        steady=shown(metric, steady),
         interval=tr("steady, 95 %: {interval}", interval=span) if span else "",
         remark=built_range(run) if metric is BUILT else "",
         difference=difference(value, base),
@@ -79,7 +79,7 @@ def _card(metric: Metric, run: Run, first: Run) -> Card:
 def _goodput_card(run: Run, first: Run) -> Card:
     value = run.analysis.goodput
     base = None if run is first else first.analysis.goodput
-    remark = beside_goodput(run) or tr("useful steps over the clock")
+    remark = next_to_goodput(run) or tr("useful steps over the clock")
     unit = GOODPUT.shown_unit
     return Card(tr(GOODPUT.label), shown(GOODPUT, value), unit, remark=remark, difference=difference(value, base))
 
@@ -119,7 +119,7 @@ def describe_peak(peak: DevicePeak) -> str:
 
 def _gauge_words(peak: DevicePeak, mfu: float, hfu: float | None) -> str:
     parts = [tr("steady MFU {value} of the peak", value=percent(mfu, 2))]
-    parts += [] if hfu is None else [_told_hfu(hfu)]
+    parts += [] if hfu is None else [_hfu_text(hfu)]
     if peak.range:
         low, high = (mfu * peak.peak_tflops_per_second / bound for bound in reversed(peak.range))
         text = msg("over the family's SKUs, {low} to {high} TFLOP/s, MFU is {least} to {most}")
@@ -133,7 +133,7 @@ def _value(metric: Metric, rate: dict[str, Any]) -> float | None:
     return value
 
 
-def _told_hfu(hfu: float | None) -> str:
+def _hfu_text(hfu: float | None) -> str:
     return "" if hfu is None else tr("HFU {value}", value=percent(hfu, 2))
 
 
@@ -157,9 +157,9 @@ def _rates_of_one(run: Run) -> Table:
 def _rates_of_several(runs: Sequence[Run]) -> Table:
     rows = []
     for rate in runs[0].rates["rate"]:
-        found = [run.analysis.rate(rate) for run in runs]
+        rows_of_runs = [run.analysis.rate(rate) for run in runs]
         for metric in COMPARED:
-            first, *others = (_value(metric, row) for row in found)
+            first, *others = (_value(metric, row) for row in rows_of_runs)
             if any(value is not None for value in (first, *others)):
                 cells = [Cell(shown(metric, value), difference(value, first)) for value in others]
                 rows.append([Cell(word("rates", rate), titled(metric)), Cell(shown(metric, first)), *cells])

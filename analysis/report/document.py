@@ -56,7 +56,7 @@ def render_document(title: str, pieces: Sequence[Text | Drawing], tracks: Tracks
         _data(drawings, specs, tracks),
         pieces=pieces,
         titles={name: spec["title"]["text"] for name, spec in specs.items()},
-        said=dict(_said(specs)),
+        remarks=dict(_remarks(specs)),
         names=tracks.names if tracks else (),
         smoothing=tracks is not None and tracks.smoothing,
     )
@@ -76,8 +76,8 @@ def _data(drawings: Sequence[Drawing], specs: dict[str, Any], tracks: Tracks | N
     return page_data(list(tracks.names), ["step"], series, columns(tracks.rows), charts)
 
 
-def _said(specs: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What each chart leaves out; what one says those below it do not say again."""
+def _remarks(specs: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The remarks below each chart, by its name; a remark is given once, at the first chart that has it."""
     before: set[str] = set()
     for name, spec in specs.items():
         parts = [part for part in spec["usermeta"]["said"] if part not in before]

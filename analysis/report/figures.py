@@ -1,4 +1,4 @@
-"""What stands around the charts of the page: text alternatives, what each leaves out, key numbers."""
+"""The texts around the charts of the page: text alternatives, what each leaves out, key numbers."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from logparse.language import msg, tr
 
 @dataclass(frozen=True)
 class ChartText:
-    """What stands around a chart on the page: its text alternative, what it leaves out, its key numbers."""
+    """The texts around a chart on the page: its text alternative, what it leaves out, its key numbers."""
 
     alternative: str
-    said: str
+    remarks: str
     numbers: Table | None
 
 
-def figures(charts: dict[str, Any], runs: Sequence[Run], *told: str) -> dict[str, ChartText]:
-    """The charts in the order of the page; what one says of the rows left out, those below do not say again."""
-    found: dict[str, ChartText] = {}
-    said = set(told)
+def figures(charts: dict[str, Any], runs: Sequence[Run], *printed: str) -> dict[str, ChartText]:
+    """The charts in the order of the page. A remark is given once, and not if it is one of ``printed``."""
+    texts: dict[str, ChartText] = {}
+    seen = set(printed)
     for name in (name for name in TITLES if name in charts and name != "ranks"):
         numbers = _key_numbers(name, runs) if name in ALONG else None
-        found[name] = ChartText(_alternative(name, runs, numbers), _said(charts[name], said), numbers)
+        texts[name] = ChartText(_alternative(name, runs, numbers), _remarks(charts[name], seen), numbers)
     for name, run in ranked(runs).items():
         text = f"{tr(TITLES['ranks'])}. {run.name}: {spread_of_ranks(run.ranks)}."
-        found[name] = ChartText(text, _said(charts[name], said), None)
-    return found
+        texts[name] = ChartText(text, _remarks(charts[name], seen), None)
+    return texts
 
 
-def _said(specs: dict[str, Any], before: set[str]) -> str:
-    """What stands below a chart, less what was said ``before``."""
-    parts = [part for part in next(iter(specs.values()))["usermeta"]["said"] if part not in before]
-    before.update(parts)
+def _remarks(specs: dict[str, Any], seen: set[str]) -> str:
+    """The remarks below a chart that are not yet in ``seen``; they are added to it."""
+    parts = [part for part in next(iter(specs.values()))["usermeta"]["said"] if part not in seen]
+    seen.update(parts)
     return SEPARATOR.join(parts)
 
 
@@ -71,14 +71,14 @@ def _pick(values: pl.Series, how: str) -> Any:
 def _alternative(name: str, runs: Sequence[Run], numbers: Table | None) -> str:
     """What the chart shows, in one sentence for each run."""
     if name == "account":
-        said = [f"{run.name}: {_account_words(run)}" for run in runs]
+        sentences = [f"{run.name}: {_account_words(run)}" for run in runs]
     elif name == "goodput":
-        said = [f"{run.name}: {percent(run.analysis.goodput)}" for run in runs]
+        sentences = [f"{run.name}: {percent(run.analysis.goodput)}" for run in runs]
     elif numbers is None:
-        said = [_spread_words(run) for run in runs]
+        sentences = [_spread_words(run) for run in runs]
     else:
-        said = [_number_words(row, ALONG[name].unit) for row in numbers.cells]
-    return f"{tr(TITLES[name])}. {'. '.join(said)}."
+        sentences = [_number_words(row, ALONG[name].unit) for row in numbers.cells]
+    return f"{tr(TITLES[name])}. {'. '.join(sentences)}."
 
 
 def _number_words(row: Sequence[Cell], unit: str) -> str:

@@ -1,4 +1,4 @@
-"""The first screen of a run on the page: what the terminal says, with pictures."""
+"""The first screen of a run on the page: what the terminal prints, with pictures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.present.parts import Bar, Sentence, Sentences, Table
 from analysis.present.views.analyze import list_notes
-from analysis.present.views.answer import WARNINGS_SHOWN, beside, list_warnings, losses_tables, summed_up
+from analysis.present.views.answer import WARNINGS_SHOWN, assessment_table, list_warnings, losses_tables, summed_up
 from analysis.present.views.requirements import required_sentences
 from analysis.report.answer import Card, cards, gauge
 from analysis.report.time_breakdown import Segment, account_bar
@@ -21,14 +21,14 @@ class Answer:
     run: Run
     cards: Sequence[Card]
     bar: Bar | None
-    said: Sentence
+    summary: Sentence
     required: Sentences
     warnings: Sentences
     others: Sentences
     notes: Sentences
     time: Sequence[Segment]
     losses: Sequence[Table]
-    beside: Table
+    assessment: Table
 
     @property
     def complete(self) -> bool:
@@ -37,7 +37,7 @@ class Answer:
 
 
 def answer_of(run: Run, first: Run, price: float | None = None) -> Answer:
-    """The first screen of ``run``, each figure beside that of the first run, losses at a ``price`` of a device-hour."""
+    """The first screen of ``run``, each figure with that of the first run, losses at a ``price`` of a device-hour."""
     warnings = list_warnings(run)
     infos = (note for note in run.notes if note.level != "warning")
     return Answer(
@@ -51,5 +51,5 @@ def answer_of(run: Run, first: Run, price: float | None = None) -> Answer:
         list_notes(infos, run.log.sources),
         account_bar(run),
         list(losses_tables(run, price)),
-        beside(run),
+        assessment_table(run),
     )

@@ -13,21 +13,21 @@ from urllib.parse import quote
 
 import polars as pl
 
-from analysis.batch.peers import COMPARED, DEVIATIONS, FAR, FEWEST_ALIKE, TOKENS, outliers, usual
+from analysis.batch.peers import COMPARED, DEVIATIONS, FAR, FEWEST_COMPARABLE, TOKENS, outliers, peer_median
 from analysis.batch.run_table import NUMBERS, choose_runs, lost_by_cause
 from analysis.metrics import BY_COLUMN, Metric
-from analysis.present.views.run_columns import UNKNOWN, Row, Shown, shown_columns, told_once
-from analysis.present.views.runs import counted, lowest, standing_out
+from analysis.present.views.run_columns import UNKNOWN, Row, Shown, shared_columns, shown_columns
+from analysis.present.views.runs import counted, lowest, outlying_runs
 from analysis.present.words import word
 from analysis.report.numbers import NONE, number, percent
 from analysis.report.page_frame import render
 from logparse.language import tr
 
-# From where on a share is low or high, of the peak and of the clock, where too few runs are alike to tell.
+# From where on a share is low or high, of the peak and of the clock, where too few runs are comparable.
 OF_PEAK, OF_CLOCK = (0.30, 0.45), (0.80, 0.95)
 LIMITS = {"mfu": OF_PEAK, "mfu_as_built": OF_PEAK, "hfu": OF_PEAK, "goodput": OF_CLOCK}
 RATES = tuple(f"{prefix}{TOKENS}" for prefix in ("all_in_", "delivered_", ""))
-# Cards of runs that stand out; the sentence above the table names more.
+# Cards of runs that are outliers; the sentence above the table names more.
 MOST_CARDS = 3
 # Columns whose largest value is the one to look at first.
 LARGEST_FIRST = ("warnings", "steps", "begun_at", "device_hours", "lost_device_hours", "largest_loss_ratio")
@@ -44,7 +44,7 @@ class IndexCell:
 
 @dataclass(frozen=True)
 class IndexCard:
-    """A figure of all runs, or of the one that stands out, which is named and linked."""
+    """A figure of all runs, or of an outlier, which is named and linked."""
 
     label: str
     value: str
@@ -59,13 +59,13 @@ def render_index(
 ) -> str:
     """The page, in the language in use; ``failed`` says why others could not be read, ``pages`` that each run has one.
 
-    The rows are by the column ``order``, downwards behind ``-``; else those that stand out come first. It asks no
-    network, and is a plain table where there is no JavaScript.
+    The rows are in the order of the column ``order``, descending after ``-``; without it outliers come first. The
+    page asks no network, and is a plain table where there is no JavaScript.
     """
     apart = pl.col("stands_out").is_null()
     runs = choose_runs(runs, order=order) if order else runs.sort(apart, maintain_order=True)
-    alike, columns = told_once(runs, _columns())
-    rows = runs.with_columns(usual(name).alias(f"usual_{name}") for name in COMPARED).to_dicts()
+    shared, columns = shared_columns(runs, _columns())
+    rows = runs.with_columns(peer_median(name).alias(f"usual_{name}") for name in COMPARED).to_dicts()
     greatest = {name: runs[name].max() for name in (*RATES, "device_hours", "lost_device_hours")}
     judged = [row[f"usual_{name}"] is not None for row in rows for name in LIMITS if row[name] is not None]
     return render(
@@ -75,8 +75,8 @@ def render_index(
         script="index.js",
         styles=("page.css", "index.css"),
         charts=False,
-        alike=alike,
-        standing_out=standing_out(runs, runs),
+        shared=shared,
+        outlying_runs=outlying_runs(runs, runs),
         columns=columns,
         order=(order or "").strip().lower(),
         largest_first=LARGEST_FIRST,
@@ -92,19 +92,19 @@ def render_index(
         by_limits=not all(judged),
         far=percent(FAR, 0),
         deviations=f"{DEVIATIONS:g}",
-        fewest=FEWEST_ALIKE,
+        fewest=FEWEST_COMPARABLE,
     )
 
 
 def _columns() -> tuple[Shown, ...]:
-    """Those of the terminal, and what there is no room for there."""
+    """The columns of the terminal, and more for which a terminal has no room."""
     *shown, loss, goodput, warnings = shown_columns()
     begun = Shown(
         "begun_at",
         tr("begun"),
         _begun,
         prose=True,
-        alike=lambda row: tr("begun {time}", time=_begun(row)),
+        shared=lambda row: tr("begun {time}", time=_begun(row)),
     )
     hours = (
         Shown("device_hours", tr("device-\nhours"), lambda row: number(row["device_hours"])),
@@ -135,7 +135,7 @@ def _cell(column: Shown, row: Row, greatest: Mapping[str, Any]) -> IndexCell:
 
 
 def _level(name: str, row: Row) -> str:
-    """How a figure is marked: by the runs alike, and only where they are too few by a limit for all."""
+    """How a figure is marked: against comparable runs, or against a fixed limit where these are too few."""
     value = row[name]
     if name in LIMITS and BY_COLUMN[name].impossible(value):
         return "impossible"
@@ -146,23 +146,23 @@ def _level(name: str, row: Row) -> str:
 
 
 def _cards(runs: pl.DataFrame, pages: bool) -> list[IndexCard]:
-    """What is looked for first: how much, how much of it was lost, and the runs to look at."""
+    """The main figures: device-hours, how many of them were lost, and the runs to look at."""
     spent, lost = (float(runs[name].sum()) for name in ("device_hours", "lost_device_hours"))
     share = percent(lost / spent) if spent else NONE
-    told = tr("{lost} lost, {share}", lost=number(lost), share=share)
-    found = [IndexCard(tr("device-hours"), number(spent), told)] if spent else []
+    lost_text = tr("{lost} lost, {share}", lost=number(lost), share=share)
+    cards = [IndexCard(tr("device-hours"), number(spent), lost_text)] if spent else []
     for label, metric, value, median, name in _to_look_at(runs):
-        beside = tr("median {value} {unit}", value=metric.text(median), unit=metric.shown_unit)
-        found.append(IndexCard(label, metric.text(value), beside, metric.shown_unit, name, _link(name, pages)))
+        more = tr("median {value} {unit}", value=metric.text(median), unit=metric.shown_unit)
+        cards.append(IndexCard(label, metric.text(value), more, metric.shown_unit, name, _link(name, pages)))
     most = runs.filter(pl.col("lost_device_hours") > 0).sort("lost_device_hours", descending=True, maintain_order=True)
     for name, all_of, hours in most.select("run", "device_hours", "lost_device_hours").head(1).iter_rows():
-        beside = tr("of {n} device-hours", n=number(all_of))
-        found.append(IndexCard(tr("most device-hours lost"), number(hours), beside, "", name, _link(name, pages)))
-    return found
+        more = tr("of {n} device-hours", n=number(all_of))
+        cards.append(IndexCard(tr("most device-hours lost"), number(hours), more, "", name, _link(name, pages)))
+    return cards
 
 
 def _to_look_at(runs: pl.DataFrame) -> Iterator[tuple[str, Metric, float, Any, str]]:
-    """Label, metric, value, median and run: of the runs that stand out, or where none does of the lowest."""
+    """Label, metric, value, median and run: of the outliers, or else of the lowest run of each metric."""
     far = outliers(runs)[:MOST_CARDS]
     for one in far:
         metric = BY_COLUMN[one["metric"].removeprefix("all_in_").removeprefix("delivered_")]
@@ -172,9 +172,9 @@ def _to_look_at(runs: pl.DataFrame) -> Iterator[tuple[str, Metric, float, Any, s
 
 
 def _causes(runs: pl.DataFrame, losses: pl.DataFrame, pages: bool) -> list[dict[str, Any]]:
-    """What was lost, by cause: each with its share of all that was, and the run that lost most by it."""
-    found = lost_by_cause(runs, losses).to_dicts()
-    total = sum(row["device_hours"] for row in found)
+    """The losses by cause: each with its share of all losses, and the run that lost most by it."""
+    causes = lost_by_cause(runs, losses).to_dicts()
+    total = sum(row["device_hours"] for row in causes)
     return [
         row
         | {
@@ -182,12 +182,12 @@ def _causes(runs: pl.DataFrame, losses: pl.DataFrame, pages: bool) -> list[dict[
             "share": row["device_hours"] / total,
             "link": _link(row["worst"], pages),
         }
-        for row in found
+        for row in causes
     ]
 
 
 def _data(runs: pl.DataFrame) -> dict[str, Any]:
-    """What the rows are sorted and filtered by: every number of the table, unrounded."""
+    """The values for sorting and filtering: every number of the table, unrounded."""
     known = [name for name in NUMBERS if runs[name].null_count() < len(runs)]
     return {"numbers": {name: [_finite(value) for value in runs[name]] for name in known}}
 

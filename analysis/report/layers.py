@@ -29,7 +29,7 @@ def along(spec: dict[str, Any], axis: str) -> dict[str, Any]:
         if "field" in encoding.get("x", {}):
             encoding["x"] = deepcopy(channel)
         if "tooltip" in encoding:
-            at = 1 + next(number for number, told in enumerate(encoding["tooltip"]) if told["field"] == "step")
+            at = 1 + next(number for number, line in enumerate(encoding["tooltip"]) if line["field"] == "step")
             encoding["tooltip"].insert(at, place)
     return moved
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,10 +15,11 @@ from analysis.charts.look import PARTS
 from analysis.charts.marks import mark_rows
 from analysis.charts.series import describe_thinning
 from analysis.metrics import DRAWN
+from analysis.present.parts import Table
 from analysis.present.views.analyze import list_expectations
 from analysis.present.views.ranks import spread_of_ranks, table_of_ranks
 from analysis.present.views.who import who
-from analysis.present.words import say, say_evidence, say_framework, word
+from analysis.present.words import evidence_text, framework_text, say, word
 from analysis.published.match import place_among
 from analysis.report.against import against_tables
 from analysis.report.answer import rates_table
@@ -66,7 +67,7 @@ def render_page(runs: Sequence[Run], title: str | None = None, command: str = ""
     given = payload(runs, rows)
     return render(
         "page.html.j2",
-        title or (who(runs[0]) if len(runs) == 1 else ", ".join(run.name for run in runs)),
+        title or _title(runs),
         given,
         runs=runs,
         command=command,
@@ -78,40 +79,12 @@ def render_page(runs: Sequence[Run], title: str | None = None, command: str = ""
     )
 
 
-def _sections(runs: Sequence[Run], charts: dict[str, Any], rows: pl.DataFrame, price: float | None) -> dict[str, Any]:
-    from markupsafe import Markup
+def _title(runs: Sequence[Run]) -> str:
+    return who(runs[0]) if len(runs) == 1 else ", ".join(run.name for run in runs)
 
-    first = runs[0]
-    thinned = describe_thinning(rows) if rows["rows"].max() != 1 and len(rows) else ""
-    return {
-        "heads": [(run, say_framework(run.framework), say_evidence(run.framework)) for run in runs],
-        "answers": [answer_of(run, first, price) for run in runs],
-        "overview": overview_table(runs),
-        "incomparable": list(incomparable(runs)),
-        "rates": rates_table(runs),
-        "figures": figures(charts, runs, "", thinned, first.name),
-        "thinned": thinned,
-        "stills": {name: Markup(svg) for name, svg in stills(rows, list(charts)).items()},
-        "kinds": [(kind, name_of_mark(kind), PARTS[kind], number(n, 0)) for kind, n in _kinds(runs)],
-        "titles": {name: tr(title) for name, title in TITLES.items()},
-        "metrics": [metric.column for metric in DRAWN],
-        "scales": _constant_scales(runs) if "loss_scale" not in charts else [],
-        "left_out": left_out_table(runs),
-        "ranked": [
-            (name, run, spread_of_ranks(run.ranks), table_of_ranks(run.ranks)) for name, run in ranked(runs).items()
-        ],
-        "account": account_table(runs),
-        "field": goodput_table(runs),
-        "clockless": [run.name for run in runs if run.steps["timestamp"].is_null().all()],
-        "goings": [(run, stalls_table(run), starts_table(run)) for run in runs],
-        "against": [(run, list(against_tables(run)), _place(run), list_expectations(run)) for run in runs],
-        "contexts": context_tables(runs),
-        "lacking": any(run.context.get(name) is None for run in runs for name in WANTED),
-        "versions": versions_table(runs),
-        "workings": [(run, run.analysis.computation, write_out(run.analysis)) for run in runs],
-        "terms_table": terms_table,
-        "coverage": coverage_table(runs),
-    }
+
+def _thinning(rows: pl.DataFrame) -> str:
+    return describe_thinning(rows) if rows["rows"].max() != 1 and len(rows) else ""
 
 
 def _place(run: Run) -> str:
@@ -119,12 +92,68 @@ def _place(run: Run) -> str:
     return say(place) if place else ""
 
 
-def _kinds(runs: Sequence[Run]) -> list[tuple[str, int]]:
-    """What the runs did besides steps, and how often it is marked."""
+def _kinds(runs: Sequence[Run]) -> list[tuple[str, str, str, str]]:
+    """What the runs did besides steps: its kind, name and colour, and how often it is marked."""
     marks = pl.concat(mark_rows(run.steps, run.analysis.pauses) for run in runs)
-    return marks.group_by("kind", maintain_order=True).len().rows()
+    counts = marks.group_by("kind", maintain_order=True).len().iter_rows()
+    return [(kind, name_of_mark(kind), PARTS[kind], number(n, 0)) for kind, n in counts]
+
+
+def _ranked(runs: Sequence[Run]) -> list[tuple[str, Run, str, Table]]:
+    return [(name, run, spread_of_ranks(run.ranks), table_of_ranks(run.ranks)) for name, run in ranked(runs).items()]
+
+
+def _clockless(runs: Sequence[Run]) -> list[str]:
+    return [run.name for run in runs if run.steps["timestamp"].is_null().all()]
+
+
+def _lack_wanted(runs: Sequence[Run]) -> bool:
+    return any(run.context.get(name) is None for run in runs for name in WANTED)
 
 
 def _constant_scales(runs: Sequence[Run]) -> list[tuple[str, str]]:
     scales = [(run.name, run.steps["loss_scale"].drop_nulls()) for run in runs]
     return [(name, f"{values[0]:,g}") for name, values in scales if len(values)]
+
+
+# What the template shows of all runs together, and of each of them, by the names that it has for it.
+_OF_ALL: Mapping[str, Callable[[Sequence[Run]], Any]] = {
+    "overview": overview_table,
+    "incomparable": lambda runs: list(incomparable(runs)),
+    "rates": rates_table,
+    "kinds": _kinds,
+    "left_out": left_out_table,
+    "ranked": _ranked,
+    "account": account_table,
+    "field": goodput_table,
+    "clockless": _clockless,
+    "contexts": context_tables,
+    "lacking": _lack_wanted,
+    "versions": versions_table,
+    "coverage": coverage_table,
+}
+_OF_EACH: Mapping[str, Callable[[Run], tuple[Any, ...]]] = {
+    "heads": lambda run: (run, framework_text(run.framework), evidence_text(run.framework)),
+    "goings": lambda run: (run, stalls_table(run), starts_table(run)),
+    "against": lambda run: (run, list(against_tables(run)), _place(run), list_expectations(run)),
+    "workings": lambda run: (run, run.analysis.computation, write_out(run.analysis)),
+}
+
+
+def _sections(runs: Sequence[Run], charts: dict[str, Any], rows: pl.DataFrame, price: float | None) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    first = runs[0]
+    thinned = _thinning(rows)
+    return {
+        **{name: shown(runs) for name, shown in _OF_ALL.items()},
+        **{name: [shown(run) for run in runs] for name, shown in _OF_EACH.items()},
+        "answers": [answer_of(run, first, price) for run in runs],
+        "figures": figures(charts, runs, "", thinned, first.name),
+        "thinned": thinned,
+        "stills": {name: Markup(svg) for name, svg in stills(rows, list(charts)).items()},
+        "titles": {name: tr(title) for name, title in TITLES.items()},
+        "metrics": [metric.column for metric in DRAWN],
+        "scales": [] if "loss_scale" in charts else _constant_scales(runs),
+        "terms_table": terms_table,
+    }

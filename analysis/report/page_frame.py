@@ -16,7 +16,7 @@ from analysis.charts import DARK, LIGHT
 from analysis.outputs import write_page
 from analysis.present.html import html
 from analysis.present.parts import Part
-from analysis.present.words import say_all
+from analysis.present.words import sentences_of
 from analysis.report.numbers import engineering, number
 from analysis.report.payload import as_json
 from logparse import __version__
@@ -73,7 +73,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        version=__version__, tr=tr, say_all=say_all, number=number, engineering=engineering, show=_show
+        version=__version__, tr=tr, sentences_of=sentences_of, number=number, engineering=engineering, show=_show
     )
     return environment
 

@@ -1,4 +1,4 @@
-"""What the page's script works with: the rows of all charts once, and a specification for each chart and axis."""
+"""The data of the page's script: the rows of all charts once, and a specification for each chart and axis."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def payload(runs: Sequence[Run], rows: pl.DataFrame) -> dict[str, Any]:
     marks = pl.concat(mark_rows(run.steps, run.analysis.pauses) for run in runs)
     axes = axes_of(steps)
     charts = _specs(runs, steps, evaluations, Rows(rows, ROWS), axes)
-    beside = {
+    other_rows = {
         EVALUATIONS: evaluation_rows(steps, evaluations),
         MARKS: marks,
         # Those of several runs would lie upon each other.
@@ -53,8 +53,8 @@ def payload(runs: Sequence[Run], rows: pl.DataFrame) -> dict[str, Any]:
     for axis in axes:
         for name in (name for name in ALONG if name in charts):
             charts[name][axis] = with_marks(charts[name][axis], list(marks["kind"].unique(maintain_order=True)))
-    told = {name: columns(frame) for name, frame in beside.items()}
-    return page_data([run.name for run in runs], axes, list(SERIES), columns(rows), charts, told)
+    others = {name: columns(frame) for name, frame in other_rows.items()}
+    return page_data([run.name for run in runs], axes, list(SERIES), columns(rows), charts, others)
 
 
 def page_data(
@@ -63,16 +63,16 @@ def page_data(
     series: Sequence[str],
     rows: dict[str, Any],
     charts: dict[str, dict[str, Any]],
-    beside: dict[str, dict[str, Any]] | None = None,
+    other_rows: dict[str, dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """What the script of every page works with; ``charts`` by name, then by axis, ``beside`` other rows by name."""
+    """What the script of every page works with; ``charts`` by name, then by axis, ``other_rows`` by name."""
     reads = {name: asdict(chart) for name, chart in ALONG.items() if name in charts}
     return {
         "runs": runs,
         "axes": axes,
         "series": series,
         "rows": rows,
-        "beside": beside or {},
+        "beside": other_rows or {},
         "reads": reads,
         "charts": charts,
         "looks": {"light": _look(LIGHT), "dark": _look(DARK)},
@@ -81,7 +81,7 @@ def page_data(
 
 
 def as_json(value: Any) -> str:
-    """JSON that may stand in a page's script: no text in it can end the script or begin a comment."""
+    """JSON for a page's script: no text in it can end the script or begin a comment."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -140,13 +140,13 @@ def _specs(
 
 
 def specification(chart: alt.LayerChart) -> dict[str, Any]:
-    """A chart as wide as the page has room; its subtitle stands in the page, where it can wrap."""
+    """A chart of the width of the page; its subtitle is text of the page, where it can wrap."""
     spec: dict[str, Any] = chart.to_dict(validate=False)
     spec.pop("config", None)
     subtitle = spec["title"].pop("subtitle", "")
-    said = SEPARATOR.join([subtitle] if isinstance(subtitle, str) else subtitle).split(SEPARATOR)
+    remarks = SEPARATOR.join([subtitle] if isinstance(subtitle, str) else subtitle).split(SEPARATOR)
     size = {"width": "container", "autosize": {"type": "fit-x", "contains": "padding", "resize": True}, "padding": 4}
-    return spec | size | {"usermeta": spec.get("usermeta", {}) | {"said": said}}
+    return spec | size | {"usermeta": spec.get("usermeta", {}) | {"said": remarks}}
 
 
 def _words() -> dict[str, str]:

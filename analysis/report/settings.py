@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from analysis.present.parts import Cell, Table
 from analysis.present.places import place_of
-from analysis.present.words import say_origin
+from analysis.present.words import describe_origin
 from analysis.report.numbers import NONE
 from analysis.run.run import Run
 from logparse.language import msg, tr
@@ -79,7 +79,7 @@ def _values(runs: Sequence[Run], name: str) -> list[Cell]:
     differ = len({str(fact.value) for fact in facts if fact}) > 1
     mark = "differs" if differ else ""
     return [
-        Cell(str(fact.value), say_origin(fact.origin), mark, place=place_of(fact.origin, run.log.sources))
+        Cell(str(fact.value), describe_origin(fact.origin), mark, place=place_of(fact.origin, run.log.sources))
         if fact
         else Cell(NONE, _way(name), "unknown")
         for run, fact in zip(runs, facts, strict=True)

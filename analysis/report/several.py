@@ -20,7 +20,7 @@ from analysis.run.overheads import PUBLISHED
 from analysis.run.run import Run
 from logparse.language import some, tr
 
-# Fields that are named where two runs are no match; of more it is said how many there are.
+# Fields that are named where two runs do not match; further fields are counted.
 MOST_NAMED = 4
 
 

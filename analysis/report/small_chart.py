@@ -11,7 +11,7 @@ from analysis.nightly.trend import Trend
 from logparse.language import tr
 
 WIDTH, HEIGHT, EDGE = 300, 72, 5
-# Points that so small a picture can tell apart.
+# Points that so small a picture can show separately.
 POINTS = 150
 # From the least to the greatest value there are at least so many of the middle: noise is to look like noise.
 LEAST_RANGE = 0.05
@@ -20,9 +20,9 @@ LEAST_RANGE = 0.05
 def small_chart(trend: Trend) -> str:
     """SVG without a script. Runs that are off are left to the page of the job, but for the newest."""
     last = len(trend.runs) - 1
-    usual = trend.runs.filter(~pl.col("at").is_in(trend.off) | (pl.col("at") == last))
+    drawn = trend.runs.filter(~pl.col("at").is_in(trend.off) | (pl.col("at") == last))
     bucket = pl.col("at") // -(-len(trend.runs) // POINTS)
-    thin = usual.group_by(bucket.alias("bucket"), maintain_order=True).agg(pl.col("at", "value").mean())
+    thin = drawn.group_by(bucket.alias("bucket"), maintain_order=True).agg(pl.col("at", "value").mean())
     low, high = _range(thin["value"])
     points = [(_x(at, trend), _y(value, low, high)) for at, value in thin.select("at", "value").iter_rows()]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

@@ -14,7 +14,7 @@ from analysis.charts.plot import HEIGHT, WIDTH
 from analysis.report.numbers import number
 from logparse.language import tr
 
-# Pixels beside and below the frame for its numbers; points of a line, neighbours of which are put together.
+# Pixels left of and below the frame for its numbers; points of a line, each the mean of neighbouring rows.
 LEFT, BELOW, POINTS = 70, 22, 240
 # A value is drawn no higher than so many times the median of those that count.
 CUT = 1.5
@@ -46,7 +46,7 @@ def _still(rows: pl.DataFrame, name: str, runs: Sequence[str]) -> str:
     first, last = (float(value or 0) for value in (rows["step"].min(), rows["step"].max()))  # type: ignore[arg-type]
     frame = (first, last if last > first else first + 1, low, high if high > low else low + 1)
     lines = "".join(_lines(rows, columns, runs, frame))
-    # A longer unit has no room beside the frame, and is that of the title.
+    # A longer unit has no room next to the frame; the title has it.
     unit = chart.unit if len(chart.unit) < SHORT_UNIT else ""
     top, foot = (f"{number(value, chart.digits, chart.scale)} {unit}".strip() for value in (high, low))
     return (

@@ -68,7 +68,7 @@ def account_bar(run: Run) -> list[Segment]:
 
 
 def stalls_table(run: Run) -> Table | None:
-    """Each stalled step, when and how long, how much longer than usual, and why; None where nothing stalled."""
+    """Each stalled step, when and how long, how much longer than the baseline, and why; None where nothing stalled."""
     stalls = stalled(run.steps)
     if stalls.is_empty():
         return None

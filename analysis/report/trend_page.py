@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def trend_page(
-    trend: Trend, chart: alt.LayerChart, said: Mapping[str, list[str]] = NOTHING, index: str | None = None
+    trend: Trend, chart: alt.LayerChart, remarks: Mapping[str, list[str]] = NOTHING, index: str | None = None
 ) -> str:
-    """The page of one job, in the language in use; ``said`` are remarks by run id, ``index`` the page of all jobs."""
-    title, *told = compose_trend(trend, said)
+    """The page of one job, in the language in use; ``remarks`` are by run id, ``index`` the page of all jobs."""
+    title, *parts = compose_trend(trend, remarks)
     back = f'<p><a href="{index}">{escape(tr("all jobs"))}</a></p>' if index else ""
-    pieces: list[Text | Drawing] = [Text(back + html([title], 2)), Drawing("trend", chart), Text(html(told, 2))]
+    pieces: list[Text | Drawing] = [Text(back + html([title], 2)), Drawing("trend", chart), Text(html(parts, 2))]
     return render_document(page_title(), pieces)
 
 
@@ -38,13 +38,13 @@ class JobCard:
     link: str
     value: str
     picture: str
-    told: str
+    changes: str
     level: str = ""
 
 
 def trends_page(trends: Sequence[Trend], links: Sequence[str]) -> str:
     """The index, in the language in use: a small chart of each job, the newest change first. It runs no script."""
-    told = sorted(zip(trends, links, strict=True), key=lambda one: _newest(one[0]), reverse=True)
+    jobs = sorted(zip(trends, links, strict=True), key=lambda one: _newest(one[0]), reverse=True)
     changed = sum(bool(trend.changes) for trend in trends)
     return render(
         "trends.html.j2",
@@ -55,7 +55,7 @@ def trends_page(trends: Sequence[Trend], links: Sequence[str]) -> str:
         charts=False,
         metric=titled(trends[0].metric),
         counted=tr("{n} jobs, {changed} of them changed; the newest change first", n=len(trends), changed=changed),
-        cards=[_card(trend, link) for trend, link in told],
+        cards=[_card(trend, link) for trend, link in jobs],
     )
 
 
@@ -70,7 +70,7 @@ def _card(trend: Trend, link: str) -> JobCard:
     form = trend.metric
     value = f"{form.text(trend.runs['value'][-1])} {form.shown_unit}".rstrip()
     worse = any(by * form.direction > 0 for by in _by(trend))
-    return JobCard(trend.name, link, value, small_chart(trend), "; ".join(_told(trend)), "worse" if worse else "")
+    return JobCard(trend.name, link, value, small_chart(trend), "; ".join(_changes(trend)), "worse" if worse else "")
 
 
 def _by(trend: Trend) -> Iterator[float]:
@@ -81,7 +81,7 @@ def _by(trend: Trend) -> Iterator[float]:
         yield away
 
 
-def _told(trend: Trend) -> Iterator[str]:
+def _changes(trend: Trend) -> Iterator[str]:
     yield _changed(trend, trend.changes[-1]) if trend.changes else tr("no change found")
     if (away := trend.newest_off) is not None:
         yield tr("the newest run is {change} from those before", change=f"{away:+.2%}")

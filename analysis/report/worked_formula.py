@@ -82,7 +82,7 @@ def write_out(analysis: Analysis) -> Written | None:
     rows = analysis.steps.filter(pl.col("counted") & pl.col("tflops_per_second_per_device").is_not_null())
     for candidates in (rows, rows.filter(pl.col("segment") == pl.col("segment").min())):
         written = _of_row(how, _median(candidates)) if len(candidates) else None
-        # A later start may have other settings; then a step of the first start stands for the run.
+        # A later start may have other settings; then a step of the first start represents the run.
         if written and abs(written[0].tflops_per_second_per_device / written[1] - 1) < 1e-6:
             return written[0]
     return None
@@ -119,8 +119,8 @@ def _of_row(how: Computation, row: dict[str, Any]) -> tuple[Written, float] | No
 def _sizes(how: Computation, seq_length: int) -> tuple[tuple[str, str, int], ...]:
     """Letter, name and value of every size the formula was given."""
     known = {name: getattr(how.shape, name, None) for name in LETTERS} | {"seq_length": seq_length}
-    beside = ("seq_length", "mtp_num_layers", "moe_shared_expert_intermediate_size", "adapter_parameters")
-    needed = {*how.formula.needs(how.shape), *beside}
+    extra = ("seq_length", "mtp_num_layers", "moe_shared_expert_intermediate_size", "adapter_parameters")
+    needed = {*how.formula.needs(how.shape), *extra}
     return tuple((letter, name, value) for name, letter in LETTERS.items() if name in needed and (value := known[name]))
 
 

@@ -12,9 +12,9 @@ import polars as pl
 
 from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
-from analysis.run.baseline_step_time import with_usual
+from analysis.run.baseline_step_time import with_baseline
 from analysis.run.batch_sizes import describe_batches, mean_batch
-from analysis.run.clock import Clock, mend_clock, read_clock, time_to_train
+from analysis.run.clock import Clock, read_clock, repair_clock, time_to_train
 from analysis.run.corrupt_rows import describe_damage
 from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.earlier_jobs import describe_other_jobs
@@ -31,7 +31,7 @@ from analysis.run.step_time_patterns import describe_pace
 from analysis.run.summary import summarize
 from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.time_breakdown import USEFUL, account_time
-from analysis.run.useful_time import price_rows
+from analysis.run.useful_time import value_rows
 from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import RunContext
 from logparse.schema import conform
@@ -47,36 +47,36 @@ def analyze_steps(
     rules: RowRules = DEFAULT_RULES,
     later: Sequence[Later] = (),
 ) -> Analysis:
-    """Compute everything that follows from ``steps``, the lines beside them and ``context``.
+    """Compute the analysis of ``steps`` from ``records`` and ``context``.
 
-    ``later`` holds for the rows of starts that printed other settings.
+    ``later`` are the computations for the rows of starts that printed other settings.
     """
     how = plan_computation(context, formula, peak)
     numbered = number_starts(steps, starts)
     events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
     traced = trace_starts(numbered, events, context.get("log_interval"))
-    mended = mend_clock(traced, events, pauses)
-    events = mended.events
-    filled = by_settings(mended.steps, how, later, fill_batch)
+    repaired = repair_clock(traced, events, pauses)
+    events = repaired.events
+    filled = by_settings(repaired.steps, how, later, fill_batch)
     marked = select_rows(filled, pauses, rules)
-    # The rates of a row follow the mean batch; the column says what was printed.
+    # Rates use the mean batch; the column keeps the printed one.
     rated = by_settings(marked.with_columns(global_batch_size=mean_batch()), how, later, compute_metrics)
     computed = conform(rated.with_columns(marked["global_batch_size"]), STEP_COLUMNS)
-    clock = read_clock(computed, events) if mended.trusted else Clock(None)
-    # What is usual for a row, and what it is worth, is asked again and again, and takes long to say.
-    usual = with_usual(computed)
-    priced = price_rows(usual)
-    account = account_time(usual, events, pauses, clock, priced)
-    told = (*mended.notes, *clock.notes)
+    clock = read_clock(computed, events) if repaired.trusted else Clock(None)
+    # The baseline and the value of a row are used several times and are slow to compute.
+    rows = with_baseline(computed)
+    priced = value_rows(rows)
+    account = account_time(rows, events, pauses, clock, priced)
+    clock_notes = (*repaired.notes, *clock.notes)
     segments = list_segments(computed)
-    # Of stamps that contradict the steps nothing follows.
-    known = mended.trusted and not clock.notes
+    # Stamps that contradict the steps give neither goodput nor time to train.
+    known = repaired.trusted and not clock.notes
     goodput = _share(account, USEFUL) if known else None
     result = Analysis(
         steps=computed,
         summary=summarize(computed),
         segments=segments,
-        rates=name_rates(usual, clock.seconds, priced),
+        rates=name_rates(rows, clock.seconds, priced),
         account=account,
         ranks=compare_ranks(computed),
         goodput=goodput,
@@ -84,26 +84,26 @@ def analyze_steps(
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
         latest=later[-1].how if later else how,
-        field=count_goodput(usual, account, segments, events, goodput if clock.seconds else None),
+        field=count_goodput(rows, account, segments, events, goodput if clock.seconds else None),
         pauses=pauses,
         warm_up=rules.warm_up,
         time_to_train_seconds=time_to_train(computed, events) if known else None,
     )
-    odd = (
+    data_notes = (
         *describe_rounded(context),
         *describe_damage(steps, numbered),
         *describe_copies(numbered),
         *describe_other_jobs(numbered),
     )
-    held = describe_pauses(computed, pauses, rules.time_holds_pauses)
-    paced = (*describe_pace(usual, pauses), *held, *describe_ranks(result.ranks, numbered))
+    pause_notes = describe_pauses(computed, pauses, rules.time_holds_pauses)
+    pace_notes = (*describe_pace(rows, pauses), *pause_notes, *describe_ranks(result.ranks, numbered))
     notes = (
-        *odd,
+        *data_notes,
         *describe_batches(computed),
-        *told,
+        *clock_notes,
         *describe_run(result, steps, context),
         *describe_as_built(result, context),
-        *paced,
+        *pace_notes,
     )
     return replace(result, notes=notes)
 

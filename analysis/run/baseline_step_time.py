@@ -1,8 +1,8 @@
-"""The time that is usual for a row: that of its neighbours, by its own batch.
+"""The baseline time of a row: the time of its neighbours, by its own batch.
 
-Comes in: rows that ``window`` marks or has marked. Goes out: ``pace``, a time relative to what its batch costs, and
-``usual_ms``, the time of one step that the rows around let expect. A step has fixed costs, so that a small batch takes
-longer per sample than a large one: where batches change, each is measured by its own rows.
+Comes in: rows that ``row_selection`` marks or has marked. Goes out: ``pace``, the time of a row over the cost of its
+batch, and ``baseline_ms``, the expected time of one step by the rows around it. A step has fixed costs, so that a small
+batch takes longer per sample than a large one: where batches change, the cost of each comes from its own rows.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# The rows on both sides and the row itself; fewer rows of a batch than this do not tell what it costs.
+# Rows of the moving window around a row. A batch with fewer than FEW_ROWS rows has no cost of its own.
 NEIGHBOURS, FEW_ROWS = 51, 3
-# Further apart than this, two rows in the middle of so many are of two paces, and no row ran at their mean.
+# Two middle rows further apart than ONE_PACE are of two paces: no row ran at their mean. It takes PACE_ROWS to say so.
 ONE_PACE, PACE_ROWS = 0.10, 8
 
 
@@ -31,25 +31,25 @@ def middle(name: str, slow: Literal["higher", "lower"] = "higher") -> pl.Expr:
     return pl.when(apart).then(value.quantile(0.5, slow)).otherwise(value.median())
 
 
-# What tells the pace of a row, beside the batches of the rows before.
+# Columns that give the pace of a row; its mean batch also depends on the rows before it.
 READ = ("segment", "iterations", "step_time_ms", "global_batch_size", "consumed_samples")
 
 
 def add_pace(rows: pl.DataFrame, settled: pl.Expr) -> pl.DataFrame:
     """Add ``cost``, what a step of the row's batch takes, and ``pace``, the row's time over it.
 
-    Of a start with one batch the cost is in samples; else in ms, the median of the ``settled`` rows of the batch, on a
-    line between those of the next batches, in proportion beyond them.
+    In a start with one batch the cost is in samples. Else it is in ms: the median of the ``settled`` rows of the batch,
+    on a line between those of the next batches, in proportion beyond them.
     """
-    told = rows.with_columns(cost=_samples())
-    points = _points(told.select(pl.col("segment", "cost", "step_time_ms").filter(settled)))
+    costed = rows.with_columns(cost=_samples())
+    points = _points(costed.select(pl.col("segment", "cost", "step_time_ms").filter(settled)))
     if len(points):
-        told = told.with_columns(cost=_costs(told, points))
-    return told.with_columns(pace=pl.col("step_time_ms") / pl.col("cost"))
+        costed = costed.with_columns(cost=_costs(costed, points))
+    return costed.with_columns(pace=pl.col("step_time_ms") / pl.col("cost"))
 
 
 def _points(rows: pl.DataFrame) -> pl.DataFrame:
-    """What batches cost in starts of several (segment, cost in samples, ms); rows of rare batches are put together."""
+    """Points of starts with several batches: segment, cost in samples, ms; rows of rare batches are put together."""
     if rows["cost"].n_unique() < 2:
         return rows.clear()
     several = rows.filter((pl.col("cost").min() < pl.col("cost").max()).over("segment"))
@@ -60,17 +60,17 @@ def _points(rows: pl.DataFrame) -> pl.DataFrame:
     ordered = several.sort("segment", "cost", maintain_order=True).with_columns(
         rare=near, batch=pl.when(~rare).then("cost")
     )
-    found = ordered.group_by("segment", "rare", "batch").agg(
+    points = ordered.group_by("segment", "rare", "batch").agg(
         pl.col("cost", "step_time_ms").median(),
         n=pl.len(),
         mean=pl.col("step_time_ms").mean(),
         spread=pl.col("step_time_ms").std() / pl.col("step_time_ms").mean(),
     )
-    return found.filter(pl.col("n") >= FEW_ROWS).sort("segment", "cost").unique(["segment", "cost"], keep="first")
+    return points.filter(pl.col("n") >= FEW_ROWS).sort("segment", "cost").unique(["segment", "cost"], keep="first")
 
 
 def _costs(rows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:
-    """``cost`` in ms where ``points`` of the row's start tell it; else in samples, as it is."""
+    """``cost`` in ms where ``points`` has rows of the row's start; else in samples, as it is."""
     segment, cost = rows["segment"].to_numpy(), rows["cost"].to_numpy().copy()
     for (start,), known in points.sort("cost").group_by("segment"):
         mine = segment == start
@@ -79,52 +79,52 @@ def _costs(rows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:
 
 
 def batch_points(rows: pl.DataFrame) -> pl.DataFrame:
-    """What steps of the batches of the counted ``rows`` took, batch by batch; empty where there is one batch alone.
+    """The time of a step of each batch of the counted ``rows``; empty where there is one batch alone.
 
-    ``cost`` in samples, ``step_time_ms`` in the mean of ``n`` rows, ``spread``: their standard deviation over it.
+    ``cost`` is in samples, ``step_time_ms`` the mean of ``n`` rows, ``spread`` their standard deviation over it.
     """
     points = _points(rows.filter("counted").select("segment", "step_time_ms", cost=_samples()))
     return points.with_columns(step_time_ms="mean").sort("cost") if len(points) else points
 
 
 def _through(samples: NDArray[np.float64], ms: NDArray[np.float64], asked: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The line through the points; beyond its ends as it goes on, but never more than in proportion nor against it."""
+    """The line through the points, at ``asked``; beyond its ends it stays between constant and proportional."""
     import numpy as np
 
-    found = np.interp(asked, samples, ms)
+    expected = np.interp(asked, samples, ms)
     for end, next_to in ((0, 1), (-1, -2)):
         beyond = asked < samples[0] if end == 0 else asked > samples[-1]
         rise = (ms[end] - ms[next_to]) / (samples[end] - samples[next_to]) if len(samples) > 1 else ms[0] / samples[0]
         line, whole = ms[end] + (asked - samples[end]) * rise, ms[end] * asked / samples[end]
-        found = np.where(beyond, np.clip(line, np.minimum(whole, ms[end]), np.maximum(whole, ms[end])), found)
-    return np.asarray(found)
+        expected = np.where(beyond, np.clip(line, np.minimum(whole, ms[end]), np.maximum(whole, ms[end])), expected)
+    return np.asarray(expected)
 
 
-def with_usual(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the column ``usual_ms``, which they may have already."""
-    return rows if "usual_ms" in rows.columns else rows.with_columns(usual_ms=usual_ms(rows))
+def with_baseline(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the column ``baseline_ms``, which they may have already."""
+    return rows if "baseline_ms" in rows.columns else rows.with_columns(baseline_ms=baseline_ms(rows))
 
 
-def usual_ms(rows: pl.DataFrame) -> pl.Series:
-    """Per row the time of a step that the counted rows around it, of the same start, let expect.
+def baseline_ms(rows: pl.DataFrame) -> pl.Series:
+    """The expected time of a step per row, from the counted rows around it in the same start.
 
-    Rows whose neighbours do not count take the nearest that do; a start none of whose rows counts takes the time per
-    sample of the whole run; null where no row counts at all, and of copies.
+    Rows without counted neighbours take the nearest counted rows. A start without counted rows takes the time per
+    sample of the whole run. Null where no row counts at all, and for copies.
     """
     own = rows.select("counted", *READ).with_row_index("at").filter(pl.col("iterations").is_not_null())
     paced = add_pace(own, pl.col("counted"))
-    # Only rows that do not count are asked; the others need no median.
-    odd = (~pl.col("counted")).cast(pl.Float64)
-    near = paced.filter(odd.rolling_max(NEIGHBOURS, min_samples=1, center=True).over("segment") > 0)
+    # Only rows that do not count need the median of the rows around them.
+    not_counted = (~pl.col("counted")).cast(pl.Float64)
+    near = paced.filter(not_counted.rolling_max(NEIGHBOURS, min_samples=1, center=True).over("segment") > 0)
     counted = pl.when("counted").then("pace")
     around = counted.rolling_median(NEIGHBOURS, min_samples=1, center=True).over("segment")
     joined = paced.join(near.select("at", local=around), on="at", how="left", maintain_order="left")
     pace = pl.coalesce("local", counted).forward_fill().over("segment")
     filled = pace.fill_null(pl.coalesce("local", counted).backward_fill().over("segment"))
     anywhere = pl.when("counted").then(pl.col("step_time_ms") / _samples()).median() * _samples()
-    usual = joined.select("at", usual_ms=pl.coalesce(filled * pl.col("cost"), anywhere))
+    baseline = joined.select("at", baseline_ms=pl.coalesce(filled * pl.col("cost"), anywhere))
     places = rows.select(at=pl.int_range(pl.len(), dtype=pl.UInt32))
-    return places.join(usual, on="at", how="left", maintain_order="left")["usual_ms"]
+    return places.join(baseline, on="at", how="left", maintain_order="left")["baseline_ms"]
 
 
 def _samples() -> pl.Expr:

@@ -1,7 +1,7 @@
-"""A batch that grows: the steps that are left at each batch, and what one takes beside a step of the last row's batch.
+"""A batch that ramps up: the steps left at each batch, and their time over that of a step of the last row's batch.
 
-Comes in: the rows of the last start, and what is known of the run. Goes out: steps and costs, batch by batch. A step
-takes a time that is fixed and one for each sample, of which rows of one batch show the sum alone.
+Comes in: the rows of the last start, and the context of the run. Goes out: steps and costs, batch by batch. The time of
+a step has a fixed part and one for each sample; rows of one batch show only the sum.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Unseen:
-    """Batches above all that ran, from the smallest to the largest of them, and those whose rows tell of their time."""
+    """``batches``: the smallest and the largest above all that ran; ``seen``: the batches whose rows give a time."""
 
     batches: tuple[int, int]
     seen: tuple[int, ...]
@@ -41,7 +41,7 @@ class Unseen:
 def steps_by_batch(
     rows: pl.DataFrame, here: float | None, steps: int, context: RunContext
 ) -> tuple[tuple[Steps, ...], Unseen | None]:
-    """The ``steps`` that are left, beside one of the batch ``here``, and the batches among them that no row shows."""
+    """The ``steps`` left, relative to a step of the batch ``here``, and the batches among them that no row shows."""
     left = list(_batches_left(rows, steps, context))
     if here is None or all(batch in (here, None) for _, batch in left):
         return tuple(Steps(n, batch) for n, batch in left), None
@@ -73,8 +73,8 @@ def _milliseconds(points: pl.DataFrame, batch: float) -> tuple[float, float, flo
 
     samples, ms = points["cost"].to_numpy(), points["step_time_ms"].to_numpy()
     if batch <= samples[-1]:
-        found = float(np.interp(batch, samples, ms))
-        return found, found, found
+        between = float(np.interp(batch, samples, ms))
+        return between, between, between
     line, error = _beyond(points, batch)
     ends = np.clip([line, line - error, line + error], ms[-1], ms[-1] * batch / samples[-1])
     return float(ends[0]), float(ends[1]), float(ends[2])
@@ -108,8 +108,8 @@ def _batches_left(rows: pl.DataFrame, steps: int, context: RunContext) -> Iterat
 
 
 def _last(rows: pl.DataFrame, column: str) -> int | None:
-    found: int | None = rows[column][-1]
-    return found
+    value: int | None = rows[column][-1]
+    return value
 
 
 def _ramp(context: RunContext) -> list[tuple[int, int]]:

@@ -1,6 +1,6 @@
 """The batch of a row against the samples consumed since the row before.
 
-Comes in: rows that ``segments`` has traced and ``fill_batch`` has filled. Goes out: the mean batch of each row.
+Comes in: rows that ``restarts`` has traced and ``fill_batch`` has filled. Goes out: the mean batch of each row.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _consumed() -> pl.Expr:
 
 
 def _before(name: str) -> pl.Expr:
-    """The value on the row before of the same start; copies and damaged rows stand for no steps."""
+    """The value on the row before of the same start; copies and damaged rows have no steps and are skipped."""
     own = pl.col("iterations").is_not_null()
     return pl.when(own).then(name).forward_fill().shift(1).over("segment")
 

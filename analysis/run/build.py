@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from analysis.hardware.devices import find_device
-from analysis.identify import LOGGED, describe_disagreements, identify
+from analysis.identify import LOGGED, Identification, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.expectations import measure_against
@@ -20,12 +20,14 @@ from analysis.run.row_selection import RowRules, describe_warm_up
 from analysis.run.run import Run
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
-from logparse.context.dialects import Framework
 from logparse.context.vendors import named_vendors
-from logparse.decode.read_run import ParsedLog, Watch
+from logparse.decode.read_run import Watch
 from logparse.errors import InputError
 from logparse.findings import Note, info, warning
 from logparse.language import tr
+
+# The note that names the sizes which would give the time of a step.
+MISSING_SIZES = "rate_lacks_sizes"
 
 
 def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Run:
@@ -40,10 +42,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     ``strict``, for an impossible result.
     """
     log, meaning, context = run.log, run.meaning, run.context
-    peak, said = how.peak(context)
-    warm_up = replace(
-        how.warm_up, profiling_steps=meaning.profiling_steps, times_are_shared=meaning.times_are_shared
-    )
+    peak, of_peak = how.peak(context)
+    warm_up = replace(how.warm_up, profiling_steps=meaning.profiling_steps, times_are_shared=meaning.times_are_shared)
     rules = RowRules(warm_up, meaning.time_holds_pauses)
     later = [
         Later(c.source, c.line_number, plan_computation(c.context, how.formula, how.peak(c.context)[0]))
@@ -58,35 +58,57 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     unchanged = before_changes(analysis.steps, later)
     found = identify(unchanged, context)
     differ = describe_disagreements(unchanged, context, peak, found)
-    # Where the log's TFLOP/s is not ours, the warning says which formula it is.
-    identified = found.logged is not None and LOGGED not in [note.fields["figure"] for note in differ]
+    # First, since it says that every share of the peak is of another device.
+    notes = (
+        *_contradicted(how, run),
+        *_lacking(run, analysis),
+        *differ,
+        *_of_reading(run),
+        *of_peak,
+        *_of_rows(run, how, analysis),
+        *_named_formula(found, differ),
+    )
+    ordered = sorted(notes, key=lambda note: note.level != "warning")
+    expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
+    losses = list_losses(analysis, context, analysis.pauses, expected)
+    return Run(log, meaning.framework, context, analysis, found, tuple(ordered), expected, losses, how.requirements)
+
+
+def _lacking(run: Loaded, analysis: Analysis) -> list[Note]:
+    """What could not be computed, and which sizes of the run would give the time of a step."""
+    sizes = [note for note in run.meaning.notes if note.code == MISSING_SIZES]
+    # They say more than that no line has the time.
+    return [*(note for note in analysis.notes if not sizes or note.code != "no_step_time"), *sizes]
+
+
+def _of_reading(run: Loaded) -> list[Note]:
+    """What reading the log and its settings gave, notes of several changes of the settings once."""
     changed = [note for change in run.changes for note in change.context.notes]
-    first_time = [note for at, note in enumerate(changed) if note not in changed[:at]]
-    warnings = (*log.notes, *context.notes, *first_time, *said)
-    # What would give the time of a step says more than that no line does.
-    lacking = [note for note in meaning.notes if note.code == "rate_lacks_sizes"]
-    missing = [note for note in analysis.notes if not lacking or note.code != "no_step_time"]
-    told = (
-        *describe_missing(log.sources, context.get("world_size")),
+    once = (note for at, note in enumerate(changed) if note not in changed[:at])
+    return [*run.log.notes, *run.context.notes, *once]
+
+
+def _of_rows(run: Loaded, how: RunOptions, analysis: Analysis) -> list[Note]:
+    """What is not in the rows, which of them are left out, and what their times mean."""
+    return [
+        *describe_missing(run.log.sources, run.context.get("world_size")),
         *describe_warm_up(analysis.steps, how.warm_up.asked),
         *describe_clock(analysis.steps),
-        *(note for note in meaning.notes if note not in lacking),
-        *([info("formula_identified", findings=found.findings)] if identified else []),
-    )
-    # First, since it says that every share of the peak is of another device.
-    notes = (*_contradicted(how, log, meaning.framework), *missing, *lacking, *differ, *warnings, *told)
-    ordered = sorted(notes, key=lambda note: note.level != "warning")
-    beside = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
-    losses = list_losses(analysis, context, analysis.pauses, beside)
-    notes = tuple(ordered)
-    return Run(log, meaning.framework, context, analysis, found, notes, beside, losses, how.requirements)
+        *(note for note in run.meaning.notes if note.code != MISSING_SIZES),
+    ]
 
 
-def _contradicted(how: RunOptions, log: ParsedLog, framework: Framework) -> Iterator[Note]:
+def _named_formula(found: Identification, differ: Sequence[Note]) -> Iterator[Note]:
+    """The formula of the log's TFLOP/s; where this is not ours, the warning among ``differ`` names it already."""
+    if found.logged is not None and LOGGED not in [note.fields["figure"] for note in differ]:
+        yield info("formula_identified", findings=found.findings)
+
+
+def _contradicted(how: RunOptions, run: Loaded) -> Iterator[Note]:
     """A device of one vendor given for a log that names software of another's alone."""
     if how.hw is None or how.peak_tflops is not None:
         return
-    device, named = find_device(how.hw), list(named_vendors(log, framework))
+    device, named = find_device(how.hw), list(named_vendors(run.log, run.meaning.framework))
     vendors = list(dict.fromkeys(vendor for vendor, _ in named))
     if named and device.vendor not in vendors:
         found = [note for _, note in named]

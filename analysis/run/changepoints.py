@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ROBUST = 1.4826  # median absolute deviation to standard deviation of a normal distribution
-# Fewer rows than this tell nothing about levels; a level has at least FEWEST of them.
+# Fewer rows than ENOUGH_ROWS show no levels; a level has at least FEWEST rows.
 ENOUGH_ROWS, FEWEST = 40, 10
 # A change is at least this share of the pace, and so many standard errors of the two medians.
 SHIFT_SHARE, SHIFT_ERRORS = 0.02, 8.0
 MOST_CHANGES, PIECE = 20, 1000
 # Two paces that take turns: the share of each, and how far they are apart.
 MODE_SHARE, MODES_APART = 0.2, 0.10
-# A slow stretch lies between two levels that agree to ALIKE, and is at most this share of the three.
-ALIKE, SLOW_SHARE, MOST_SLOW = 0.10, 0.25, 0.4
+# A slow stretch lies between two levels that agree to SAME_LEVEL, and is at most MOST_SLOW of the three.
+SAME_LEVEL, SLOW_SHARE, MOST_SLOW = 0.10, 0.25, 0.4
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ def find_levels(pace: NDArray[np.float64]) -> list[Level]:
 
 
 def slow_stretches(levels: Sequence[Level]) -> Iterator[Level]:
-    """Levels that the run came back from: slower than the two beside them, which agree with each other."""
-    for before, here, behind in zip(levels, levels[1:], levels[2:], strict=False):
-        usual = max(before.pace, behind.pace)
-        alike = usual <= (1 + ALIKE) * min(before.pace, behind.pace)
-        few = len(here) <= MOST_SLOW * (len(before) + len(here) + len(behind))
-        if alike and few and here.pace > (1 + SLOW_SHARE) * usual:
+    """Levels that the run came back from: slower than the level before and the one after, which agree."""
+    for before, here, after in zip(levels, levels[1:], levels[2:], strict=False):
+        baseline = max(before.pace, after.pace)
+        comparable = baseline <= (1 + SAME_LEVEL) * min(before.pace, after.pace)
+        few = len(here) <= MOST_SLOW * (len(before) + len(here) + len(after))
+        if comparable and few and here.pace > (1 + SLOW_SHARE) * baseline:
             yield here
 
 
@@ -85,15 +85,15 @@ def _judged(pace: NDArray[np.float64], changes: Sequence[int]) -> Iterator[tuple
     """Each change with how many times it is as large as it must be."""
     import numpy as np
 
-    for before, behind in pairwise(_spans(pace, changes)):
-        apart = abs(behind.pace - before.pace)
+    for before, after in pairwise(_spans(pace, changes)):
+        apart = abs(after.pace - before.pace)
         # Around each level of its own: around the common median the shift itself would look like noise.
-        parts = [np.abs(pace[level.begin : level.end] - level.pace) for level in (before, behind)]
+        parts = [np.abs(pace[level.begin : level.end] - level.pace) for level in (before, after)]
         spread = ROBUST * median(np.concatenate(parts))
         # The standard error of a median is 1.25 times that of a mean.
-        error = 1.25 * spread * math.sqrt(1 / len(before) + 1 / len(behind))
-        least = max(SHIFT_SHARE * min(before.pace, behind.pace), SHIFT_ERRORS * error)
-        yield apart / least if least else math.inf, behind.begin
+        error = 1.25 * spread * math.sqrt(1 / len(before) + 1 / len(after))
+        least = max(SHIFT_SHARE * min(before.pace, after.pace), SHIFT_ERRORS * error)
+        yield apart / least if least else math.inf, after.begin
 
 
 def _changes(pace: NDArray[np.float64]) -> list[int]:
@@ -102,16 +102,16 @@ def _changes(pace: NDArray[np.float64]) -> list[int]:
     The sum of what rows are above the mean falls along a fast stretch and rises along a slow one: between its ends lies
     the stretch that differs most. Each part is looked at again.
     """
-    found: list[int] = []
+    changes: list[int] = []
     waiting = [(0, len(pace)), *_with_slow_rows(pace)]
-    while waiting and len(found) < MOST_CHANGES:
+    while waiting and len(changes) < MOST_CHANGES:
         begin, end = waiting.pop(0)
         part = pace[begin:end]
         edges = [begin + at for at in _edges(part)]
         if edges and any(times > 1 for times, _ in _judged(part, [at - begin for at in edges])):
-            found += [at for at in edges if all(abs(at - other) >= FEWEST for other in found)]
+            changes += [at for at in edges if all(abs(at - other) >= FEWEST for other in changes)]
             waiting += [(a, b) for a, b in pairwise([begin, *edges, end]) if b - a >= 2 * FEWEST]
-    return sorted(found)
+    return sorted(changes)
 
 
 def _placed(pace: NDArray[np.float64], changes: Sequence[int]) -> list[int]:

@@ -18,15 +18,15 @@ from analysis.run.interruptions import NO_PAUSES, Pauses, count_between
 from analysis.run.restarts import OWN
 from logparse.findings import Note, warning
 
-# A clock that is this far behind the steps was set back; by a multiple of the quarter where it is near one, as zones
-# differ by. One that is set back more often than so is no clock.
+# A clock that misses SET_BACK_S was set back. Zones differ by quarters of an hour, so a jump near a multiple is one.
+# A clock with more than MOST_JUMPS is no clock.
 SET_BACK_S, QUARTER_S, NEAR_S, MOST_JUMPS = 60.0, 900.0, 30.0, 3
 # Stamps are cut to seconds, times rounded: a clock may be shorter than the steps by this.
 CUT_S, ROUNDED = 1.0, 0.02
 
 
 @dataclass(frozen=True)
-class Mended:
+class RepairedClock:
     """Rows and events by one clock. ``trusted`` is False where a jump of unknown size lies between two stamps."""
 
     steps: pl.DataFrame
@@ -43,80 +43,89 @@ class Clock:
     notes: tuple[Note, ...] = ()
 
 
-def mend_clock(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses = NO_PAUSES) -> Mended:
-    """Bring the stamps behind a jump back to the clock before it, where the times of the steps prove the jump."""
+def repair_clock(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses = NO_PAUSES) -> RepairedClock:
+    """Move the stamps after a jump to the clock before it, where the times of the steps prove the jump."""
     if steps["timestamp"].null_count() == len(steps):
-        return Mended(steps, events)
+        return RepairedClock(steps, events)
     jumps = _jumps(steps, pauses)
     if jumps.is_empty():
-        return Mended(steps, events)
+        return RepairedClock(steps, events)
     unknown = jumps.filter(pl.col("back").is_null())
     if len(unknown) or len(jumps) > MOST_JUMPS:
         at = (unknown if len(unknown) else jumps).row(0, named=True)
         note = warning("clock_unknown", source=at["source"], line=at["line_number"], n=len(jumps))
-        return Mended(steps, events, (note,), trusted=False)
+        return RepairedClock(steps, events, (note,), trusted=False)
     notes = [
         warning("clock_set_back", seconds=back, source=source, line=line)
         for source, line, back in jumps.select("source", "line_number", "back").iter_rows()
     ]
-    behind = steps.select("source", "line_number", "timestamp").with_row_index("at")
-    behind = behind.join(jumps.select("at", "back"), on="at", how="left", maintain_order="left")
-    behind = behind.with_columns(later=pl.col("back").fill_null(0.0).cum_sum())
-    mended = steps.with_columns(pl.col("timestamp") + _seconds(behind["later"]))
-    return Mended(mended, _events_by(events, behind), tuple(notes))
+    shifts = steps.select("source", "line_number", "timestamp").with_row_index("at")
+    shifts = shifts.join(jumps.select("at", "back"), on="at", how="left", maintain_order="left")
+    shifts = shifts.with_columns(later=pl.col("back").fill_null(0.0).cum_sum())
+    repaired = steps.with_columns(pl.col("timestamp") + _seconds(shifts["later"]))
+    return RepairedClock(repaired, _events_by(events, shifts), tuple(notes))
 
 
 def _jumps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     """Rows (at, source, line_number) before which the clock was set ``back``, in seconds; null where unknown."""
+    gaps = _gaps(steps, pauses)
+    judged = gaps.with_columns(ran_back=pl.col("gap") < -SET_BACK_S).with_columns(back=_set_back(gaps))
+    # Long steps can be set back without the stamps falling; where many are, it is the times that are wrong.
+    slow = judged.filter(pl.col("same") & ~pl.col("ran_back") & pl.col("back").is_not_null() & (pl.col("gap") > 0))
+    fell = judged.filter("ran_back", pl.col("same") | pl.col("goes_on"))
+    jumps = pl.concat([fell, slow] if len(slow) <= MOST_JUMPS else [fell]).sort("at")
+    return jumps.select("at", "source", "line_number", back=pl.when(pl.col("same") & pl.col("known")).then("back"))
+
+
+def _gaps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
+    """The stamped rows, each with what lies between it and the stamped row before.
+
+    ``gap`` is by the stamps and ``steps_s`` by the times of the steps, in seconds; ``short`` is how much less the first
+    is. ``same`` start, ``goes_on`` of one lineage, ``paused`` by a save or an evaluation.
+    """
     own = steps.with_row_index("at").filter(OWN & pl.col("iterations").is_not_null())
     took = (pl.col("step_time_ms") * pl.col("iterations")).fill_null(0).cum_sum() / 1000
     known = (pl.col("step_time_ms") > 0).fill_null(value=False)
     read = own.select("at", "source", "line_number", "segment", "lineage", "step", "timestamp", known=known, took=took)
+    stamped = read.drop_nulls("timestamp")
     gap, steps_s = pl.col("timestamp").diff().dt.total_microseconds() / 1e6, pl.col("took").diff()
     same, goes_on = (pl.col(name) == pl.col(name).shift(1) for name in ("segment", "lineage"))
-    read = read.drop_nulls("timestamp")
     steps_of_pauses = sorted({*pauses.saved, *pauses.evaluated})
-    stamped = read.with_columns(
-        paused=count_between(steps_of_pauses, read["step"].shift(1), read["step"]) > 0,
+    return stamped.with_columns(
+        paused=count_between(steps_of_pauses, stamped["step"].shift(1), stamped["step"]) > 0,
         same=same,
         goes_on=goes_on,
         gap=gap,
         steps_s=steps_s,
         short=steps_s - gap,
     )
-    # What passes between two lines beside the steps passed there too, and may have been a pause as long as others.
-    beside = stamped.filter("same", pl.col("gap") >= 0).select(usual=-pl.col("short"))["usual"]
-    usual, longest = (max(0.0, float(value or 0.0)) for value in (beside.median(), beside.max()))  # type: ignore[arg-type]
+
+
+def _set_back(gaps: pl.DataFrame) -> pl.Expr:
+    """Seconds by which the clock was set back before a row of ``gaps``: quarters of an hour, else where it ran back."""
+    # Time outside the steps also passes at a jump: at least the typical one, at most as long as the longest.
+    outside = gaps.filter("same", pl.col("gap") >= 0).select(outside=-pl.col("short"))["outside"]
+    typical, longest = (max(0.0, float(value or 0.0)) for value in (outside.median(), outside.max()))  # type: ignore[arg-type]
     near_s = pl.max_horizontal(pl.lit(NEAR_S), 0.02 * pl.col("steps_s"))
-    back = pl.col("short") + usual
     quarters = ((pl.col("short") - near_s) / QUARTER_S).ceil() * QUARTER_S
     # Where a save or an evaluation is printed, none need have shown how long it is.
     longest_s = pl.when("paused").then(QUARTER_S / 2).otherwise(min(longest + CUT_S, QUARTER_S / 2))
-    pause = pl.max_horizontal(near_s, longest_s)
-    near = (quarters - pl.col("short") <= pause) & (quarters > 0)
-    ran_back = pl.col("gap") < -SET_BACK_S
-    told = stamped.with_columns(
-        ran_back=ran_back, back=pl.when(near).then(quarters).otherwise(pl.when(ran_back).then(back))
-    )
-    # Long steps can be set back without the stamps falling; where many are, it is the times that are wrong.
-    slow = told.filter(pl.col("same") & ~pl.col("ran_back") & pl.col("back").is_not_null() & (pl.col("gap") > 0))
-    fell = told.filter("ran_back", pl.col("same") | pl.col("goes_on"))
-    found = pl.concat([fell, slow] if len(slow) <= MOST_JUMPS else [fell]).sort("at")
-    return found.select("at", "source", "line_number", back=pl.when(pl.col("same") & pl.col("known")).then("back"))
+    near = (quarters - pl.col("short") <= pl.max_horizontal(near_s, longest_s)) & (quarters > 0)
+    return pl.when(near).then(quarters).when("ran_back").then(pl.col("short") + typical)
 
 
 def _events_by(events: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """The events by the clock of the rows before them; those behind which the next row's was set back, by that one."""
+    """The events by the clock of the row before; by that of the row after where the clock was set back before them."""
     read = events.select("source", "line_number", "timestamp").with_row_index("event").sort("line_number")
     places = rows.select("source", "line_number", "later", stamp="timestamp").sort("line_number")
     near = {
         side: read.join_asof(places, on="line_number", by="source", strategy=side, check_sortedness=False).sort("event")
         for side in ("backward", "forward")
     }
-    before, behind = near["backward"], near["forward"]
-    fell = (events["timestamp"] < before["stamp"] - timedelta(seconds=SET_BACK_S)) & (behind["later"] > before["later"])
+    before, after = near["backward"], near["forward"]
+    fell = (events["timestamp"] < before["stamp"] - timedelta(seconds=SET_BACK_S)) & (after["later"] > before["later"])
     later = pl.select(
-        pl.when(fell.fill_null(value=False)).then(behind["later"]).otherwise(before["later"].fill_null(behind["later"]))
+        pl.when(fell.fill_null(value=False)).then(after["later"]).otherwise(before["later"].fill_null(after["later"]))
     ).to_series()
     return events.with_columns(pl.col("timestamp") + _seconds(later.fill_null(0.0)))
 
@@ -145,7 +154,7 @@ def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:
 
 
 def time_to_train(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
-    """Seconds from the first line that training starts to the last that it ends, which stands behind all ``steps``."""
+    """Seconds from the first start line of the training to its last end line; None where a step follows that."""
     stamps = {kind: events.filter(pl.col("kind") == kind)["timestamp"] for kind in ("training starts", "training ends")}
     begin: Any = stamps["training starts"].min()
     end: Any = stamps["training ends"].max()

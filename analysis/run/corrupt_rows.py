@@ -1,8 +1,7 @@
-"""Rows that damage went through: a step number or a clock that cannot be, between neighbours that agree.
+"""Damaged rows: a step number or a clock that cannot be, between neighbours that agree.
 
 Comes in: step rows with ``begun`` and ``copied``. Goes out: ``damaged`` where the step number cannot be, and rows
-without the clocks and batches that cannot be. What the numbers of a real restart do, to go back and stay back, is no
-damage.
+without the clocks and batches that cannot be. Numbers that go back and stay back are a restart, not damage.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import polars as pl
 from analysis.run.frame_filters import only
 from logparse.findings import Note, warning
 
-# Rows that agree with each other are at most this many usual distances apart: a line between them may be lacking too.
+# Rows that agree are at most this many typical distances apart: a line between them may be missing too.
 AGREE_WITHIN = 3
 # By how much a stamp may be out of order, as when two threads write; and how long a job may rest in one file.
 OUT_OF_ORDER, LONGEST_REST = timedelta(minutes=1), timedelta(days=30)
@@ -39,25 +38,25 @@ def _numbers_out_of_line(own: pl.DataFrame) -> pl.Series:
     """Places of steps above those asked for, then of lone ones among the rest."""
     # The median too, because on one line it may be the last step that is damaged.
     last = pl.max_horizontal("train_steps", pl.col("train_steps").median().over("source"))
-    told = own.with_columns(beyond=(pl.col("step") > last).fill_null(False))
+    checked = own.with_columns(beyond=(pl.col("step") > last).fill_null(False))
     # Where most steps are above it, that number means something else.
-    kept = told.filter(~pl.col("beyond") | (pl.col("beyond").mean().over("source") > 0.5))
+    kept = checked.filter(~pl.col("beyond") | (pl.col("beyond").mean().over("source") > 0.5))
     rising = kept.with_columns(rise=pl.col("step").diff().over("source", "begun"))
     lone = kept["at"].clear()
     # Between numbers that never fall each lies between its neighbours.
     if (rising["rise"] < 0).any():
-        # A selection computes once what an expression says twice; a filter does not.
+        # A selection computes a repeated expression once; a filter does not.
         lone = kept["at"].filter(rising.select(_number_out_of_line()).to_series())
     return own["at"].filter(~own["at"].is_in(kept["at"].implode()) | own["at"].is_in(lone.implode()))
 
 
 def _number_out_of_line() -> pl.Expr:
-    """A step that does not lie between that before and that behind it, which follow each other."""
+    """A step that does not lie between the step before and the step after, which follow each other."""
     step, rise = pl.col("step"), pl.col("rise")
-    before, behind = (step.shift(rows).over("source", "begun") for rows in (1, -1))
-    usual = rise.filter(rise > 0).median().over("source")
-    agree = (before < behind) & (behind - before <= AGREE_WITHIN * usual)
-    return (agree & ~step.is_between(before, behind)).fill_null(False)
+    before, after = (step.shift(rows).over("source", "begun") for rows in (1, -1))
+    typical = rise.filter(rise > 0).median().over("source")
+    agree = (before < after) & (after - before <= AGREE_WITHIN * typical)
+    return (agree & ~step.is_between(before, after)).fill_null(False)
 
 
 def _stamps_out_of_line(own: pl.DataFrame) -> pl.Series:
@@ -70,10 +69,10 @@ def _stamps_out_of_line(own: pl.DataFrame) -> pl.Series:
 
 
 def _stamp_out_of_line(rest: timedelta | None) -> pl.Expr:
-    """A clock outside those before and behind it, which are in order; at an end of a file, ``rest`` beside its one."""
+    """A clock outside its neighbours, which are in order; at an end of a file, over ``rest`` from its one neighbour."""
     stamp, longest = pl.col("timestamp"), pl.lit(rest, pl.Duration("us"))
-    before, behind = stamp.shift(1).over("source"), stamp.shift(-1).over("source")
-    begin, end = before.fill_null(behind - longest), behind.fill_null(before + longest)
+    before, after = stamp.shift(1).over("source"), stamp.shift(-1).over("source")
+    begin, end = before.fill_null(after - longest), after.fill_null(before + longest)
     outside = (stamp < begin - OUT_OF_ORDER) | (stamp > end + OUT_OF_ORDER)
     return ((begin <= end) & outside).fill_null(False)
 
@@ -93,7 +92,7 @@ def describe_damage(printed: pl.DataFrame, marked: pl.DataFrame) -> Iterator[Not
 
 
 def name_first(column: str, rows: pl.DataFrame, one: str, more: str) -> Iterator[Note]:
-    """A note ``one`` for each of the first ``rows``, and a note ``more`` on how many there are beside."""
+    """A note ``one`` for each of the first ``rows``, and a note ``more`` with the number of the others."""
     for source, line, value in rows[["source", "line_number", column]].head(SHOWN).iter_rows():
         yield warning(one, value=value, source=source, line=line)
     if len(rows) > SHOWN:

@@ -1,7 +1,7 @@
-"""Step lines that stand more than once in what was given: other ranks' lines, and a log given or joined twice.
+"""Step lines that occur more than once in the input: lines of other ranks, and a log given or joined twice.
 
 Comes in: step rows with ``begun``, the line on which their process printed its settings. Goes out: ``copied``. A step
-that was really done again took another time, later, and is no copy.
+that was done again has another time, is later, and is no copy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PRINTED = ("step", "loss", "elapsed_time_per_iteration_ms")
 
 
 def mark_copies(steps: pl.DataFrame) -> pl.DataFrame:
-    """Add ``copied``: an earlier row, or one of another file, tells of the same step by the same process."""
+    """Add ``copied``: an earlier row, or one of another file, is of the same step by the same process."""
     if steps["step"].n_unique() == len(steps):
         return steps.with_columns(copied=pl.lit(value=False))
     files = _copied_files(steps)
@@ -35,7 +35,7 @@ def mark_copies(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_rounds(own: pl.DataFrame) -> pl.DataFrame:
-    """Rows of steps that stand more than once, numbered by ``turn``; ``ranks`` is how often nearly all steps stand."""
+    """Rows of repeated steps, numbered by ``turn``; ``ranks`` is how often nearly all steps occur."""
     known = own.with_columns(twice=pl.col("step").is_duplicated())
     once = known.filter(~pl.col("twice")).select(*_PROCESS, times=pl.lit(1, pl.get_index_type()))
     several = known.filter("twice").drop("twice")
@@ -52,15 +52,15 @@ def _same_as_before() -> pl.Expr:
     # Where no line prints the time the clock and the loss must be the same.
     untimed = time.is_null() & time.shift(1).is_null() & (stamp == stamp.shift(1)) & (loss == loss.shift(1))
     same.append((time == time.shift(1)).fill_null(value=False) | untimed.fill_null(value=False))
-    # Two processes that follow each other can do one step alike, the second after a crash.
-    alike = [pl.col(name).eq_missing(pl.col(name).shift(1)) for name in ("begun", "loss")]
-    return pl.all_horizontal(*same, *alike).fill_null(False)
+    # After a crash, a second process can print the same numbers for a step: ``begun`` separates the two.
+    same_or_missing = [pl.col(name).eq_missing(pl.col(name).shift(1)) for name in ("begun", "loss")]
+    return pl.all_horizontal(*same, *same_or_missing).fill_null(False)
 
 
 def _of_merged_ranks() -> pl.Expr:
-    """A row of another rank, where a launcher collected what all ranks print: nearly all steps stand so many times.
+    """A row of another rank, where a launcher collected the lines of all ranks: nearly all steps occur so many times.
 
-    Of so many rows close to each other the first is kept. A step done again begins a new round of them.
+    The first of so many rows close to each other is kept. A step done again begins a new round of them.
     """
     time, ranks = pl.col("elapsed_time_per_iteration_ms"), pl.col("ranks")
 
@@ -72,13 +72,13 @@ def _of_merged_ranks() -> pl.Expr:
     took = since("elapsed_time_per_iteration_ms").abs()
     # Where each rank prints its own loss, the times that follow from one clock are the same.
     same = (since("loss") == 0).fill_null(took <= 0.05 * time) | (took == 0)
-    # A rank may be one step behind another.
+    # Two ranks may be one step apart.
     near = (since("at") < 2 * ranks) & clock.fill_null(True)
     return ((ranks > 1) & (pl.col("turn") % ranks != 0) & near & same).fill_null(False)
 
 
 def _joined_twice() -> pl.Expr:
-    """A row that stands again with its clock or, where there is none, two or more that follow each other."""
+    """A row that occurs again with its clock or, where there is none, two or more that follow each other."""
     again = pl.col("at") - pl.col("at").first().over(*_PRINTED)
     stretch = (again > 0) & ((again == again.shift(1)) | (again == again.shift(-1)))
     stamped = pl.col("at") > pl.col("at").first().over(*_PRINTED, "timestamp")
@@ -127,8 +127,8 @@ def _overlap(one: pl.DataFrame, other: pl.DataFrame) -> bool:
 def _are_same(both: pl.DataFrame) -> bool:
     """Whether two ranks of one job print such rows: nearly all with the same loss and the same time."""
     mine, there = (pl.col(f"elapsed_time_per_iteration_ms{end}") for end in ("", "_there"))
-    alike = (mine - there).abs() <= pl.max_horizontal(RANKS_WITHIN * mine, pl.lit(RANKS_WITHIN_MS))
-    share = both.select((alike & (pl.col("loss") == pl.col("loss_there"))).fill_null(False).mean()).item()
+    same_time = (mine - there).abs() <= pl.max_horizontal(RANKS_WITHIN * mine, pl.lit(RANKS_WITHIN_MS))
+    share = both.select((same_time & (pl.col("loss") == pl.col("loss_there"))).fill_null(False).mean()).item()
     return len(both) > 1 and share is not None and share >= NEARLY_ALL
 
 

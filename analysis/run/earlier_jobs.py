@@ -36,8 +36,8 @@ def _ended_before_a_longer_one() -> pl.Expr:
 
 
 def describe_other_jobs(steps: pl.DataFrame) -> Iterator[Note]:
-    """Where they stand, and how many steps each was asked for."""
+    """Notes on the lines of each other job, and on the steps that it was asked for."""
     jobs = steps.filter("other_job").group_by("source", "train_steps", maintain_order=True)
-    found = jobs.agg(pl.col("line_number").first(), last=pl.col("line_number").last())
-    for source, asked, first, last in found.iter_rows():
+    spans = jobs.agg(pl.col("line_number").first(), last=pl.col("line_number").last())
+    for source, asked, first, last in spans.iter_rows():
         yield info("other_job_before", source=source, n=asked, line=first, last=last)

@@ -1,4 +1,4 @@
-"""Why a row does not count: the codes of ``excluded_reason``, said once."""
+"""Why a row does not count: all codes of ``excluded_reason``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAN = "nan"
 SKIPPED = "update_skipped"
 STALL = "stall"
 
-# Rows of the run's own steps, each told once.
+# Rows of the run's own steps, without copies.
 OF_THE_RUN = ~pl.col("excluded_reason").is_in([COPY, OTHER_JOB]).fill_null(False)
 # Rows whose time can be true; that of the others is in no rate and no sum.
 TIMED = ~pl.col("excluded_reason").is_in([NO_TIME, TIME_DAMAGED]).fill_null(False)

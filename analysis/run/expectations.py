@@ -1,4 +1,4 @@
-"""A run beside what it should have been: its own plan, and what others published.
+"""A run against what it should have been: its own plan, and what others published.
 
 Comes in: an analysed run and what was read with it. Goes out: both comparisons. Nothing is computed or printed here.
 """
@@ -62,7 +62,7 @@ def _measured(analysis: Analysis, context: RunContext) -> Achieved:
 
 
 def _device(peak: DevicePeak | None) -> str | None:
-    """The device the peak is of; None where it was given by hand, and nothing tells of which device."""
+    """The device that the peak is of; None where the peak was given by hand and no device with it."""
     try:
         return None if peak is None else find_device(peak.name).name
     except UsageError:

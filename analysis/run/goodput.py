@@ -2,9 +2,9 @@
 
 Comes in: priced rows, the account, starts, events. Goes out: a ``FieldGoodput``. The types are those of Google's
 goodput library (AI-Hypercomputer/ml-goodput-measurement 57092cfc, goodput_utils.py); ETTR is productive time over wall
-time of all starts, as a whole (arXiv 2410.21680) and over a sliding hour (arXiv 2509.16293). Queueing and set-up before
-the first line, work behind the last but for saves and evaluations, asynchronous saves and a slow rank's share of a step
-cannot be seen in a log.
+time of all starts, as a whole (arXiv 2410.21680) and over a sliding hour (arXiv 2509.16293). A log does not show
+queueing and set-up before its first line, nor asynchronous saves, nor a slow rank's share of a step. After its last
+line it shows only saves and evaluations.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from analysis.run.baseline_step_time import with_usual
+from analysis.run.baseline_step_time import with_baseline
 from analysis.run.exclusion_reasons import REPLAYED
 from analysis.run.frame_filters import in_order, only
-from analysis.run.useful_time import PRICED_BY, price_rows
+from analysis.run.useful_time import PRICED_BY, value_rows
 from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
 from logparse.schema import conform
 
@@ -97,8 +97,8 @@ def _badput(account: pl.DataFrame) -> pl.DataFrame:
     types = {part: kind for kind, parts in TYPES.items() for part in parts}
     lost = account.filter(pl.col("part") != "useful")
     named = lost.with_columns(type=pl.col("part").replace_strict(types, default="OTHER", return_dtype=pl.String))
-    found = named.group_by("run", "type", maintain_order=True).agg(pl.col("seconds", "share").sum())
-    return conform(found.filter(pl.col("seconds") > 0).sort("seconds", descending=True), BADPUT_COLUMNS)
+    totals = named.group_by("run", "type", maintain_order=True).agg(pl.col("seconds", "share").sum())
+    return conform(totals.filter(pl.col("seconds") > 0).sort("seconds", descending=True), BADPUT_COLUMNS)
 
 
 def _stops(segments: pl.DataFrame, events: pl.DataFrame) -> tuple[int, int]:
@@ -106,12 +106,13 @@ def _stops(segments: pl.DataFrame, events: pl.DataFrame) -> tuple[int, int]:
     if len(segments) < 2:
         return 0, 0
     again = segments.with_columns(
-        behind=pl.col("line_number").shift(-1).over("source"), goes_on=pl.col("lineage").shift(-1).eq(pl.col("lineage"))
+        next_line=pl.col("line_number").shift(-1).over("source"),
+        goes_on=pl.col("lineage").shift(-1).eq(pl.col("lineage")),
     ).filter(pl.col("goes_on").fill_null(value=False))
     ends = events.filter(pl.col("kind").is_in(MEANT_TO_END)).select("source", end="line_number")
-    said = again.join(ends, on="source", how="inner")
-    within = (pl.col("end") > pl.col("line_number")) & (pl.col("end") < pl.col("behind")).fill_null(value=True)
-    return len(again), said.filter(within)["segment"].n_unique()
+    ended = again.join(ends, on="source", how="inner")
+    within = (pl.col("end") > pl.col("line_number")) & (pl.col("end") < pl.col("next_line")).fill_null(value=True)
+    return len(again), ended.filter(within)["segment"].n_unique()
 
 
 def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
@@ -119,26 +120,34 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     A step that a later start did again was lost: it is productive when it was done for good.
     """
-    read = with_usual(steps).select(*PRICED_BY, "usual_ms", "lineage", "timestamp")
+    read = with_baseline(steps).select(*PRICED_BY, "baseline_ms", "lineage", "timestamp")
     again = read.with_columns(
         replayed=pl.lit(value=False), replayed_steps=pl.lit(0), excluded_reason=_unless_replayed()
     )
-    resumes = (pl.col("step") - pl.col("iterations")).first().over("segment")
-    begun = only(read, pl.col("iterations").is_not_null()).select("lineage", "segment", resumes=resumes)
-    heads = begun.group_by("lineage", "segment", maintain_order=True).agg(pl.col("resumes").first())
-    later = heads.with_columns(lost_from=pl.col("resumes").shift(-1).cum_min(reverse=True).over("lineage"))
-    priced = price_rows(again).join(later.select("segment", "lost_from"), on="segment", how="left")
+    priced = value_rows(again).join(_lost_from(read), on="segment", how="left")
     before = pl.col("lost_from") - pl.col("step") + pl.col("iterations")
     kept = (before / pl.col("iterations")).clip(0, 1).fill_null(1)
     stamped = priced.with_columns(productive_s=pl.col("useful_ms") / 1000 * kept)
     rows = in_order(only(stamped, pl.col("timestamp").is_not_null()), "timestamp")
+    first = pl.lit(_first_stamp(rows, events), pl.Datetime("us"))
+    return rows.with_columns(first=first, end=(pl.col("timestamp") - first).dt.total_microseconds() / 1e6)
+
+
+def _lost_from(rows: pl.DataFrame) -> pl.DataFrame:
+    """By ``segment``, the first step that a later start of its lineage did again; null where none did."""
+    resumes = (pl.col("step") - pl.col("iterations")).first().over("segment")
+    begun = only(rows, pl.col("iterations").is_not_null()).select("lineage", "segment", resumes=resumes)
+    heads = begun.group_by("lineage", "segment", maintain_order=True).agg(pl.col("resumes").first())
+    return heads.select("segment", lost_from=pl.col("resumes").shift(-1).cum_min(reverse=True).over("lineage"))
+
+
+def _first_stamp(rows: pl.DataFrame, events: pl.DataFrame) -> datetime | None:
+    """When the first of the rows or events began; None where there is neither."""
     stamps: list[Any] = [
         rows.select(pl.col("timestamp") - pl.duration(milliseconds="time_ms")).to_series().min(),
         events["timestamp"].min(),
     ]
-    first = min((stamp for stamp in stamps if stamp is not None), default=None)
-    ends = (pl.col("timestamp") - pl.lit(first, pl.Datetime("us"))).dt.total_microseconds() / 1e6
-    return rows.with_columns(first=pl.lit(first, pl.Datetime("us")), end=ends)
+    return min((stamp for stamp in stamps if stamp is not None), default=None)
 
 
 def _unless_replayed() -> pl.Expr:
@@ -156,7 +165,7 @@ class _Course:
 
     @classmethod
     def of(cls, rows: pl.DataFrame, total_s: float) -> _Course:
-        """A row is productive evenly over its time, which ends at its stamp; behind the last one nothing is."""
+        """A row is productive evenly over its time, which ends at its stamp; nothing after the last row is."""
         import numpy as np
 
         end, time, worth = (rows[name].to_numpy() for name in ("end", "time_ms", "productive_s"))
@@ -177,17 +186,17 @@ class _Course:
 
         since = np.maximum(moments - HOUR_S, 0.0)
         done, before = (np.interp(x, self.at, self.productive) for x in (moments, since))
-        found: NDArray[np.float64] = ((done - before) / np.maximum(moments - since, 1e-9)).clip(0, 1)
-        return found
+        shares: NDArray[np.float64] = ((done - before) / np.maximum(moments - since, 1e-9)).clip(0, 1)
+        return shares
 
     def worst_hour(self) -> Stretch | None:
         """The hour that was the least productive; None of a run that is shorter than an hour."""
         # An hour is the least where it begins or ends at a moment; both ascend, so that nothing need be sorted.
-        found = [self._least_of(moments) for moments in (self.at, self.at + HOUR_S)]
-        told = [hour for hour in found if hour]
-        if not told:
+        least = (self._least_of(moments) for moments in (self.at, self.at + HOUR_S))
+        hours = [hour for hour in least if hour]
+        if not hours:
             return None
-        share, end = min(told)
+        share, end = min(hours)
         return Stretch(self.first + timedelta(seconds=end - HOUR_S), HOUR_S, share)
 
     def _least_of(self, moments: NDArray[np.float64]) -> tuple[float, float] | None:
@@ -212,6 +221,6 @@ def _longest_dead(rows: pl.DataFrame) -> Stretch:
     """The longest stretch in which no step was done: between lines, less the steps of the line but for its first."""
     others = (pl.col("time_ms") - pl.col("step_time_ms")) / 1000
     before = pl.col("end").shift(1).fill_null(0.0)
-    found = rows.select("first", before=before, dead=pl.col("end") - before - others)
-    first, begin, seconds = found.row(found["dead"].arg_max() or 0)
+    stretches = rows.select("first", before=before, dead=pl.col("end") - before - others)
+    first, begin, seconds = stretches.row(stretches["dead"].arg_max() or 0)
     return Stretch(first + timedelta(seconds=begin), seconds)

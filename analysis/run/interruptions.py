@@ -14,13 +14,13 @@ from logparse.findings import Note, info, warning
 # Megatron's timers of a save, by age, and of an evaluation (megatron/training/training.py: around it, and within).
 SAVE_TIMERS = ("save-checkpoint", "save checkpoint", "save-checkpoint-non-persistent")
 EVALUATION_TIMERS = ("evaluate", "eval-time")
-# Timers of a step: beside one of them, in one block, stands what the interval before its step line held.
+# Timers of a step: a block with one of them covers the interval before its step line.
 STEP_TIMERS = ("forward-backward", "forward-compute", "backward-compute", "optimizer", "forward", "backward")
 
 
 @dataclass(frozen=True)
 class Pauses:
-    """Steps behind which a pause lies, sorted; and how long it was, where a block of its own prints its timer."""
+    """Steps after which a pause lies, sorted; and how long it was, where a block of its own prints its timer."""
 
     saved: tuple[int, ...] = ()
     evaluated: tuple[int, ...] = ()
@@ -49,15 +49,15 @@ def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
     timers = _with_place(records["timers"])
     saves, evaluations = (_timed(timers, names) for names in (SAVE_TIMERS, EVALUATION_TIMERS))
     return Pauses(
-        _sorted(saved, saves["behind"]),
-        _sorted(evaluated, evaluations["behind"]),
+        _sorted(saved, saves["after_step"]),
+        _sorted(evaluated, evaluations["after_step"]),
         _seconds(saves),
         _seconds(evaluations),
     )
 
 
 def describe_pauses(steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool) -> Iterator[Note]:
-    """What delivered leaves out of rows whose time holds pauses, and that it cannot where no line tells of them."""
+    """What delivered leaves out of rows whose time holds pauses; a warning where no line reports the pauses."""
     if not time_holds_pauses:
         return
     held = pl.col("excluded_reason").is_in(PAUSED).fill_null(value=False)
@@ -68,16 +68,16 @@ def describe_pauses(steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool
 
 
 def _with_place(timers: pl.DataFrame) -> pl.DataFrame:
-    """Add ``behind``: the step behind which what a timer measures lies.
+    """Add ``after_step``: the step after which the time of a timer lies.
 
-    The block of all timers follows its step line and tells of the interval before it; a block of its own, of what
-    happened since.
+    The block of all timers follows its step line and covers the interval before it; a block of its own covers the time
+    since.
     """
     rise, one_line = pl.col("line_number").diff(), pl.col("min_ms").is_null()
     apart = (rise > 1) | (one_line & (rise != 0)) | (pl.col("source") != pl.col("source").shift(1))
     blocks = timers.with_columns(block=apart.fill_null(value=True).cum_sum())
     of_interval = pl.col("name").is_in(STEP_TIMERS).any().over("block")
-    return blocks.with_columns(behind=pl.col("step") - of_interval.cast(pl.Int64), of_interval=of_interval)
+    return blocks.with_columns(after_step=pl.col("step") - of_interval.cast(pl.Int64), of_interval=of_interval)
 
 
 def _timed(timers: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
@@ -85,11 +85,11 @@ def _timed(timers: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
 
 
 def _seconds(timers: pl.DataFrame) -> dict[int, float]:
-    """By step; a timer in the block of a step line is a mean over the steps of its interval, and tells no sum."""
+    """Seconds by step; a timer in the block of a step line is a mean over its interval and gives no sum."""
     if timers.is_empty():
         return {}
-    whole = timers.filter(~pl.col("of_interval") & pl.col("behind").is_not_null())
-    return dict(whole.group_by("behind").agg(pl.col("max_ms").mean() / 1000).iter_rows())
+    whole = timers.filter(~pl.col("of_interval") & pl.col("after_step").is_not_null())
+    return dict(whole.group_by("after_step").agg(pl.col("max_ms").mean() / 1000).iter_rows())
 
 
 def _sorted(*steps: pl.Series) -> tuple[int, ...]:

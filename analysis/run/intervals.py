@@ -84,8 +84,8 @@ def _ratios(dividends: NDArray[np.float64], divisors: NDArray[np.float64]) -> Fi
 
     def ratios(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.float64]:
         over, under = ((sums[ends] - sums[begins]).sum(axis=1) for sums in (above, below))
-        found: NDArray[np.float64] = over[under > 0] / under[under > 0]
-        return found
+        ratio: NDArray[np.float64] = over[under > 0] / under[under > 0]
+        return ratio
 
     return ratios
 
@@ -133,7 +133,7 @@ def _marks(n: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _running(values: NDArray[Any]) -> NDArray[Any]:
-    """The sum of the values before each place, and behind the last of all."""
+    """The sum of the values before each place, and after the last one."""
     import numpy as np
 
     return np.concatenate([[0], np.cumsum(values)])

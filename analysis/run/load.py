@@ -15,7 +15,7 @@ from logparse.context.run_context import (
     SettingsChange,
     build_changes,
     build_context,
-    facts_beside,
+    facts_of_other_formats,
 )
 from logparse.context.step_times import KnownRun
 from logparse.decode.read_run import ParsedLog, Watch, read_run
@@ -36,14 +36,14 @@ def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: W
     """Read ``logs`` as one run."""
     log = read_run(logs, how.log_format, how.strict, name, watch, how.jobs, how.all_files)
     several = len(log.sources) > 1
-    given, lines = how.given, {**facts_beside(log.beside, several), **_facts_of_lines(log)}
+    given, lines = how.given, {**facts_of_other_formats(log.beside, several), **_facts_of_lines(log)}
     context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, given.weaker)
     changes = build_changes(context, log.settings, log.format, several, log.steps)
     return Loaded(log, interpret(log, how.dialect, KnownRun(context, changes)), context, tuple(changes))
 
 
 def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
-    """What every step line prints alike."""
+    """Facts for which every step line prints the same value."""
     facts = {}
     for name in ("global_batch_size", "seq_length"):
         printed = log.steps[name].unique()
@@ -56,15 +56,17 @@ def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
 
 def _tokens_of_each_step(steps: pl.DataFrame) -> int | None:
     """Tokens that a step consumes, where the lines count them and it is the same for all."""
-    told = steps.select("source", "step", "consumed_tokens").drop_nulls()
-    each = told.select(n=pl.col("step").diff().over("source"), tokens=pl.col("consumed_tokens").diff().over("source"))
+    counts = steps.select("source", "step", "consumed_tokens").drop_nulls()
+    each = counts.select(n=pl.col("step").diff().over("source"), tokens=pl.col("consumed_tokens").diff().over("source"))
     of_one = each.filter(pl.col("n") > 0).select(pl.col("tokens") / pl.col("n")).to_series().unique()
     return int(of_one[0]) if len(of_one) == 1 and of_one[0] > 0 and of_one[0] == int(of_one[0]) else None
 
 
 def _of_step_lines(log: ParsedLog, column: str) -> Origin:
     """Where what every step line prints is from: where another format gave it, the first of its lines."""
-    for found in log.completions:
-        if column in found.columns:
-            return Origin("log", found.source if len(log.sources) > 1 else None, found.line_number, found.format)
+    for completion in log.completions:
+        if column in completion.columns:
+            return Origin(
+                "log", completion.source if len(log.sources) > 1 else None, completion.line_number, completion.format
+            )
     return Origin("step lines")

@@ -45,16 +45,24 @@ class Measured:
 
     def notes(self, facts: Mapping[str, Fact], given: Mapping[str, Fact], asked: float | None) -> Iterator[Note]:
         """What stays of the log's layout, and how a job of ``facts`` differs from what was measured."""
+        yield from self._kept_layout(facts, given)
+        yield from self._kept_shape(facts, given)
+        if self.said is not None and asked is None:
+            yield self.said
+            yield from self._other_settings(facts)
+
+    def _kept_layout(self, facts: Mapping[str, Fact], given: Mapping[str, Fact]) -> Iterator[Note]:
         kept = [n for n in SHORT.values() if n in LAYOUT and facts.get(n) == self.facts.get(n, NOTHING)]
         if kept and LAYOUT & given.keys():
             flags = {name: flag for flag, name in SHORT.items()}
             yield info("layout_kept", log=self.log, flags=[f"--{flags[name]} {facts[name].value}" for name in kept])
-        shape = [n for n in facts if n in SHAPE and n in self.facts and facts[n] == self.facts[n]]
-        if shape and SHAPE & given.keys() and not given.keys() >= WHOLE:
-            yield info("shape_kept", log=self.log, sizes=_values(shape, facts))
-        if self.said is None or asked is not None:
-            return
-        yield self.said
+
+    def _kept_shape(self, facts: Mapping[str, Fact], given: Mapping[str, Fact]) -> Iterator[Note]:
+        kept = [n for n in facts if n in SHAPE and n in self.facts and facts[n] == self.facts[n]]
+        if kept and SHAPE & given.keys() and not given.keys() >= WHOLE:
+            yield info("shape_kept", log=self.log, sizes=_values(kept, facts))
+
+    def _other_settings(self, facts: Mapping[str, Fact]) -> Iterator[Note]:
         other = [n for n in MATTERS if n in self.known and n in facts and facts[n].value != self.known[n].value]
         if other and self.utilisation is not None:
             yield info("other_settings_measured", settings=_values(other, self.known))
@@ -78,12 +86,7 @@ def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fa
     result = analyze_run(run, how)
     rate = result.analysis.rate("delivered")
     hfu, mfu = rate["hfu"], rate["mfu"]
-    if hfu is not None:
-        said = info("hfu_delivered", share=hfu, formula=formula.name, log=log)
-    elif mfu is not None:
-        said = info("mfu_delivered", share=mfu, formula=formula.name, log=log)
-    else:
-        said = info("utilisation_unknown", log=log)
+    said = _utilisation_note(hfu, mfu, formula, log)
     if beside and mfu is not None:
         said = info("computed_with", said=said, origins=list(dict.fromkeys(fact.origin for fact in beside.values())))
     known = run.context.facts
@@ -93,14 +96,25 @@ def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fa
     return Measured(log, printed, known, mfu if hfu is None else hfu, said)
 
 
+def _utilisation_note(hfu: float | None, mfu: float | None, formula: Formula, log: str) -> Note:
+    if hfu is not None:
+        return info("hfu_delivered", share=hfu, formula=formula.name, log=log)
+    if mfu is not None:
+        return info("mfu_delivered", share=mfu, formula=formula.name, log=log)
+    return info("utilisation_unknown", log=log)
+
+
 def _beside(run: Loaded, given: Mapping[str, Fact]) -> dict[str, Fact]:
     """What of ``given`` holds for the run too: what its log does not tell, and the shape of the model that it is."""
     known, steps = run.context.facts, run.log.steps
     told = {name for name, fact in known.items() if name not in SHAPE or not is_derived(fact)}
-    told |= {name for name in given if name in steps.columns and steps[name].is_not_null().any()}
+    told |= {column.name for column in steps.iter_columns() if column.count()}
     # Of how the run was laid out, what is planned says nothing; without a number of devices there is no rate.
     told |= LAYOUT - {"world_size"}
     if "num_layers" in given:
-        same = all(known[n].value == given.get(n, NOTHING).value for n in TELLING if n in known)
-        told = told - SHAPE if same else told | SHAPE | {"vocab_size"}
+        told = told - SHAPE if _one_model(known, given) else told | SHAPE | {"vocab_size"}
     return {name: fact for name, fact in given.items() if name not in told}
+
+
+def _one_model(known: Mapping[str, Fact], given: Mapping[str, Fact]) -> bool:
+    return all(known[n].value == given.get(n, NOTHING).value for n in TELLING if n in known)

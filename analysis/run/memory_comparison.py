@@ -1,4 +1,4 @@
-"""Memory that a run should have needed beside what its log says it did.
+"""Memory that a run should have needed, next to what its log reports.
 
 Comes in: an analysed run, its context, its memory lines. Goes out: one Planned row for each stage that was measured.
 """
@@ -36,7 +36,7 @@ SIZES = (
     "padded_vocab_size",
     "untie_embeddings_and_output_weights",
 )
-# A stage that takes a tenth more or less than was to be expected is told why that can be.
+# A stage that takes a tenth more or less than expected gets a note on why that can be.
 MUCH_MORE, MUCH_LESS = 1.1, 0.9
 TP, PP, DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
 CP, EP = "context_parallel_size", "expert_model_parallel_size"
@@ -44,7 +44,7 @@ CP, EP = "context_parallel_size", "expert_model_parallel_size"
 
 @dataclass(frozen=True)
 class Planned:
-    """One quantity as planned and as measured, in ``unit``; None is unknown, and ``findings`` say what is lacking.
+    """One quantity as planned and as measured, in ``unit``; None is unknown, and ``findings`` name what is missing.
 
     A plan that is a range has ``planned_to`` as its other end. ``findings`` are parts of one sentence.
     """
@@ -94,14 +94,14 @@ def _layout(context: RunContext, zero: int) -> Layout:
 
 def _recomputes(analysis: Analysis) -> tuple[Recompute, ...]:
     """The recomputation that the estimate knows, or the two between which that of the run lies."""
-    found = analysis.computation.recomputed
-    if found is None:
+    recomputed = analysis.computation.recomputed
+    if recomputed is None:
         return (ASSUMED["recompute"],)
-    if found.known is None or 0 < found.known.layers < 1:
+    if recomputed.known is None or 0 < recomputed.known.layers < 1:
         return ("full", "none")
-    if found.known.layers:
+    if recomputed.known.layers:
         return ("full",)
-    return ("selective",) if "core_attn" in found.known.modules else ("none",)
+    return ("selective",) if "core_attn" in recomputed.known.modules else ("none",)
 
 
 def _training(context: RunContext, seq_length: int, recompute: Recompute) -> Training:
@@ -117,7 +117,7 @@ def _training(context: RunContext, seq_length: int, recompute: Recompute) -> Tra
 
 
 def assumptions(context: RunContext) -> tuple[str, ...]:
-    """Settings that matter for this run and that its log does not tell; of ZeRO both cases are given."""
+    """Settings that matter for this run and that its log does not report; of ZeRO both cases are given."""
     matters = {
         "micro_batch_size": True,
         "virtual_pipeline_model_parallel_size": context.get(PP) not in (None, 1),
@@ -132,7 +132,7 @@ def assumptions(context: RunContext) -> tuple[str, ...]:
 
 
 def setting(context: RunContext, name: str) -> Any:
-    """The value of a setting, or what is assumed where the log does not tell it."""
+    """The value of a setting; the assumed one where the log does not report it."""
     value = context.get(name)
     return ASSUMED[name] if value is None else value
 
@@ -141,7 +141,7 @@ def memory_against(analysis: Analysis, context: RunContext, memory: pl.DataFrame
     """One row for each stage that was measured; where the rank is not known, the fullest stage."""
     measured = _measured_by_stage(analysis, context, memory)
     known = context.get("zero_stage")
-    # Where the log does not tell whether the optimizer state is shared out, both are expected.
+    # Where the log does not report whether the optimizer state is shared out, both are expected.
     zeros = (1, 0) if known is None else (known,)
     ways = [(zero, way) for zero in zeros for way in _recomputes(analysis)] if measured else []
     expected = [expected_stages(analysis, context, *way) for way in ways]
@@ -149,23 +149,23 @@ def memory_against(analysis: Analysis, context: RunContext, memory: pl.DataFrame
         planned = sorted({_planned_bytes(stages, number) for stages in expected if stages is not None})
         low, high = (planned[0], planned[-1]) if planned else (None, None)
         expectation = _expectation(planned, size, known is None) if planned else (_why_not(analysis, context),)
-        found = (_allocated(number, size), *expectation)
-        yield Planned("memory", "bytes", low, size, found, high if len(planned) > 1 else None)
+        findings = (_allocated(number, size), *expectation)
+        yield Planned("memory", "bytes", low, size, findings, high if len(planned) > 1 else None)
 
 
 def _why_not(analysis: Analysis, context: RunContext) -> Note:
-    """What the estimate lacks."""
+    """What is missing for the estimate."""
     how = analysis.computation
-    lacks = (
+    missing = (
         *how.shape.missing(SIZES),
         *(() if how.seq_length else ("seq_length",)),
         *unknown_layout(analysis, context),
     )
     if layers := how.shape.special_layers:
         return info("memory_of_special_layers", layers=layers)
-    if not lacks:
+    if not missing:
         return info("memory_settings_do_not_fit")
-    return info("memory_not_estimated", unknown=unknown(lacks))
+    return info("memory_not_estimated", unknown=unknown(missing))
 
 
 def _planned_bytes(stages: tuple[Stage, ...], number: int | None) -> float:
@@ -200,7 +200,7 @@ def _measured_by_stage(analysis: Analysis, context: RunContext, memory: pl.DataF
     if len(lines) and world and pp and lines["rank"].null_count() == 0 and world % pp == 0:
         stage = (pl.col("rank") // (world // pp) + 1).alias("stage")
         inside = lines.filter(pl.col("rank") < world)
-        found = inside.group_by(stage).agg(pl.col("max_allocated_bytes").max()).sort("stage")
-        return dict(found.iter_rows())
+        largest = inside.group_by(stage).agg(pl.col("max_allocated_bytes").max()).sort("stage")
+        return dict(largest.iter_rows())
     sizes = [*lines["max_allocated_bytes"], *analysis.steps["max_memory_allocated_bytes"].drop_nulls()]
     return {None: max(sizes)} if sizes else {}

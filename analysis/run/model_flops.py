@@ -1,4 +1,4 @@
-"""The work of the model as it is built beside the work that the chosen formula counts, and why they differ.
+"""The work of the model as it is built next to the work that the chosen formula counts, and why they differ.
 
 Comes in: a computation. Goes out: a note with each reason as a share of what the formula counts. No number changes.
 """
@@ -17,7 +17,7 @@ from logparse.findings import Note, info, warning
 
 # Relative difference below which the two are one: about what norms, routers and padding make.
 AGREES = 0.03
-# Reasons smaller than this share are not told.
+# Reasons below this share are left out.
 LEAST_REASON = 0.005
 # Everything but the attention core, as a formula made of parameters counts it; and that core.
 PARAMETERS, CORE = "parameters", "attention core"
@@ -43,7 +43,7 @@ def describe_as_built(result: Analysis, context: RunContext) -> Iterator[Note]:
 
 
 def _packed(result: Analysis) -> Iterator[Note]:
-    """Between what MFU as built lies where tokens meet only those of their own document, whose length no line tells."""
+    """The range of MFU as built where tokens meet only those of their own document, whose length no line shows."""
     how, mfu = result.computation, result.value("mfu_as_built")
     terms = as_built_formula().terms_per_token(how.shape, how.seq_length) if how.seq_length else None
     core = terms[CORE] / sum(terms.values()) if terms else 0.0
@@ -67,14 +67,14 @@ def _difference(result: Analysis, terms: Mapping[str, float], built: Mapping[str
 
 def _reasons(how: Computation, terms: Mapping[str, float], built: Mapping[str, float]) -> list[Note]:
     """The terms that differ, the largest first, each as a share of what the formula counts."""
-    mine, other = _alike(how.shape, terms, built)
+    mine, other = _comparable_terms(how.shape, terms, built)
     total = sum(terms.values())
     shares = {name: (other.get(name, 0.0) - mine.get(name, 0.0)) / total for name in {**mine, **other}}
-    told = sorted((name for name in shares if abs(shares[name]) >= LEAST_REASON), key=lambda name: -abs(shares[name]))
-    return [_reason(name, how.shape, shares[name]) for name in told]
+    names = sorted((name for name in shares if abs(shares[name]) >= LEAST_REASON), key=lambda name: -abs(shares[name]))
+    return [_reason(name, how.shape, shares[name]) for name in names]
 
 
-def _alike(
+def _comparable_terms(
     shape: ModelShape, terms: Mapping[str, float], built: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Both counts by terms that mean the same: all but the core as one where a formula has terms of its own."""

@@ -17,6 +17,6 @@ def names_of_model(run: Run) -> list[str]:
     named = [model.name for model in models_of(run.analysis.computation.shape)]
     origin = run.context.origin("num_layers")
     words = (*run.log.sources, str(run.context.get("model_name")), str(origin.rule if origin else ""))
-    told = " ".join(words).lower()
-    names = [name for name in named if name in told] or named
+    text = " ".join(words).lower()
+    names = [name for name in named if name in text] or named
     return names if len(names) <= MODELS_NAMED else []

@@ -1,4 +1,4 @@
-"""What must be read with a run's numbers: what is lacking and which flag gives it, what contradicts what.
+"""Notes on the numbers of a run: what is missing and which flag gives it, what contradicts what.
 
 Comes in: an Analysis, the rows as decoded, the run's context. Goes out: notes. No number changes here.
 """
@@ -21,7 +21,7 @@ from logparse.schema import flag_of
 PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"}
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
-# What is said of a model that has what the formula ignores.
+# Codes of the notes on a model that has what the formula ignores.
 IGNORED: Mapping[Ignorable, str] = {
     "num_experts": "formula_ignores_experts",
     "multi_latent_attention": "formula_ignores_latent_attention",
@@ -31,7 +31,7 @@ IGNORED: Mapping[Ignorable, str] = {
 
 
 def describe_run(result: Analysis, steps: pl.DataFrame, context: RunContext) -> tuple[Note, ...]:
-    """All notes on what an analysis of the rows ``steps`` lacks, and on what contradicts what."""
+    """All notes on what an analysis of the rows ``steps`` could not compute, and on what contradicts what."""
     return (
         *_overruled(steps, result.computation, context),
         *_missing(result),
@@ -42,13 +42,13 @@ def describe_run(result: Analysis, steps: pl.DataFrame, context: RunContext) -> 
 
 
 def _trained_in(result: Analysis) -> Iterator[Note]:
-    """How long the whole training took, start-up before it and teardown behind it left out."""
+    """How long the whole training took, without start-up before it and teardown after it."""
     if result.time_to_train_seconds is not None:
         yield info("time_to_train", seconds=result.time_to_train_seconds)
 
 
 def _begun_anew(result: Analysis) -> Iterator[Note]:
-    """Files that begin the training again, which may be another run, and trainings behind each other in one file."""
+    """Files that begin the training again, which may be another run, and several trainings in one file."""
     if len(result.segments) < 2:
         return
     heads = result.segments.unique("lineage", keep="first", maintain_order=True)
@@ -78,18 +78,18 @@ def _missing(result: Analysis) -> Iterator[Note]:
     """Say what was not computed, for want of what, and which flag gives it."""
     steps, how = result.steps, result.computation
     if not steps["counted"].any():
-        found = Counter(steps["excluded_reason"]).most_common()
-        reasons = [info("rows_of_reason", n=n, reason=reason) for reason, n in found]
+        counts = Counter(steps["excluded_reason"]).most_common()
+        reasons = [info("rows_of_reason", n=n, reason=reason) for reason, n in counts]
         yield warning("no_row_counts", reasons=reasons, instead=_rates_there_are(result.rates))
     if steps["step_time_ms"].is_null().all():
         yield warning("no_step_time")
-    lacking = []
+    missing = []
     if how.world_size is None:
-        lacking.append("world_size")
+        missing.append("world_size")
     if steps["global_batch_size"].is_null().all():
-        lacking.append("global_batch_size")
-    if lacking:
-        yield warning("samples_rate_not_computed", unknown=unknown(lacking))
+        missing.append("global_batch_size")
+    if missing:
+        yield warning("samples_rate_not_computed", unknown=unknown(missing))
     if steps["seq_length"].is_null().all():
         yield warning("tokens_rate_not_computed", unknown=unknown(["seq_length"]))
     if layers := how.formula.not_counted(how.shape):
@@ -121,7 +121,7 @@ def unknown(names: Sequence[str]) -> Note:
 
 
 def describe_rounded(context: RunContext) -> Iterator[Note]:
-    """That the log goes on where its steps cannot be told any more, so that no figure is of all of it."""
+    """A warning where steps are too rounded to be distinguished, so that no figure is of the whole log."""
     if rounded := context.get("rounded_step"):
         yield warning("steps_rounded", step=rounded)
 
@@ -172,7 +172,7 @@ def _against_peak(result: Analysis) -> Iterator[Note]:
 
 
 def _not_in_formula(how: Computation) -> Iterator[Note]:
-    """What the model has and the formula does not count, where the count as built does not tell how much it is."""
+    """What the model has and the formula does not count, where the count as built does not show how much it is."""
     built = as_built_formula()
     if not how.formula.as_built and not built.missing(how.shape) and not built.not_counted(how.shape):
         return
@@ -185,7 +185,7 @@ def _not_in_formula(how: Computation) -> Iterator[Note]:
 
 
 def _unprinted_ramp(steps: pl.DataFrame, context: RunContext) -> Iterator[Note]:
-    """Where the settings say that the batch grows and no line tells how far it has come."""
+    """Where the settings say that the batch grows and no line shows how far it has come."""
     ramp = context.get("rampup_batch_size")
     if ramp and steps["consumed_samples"].is_null().all() and steps["global_batch_size"].drop_nulls().n_unique() == 1:
         yield warning("ramp_not_printed", ramp=ramp)

@@ -1,6 +1,6 @@
 """Whether files can be one run. Ranks of one job and its restarts are, on other devices too; what cannot be is refused.
 
-Comes in: a run that was read and its rows as analysed. Goes out: nothing, or the error. Files whose names tell ranks of
+Comes in: a run that was read and its rows as analysed. Goes out: nothing, or the error. Files whose names show ranks of
 one job, and those that print the same losses and times, are never refused for their clocks.
 """
 
@@ -22,8 +22,8 @@ from logparse.language import some, tr
 SHAPE = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_experts")
 # Ranks of one job reach a step together, by clocks that differ less than this; zones differ by quarters of an hour.
 APART_S, QUARTER_S, NEAR_S = 60.0, 900.0, 30.0
-# Of the steps of two files so many have the same loss and time where one file tells of the other's steps.
-ALIKE = 0.5
+# Two files print the same steps where at least this share has the same loss and time.
+SAME_STEPS = 0.5
 # Files that are named; the others are counted.
 MOST_NAMED = 3
 _PRINTED = ("step", "timestamp", "loss", "elapsed_time_per_iteration_ms")
@@ -32,14 +32,14 @@ Contexts = Mapping[str, RunContext]
 
 
 def check_one_run(run: Loaded, steps: pl.DataFrame) -> None:
-    """Refuse files that cannot be one run. Raises InputError with what tells them apart, and which files say what."""
+    """Refuse files that cannot be one run. Raises InputError with the values that differ, and the files of each."""
     heads = steps.group_by("source", maintain_order=True).agg(pl.col("line_number").min(), pl.col("step").min())
     if len(heads) < 2:
         return
     contexts = _contexts(run, heads)
     for name in SHAPE:
         _check_values(name, contexts)
-    # A restart on other devices goes on behind the first steps of the run; what does these again is none.
+    # A restart on other devices goes on after the first steps of the run; a file that does these again is no restart.
     begun = heads.filter(pl.col("step") <= pl.col("step").min())["source"]
     _check_values("world_size", {file: contexts[file] for file in begun})
     _check_clocks(steps)
@@ -65,8 +65,10 @@ def _check_values(name: str, contexts: Contexts) -> None:
         if (value := context.get(name)) is not None:
             groups.setdefault(value, []).append(file)
     if len(groups) > 1:
-        told = (tr("{value} in {files}", value=value, files=some(files, MOST_NAMED)) for value, files in groups.items())
-        raise _refusal(tr("{name} is {values}", name=name, values=tr(", ").join(told)), list(contexts))
+        values = (
+            tr("{value} in {files}", value=value, files=some(files, MOST_NAMED)) for value, files in groups.items()
+        )
+        raise _refusal(tr("{name} is {values}", name=name, values=tr(", ").join(values)), list(contexts))
 
 
 def _check_clocks(steps: pl.DataFrame) -> None:
@@ -80,17 +82,17 @@ def _check_clocks(steps: pl.DataFrame) -> None:
     for mine, theirs in pairwise(order):
         one, other = mine.item(0, "source"), theirs.item(0, "source")
         if (jobs[one] is None or jobs[one] != jobs[other]) and _apart(mine, theirs):
-            told = tr("{one} and {other} did the same steps at the same time, each for itself", one=one, other=other)
-            raise _refusal(told, files)
+            reason = tr("{one} and {other} did the same steps at the same time, each for itself", one=one, other=other)
+            raise _refusal(reason, files)
 
 
 def _apart(one: pl.DataFrame, other: pl.DataFrame) -> bool:
-    """Whether two files begin alike, run at the same time, and are not two ranks whose clocks are set apart."""
+    """Whether two files do the same first step at the same time, and are not two ranks whose clocks are set apart."""
     if one["step"].min() != other["step"].min() or other.item(0, "timestamp") > one.item(-1, "timestamp"):
         return False
     both = one.join(other, on="step", suffix="_there")
     same = [pl.col(name) == pl.col(f"{name}_there") for name in ("loss", "elapsed_time_per_iteration_ms")]
     ahead = (pl.col("timestamp") - pl.col("timestamp_there")).dt.total_seconds()
-    alike, seconds = both.select(pl.all_horizontal(same).fill_null(value=False).mean(), ahead.abs().median()).row(0)
+    share, seconds = both.select(pl.all_horizontal(same).fill_null(value=False).mean(), ahead.abs().median()).row(0)
     from_quarter = abs(seconds - QUARTER_S * round(seconds / QUARTER_S))
-    return bool(alike < ALIKE and seconds > APART_S and from_quarter > NEAR_S)
+    return bool(share < SAME_STEPS and seconds > APART_S and from_quarter > NEAR_S)

@@ -17,7 +17,7 @@ from logparse.findings import Note
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Everything that is said of a run beside its logs.
+    """Everything that the user gives for a run along with its logs.
 
     ``all_files`` reads every file of a run to its end, ``jobs`` blocks at once (None: one for each core).
     ``warm_up`` says which rows are left out; ``utilisation`` is the planned one, from 0 to 1; ``baseline`` names one of
@@ -43,5 +43,5 @@ class RunOptions:
     requirements: tuple[Requirement, ...] = ()
 
     def peak(self, context: RunContext) -> tuple[DevicePeak | None, tuple[Note, ...]]:
-        """The peak to divide by, and what must be said of it."""
+        """The peak to divide by, and the notes on it."""
         return resolve_peak(self.hw, context.get("precision"), self.peak_tflops, self.peak_basis, self.peak_origin)

@@ -32,7 +32,7 @@ RATES = (
 SAME_WORK, SHORT_SHARE = 0.05, 0.75
 
 
-def find_odd_times(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+def find_outlier_times(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     """Each reason with its rows; all columns of ``clean`` stay."""
     lone: list[pl.DataFrame] = []
     for reason, rows in _lone(clean):
@@ -59,7 +59,7 @@ def _slower(start: pl.DataFrame) -> bool:
 
 
 def _lone(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    near = near_odd_rows(clean)
+    near = rows_near_outliers(clean)
     if near.is_empty():
         return
     # The pace can be another one in each start.
@@ -70,7 +70,7 @@ def _lone(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     yield TIME_DAMAGED, known.filter(_lost_digits())
 
 
-def near_odd_rows(clean: pl.DataFrame) -> pl.DataFrame:
+def rows_near_outliers(clean: pl.DataFrame) -> pl.DataFrame:
     """The only rows that must be seen to judge the ``odd`` ones: few, in most runs.
 
     A median lies between the least and the greatest of its rows; by those, all other rows are in line.
@@ -114,8 +114,8 @@ def borne_out() -> pl.Expr:
     """
     time, stamp, iterations = pl.col("step_time_ms"), pl.col("timestamp"), pl.col("iterations")
     works = [pl.col(rate) * time for rate in RATES]
-    as_usual = [((work / work.median().over("segment") - 1).abs() < SAME_WORK).fill_null(False) for work in works]
+    at_baseline = [((work / work.median().over("segment") - 1).abs() < SAME_WORK).fill_null(False) for work in works]
     gap = (stamp - stamp.shift(1).over("segment")).dt.total_microseconds() / 1000
     # Stamps cut to seconds say nothing of shorter steps.
     usual = time.median().over("segment") * iterations * SHORT_SHARE
-    return pl.any_horizontal(*as_usual, (gap + STAMP_MS < usual).fill_null(False))
+    return pl.any_horizontal(*at_baseline, (gap + STAMP_MS < usual).fill_null(False))

@@ -1,4 +1,4 @@
-"""What a run lost, the dearest first: time in which no useful step was made, and speed that its steps lacked.
+"""What a run lost, the dearest first: time in which no useful step was made, and speed that its steps did not reach.
 
 Comes in: an analysed run, its pauses, what its plan and published rates let expect. Goes out: a ``Loss`` for each
 cause, with what the run would have been without it, by its own arithmetic, and the findings that sum it up.
@@ -26,7 +26,7 @@ from logparse.findings import Note, info
 
 PUBLISHED = "published"
 IN_STEPS = ("bubble", "recomputation", PUBLISHED)
-# What saves or evaluations may cost beside useful work before rarer ones are advised.
+# What saves or evaluations may cost, as a share of the useful time, before rarer ones are advised.
 DEAR = 0.05
 # A cause below this share is no loss, and one below the other not worth a word in the sum.
 LEAST_SHARE, WORTH_A_WORD = 0.0005, 0.01
@@ -68,15 +68,15 @@ class _Time:
         return Loss(cause, seconds / self.total, seconds, hours, **more)
 
 
-def list_losses(analysis: Analysis, context: RunContext, pauses: Pauses, beside: Expectations) -> tuple[Loss, ...]:
+def list_losses(analysis: Analysis, context: RunContext, pauses: Pauses, expected: Expectations) -> tuple[Loss, ...]:
     """Every loss that is known, the dearest first; empty where no row counts."""
     parts = dict(analysis.account.select("part", "seconds").iter_rows())
     time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), _devices(analysis))
     if not time.useful:
         return ()
     gaps = describe_gaps(analysis.steps, pauses)
-    lost = (*_of_time(time, parts, pauses, gaps), *_of_speed(time, analysis, context), *_beside_published(time, beside))
-    # What others reached is no cause, and stands behind those.
+    lost = (*_of_time(time, parts, pauses, gaps), *_of_speed(time, analysis, context), *_of_published(time, expected))
+    # What others reached is no cause, and comes last.
     return tuple(
         sorted(
             (loss for loss in lost if loss.share >= LEAST_SHARE),
@@ -86,24 +86,24 @@ def list_losses(analysis: Analysis, context: RunContext, pauses: Pauses, beside:
 
 
 def sum_up(analysis: Analysis, losses: Sequence[Loss]) -> Note:
-    """The run in a sentence: what of its time was useful, what cost most beside that, and what inside it."""
+    """The run in a sentence: its useful share, what cost most outside the steps, and what cost most inside them."""
     shares = dict(analysis.account.select("part", "share").iter_rows())
     if not shares.get(USEFUL):
         return info("nothing_useful_known")
-    told = _most_lost(shares[USEFUL], [loss for loss in losses if not loss.in_steps])
-    told = told if analysis.has_clock else info("of_the_steps_alone", told=told)
+    answer = _most_lost(shares[USEFUL], [loss for loss in losses if not loss.in_steps])
+    answer = answer if analysis.has_clock else info("of_the_steps_alone", told=answer)
     inside = [loss for loss in losses if loss.in_steps and loss.cause != PUBLISHED and loss.share >= WORTH_A_WORD]
-    return info("inside_the_steps", told=told, cause=inside[0].cause, share=inside[0].share) if inside else told
+    return info("inside_the_steps", told=answer, cause=inside[0].cause, share=inside[0].share) if inside else answer
 
 
 def _most_lost(useful: float, losses: Sequence[Loss]) -> Note:
     if not losses or losses[0].share < WORTH_A_WORD:
         return info("useful_and_little_lost", useful=useful)
     most = losses[0]
-    told = {"useful": useful, "cause": most.cause, "share": most.share, "seconds": most.seconds}
+    fields = {"useful": useful, "cause": most.cause, "share": most.share, "seconds": most.seconds}
     if most.advice is None:
-        return info("useful_and_most_lost", **told)
-    return info("most_lost_advised", **told, advice=most.advice)
+        return info("useful_and_most_lost", **fields)
+    return info("most_lost_advised", **fields, advice=most.advice)
 
 
 def _devices(analysis: Analysis) -> int | None:
@@ -128,7 +128,7 @@ def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses, gaps: Note
 def _rarer(cause: str, seconds: float, marks: Sequence[int], time: _Time) -> Note | None:
     """How rare a pause that costs over DEAR of the useful time should be.
 
-    None for one that is cheap, comes once or matters little beside the rest.
+    None for one that is cheap, comes once, or costs little of the run.
     """
     if len(marks) < 2 or seconds <= DEAR * time.useful:
         return None
@@ -157,18 +157,18 @@ def _of_speed(time: _Time, analysis: Analysis, context: RunContext) -> Iterator[
             yield time.loss(cause, share * time.useful, rate_without=None if rate is None else rate / (1 - share))
 
 
-def _beside_published(time: _Time, beside: Expectations) -> Iterator[Loss]:
-    """The best published rate of this model, these devices and this precision, where the run is slower."""
-    better = [match for match in beside.published.matches if match.share < 1]
+def _of_published(time: _Time, expected: Expectations) -> Iterator[Loss]:
+    """The loss against the best published rate of this model, these devices and this precision; none where faster."""
+    better = [match for match in expected.published.matches if match.share < 1]
     if better:
         best = min(better, key=lambda match: match.share)
-        told = "best_recorded" if best.row.recorded else "best_published"
-        advice = info(told, row=best.row.name, publisher=best.row.publisher or best.row.name)
+        code = "best_recorded" if best.row.recorded else "best_published"
+        advice = info(code, row=best.row.name, publisher=best.row.publisher or best.row.name)
         rate = best.row.tokens_per_second_per_device
         yield time.loss(PUBLISHED, (1 - best.share) * time.useful, rate_without=rate, advice=advice)
 
 
 def _steady_rate(analysis: Analysis) -> float | None:
     steady = analysis.rate("steady")
-    found: float | None = steady["tokens_per_second_per_device"]
-    return found
+    rate: float | None = steady["tokens_per_second_per_device"]
+    return rate

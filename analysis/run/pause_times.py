@@ -1,7 +1,7 @@
 """What saves and evaluations took where a gap, or a row, holds more than steps.
 
-Comes in: the rows of a start, events, pauses. Goes out: seconds by part. Where one gap holds both they are told apart
-by what the log prints of either: a timer, or the stamps around a save; where it prints nothing, one part names both.
+Comes in: the rows of a start, events, pauses. Goes out: seconds by part. A gap that holds both is split by what the log
+prints of either: a timer, or the stamps around a save. Where it prints nothing, one part names both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from analysis.run.interruptions import Pauses, count_between
 
 SAVES, EVALUATION, UNDIVIDED = "saves", "evaluation", "saves_and_evaluation"
 BETWEEN = "_between"
-# Events behind the last step line of a process that say that it still ran.
+# Events after the last step line of a process that show that it still ran.
 ENDINGS = ("save starts", "save ends", "training ends", "process exits")
 BEGINNINGS = ("log begins", "process starts", "training starts")
 
@@ -25,9 +25,9 @@ BEGINNINGS = ("log begins", "process starts", "training starts")
 def share_out(
     seconds: float, after: int, to: int, pauses: Pauses, save_seconds: Callable[[], float | None] = lambda: None
 ) -> dict[str, float]:
-    """``seconds`` by part, of what lies behind step ``after`` or a later one and before ``to``; empty without a pause.
+    """``seconds`` by part, for pauses after step ``after`` or a later one and before ``to``; empty without a pause.
 
-    ``save_seconds`` may know them from elsewhere than a timer; it is asked where a save and an evaluation lie there.
+    ``save_seconds`` may know the time of the saves without a timer. It is called where both kinds of pause lie there.
     """
     saved = [step for step in pauses.saved if after <= step < to]
     evaluated = [step for step in pauses.evaluated if after <= step < to]
@@ -37,12 +37,12 @@ def share_out(
     of_saves = _together(saved, pauses.save_seconds) if stamped is None else stamped
     of_evaluations = _together(evaluated, pauses.evaluation_seconds)
     if of_saves is not None:
-        found = min(of_saves, seconds)
+        saving = min(of_saves, seconds)
     elif of_evaluations is not None:
-        found = max(seconds - of_evaluations, 0.0)
+        saving = max(seconds - of_evaluations, 0.0)
     else:
         return {UNDIVIDED: seconds}
-    return {SAVES: found, EVALUATION: seconds - found}
+    return {SAVES: saving, EVALUATION: seconds - saving}
 
 
 def _together(steps: list[int], seconds: Mapping[int, float]) -> float | None:
@@ -65,10 +65,10 @@ def between_lines(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> 
     ]
 
 
-def behind_the_last(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, until: Any) -> dict[str, float]:
-    """Parts of the pause behind the last row of a start, as far as stamps bound it or its time is printed.
+def after_the_last(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, until: Any) -> dict[str, float]:
+    """Parts of the pause after the last row of a start, as far as stamps bound it or its time is printed.
 
-    ``until`` is when the next start begins; None behind the last one, whose clock ends with its stamps.
+    ``until`` is when the next start begins; None after the last start, whose clock ends with its stamps.
     """
     last = start.row(-1, named=True)
     step, stamp = last["step"], last["timestamp"]
@@ -93,5 +93,5 @@ def _stamped_save(events: pl.DataFrame, begin: datetime, end: datetime) -> float
 
 
 def holds(spans: pl.DataFrame, pauses: tuple[int, ...]) -> pl.Series:
-    """Whether a pause lies behind step ``after`` of a span or a later one, and before its step ``to``."""
+    """Whether a pause lies after step ``after`` of a span or a later one, and before its step ``to``."""
     return count_between(pauses, spans["after"], spans["to"]) > 0

@@ -1,7 +1,7 @@
-"""Measured against planned: what a run should have needed and given, beside what it did.
+"""Measured against planned: what a run should have needed and reached, and what it did.
 
-Comes in: an analysed run, its context, the memory lines of its log. Goes out: rows with a plan, a measurement and what
-was found, and the gap to the peak by cause. A setting that the log does not tell is assumed, and named.
+Comes in: an analysed run, its context, the memory lines of its log. Goes out: rows with a plan, a measurement and
+findings, and the gap to the peak by cause. A setting that the log does not report is assumed, and named.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from analysis.estimate.step import bubble_share
-from analysis.estimate.work import USUAL_UTILISATION
+from analysis.estimate.work import TYPICAL_UTILISATION
 from analysis.flops import as_built_formula
 from analysis.run.memory_comparison import Planned, assumptions, memory_against, setting
 from analysis.run.remaining_time import Left, work_left
@@ -20,7 +20,7 @@ from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
 
-# For clusters of more devices the usual utilisation is published.
+# The typical utilisation is published for clusters of more devices than this.
 MANY_DEVICES = 100
 
 
@@ -34,7 +34,7 @@ class GapPart:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that can be said of a run against its plan. ``mfu_ceiling`` is what the bubble leaves of MFU."""
+    """A run against its plan. ``mfu_ceiling`` is what the bubble leaves of MFU."""
 
     rows: tuple[Planned, ...]
     gap: tuple[GapPart, ...]
@@ -46,9 +46,9 @@ class Plan:
 def plan_against(
     analysis: Analysis, context: RunContext, records: Mapping[str, pl.DataFrame], utilisation: float | None = None
 ) -> Plan:
-    """Put ``analysis`` beside what its own settings let expect.
+    """Compare ``analysis`` with what its own settings let expect.
 
-    ``utilisation`` is the planned share of the peak (HFU); without one both ends of the usual range stand for it.
+    ``utilisation`` is the planned share of the peak (HFU); without one, both ends of the typical range are planned.
     """
     memory = tuple(memory_against(analysis, context, records["memory"]))
     left = work_left(analysis, context)
@@ -62,26 +62,26 @@ def plan_against(
 
 
 def _shares(analysis: Analysis, context: RunContext, utilisation: float | None) -> tuple[float, ...]:
-    """The planned share of the peak, or both ends of what is usual, as far as the bubble of the pipeline leaves it.
+    """The planned share of the peak, or both ends of the typical range, as far as the bubble of the pipeline leaves it.
 
-    None for few devices: what is usual is published for many.
+    Empty for few devices: the typical range is published for many.
     """
     if utilisation is not None:
         return (utilisation,)
     if not _many_devices(analysis):
         return ()
     most = 1 - (pipeline_bubble(context) or 0.0)
-    return USUAL_UTILISATION if most >= max(USUAL_UTILISATION) else (most,)
+    return TYPICAL_UTILISATION if most >= max(TYPICAL_UTILISATION) else (most,)
 
 
 def _time_left(analysis: Analysis, left: Left, shares: tuple[float, ...]) -> Iterator[Planned]:
     """Time for the steps that are still to be done: as the last start went, and at the planned share of the peak."""
     planned = [_planned_seconds(analysis, left, share) for share in shares]
     low, high = (planned[-1], planned[0]) if planned else (None, None)
-    found = [_left_to_do(left), _at_last_pace(left), *_unseen(left)]
+    findings = [_left_to_do(left), _at_last_pace(left), *_unseen(left)]
     if low is not None and high is not None:
-        found.append(_at_planned_share(low, high, shares))
-    yield Planned("time_left", "s", low, left.seconds, tuple(found), high if len(planned) > 1 else None)
+        findings.append(_at_planned_share(low, high, shares))
+    yield Planned("time_left", "s", low, left.seconds, tuple(findings), high if len(planned) > 1 else None)
 
 
 def _left_to_do(left: Left) -> Note:
@@ -91,10 +91,10 @@ def _left_to_do(left: Left) -> Note:
 
 
 def _at_last_pace(left: Left) -> Note:
-    told = {"seconds": left.seconds, "low": left.seconds_low, "high": left.seconds_high}
+    fields = {"seconds": left.seconds, "low": left.seconds_low, "high": left.seconds_high}
     if left.ends_at is None:
-        return info("left_at_last_pace", **told)
-    return info("left_at_last_pace_until", **told, ends_at=left.ends_at)
+        return info("left_at_last_pace", **fields)
+    return info("left_at_last_pace_until", **fields, ends_at=left.ends_at)
 
 
 def _unseen(left: Left) -> Iterator[Note]:
@@ -130,7 +130,7 @@ def _planned_seconds(analysis: Analysis, left: Left, share: float) -> float | No
 
 @dataclass(frozen=True)
 class Reached:
-    """MFU and HFU of a rate by ``formula``: as the model is built where its shape tells, else by the chosen one."""
+    """MFU and HFU of a rate by ``formula``: of the model as built where its shape is known, else by the chosen one."""
 
     mfu: float | None
     hfu: float | None
@@ -147,27 +147,27 @@ def reached(analysis: Analysis, rate: str) -> Reached:
 
 
 def _utilisation(analysis: Analysis, utilisation: float | None) -> Iterator[Planned]:
-    """Delivered HFU beside the plan, or beside what is usual for clusters of over 100 devices."""
+    """Delivered HFU against the plan, or against the typical range of clusters of over 100 devices."""
     delivered = reached(analysis, "delivered")
     hfu = delivered.hfu
     if hfu is None:
         return
-    told = {"hfu": hfu, "formula": delivered.formula}
+    fields = {"hfu": hfu, "formula": delivered.formula}
     if utilisation is not None:
-        found = info("utilisation_beside_plan", **told, planned=utilisation)
-        yield Planned("utilisation", "ratio", utilisation, hfu, (found,))
+        finding = info("utilisation_beside_plan", **fields, planned=utilisation)
+        yield Planned("utilisation", "ratio", utilisation, hfu, (finding,))
         return
     if not _many_devices(analysis):
-        yield Planned("utilisation", "ratio", None, hfu, (info("utilisation_of_few_devices", **told),))
+        yield Planned("utilisation", "ratio", None, hfu, (info("utilisation_of_few_devices", **fields),))
         return
-    low, high = USUAL_UTILISATION
+    low, high = TYPICAL_UTILISATION
     where = "below" if hfu < low else "above" if hfu > high else "within"
-    found = info(f"utilisation_{where}_usual", **told, low=low, high=high)
-    yield Planned("utilisation", "ratio", low, hfu, (found,), high)
+    finding = info(f"utilisation_{where}_usual", **fields, low=low, high=high)
+    yield Planned("utilisation", "ratio", low, hfu, (finding,), high)
 
 
 def _many_devices(analysis: Analysis) -> bool:
-    """Whether what is usual is published for so many."""
+    """Whether the typical range is published for so many devices."""
     return (analysis.computation.world_size or 0) > MANY_DEVICES
 
 
@@ -207,5 +207,5 @@ def split_gap(analysis: Analysis, context: RunContext) -> tuple[GapPart, ...]:
 
 
 def _rate(analysis: Analysis, rate: str, column: str) -> float | None:
-    found: float | None = analysis.rate(rate)[column]
-    return found
+    value: float | None = analysis.rate(rate)[column]
+    return value

@@ -1,4 +1,4 @@
-"""From what is asked of a planned job to its estimate: facts of the user and of a log, the job, what must be said.
+"""From what is asked of a planned job to its estimate: facts of the user and of a log, the job, its notes.
 
 Comes in: facts as given and the options that are none. Goes out: the estimate. Nothing is printed here.
 """
@@ -16,7 +16,7 @@ from logparse.context.run_context import Fact
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """An estimate and the facts behind it; ``name`` is that of the model, or of the log that gave it, None without."""
+    """An estimate and its facts; ``name`` is that of the model, or of the log that gave them, None without."""
 
     name: str | None
     result: Estimate
@@ -26,7 +26,7 @@ class PlannedJob:
 def estimate_planned(
     given: Mapping[str, Fact], asked: Asked, machine: Machine, model: str | None, log: str | None
 ) -> PlannedJob:
-    """Estimate the job of the facts ``given``, of ``model``, and of what the ``log`` of a run tells.
+    """Estimate the job of the facts ``given``, of ``model``, and of the ``log`` of a run.
 
     Raises UsageError for a job that cannot be, InputError or NoStepLineError for a log that cannot be read.
     """

@@ -1,6 +1,6 @@
 """What the ranks of a job printed each by itself: which are missing, which are slow, whose clock is ahead.
 
-Comes in: step rows of several files, whose names may tell ranks. Goes out: one row per rank, and notes. No number of
+Comes in: step rows of several files, whose names may show ranks. Goes out: one row per rank, and notes. No number of
 the run changes here: the rows of all ranks but one are copies.
 """
 
@@ -17,8 +17,8 @@ from logparse.inputs.ranks import missing_ranks, place_of
 from logparse.schema import conform
 
 # A spread of 1 to 2 % is healthy: Megatron-LM, megatron/core/README_STRAGGLER.md.
-BEHIND = 0.02
-# A straggler is behind in more steps than not, and in some.
+SLOWER = 0.02
+# A straggler is slower than that in more steps than not, of at least FEWEST_STEPS.
 REPEATS, FEWEST_STEPS = 0.5, 10
 # Stamps are cut to seconds, and ranks print a step one after the other.
 CLOCK_SECONDS = 2.0
@@ -28,7 +28,7 @@ def rank_times(steps: pl.DataFrame) -> pl.DataFrame:
     """One row per rank and step that counts, where two or more files print times of their own for the same steps.
 
     ``behind`` is by which share the time is above the median of all ranks, ``slowest`` whether no other is as long, and
-    ``ahead_seconds`` by how much the stamp is later than the median stamp. Columns that files do not tell are null.
+    ``ahead_seconds`` by how much the stamp is later than the median stamp. Columns without data in the files are null.
     """
     none = steps[["run", "source", "step", "step_time_ms"]].clear()
     if not steps["copied"].any():
@@ -44,7 +44,7 @@ def rank_times(steps: pl.DataFrame) -> pl.DataFrame:
     )
     time, stamp = pl.col("step_time_ms"), pl.col("timestamp")
     shared = each.filter(pl.len().over("step") > 1).with_columns(
-        behind=time / time.median().over("step") - 1,
+        (time / time.median().over("step") - 1).alias("behind"),
         slowest=(time == time.max().over("step")) & (pl.len().over("step", "step_time_ms") == 1),
         ahead_seconds=(stamp - stamp.median().over("step")).dt.total_milliseconds() / 1000,
     )
@@ -61,7 +61,7 @@ def compare_ranks(steps: pl.DataFrame) -> pl.DataFrame:
         pl.col("step_time_ms").median(),
         pl.col("step_time_ms").quantile(0.9, "linear").alias("step_time_p90_ms"),
         pl.col("slowest").mean().alias("slowest_share"),
-        (pl.col("behind") > BEHIND).mean().alias("behind_share"),
+        (pl.col("behind") > SLOWER).mean().alias("behind_share"),
         pl.col("ahead_seconds").median().alias("clock_ahead_seconds"),
     )
     places = [place_of(source) for source in rows["source"]]
@@ -93,15 +93,15 @@ def describe_ranks(ranks: pl.DataFrame, numbered: pl.DataFrame) -> Iterator[Note
         yield info("ranks_straggle", names=rank_names(slow), n=len(slow))
     skewed = ranks.filter(pl.col("clock_ahead_seconds").abs() >= CLOCK_SECONDS)
     if len(skewed):
-        told = clocks_apart(numbered)
-        skewed = skewed.filter(~pl.col("source").is_in(list(told)))
+        apart = clocks_apart(numbered)
+        skewed = skewed.filter(~pl.col("source").is_in(list(apart)))
     if len(skewed):
         seconds = float(skewed["clock_ahead_seconds"].abs().max())  # type: ignore[arg-type]
         yield info("clocks_skewed", names=rank_names(skewed), n=len(skewed), seconds=seconds)
 
 
 def rank_names(ranks: pl.DataFrame) -> list[str]:
-    """What each rank is called: its number, where the names of the files tell each another; else the file."""
+    """The name of each rank: its number, where the names of the files give each another one; else the file."""
     numbers = ranks["rank"]
     known = numbers.null_count() == 0 and numbers.n_unique() == len(numbers)
     return [str(name) for name in (numbers if known else ranks["source"])]

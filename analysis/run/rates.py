@@ -1,7 +1,7 @@
 """The named rates: steady, delivered, all steps, all-in.
 
-Comes in: rows marked by ``window``. Goes out: the frame ``rates``. A step is useful when its update was made and kept:
-not skipped, not NaN, not done again after a restart, not another rank's copy.
+Comes in: rows marked by ``row_selection``. Goes out: the frame ``rates``. A step is useful when its update was made and
+kept: not skipped, not NaN, not done again after a restart, not another rank's copy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from analysis.metrics import RATED
 from analysis.run.baseline_step_time import middle
 from analysis.run.exclusion_reasons import REPLAYED, TIMED, WARM_UP
 from analysis.run.intervals import median_interval, ratio_interval
-from analysis.run.useful_time import PAUSED, PRICED_BY, again_steps, kept_steps, price_rows
+from analysis.run.useful_time import PAUSED, PRICED_BY, again_steps, kept_steps, value_rows
 from analysis.tables import RATE_COLUMNS
 from logparse.schema import conform
 
@@ -26,9 +26,9 @@ SCALED = (*(metric.column for metric in RATED), "logged_tflops_per_second_per_de
 def name_rates(steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataFrame | None = None) -> pl.DataFrame:
     """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow.
 
-    ``priced`` are the ``price_rows`` of ``steps``, where the caller has them at hand.
+    ``priced`` are the ``value_rows`` of ``steps``, where the caller has them at hand.
     """
-    everything = (price_rows(steps) if priced is None else priced).select(*PRICED_BY, "time_ms", "useful", *SCALED)
+    everything = (value_rows(steps) if priced is None else priced).select(*PRICED_BY, "time_ms", "useful", *SCALED)
     counted = steps.select("counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED).filter("counted")
     delivered = _without_replay(everything)
     steady = {
@@ -56,7 +56,7 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataF
 
 
 def _without_replay(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of delivered; one of which some steps were replayed stands for the others alone."""
+    """The rows of delivered; one of which some steps were replayed counts with the others alone."""
     left = rows.filter(~pl.col("excluded_reason").is_in([WARM_UP, REPLAYED, *PAUSED]).fill_null(False))
     new = pl.col("iterations") - again_steps()
     return left.with_columns(time_ms=pl.col("time_ms") * new / pl.col("iterations"), iterations=new)
@@ -82,16 +82,16 @@ def _over(rows: pl.DataFrame, time_ms: float | None) -> dict[str, Any]:
 
 
 def _untimed(steps: pl.DataFrame) -> int:
-    """Useful steps of rows whose time is lacking or damaged."""
+    """Useful steps of rows whose time is missing or damaged."""
     rows = steps[PRICED_BY].filter(~TIMED & pl.col("iterations").is_not_null())
     return int(rows.select(kept_steps().sum()).item() or 0) if len(rows) else 0
 
 
-def _within(untimed: int, rows: pl.DataFrame, wall_ms: float | None, usual_ms: float | None) -> int:
+def _within(untimed: int, rows: pl.DataFrame, wall_ms: float | None, baseline_ms: float | None) -> int:
     """How many of the steps without a time the clock has room for: those of the first line may lie before it."""
-    if not untimed or not wall_ms or not usual_ms:
+    if not untimed or not wall_ms or not baseline_ms:
         return untimed
-    return min(untimed, max(0, round((wall_ms - float(rows["time_ms"].sum())) / usual_ms)))
+    return min(untimed, max(0, round((wall_ms - float(rows["time_ms"].sum())) / baseline_ms)))
 
 
 def _all_in(

@@ -1,7 +1,7 @@
 """What a run recomputes, as a value that the formulas count: from the settings of its context.
 
-Comes in: a context. Goes out: between which two ends the recomputation lies. They are one where the settings are
-understood; None where no setting tells. No FLOPs here.
+Comes in: a context. Goes out: the least and the most that the run may recompute. They are one where the settings are
+understood; None where no setting says so. No FLOPs here.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ ATTENTION = regex.compile(r".*(flash_attention|core_attention)")
 
 
 def read_recomputation(context: RunContext) -> Recomputed | None:
-    """Between what and what the recomputation of the run lies."""
-    said, whole = cast("Recompute | None", context.get("recompute")), context.get("recomputed_layers")
-    if said is None and whole is None:
+    """The least and the most that the run may recompute."""
+    recompute, whole = cast("Recompute | None", context.get("recompute")), context.get("recomputed_layers")
+    if recompute is None and whole is None:
         return None
-    if said == "none" and whole is None:
+    if recompute == "none" and whole is None:
         return Recomputed.exactly(NOTHING)
     selected = _selected(context)
-    if said == "selective" and whole is None:
+    if recompute == "selective" and whole is None:
         return selected or Recomputed.exactly(CORE)
     layers = context.get("num_layers")
     if whole is None and _all_layers(context):
         return Recomputed.exactly(EVERYTHING)
     if whole is None or not layers:
         return Recomputed(NOTHING, EVERYTHING, _setting_of_layers(context))
-    return _beside(_of_layers(whole, layers, context), selected)
+    return _with_selected(_of_layers(whole, layers, context), selected)
 
 
 def _all_layers(context: RunContext) -> bool:
@@ -54,8 +54,8 @@ def _of_layers(whole: int, layers: int, context: RunContext) -> Recomputation:
     return Recomputation(share, float(depths))
 
 
-def _beside(whole: Recomputation, selected: Recomputed | None) -> Recomputed:
-    """Layers recomputed whole, and in the others what is ``selected``."""
+def _with_selected(whole: Recomputation, selected: Recomputed | None) -> Recomputed:
+    """Layers recomputed whole, and what is ``selected`` in the others."""
     if selected is None or whole.layers == 1.0:
         return Recomputed.exactly(whole)
     least, most = (Recomputation(whole.layers, whole.depths, end.modules) for end in (selected.least, selected.most))
@@ -83,7 +83,7 @@ def _of_patterns(text: str) -> Recomputed:
     names = [name for name in value if isinstance(name, str)] if isinstance(value, dict | list) else []
     if not names:
         return Recomputed(NOTHING, CORE, setting)
-    # The same operators in all layers are told from those in some, which are not counted apart.
+    # Operators that are recomputed in some layers alone are not counted apart.
     everywhere = not isinstance(value, dict) or all(layers is True for layers in value.values())
     return _of_operators([name.replace("\\", "") for name in names], everywhere, setting)
 
@@ -102,7 +102,7 @@ def _range(known: frozenset[str], unknown: frozenset[str], setting: str) -> Reco
 
 
 def _setting_of_layers(context: RunContext) -> str:
-    """The settings that do not tell how many layers are recomputed."""
+    """The settings that leave open how many layers are recomputed."""
     names = ("recompute_scheme", "recompute_by_stage", "recompute_method", "recompute_num_layers", "pipeline_layout")
-    told = [f"{name} {context.get(name)}" for name in names if context.get(name) is not None]
-    return ", ".join(told) or "recompute full"
+    settings = [f"{name} {context.get(name)}" for name in names if context.get(name) is not None]
+    return ", ".join(settings) or "recompute full"

@@ -1,9 +1,9 @@
 """What is left of a run and when it will end: one estimate with a range, by what the calendar saw of the last start.
 
-Comes in: an analysed run, its pauses. Goes out: steps, tokens and seconds that are left. Rows of the last start tell,
-because earlier ones may have had other devices: the time from line to line, in which stalls, saves and evaluations lie
-whatever the framework prints. While the batch ramps up, each step that is left takes what its own batch costs, and a
-range where no such step has run (``ramp``).
+Comes in: an analysed run, its pauses. Goes out: steps, tokens and seconds that are left. Only rows of the last start
+are used, because earlier ones may have had other devices. The time is that from line to line, with stalls, saves and
+evaluations, whatever the framework prints. While the batch ramps up, each step that is left takes what its own batch
+costs, and a range where no such step has run (``batch_ramp``).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Pace:
     paused: float
 
     def over(self, each: float, steps: int, settled: float) -> float:
-        """Seconds of ``steps`` of ``each``, which beside their pauses take as long as ``settled`` of the last batch."""
+        """Seconds of ``steps`` of ``each``; without their pauses they take as long as ``settled`` of the last batch."""
         paused = min(each, self.paused)
         return steps * paused + settled * (each - paused)
 
@@ -127,10 +127,10 @@ def _pace(rows: pl.DataFrame, pauses: Pauses) -> Pace:
     known = timed.with_columns(seconds="printed") if cut else timed
     # A whole number of rounds of saves and of evaluations is worth more than the rows they happen to begin with.
     settled, paused = _by_rounds(known, pauses)
-    found = settled + paused
+    each = settled + paused
     interval = ratio_interval(known["seconds"].to_numpy(), known["iterations"].cast(pl.Float64).to_numpy())
     low, high = interval or _range(known["seconds"] / known["iterations"])
-    return Pace(_mean_batch(known), found, min(low, found), max(high, found), paused)
+    return Pace(_mean_batch(known), each, min(low, each), max(high, each), paused)
 
 
 def _range(values: pl.Series) -> tuple[float, float]:
@@ -163,15 +163,15 @@ def _by_rounds(rows: pl.DataFrame, pauses: Pauses) -> tuple[float, float]:
     import numpy as np
 
     counts = {marks: _held(rows, marks) for marks in (pauses.saved, pauses.evaluated)}
-    # What every row holds cannot be told from the steps.
-    told = {marks: held for marks, held in counts.items() if held.any() and not held.all()}
-    free = np.logical_not(np.any(list(told.values()), axis=0)) if told else np.ones(len(rows), bool)
-    if not told or not free.any():
+    # A pause in every row cannot be separated from the steps.
+    separable = {marks: held for marks, held in counts.items() if held.any() and not held.all()}
+    free = np.logical_not(np.any(list(separable.values()), axis=0)) if separable else np.ones(len(rows), bool)
+    if not separable or not free.any():
         return _seconds_per_step(rows), 0.0
     settled = _seconds_per_step(rows.filter(pl.Series(free)))
-    beside = (rows["seconds"] - settled * rows["iterations"]).to_numpy()
-    each, *_ = np.linalg.lstsq(np.stack(list(told.values()), axis=1), beside)
-    return settled, sum(max(0.0, float(s)) / _distance(rows, marks) for s, marks in zip(each, told, strict=True))
+    pause_seconds = (rows["seconds"] - settled * rows["iterations"]).to_numpy()
+    each, *_ = np.linalg.lstsq(np.stack(list(separable.values()), axis=1), pause_seconds)
+    return settled, sum(max(0.0, float(s)) / _distance(rows, marks) for s, marks in zip(each, separable, strict=True))
 
 
 def _distance(rows: pl.DataFrame, marks: tuple[int, ...]) -> float:
@@ -182,8 +182,8 @@ def _distance(rows: pl.DataFrame, marks: tuple[int, ...]) -> float:
 
 
 def _whole(rows: pl.DataFrame, column: str, at: int) -> int:
-    found: int = rows[column][at]
-    return found
+    value: int = rows[column][at]
+    return value
 
 
 def _seconds_per_step(rows: pl.DataFrame) -> float:

@@ -49,13 +49,13 @@ class Analysis:
     @property
     def impossible(self) -> tuple[str, ...]:
         """Metrics of which the median, one of the named rates or, of goodput, the run is more than can be."""
-        found = {metric.column: [self.value(metric.column), *self.rates[metric.column]] for metric in RATED}
-        values = found | {"goodput": [self.goodput]}
+        rated = {metric.column: [self.value(metric.column), *self.rates[metric.column]] for metric in RATED}
+        values = rated | {"goodput": [self.goodput]}
         return tuple(name for name, all_of in values.items() if any(map(BY_COLUMN[name].impossible, all_of)))
 
     @property
     def has_clock(self) -> bool:
-        """Whether time stamps tell how long the whole run took."""
+        """Whether time stamps show how long the whole run took."""
         return self.rates.filter(pl.col("rate") == "all-in")["step_time_ms"].is_not_null().any()
 
     def value(self, metric: str, statistic: str = "median") -> float | None:
@@ -69,8 +69,8 @@ class Analysis:
         if statistic not in STATISTICS:
             remedy = tr("use one of {names}", names=", ".join(STATISTICS))
             raise unknown_name(msg("statistic"), statistic, STATISTICS, remedy)
-        found: float | None = self._statistics[metric][statistic]
-        return found
+        number: float | None = self._statistics[metric][statistic]
+        return number
 
     def rate(self, name: str) -> dict[str, Any]:
         """The row of ``rates`` called ``name``."""

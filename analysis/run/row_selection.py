@@ -1,8 +1,8 @@
 """Which rows count: each rule marks rows with a reason; nothing is deleted, and the first reason stays.
 
-Comes in: rows that ``segments`` has traced, pauses, and what the dialect says of the time on a line. Goes
-out: ``excluded_reason`` and ``counted``, and the sentences that tell what was found. What counts is the settled window:
-the steady pace of the run.
+Comes in: rows that ``restarts`` has traced, pauses, and what the dialect says of the time on a line. Goes out:
+``excluded_reason`` and ``counted``, and notes on what was found. What counts is the settled window: the steady pace of
+the run.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from analysis.run.exclusion_reasons import (
     WARM_UP,
 )
 from analysis.run.interruptions import NO_PAUSES, Pauses
-from analysis.run.outlier_times import borne_out, find_odd_times
+from analysis.run.outlier_times import borne_out, find_outlier_times
 from analysis.run.restarts import OWN
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.findings import Note, info
 
-# Starts whose warm-up is told one by one.
+# Starts whose warm-up is reported one by one.
 STARTS_SHOWN = 3
 
 
@@ -50,11 +50,11 @@ DEFAULT_RULES = RowRules()
 
 
 def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules = DEFAULT_RULES) -> pl.DataFrame:
-    """Add ``counted`` and ``excluded_reason`` to rows that ``segments`` has traced."""
+    """Add ``counted`` and ``excluded_reason`` to rows that ``restarts`` has traced."""
     rows = steps.with_columns(excluded_reason=pl.lit(None, pl.String))
     timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
-    told = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), OTHER_JOB: pl.col("other_job")}
-    rows = _mark(rows, told | {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")})
+    known = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), OTHER_JOB: pl.col("other_job")}
+    rows = _mark(rows, known | {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")})
     if rules.time_holds_pauses:
         evaluated, saved = (_first_row_after(rows, steps) for steps in (pauses.evaluated, pauses.saved))
         rows = _mark(rows, {HOLDS_EVALUATION: evaluated, HOLDS_SAVE: saved})
@@ -81,7 +81,7 @@ def _unpaused(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
-    """Rows whose interval holds a pause: one lies at or behind the step of the row before, and before their own."""
+    """Rows whose interval holds a pause: at or after the step of the row before, and before their own."""
     if not pauses:
         return pl.lit(False)
     marks = pl.DataFrame({"step": pauses, "pause": pauses}, schema={"step": pl.Int64, "pause": pl.Int64})
@@ -102,9 +102,9 @@ def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
     marked = paced.select("segment", "excluded_reason", "pace").with_row_index("at")
     clean = marked.filter(pl.col("excluded_reason").is_null()).drop("excluded_reason")
     places = pl.int_range(pl.len(), dtype=pl.UInt32)
-    for reason, found in find_odd_times(clean) if len(clean) >= 5 else ():
-        where = places.is_in(found["at"].implode())
-        rows = _mark(rows, {reason: where & ~borne_out() if reason == TIME_DAMAGED and len(found) else where})
+    for reason, outliers in find_outlier_times(clean) if len(clean) >= 5 else ():
+        where = places.is_in(outliers["at"].implode())
+        rows = _mark(rows, {reason: where & ~borne_out() if reason == TIME_DAMAGED and len(outliers) else where})
     return rows
 
 
@@ -119,10 +119,10 @@ def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[Note]:
         .agg(warm.sum().alias("n"), time.filter(warm).max().alias("slowest"), time.filter("counted").median())
         .filter(pl.col("n") > 0)
     )
-    found = [_warm_up_of_start(*row) for row in starts.head(STARTS_SHOWN).rows()]
+    of_starts = [_warm_up_of_start(*row) for row in starts.head(STARTS_SHOWN).rows()]
     more = [info("warm_up_more_starts", n=len(starts) - STARTS_SHOWN)] if len(starts) > STARTS_SHOWN else []
-    if found:
-        yield info("warm_up_found", starts=[*found, *more])
+    if of_starts:
+        yield info("warm_up_found", starts=[*of_starts, *more])
 
 
 def _warm_up_of_start(segment: int, rows: int, slowest_ms: float | None, settled_ms: float | None) -> Note:

@@ -47,7 +47,7 @@ class Run:
     losses: tuple[Loss, ...] = ()
     requirements: tuple[Requirement, ...] = ()
 
-    # How a notebook shows a run. Words stand above the pipeline, so ``analysis.api`` sets it.
+    # How a notebook shows a run. Texts are above the pipeline, so ``analysis.api`` sets it.
     shown_as_html: ClassVar[Callable[[Run], str]] = lambda run: _escaped(repr(run))
 
     @property
@@ -87,7 +87,7 @@ class Run:
 
     @property
     def records(self) -> Mapping[str, pl.DataFrame]:
-        """The lines beside the step lines: events, evaluations, memory, timers."""
+        """The lines other than step lines: events, evaluations, memory, timers."""
         return self.log.records
 
     def value(self, metric: str, statistic: str = "median") -> float | None:
@@ -105,8 +105,8 @@ class Run:
             for metric in HEADLINE
             if (value := self.value(metric.column)) is not None
         ]
-        told = [known, f"{len(self.steps)} step lines", *numbers]
-        return f"<Run {self.name!r}: {', '.join(part for part in told if part)}>"
+        parts = [known, f"{len(self.steps)} step lines", *numbers]
+        return f"<Run {self.name!r}: {', '.join(part for part in parts if part)}>"
 
     def _repr_html_(self) -> str:
         return type(self).shown_as_html(self)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from analysis.run.baseline_step_time import READ, add_pace, middle, with_usual
+from analysis.run.baseline_step_time import READ, add_pace, middle, with_baseline
 from analysis.run.changepoints import ENOUGH_ROWS, Level, find_levels, two_modes
 from analysis.run.corrupt_rows import name_first
 from analysis.run.exclusion_reasons import STALL, TIME_DAMAGED
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Levels further apart than this make one steady pace misleading; so many are told one by one.
+# Levels further apart than this make one steady pace misleading; the first LEVELS_SHOWN are reported one by one.
 LEVELS_APART, LEVELS_SHOWN = 0.10, 4
 
 
@@ -33,8 +33,8 @@ def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
     damaged = steps[["source", "line_number", "step_time_ms"]].filter(steps["excluded_reason"] == TIME_DAMAGED)
     yield from map(_as_info, name_first("step_time_ms", damaged, "time_damaged", "more_times_damaged"))
     yield from _stalls(steps, pauses)
-    told = steps.select(*READ, "step", "counted", "excluded_reason")
-    placed = told.with_columns(place=(pl.col("iterations").is_not_null().cum_sum() - 1).over("segment"))
+    read = steps.select(*READ, "step", "counted", "excluded_reason")
+    placed = read.with_columns(place=(pl.col("iterations").is_not_null().cum_sum() - 1).over("segment"))
     yield from _levels(placed.filter(pl.col("counted") | (pl.col("excluded_reason") == STALL)))
 
 
@@ -56,17 +56,17 @@ def _stalls(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
 
 
 def stalled(steps: pl.DataFrame) -> pl.DataFrame:
-    """The rows that stalled, with ``longer_ms``: by how much, against what is usual for the rows around."""
+    """The rows that stalled, with ``longer_ms``: the time above the baseline of the rows around."""
     stall = pl.col("excluded_reason") == STALL
     if not steps.select(stall.any()).item():
         return steps.clear().with_columns(longer_ms=pl.lit(None, pl.Float64))
-    return with_usual(steps).with_columns(longer_ms=pl.col("step_time_ms") - pl.col("usual_ms")).filter(stall)
+    return with_baseline(steps).with_columns(longer_ms=pl.col("step_time_ms") - pl.col("baseline_ms")).filter(stall)
 
 
 def find_period(positions: Sequence[int]) -> int | None:
     """The distance at which most of ``positions`` follow each other; None where there is none.
 
-    At least three, of which at least 60 % must lie on one grid of the most usual distance.
+    At least three, of which at least 60 % must lie on one grid of the most frequent distance.
     """
     if len(positions) < 3:
         return None
@@ -81,7 +81,7 @@ def find_period(positions: Sequence[int]) -> int | None:
 def explain_stalls(positions: Sequence[int], pauses: Pauses) -> list[tuple[str, int | None]]:
     """A code for what each of ``positions`` may have come from, with the period of the stalls where it is on its grid.
 
-    ``behind_save`` and ``behind_evaluation``: in the step before; ``not_told``: nothing in the log stands beside it.
+    ``behind_save`` and ``behind_evaluation``: in the step before; ``not_told``: the log shows no cause.
     """
     period = find_period(positions)
     grid = Counter(p % period for p in positions).most_common(1)[0][0] if period else None
@@ -113,11 +113,11 @@ def _levels(rows: pl.DataFrame) -> Iterator[Note]:
         yield from _mixed(rows)
         return
     apart = max(level.pace for level in levels) / min(level.pace for level in levels) - 1
-    before, behind = levels[0], levels[1]
+    before, after = levels[0], levels[1]
     if apart > LEVELS_APART:
-        yield _told(counted, levels, apart)
+        yield _note_on_levels(counted, levels, apart)
     elif len(levels) == 2:
-        yield info("pace_changes", change=behind.pace / before.pace - 1, step=counted["step"][behind.begin])
+        yield info("pace_changes", change=after.pace / before.pace - 1, step=counted["step"][after.begin])
     else:
         yield info("pace_wanders", n=len(levels), apart=apart)
 
@@ -127,15 +127,15 @@ def _pace(rows: pl.DataFrame) -> NDArray[np.float64]:
     return add_pace(rows.select(READ).with_columns(segment=pl.lit(0)), pl.lit(value=True))["pace"].to_numpy()
 
 
-def _told(counted: pl.DataFrame, levels: Sequence[Level], apart: float) -> Note:
+def _note_on_levels(counted: pl.DataFrame, levels: Sequence[Level], apart: float) -> Note:
     shown = [_level(counted.slice(level.begin, len(level))) for level in levels[:LEVELS_SHOWN]]
     more = [info("more_levels", n=len(levels) - LEVELS_SHOWN)] if len(levels) > LEVELS_SHOWN else []
     steady = counted.select(middle("step_time_ms")).item()
-    told = {"levels": [*shown, *more], "apart": apart, "steady_ms": steady}
+    fields = {"levels": [*shown, *more], "apart": apart, "steady_ms": steady}
     place = counted["place"][levels[1].begin]
     # --warmup is of each start.
     one = counted["segment"].n_unique() == 1
-    return warning("pace_has_levels", **told, rows=place) if one else warning("pace_has_levels_over_starts", **told)
+    return warning("pace_has_levels", **fields, rows=place) if one else warning("pace_has_levels_over_starts", **fields)
 
 
 def _level(rows: pl.DataFrame) -> Note:
@@ -146,9 +146,9 @@ def _level(rows: pl.DataFrame) -> Note:
 def _mixed(rows: pl.DataFrame) -> Iterator[Note]:
     """Two paces that take turns: neither a change nor stalls."""
     pace = _pace(rows)
-    if found := two_modes(pace):
-        slow = rows.filter(pl.Series(pace > found))
-        fast = rows.filter(pl.Series(pace <= found))
+    if between := two_modes(pace):
+        slow = rows.filter(pl.Series(pace > between))
+        fast = rows.filter(pl.Series(pace <= between))
         ms = [part.select(middle("step_time_ms")).item() for part in (fast, slow)]
         steady = rows.filter("counted").select(middle("step_time_ms")).item()
         share = len(slow) / len(rows)

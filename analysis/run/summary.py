@@ -16,7 +16,7 @@ from analysis.run.baseline_step_time import middle
 from analysis.tables import SUMMARY_COLUMNS
 from logparse.schema import conform
 
-# What the time of a row stands in.
+# The column with the time of a row.
 TIME = "step_time_ms"
 
 
@@ -24,10 +24,13 @@ def summarize(steps: pl.DataFrame) -> pl.DataFrame:
     """Median, mean, 10th and 90th percentile and n of every metric; null where nothing counts."""
     read = dict.fromkeys((TIME, *(str(metric.row_column) for metric in OF_ROWS)))
     counted = steps.select("counted", *read).filter("counted").drop_nulls(TIME)
-    found = counted.select(
+    statistics = counted.select(
         pl.struct(_statistics(str(metric.row_column))).alias(metric.column) for metric in OF_ROWS
     ).row(0)
-    rows = [{"metric": metric.column, "unit": metric.unit, **told} for metric, told in zip(OF_ROWS, found, strict=True)]
+    rows = [
+        {"metric": metric.column, "unit": metric.unit, **values}
+        for metric, values in zip(OF_ROWS, statistics, strict=True)
+    ]
     frame = pl.DataFrame(rows, schema={c.name: c.dtype for c in SUMMARY_COLUMNS if c.name != "run"})
     return conform(frame.with_columns(run=pl.lit(steps["run"].first())), SUMMARY_COLUMNS)
 
@@ -57,4 +60,4 @@ def largest_memory(steps: pl.DataFrame, memory: pl.DataFrame) -> dict[str, Any]:
         "max_memory_allocated_bytes": "max_allocated_bytes",
         "max_memory_reserved_bytes": "max_reserved_bytes",
     }
-    return {name: pl.concat([steps[name], measured[beside].alias(name)]).max() for name, beside in both.items()}
+    return {name: pl.concat([steps[name], measured[other].alias(name)]).max() for name, other in both.items()}

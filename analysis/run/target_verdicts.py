@@ -17,7 +17,7 @@ from logparse.errors import InsufficientDataError
 from logparse.findings import Note, info
 
 Outcome = Literal["pass", "fail", "unknown"]
-# What a script is told; of several outcomes the first that any of them has.
+# Exit codes by outcome; of several outcomes the first in this order counts.
 EXIT_CODES: dict[Outcome, int] = {"fail": 1, "unknown": InsufficientDataError.exit_code}
 # Notes that say why a rate is unknown, and what it must need for that, nearest cause first.
 WHY_NO_RATE = (
@@ -58,9 +58,9 @@ class Judgement:
 
 
 def exit_code(outcomes: Iterable[str]) -> int:
-    """What a script is told of all ``outcomes``: 0 where all pass, 1 where one fails, else 4."""
-    found = set(outcomes)
-    return next((code for outcome, code in EXIT_CODES.items() if outcome in found), 0)
+    """The exit code of all ``outcomes``: 0 where all pass, 1 where one fails, else 4."""
+    present = set(outcomes)
+    return next((code for outcome, code in EXIT_CODES.items() if outcome in present), 0)
 
 
 def judge(run: Run) -> tuple[Judgement, ...]:
@@ -87,14 +87,14 @@ def _value(run: Run, figure: RequiredFigure) -> float | None:
     """The figure in the unit of its metric's column."""
     if figure.rate is not None:
         row = run.analysis.rate(figure.rate)
-        found: float | None = row[figure.column]
-        return found
-    beside = {"goodput": run.analysis.goodput, **largest_memory(run.steps, run.records["memory"])}
-    return beside[figure.column] if figure.column in beside else run.value(figure.column)
+        value: float | None = row[figure.column]
+        return value
+    of_run = {"goodput": run.analysis.goodput, **largest_memory(run.steps, run.records["memory"])}
+    return of_run[figure.column] if figure.column in of_run else run.value(figure.column)
 
 
 def _why_unknown(run: Run, figure: RequiredFigure) -> Note:
-    """The note of the run that says why, or that nothing in the log tells it."""
+    """The note of the run that says why; else that the figure is not in the log."""
     notes = {note.code: note for note in run.notes}
     metric = figure.metric
     of_rows = metric is not None and (figure.rate or metric.row_column)
@@ -105,7 +105,7 @@ def _why_unknown(run: Run, figure: RequiredFigure) -> Note:
 
 
 def _against_baseline(run: Run, requirement: Requirement) -> Judgement:
-    """Beside the row of --baseline, else the published one that is most alike: a history is judged by ``gate``."""
+    """Compare with the row of --baseline, else with the most similar published one: ``gate`` judges by a history."""
     compared = run.expectations.published
     if found := [match for match in compared.matches if compared.chosen or not match.row.recorded]:
         best = found[0]
@@ -114,7 +114,7 @@ def _against_baseline(run: Run, requirement: Requirement) -> Judgement:
 
 
 def _against_plan(run: Run, requirement: Requirement) -> Judgement:
-    """Delivered share of the peak, recomputation counted, beside the planned one."""
+    """Delivered share of the peak, recomputation counted, over the planned one."""
     row = next((row for row in run.expectations.plan.rows if row.name == "utilisation"), None)
     hfu = figures()["delivered_hfu"]
     if row is None or row.measured is None:

@@ -1,6 +1,6 @@
 """What a run must reach: ``mfu>=0.45``, as a flag or a config file says it.
 
-Comes in: text. Goes out: a Requirement. Whether a run meets it is decided in ``judgements``.
+Comes in: text. Goes out: a Requirement. Whether a run meets it is decided in ``target_verdicts``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from analysis.metrics import BY_COLUMN, METRICS, RATED, RATES, Metric
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 
-# Of the published rate that the run is set beside, and of the planned share of the peak.
+# Shares of the published rate that the run is compared with, and of the planned share of the peak.
 SHARES = ("baseline", "planned")
 
 
@@ -103,9 +103,9 @@ def gather_requirements(layers: Iterable[tuple[Sequence[str], str | None]]) -> t
 
     Of one figure the strongest speaks alone. Raises as ``parse_requirement``.
     """
-    found: list[Requirement] = []
+    gathered: list[Requirement] = []
     for texts, where in layers:
-        named = {requirement.figure.name for requirement in found}
-        told = [parse_requirement(text, where) for text in texts]
-        found += [requirement for requirement in told if requirement.figure.name not in named]
-    return tuple(found)
+        named = {requirement.figure.name for requirement in gathered}
+        parsed = [parse_requirement(text, where) for text in texts]
+        gathered += [requirement for requirement in parsed if requirement.figure.name not in named]
+    return tuple(gathered)

@@ -24,7 +24,7 @@ from logparse.context.run_context import RunContext
 class Computation:
     """What the rates are computed with. ``recompute`` is the word for it, ``recomputed`` what it is; None is unknown.
 
-    ``overrules`` names what the user gave of the batch and the sequence length: it stands against the rows' own.
+    ``overrules`` names what the user gave of the batch and the sequence length: it replaces the rows' own.
     """
 
     formula: Formula
@@ -55,7 +55,7 @@ class Computation:
     def flops_per_sample(
         self, seq_length: int, recompute: Recomputation, formula: Formula | None = None
     ) -> float | None:
-        """FLOPs of one sample of ``seq_length`` tokens; None where a size is unknown or a part cannot be told apart."""
+        """FLOPs of one sample of ``seq_length`` tokens; None where a size is unknown or a part is not counted apart."""
         per_token = (formula or self.formula).hardware_flops_per_token(self.shape, seq_length, recompute)
         return None if per_token is None else per_token * seq_length
 

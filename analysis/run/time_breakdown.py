@@ -1,7 +1,7 @@
 """Where the time went.
 
-Comes in: rows marked by ``window``, events, pauses. Goes out: the frame ``account``, whose parts add up to the clock,
-or to the step lines where there is no clock. No part is below 0, so that no share is above 1.
+Comes in: rows marked by ``row_selection``, events, pauses. Goes out: the frame ``account``, whose parts add up to the
+clock, or to the step lines where there is no clock. No part is below 0, so that no share is above 1.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from analysis.run.pause_times import (
     EVALUATION,
     SAVES,
     UNDIVIDED,
-    behind_the_last,
+    after_the_last,
     between_lines,
     holds,
     share_out,
 )
-from analysis.run.useful_time import again_steps, price_rows, untimed_seconds
+from analysis.run.useful_time import again_steps, untimed_seconds, value_rows
 from analysis.tables import ACCOUNT_COLUMNS
 from logparse.findings import Note, info
 from logparse.schema import conform
@@ -46,7 +46,7 @@ from logparse.schema import conform
 USEFUL = "useful"
 START_UP, RESTARTS = "start_up", "restarts"
 SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN = SAVES + BETWEEN, EVALUATION + BETWEEN, UNDIVIDED + BETWEEN
-# What rows of these reasons took beside useful work.
+# Parts by the reasons of their rows: the time of these rows that is not useful.
 PARTS = {
     WARM_UP: (WARM_UP,),
     "replayed": (REPLAYED,),
@@ -74,10 +74,10 @@ def account_time(
 ) -> pl.DataFrame:
     """Where the time went, in seconds and as a share of the clock; of the step lines where there is none.
 
-    No part is below 0. Empty where no row counts, because then nothing tells what a step takes. ``clock`` and
-    ``priced``, the ``price_rows`` of ``steps``, are those that the caller has at hand.
+    No part is below 0. Empty where no row counts, because then the time of a step is unknown. ``clock`` and
+    ``priced``, the ``value_rows`` of ``steps``, are those that the caller has at hand.
     """
-    rows = price_rows(steps) if priced is None else priced
+    rows = value_rows(steps) if priced is None else priced
     in_lines = float(rows["time_ms"].sum()) / 1000
     wall = (clock or read_clock(steps, events)).seconds
     parts = _inside(rows, pauses)
@@ -114,20 +114,22 @@ def _inside(rows: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
     again = pl.min_horizontal(lost, pl.col("time_ms") * again_steps() / pl.col("iterations"))
     partly = pl.when(pl.col("excluded_reason").ne_missing(REPLAYED)).then(again).otherwise(0.0)
     began = pl.col("step") - pl.col("iterations")
-    told = rows.select("excluded_reason", after=began, to="step", lost=lost - partly, again=partly)
-    by_reason = dict(told.group_by("excluded_reason", maintain_order=True).agg(pl.col("lost").sum() / 1000).iter_rows())
+    losses = rows.select("excluded_reason", after=began, to="step", lost=lost - partly, again=partly)
+    by_reason = dict(
+        losses.group_by("excluded_reason", maintain_order=True).agg(pl.col("lost").sum() / 1000).iter_rows()
+    )
     parts = {part: sum(by_reason.get(reason) or 0.0 for reason in reasons) for part, reasons in PARTS.items()}
-    for after, to, seconds in _holding_both(told, pauses):
+    for after, to, seconds in _holding_both(losses, pauses):
         parts[EVALUATION] -= seconds
         for part, share in share_out(seconds, after, to, pauses).items():
             parts[part] += share
-    parts["replayed"] += float(told["again"].sum()) / 1000
+    parts["replayed"] += float(losses["again"].sum()) / 1000
     useful = {USEFUL: float(rows["useful_ms"].sum()) / 1000}
     return useful | {part: seconds for part, seconds in parts.items() if seconds > LEAST_S}
 
 
 def _holding_both(rows: pl.DataFrame, pauses: Pauses) -> Iterable[tuple[int, int, float]]:
-    """Steps and seconds of rows whose time holds an evaluation, and a save beside it."""
+    """Steps and seconds of rows whose time holds an evaluation and a save."""
     if not (pauses.saved and pauses.evaluated):
         return ()
     held = rows.filter((pl.col("excluded_reason") == HOLDS_EVALUATION) & (pl.col("lost") > 0))
@@ -141,7 +143,7 @@ def _trial_begins(steps: pl.DataFrame) -> Any:
 
 
 def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: Any) -> dict[str, float]:
-    """What lies between the step lines by their time stamps, and behind the last of a start; ``trial`` before it."""
+    """Time between the step lines by their stamps, and after the last of a start; ``trial`` began before them."""
     parts = dict.fromkeys((START_UP, RESTARTS, SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN), 0.0)
     before = None
     stamped = only(rows, pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null())
@@ -154,15 +156,15 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: An
         parts[START_UP] += (began - known).total_seconds()
         paused = between_lines(start, events, pauses)
         if before is not None:
-            # The pause behind a step that is done again may be that of its second time.
+            # The pause after a step that is done again may be that of its second time.
             goes_on = first["step"] - first["iterations"] >= before["step"][-1]
-            held = behind_the_last(before, events, pauses, known) if goes_on else {}
+            held = after_the_last(before, events, pauses, known) if goes_on else {}
             parts[RESTARTS] += max(0.0, (known - end).total_seconds() - sum(held.values()))
             paused.append(held)
         _add(parts, paused)
         before = start
     if before is not None:
-        _add(parts, [behind_the_last(before, events, pauses, None)])
+        _add(parts, [after_the_last(before, events, pauses, None)])
     return {part: seconds for part, seconds in parts.items() if seconds}
 
 

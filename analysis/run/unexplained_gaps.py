@@ -1,7 +1,7 @@
 """Gaps between step lines that no line explains: how many, how long, how often.
 
-Comes in: rows as analysed, pauses. Goes out: a finding. Stamps are cut to seconds and steps vary, so that only gaps far
-above what rounding and a late line make are told.
+Comes in: rows as analysed, pauses. Goes out: a finding. Stamps are cut to seconds and steps vary, so only gaps far
+above rounding and late lines are reported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from analysis.run.pause_times import holds
 from analysis.run.step_time_patterns import find_period
 from logparse.findings import Note, info
 
-# A gap is told from here on, in seconds and as a share of the time of the row behind it.
+# A gap is reported from here on, in seconds and as a share of the time of the row after it.
 LEAST_S, LEAST_SHARE = 3.0, 0.5
 
 
@@ -32,10 +32,10 @@ def describe_gaps(steps: pl.DataFrame, pauses: Pauses) -> Note | None:
         seconds=pl.col("timestamp").diff().dt.total_microseconds() / 1e6 - row_s,
         least=pl.max_horizontal(LEAST_S, row_s * LEAST_SHARE),
     ).filter("same", pl.col("seconds") > pl.col("least"))
-    told = gaps.filter(~holds(gaps, pauses.saved) & ~holds(gaps, pauses.evaluated))
-    if told.is_empty():
+    unexplained = gaps.filter(~holds(gaps, pauses.saved) & ~holds(gaps, pauses.evaluated))
+    if unexplained.is_empty():
         return None
-    before = told["step"].to_list()
-    fields = {"n": len(told), "each": told["seconds"].median(), "steps": before}
+    before = unexplained["step"].to_list()
+    fields = {"n": len(unexplained), "each": unexplained["seconds"].median(), "steps": before}
     period = find_period(before)
     return info("gaps_periodic", **fields, period=period) if period else info("gaps_not_explained", **fields)

@@ -1,13 +1,13 @@
 """What of each row's time was useful: the price of its steps.
 
-Comes in: rows marked by ``window``. Goes out: the rows with a time, with their useful steps and useful time.
+Comes in: rows marked by ``row_selection``. Goes out: the rows with a time, with their useful steps and useful time.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from analysis.run.baseline_step_time import with_usual
+from analysis.run.baseline_step_time import with_baseline
 from analysis.run.exclusion_reasons import (
     BATCH_CHANGES,
     COPY,
@@ -25,7 +25,7 @@ from analysis.run.frame_filters import only
 # Rows of these reasons took what their steps took: they are useful as far as their steps were kept.
 WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
 PAUSED = (HOLDS_EVALUATION, HOLDS_SAVE)
-# What tells the price of a row, beside what is usual for it.
+# Columns that give the price of a row, along with its baseline.
 PRICED_BY = (
     *("segment", "step", "iterations", "step_time_ms", "global_batch_size", "counted", "excluded_reason", "loss"),
     *("replayed", "replayed_steps", "skipped_iterations", "nan_iterations", "overflow"),
@@ -43,28 +43,28 @@ def kept_steps() -> pl.Expr:
 
 
 def again_steps() -> pl.Expr:
-    """Steps of a row that an earlier start had done: it can end behind the step that was reached."""
+    """Steps of a row that an earlier start had done; the row can end after the step that was reached."""
     return pl.coalesce("replayed_steps", pl.when("replayed").then("iterations").otherwise(0))
 
 
-def price_rows(steps: pl.DataFrame) -> pl.DataFrame:
+def value_rows(steps: pl.DataFrame) -> pl.DataFrame:
     """Add ``time_ms``, ``useful`` steps and ``useful_ms`` to the rows with a time that can be, copies left out.
 
-    All are totals of a row over its iterations. A settled row is worth what it took, whatever the pace; one that holds
-    something else too (warm-up, a stall, a pause) at most what is usual for the rows around it. So no row is worth more
-    than it took, and the sum moves as little as the times do.
+    All are totals of a row over its iterations. A settled row is worth what it took, whatever the pace. A row with more
+    than steps (warm-up, a stall, a pause) is worth at most the baseline of the rows around it. So no row is worth
+    more than it took, and the sum moves as little as the times do.
     """
     priced = TIMED & pl.col("excluded_reason").ne_missing(COPY) & pl.col("iterations").is_not_null()
-    rows = only(with_usual(steps), priced)
+    rows = only(with_baseline(steps), priced)
     reason, time = pl.col("excluded_reason"), pl.col("time_ms")
-    usual = pl.min_horizontal(time, pl.col("usual_ms") * pl.col("iterations"))
+    baseline = pl.min_horizontal(time, pl.col("baseline_ms") * pl.col("iterations"))
     stall = reason.eq_missing(STALL)
     worth = (
         pl.when(pl.col("counted") | reason.is_in(WHOLE))
         .then(time)
         .when(stall)
-        .then(time - (time - usual) * _as_stall(stall))
-        .otherwise(usual)
+        .then(time - (time - baseline) * _as_stall(stall))
+        .otherwise(baseline)
     )
     timed = rows.with_columns(time_ms=pl.col("step_time_ms") * pl.col("iterations"), useful=kept_steps())
     return timed.with_columns(useful_ms=(worth * pl.col("useful") / pl.col("iterations")).fill_null(0))
@@ -73,21 +73,21 @@ def price_rows(steps: pl.DataFrame) -> pl.DataFrame:
 def _as_stall(stall: pl.Expr) -> pl.Expr:
     """How much of a slow row is a stall: 1 where such rows are few, 0 where they are half of those that could count.
 
-    Where they are many the rows around no longer tell all of them, so that rows as slow are counted too.
+    Where there are many, the rows around no longer show all of them, so that rows as slow are counted too.
     """
     able = stall | pl.col("counted")
     pace = pl.col("step_time_ms") / pl.col("global_batch_size").fill_null(1)
-    told = stall.sum() / able.sum()
+    marked = stall.sum() / able.sum()
     as_slow = (able & (pace >= pace.filter(stall).min())).sum() / able.sum()
-    share = pl.when(told > MANY_STALLS).then(pl.max_horizontal(told, as_slow)).otherwise(told)
+    share = pl.when(marked > MANY_STALLS).then(pl.max_horizontal(marked, as_slow)).otherwise(marked)
     return ((MOST_STALLS - share) / (MOST_STALLS - FEW_STALLS)).clip(0, 1).over("segment")
 
 
 def untimed_seconds(steps: pl.DataFrame) -> float:
-    """What is usual for the useful steps of rows whose time is lacking or damaged."""
+    """Baseline time of the useful steps of rows whose time is missing or damaged."""
     untimed = pl.col("excluded_reason").is_in([NO_TIME, TIME_DAMAGED]).fill_null(False)
     if not steps.select(untimed.any()).item():
         return 0.0
-    rows = with_usual(steps).filter(untimed)
-    found = rows.select((pl.col("usual_ms") * kept_steps()).sum() / 1000).item()
-    return float(found or 0.0)
+    rows = with_baseline(steps).filter(untimed)
+    seconds = rows.select((pl.col("baseline_ms") * kept_steps()).sum() / 1000).item()
+    return float(seconds or 0.0)

@@ -1,6 +1,6 @@
 """How many rows at the beginning of a start are warm-up.
 
-Comes in: rows that ``segments`` has traced. Goes out: a number for each start. The rows are marked in ``window``.
+Comes in: rows that ``restarts`` has traced. Goes out: a number for each start. ``row_selection`` marks the rows.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from analysis.run.baseline_step_time import FEW_ROWS
 from analysis.run.frame_filters import only, starts_of
 from analysis.run.restarts import OWN
 
-# A row is settled when it takes at most this much longer than the median of itself and the rows behind it.
-SETTLED_WITHIN, ROWS_BEHIND = 1.10, 20
-# What this share of the rows of a start take too is a pace of the run.
+# A row is settled when it takes at most this much longer than the median of itself and the rows after it.
+SETTLED_WITHIN, ROWS_AFTER = 1.10, 20
+# A time that this share of the rows of a start takes too is a pace of the run.
 A_PACE = 0.2
 
 
@@ -63,18 +63,18 @@ def _batches(start: pl.DataFrame) -> pl.Series:
 
 def _warm_up_of(times: pl.Series, batches: pl.Series, shared: bool) -> int:
     """Rows before the first settled one; at least one, and all whose time is one mean with the first's."""
-    alike = _alike(times) if shared else 1
-    for index in range(alike, len(times)):
-        near = zip(times.slice(index, ROWS_BEHIND), batches.slice(index, ROWS_BEHIND), strict=True)
-        behind = [(time, n) for time, n in near if time is not None]
+    shared_rows = _equal_times(times) if shared else 1
+    for index in range(shared_rows, len(times)):
+        near = zip(times.slice(index, ROWS_AFTER), batches.slice(index, ROWS_AFTER), strict=True)
+        following = [(time, n) for time, n in near if time is not None]
         here = times[index]
-        if here is not None and _is_settled(here, batches[index], behind):
-            return _less_own_pace(times, batches, alike, index)
+        if here is not None and _is_settled(here, batches[index], following):
+            return _less_own_pace(times, batches, shared_rows, index)
     return len(times)
 
 
-def _alike(times: pl.Series) -> int:
-    """How many of the first times are one."""
+def _equal_times(times: pl.Series) -> int:
+    """How many of the first times are the same."""
     other = times.ne_missing(times[0]).arg_max()
     return other or len(times)
 
@@ -86,24 +86,24 @@ def _less_own_pace(times: pl.Series, batches: pl.Series, least: int, settled: in
     """
     while settled > least:
         time, batch = times[settled - 1], batches[settled - 1]
-        behind = times[settled:].filter(batches[settled:] == batch).drop_nulls()
-        alike = 0 if time is None else (SETTLED_WITHIN * behind >= time).sum()
-        if len(behind) < FEW_ROWS or alike < A_PACE * len(behind):
+        following = times[settled:].filter(batches[settled:] == batch).drop_nulls()
+        as_slow = 0 if time is None else (SETTLED_WITHIN * following >= time).sum()
+        if len(following) < FEW_ROWS or as_slow < A_PACE * len(following):
             break
         settled -= 1
     return settled
 
 
-def _is_settled(time: float, batch: int, behind: Sequence[tuple[float, int]]) -> bool:
+def _is_settled(time: float, batch: int, following: Sequence[tuple[float, int]]) -> bool:
     """Whether a row takes as long as those from it on.
 
-    Per sample first; but a step has fixed costs, so that a batch that grows is compared with rows of its own or, where
-    they are few, with the next larger ones, than which it takes no longer.
+    Per sample first. But a step has fixed costs, so that a batch that grows is compared with rows of its own. Where
+    these are few, it must take no longer than the next larger batches.
     """
-    if time / batch <= SETTLED_WITHIN * _middle([t / n for t, n in behind]):
+    if time / batch <= SETTLED_WITHIN * _middle([t / n for t, n in following]):
         return True
-    larger = [t for t, n in behind if n > batch]
-    same = [t for t, n in behind if n == batch]
+    larger = [t for t, n in following if n > batch]
+    same = [t for t, n in following if n == batch]
     if not larger:
         return False
     return time <= SETTLED_WITHIN * _middle(same if len(same) >= FEW_ROWS else larger[:FEW_ROWS])

@@ -32,7 +32,7 @@ class Noise:
 
 
 def noise_floor(groups: Iterable[Sequence[float]]) -> Noise | None:
-    """The noise within ``groups``, each the values of runs that should be alike; None where none has two."""
+    """The noise within ``groups``, each the values of runs that should be equal; None if no group has two."""
     import numpy as np
 
     logs = [np.log(np.asarray(group, np.float64)) for group in groups if len(group) > 1]

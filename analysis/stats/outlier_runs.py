@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Of two runs neither is the one that is off.
+# Of two runs neither is the outlier.
 FEWEST = 3
-# So many standard deviations of all other runs from the median of the others of its side, and at least so far: the
-# spread of a few runs alone may be small by chance, and then a tenth of alike pairs had one that was off.
+# An outlier is so many standard deviations of all other runs from the median of the others of its side, and at least
+# so far: a few runs alone may have a small spread by chance, and a tenth of pairs of equal sides had an outlier then.
 OUTLIER, LEAST_OFF = 5.0, 0.05
 
 
@@ -38,8 +38,8 @@ def find_outliers(baseline: Sequence[float], candidate: Sequence[float], thresho
     places = [int(np.abs(side - np.median(side)).argmax()) for side in sides]
     rests = [np.delete(s, at) if len(s) >= FEWEST else s for s, at in zip(sides, places, strict=True)]
     most = max(math.log1p(max(threshold, LEAST_OFF)), OUTLIER * _spread(rests))
-    found = zip(("baseline", "candidate"), sides, places, rests, strict=True)
-    off = ((name, at, float(s[at] - np.median(rest))) for name, s, at, rest in found if len(s) >= FEWEST)
+    named = zip(("baseline", "candidate"), sides, places, rests, strict=True)
+    off = ((name, at, float(s[at] - np.median(rest))) for name, s, at, rest in named if len(s) >= FEWEST)
     return tuple(Outlier(name, at, math.expm1(by)) for name, at, by in off if abs(by) > most)  # type: ignore[arg-type]
 
 

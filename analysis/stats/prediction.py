@@ -9,8 +9,8 @@ asked for, two more where two of the runs before were as far away, and their mea
 Runs that are off join the level only when a night within it shows that they were nights alone. A level that is
 confirmed to be better is the new one; one that is worse never is, unless somebody accepts it.
 
-No allowance is made for neighbours that are alike: their correlation cannot be told from thirty runs, and guessing it
-costs a fifth of the findings. benchmarks/nights.py says what that means in false alarms.
+The model ignores the correlation of neighbours: thirty runs are too few to estimate it, and a guess costs a fifth of
+the findings. benchmarks/nights.py shows the effect on false alarms.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# learning: too few runs before it. accepted: confirmed, and somebody said that it is known.
+# learning: too few runs before it. accepted: confirmed, and a user accepted it as known.
 State = Literal["learning", "expected", "off", "confirmed", "accepted"]
-# Chance of a run to be off to one side, and of the mean of those in a row to be where it is, in runs that are alike.
+# Chance of a run to be off to one side, and of the mean of those in a row to be as far, in runs of one level.
 OFF, CONFIRMED = 0.007, 0.0002
-# What as many of the runs before did is nothing new, whatever their spread: some noise has long tails. It takes as many
-# nights more to be confirmed.
+# A distance that so many of the runs before had is not new, whatever their spread: some noise has long tails. It takes
+# so many more nights to be confirmed.
 SEEN = 2
-# Fewer tell no spread.
+# Fewer runs show no spread.
 FEWEST = 5
-# The newest runs of a level that tell what to expect, and the nights that confirm.
+# The newest runs of a level that give the expectation, and the nights that confirm.
 KEPT, CONFIRM = 30, 2
-# A change that nobody looks for, however certain.
+# A smaller change is not reported, however certain.
 LEAST_CHANGE = 0.005
 # Deviations of the median beyond which a run is taken for one at this distance; of a normal distribution half lie
 # within 1 / 1.4826 deviations, and of few runs a little less (Croux, Rousseeuw 1992: n / (n - 0.8)).
@@ -46,7 +46,7 @@ LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Expectation:
-    """What runs tell of the next: ``level`` and ``spread`` of the logarithms of so many ``runs``."""
+    """The expectation for the next run: ``level`` and ``spread`` of the logarithms of so many ``runs``."""
 
     level: float
     spread: float
@@ -82,11 +82,11 @@ def expect(logs: Sequence[float]) -> Expectation:
 
 @dataclass(frozen=True)
 class Night:
-    """A run as those before it have it. ``level``, ``low`` and ``high`` are where it was expected.
+    """A run against the runs before it. ``level``, ``low`` and ``high`` are its expectation.
 
-    ``change`` is that of the mean of the ``nights`` that are off in a row, or of the run itself, from the level, and
-    ``own_change`` that of the run itself in any case. ``p`` is the chance of ``change``, to its own side, in runs that
-    are alike. ``runs`` are those before that tell. Numbers that too few runs tell are None.
+    ``change`` is the relative distance from the level: of the mean of the ``nights`` that are off in a row, or of the
+    run itself. ``own_change`` is always that of the run itself. ``p`` is the chance of ``change``, to its own side, in
+    runs of one level. ``runs`` are the number of runs in the expectation. Numbers are None if these are too few.
     """
 
     state: State
@@ -112,14 +112,14 @@ def watch(
 ) -> list[Night]:
     """A Night for each of ``values``, positive numbers in the order of time.
 
-    ``worse`` is 1 where more is worse. A change below ``least`` is none. The newest ``kept`` runs of the level tell
-    what to expect; where the first ``fixed`` runs are the baseline, these alone do. Runs of one of ``blocks``, such as
-    a node, are expected to be as those of the same. ``accepted`` are places of runs whose change is known: from there
-    on it is the level.
+    ``worse`` is 1 where more is worse. A change below ``least`` is none. The newest ``kept`` runs of the level give the
+    expectation; if ``fixed`` is set, only the first ``fixed`` runs, the baseline, do. Runs of one of ``blocks``, such
+    as a node, are compared with those of the same block. ``accepted`` are places of runs whose change is accepted: from
+    there on it is the level.
     """
     watcher = _Watcher(worse, least, confirm, kept, fixed)
-    found = enumerate(zip(values, blocks or [None] * len(values), strict=True))
-    return [watcher.see(math.log(value), block, place, place in accepted) for place, (value, block) in found]
+    placed = enumerate(zip(values, blocks or [None] * len(values), strict=True))
+    return [watcher.see(math.log(value), block, place, place in accepted) for place, (value, block) in placed]
 
 
 @dataclass
@@ -146,24 +146,24 @@ class _Watcher:
             level.append(log)
             return Night("learning", len(level) - 1)
         before = level if self.fixed else level[-self.kept :]
-        usual = expect(before)
-        distance = log - usual.level
-        is_off = abs(distance) > max(usual.reach(OFF), math.log1p(self.least))
+        expectation = expect(before)
+        distance = log - expectation.level
+        is_off = abs(distance) > max(expectation.reach(OFF), math.log1p(self.least))
         if self.away and not (is_off and distance * self.away[0][2] > 0):
             self._end()
         if not is_off:
             self._keep(log, block)
-            return self._night(usual, "expected", [distance])
+            return self._night(expectation, "expected", [distance])
         self.away.append((log, block, distance))
-        self.seen += not _is_news(distance, usual, before)
+        self.seen += not _is_news(distance, expectation, before)
         if known and self.known_from is None:
             self.known_from = len(self.away) - 1
-        return self._off(usual)
+        return self._off(expectation)
 
-    def _off(self, usual: Expectation) -> Night:
+    def _off(self, expectation: Expectation) -> Night:
         """The newest of the runs that are away, and what is made of them."""
         distances = [distance for _, _, distance in self.away]
-        night = self._night(usual, "off", distances)
+        night = self._night(expectation, "off", distances)
         better = _mean(distances) * self.worse < 0
         known = self.known_from is not None and not better
         nights = self.confirm + (SEEN if self.seen else 0)
@@ -175,12 +175,12 @@ class _Watcher:
             self._restart()
         return replace(night, state="accepted" if known else "confirmed")
 
-    def _night(self, usual: Expectation, state: State, distances: Sequence[float]) -> Night:
-        mean, reach = _mean(distances), usual.reach(OFF)
-        level, low, high = (math.exp(usual.level + by) for by in (0.0, -reach, reach))
-        p = usual.p(abs(mean), len(distances))
+    def _night(self, expectation: Expectation, state: State, distances: Sequence[float]) -> Night:
+        mean, reach = _mean(distances), expectation.reach(OFF)
+        level, low, high = (math.exp(expectation.level + by) for by in (0.0, -reach, reach))
+        p = expectation.p(abs(mean), len(distances))
         own = math.expm1(distances[-1])
-        return Night(state, usual.runs, level, low, high, math.expm1(mean), p, len(self.away), own)
+        return Night(state, expectation.runs, level, low, high, math.expm1(mean), p, len(self.away), own)
 
     def _keep(self, log: float, block: Hashable) -> None:
         if not self.fixed:
@@ -198,9 +198,9 @@ class _Watcher:
         self.confirmed, self.seen, self.known_from = False, 0, None
 
     def _restart(self) -> None:
-        """Those that were off are the level from now on, of every block; the runs before tell its spread.
+        """Make the runs that were off the level, of every block; the runs before it still give the spread.
 
-        Of those that are accepted, the ones from the accepted run on.
+        If the change is accepted, only the runs from the accepted one on.
         """
         away = self.away[self.known_from or 0 :]
         by = _mean([distance for _, _, distance in away])
@@ -210,9 +210,9 @@ class _Watcher:
         self._forget()
 
 
-def _is_news(distance: float, usual: Expectation, before: Sequence[float]) -> bool:
+def _is_news(distance: float, expectation: Expectation, before: Sequence[float]) -> bool:
     """Whether fewer than SEEN of the runs before were as far away to the same side."""
-    return sum((log - usual.level) * distance >= distance**2 for log in before) < SEEN
+    return sum((log - expectation.level) * distance >= distance**2 for log in before) < SEEN
 
 
 def _mean(values: Sequence[float]) -> float:

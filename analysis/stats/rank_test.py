@@ -42,19 +42,19 @@ def mann_whitney(
 
 
 def _by_ways(old: NDArray[np.float64], new: NDArray[np.float64]) -> tuple[float, float]:
-    """p of no two runs alike, from how many orders there are of each U."""
+    """p if no two runs are equal, from the number of orders with each U."""
     ways, u = _ways(len(new), len(old)), int(old.searchsorted(new).sum())
     return sum(ways[u:]) / sum(ways), sum(ways[: u + 1]) / sum(ways)
 
 
 def _by_orders(both: NDArray[np.float64], new: int) -> tuple[float, float]:
-    """p of runs of which some are alike, the last ``new`` of ``both`` the new ones, from the ranks of every order."""
+    """p if some runs are equal, from the ranks of every order; the last ``new`` of ``both`` are the new ones."""
     import numpy as np
 
     ranks = _double_ranks(both)
     sums = np.array([sum(order) for order in combinations(ranks.tolist(), new)])
-    found = ranks[-new:].sum()
-    return float((sums >= found).mean()), float((sums <= found).mean())
+    observed = ranks[-new:].sum()
+    return float((sums >= observed).mean()), float((sums <= observed).mean())
 
 
 def _by_permutations(both: NDArray[np.float64], new: int) -> tuple[float, float]:
@@ -63,8 +63,8 @@ def _by_permutations(both: NDArray[np.float64], new: int) -> tuple[float, float]
 
     ranks, draw = _double_ranks(both), np.random.default_rng(0)
     sums = np.array([draw.permutation(ranks)[:new].sum() for _ in range(RESAMPLES)])
-    found = ranks[-new:].sum()
-    greater, less = int((sums >= found).sum()), int((sums <= found).sum())
+    observed = ranks[-new:].sum()
+    greater, less = int((sums >= observed).sum()), int((sums <= observed).sum())
     return (1 + greater) / (1 + RESAMPLES), (1 + less) / (1 + RESAMPLES)
 
 
@@ -84,7 +84,7 @@ def _by_normal_limit(both: NDArray[np.float64], new: int) -> tuple[float, float]
 
 
 def _double_ranks(both: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Twice the rank of each value, which is a whole number: values that are alike share their mean rank."""
+    """Twice the rank of each value, which is a whole number: equal values share their mean rank."""
     import numpy as np
 
     _, place, times = np.unique(both, return_inverse=True, return_counts=True)
@@ -121,7 +121,7 @@ def _ways(n: int, m: int) -> list[int]:
 
 
 def thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At most as many as keep the pairs below MOST_PAIRS; so many runs are told by their quantiles."""
+    """At most as many values as keep the pairs below MOST_PAIRS; quantiles replace more of them."""
     import numpy as np
 
     most = math.isqrt(MOST_PAIRS)

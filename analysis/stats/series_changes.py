@@ -1,11 +1,11 @@
-"""Where the level of a series of runs changed, in noise that may be alike from run to run, beside runs that are off.
+"""Where the level of a series of runs changed, in noise that may be correlated, and which single runs are off.
 
 Comes in: positive numbers in the order of the runs. Goes out: the places before which the level changed, each with its
-p, and the places of runs that are off. One run alone is never a change: whether the newest one begins something only
-the next can tell.
+p, and the places of runs that are off. One run alone is never a change: only the next run shows whether the newest one
+begins a level.
 
 The noise is autoregressive of order 1. As in Chakar, Lebarbier, Levy-Leduc, Robin (Bernoulli 23(2), 2017) its
-correlation is told from differences of runs, which levels hardly touch, and candidates are found in the decorrelated
+correlation is estimated from differences of runs, which levels hardly affect. Candidates are found in the decorrelated
 series, here by optimal partitioning (Jackson et al., IEEE Signal Processing Letters 12(2), 2005). Then, as in Hunter
 (Fleming et al., ICPE 2023, doi 10.1145/3578244.3583719), the weakest is dropped until every one that is left is
 significant, by generalized least squares over the whole series.
@@ -36,15 +36,15 @@ GAIN = 14.0
 CANDIDATE_GAIN = 0.7
 # Runs of a level at an end of the series, and between two changes: fewer there are runs that are off.
 FEWEST_RUNS, FEWEST_BETWEEN = 2, 3
-# Runs are off that are more than so many standard deviations from their neighbours, and from the medians of as many on
-# both sides.
-OFF, BESIDE = 5.0, 3
-# Fewer tell no noise from what is off.
+# A run is off that is more than so many standard deviations from its neighbours, and from the medians of so many
+# neighbours on both sides.
+OFF, NEIGHBOURS = 5.0, 3
+# In fewer runs noise and runs that are off look the same.
 FEWEST_TO_CLEAR = 5
 # By how much the BIC of levels must be better than that of a straight line: slow drift is no change.
 BETTER_THAN_DRIFT = 5.0
-# Correlation of neighbours that is believed at most; it cannot be told from fewer runs.
-MOST_ALIKE, FEWEST_TO_CORRELATE = 0.9, 8
+# The largest correlation of neighbours that is used; it cannot be estimated from fewer runs.
+MOST_CORRELATION, FEWEST_TO_CORRELATE = 0.9, 8
 # Places around a candidate that are tried.
 AROUND = 3
 # Of a normal distribution 75 % lie within this many standard deviations.
@@ -62,7 +62,7 @@ def find_changes(values: Sequence[float]) -> list[tuple[int, float]]:
         if weakest is None:
             return [] if _is_drift(fit) else list(zip(fit.places, map(float, fit.tests), strict=True))
         places = [place for at, place in enumerate(fit.places) if at != weakest]
-        # Only those beside it can have had their places for its sake.
+        # Only its neighbours can have moved because of it.
         moving = range(max(weakest - 1, 0), min(weakest + 1, len(places)))
     return []
 
@@ -73,7 +73,7 @@ def find_off(values: Sequence[float]) -> list[int]:
 
 
 def clear(values: Sequence[float]) -> tuple[Floats, list[int]]:
-    """Logarithms of the numbers, with runs that are off moved to what is usual beside them, and their places."""
+    """Logarithms of the numbers, with runs that are off moved to the median of their neighbours, and their places."""
     import numpy as np
 
     series = np.log(np.asarray(values, np.float64))
@@ -86,13 +86,15 @@ def clear(values: Sequence[float]) -> tuple[Floats, list[int]]:
         for at in range(len(series) - runs + (runs == 1)):
             some = range(at, at + runs)
             sides = [
-                side for side in (series[max(0, at - BESIDE) : at][::-1], series[at + runs :][:BESIDE]) if len(side)
+                side
+                for side in (series[max(0, at - NEIGHBOURS) : at][::-1], series[at + runs :][:NEIGHBOURS])
+                if len(side)
             ]
-            usual = [float(np.median(side)) for side in sides]
-            away = np.subtract.outer(series[at : at + runs], [*usual, *(side[0] for side in sides)])
+            medians = [float(np.median(side)) for side in sides]
+            away = np.subtract.outer(series[at : at + runs], [*medians, *(side[0] for side in sides)])
             if off.isdisjoint(some) and ((away > far).all() or (away < -far).all()):
                 off.update(some)
-                series[at : at + runs] = np.mean(usual)
+                series[at : at + runs] = np.mean(medians)
     return series, sorted(off)
 
 
@@ -104,34 +106,36 @@ def _noise(series: Floats, lag: int = 1) -> float:
     return float(np.quantile(differences, 0.75) / (WITHIN_SIGMAS * math.sqrt(2)))
 
 
-def _alike(series: Floats) -> float:
+def _correlation(series: Floats) -> float:
     """Correlation of neighbours: differences at a distance of 2 grow with it, and levels hardly touch either."""
     near, far = _noise(series), _noise(series, 2)
     if len(series) < FEWEST_TO_CORRELATE or near == 0:
         return 0.0
-    return min(max((far / near) ** 2 - 1, 0.0), MOST_ALIKE)
+    return min(max((far / near) ** 2 - 1, 0.0), MOST_CORRELATION)
 
 
 def _candidates(series: Floats) -> list[int]:
-    """By optimal partitioning of the series, decorrelated and as it is; every step of one without noise.
+    """Places by optimal partitioning of the series, decorrelated and as it is; every step if there is no noise.
 
-    Few runs tell their correlation badly: where it is taken for too much only the series as it is shows the levels.
+    Few runs give a poor estimate of the correlation: if it is too large, only the series as it is shows the levels.
     """
     import numpy as np
 
-    runs, noise, alike = len(series), _noise(series), _alike(series)
+    runs, noise, correlation = len(series), _noise(series), _correlation(series)
     if runs <= 2 * FEWEST_RUNS:
         return []
     if noise == 0:
         return [int(at) + 1 for at in np.flatnonzero(np.abs(np.diff(series)) > LEAST)]
-    places = {place for share in {alike, 0.0} for place in _partition(series, share, noise / math.sqrt(1 - alike))}
+    places = {
+        place for share in {correlation, 0.0} for place in _partition(series, share, noise / math.sqrt(1 - correlation))
+    }
     return sorted(place for place in places if FEWEST_RUNS <= place <= runs - FEWEST_RUNS)
 
 
-def _partition(series: Floats, alike: float, noise: float) -> list[int]:
-    """Places in what each run adds to what was to be expected of the one before, in units of its ``noise``."""
-    added = series[1:] - alike * series[:-1]
-    unit = noise * math.sqrt(1 - alike**2)
+def _partition(series: Floats, correlation: float, noise: float) -> list[int]:
+    """Places in the runs minus their expectation from the run before, in units of ``noise``."""
+    added = series[1:] - correlation * series[:-1]
+    unit = noise * math.sqrt(1 - correlation**2)
     return [at + 1 for at in partition((added - added.mean()) / unit, CANDIDATE_GAIN * math.log(len(series)))]
 
 
@@ -158,11 +162,11 @@ def partition(values: Floats, penalty: float) -> list[int]:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Levels between ``places``, fitted to the series in noise of which neighbours are ``alike``."""
+    """Levels between ``places``, fitted to the series in noise with this ``correlation`` of neighbours."""
 
     series: Floats
     places: tuple[int, ...]
-    alike: float
+    correlation: float
 
     @cached_property
     def _design(self) -> Floats:
@@ -174,7 +178,7 @@ class _Fit:
     @cached_property
     def left(self) -> tuple[Floats, Floats]:
         """What the fit leaves over of each run, decorrelated and as it is."""
-        return _fitted(self.series, self._design, self.alike)
+        return _fitted(self.series, self._design, self.correlation)
 
     @cached_property
     def cost(self) -> float:
@@ -190,10 +194,10 @@ class _Fit:
         """t of each change: its size in units of its error."""
         import numpy as np
 
-        design = _decorrelated(self._design, self.alike)
+        design = _decorrelated(self._design, self.correlation)
         spread = np.diag(np.linalg.inv(design.T @ design)) * max(self.cost / self.freedom, LEAST**2)
-        found = np.linalg.lstsq(design, _decorrelated(self.series, self.alike), rcond=None)[0]
-        sizes: Floats = (np.abs(found) / np.sqrt(spread))[1:]
+        levels = np.linalg.lstsq(design, _decorrelated(self.series, self.correlation), rcond=None)[0]
+        sizes: Floats = (np.abs(levels) / np.sqrt(spread))[1:]
         return sizes
 
     @cached_property
@@ -204,65 +208,65 @@ class _Fit:
         p: Floats = 2 * stdtr(self.freedom, -self.sizes)
         return p
 
-    def correlation(self) -> float:
-        """How alike neighbours are in what is left over, without what fitting levels takes from it."""
+    def fitted_correlation(self) -> float:
+        """The correlation of neighbours in the residuals, corrected for the fit of the levels."""
         rest = self.left[1]
         runs, levels, square = len(rest), len(self.places) + 1, float((rest[:-1] ** 2).sum())
         if runs < FEWEST_TO_CORRELATE or square <= LEAST**2:
             return 0.0
         raw = float((rest[1:] * rest[:-1]).sum()) / square
-        # Each mean that is fitted takes about (1 + alike) / runs (Marriott, Pope, Biometrika 1954).
-        return min(max(raw + (levels + (2 + levels) * max(raw, 0.0)) / runs, 0.0), MOST_ALIKE)
+        # Each fitted mean takes about (1 + correlation) / runs (Marriott, Pope, Biometrika 1954).
+        return min(max(raw + (levels + (2 + levels) * max(raw, 0.0)) / runs, 0.0), MOST_CORRELATION)
 
 
-def _decorrelated(values: Floats, alike: float) -> Floats:
-    """What each row adds to what was to be expected of the one before, in units of one noise."""
+def _decorrelated(values: Floats, correlation: float) -> Floats:
+    """Each row minus its expectation from the row before, in units of one noise."""
     import numpy as np
 
-    return np.concatenate([values[:1] * math.sqrt(1 - alike**2), values[1:] - alike * values[:-1]])
+    return np.concatenate([values[:1] * math.sqrt(1 - correlation**2), values[1:] - correlation * values[:-1]])
 
 
-def _fitted(series: Floats, design: Floats, alike: float) -> tuple[Floats, Floats]:
+def _fitted(series: Floats, design: Floats, correlation: float) -> tuple[Floats, Floats]:
     """What generalized least squares leave over, decorrelated and as it is."""
     import numpy as np
 
-    known, seen = _decorrelated(design, alike), _decorrelated(series, alike)
-    found = np.linalg.lstsq(known, seen, rcond=None)[0]
-    return seen - known @ found, series - design @ found
+    known, seen = _decorrelated(design, correlation), _decorrelated(series, correlation)
+    levels = np.linalg.lstsq(known, seen, rcond=None)[0]
+    return seen - known @ levels, series - design @ levels
 
 
 def _refined(series: Floats, places: Sequence[int], moving: range) -> _Fit:
     """The fit with each of the ``moving`` places where it costs least near by, in the noise that this leaves."""
-    alike, moved = _alike(series), list(places)
+    correlation, moved = _correlation(series), list(places)
     for at in moving:
         before = moved[at - 1] if at else 0
-        behind = moved[at + 1] if at + 1 < len(moved) else len(series)
+        after = moved[at + 1] if at + 1 < len(moved) else len(series)
         least = max(before + FEWEST_RUNS, moved[at] - AROUND)
         tried = [[*moved[:at], place, *moved[at + 1 :]] for place in range(least, moved[at] + AROUND + 1)]
-        free = [some for some in tried if some[at] <= behind - FEWEST_RUNS]
-        moved = min(free, key=lambda some: _Fit(series, tuple(some), alike).cost, default=moved)
-    fit = _Fit(series, tuple(moved), alike)
-    return _Fit(series, fit.places, fit.correlation())
+        free = [some for some in tried if some[at] <= after - FEWEST_RUNS]
+        moved = min(free, key=lambda some: _Fit(series, tuple(some), correlation).cost, default=moved)
+    fit = _Fit(series, tuple(moved), correlation)
+    return _Fit(series, fit.places, fit.fitted_correlation())
 
 
 def _weakest(fit: _Fit) -> int | None:
-    """Which change is to be dropped first; None where all stand."""
+    """The change to drop first; None if all are significant."""
     import numpy as np
 
     short = np.flatnonzero(np.diff(fit.places) < FEWEST_BETWEEN)
     doubtful = sorted({at for first in short for at in (int(first), int(first) + 1)}) or range(len(fit.places))
     weakest = max(doubtful, key=lambda at: float(fit.tests[at]))
-    stands = fit.tests[weakest] < MOST_P and fit.sizes[weakest] ** 2 > GAIN
-    return None if stands and not len(short) else weakest
+    is_significant = fit.tests[weakest] < MOST_P and fit.sizes[weakest] ** 2 > GAIN
+    return None if is_significant and not len(short) else weakest
 
 
 def _is_drift(fit: _Fit) -> bool:
-    """Whether a straight line tells the series nearly as well as levels do, by the BIC."""
+    """Whether a straight line fits the series nearly as well as levels do, by the BIC."""
     import numpy as np
 
     runs = len(fit.series)
     line = np.stack([np.ones(runs), np.linspace(-1, 1, runs)], axis=1)
-    cost = float((_fitted(fit.series, line, fit.alike)[0] ** 2).sum())
+    cost = float((_fitted(fit.series, line, fit.correlation)[0] ** 2).sum())
 
     def criterion(left: float, numbers: int) -> float:
         return runs * math.log(max(left, LEAST**2) / runs) + numbers * math.log(runs)

@@ -20,8 +20,8 @@ def divide_sink_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     sink = log.settings.filter(pl.col("name") == "sink_size")["value"]
     if "time" not in log.labels or sink.is_empty() or int(sink[0]) < 2:
         return steps, None
-    found = info("sink_time_divided", n=int(sink[0]))
-    return steps.with_columns(step_time_ms=pl.col("step_time_ms") / int(sink[0])), found
+    note = info("sink_time_divided", n=int(sink[0]))
+    return steps.with_columns(step_time_ms=pl.col("step_time_ms") / int(sink[0])), note
 
 
 def take_means_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
@@ -35,7 +35,7 @@ def take_means_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     step, since_start = pl.col("step"), pl.col("step") * pl.col("elapsed_time_per_iteration_ms")
     of_start = pl.col("begins").cum_sum()
     before, reached = (value.shift(1).over(of_start) for value in (step, since_start))
-    # What a start that goes on from a checkpoint has done before, its clock does not tell.
+    # The clock of a start from a checkpoint does not include the steps before it.
     own = (since_start - reached) / (step - before)
     alone = pl.when(step == 1).then(since_start)
     open_ms = 0.005 * (step + before.fill_null(0)) / (step - before.fill_null(0))
@@ -47,8 +47,8 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     """Megatron core 0.16 to 0.19 print the first iteration at once and keep it in the mean of the second row.
 
     With n iterations from the first row to the second, the second row is (n - 1) new ones and the first again, so the
-    new ones took (n row2 - row1) / (n - 1). Applied only after a start whose first row was slow and where that lies
-    nearer the third row than the printed figure does, because a later version mended it without changing the line.
+    new ones took (n row2 - row1) / (n - 1). It applies only after a start with a slow first row, and if the result is
+    nearer the third row than the printed figure is: a later version fixed the mean without changing the line.
     Source: Megatron-LM issue 6237.
     """
     its_own = log.format.name == log.giver_of("timestamp") == "megatron"
@@ -57,7 +57,7 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     printed, step, begins = pl.col("elapsed_time_per_iteration_ms"), pl.col("step"), pl.col("begins")
     n = step - step.shift(1) + 1
     unmixed = (n * printed - printed.shift(1)) / (n - 1)
-    # None where the row behind is of another process. Windows over processes would take a third of the analysis.
+    # None where the next row is of another process. Windows over processes would take a third of the analysis.
     third = pl.when(~begins.shift(-1)).then(printed.shift(-1))
     nearer = (unmixed - third).abs() < (printed - third).abs()
     slow_start = printed.shift(1) > 1.1 * unmixed
@@ -71,15 +71,15 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
 
 
 def with_begins(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
-    """Add ``begins``: the first row of a file, where the step falls, and behind settings that are printed again."""
+    """Add ``begins``: the first row of a file, where the step falls, and after settings that are printed again."""
     printed = log.starts.sort("line_number").with_row_index("dump").with_columns(pl.col("dump").cast(pl.Int64))
-    behind = steps.join_asof(printed, on="line_number", by="source", check_sortedness=False)
+    dumped = steps.join_asof(printed, on="line_number", by="source", check_sortedness=False)
     other_file = pl.col("source") != pl.col("source").shift(1)
     begins = other_file | (pl.col("step").diff() <= 0) | (pl.col("dump").fill_null(-1).diff() != 0)
-    return behind.with_columns(begins=begins.fill_null(True)).drop("dump")
+    return dumped.with_columns(begins=begins.fill_null(True)).drop("dump")
 
 
-def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+def shift_utc_stamps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """MindSpeed-LLM 2.1 stamps step lines in UTC and everything else in local time; bring them to local time.
 
     Seen as a first step line that is whole hours, at least one, away from the line that training starts.
@@ -92,16 +92,16 @@ def tell_utc(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | 
     if first.is_empty():
         return steps, None
     stamp, time_ms, source = first.row(0)
-    # Another node may go by another clock, so its line is asked only where the file itself has none.
+    # Another node may have another clock, so its line counts only where the file itself has none.
     mine = begun.sort(pl.col("source") != source, maintain_order=True)["timestamp"]
-    behind_s = (stamp - mine[0]).total_seconds() - time_ms / 1000
-    hours = round(behind_s / 3600)
-    if not 1 <= abs(hours) <= 14 or abs(behind_s - hours * 3600) > 600:
+    offset_s = (stamp - mine[0]).total_seconds() - time_ms / 1000
+    hours = round(offset_s / 3600)
+    if not 1 <= abs(hours) <= 14 or abs(offset_s - hours * 3600) > 600:
         return steps, None
     return steps.with_columns(pl.col("timestamp") - pl.duration(hours=hours)), info("stamps_in_utc", hours=hours)
 
 
-def tell_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+def note_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """Megatron-LM before core 0.17 leaves out a loss that is NaN, zero or negative; so does all that forked from it."""
     if log.format.name != "megatron":
         return steps, None
@@ -116,6 +116,6 @@ CORRECTIONS: tuple[Correction, ...] = (
     divide_sink_time,
     take_means_apart,
     unmix_second_row,
-    tell_utc,
-    tell_vanished_loss,
+    shift_utc_stamps,
+    note_vanished_loss,
 )

@@ -282,9 +282,7 @@ def broken_identities(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterat
 def _broken_limits(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[Note]:
     for limit in LIMITS:
         names = (limit.first, limit.second)
-        if any(n not in facts for n in names) or any(n in facts and facts[n].value for n in limit.unless):
-            continue
-        if not limit.broken(facts[limit.first].value, facts[limit.second].value):
+        if not _applies(limit, facts) or not limit.broken(facts[limit.first].value, facts[limit.second].value):
             continue
         if all(n in given for n in names):
             first, second = (f"{n} {facts[n].value} ({facts[n].origin})" for n in names)
@@ -293,18 +291,19 @@ def _broken_limits(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[
         yield warning(limit.code, first=_known(facts, limit.first), second=_known(facts, limit.second))
 
 
+def _applies(limit: Limit, facts: Mapping[str, Fact]) -> bool:
+    excepted = any(n in facts and facts[n].value for n in limit.unless)
+    return limit.first in facts and limit.second in facts and not excepted
+
+
 def _known(facts: Mapping[str, Fact], name: str) -> Note:
     return info("known_quantity", name=name, value=facts[name].value, origin=facts[name].origin)
 
 
 def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[Note]:
-    for whole, names in PRODUCTS:
-        parts = [n for n in names if n in facts]
-        if whole not in facts or not parts or (whole == "global_batch_size" and "rampup_batch_size" in facts):
-            continue
+    for whole, parts, missing in _known_products(facts):
         product = math.prod(facts[n].value for n in parts)
-        missing = set(names) - set(parts) - {"context_parallel_size"}
-        if product == facts[whole].value or (missing and product > 0 and facts[whole].value % product == 0):
+        if _comes_out(facts[whole].value, product, missing):
             continue
         code = "product_no_multiple" if missing else "product_wrong"
         found = warning(code, whole=_known(facts, whole), product=product, parts=[_known(facts, n) for n in parts])
@@ -312,6 +311,20 @@ def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterato
         if whole in given and all(n in given or facts[n].value == 1 for n in parts):
             raise _contradiction(found)
         yield found
+
+
+def _known_products(facts: Mapping[str, Fact]) -> Iterator[tuple[str, list[str], bool]]:
+    """Each known quantity of PRODUCTS, its known parts, and whether others are missing."""
+    for whole, names in PRODUCTS:
+        parts = [n for n in names if n in facts]
+        grows = whole == "global_batch_size" and "rampup_batch_size" in facts
+        if whole in facts and parts and not grows:
+            yield whole, parts, bool(set(names) - {*parts, "context_parallel_size"})
+
+
+def _comes_out(whole: int, product: int, missing: bool) -> bool:
+    """Whether ``whole`` is ``product``, or a multiple of it where parts are ``missing``."""
+    return product == whole or (missing and product > 0 and whole % product == 0)
 
 
 def _contradiction(found: Note) -> UsageError:

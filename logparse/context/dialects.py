@@ -13,7 +13,7 @@ import regex
 
 from logparse.context.corrections import CORRECTIONS
 from logparse.context.run_context import RunContext
-from logparse.context.step_times import TIME, KnownRun, find_times, lacking_sizes
+from logparse.context.step_times import TIME, FoundTimes, KnownRun, find_times, missing_sizes
 from logparse.decode.read_run import ParsedLog
 from logparse.errors import unknown_name
 from logparse.findings import Note, info
@@ -130,8 +130,7 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
     Where no line prints a time, it follows from what else is printed and is ``known`` of the run.
     Raises UsageError for a key of no dialect.
     """
-    asked = find_dialect(dialect) if dialect else None
-    found, evidence = (asked, (info("evidence_flag", name="--dialect"),)) if asked else identify(log)
+    found, evidence = _as_asked(dialect) if dialect else identify(log)
     framework = Framework(found.framework, found.version, evidence) if found else Framework(None, None, evidence)
     steps, notes = log.steps, list[Note]()
     covers = found.rate_covers if found else None
@@ -140,15 +139,29 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
     if times:
         steps = steps.with_columns(times.times)
         notes.append(times.origin)
-    elif steps[TIME].is_null().all() and (lacking := lacking_sizes(log, steps, known, covers)):
+    elif steps[TIME].is_null().all() and (lacking := missing_sizes(log, steps, known, covers)):
         notes.append(lacking)
-    steps = steps.with_columns(step_time_ms=pl.col(TIME))
+    steps, corrections = _corrected(log, steps.with_columns(step_time_ms=pl.col(TIME)))
+    holds = bool(times and times.by_clock) or holds_pauses(log, found)
+    shared = _shares_times(log, times)
+    return Interpretation(framework, steps, (*notes, *corrections), holds, profiling_steps(log), shared)
+
+
+def _as_asked(key: str) -> tuple[Dialect, tuple[Note, ...]]:
+    return find_dialect(key), (info("evidence_flag", name="--dialect"),)
+
+
+def _corrected(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]:
+    """``steps`` after every correction, with a note for each that applied."""
+    notes = []
     for correct in CORRECTIONS:
         steps, note = correct(log, steps)
         notes += [note] if note else []
-    shared = any(c.belongs_to == "all" for c in log.format.companions) or bool(times and times.shared)
-    holds = bool(times and times.by_clock) or holds_pauses(log, found)
-    return Interpretation(framework, steps, tuple(notes), holds, profiling_steps(log), shared)
+    return steps, notes
+
+
+def _shares_times(log: ParsedLog, times: FoundTimes | None) -> bool:
+    return any(c.belongs_to == "all" for c in log.format.companions) or bool(times and times.shared)
 
 
 def _all_dialects(*others: LogFormat) -> tuple[Dialect, ...]:
@@ -187,13 +200,19 @@ def holds_pauses(log: ParsedLog, dialect: Dialect | None) -> bool:
     """
     giver = log.giver_of(TIME)
     if giver != log.format.name:
-        dialect = next((d for d in _all_dialects() if giver in d.formats and not d.labels and not d.settings), None)
+        dialect = _unconditional_dialect(giver)
     if dialect and dialect.pauses_inside is not None:
         return dialect.pauses_inside
     if giver != "megatron":
         return False
     newer = "log_throughput" in log.settings["name"] or "throughput per GPU (TFLOP/s/GPU)" in log.labels
     return not newer and (log.giver_of("timestamp") != "megatron" or log.steps["timestamp"].is_null().all())
+
+
+def _unconditional_dialect(fmt: str) -> Dialect | None:
+    """The dialect that every log of the format called ``fmt`` is of."""
+    of_format = (dialect for dialect in _all_dialects() if fmt in dialect.formats)
+    return next((dialect for dialect in of_format if not dialect.labels and not dialect.settings), None)
 
 
 def profiling_steps(log: ParsedLog) -> int:

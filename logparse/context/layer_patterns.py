@@ -46,24 +46,32 @@ def _pattern(node: ast.expr, layers: int) -> _Flags | int:
 
     No list may be longer than ``layers``.
     """
-    found: _Flags | int | None = None
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        found = node.value
-    elif isinstance(node, ast.List):
-        flags = [str(e.value) if isinstance(e, ast.Constant) else "" for e in node.elts]
-        if set(flags) <= {"0", "1"}:
-            found = _Flags(len(flags), flags.count("1"))
-    elif isinstance(node, ast.BinOp):
-        left, right = _pattern(node.left, layers), _pattern(node.right, layers)
-        if isinstance(node.op, ast.Mult) and isinstance(left, int):
-            left, right = right, left
-        if isinstance(node.op, ast.Add) and isinstance(left, _Flags) and isinstance(right, _Flags):
-            found = _Flags(left.length + right.length, left.ones + right.ones)
-        elif isinstance(node.op, ast.Mult) and isinstance(left, _Flags) and isinstance(right, int):
-            found = _Flags(left.length * max(right, 0), left.ones * max(right, 0))
+    found = _value(node, layers)
     if found is None or (isinstance(found, _Flags) and found.length > layers):
         raise ValueError("no pattern of layers")
     return found
+
+
+def _value(node: ast.expr, layers: int) -> _Flags | int | None:
+    match node:
+        case ast.Constant(value=value) if type(value) is int:
+            return value
+        case ast.List():
+            flags = [str(e.value) if isinstance(e, ast.Constant) else "" for e in node.elts]
+            return _Flags(len(flags), flags.count("1")) if set(flags) <= {"0", "1"} else None
+        case ast.BinOp():
+            return _combined(node.op, _pattern(node.left, layers), _pattern(node.right, layers))
+    return None
+
+
+def _combined(op: ast.operator, left: _Flags | int, right: _Flags | int) -> _Flags | None:
+    """The sum of two lists, or a list that is repeated; None for all else."""
+    match op, left, right:
+        case ast.Add(), _Flags() as first, _Flags() as second:
+            return _Flags(first.length + second.length, first.ones + second.ones)
+        case (ast.Mult(), _Flags() as flags, int() as times) | (ast.Mult(), int() as times, _Flags() as flags):
+            return _Flags(flags.length * max(times, 0), flags.ones * max(times, 0))
+    return None
 
 
 def linear_attention_layers(q: Known) -> int | None:

@@ -19,7 +19,7 @@ LONGEST_LIST = 4096
 
 
 def recomputed_layers(q: Known) -> int | None:
-    """Layers recomputed whole where ``recompute`` is full; the settings beside it tell of how many layers."""
+    """Layers recomputed whole where ``recompute`` is full; other settings give their number."""
     if q["recompute"] != "full" or "recompute_scheme" in q:
         return None
     if "recompute_by_stage" in q:
@@ -86,7 +86,7 @@ def _held(q: Known, stages: int, interleaves: int) -> list[list[int]] | None:
 
 
 def _rows(text: str, even: int = 1) -> list[list[int]] | None:
-    """A printed list of numbers, or of lists of them, as rows; a single number stands for ``even`` of them."""
+    """A printed list of numbers, or of lists of them, as rows; a single number is repeated ``even`` times."""
     try:
         value = ast.literal_eval(text) if len(text) <= LONGEST_LIST else None
     except (ValueError, SyntaxError, RecursionError, MemoryError):

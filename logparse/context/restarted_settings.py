@@ -30,17 +30,17 @@ def list_printings(settings: pl.DataFrame, places: pl.DataFrame) -> list[Printin
     """Group ``settings`` by the step line of ``places`` (source, line_number) that follows, in the order of the run.
 
     Of several printings before one step line the last is in force: the starts before it failed. In a file without step
-    lines nothing tells which steps a printing is for, so the first is taken. What a later start prints replaces what an
-    earlier one of that file printed in the same kind of block; other kinds stay.
+    lines it is unknown which steps a printing is for, so the first is taken. Settings of a later start replace those
+    of an earlier one of that file in the same kind of block; other kinds are kept.
     """
     lines = places.select("source", following="line_number").sort("following")
     ahead = settings.sort("line_number", maintain_order=True).join_asof(
         lines, left_on="line_number", right_on="following", by="source", strategy="forward", check_sortedness=False
     )
-    found: list[Printing] = []
+    printings: list[Printing] = []
     for source in _in_order(ahead, places):
-        found += _of_source(ahead.filter(pl.col("source") == source), source)
-    return found
+        printings += _of_source(ahead.filter(pl.col("source") == source), source)
+    return printings
 
 
 def _in_order(settings: pl.DataFrame, places: pl.DataFrame) -> list[str]:

@@ -20,10 +20,18 @@ from logparse.findings import Note, Origin, warning
 from logparse.formats._base import LogFormat
 from logparse.schema import QUANTITY, Quantity
 
-__all__ = ["Fact", "RunContext", "SettingsChange", "build_changes", "build_context", "facts_beside", "read_value"]
+__all__ = [
+    "Fact",
+    "RunContext",
+    "SettingsChange",
+    "build_changes",
+    "build_context",
+    "facts_of_other_formats",
+    "read_value",
+]
 
 NOTHING = ("None", "null", "")
-# Who says whether there is recomputation says all of it: what the log tells of how much is void then.
+# If the user states whether there is recomputation, the amount that the log prints is void.
 OF_RECOMPUTE = frozenset(name for name in QUANTITY if name.startswith("recompute")) - {"recompute"}
 NO_PLACES = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
 
@@ -72,13 +80,12 @@ def build_context(
     """Put together what ``given`` (strongest first) and the log's ``settings`` say, and derive the rest.
 
     ``several``: the run has several files, so an origin names its file. ``lines`` are facts that the step lines or
-    formats beside print; they stand in where no setting does. ``places`` (source, line_number) are the step lines: the
-    settings of the first start count, see ``build_changes`` for the others. ``weaker`` facts hold where nothing else
-    tells.
+    other formats print; they apply where no setting does. ``places`` (source, line_number) are the step lines: the
+    settings of the first start count, see ``build_changes`` for the others. ``weaker`` facts fill the gaps that remain.
     Raises UsageError where quantities given by the user contradict each other.
     """
     log = _facts_of_log(first_printed(list_printings(settings, places)), fmt, several)
-    # Where no step line follows in the same file, nothing tells which of two values holds for which steps.
+    # Without a step line in the same file it is unknown which of two values holds for which steps.
     aside = settings.filter(~pl.col("source").is_in(places["source"].unique().implode()))
     notes = _changed(aside, fmt, several)
     facts: dict[str, Fact] = {}
@@ -99,7 +106,7 @@ def build_changes(
     """The contexts of later starts whose printed settings differ from those in force before; the user's stay."""
     given = {name: base.facts[name] for name in base.given}
     printings = list_printings(settings, places)
-    told = {(name, fact.value) for name, fact in _facts_of_log(first_printed(printings), fmt, several).items()}
+    printed = {(name, fact.value) for name, fact in _facts_of_log(first_printed(printings), fmt, several).items()}
     changes: list[SettingsChange] = []
     before: dict[str, RunContext] = {}
     for printing in (p for p in printings if p.line_number is not None):
@@ -107,8 +114,8 @@ def build_changes(
         rows = _steady(printing.rows)
         log = _facts_of_log(rows, fmt, several)
         facts = _without(was.facts, fmt, rows) | log | given
-        fresh = {name: fact for name, fact in log.items() if (name, fact.value) not in told}
-        told |= {(name, fact.value) for name, fact in fresh.items()}
+        fresh = {name: fact for name, fact in log.items() if (name, fact.value) not in printed}
+        printed |= {(name, fact.value) for name, fact in fresh.items()}
         now = _context(derive(_void(facts, [given])), [], base.given)
         notes = (*_differences(was, now), *_overridden(given, fresh))
         if notes:
@@ -118,17 +125,17 @@ def build_changes(
 
 
 def _void(facts: Mapping[str, Fact], given: Sequence[Mapping[str, Fact]]) -> dict[str, Fact]:
-    """``facts`` without what the log says of a recomputation that the user has told otherwise."""
-    told = {name for layer in given for name in layer}
-    void = OF_RECOMPUTE - told if "recompute" in told else frozenset()
+    """``facts`` without what the log prints of a recomputation that the user overrides."""
+    overridden = {name for layer in given for name in layer}
+    void = OF_RECOMPUTE - overridden if "recompute" in overridden else frozenset()
     return {name: fact for name, fact in facts.items() if name not in void}
 
 
 def _without(facts: Mapping[str, Fact], fmt: LogFormat, rows: Mapping[str, Row]) -> dict[str, Fact]:
-    """``facts`` but the derived ones and those of which ``rows`` tell anew, be it that they are not set."""
-    told = {name.quantity for name in fmt.names if name.setting in rows}
-    told |= {choice.quantity for choice in fmt.choices if next(iter(choice.when)) in rows}
-    return {name: fact for name, fact in facts.items() if not is_derived(fact) and name not in told}
+    """``facts`` without derived ones and without those that ``rows`` print again, even as not set."""
+    reprinted = {name.quantity for name in fmt.names if name.setting in rows}
+    reprinted |= {choice.quantity for choice in fmt.choices if next(iter(choice.when)) in rows}
+    return {name: fact for name, fact in facts.items() if not is_derived(fact) and name not in reprinted}
 
 
 def _context(facts: Mapping[str, Fact], notes: Sequence[Note], given: frozenset[str]) -> RunContext:
@@ -196,10 +203,10 @@ def _facts_of_log(printed: Mapping[str, Row], fmt: LogFormat, several: bool) -> 
     return facts
 
 
-def facts_beside(beside: Sequence[tuple[LogFormat, pl.DataFrame]], several: bool) -> dict[str, Fact]:
-    """What the settings of formats beneath tell, where the whole log has one value of each; the upper first."""
+def facts_of_other_formats(others: Sequence[tuple[LogFormat, pl.DataFrame]], several: bool) -> dict[str, Fact]:
+    """Facts from the settings of other formats, where a setting has one value in the log; upper layers come first."""
     facts: dict[str, Fact] = {}
-    for fmt, settings in sorted(beside, key=lambda found: found[0].beneath):
+    for fmt, settings in sorted(others, key=lambda other: other[0].beneath):
         one = settings.filter(pl.col("value").n_unique().over("kind", "name") == 1)
         printed = {f"{row['kind']}:{row['name']}": row for row in reversed(list(one.iter_rows(named=True)))}
         for name, fact in _facts_of_log(printed, fmt, several).items():
@@ -209,7 +216,7 @@ def facts_beside(beside: Sequence[tuple[LogFormat, pl.DataFrame]], several: bool
 
 
 def _changed(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> list[Note]:
-    """A note for each setting of the format that has several values, and no step line tells which one counts."""
+    """A note for each setting of the format that has several values, where no step line shows which one counts."""
     meant = {name.setting for name in fmt.names} | {setting for choice in fmt.choices for setting in choice.when}
     notes: dict[str, Note] = {}
     first: dict[str, Row] = {}
@@ -217,7 +224,7 @@ def _changed(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> list[Note
         key = f"{row['kind']}:{row['name']}"
         old = first.setdefault(key, row)
         if row["value"] != old["value"] and key in meant and row["kind"] != "microbatches":
-            found = warning(
+            note = warning(
                 "setting_has_two_values",
                 name=row["name"],
                 first=old["value"],
@@ -225,7 +232,7 @@ def _changed(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> list[Note
                 other=row["value"],
                 place=_where(row, several),
             )
-            notes.setdefault(row["name"], found)
+            notes.setdefault(row["name"], note)
     return list(notes.values())
 
 

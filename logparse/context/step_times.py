@@ -21,8 +21,8 @@ from logparse.formats._base import Covers
 from logparse.schema import flag_of
 
 TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
-# Seconds of a step are told as they are; the others divide what a step holds of them.
-# Rates a line can print, what a step holds of each, and whether it is the rate of one device.
+# Rates a line can print, the sizes whose product is the work of a step, and whether the rate is of one device.
+# Seconds per step are the time itself; the other rates divide the work of a step.
 RATES = (
     ("logged_seconds_per_step", (), False),
     ("logged_steps_per_second", (), False),
@@ -31,7 +31,7 @@ RATES = (
     ("logged_samples_per_second_per_device", ("global_batch_size",), True),
     ("logged_samples_per_second", ("global_batch_size",), False),
 )
-# A span of time is this many times what its clock tells apart, or rows share one: so a time is off by 5 % at most.
+# A span is at least this many clock resolutions long, or rows share one: so a time is off by 5 % at most.
 FINE = 20
 MOST_DECIMALS = 6
 # Seconds between two lines of one run at most: beyond it one of the two clocks is another's.
@@ -60,20 +60,20 @@ class FoundTimes:
 
 
 def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> FoundTimes | None:
-    """The times of ``steps`` where no line prints one; None where one does, and where nothing tells."""
+    """The times of ``steps`` where no line prints one; None where one does or no source gives times."""
     if steps.is_empty() or steps[TIME].is_not_null().any():
         return None
     rows = _with_starts(log, steps)
-    rates = _by_rates(rows, known, recent=covers == "recent") if _rates_tell(rows, covers) else iter(())
+    rates = _by_rates(rows, known, recent=covers == "recent") if _rates_cover_steps(rows, covers) else iter(())
     clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log)))
-    found = (*clocks, *rates) if covers == "recent" else (*rates, *clocks)
-    return next((times for times in found if times), None)
+    candidates = (*clocks, *rates) if covers == "recent" else (*rates, *clocks)
+    return next((times for times in candidates if times), None)
 
 
-def lacking_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
-    """Which sizes of the run would let a printed rate tell the times of ``steps``; None where none would."""
+def missing_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
+    """Which sizes of the run a printed rate needs to give the times of ``steps``; None where none would help."""
     printed = [rate for rate in RATES if steps[rate[0]].is_not_null().any()]
-    if not printed or not _rates_tell(_with_starts(log, steps), covers):
+    if not printed or not _rates_cover_steps(_with_starts(log, steps), covers):
         return None
     rate, sizes, of_one = printed[0]
     needed = (*(["world_size"] if of_one else []), *sizes)
@@ -82,13 +82,13 @@ def lacking_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: 
 
 
 def _with_starts(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
-    """``steps`` with the number of the ``start`` each row belongs to; a step that stands again is another rank's."""
+    """``steps`` with the number of the ``start`` each row belongs to; a repeated step is another rank's."""
     begins = pl.col("begins") & (pl.col("step").diff() != 0).fill_null(value=True)
     return with_begins(log, steps).with_columns(start=begins.cum_sum())
 
 
-def _rates_tell(rows: pl.DataFrame, covers: Covers | None) -> bool:
-    """Whether a printed rate covers all the steps since the row before: that of one step does if each is printed."""
+def _rates_cover_steps(rows: pl.DataFrame, covers: Covers | None) -> bool:
+    """Whether a printed rate covers all steps since the previous row; a rate of one step does if each is printed."""
     if covers == "step":
         return rows.select((pl.col("step").diff().over("start").drop_nulls() == 1).all()).item() is True
     return covers in {"interval", "recent"}
@@ -127,9 +127,9 @@ def _size(name: str, rows: pl.DataFrame, known: KnownRun) -> pl.Series:
         later.sort("begin"), left_on="line_number", right_on="begin", by="source", check_sortedness=False
     )
     first = pl.lit(_float(known.context.get(name)), pl.Float64)
-    told = joined.select(pl.when(pl.col("changed").is_null()).then(first).otherwise("later")).to_series()
+    of_start = joined.select(pl.when(pl.col("changed").is_null()).then(first).otherwise("later")).to_series()
     given = name in known.context.given
-    return told if given or name not in rows.columns else rows[name].cast(pl.Float64).fill_null(told)
+    return of_start if given or name not in rows.columns else rows[name].cast(pl.Float64).fill_null(of_start)
 
 
 def _float(value: Any) -> float | None:
@@ -150,14 +150,14 @@ def _by_runtime(rows: pl.DataFrame, unit: float) -> FoundTimes | None:
 
 def _unit_of_runtime(log: ParsedLog) -> float:
     scales = (reading.scale for reading in log.format.labels.values() if reading.column == "runtime_seconds")
-    # A clock in milliseconds is told apart by its decimals of a second as well.
+    # The resolution of a clock in milliseconds follows from its decimals of a second as well.
     return max((1.0, *scales))
 
 
 def _by_clock(
     rows: pl.DataFrame, clock: pl.Series, unit: float, code: str, from_zero: bool = False
 ) -> FoundTimes | None:
-    """Times by a ``clock`` that tells ``unit`` seconds apart; None where it gives none.
+    """Times by a ``clock`` with a resolution of ``unit`` seconds; None where it gives none.
 
     Each step counts once, however many ranks print it. ``from_zero``: the clock begins with the start.
     """
@@ -179,10 +179,10 @@ def _of_start(rows: pl.DataFrame, unit: float, from_zero: bool) -> pl.DataFrame:
     ends = pl.Series(_ends(rows["clock"].to_list(), FINE * unit))
     marked = rows.with_columns(end=pl.when(ends).then("at").backward_fill(), shared=~ends)
     spans = marked.filter(ends).select(end="at", seconds=pl.col("clock").diff(), n=pl.col("step").diff())
-    told = marked.join(spans, on="end", how="left", maintain_order="left")
+    spanned = marked.join(spans, on="end", how="left", maintain_order="left")
     possible = pl.col("seconds").is_between(0, LONGEST, closed="right") & (pl.col("n") > 0)
     times = {TIME: 1000 * pl.col("seconds") / pl.col("n"), RESOLUTION: 1000 * unit / pl.col("n")}
-    timed = told.select("start", "step", "shared", *(pl.when(possible).then(e).alias(n) for n, e in times.items()))
+    timed = spanned.select("start", "step", "shared", *(pl.when(possible).then(e).alias(n) for n, e in times.items()))
     return timed.slice(len(begun))
 
 
@@ -198,7 +198,7 @@ def _beginning(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ends(clock: Sequence[float], least: float) -> list[bool]:
-    """Which rows lie at least ``least`` seconds behind the one before that does; the first does."""
+    """Which rows end a span: the first, then each ``least`` seconds or more after the last end, or before it."""
     ends, begun = [True], clock[0]
     for now in clock[1:]:
         ends.append(not 0 <= now - begun < least)
@@ -207,7 +207,7 @@ def _ends(clock: Sequence[float], least: float) -> list[bool]:
 
 
 def resolution(values: pl.Series) -> float:
-    """The last decimal that ``values`` have, at most MOST_DECIMALS behind the point."""
+    """The unit of the last decimal of ``values``, at most MOST_DECIMALS after the point."""
     there = values.drop_nulls()
     for decimals in range(MOST_DECIMALS):
         if ((there - there.round(decimals)).abs() < 10**-MOST_DECIMALS).all():

@@ -24,9 +24,9 @@ SETTINGS = {
 
 
 def named_vendors(log: ParsedLog, framework: Framework) -> Iterator[tuple[str, Note]]:
-    """Each vendor that ``log`` tells, and by what; nothing of a framework that the user gave."""
-    said = any(note.code == "evidence_flag" for note in framework.evidence)
-    if framework.name in FRAMEWORKS and not said:
+    """Each vendor that ``log`` names, with the evidence; a framework that the user gave is no evidence."""
+    by_flag = any(note.code == "evidence_flag" for note in framework.evidence)
+    if framework.name in FRAMEWORKS and not by_flag:
         yield FRAMEWORKS[framework.name], info("names_framework", name=framework.name, evidence=framework.evidence)
     several = len(log.sources) > 1
     for name, version in log.versions.items():

@@ -21,7 +21,7 @@ from logparse.failures.detect import (
     error_lines,
     find_trainer,
     quote,
-    says_the_same,
+    same_message,
 )
 from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
@@ -32,13 +32,13 @@ from logparse.language import some, tr
 
 # Bytes of files that are read once more to see how often they say why they failed.
 MOST_READ_AGAIN = 2**26
-# What may be a label, and how many of a format tell that a log is near it.
+# What may be a label, and how many common labels make a format the nearest.
 _LABEL = regex.compile(r"([A-Za-z_][\w ()/.%-]*)[\"']?\s*[:=]")
 LEAST_COMMON = 2
 
 
 def recognize(
-    found: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
+    decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
 ) -> tuple[LogFormat, StepLines, tuple[Completion, ...], list[Note]]:
     """The format that ``richest`` takes, its lines, what others gave them, and notes on those that are left out.
 
@@ -46,13 +46,13 @@ def recognize(
 
     Raises NoStepLineError where none finds a step line, InputError where files of two formats cannot be one run.
     """
-    stepped = sorted((f for f in found if len(f[1].steps)), key=richest)
+    stepped = sorted((f for f in decoded if len(f[1].steps)), key=richest)
     if not stepped:
-        raise _nothing_found(found, sources, ends, starts)
+        raise _nothing_found(decoded, sources, ends, starts)
     fmt, best = stepped[0]
     steps, completions = complete(fmt, best.steps, stepped[1:])
     used = {completion.format for completion in completions}
-    # What a library prints under the trainer tells of the same steps.
+    # Lines that a library prints under the trainer are of the same steps.
     stepped = [f for f in stepped if f[0].beneath == fmt.beneath]
     if len(sources) > 1:
         _check_formats(stepped)
@@ -62,9 +62,9 @@ def recognize(
     return fmt, replace(best, steps=steps), completions, notes
 
 
-def richest(found: tuple[LogFormat, StepLines]) -> tuple[int, int]:
-    """By what the format is chosen whose step lines are read: least is first. A trainer's own, then the most."""
-    fmt, lines = found
+def richest(decoded: tuple[LogFormat, StepLines]) -> tuple[int, int]:
+    """Sort key of the format to read, least first: the trainer's own lines, then the most step lines."""
+    fmt, lines = decoded
     return fmt.beneath, -len(lines.steps)
 
 
@@ -82,8 +82,8 @@ def _check_formats(stepped: Sequence[tuple[LogFormat, StepLines]]) -> None:
     jobs = {place.job if (place := place_of(file)) else None for file in named}
     if len(files) < 2 or (None not in jobs and len(jobs) == 1):
         return
-    told = (tr("{value} in {files}", value=name, files=some(of_it, 3)) for name, of_it in files.items())
-    values = tr(", ").join(told)
+    by_format = (tr("{value} in {files}", value=name, files=some(of_it, 3)) for name, of_it in files.items())
+    values = tr(", ").join(by_format)
     raise InputError(
         tr("these files cannot be one run: {reason}", reason=tr("the format is {values}", values=values)),
         where=some(named, 3),
@@ -106,11 +106,11 @@ def _nothing_found(
     # A line may be torn for several formats.
     formats = [fmt for fmt, _ in decoded]
     torn, trainer = max((result.torn for _, result in decoded), default=0), find_trainer(ends, formats)
-    reasons = [tr("no step line found"), *(_told_by(trainer, sources) if trainer else [])]
+    reasons = [tr("no step line found"), *(_trainer_reasons(trainer, sources) if trainer else [])]
     reasons += [tr("{n} lines start like one but are torn", n=torn)] if torn else []
     reasons += list(describe_damage(sources))
     where = some([source.name for source in sources], 3)
-    # Of a trainer that is not read, steps may stand behind what failed once.
+    # For a trainer that is not read, steps may follow an earlier error.
     errors = [] if trainer and not trainer.is_read else quote(error_lines(ends.tails))
     if errors:
         remedy = tr(
@@ -138,9 +138,9 @@ def _nearest(formats: Sequence[LogFormat], ends: FileEnds) -> list[str]:
     return [tr("nearest is the format {name}, by the labels {labels}", name=fmt.name, labels=some(common, 3))]
 
 
-def _told_by(trainer: Trainer, sources: Sequence[Source]) -> list[str]:
-    told = [tr("this looks like {trainer} ({place})", trainer=trainer.name, place=_place(trainer, sources))]
-    return told if trainer.is_read else [*told, tr("its step lines are not read")]
+def _trainer_reasons(trainer: Trainer, sources: Sequence[Source]) -> list[str]:
+    looks = tr("this looks like {trainer} ({place})", trainer=trainer.name, place=_place(trainer, sources))
+    return [looks] if trainer.is_read else [looks, tr("its step lines are not read")]
 
 
 def _with_errors(
@@ -162,7 +162,7 @@ def _how_often(cause: ErrorLine, sources: Sequence[Source], starts: pl.DataFrame
         return ""
     again = (Source(source.name, source.path) for source in sources)
     blocks = chain.from_iterable(read_blocks(source, BLOCK_BYTES) for source in again)
-    same = [line for line in error_lines(blocks) if says_the_same(line, cause)]
+    same = [line for line in error_lines(blocks) if same_message(line, cause)]
     opened = {source: frame["line_number"].to_list() for (source,), frame in starts.group_by("source")}
     attempts = {(line.source, bisect(opened.get(line.source, []), line.line_number)) for line in same}
     if len(attempts) > 1 and len(sources) == 1:
@@ -175,7 +175,7 @@ def _with_formats(reasons: Sequence[str], formats: Sequence[LogFormat]) -> str:
     return tr("{reasons}. Looked for:\n{formats}", reasons=tr("; ").join(reasons), formats=looked)
 
 
-def _place(found: Trainer | ErrorLine, sources: Sequence[Source]) -> str:
+def _place(evidence: Trainer | ErrorLine, sources: Sequence[Source]) -> str:
     if len(sources) == 1:
-        return tr("line {line}", line=found.line_number)
-    return tr("{source}, line {line}", source=found.source, line=found.line_number)
+        return tr("line {line}", line=evidence.line_number)
+    return tr("{source}, line {line}", source=evidence.source, line=evidence.line_number)

@@ -1,4 +1,4 @@
-"""When a log begins: the first time stamp of a file, on whatever line it stands.
+"""When a log begins: the first time stamp of a file, on any line.
 
 Comes in: the lines of a file before its first step line. Goes out: an event where the stamp can be of the same clock.
 """
@@ -13,17 +13,17 @@ import polars as pl
 from logparse.decode.values import clock, moment
 from logparse.schema import EVENT_COLUMNS, INT, TEXT, TIME, conform
 
-# A logger's stamp stands at the beginning of its line; behind it a text may name any date.
+# A logger prints its stamp at the beginning of a line; the text after it may name any date.
 WITHIN = 100
 # No start-up takes longer. Stamps whole hours apart are of two time zones, as in a container's log.
-LONGEST, NEAR, BESIDE = timedelta(days=1), timedelta(minutes=10), timedelta(minutes=2)
+LONGEST, NEAR, ADJACENT = timedelta(days=1), timedelta(minutes=10), timedelta(minutes=2)
 BEGINS = pl.Schema({"source": TEXT, "line_number": INT, "first": TIME, "last": TIME})
 
 
 def first_stamps(lines: pl.DataFrame, first_step: int | None) -> pl.DataFrame:
     """The line of the earliest stamp before the line ``first_step``, and the ``last`` stamp before it; at most one row.
 
-    What threads and ranks write can stand behind what came later, by minutes; an earlier date is of another clock.
+    Lines of threads and ranks can be out of order by minutes; an earlier date is of another clock.
     """
     before = lines if first_step is None else lines.filter(pl.col("line_number") < first_step)
     text = pl.col("text").str.slice(0, WITHIN)
@@ -32,11 +32,12 @@ def first_stamps(lines: pl.DataFrame, first_step: int | None) -> pl.DataFrame:
     stamped = timed.with_columns(stamp=stamp).drop_nulls("stamp") if len(timed) else timed
     if stamped.is_empty():
         return pl.DataFrame(schema=BEGINS)
-    zone = _of_two_zones(pl.col("stamp").diff(), BESIDE).fill_null(value=False).cum_sum()
+    zone = _of_two_zones(pl.col("stamp").diff(), ADJACENT).fill_null(value=False).cum_sum()
     mine = stamped.with_columns(zone=zone).filter(pl.col("zone") == pl.col("zone").max())
     near = mine.filter(pl.col("stamp") >= pl.col("stamp").first() - NEAR)
-    found = near.filter(pl.col("stamp") == pl.col("stamp").min()).head(1).select("source", "line_number", first="stamp")
-    return found.with_columns(last=pl.lit(stamped["stamp"].last(), pl.Datetime("us")))
+    earliest = near.filter(pl.col("stamp") == pl.col("stamp").min()).head(1)
+    begins = earliest.select("source", "line_number", first="stamp")
+    return begins.with_columns(last=pl.lit(stamped["stamp"].last(), pl.Datetime("us")))
 
 
 def _printed_by_date(text: pl.Expr) -> pl.Expr:

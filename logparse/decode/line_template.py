@@ -199,18 +199,18 @@ def _by_number(rows: pl.DataFrame) -> dict[int, dict[str, object]]:
 
 def _cut(text: str) -> tuple[tuple[str, ...], list[regex.Match[str]]]:
     """The words of a line, and the tokens between them."""
-    found = list(_TOKEN.finditer(text))
-    ends = [0, *(place for token in found for place in token.span()), len(text)]
-    return tuple(text[begin:end] for begin, end in zip(ends[::2], ends[1::2], strict=True)), found
+    matches = list(_TOKEN.finditer(text))
+    ends = [0, *(place for token in matches for place in token.span()), len(text)]
+    return tuple(text[begin:end] for begin, end in zip(ends[::2], ends[1::2], strict=True)), matches
 
 
-def _token(found: regex.Match[str]) -> Token:
-    text = found.group()
+def _token(match: regex.Match[str]) -> Token:
+    text = match.group()
     own = regex.sub("[0-9]+", "[0-9]+", regex.escape(text, special_only=True))
-    if found["clock"]:
+    if match["clock"]:
         exact = regex.sub("[0-9]", "[0-9]", regex.escape(text, special_only=True))
         return Token(text, (exact,) if _layout(text) else (), _layout(text))
-    if found["parted"]:
+    if match["parted"]:
         return Token(text, (_ANY_PARTED, own))
     return Token(text, (_ANY, f"[0-9]+{_FRACTION}", own, regex.sub(r"\[0-9\]\+", "[1-9][0-9]*", own, count=1)))
 
@@ -223,16 +223,16 @@ def _layout(stamp: str) -> str:
     return f"{seconds}{point}%{digits}f" if digits in (3, 6, 9) else ""
 
 
-def _trials(words: Sequence[str], found: Sequence[regex.Match[str]]) -> Iterator[ChangedLine]:
+def _trials(words: Sequence[str], matches: Sequence[regex.Match[str]]) -> Iterator[ChangedLine]:
     """The line with each token changed in several ways, other blanks in front of it, or all tokens changed."""
-    texts = [token.group() for token in found]
+    texts = [token.group() for token in matches]
 
     def line(changes: Mapping[int, str], at: int = -1, blanks: int = 0) -> str:
         fronts = [word.rstrip(" ") + " " * blanks if place == at else word for place, word in enumerate(words)]
         tokens = [changes.get(place, text) for place, text in enumerate(texts)]
         return "".join(part for pair in zip(fronts, [*tokens, ""], strict=True) for part in pair)
 
-    for at, token in enumerate(found):
+    for at, token in enumerate(matches):
         yield from (ChangedLine(line({at: text}), at, text) for text in _other_texts(token))
         if words[at].endswith(" "):
             yield from (ChangedLine(line({}, at, n), at, blanks=True) for n in (1, 2, len(words[at]) + 3))

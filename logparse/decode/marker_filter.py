@@ -25,7 +25,7 @@ class LineSearch(Wanted):
 
     @cached_property
     def sieve(self) -> Sieve:
-        """What tells lines that may hold a marker from those that hold none."""
+        """The filter that keeps lines that may hold a marker."""
         return Sieve(self.markers)
 
     def narrowed(self, shown: Iterable[LogFormat]) -> LineSearch:
@@ -33,11 +33,11 @@ class LineSearch(Wanted):
 
         What lies beneath all of these cannot be richer, but may complete them.
         """
-        found = tuple(shown)
-        deepest = max(fmt.beneath for fmt in found)
+        rich_formats = tuple(shown)
+        deepest = max(fmt.beneath for fmt in rich_formats)
         below = [fmt for fmt in self.formats if fmt.beneath > deepest]
-        useless = [fmt for fmt in below if not all(may_complete(fmt, rich) for rich in found)]
-        whole = (*found, *(fmt for fmt in below if fmt not in useless))
+        useless = [fmt for fmt in below if not all(may_complete(fmt, rich) for rich in rich_formats)]
+        whole = (*rich_formats, *(fmt for fmt in below if fmt not in useless))
         formats = tuple(fmt for fmt in self.formats if fmt not in useless)
         return replace(self, whole=whole, formats=formats)
 

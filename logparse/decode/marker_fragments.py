@@ -14,17 +14,17 @@ from heapq import heapify, heappop, heappush
 
 import regex
 
-# Letters of a part: of fewer, most stand in any text.
+# Letters of a part: shorter parts are in almost any text.
 SHORTEST, LONGEST = 4, 8
-# Bytes of text for each time that a part may stand in it and its literals do not.
+# A part may occur without its literals once in this many bytes of text.
 SELDOM = 2**14
-# Bytes that tell what is seldom.
+# Bytes of the sample that shows how often a part occurs.
 ENOUGH = 2**17
 
 
 @dataclass
 class Sieve:
-    """A regex that matches wherever one of ``literals`` stands, and now and then elsewhere; threads may share it."""
+    """A regex that matches wherever one of ``literals`` is, and now and then elsewhere; threads may share it."""
 
     literals: Sequence[str]
     _pattern: str = ""

@@ -1,8 +1,8 @@
-"""Formats beside the one that is read: what its step lines lack, from the others' lines of the same steps.
+"""Other formats in the log: values that the run's step lines are missing, from other lines of the same steps.
 
 Comes in: step lines of several formats. Goes out: those of the run's own format with columns that they print nowhere.
-Rows are of one step where they stand beside each other with its number and a value that both print shows it, because
-two programs may count from different numbers. A rate stays with the clock of the one that prints it.
+Two rows are of one step where they are adjacent, have its number, and agree in a value that both print: two programs
+may count from different numbers. A rate stays with the clock of the program that prints it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from logparse.schema import DECODED_COLUMNS
 _PLACE = ("run", "source", "line_number", "step")
 _TAKEN = [c.name for c in DECODED_COLUMNS if c.name not in _PLACE and not c.name.startswith("logged_")]
 _NUMBERS = [c.name for c in DECODED_COLUMNS if c.name not in _PLACE and c.dtype.is_numeric()]
-# A value that two programs print of one step differs by this share at most, and from those of the steps beside it by
-# so many times as much.
+# Two programs print one value of a step within this share; values of neighbouring steps differ so many times as much.
 SAME, FARTHER = 0.01, 4.0
 
 
@@ -44,7 +43,7 @@ class Completion:
 
 
 def may_complete(other: LogFormat, fmt: LogFormat) -> bool:
-    """Whether lines of ``other`` can stand beside those of ``fmt``: not where both look at the same line."""
+    """Whether lines of ``other`` can be next to those of ``fmt``: not where both read the same line."""
     texts = [sample.text for sample in fmt.samples]
     same = any(marker in text for marker in other.step_markers for text in texts)
     return other is not fmt and not same and {*other.marker}.isdisjoint(fmt.marker)
@@ -53,23 +52,25 @@ def may_complete(other: LogFormat, fmt: LogFormat) -> bool:
 def complete(
     fmt: LogFormat, steps: pl.DataFrame, others: Sequence[tuple[LogFormat, StepLines]]
 ) -> tuple[pl.DataFrame, tuple[Completion, ...]]:
-    """``steps`` of ``fmt`` with what they lack and ``others``, the richest first, print of the same steps."""
-    given = []
-    for other, found in ((other, found) for other, found in others if len(found.steps) and may_complete(other, fmt)):
-        lacking = [c for c in _TAKEN if steps[c].is_null().all() and not found.steps[c].is_null().all()]
-        theirs = _of_the_same_steps(steps, found.steps) if lacking else None
-        columns = [] if theirs is None else [c for c in lacking if _without_hole(steps["source"], theirs[c])]
+    """``steps`` of ``fmt``, with missing columns that ``others``, the richest first, print of the same steps."""
+    completions = []
+    for other, lines in ((other, lines) for other, lines in others if len(lines.steps) and may_complete(other, fmt)):
+        missing = [c for c in _TAKEN if steps[c].is_null().all() and not lines.steps[c].is_null().all()]
+        theirs = _of_the_same_steps(steps, lines.steps) if missing else None
+        columns = [] if theirs is None else [c for c in missing if _without_hole(steps["source"], theirs[c])]
         if theirs is not None and columns:
             steps = steps.with_columns(theirs.select(columns))
-            told = theirs.filter(pl.any_horizontal(pl.col(columns).is_not_null()))
-            first = told.row(0, named=True)
-            given.append(Completion(other.name, tuple(columns), len(told), first["source"], first["line_number"]))
-    return steps, tuple(given)
+            filled = theirs.filter(pl.any_horizontal(pl.col(columns).is_not_null()))
+            first = filled.row(0, named=True)
+            completions.append(
+                Completion(other.name, tuple(columns), len(filled), first["source"], first["line_number"])
+            )
+    return steps, tuple(completions)
 
 
 def _of_the_same_steps(steps: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame | None:
     """For each row of ``steps`` the row of ``others`` that is of its step, or nulls; None where nothing is sure."""
-    # Ranks that print into one file tell of a step in rows one behind the other.
+    # Ranks that print into one file print the rows of a step one after the other.
     stretch = pl.struct("source", "step").rle_id()
     mine = steps.select("source", "line_number", "step", stretch=stretch)
     theirs = others.with_row_index("other").sort("line_number")
@@ -78,20 +79,20 @@ def _of_the_same_steps(steps: pl.DataFrame, others: pl.DataFrame) -> pl.DataFram
     both = both.sort("stretch").join(theirs, on="other", how="left", maintain_order="left", suffix=" of other")
     if not any(_shows(both, name) for name in _NUMBERS):
         return None
-    found = mine.select("stretch").join(pairs, on="stretch", how="left", maintain_order="left")
-    return found.join(theirs, on="other", how="left", maintain_order="left")
+    matched = mine.select("stretch").join(pairs, on="stretch", how="left", maintain_order="left")
+    return matched.join(theirs, on="other", how="left", maintain_order="left")
 
 
 def _neighbours(mine: pl.DataFrame, theirs: pl.DataFrame, side: Literal["forward", "backward"]) -> pl.DataFrame:
     """The rows of ``theirs`` whose next row of ``mine``, forward or backward, has their step, one to one."""
     lines = mine.select("source", "line_number", "stretch", own="step").sort("line_number")
-    beside = theirs.select("source", "line_number", "other", "step")
-    joined = beside.join_asof(lines, on="line_number", by="source", strategy=side, check_sortedness=False)
+    other_lines = theirs.select("source", "line_number", "other", "step")
+    joined = other_lines.join_asof(lines, on="line_number", by="source", strategy=side, check_sortedness=False)
     return joined.filter(pl.col("step") == pl.col("own")).unique("stretch", keep="none").select("stretch", "other")
 
 
 def _shows(both: pl.DataFrame, name: str) -> bool:
-    """Whether two programs print one value of each step, and would not if their rows were of the steps beside."""
+    """Whether the values of two programs agree for each step, but not if one is shifted by a step."""
     mine, theirs = (pl.col(column).cast(pl.Float64) for column in (name, f"{name} of other"))
     there = both.select(mine=mine, theirs=theirs).filter(pl.all_horizontal(pl.all().is_finite()))
     if len(there) < 2:
@@ -100,13 +101,13 @@ def _shows(both: pl.DataFrame, name: str) -> bool:
         pl.col("mine").abs().mean(),
         here=(pl.col("mine") - pl.col("theirs")).abs().mean(),
         before=(pl.col("mine") - pl.col("theirs").shift(1)).abs().mean(),
-        behind=(pl.col("mine") - pl.col("theirs").shift(-1)).abs().mean(),
+        after=(pl.col("mine") - pl.col("theirs").shift(-1)).abs().mean(),
     ).row(0)
     return bool(apart[0] <= SAME * size and FARTHER * apart[0] < min(apart[1:]))
 
 
 def _without_hole(source: pl.Series, values: pl.Series) -> bool:
-    """Whether no row of a file between two with a value lacks one: a clock that leaves steps out shows false pauses."""
+    """Whether each file has a value on every row from its first to its last: a clock with gaps shows false pauses."""
     frame = pl.DataFrame({"source": source, "there": values.is_not_null()}).with_row_index("at")
     span = pl.col("at").last() - pl.col("at").first() + 1
     spans = frame.filter("there").group_by("source").agg(whole=pl.len() == span)

@@ -1,7 +1,7 @@
-"""Records of several lines: pairs that stand one on a line behind the step line they belong to.
+"""Records of several lines: pairs, one on each line after the step line they belong to.
 
 Comes in: lines of a block, then the step lines of the whole log. Goes out: pairs as those of ``pairs``. A record may
-reach over the end of a block, so that pairs find their step line when all blocks are known.
+cross the end of a block, so pairs are joined to their step line once all blocks are read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_PAIRS = pl.DataFrame(
 
 
 def find_pair_lines(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
-    """The read pairs on those of ``lines`` that hold one; a last line that was cut off may have lost digits."""
+    """The pairs on ``lines``, as numbers. An incomplete last line is left out: it may have lost digits."""
     if fmt.pair_lines is None:
         return NO_PAIRS
     marked = lines.filter(holds(pl.col("text"), *fmt.pair_lines.marker) & pl.col("complete"))
@@ -39,7 +39,7 @@ def find_pair_lines(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     groups = pl.col("text").str.extract_groups(fmt.pair_lines.pair)
     pairs = marked.select("source", "line_number", label=groups.struct[0], text=groups.struct[1])
     read = read_values(pairs.drop_nulls("label"), fmt).select(NO_PAIRS.columns)
-    # Nothing else is told of a text that was read.
+    # The text is kept only where it could not be read.
     return read.with_columns(pl.when("malformed").then("text")).cast(NO_PAIRS.schema)
 
 
@@ -49,28 +49,28 @@ def of_rows(blocks: Iterable[pl.DataFrame], rows: pl.DataFrame) -> pl.DataFrame:
     Those before the first belong to none.
     """
     numbered = rows.select("source", pl.col("line_number").cast(pl.Int64)).with_row_index("row")
-    heads = {found["source"][0]: found.sort("line_number") for found in numbered.partition_by("source")}
+    heads = {lines["source"][0]: lines.sort("line_number") for lines in numbered.partition_by("source")}
     filled = (pairs for pairs in blocks if len(pairs))
-    found = [_behind(heads[pairs["source"][0]], pairs) for pairs in filled if pairs["source"][0] in heads]
-    return pl.concat([NO_PAIRS.with_columns(row=pl.lit(None, pl.UInt32)), *found])
+    of_heads = [_of_heads(heads[pairs["source"][0]], pairs) for pairs in filled if pairs["source"][0] in heads]
+    return pl.concat([NO_PAIRS.with_columns(row=pl.lit(None, pl.UInt32)), *of_heads])
 
 
-def _behind(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+def _of_heads(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     import numpy as np
 
-    # To join them takes twice as long.
+    # A join takes twice as long.
     before = np.searchsorted(heads["line_number"].to_numpy(), pairs["line_number"].to_numpy(), side="right") - 1
     row = heads["row"].gather(np.maximum(before, 0))
     return pairs.with_columns(row.alias("row")).filter(pl.Series(before >= 0))
 
 
 def with_pair_lines(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """``rows`` with what the ``pairs`` of them say; what a row has of its own stays."""
+    """``rows`` with the values of their ``pairs``; a value that a row already has is kept."""
     known = pairs["row", "line_number", "column", "number"].drop_nulls("column")
-    told = {found["column"][0]: _in_rows(found, len(rows)) for found in known.partition_by("column")}
+    columns = {part["column"][0]: _in_rows(part, len(rows)) for part in known.partition_by("column")}
     own = set(rows.columns)
     return rows.with_columns(
-        (pl.coalesce(name, numbers) if name in own else numbers).alias(name) for name, numbers in told.items()
+        (pl.coalesce(name, numbers) if name in own else numbers).alias(name) for name, numbers in columns.items()
     )
 
 

@@ -113,22 +113,15 @@ def read_run(
         raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
     starts = {fmt.name: _starts(found.inside, fmt) for fmt in formats}
     fmt, stepped, completions, notes = recognize(found.steps, sources, found.ends, max(starts.values(), key=len))
-    notes += [note for source in sources for note in source.notes]
-    notes += () if format_name else packaged().notes
-    notes += _describe_probing(sources)
-    notes += [info("steps_counted")] if fmt.counted else []
     coverage = Coverage(found.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
     if strict:
         _refuse_damage(coverage, stepped.malformed)
     name = name or run_names([arguments])[0]
-    # Of one file the same text, once: grouping by it takes a fourth of the time.
-    steps = (
-        stepped.steps.with_columns(source=pl.lit(sources[0].name)) if len(sources) == 1 else _by_clock(stepped.steps)
-    )
-    steps = steps.with_columns(run=pl.lit(name))
-    notes += describe_end(found.ends, steps)
+    steps = _in_order(stepped.steps, sources).with_columns(run=pl.lit(name))
     records = join_records(found.records, steps, fmt, log_begins(found.begins, steps))
-    notes += [warning("value_malformed", **asdict(bad)) for bad in stepped.malformed[:3]]
+    notes += _describe_reading(sources, fmt, named=bool(format_name))
+    notes += describe_end(found.ends, steps)
+    notes += _describe_malformed(stepped.malformed)
     return ParsedLog(
         name,
         tuple(s.name for s in sources),
@@ -165,6 +158,22 @@ def _kinds(fmt: LogFormat) -> set[str]:
     return {block.kind for block in fmt.blocks} | {sentence.kind for sentence in fmt.sentences}
 
 
+def _describe_reading(sources: Sequence[Source], fmt: LogFormat, named: bool) -> Iterator[Note]:
+    """How the files were read; also which packages of formats failed, unless the user ``named`` the format."""
+    for source in sources:
+        yield from source.notes
+    if not named:
+        yield from packaged().notes
+    yield from _describe_probing(sources)
+    if fmt.counted:
+        yield info("steps_counted")
+
+
+def _describe_malformed(malformed: Sequence[Malformed]) -> Iterator[Note]:
+    for bad in malformed[:3]:
+        yield warning("value_malformed", **asdict(bad))
+
+
 def _describe_probing(sources: Sequence[Source]) -> Iterator[Note]:
     """That files were not read to their end."""
     names = [source.name for source in sources if source.part is not None]
@@ -187,8 +196,11 @@ def _watch(sources: Sequence[Source], watch: Watch) -> None:
         source.watch = tell
 
 
-def _by_clock(steps: pl.DataFrame) -> pl.DataFrame:
+def _in_order(steps: pl.DataFrame, sources: Sequence[Source]) -> pl.DataFrame:
     """Put the files in the order in which their first step lines are stamped, whatever order they were named in."""
+    if len(sources) == 1:
+        # The same text, once: grouping by it takes a fourth of the time.
+        return steps.with_columns(source=pl.lit(sources[0].name))
     first = pl.col("timestamp").drop_nulls().first().over("source")
     if steps.is_empty() or steps.select(first.is_null().any()).item():
         return steps

@@ -130,7 +130,7 @@ class _Reader:
                 # What the first block of a file says, and which format it shows, is wanted at once.
                 few = 0 if block.first == 1 or self._narrows else FEW
                 waiting.append((block, submit(block, self.search, few)))
-                # The very first tells how the others are read.
+                # The very first block decides how the others are read.
                 while len(waiting) > (jobs + 1 if self._lines else 0):
                     self._keep(*waiting.popleft())
             while waiting:
@@ -149,21 +149,21 @@ class _Reader:
             self._tails.append(block.tail(size))
 
     def _keep(self, block: TextBlock, findings: Callable[[], BlockContents]) -> None:
-        found = findings()
+        contents = findings()
         if block.first == 1:
             self._read_waiting()
             self._settings.append(BlockReader(self.search.blocks))
-            self._begins.append(first_stamps(block.lines, found.first_step))
-        self._settings[-1].read(block, found.marked)
+            self._begins.append(first_stamps(block.lines, contents.first_step))
+        self._settings[-1].read(block, contents.marked)
         self._lines += block.count
-        if found.waits:
-            self._waiting.append(found.marked)
-            self._waiting_bytes += size_of(found.marked)
+        if contents.waits:
+            self._waiting.append(contents.marked)
+            self._waiting_bytes += size_of(contents.marked)
             if self._waiting_bytes >= ENOUGH:
                 self._read_waiting()
-        elif found.steps or len(found.marked):
+        elif contents.steps or len(contents.marked):
             self._read_waiting()
-            self._add(block.source, found)
+            self._add(block.source, contents)
 
     def _read_waiting(self) -> None:
         if self._waiting:
@@ -171,14 +171,15 @@ class _Reader:
             self._add(marked["source"][0], find_in(marked, self.search, self._waiting_bytes))
             self._waiting, self._waiting_bytes = [], 0
 
-    def _add(self, source: str, found: BlockContents) -> None:
-        self._records.append(found.records)
-        self._sentences.append(found.sentences)
+    def _add(self, source: str, contents: BlockContents) -> None:
+        self._records.append(contents.records)
+        self._sentences.append(contents.sentences)
         # Of most formats a block holds nothing.
-        for name, steps in found.steps.items():
+        for name, steps in contents.steps.items():
             if steps.holds_any:
                 self._steps[name].append(steps.compact(source))
-        stepped = [fmt for fmt in self.search.formats if fmt.name in found.steps and len(found.steps[fmt.name].rows)]
+        with_rows = {name for name, steps in contents.steps.items() if len(steps.rows)}
+        stepped = [fmt for fmt in self.search.formats if fmt.name in with_rows]
         # Over what a library prints a trainer's own lines may follow.
         if self._narrows and any(not fmt.beneath for fmt in stepped):
             self.search, self._narrows = self.search.narrowed(stepped), False

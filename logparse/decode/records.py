@@ -1,4 +1,4 @@
-"""Lines beside the step lines to frames: events, evaluations, memory, timers. Decoded as columns, like the steps."""
+"""Lines other than step lines to frames: events, evaluations, memory, timers. Decoded as columns, like the steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Found = dict[tuple[str, ...], pl.DataFrame]
 
 
 def find_records(lines: pl.DataFrame, formats: Iterable[LogFormat]) -> Found:
-    """The rows that a block of ``lines`` holds, by the key of their record; records that stand nowhere are left out."""
+    """The rows that a block of ``lines`` holds, by the key of their record; records without a line are left out."""
     records = {record.key: record for fmt in formats for record in fmt.records}
     text, markers = pl.col("text"), there(lines["text"], {record.marker for record in records.values()})
     if not markers:
@@ -59,18 +59,18 @@ def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
     groups = group_names(record.pattern)
     dtypes = {c.name: c.dtype for c in RECORD_COLUMNS[record.frame]}
     text = pl.col("text")
-    found = lines.filter(holds(text, record.marker) & text.str.contains(record.pattern))
+    rows = lines.filter(holds(text, record.marker) & text.str.contains(record.pattern))
     if record.every:
-        found = found.with_columns(text.str.extract_all(record.pattern)).explode("text")
+        rows = rows.with_columns(text.str.extract_all(record.pattern)).explode("text")
     if groups:
-        told = found.select(text.str.extract_groups(record.pattern)).to_series().struct.unnest()
+        values = rows.select(text.str.extract_groups(record.pattern)).to_series().struct.unnest()
         own = ["source", "line_number", "timestamp"]
-        found = found[[name for name in own if name not in groups]].hstack(told)
+        rows = rows[[name for name in own if name not in groups]].hstack(values)
     scaled = [finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
     whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] not in (FLOAT, TIME)]
     clock_read = since_1970(pl.col("timestamp")) if "timestamp" in groups else pl.col("timestamp")
     fixed = [pl.lit(value).alias(name) for name, value in record.fixed.items()]
-    return found.select("source", "line_number", clock_read, *scaled, *whole, *fixed)
+    return rows.select("source", "line_number", clock_read, *scaled, *whole, *fixed)
 
 
 def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Step lines to rows by the patterns of their format: any line, whatever stands on it. As columns, block by block.
+"""Step lines to rows by the patterns of their format, for any line. Reads columns, block by block.
 
 This is the rule; ``fast_path`` reads lines that repeat faster, and gives the same.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 import regex
 
-from logparse.decode.values import DTYPE, alike, bare, clock, group, possible, with_others, written
+from logparse.decode.values import DTYPE, bare, clock, group, possible, reading_key, with_others, written
 from logparse.formats._base import NUMBER, LogFormat, Reading
 
 PAIRS = {
@@ -23,9 +23,9 @@ READ = {"column": pl.String(), "number": pl.Float64(), "malformed": pl.Boolean()
 
 
 def find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
-    """One row per head: its named groups, the text behind it, and the clock before it.
+    """One row per head: its named groups, the text after it, and the clock before it.
 
-    A line is cut before each head and at carriage returns: progress bars and other ranks' text may stand on it too.
+    A line is cut before each head and at carriage returns: it may also hold progress bars and other ranks' text.
     """
     pieces = (
         lines.with_columns(
@@ -38,7 +38,7 @@ def find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     body = pl.col("text").str.replace("^" + fmt.head, "")
     if fmt.foreign:
         body = body.str.replace(rf"(?:{fmt.foreign}).*$", "")
-    # The last value of a line that was cut off may have lost digits; where all values stand in the head, none is sure.
+    # The last value of a truncated line may have lost digits; where all values are in the head, none is sure.
     sure = pl.col("text") if fmt.pair else pl.when("complete").then(pl.col("text"))
     return heads.with_columns(
         sure.str.extract_groups("^" + fmt.head).alias("head"),
@@ -56,7 +56,7 @@ def split_pairs(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     """One row per pair: row, source, line_number, label, text of the value."""
     if not fmt.pair:
         return pl.DataFrame(schema=PAIRS)
-    found = (
+    pairs = (
         heads.select("row", "source", "line_number", pl.col("body").str.extract_all(fmt.pair))
         .explode("body")
         .drop_nulls("body")
@@ -64,11 +64,11 @@ def split_pairs(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     groups = pl.col("body").str.extract_groups(fmt.pair)
     value = pl.coalesce(groups.struct[i] for i in range(1, regex.compile(fmt.pair).groups))
     label = groups.struct[0].str.replace_all(r"\s+", " ").str.strip_chars()
-    return found.select("row", "source", "line_number", label=label, text=value)
+    return pairs.select("row", "source", "line_number", label=label, text=value)
 
 
 def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
-    """Pairs that stand last without a separator, as some trainers print them; the columns of ``split_pairs``."""
+    """Pairs at the end of a line without a separator, as some trainers print them; the columns of ``split_pairs``."""
     if not fmt.tail:
         return pl.DataFrame(schema=PAIRS)
     labels = "|".join(regex.escape(label, special_only=True) for label in fmt.tail)
@@ -80,12 +80,12 @@ def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
 
 
 def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
-    """``pairs`` with ``column``, ``number`` and ``malformed``; values that are read alike are read in one go."""
+    """``pairs`` with ``column``, ``number`` and ``malformed``; values that are read the same way are read at once."""
     if pairs.is_empty():
         return pl.DataFrame(schema={**pairs.schema, **READ})
     readings = {label: fmt.labels[label] for label in pairs["label"].unique() if label in fmt.labels}
     first: dict[object, str] = {}
-    ways = {label: first.setdefault(alike(reading), label) for label, reading in readings.items()}
+    ways = {label: first.setdefault(reading_key(reading), label) for label, reading in readings.items()}
     columns = {label: reading.column for label, reading in readings.items()}
     label = pl.col("label")
     placed = pairs.with_row_index("place").with_columns(
@@ -97,12 +97,12 @@ def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
 
 
 def _read(pairs: pl.DataFrame, reading: Reading | None) -> pl.DataFrame:
-    """The ``pairs`` of labels that are all read so."""
+    """The ``pairs``, whose labels are all read by ``reading``."""
     if reading is None:
         return pairs.with_columns(pl.lit(None, pl.Float64).alias("number"), malformed=pl.lit(value=False))
     text, value = pl.col("text"), pl.col("number")
     absent = text.is_null() | bare(text).str.contains(f"^(?:{reading.absent})?$")
-    # One after the other, since an expression that stands in another one twice is worked out twice.
+    # In two steps, since an expression that is used twice in another one is evaluated twice.
     read = pairs.with_columns(written(text, reading).alias("number"))
     read = read.with_columns(possible(reading.column, value).alias("number"))
     return read.with_columns(malformed=value.is_null() & ~absent)

@@ -1,4 +1,4 @@
-"""Lines beside a step line that complete it."""
+"""Lines near a step line that complete it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     # To build the regex takes longer than to find that there is nothing to read.
     if marked.is_empty():
         return marked.select("source", "line_number")
-    # A group around all tells whether there is a match, so that each line is searched once.
+    # A group around the whole pattern shows whether it matches, so that each line is searched once.
     groups = pl.col("text").str.extract_groups(f"({companion.pattern})").alias("groups")
-    found = marked.select("source", "line_number", groups).unnest("groups")
-    return found.filter(pl.col("1").is_not_null()).drop("1")
+    searched = marked.select("source", "line_number", groups).unnest("groups")
+    return searched.filter(pl.col("1").is_not_null()).drop("1")
 
 
-def read_companions(found: pl.DataFrame, companion: Companion) -> pl.DataFrame:
-    """The numbers that the texts ``found`` are, and the times."""
-    return found.select("source", "line_number", *map(_group, group_names(companion.pattern)))
+def read_companions(texts: pl.DataFrame, companion: Companion) -> pl.DataFrame:
+    """The numbers and times that the ``texts`` of groups hold."""
+    return texts.select("source", "line_number", *map(_group, group_names(companion.pattern)))
 
 
 def _group(name: str) -> pl.Expr:
@@ -47,18 +47,18 @@ def _dtype(name: str) -> pl.DataType:
     return pl.Datetime("us") if DTYPE[name] == TIME else pl.Float64()
 
 
-def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companion) -> pl.DataFrame:
-    """Complete each step line with the first companion line behind it (or the last before it), of the same file.
+def join_companions(rows: pl.DataFrame, related: pl.DataFrame, companion: Companion) -> pl.DataFrame:
+    """Complete each step line with the first companion line after it (or the last before it), of the same file.
 
-    What the step line prints itself stays.
+    A value that the step line prints itself is kept.
     """
     if companion.belongs_to == "sum":
-        return _with_sums(rows, found, group_names(companion.pattern))
+        return _with_sums(rows, related, group_names(companion.pattern))
     names = group_names(companion.pattern)
     if companion.belongs_to == "file":
-        found = found.sort("line_number").unique("source", keep="first", maintain_order=True)
-    numbers = found.select(
-        "source", pl.col("line_number").alias("at"), *(pl.col(name).alias(f"beside {name}") for name in names)
+        related = related.sort("line_number").unique("source", keep="first", maintain_order=True)
+    numbers = related.select(
+        "source", pl.col("line_number").alias("at"), *(pl.col(name).alias(f"related {name}") for name in names)
     )
     joined = (
         rows.with_row_index("row")
@@ -75,23 +75,23 @@ def join_companions(rows: pl.DataFrame, found: pl.DataFrame, companion: Companio
     )
     mine = _belongs(companion)
     completed = {
-        name: pl.coalesce(*([name] if name in rows.columns else []), pl.when(mine).then(f"beside {name}"))
+        name: pl.coalesce(*([name] if name in rows.columns else []), pl.when(mine).then(f"related {name}"))
         for name in names
     }
-    return joined.with_columns(**completed).sort("row").drop("row", "at", cs.starts_with("beside "))
+    return joined.with_columns(**completed).sort("row").drop("row", "at", cs.starts_with("related "))
 
 
-def _with_sums(rows: pl.DataFrame, found: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+def _with_sums(rows: pl.DataFrame, related: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """Complete each step line with the sums of ``names`` on the lines since the step line before it, of the same file.
 
-    A sum of which one part cannot be read or, by the number of the next, is missing, is null.
+    A sum is null where one part is unreadable, or missing by the number of the next part.
     """
     part = pl.col("part") if "part" in names else pl.int_range(pl.len())
     names = [name for name in names if name != "part"]
-    told = found.sort("line_number").select("source", "line_number", *names, part=part)
+    parts = related.sort("line_number").select("source", "line_number", *names, part=part)
     follows = (pl.col("part").diff().over("source") == 1).fill_null(value=True)
     places = rows.select("source", "line_number").with_row_index("row").sort("line_number")
-    mine = told.with_columns(follows=follows).join_asof(
+    mine = parts.with_columns(follows=follows).join_asof(
         places, on="line_number", by="source", strategy="forward", check_sortedness=False
     )
     whole = {name: pl.col(name).is_not_null().all() & pl.col("follows").all() for name in names}
@@ -104,15 +104,15 @@ def _with_sums(rows: pl.DataFrame, found: pl.DataFrame, names: list[str]) -> pl.
 def _belongs(companion: Companion) -> pl.Expr:
     """Whether no other step line lies between."""
     line, at = pl.col("line_number"), pl.col("at")
-    before, behind = (line.shift(rows).over("source") for rows in (1, -1))
-    of = {
+    previous, following = (line.shift(rows).over("source") for rows in (1, -1))
+    belongs = {
         "all": pl.lit(True),
         "file": pl.lit(True),
-        "behind": behind.is_null() | (at <= behind),
-        "next": before.is_null() | (at > before),
-        "each": behind.is_null() | (at < behind) | (at == line),
+        "behind": following.is_null() | (at <= following),
+        "next": previous.is_null() | (at > previous),
+        "each": following.is_null() | (at < following) | (at == line),
     }
-    return of[companion.belongs_to]
+    return belongs[companion.belongs_to]
 
 
 def malformed_companions(found: pl.DataFrame, read: pl.DataFrame) -> Iterator[tuple[str, int, str, str]]:

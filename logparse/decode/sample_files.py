@@ -1,4 +1,4 @@
-"""Which files of a run matter? Three spots of each tell; a file that shows nothing there is read no further.
+"""Which files of a run matter? Three spots of each are probed; a file with nothing there is read no further.
 
 Comes in: sources. Goes out: those that are read in part only, with ``part`` set. In a large job one rank prints the
 steps and another the arguments; a thousand others print warnings.
@@ -51,10 +51,10 @@ class Spots:
 def probe(sources: Sequence[Source], search: LineSearch, jobs: int) -> list[Source]:
     """Set ``part`` of those ``sources`` that need not be read to their end, and give them back; ``jobs`` at once.
 
-    A file is read whole where it shows a step line, an event or the like, where it cannot be probed (it is short,
-    compressed, a pipe, or has longer lines than a spot), and where it shows settings behind its first lines. Where
-    settings stand in the first lines only, those are read; the first such file is read whole, because the rank that
-    prints the arguments prints the saves too. Raises InputError for a file that cannot be opened.
+    A file is read whole if a spot shows a step line, an event or the like, or settings after the first lines. So is a
+    file that cannot be probed: it is short, compressed, a pipe, or has longer lines than a spot. If only the first
+    lines hold settings, those lines are read. The first such file is read whole, because the rank that prints the
+    arguments prints the saves too. Raises InputError for a file that cannot be opened.
     """
     sizes = [source.size or 0 for source in sources]
     if len(sources) < FEWEST_FILES or sum(sizes) < FEWEST_BYTES:
@@ -62,9 +62,9 @@ def probe(sources: Sequence[Source], search: LineSearch, jobs: int) -> list[Sour
     long = [(source, size) for source, size in zip(sources, sizes, strict=True) if size > 4 * SPOT_BYTES]
     batches = [long[i : i + BATCH] for i in range(0, len(long), BATCH)]
     with ThreadPoolExecutor(jobs) as pool:
-        found = list(chain.from_iterable(pool.map(lambda batch: _parts(batch, search), batches)))
+        parts = list(chain.from_iterable(pool.map(lambda batch: _parts(batch, search), batches)))
     settings_seen = False
-    for (source, _), part in zip(long, found, strict=True):
+    for (source, _), part in zip(long, parts, strict=True):
         if part is not None and (settings_seen or part == 0):
             source.part = part
         settings_seen |= bool(part)
@@ -72,10 +72,10 @@ def probe(sources: Sequence[Source], search: LineSearch, jobs: int) -> list[Sour
 
 
 def _parts(batch: Sequence[tuple[Source, int]], search: LineSearch) -> list[int | None]:
-    """How many bytes of each of some files, whose sizes stand beside them, are to be read; None where all."""
+    """How many bytes to read of each file of ``batch``, given with its size; None where all."""
     spots = [_spots(source, size) for source, size in batch]
-    silent = iter(_silent([found for found in spots if found is not None], search))
-    return [None if found is None else 0 if next(silent) else _part(found, search) for found in spots]
+    silent = iter(_silent([of_file for of_file in spots if of_file is not None], search))
+    return [None if of_file is None else 0 if next(silent) else _part(of_file, search) for of_file in spots]
 
 
 def _spots(source: Source, size: int) -> Spots | None:
@@ -85,7 +85,7 @@ def _spots(source: Source, size: int) -> Spots | None:
         for at in (0, (size - SPOT_BYTES) // 2, size - SPOT_BYTES):
             raw.seek(at)
             text = raw.read(SPOT_BYTES)
-            # What stands before the first newline may be half a line.
+            # The text before the first newline may be half a line.
             begin, end = text.find(b"\n") + 1 if at else 0, text.rfind(b"\n") + 1
             if begin >= end or b"\0" in text or text.startswith(PACKED):
                 return None
@@ -93,10 +93,10 @@ def _spots(source: Source, size: int) -> Spots | None:
     return Spots(source, (texts[0], texts[1], texts[2]))
 
 
-def _silent(found: Sequence[Spots], search: LineSearch) -> list[bool]:
-    """Whether no spot holds a word of interest, or a terminal code, which may hide one; of all files in one go."""
-    texts = _as_text([text for spots in found for text in spots.texts])
-    size = sum(len(text) for spots in found for text in spots.texts)
+def _silent(batch: Sequence[Spots], search: LineSearch) -> list[bool]:
+    """For each file, whether no spot holds a marker, or a terminal code, which may hide one; one search for all."""
+    texts = _as_text([text for spots in batch for text in spots.texts])
+    size = sum(len(text) for spots in batch for text in spots.texts)
     spoken = (any_of(search.markers, texts, size) | texts.str.contains("\x1b", literal=True)).to_list()
     return [not any(spoken[i : i + 3]) for i in range(0, len(spoken), 3)]
 
@@ -112,8 +112,8 @@ def _as_text(texts: Sequence[bytes]) -> pl.Series:
 def _part(spots: Spots, search: LineSearch) -> int | None:
     """How many bytes of a file are to be read; None where all."""
     if any(
-        _has_rows(found) or len(found.sentences) or _prints_settings(block, found, search)
-        for block, found in _find(spots.others, search)
+        _has_rows(contents) or len(contents.sentences) or _prints_settings(block, contents, search)
+        for block, contents in _find(spots.others, search)
     ):
         return None
     head = find(spots.head, search)
@@ -127,14 +127,14 @@ def _find(blocks: Iterator[TextBlock], search: LineSearch) -> Iterator[tuple[Tex
     return ((block, find(block, search)) for block in blocks)
 
 
-def _has_rows(found: BlockContents) -> bool:
+def _has_rows(contents: BlockContents) -> bool:
     """Whether steps or rows of other frames are found, as the rank that counts prints them all along."""
-    rows = [steps.rows for steps in found.steps.values()] + list(found.records.values())
+    rows = [steps.rows for steps in contents.steps.values()] + list(contents.records.values())
     return any(map(len, rows))
 
 
-def _prints_settings(block: TextBlock, found: BlockContents, search: LineSearch) -> bool | None:
+def _prints_settings(block: TextBlock, contents: BlockContents, search: LineSearch) -> bool | None:
     """Whether a block of settings begins; None where it does not end."""
     reader = BlockReader(search.blocks)
-    reader.read(block, found.marked)
+    reader.read(block, contents.marked)
     return None if reader.is_open else any(map(len, reader.inside().values()))

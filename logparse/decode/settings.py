@@ -63,7 +63,7 @@ class BlockReader:
 
     @property
     def is_open(self) -> bool:
-        """Whether a block goes on behind what was read."""
+        """Whether a block goes on after the lines read so far."""
         return any(begun is not None for begun in self._running.values())
 
     def inside(self) -> dict[Block, pl.DataFrame]:
@@ -72,7 +72,7 @@ class BlockReader:
 
 
 def _there(marked: pl.DataFrame, blocks: Iterable[Block]) -> set[str]:
-    """The markers of ``blocks`` that stand on any of the lines, looked for in one go."""
+    """The markers of ``blocks`` that are on any of the lines, found in one search."""
     return there(marked["text"], {block.marker for block in blocks})
 
 
@@ -128,9 +128,9 @@ def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence,
     whole = lines.filter("complete")
     present = there(whole["text"], {sentence.marker for sentence in sentences})
     for sentence in (sentence for sentence in sentences if sentence.marker in present):
-        found = matches(whole, sentence)
-        last = deque(found, maxlen=1) if sentence.last else islice(found, 1) if sentence.first else found
-        for source, number, match in last:
+        every = matches(whole, sentence)
+        counting = deque(every, maxlen=1) if sentence.last else islice(every, 1) if sentence.first else every
+        for source, number, match in counting:
             for name, value in match.groupdict().items():
                 yield Setting(name, value, sentence.kind, source, number)
 

@@ -64,7 +64,7 @@ class StepBlock:
 
     ``rows`` are the heads in order of the lines, and ``row`` of another frame is the index of one; ``tails`` are read
     pairs that count only where most lines of the log end so; ``companions`` are the lines of each companion, of which
-    those are ``malformed_beside`` that could not be read; ``pairs`` are those of pair lines.
+    those are ``malformed_related`` that could not be read; ``pairs`` are those of pair lines.
     """
 
     rows: pl.DataFrame
@@ -72,7 +72,7 @@ class StepBlock:
     companions: tuple[pl.DataFrame, ...]
     labels: Counter[str]
     malformed: tuple[Malformed, ...]
-    malformed_beside: tuple[Malformed, ...] = ()
+    malformed_related: tuple[Malformed, ...] = ()
     pairs: pl.DataFrame = field(default_factory=lambda: NO_PAIRS)
 
     @property
@@ -160,7 +160,7 @@ def _beside(lines: pl.DataFrame, fmt: LogFormat) -> StepBlock:
     ]
     lost = chain.from_iterable(map(malformed_companions, texts, read))
     malformed = sorted((Malformed(*bad) for bad in lost), key=lambda bad: bad.line_number)
-    return replace(nothing, companions=tuple(read), malformed_beside=tuple(malformed))
+    return replace(nothing, companions=tuple(read), malformed_related=tuple(malformed))
 
 
 def merge(read: Sequence[StepBlock], rest: StepBlock) -> StepBlock:
@@ -171,8 +171,8 @@ def merge(read: Sequence[StepBlock], rest: StepBlock) -> StepBlock:
         rest,
         rows=rows,
         tails=tails,
-        companions=tuple(pl.concat(found) for found in zip(*(block.companions for block in every), strict=True)),
-        labels=sum((block.labels for block in every), Counter[str]()),
+        companions=_joined_companions(every),
+        labels=_summed_labels(every),
         pairs=pl.concat(block.pairs for block in every),
     )
 
@@ -197,46 +197,48 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     """The step lines of a whole log, from its ``blocks`` in order."""
     if not blocks:
         return StepLines(_NO_STEP)
-    tails = _joined_tails(blocks)
-    labels = sum((block.labels for block in blocks), Counter[str]())
-    malformed = [bad for block in blocks for bad in block.malformed]
-    malformed_beside = [bad for block in blocks for bad in block.malformed_beside]
-    beside = [block.pairs for block in blocks]
-    companions = [pl.concat(found) for found in zip(*(block.companions for block in blocks), strict=True)]
-    # A frame of its own, since its columns are taken out of it.
-    filled = [block.rows.clone() for block in blocks if len(block.rows)]
-    rows = pl.concat(filled or [_NO_ROW], how="diagonal_relaxed")
+    log, pairs = _as_one_block(blocks), [block.pairs for block in blocks]
     # They would hold what is to be given back.
-    del blocks, filled
-    rows = in_one_piece(rows)
-    # Elsewhere a pair without a separator is a line that was cut off, and digits may be lost.
-    if len(tails) > len(rows) / 2:
-        rows = _with_tails(rows, tails)
-        labels += _count(tails)
-        malformed += _malformed(tails)
-    if fmt.pair_lines:
-        pairs = of_rows(beside, rows)
-        rows = with_pair_lines(rows, pairs)
-        labels += _count(pairs)
-        malformed += sorted(_malformed(pairs), key=lambda bad: bad.line_number)
-    # A number on the step line that is no step is none of another kind either.
-    by_samples = not {"step", "epoch"} & {*group_names(fmt.head)}
-    rows = with_step(_with_companions(rows, companions, fmt), by_samples, fmt.first_epoch)
-    if fmt.counted:
-        rows = rows.with_columns(step=pl.int_range(1, pl.len() + 1).over("source"))
-    if fmt.redrawn:
-        again = pl.struct("source", "step") == pl.struct("source", "step").shift(1)
-        rows = rows.filter(~(again & pl.col("step").is_not_null()).fill_null(value=False))
+    del blocks
+    rows = in_one_piece(log.rows)
+    log = replace(log, rows=rows, pairs=of_rows(pairs, rows) if fmt.pair_lines else NO_PAIRS)
+    for stage in (_with_tails, _with_pair_lines, _with_companions, _with_steps, _drawn_once):
+        log = stage(log, fmt)
     whole = pl.all_horizontal(pl.col(name).is_not_null() for name in ("step", *fmt.required))
-    torn = rows.select((~whole).sum()).item()
+    torn = log.rows.select((~whole).sum()).item()
+    labels = _most_first(log.labels)
     # A filter takes the place of the rows again.
     return StepLines(
-        steps=conform(rows.filter(whole) if torn else rows, DECODED_COLUMNS),
+        steps=conform(log.rows.filter(whole) if torn else log.rows, DECODED_COLUMNS),
         torn=torn,
-        labels=_most_first(labels),
-        unread=_unread(_most_first(labels), fmt),
-        malformed=(*malformed, *malformed_beside),
+        labels=labels,
+        unread=_unread(labels, fmt),
+        malformed=(*log.malformed, *log.malformed_related),
     )
+
+
+def _as_one_block(blocks: Sequence[StepBlock]) -> StepBlock:
+    """``blocks`` as a block of the whole log, without their pairs, which know their rows once these are in one piece.
+
+    The rows are a frame of its own, since their columns are taken out of it.
+    """
+    filled = [block.rows.clone() for block in blocks if len(block.rows)]
+    return StepBlock(
+        rows=pl.concat(filled or [_NO_ROW], how="diagonal_relaxed"),
+        tails=_joined_tails(blocks),
+        companions=_joined_companions(blocks),
+        labels=_summed_labels(blocks),
+        malformed=tuple(bad for block in blocks for bad in block.malformed),
+        malformed_related=tuple(bad for block in blocks for bad in block.malformed_related),
+    )
+
+
+def _joined_companions(blocks: Sequence[StepBlock]) -> tuple[pl.DataFrame, ...]:
+    return tuple(pl.concat(lines) for lines in zip(*(block.companions for block in blocks), strict=True))
+
+
+def _summed_labels(blocks: Sequence[StepBlock]) -> Counter[str]:
+    return sum((block.labels for block in blocks), Counter[str]())
 
 
 def _joined_tails(blocks: Sequence[StepBlock]) -> pl.DataFrame:
@@ -246,21 +248,59 @@ def _joined_tails(blocks: Sequence[StepBlock]) -> pl.DataFrame:
     return pl.concat([found.with_columns(pl.col("row") + n) for found, n in tails] or [_NO_TAIL])
 
 
-def _with_tails(rows: pl.DataFrame, tails: pl.DataFrame) -> pl.DataFrame:
-    """Fill what stands in ``tails`` and nowhere else on its line."""
-    return with_others(rows, widen(tails.filter(pl.col("repeated").is_null())), "tail")
+def _with_tails(log: StepBlock, _: LogFormat) -> StepBlock:
+    """Fill what stands in the tails and nowhere else on its line, where most lines end so.
+
+    Elsewhere a pair without a separator is a line that was cut off, and digits may be lost.
+    """
+    if len(log.tails) <= len(log.rows) / 2:
+        return log
+    filled = with_others(log.rows, widen(log.tails.filter(pl.col("repeated").is_null())), "tail")
+    return _with_read(log, filled, log.tails, _malformed(log.tails))
 
 
-def _with_companions(rows: pl.DataFrame, found: Sequence[pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
+def _with_pair_lines(log: StepBlock, fmt: LogFormat) -> StepBlock:
+    """Fill what stands in the lines of pairs behind a step line."""
+    if not fmt.pair_lines:
+        return log
+    malformed = sorted(_malformed(log.pairs), key=lambda bad: bad.line_number)
+    return _with_read(log, with_pair_lines(log.rows, log.pairs), log.pairs, malformed)
+
+
+def _with_read(log: StepBlock, rows: pl.DataFrame, pairs: pl.DataFrame, malformed: Sequence[Malformed]) -> StepBlock:
+    """``log`` with the ``rows`` that ``pairs`` filled, and these counted."""
+    return replace(log, rows=rows, labels=log.labels + _count(pairs), malformed=(*log.malformed, *malformed))
+
+
+def _with_companions(log: StepBlock, fmt: LogFormat) -> StepBlock:
+    """Fill what stands on the companions, and every column that the format can fill with null."""
     told = (name for companion in fmt.companions for name in group_names(companion.pattern) if name != "part")
     missing = [*(r.column for r in fmt.labels.values()), *fmt.required, *told]
-    null, there = pl.lit(None, pl.Float64), set(rows.columns)
-    rows = rows.with_columns(null.alias(c) for c in dict.fromkeys(missing) if c not in there)
-    for lines, companion in zip(found, fmt.companions, strict=False):
+    null, there = pl.lit(None, pl.Float64), set(log.rows.columns)
+    rows = log.rows.with_columns(null.alias(c) for c in dict.fromkeys(missing) if c not in there)
+    for lines, companion in zip(log.companions, fmt.companions, strict=False):
         # Joining none to the rows of a large log takes a fifteenth of its time.
         if len(lines):
             rows = join_companions(rows, lines, companion)
-    return rows
+    return replace(log, rows=rows)
+
+
+def _with_steps(log: StepBlock, fmt: LogFormat) -> StepBlock:
+    """Count the steps from the start of training."""
+    # A number on the step line that is no step is none of another kind either.
+    by_samples = not {"step", "epoch"} & {*group_names(fmt.head)}
+    rows = with_step(log.rows, by_samples, fmt.first_epoch)
+    if fmt.counted:
+        rows = rows.with_columns(step=pl.int_range(1, pl.len() + 1).over("source"))
+    return replace(log, rows=rows)
+
+
+def _drawn_once(log: StepBlock, fmt: LogFormat) -> StepBlock:
+    """Leave out the rows of a bar that was drawn again at the same step."""
+    if not fmt.redrawn:
+        return log
+    again = pl.struct("source", "step") == pl.struct("source", "step").shift(1)
+    return replace(log, rows=log.rows.filter(~(again & pl.col("step").is_not_null()).fill_null(value=False)))
 
 
 def _count(pairs: pl.DataFrame) -> Counter[str]:

@@ -19,14 +19,18 @@ def with_step(rows: pl.DataFrame, by_samples: bool = False, first_epoch: int = 1
         return _by_epochs_done(rows)
     if by_samples and {"consumed_samples", "global_batch_size"} <= set(rows.columns):
         done = pl.col("consumed_samples").cast(pl.Float64) / pl.col("global_batch_size")
-        printed = [pl.col("step")] if "step" in rows.columns else []
-        return rows.with_columns(step=pl.coalesce(*printed, whole(done)))
-    own = rows["step"] if "step" in rows.columns else pl.Series("step", [None] * len(rows), pl.Float64)
+        return rows.with_columns(step=pl.coalesce(_printed(rows), whole(done)))
+    own = _printed(rows)
     if "samples_in_epoch" in rows.columns:
         rows = _in_batches(rows)
     if not {"epoch", "step_in_epoch"} <= set(rows.columns) or not own.has_nulls():
         return rows.with_columns(own)
     return _by_epochs(rows, first_epoch).with_columns(step=pl.coalesce(own, "step"))
+
+
+def _printed(rows: pl.DataFrame) -> pl.Series:
+    """The steps that the rows have of their own; null where they have none."""
+    return rows["step"] if "step" in rows.columns else pl.Series("step", [None] * len(rows), pl.Float64)
 
 
 def _in_batches(rows: pl.DataFrame) -> pl.DataFrame:
@@ -55,26 +59,34 @@ def _by_epochs_done(rows: pl.DataFrame) -> pl.DataFrame:
 
     Lines stand at multiples of an interval, so that epochs that are rounded still tell the step.
     """
-    own = pl.col("step") if "step" in rows.columns else pl.lit(None, pl.Float64)
-    steps = rows.select(own.alias("step"))["step"]
-    if steps.is_not_null().all() and bool((steps.diff().drop_nulls() > 0).all()):
+    own = _printed(rows)
+    if own.is_not_null().all() and bool((own.diff().drop_nulls() > 0).all()):
         return rows
+    per_epoch = _steps_per_epoch(rows, planned=bool(own.is_null().all()))
+    steps = rows.select(step=pl.col("epochs_done") * per_epoch, off=0.5 + per_epoch * 10.0**-DECIMALS)
+    known = steps["step"].is_not_null().any()
+    return rows.with_columns(step=_at_interval(steps) if known else _between(own.cast(pl.Float64)))
+
+
+def _steps_per_epoch(rows: pl.DataFrame, planned: bool) -> pl.Expr:
+    """By the samples of an epoch and the batch; else, where ``planned``, by the steps and epochs of the plan."""
     names = ("epoch_samples", "global_batch_size", "train_steps", "epochs")
-    samples, batch, planned, epochs = (
+    samples, batch, steps, epochs = (
         pl.col(name).cast(pl.Float64) if name in rows.columns else pl.lit(None, pl.Float64) for name in names
     )
-    # The first bar of a log may be of another training.
-    by_plan = pl.when(epochs > 0).then(planned / epochs) if steps.is_null().all() else pl.lit(None, pl.Float64)
-    per_epoch = pl.coalesce((samples / batch).ceil(), by_plan)
-    raw = rows.select(raw=pl.col("epochs_done") * per_epoch, off=0.5 + per_epoch * 10.0**-DECIMALS)
-    if raw["raw"].is_null().all():
-        return rows.with_columns(step=_between(rows.select(own.alias("step"))["step"].cast(pl.Float64)))
-    between = raw["raw"].diff().drop_nulls().filter(raw["raw"].diff().drop_nulls() > 0)
-    interval = max(1.0, round(float(between.median() or 1.0)))  # type: ignore[arg-type]
-    multiple = (pl.col("raw") / interval).round() * interval
-    near = (multiple > 0) & ((multiple - pl.col("raw")).abs() <= pl.min_horizontal("off", pl.lit(interval / 2)))
-    step = raw.select(step=pl.when(near).then(multiple).otherwise(pl.col("raw").round().clip(1)))["step"]
-    return rows.with_columns(step=step)
+    # Where lines have steps of their own, the first bar of a log may be of another training.
+    by_plan = pl.when(epochs > 0).then(steps / epochs) if planned else pl.lit(None, pl.Float64)
+    return pl.coalesce((samples / batch).ceil(), by_plan)
+
+
+def _at_interval(steps: pl.DataFrame) -> pl.Series:
+    """Each ``step`` as the multiple of the lines' interval that is at most ``off`` away, else as a whole number."""
+    apart = steps["step"].diff()
+    interval = max(1.0, round(float(apart.filter(apart > 0).median() or 1.0)))  # type: ignore[arg-type]
+    step = pl.col("step")
+    multiple = (step / interval).round() * interval
+    near = (multiple > 0) & ((multiple - step).abs() <= pl.min_horizontal("off", pl.lit(interval / 2)))
+    return steps.select(step=pl.when(near).then(multiple).otherwise(step.round().clip(1)))["step"]
 
 
 def _between(steps: pl.Series) -> pl.Series:

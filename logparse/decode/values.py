@@ -29,7 +29,7 @@ def group_names(pattern: str) -> list[str]:
 
 
 def there(text: pl.Series, literals: Iterable[str]) -> set[str]:
-    """Those of ``literals`` that stand in any of the texts."""
+    """Those of ``literals`` that are in any of the texts."""
     wanted = list(literals)
     if not (wanted and len(text)):
         return set()
@@ -50,8 +50,8 @@ def bare(text: pl.Expr) -> pl.Expr:
     return text.str.strip_chars(" []")
 
 
-def alike(reading: Reading) -> tuple[object, ...]:
-    """All that tells how a value is read. Two readings with the same differ in the name of their column alone."""
+def reading_key(reading: Reading) -> tuple[object, ...]:
+    """All that decides how a value is read. Readings with the same key differ only in the name of their column."""
     name = reading.column
     of_column = (DTYPE[name], name in DURATIONS, bool(UNITS[name]), _LEAST.get(name), _MOST.get(name))
     return (*of_column, reading.scale, reading.suffix, reading.absent, reading.multiples)
@@ -91,8 +91,8 @@ def _seconds(text: pl.Expr) -> pl.Expr:
     clock = text.str.extract_groups(r"^(?:(\d+) days?, )?(?:(\d+):)?(\d+):(\d\d(?:\.\d+)?)$")
     words = text.str.extract_groups(r"^(?:(\d+)d ?)?(?:(\d+)h ?)?(?:(\d+)m ?)?(?:(\d+(?:\.\d+)?)s)?$")
     spelled = [_in_seconds(parts) for parts in (clock, words)]
-    said = text.str.contains(r"\d")
-    return pl.coalesce(parted_float(text), *(pl.when(said & known).then(value) for value, known in spelled))
+    has_digit = text.str.contains(r"\d")
+    return pl.coalesce(parted_float(text), *(pl.when(has_digit & known).then(value) for value, known in spelled))
 
 
 def _in_seconds(parts: pl.Expr) -> tuple[pl.Expr, pl.Expr]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from logparse.findings import Origin
 
-# Words that stand where a version is not known.
+# Words printed in place of an unknown version.
 NOTHING = ("unknown", "None", "none", "null", "0.0.0", "-")
 
 
@@ -19,8 +19,8 @@ NOTHING = ("unknown", "None", "none", "null", "0.0.0", "-")
 class Spelling:
     """How one program prints one version: a literal that finds the line, group 1 of ``pattern`` the version.
 
-    ``source`` is the program; ``sample`` a line as it stands in a real log or in the program's text. ``vendor`` is that
-    of the devices, where it runs on those of one alone.
+    ``source`` is the program; ``sample`` is a line of a real log or of the program's text. ``vendor`` is that of the
+    devices, where the program runs on those of one vendor alone.
     """
 
     name: str
@@ -190,12 +190,12 @@ def versions_of(lines: pl.DataFrame) -> dict[str, Version]:
 
     The first row of SPELLINGS that finds one wins.
     """
-    found: dict[str, Version] = {}
+    versions: dict[str, Version] = {}
     kept = lines.filter(pl.col("text").str.contains_any(list(MARKERS)))
     for spelling in SPELLINGS if len(kept) else ():
-        if spelling.name not in found and (version := _first(kept, spelling)):
-            found[spelling.name] = version
-    return found
+        if spelling.name not in versions and (version := _first(kept, spelling)):
+            versions[spelling.name] = version
+    return versions
 
 
 def _first(lines: pl.DataFrame, spelling: Spelling) -> Version | None:

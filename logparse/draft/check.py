@@ -24,24 +24,24 @@ from logparse.inputs.sources import Source
 Reason = Literal["no_head", "no_marker", "no_pair", "lacks", "malformed"]
 # Lines that are shown of each kind, and labels that are near.
 MOST_SHOWN, MOST_NEAR = 3, 3
-# Characters of a match that tell where a pattern goes wrong.
+# The fewest characters of a match that show where a pattern goes wrong.
 LEAST_MATCHED = 3
 _PLACE = ("run", "source", "line_number")
 
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """A line that looks like a step line and was not read. ``told``: what the reason is about.
+    """A line that looks like a step line and was not read. ``details`` depend on the reason.
 
-    That is how much of the head matches and what stands behind it (no_head), the text behind the head (no_pair), the
-    columns that lack (lacks), label and value (malformed).
+    ``no_head``: the part of the head pattern that matches, the text it matches and the text after it. ``lacks``: the
+    missing columns. ``malformed``: label and value. Other reasons have none.
     """
 
     source: str
     line_number: int
     text: str
     reason: Reason
-    told: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class UnknownLabel:
 
 @dataclass(frozen=True)
 class KnownLabel:
-    """A label of the format: its column, on how many lines it stands, and its first number in the column's unit."""
+    """A label of the format: its column, the number of lines with it, and its first number in the column's unit."""
 
     label: str
     column: str
@@ -159,32 +159,32 @@ def _with_known_label(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
 
 
 def _account(fmt: LogFormat, kept: _Kept) -> FormatCheck:
-    found = join_blocks(kept.blocks, fmt)
-    _refuse_torn(kept, found.steps, fmt)
-    _refuse_malformed(kept, found.malformed)
+    decoded = join_blocks(kept.blocks, fmt)
+    _refuse_torn(kept, decoded.steps, fmt)
+    _refuse_malformed(kept, decoded.malformed)
     examples = [_explained(line, fmt) for line in kept.shown]
     return FormatCheck(
         kept.lines,
-        len(found.steps) - sum(kept.unread[reason] for reason in ("no_pair", "malformed")),
+        len(decoded.steps) - sum(kept.unread[reason] for reason in ("no_pair", "malformed")),
         kept.unread,
-        list(_read_lines(kept.texts, found.steps)),
+        list(_read_lines(kept.texts, decoded.steps)),
         examples,
-        list(_known(fmt, found.labels, found.steps)),
-        [_unknown(label, n, kept.values.get(label, ""), fmt) for label, n in found.unread.items()],
+        list(_known(fmt, decoded.labels, decoded.steps)),
+        [_unknown(label, n, kept.values.get(label, ""), fmt) for label, n in decoded.unread.items()],
     )
 
 
 def _refuse_torn(kept: _Kept, steps: pl.DataFrame, fmt: LogFormat) -> None:
-    """Lines whose head matched and which lack a required column."""
+    """Count lines whose head matched but which are missing a required column."""
     for block in kept.blocks:
         torn = block.rows.join(steps, on=("source", "line_number"), how="anti")
         if torn.is_empty():
             continue
         kept.unread["lacks"] += len(torn)
-        lacking = tuple(c for c in ("step", *fmt.required) if c not in torn.columns or torn[c][0] is None)
+        missing = tuple(c for c in ("step", *fmt.required) if c not in torn.columns or torn[c][0] is None)
         source, number = torn.select("source", "line_number").row(0)
         text = next((t for s, n, t in kept.texts if (s, n) == (source, number)), "")
-        kept.show(UnreadLine(source, number, text, "lacks", tuple(dict.fromkeys(lacking))))
+        kept.show(UnreadLine(source, number, text, "lacks", tuple(dict.fromkeys(missing))))
 
 
 def _refuse_malformed(kept: _Kept, malformed: Sequence[Malformed]) -> None:
@@ -203,15 +203,15 @@ def _explained(line: UnreadLine, fmt: LogFormat) -> UnreadLine:
 
 
 def _matched(text: str, head: str) -> tuple[str, str, str]:
-    """The longest beginning of the pattern ``head`` that matches, what it matches in ``text``, and what is behind."""
+    """The longest beginning of the pattern ``head`` that matches, what it matches in ``text``, and the text after."""
     for end in range(len(head) - 1, LEAST_MATCHED, -1):
         try:
-            found = pl.select(pl.lit(text).str.extract(f"(?s)({head[:end]})(.*)", 1)).item()
+            matched = pl.select(pl.lit(text).str.extract(f"(?s)({head[:end]})(.*)", 1)).item()
         except pl.exceptions.PolarsError:
             continue
-        if found and len(found) >= LEAST_MATCHED:
-            behind = text[text.find(found) + len(found) :]
-            return head[:end], found, behind
+        if matched and len(matched) >= LEAST_MATCHED:
+            rest = text[text.find(matched) + len(matched) :]
+            return head[:end], matched, rest
     return "", "", text
 
 

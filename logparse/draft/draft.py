@@ -1,7 +1,7 @@
 """A format for an unknown log, drafted from its repeated lines: what is sure, and what is not with the reason.
 
 Comes in: sources. Goes out: a Draft, whose ``table`` is what a TOML file of docs/formats.md holds. Nothing is guessed:
-a value whose unit or column the log does not tell is ignored, and its doubt names what it may be.
+a value whose unit or column the log leaves open is ignored, and its doubt names what it may be.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import regex
 from logparse.decode.values import clock, group_names
 from logparse.draft.check import FormatCheck, check_format
 from logparse.draft.families import Occurrence, StepFamily, find_families
-from logparse.draft.head import bodies_behind, head_of, table_head
+from logparse.draft.head import bodies_after, head_of, table_head
 from logparse.draft.labels import DraftLabel, draft_labels
 from logparse.draft.layout import RECORD, PairLayout, choose_layout
 from logparse.draft.markers import find_markers
@@ -56,18 +56,18 @@ class Draft:
         table: dict[str, Any] = {"marker": self.marker, "head": self.head}
         if self.layout:
             table |= {"pair": self.layout.pair, "separator": self.layout.separator}
-            # Behind the bracket of a bar other lines are glued, as nothing ends its own.
+            # Another line may follow the bracket of a bar on the same line, as nothing ends the bar.
             table |= {"foreign": r"\]"} if RUNTIME in self.head else {}
             table["ignored"] = [label.label for label in self.labels if label.reading is None]
-            table["labels"] = {label.label: said_of(label.reading) for label in self.labels if label.reading}
+            table["labels"] = {label.label: reading_table(label.reading) for label in self.labels if label.reading}
         return table
 
 
-def said_of(reading: Reading) -> dict[str, Any]:
-    """What a file says of one label."""
-    told: dict[str, Any] = {"column": reading.column}
-    told |= {"scale": reading.scale} if reading.scale != 1 else {}
-    return told | ({"suffix": reading.suffix} if reading.suffix else {})
+def reading_table(reading: Reading) -> dict[str, Any]:
+    """The table of one label in a file of a format."""
+    table: dict[str, Any] = {"column": reading.column}
+    table |= {"scale": reading.scale} if reading.scale != 1 else {}
+    return table | ({"suffix": reading.suffix} if reading.suffix else {})
 
 
 def draft_format(sources: Sequence[Source]) -> tuple[Draft, FormatCheck]:
@@ -75,8 +75,8 @@ def draft_format(sources: Sequence[Source]) -> tuple[Draft, FormatCheck]:
     lines = list(islice(_lines(sources), MOST_LINES))
     drafts = [_draft(family, lines) for family in find_families(lines)]
     for draft in (draft for draft in drafts if "no_values" not in draft.doubts):
-        if (found := _tested(draft, sources))[1].read >= READ * draft.n:
-            return found
+        if (tested := _tested(draft, sources))[1].read >= READ * draft.n:
+            return tested
     raise _nothing(drafts, sources)
 
 
@@ -113,7 +113,7 @@ def _draft(family: StepFamily, lines: Sequence[tuple[int, str]]) -> Draft:
     table, counted = table_head(places, lines)
     head, layout = (table, None) if table else _line_patterns(family, places)
     places = _with_pairs(places, head, layout) if layout else places
-    labels = _labels(layout, bodies_behind(places, head), places, family) if layout else []
+    labels = _labels(layout, bodies_after(places, head), places, family) if layout else []
     example = places[len(places) // 2]
     doubts = list(_doubts(labels, head, family, counted or family.before))
     return Draft(
@@ -145,9 +145,9 @@ def _doubts(labels: Sequence[DraftLabel], head: str, family: StepFamily, counted
 
 
 def _line_patterns(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, PairLayout | None]:
-    """The head, and how pairs are written behind it."""
+    """The head, and how pairs are written after it."""
     head, begins_pairs = head_of(family, places)
-    bodies = bodies_behind(places, head)
+    bodies = bodies_after(places, head)
     layout = choose_layout(bodies)
     if layout and not begins_pairs and all(regex.match(rf"\s*{layout.separator}", body) for body in bodies):
         head += layout.separator if layout.separator.startswith(r"\s") else r"\s*" + layout.separator
@@ -156,9 +156,9 @@ def _line_patterns(family: StepFamily, places: Sequence[Occurrence]) -> tuple[st
 
 def _with_pairs(places: Sequence[Occurrence], head: str, layout: PairLayout) -> Sequence[Occurrence]:
     """Those of ``places`` that hold a pair, which a bar that has just begun does not."""
-    found = ((place, regex.search(head, place.text)) for place in places)
+    matches = ((place, regex.search(head, place.text)) for place in places)
     pair = regex.compile(layout.pair)
-    return [place for place, match in found if match and pair.search(place.text, match.end())] or places
+    return [place for place, match in matches if match and pair.search(place.text, match.end())] or places
 
 
 def _labels(

@@ -1,7 +1,6 @@
-"""Which lines of an unknown log are its step lines? Those that come again with a number that grows by a constant.
+"""Which lines of an unknown log are its step lines? Those that repeat with a number that grows by a constant.
 
-Comes in: lines. Goes out: the words before that number, and the lines it stands on. What else they hold, ``layout``
-tells.
+Comes in: lines. Goes out: the words before that number, and the lines with it. ``layout`` reads the rest of the lines.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import regex
 from logparse.draft.spellings import columns_of, plain, step_words
 from logparse.formats._base import TIMESTAMP
 
-# Lines of one kind that are enough to tell that a number grows; how much of its growth must be the same, and how often
-# it may fall, as a step within an epoch does.
+# The fewest lines of one kind that show that a number grows; the share of its growth that must be the same, and the
+# share in which it may fall, as a step within an epoch does.
 FEWEST, SAME, MOST_FALLS = 3, 0.6, 0.34
-# Integers of a line that are tried, and characters in which they stand.
+# Integers of a line that are tried, and the characters at its start that are searched for them.
 MOST_TRIED, MOST_LOOKED_AT = 16, 2000
 # Kinds of lines that are worth a draft.
 MOST_FAMILIES = 8
@@ -37,7 +36,7 @@ _OTHERS = frozenset(
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A number on one line: where it stands in ``text``."""
+    """A number on one line, and its position in ``text``."""
 
     line_number: int
     text: str
@@ -62,12 +61,12 @@ class StepFamily:
 
 def find_families(lines: Iterable[tuple[int, str]]) -> list[StepFamily]:
     """The kinds of lines with a number that grows, those first that are most like step lines."""
-    found: dict[str, list[Occurrence]] = {}
+    places_by_words: dict[str, list[Occurrence]] = {}
     for number, line in lines:
         for text in line.split("\r"):
             for key, place in _integers(number, text[:MOST_LOOKED_AT]):
-                found.setdefault(key, []).append(place)
-    families = (_family(key, places) for key, places in found.items() if not _is_other(key))
+                places_by_words.setdefault(key, []).append(place)
+    families = (_family(key, places) for key, places in places_by_words.items() if not _is_other(key))
     return sorted((family for family in families if family), key=_likeness, reverse=True)[:MOST_FAMILIES]
 
 
@@ -82,12 +81,12 @@ def _integers(number: int, text: str) -> Iterator[tuple[str, Occurrence]]:
     stamp = _STAMP.search(text)
     begin = stamp.end() if stamp else 0
     seen: Counter[str] = Counter()
-    for found in list(_INTEGER.finditer(text, begin))[:MOST_TRIED]:
-        at = found.end() - len(found[0].lstrip())
+    for match in list(_INTEGER.finditer(text, begin))[:MOST_TRIED]:
+        at = match.end() - len(match[0].lstrip())
         key = words_before(text, at, begin)
         seen[key] += 1
         if seen[key] == 1:
-            yield key, Occurrence(number, text, at, found.end())
+            yield key, Occurrence(number, text, at, match.end())
 
 
 def words_before(text: str, at: int, begin: int = 0) -> str:
@@ -110,11 +109,11 @@ def _family(key: str, places: Sequence[Occurrence]) -> StepFamily | None:
 
 
 def _likeness(family: StepFamily) -> tuple[float, int]:
-    """How much like step lines: by the word before the number, by a loss or a time beside it, by how many there are."""
+    """How much they look like step lines: by the word before the number, a loss or time on the line, the line count."""
     words = plain(family.before).split()
     last = words[-1] if words else ""
     word = 4.0 if last in step_words() else 0.2 if last in _OTHERS else 1.0
     text = family.places[len(family.places) // 2].text.lower()
-    beside = 2.0 * ("loss" in text) + bool(regex.search(r"time|/s|s/it|\blr\b|learning", text)) + 0.5
+    metrics = 2.0 * ("loss" in text) + bool(regex.search(r"time|/s|s/it|\blr\b|learning", text)) + 0.5
     others = 1.0 if "val" not in text and "eval" not in text else 0.5
-    return word * beside * others * len(family.places), len(family.places)
+    return word * metrics * others * len(family.places), len(family.places)

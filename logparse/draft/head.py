@@ -17,6 +17,8 @@ from logparse.formats._base import NUMBER
 _EPOCH = regex.compile(r"(?i)\bepochs?[\s:=#\[(]{0,4}(\d+)(?:\s*/\s*(\d+))?[\s,|;:\])-]{1,6}$")
 # Cells of a row below which it is no table, and what stands in one.
 MOST_NARROW, _CELL = 3, r"[^\s,|]+"
+# What stands between two cells, by the first of these signs in the row: "" is in all of them.
+_SEPARATORS = {",": r"\s*,\s*", "|": r"\s*\|\s*", "": r"\s+"}
 
 
 def head_of(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, bool]:
@@ -58,22 +60,29 @@ def _epoch(places: Sequence[Occurrence], word: str) -> str:
 
 def _step_and_total(places: Sequence[Occurrence]) -> str:
     """The step and what belongs to it: how many there are, and the clock of a bar."""
-    behind = [place.text[place.end :] for place in places]
-    totals = [regex.match(r"(\s*(?:/|of)\s*)(\d+)", text) for text in behind]
-    pattern = r"(?P<step>\d+)"
-    if all(totals):
-        values = {total[2] for total in totals if total}
-        sign = _pattern(totals[0][1])  # type: ignore[index]
-        pattern += sign + (r"(?P<train_steps>\d+)" if len(values) == 1 else r"\d+")
-        behind = [text[total.end() :] for text, total in zip(behind, totals, strict=True) if total]
+    total, rest = _total([place.text[place.end :] for place in places])
+    return r"(?P<step>\d+)" + total + _clock_of_bar(rest)
+
+
+def _total(behind: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The pattern of how many steps there are, and what stands behind it; "" where a line does not print it."""
+    totals = [total for text in behind if (total := regex.match(r"(\s*(?:/|of)\s*)(\d+)", text))]
+    if len(totals) < len(behind):
+        return "", behind
+    one = len({total[2] for total in totals}) == 1
+    pattern = _pattern(totals[0][1]) + (r"(?P<train_steps>\d+)" if one else r"\d+")
+    return pattern, [text[total.end() :] for text, total in zip(behind, totals, strict=True)]
+
+
+def _clock_of_bar(behind: Sequence[str]) -> str:
+    """The pattern of the clock of a bar, or of the brackets that close; "" where a line has another or neither."""
     if all(regex.match(r"\s*\[[\d:]+<", text) for text in behind):
-        pattern += r"\s*\[(?P<runtime_seconds>[\d:]+)<[^,\]]*,\s*[^,\]]*"
-    elif closing := regex.match(r"\s*[\])]+", behind[0]):
-        pattern += _pattern(closing[0]) if all(text.startswith(closing[0]) for text in behind) else ""
-    return pattern
+        return r"\s*\[(?P<runtime_seconds>[\d:]+)<[^,\]]*,\s*[^,\]]*"
+    closing = regex.match(r"\s*[\])]+", behind[0])
+    return _pattern(closing[0]) if closing and all(text.startswith(closing[0]) for text in behind) else ""
 
 
-def bodies_behind(places: Sequence[Occurrence], head: str) -> list[str]:
+def bodies_after(places: Sequence[Occurrence], head: str) -> list[str]:
     """The text behind the head, of a bar as far as its bracket."""
     found = ((place.text, regex.search(head, place.text)) for place in places)
     bodies = [text[match.end() :] for text, match in found if match]
@@ -85,18 +94,26 @@ def table_head(places: Sequence[Occurrence], lines: Sequence[tuple[int, str]]) -
 
     A row has as many values as a line of words above it has words, in whose order they stand.
     """
-    rows = [_cells(place.text) for place in places]
-    above = [_cells(text) for number, text in lines if number < places[0].line_number]
-    wide = len(rows[0])
-    if wide < MOST_NARROW or any(len(row) != wide or not row[0].isdigit() for row in rows):
-        return "", ""
-    headings = next((row for row in reversed(above) if len(row) == wide and not any(c.isdigit() for c in row)), None)
+    rows, first = [_cells(place.text) for place in places], places[0]
+    headings = _headings(lines, first.line_number, len(rows[0])) if _is_table(rows) else None
     if headings is None:
         return "", ""
-    separator = r"\s*,\s*" if "," in places[0].text else r"\s*\|\s*" if "|" in places[0].text else r"\s+"
-    columns = [_column_of_table(name, [row[i] for row in rows]) for i, name in enumerate(headings)]
+    separator = next(pattern for sign, pattern in _SEPARATORS.items() if sign in first.text)
+    columns = list(map(_column_of_table, headings, zip(*rows, strict=True)))
     cells = [f"(?P<{c}>{_CELL})" if c and c not in columns[:i] else _CELL for i, c in enumerate(columns) if i]
     return r"^[\s|]*(?P<step>\d+)" + separator + separator.join(cells), headings[0]
+
+
+def _is_table(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all rows have as many cells, and begin with a whole number."""
+    wide = len(rows[0])
+    return wide >= MOST_NARROW and all(len(row) == wide and row[0].isdigit() for row in rows)
+
+
+def _headings(lines: Sequence[tuple[int, str]], below: int, wide: int) -> list[str] | None:
+    """The nearest line above line ``below`` that has as many words and no number; None where there is none."""
+    above = [_cells(text) for number, text in lines if number < below]
+    return next((row for row in reversed(above) if len(row) == wide and not any(c.isdigit() for c in row)), None)
 
 
 def _cells(line: str) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import regex
@@ -27,6 +28,8 @@ LabelDoubt = Literal["unit", "factor", "column", "unknown", "grows", "bare"]
 UNIX_TIME = 1e8
 # How far the unit of a time may be from the clock of the lines.
 NEAR = 0.35
+_CLOCK = regex.compile(r"(?:\d+:)+\d\d(?:\.\d+)?|\d+(?:\.\d+)?s?")
+_NUMBER_OR_NONE = regex.compile(rf"(?:{NUMBER}|[Nn]one|N/A)(?:\s*[%A-Za-z/]+)?")
 
 
 @dataclass(frozen=True)
@@ -64,56 +67,77 @@ def _once_each(labels: Sequence[DraftLabel]) -> Iterator[DraftLabel]:
 
 
 def _label(label: str, values: Sequence[str], seconds: float | None) -> DraftLabel:
-    first, n = values[0], len(values)
     if not label:
         return _bare(values)
     columns = columns_of(label)
-    numbers = [VALUE.fullmatch(value) for value in values]
     if not columns:
-        return DraftLabel(label, n, first, None, "unknown")
-    if RUNTIME in columns or not all(numbers):
+        return DraftLabel(label, len(values), values[0], None, "unknown")
+    numbers = [number for value in values if (number := VALUE.fullmatch(value))]
+    if RUNTIME in columns or len(numbers) < len(values):
         return _clock_or_none(label, values, columns)
-    units = {number[2] or "" for number in numbers if number}
-    floats = [float(number[1].replace(",", "")) for number in numbers if number]
-    if columns == (TIME,) and _grows(floats):
-        return DraftLabel(label, n, first, None, "grows", (RUNTIME, TIME))
-    suffix = _suffix(units)
-    known = None if len(units) > 1 else scale_of(columns[0], min(units) or unit_of(label)[1], floats, seconds)
-    if columns == ("epoch",) and not all(value.is_integer() for value in floats):
-        columns = ("epochs_done",)
+    return _of_numbers(label, numbers, columns, seconds)
+
+
+def _of_numbers(
+    label: str, numbers: Sequence[regex.Match[str]], columns: tuple[str, ...], seconds: float | None
+) -> DraftLabel:
+    """A label whose values are all plain numbers, with a unit behind them or without."""
+    draft = partial(DraftLabel, label, len(numbers), numbers[0].string)
+    units = {number[2] or "" for number in numbers}
+    values = [float(number[1].replace(",", "")) for number in numbers]
+    if columns == (TIME,) and _grows(values):
+        return draft(None, "grows", (RUNTIME, TIME))
+    known = None if len(units) > 1 else scale_of(columns[0], min(units) or unit_of(label)[1], values, seconds)
+    columns = _by_fractions(columns, values)
+    suffix, scale = _suffix(units), known or 1.0
+    if doubt := _doubt(label, columns, units, known):
+        return draft(None, doubt, columns, scale, suffix)
+    return draft(Reading(columns[0], scale=scale, suffix=suffix), scale=scale, suffix=suffix)
+
+
+def _doubt(label: str, columns: tuple[str, ...], units: set[str], scale: float | None) -> LabelDoubt | None:
+    """Why the column or the scale of ``label`` is not sure; None where both are."""
     if len(columns) > 1 or is_doubtful(label):
-        return DraftLabel(label, n, first, None, "column", columns, known or 1.0, suffix)
-    if known is None:
-        return DraftLabel(label, n, first, None, "factor" if units - {""} else "unit", columns, 1.0, suffix)
-    return DraftLabel(label, n, first, Reading(columns[0], scale=known, suffix=suffix), scale=known, suffix=suffix)
+        return "column"
+    if scale is None:
+        return "factor" if units - {""} else "unit"
+    return None
+
+
+def _by_fractions(columns: tuple[str, ...], values: Sequence[float]) -> tuple[str, ...]:
+    """``columns``; an epoch that has a fraction is the epochs done."""
+    fraction = columns == ("epoch",) and not all(value.is_integer() for value in values)
+    return ("epochs_done",) if fraction else columns
 
 
 def _clock_or_none(label: str, values: Sequence[str], columns: tuple[str, ...]) -> DraftLabel:
     """A label with other values than plain numbers, such as a clock."""
-    column, n, first = columns[0], len(values), values[0]
-    words = rf"(?:{NUMBER}|[Nn]one|N/A)(?:\s*[%A-Za-z/]+)?"
-    if column == RUNTIME and all(
-        regex.fullmatch(r"(?:\d+:)+\d\d(?:\.\d+)?|\d+(?:\.\d+)?s?", value) for value in values
-    ):
-        return DraftLabel(label, n, first, Reading(column, suffix="s" if first.endswith("s") else ""))
+    column, draft = columns[0], partial(DraftLabel, label, len(values), values[0])
+    if column == RUNTIME and _all_match(_CLOCK, values):
+        return draft(Reading(column, suffix="s" if values[0].endswith("s") else ""))
     if column == "overflow" and all(value.lower() in ("true", "false") for value in values):
-        return DraftLabel(label, n, first, Reading(column))
-    if column == "step" or not all(regex.fullmatch(words, value) for value in values):
-        return DraftLabel(label, n, first, None, "unit", columns)
-    return DraftLabel(label, n, first, Reading(column, absent="None|none|N/A"))
+        return draft(Reading(column))
+    if column == "step" or not _all_match(_NUMBER_OR_NONE, values):
+        return draft(None, "unit", columns)
+    return draft(Reading(column, absent="None|none|N/A"))
+
+
+def _all_match(pattern: regex.Pattern[str], values: Sequence[str]) -> bool:
+    return all(pattern.fullmatch(value) for value in values)
 
 
 def _bare(values: Sequence[str]) -> DraftLabel:
     """The value without a label whose unit tells its column: the one of a time rather than that of a rate."""
     told = [(column, value) for value in values if (column := bare_column(value))]
-    column = TIME if any(column == TIME for column, _ in told) else told[0][0] if told else None
-    if column is None:
+    if not told:
         return DraftLabel("", len(values), values[0], None, "unknown")
+    column = TIME if TIME in dict(told) else told[0][0]
     units = {VALUE.fullmatch(value)[2] for c, value in told if c == column}  # type: ignore[index]
-    scale = UNITS_OF.get(column, {}).get(min(units).lower(), 1.0)
-    one = len(units) == 1 and len(told) == len(values)
-    reading = Reading(column, scale=scale, suffix=_suffix(units)) if one else None
-    return DraftLabel("", len(values), told[0][1], reading, None if one else "bare", (column,), scale, _suffix(units))
+    scale, suffix = UNITS_OF.get(column, {}).get(min(units).lower(), 1.0), _suffix(units)
+    draft = partial(DraftLabel, "", len(values), told[0][1])
+    if len(units) == 1 and len(told) == len(values):
+        return draft(Reading(column, scale=scale, suffix=suffix), None, (column,), scale, suffix)
+    return draft(None, "bare", (column,), scale, suffix)
 
 
 def _suffix(units: set[str]) -> str:
@@ -134,11 +158,13 @@ def scale_of(column: str, unit: str, values: Sequence[float], seconds: float | N
         return None
     if column in ("logged_mfu", "logged_hfu"):
         return 0.01 if max(values) > 1 else 1.0
-    if column == TIME and seconds:
-        typical = sorted(values)[len(values) // 2]
-        fits = [scale for scale in (1000.0, 1.0) if abs(typical * scale / 1000 / seconds - 1) < NEAR]
-        return fits[0] if fits else None
-    return None
+    return _scale_by_clock(values, seconds) if column == TIME and seconds else None
+
+
+def _scale_by_clock(times: Sequence[float], seconds: float) -> float | None:
+    """The factor from ``times`` to ms by which their median takes about ``seconds``: that of s, or of ms."""
+    typical = sorted(times)[len(times) // 2]
+    return next((scale for scale in (1000.0, 1.0) if abs(typical * scale / 1000 / seconds - 1) < NEAR), None)
 
 
 def _grows(values: Sequence[float]) -> bool:

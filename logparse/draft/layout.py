@@ -1,6 +1,6 @@
-"""How the pairs of a line are written: what parts them, and what stands between a label and its value.
+"""How the pairs of a line are written: the separator of pairs, and the one between a label and its value.
 
-Comes in: what stands behind the head. Goes out: the pattern of a pair, chosen by how many numbers it reads.
+Comes in: the text after the head. Goes out: the pattern of a pair, chosen by how many numbers it reads.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from logparse.formats._base import NUMBER
 
 @dataclass(frozen=True)
 class PairLayout:
-    """How pairs are written: what parts them, and what stands between label and value."""
+    """How pairs are written: their ``separator``, and the pattern of one pair."""
 
     separator: str
     pair: str
 
 
 _ENDS = {"|": r"\|", ";": ";", ",": r",(?:\s|$)", " - ": r"\s-\s", "\t": r"\t", "  ": r"\s{2,}", " ": r"\s+"}
-# Where several stand on one line.
+# Where a line has several of them.
 _ENDS |= {"| ": r"(?:[|;]|,(?:\s|$))"}
 _BETWEEN = {":": r"\s*:\s*", "=": r"\s*=\s*", " ": r" +"}
 _NUMERIC = r"[-+]?[.\d][^|;=]*?|[nN]a[nN]|[-+]?[iI]nf"
@@ -39,7 +39,7 @@ def _layouts(bare: bool) -> Iterator[PairLayout]:
             label, value = _label_pattern(delimiter, between), _value_pattern(delimiter, between)
             if bare:
                 label, pattern, value = f"(?:{label})|", f"(?:{pattern})?", _NUMERIC
-            # A remark in brackets may stand behind a value.
+            # A remark in brackets may follow a value.
             closed = r"\s*" if delimiter == " " else r"\s*(?:\([^()]*\)\s*)?"
             yield PairLayout(
                 end,
@@ -66,7 +66,7 @@ def choose_layout(bodies: Sequence[str]) -> PairLayout | None:
     bare = _has_bare_unit(bodies)
     scored = [(_score(layout, bodies), layout) for layout in (RECORD, *_layouts(bare=False))]
     scored += [(_score(layout, bodies) - 0.1, layout) for layout in _layouts(bare=True)] if bare else []
-    best, layout = max(scored, key=lambda found: found[0])
+    best, layout = max(scored, key=lambda pair: pair[0])
     return layout if best > 0 else None
 
 
@@ -79,12 +79,12 @@ def _has_bare_unit(bodies: Sequence[str]) -> bool:
 def _score(layout: PairLayout, bodies: Sequence[str]) -> float:
     """Numbers with a label of their own for each line, less what cannot be one."""
     pattern = regex.compile(layout.pair)
-    found = [pair for body in bodies for pair in set(pattern.findall(body))]
-    labels = Counter(label for label, _ in found)
+    pairs = [pair for body in bodies for pair in set(pattern.findall(body))]
+    labels = Counter(label for label, _ in pairs)
     good = 0.0
-    for label, value in found:
+    for label, value in pairs:
         numeric = regex.fullmatch(rf"{NUMBER}\s*[%A-Za-z/]{{0,12}}", value.strip())
         known = bool(columns_of(label)) or (not label and bool(bare_column(value)))
-        usual = labels[label] >= len(bodies) / 3
-        good += (1.0 + known if numeric and usual and (label or known) else -0.5) if value else 0.0
+        frequent = labels[label] >= len(bodies) / 3
+        good += (1.0 + known if numeric and frequent and (label or known) else -0.5) if value else 0.0
     return good / max(len(bodies), 1)

@@ -1,4 +1,4 @@
-"""A literal that stands on all lines of a family and on few others: the marker."""
+"""The marker: a literal that is on all lines of a family and on few others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BAR_DRAWING = regex.compile(r"\[[=>.#-]{3,}\]|%\|[^|]*\||[━╸╺█▏▎▍
 
 
 def find_markers(places: Sequence[Occurrence], texts: Sequence[str]) -> list[str]:
-    """A literal that stands on every one of the lines and on as few others as can be."""
+    """A literal that is on all of the lines and on as few others as possible."""
     lines = [place.text for place in places]
     common = [word for word in dict.fromkeys(_words(places[0])) if all(word in line for line in lines)]
     if not common:
@@ -24,7 +24,7 @@ def find_markers(places: Sequence[Occurrence], texts: Sequence[str]) -> list[str
 
 
 def _words(place: Occurrence) -> Iterator[str]:
-    """What stands between numbers from the word before the step on, as far as it is words."""
+    """The words between the numbers, from the word before the step on."""
     before = regex.search(r"\S*\s*$", place.text[: place.begin])
     text = place.text[before.start() if before else place.begin :]
     for part in regex.split(rf"\0|{NUMBER}", _BAR_DRAWING.sub("\0", text)):

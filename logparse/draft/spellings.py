@@ -15,9 +15,9 @@ import regex
 
 from logparse.formats._base import NUMBER
 
-# A number, and the unit behind it.
+# A number, and the unit after it.
 VALUE = regex.compile(rf"({NUMBER})\s*([%A-Za-z][%A-Za-z/_]*)?")
-# Units as they are printed, in a label or behind a number, and the factor to the unit of the column.
+# Units as they are printed, in a label or after a number, and the factor to the unit of the column.
 _TIME = {"ms": 1.0, "msec": 1.0, "milliseconds": 1.0, "us": 0.001, "s": 1000.0, "sec": 1000.0, "secs": 1000.0}
 _TIME |= {"seconds": 1000.0, "second": 1000.0, "min": 60_000.0}
 _STEPS = ("it", "step", "iter", "iteration", "batch")
@@ -49,8 +49,8 @@ def plain(label: str) -> str:
 
 @cache
 def _columns() -> dict[str, tuple[str, ...]]:
-    told = {word: (column,) for column, words in _table()["sure"].items() for word in words}
-    return told | {word: tuple(doubt["columns"]) for doubt in _table()["doubtful"] for word in doubt["words"]}
+    sure = {word: (column,) for column, words in _table()["sure"].items() for word in words}
+    return sure | {word: tuple(doubt["columns"]) for doubt in _table()["doubtful"] for word in doubt["words"]}
 
 
 @cache
@@ -59,18 +59,18 @@ def _table() -> dict[str, Any]:
 
 
 def step_words() -> frozenset[str]:
-    """Words that stand before a step."""
+    """Words that precede a step."""
     return frozenset(word.split()[-1] for word in _table()["sure"]["step"]) | {"steps", "batch"}
 
 
 def unit_of(label: str) -> tuple[str, str]:
-    """``label`` without the unit that stands in it, and the unit; "" where there is none."""
-    found = regex.fullmatch(r"(.+?)(?:\s*[(\[]([\w/%]+)[)\]]|(?:_| in | )(ms|msec|s|sec|secs|seconds))", label.strip())
-    return (found[1], (found[2] or found[3]).lower()) if found else (label, "")
+    """``label`` without the unit in it, and the unit; "" where there is none."""
+    match = regex.fullmatch(r"(.+?)(?:\s*[(\[]([\w/%]+)[)\]]|(?:_| in | )(ms|msec|s|sec|secs|seconds))", label.strip())
+    return (match[1], (match[2] or match[3]).lower()) if match else (label, "")
 
 
 def columns_of(label: str) -> tuple[str, ...]:
-    """The column that the spelling of ``label`` tells, several where it may be any of them; none for other words."""
+    """The column of the spelling of ``label``, several where it is ambiguous; none for other words."""
     whole, bare = plain(label), plain(unit_of(label)[0])
     last = plain(label.rpartition("/")[2])
     return next((_columns()[word] for word in (whole, bare, last) if word in _columns()), _of_formats().get(whole, ()))
@@ -78,22 +78,22 @@ def columns_of(label: str) -> tuple[str, ...]:
 
 @cache
 def _of_formats() -> dict[str, tuple[str, ...]]:
-    """What labels of several words mean in the formats that there are, where they mean the same in all of them."""
+    """The column of labels of several words in the known formats, where all formats agree."""
     from logparse.formats import all_formats
 
-    told: dict[str, set[str]] = {}
+    columns_by_label: dict[str, set[str]] = {}
     for label, reading in (each for fmt in all_formats() for each in fmt.labels.items()):
-        told.setdefault(plain(label), set()).add(reading.column)
-    return {word: tuple(columns) for word, columns in told.items() if len(columns) == 1 and " " in word}
+        columns_by_label.setdefault(plain(label), set()).add(reading.column)
+    return {word: tuple(columns) for word, columns in columns_by_label.items() if len(columns) == 1 and " " in word}
 
 
 def is_doubtful(label: str) -> bool:
-    """Whether the spelling of ``label`` alone does not tell its column."""
+    """Whether the spelling of ``label`` alone leaves its column open."""
     words = {word for doubt in _table()["doubtful"] for word in doubt["words"]}
     return plain(label) in words or plain(unit_of(label)[0]) in words
 
 
 def bare_column(value: str) -> str | None:
     """The column of a value that has a unit and no label."""
-    found = VALUE.fullmatch(value.strip())
-    return BARE_UNITS.get((found[2] or "").lower()) if found else None
+    match = VALUE.fullmatch(value.strip())
+    return BARE_UNITS.get((match[2] or "").lower()) if match else None

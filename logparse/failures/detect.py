@@ -1,4 +1,4 @@
-"""What a log says of its failure: the last error lines behind the last step, and who printed a log without steps.
+"""What a log says of its failure: the last error lines after the last step, and who printed a log without steps.
 
 Comes in: the first and last lines of each file, as the reader kept them. Goes out: findings, and an error's text. The
 patterns are data, in ``signatures.toml``.
@@ -20,7 +20,7 @@ from logparse.findings import Note, info, warning
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import LINE_COLUMNS, TextBlock
 
-# Roles by how much they tell of why; a line of noise is none, and what follows a planned end is tear-down.
+# Roles, the most informative first. A line of noise has no role; lines after a planned end are tear-down.
 ROLES = ("cause", "finding", "follows")
 # Tables of kinds, in the order in which they are looked through, and the role of each that has another name.
 TABLES = ("aftermath", *ROLES)
@@ -37,7 +37,7 @@ BARE, FAR = "AssertionError", 20
 
 @dataclass(frozen=True)
 class ErrorLine:
-    """A line that tells of a failure: its ``kind`` and ``role`` are those of signatures.toml."""
+    """A line that reports a failure: its ``kind`` and ``role`` are those of signatures.toml."""
 
     source: str
     line_number: int
@@ -56,7 +56,7 @@ class FileEnds:
 
 @dataclass(frozen=True)
 class Trainer:
-    """Who printed a log, the line that tells, and whether a format is of its step lines."""
+    """Who printed a log, the line that shows it, and whether a format reads its step lines."""
 
     name: str
     source: str
@@ -65,21 +65,21 @@ class Trainer:
 
 
 def describe_end(ends: FileEnds, steps: pl.DataFrame) -> Iterator[Note]:
-    """Error lines behind the last step line, where the run is not known to have done all its steps."""
+    """Error lines after the last step line, where the run is not known to have done all its steps."""
     done, planned = steps["step"].max(), steps["train_steps"].drop_nulls().last() if len(steps) else None
     if isinstance(done, int) and isinstance(planned, int) and done >= planned:
         return
     last_lines = steps.lazy().group_by("source").agg(pl.col("line_number").max())
     # In portions, since a key of text is written out for each row: of a large log these are hundreds of megabytes.
     last = dict(last_lines.collect(engine="streaming").iter_rows())
-    found = error_lines(ends.tails, last)
-    if quoted := quote(found):
+    errors = error_lines(ends.tails, last)
+    if quoted := quote(errors):
         lines = [_note(line, several=len(ends.tails) > 1) for line in quoted]
-        told = {"step": done, "n": len(found), "lines": lines}
+        fields = {"step": done, "n": len(errors), "lines": lines}
         yield (
-            warning("ended_with_errors", **told)
+            warning("ended_with_errors", **fields)
             if planned is None
-            else warning("ended_early_with_errors", of=planned, **told)
+            else warning("ended_early_with_errors", of=planned, **fields)
         )
 
 
@@ -89,9 +89,9 @@ def _note(line: ErrorLine, several: bool) -> Note:
 
 
 def error_lines(tails: Iterable[TextBlock], last: Mapping[str, int] | None = None) -> list[ErrorLine]:
-    """All error lines of ``tails``, in their order, of each source those behind its line ``last``.
+    """All error lines of ``tails`` in their order, for each source those after its line ``last``.
 
-    Of a source that ends as planned, nothing that follows.
+    For a source that ends as planned, lines after that end are left out.
     """
     return list(chain.from_iterable(_of_tail(tail, (last or {}).get(tail.source, 0)) for tail in tails))
 
@@ -107,12 +107,12 @@ def _of_tail(tail: TextBlock, last: int) -> Iterator[ErrorLine]:
         if role == "planned":
             return
         if role in ROLES:
-            said = _asserted(lines, number, text) if _bare(text) == BARE else text
-            yield ErrorLine(tail.source, number, _quoted(said, mark), kind, role)
+            message = _asserted(lines, number, text) if _bare(text) == BARE else text
+            yield ErrorLine(tail.source, number, _quoted(message, mark), kind, role)
 
 
 def _quoted(text: str, mark: str) -> str:
-    """``text``, or the part of it around ``mark`` where it is long, as behind a bar of progress."""
+    """``text``, or if it is long the part around ``mark``, as after a progress bar."""
     begin = max(0, text.find(mark) - LONGEST_QUOTE // 2) if len(text) > LONGEST_QUOTE else 0
     shown = f"…{text[begin:]}" if begin else text
     return " ".join(shown.split())[:LONGEST_QUOTE]
@@ -124,30 +124,30 @@ def _bare(text: str) -> str:
 
 
 def _asserted(lines: pl.DataFrame, number: int, text: str) -> str:
-    """``text`` and what was asserted, by the same rank."""
+    """``text`` and the assertion that the same rank printed before it."""
     rank = text.removesuffix(_bare(text)).rstrip()
     above = lines.filter(pl.col("line_number").is_between(number - FAR, number - 1))["text"].to_list()
-    told = (_bare(line) for line in reversed(above) if line.startswith(rank))
-    asserted = next((line for line in told if line.startswith("assert ")), None)
+    of_rank = (_bare(line) for line in reversed(above) if line.startswith(rank))
+    asserted = next((line for line in of_rank if line.startswith("assert ")), None)
     return text if asserted is None else f"{text}: {asserted}"
 
 
-def quote(found: Sequence[ErrorLine]) -> list[ErrorLine]:
-    """The first line of the role that tells most of why, then the last ones, as far as they say something else.
+def quote(errors: Sequence[ErrorLine]) -> list[ErrorLine]:
+    """The first line of the most informative role, then the last lines whose message differs.
 
-    Beside a cause its consequences tell nothing.
+    If there is a cause, its consequences are left out.
     """
-    if not found:
+    if not errors:
         return []
-    role = next(role for role in ROLES if any(line.role == role for line in found))
-    first = next(line for line in found if line.role == role)
-    told = [line for line in found if role != ROLES[0] or line.role != ROLES[-1]]
-    others = {_words(line): line for line in told if _words(line) != _words(first)}
-    last = sorted(others.values(), key=found.index)[1 - MOST_QUOTED :]
-    return sorted([first, *last], key=found.index)
+    role = next(role for role in ROLES if any(line.role == role for line in errors))
+    first = next(line for line in errors if line.role == role)
+    informative = [line for line in errors if role != ROLES[0] or line.role != ROLES[-1]]
+    others = {_words(line): line for line in informative if _words(line) != _words(first)}
+    last = sorted(others.values(), key=errors.index)[1 - MOST_QUOTED :]
+    return sorted([first, *last], key=errors.index)
 
 
-def says_the_same(line: ErrorLine, other: ErrorLine) -> bool:
+def same_message(line: ErrorLine, other: ErrorLine) -> bool:
     """Whether two lines differ in nothing but numbers and what a launcher put before them."""
     return _words(line) == _words(other)
 
@@ -158,9 +158,9 @@ def _words(line: ErrorLine) -> str:
 
 
 def find_trainer(ends: FileEnds, formats: Sequence[LogFormat] = ()) -> Trainer | None:
-    """Who printed the log; None where nothing tells. The first trainer of the tables that any line names.
+    """Who printed the log: the first trainer of the tables that any line names, or None.
 
-    Those of which ``formats`` tell stand above the others, libraries beneath a trainer below them.
+    Trainers with ``traces`` in ``formats`` come before the others; libraries beneath a trainer come after them.
     """
     blocks = [block.lines for block in (*ends.heads, *ends.tails)]
     lines = pl.concat(blocks) if blocks else pl.DataFrame(schema=LINE_COLUMNS)
@@ -175,15 +175,15 @@ def find_trainer(ends: FileEnds, formats: Sequence[LogFormat] = ()) -> Trainer |
 
 
 def _traces(formats: Sequence[LogFormat], beneath: bool) -> Iterator[tuple[str, Sequence[str]]]:
-    """The frameworks of which formats tell, and what tells of each; several formats may be of one."""
-    told = (fmt for fmt in formats if fmt.traces and bool(fmt.beneath) == beneath)
-    return ((fmt.framework, fmt.traces) for fmt in told if fmt.framework)
+    """The frameworks of ``formats`` and the traces of each; one framework may have several formats."""
+    traced = (fmt for fmt in formats if fmt.traces and bool(fmt.beneath) == beneath)
+    return ((fmt.framework, fmt.traces) for fmt in traced if fmt.framework)
 
 
 def _kind_of(text: str) -> tuple[str, str, str]:
-    """Role and kind of a line, and the words that tell them; all empty where it tells of no failure."""
-    found = ((role, kind, mark.search(text)) for role, kind, mark in _marks())
-    return next(((role, kind, match[0]) for role, kind, match in found if match), ("", "", ""))
+    """Role and kind of a line, and the words that show them; all empty where the line reports no failure."""
+    matches = ((role, kind, mark.search(text)) for role, kind, mark in _marks())
+    return next(((role, kind, match[0]) for role, kind, match in matches if match), ("", "", ""))
 
 
 @cache
@@ -192,7 +192,7 @@ def _marks() -> tuple[tuple[str, str, regex.Pattern[str]], ...]:
     return tuple((_ROLE_OF.get(name, name), kind, regex.compile("|".join(marks))) for name, kind, marks in kinds)
 
 
-# For finding lines of interest a mark may stand anywhere, and plain letters are found faster than those of all scripts.
+# To find lines of interest a mark may be anywhere in a line; ASCII letters are found faster than those of all scripts.
 _LOOSER = {"(?:^|[\\]:)] *)": "", "^": "", "\\b": "", "\\w": "[0-9A-Za-z_]", "\\d": "[0-9]", "\\S": "[^ ]"}
 
 

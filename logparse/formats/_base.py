@@ -1,7 +1,7 @@
 """What a log format is: words the framework prints on the left, our words on the right.
 
 A format is data. It says how to find a step line, how a ``label: value`` pair looks, which column each label fills,
-and where the settings of the run stand. It holds no code; ``steps`` and ``settings`` turn it into frames.
+and where the settings of the run are. It holds no code; ``steps`` and ``settings`` turn it into frames.
 
 Named groups are written ``(?P<name>...)``. ``head``, ``pair``, the ``start`` and ``end`` of a Block and the patterns of
 a Companion or Record are read by polars (Rust syntax, which has no look-around); the ``entry`` of a Block and the
@@ -18,14 +18,14 @@ from typing import Literal
 # Digits of ASCII: to build a regex for those of all scripts takes three times as long, and nothing reads them.
 # Takes in any comma; ``steps`` judges whether it parts thousands.
 NUMBER = r"(?:[-+]?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|infinity|inf))"
-# The year stands first, whatever parts the date: 2026-03-01 08:00:00,123, 2026/03/01 08:00:00, 2026-03-01,08:00:00.
+# The year comes first, with any separator: 2026-03-01 08:00:00,123, 2026/03/01 08:00:00, 2026-03-01,08:00:00.
 TIMESTAMP = r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T,][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
 
-# What a letter behind a number makes of it, in counts and rates for people.
+# The factor of a letter after a number, in counts and rates printed for people.
 MULTIPLES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 
 
-# What tqdm prints of its pace behind the ``<`` of its clock, a moving mean: ``00:19, 19.50s/it``.
+# The pace that tqdm prints after the ``<`` of its clock, a moving mean: ``00:19, 19.50s/it``.
 BAR_RATE = r"(?:[\d:]+, *(?:(?P<logged_seconds_per_step>[0-9.]+)s/it|(?P<logged_steps_per_second>[0-9.]+)it/s))?"
 
 # What a printed rate is the mean of: the last step alone, the steps since the line before, all since the start, or the
@@ -37,9 +37,9 @@ Covers = Literal["step", "interval", "start", "recent"]
 class Reading:
     """How the value of one label becomes a number of one column.
 
-    ``scale`` multiplies it into the column's unit; ``suffix`` is a regex for what may stand behind the number.
-    ``multiples``: a letter of MULTIPLES may stand there too, as in ``11.5K``.
-    A value that is one of ``absent`` (a regex, the whole value) is null and no fault.
+    ``scale`` converts it to the column's unit; ``suffix`` is a regex for text that may follow the number.
+    ``multiples``: a letter of MULTIPLES may follow too, as in ``11.5K``.
+    A value that ``absent`` matches (a regex for the whole value) is null and no fault.
     """
 
     column: str
@@ -51,14 +51,16 @@ class Reading:
 
 @dataclass(frozen=True)
 class Companion:
-    """A line beside a step line that completes it. Named groups of ``pattern`` are columns; ``timestamp`` is a clock,
-    in milliseconds since 1970 or as a stamp, which ``rich`` prints as ``03/31/26 08:00:00``.
+    """A line near a step line that completes it.
 
-    ``each``: the line belongs to the one step line before it, or is that line. ``behind``: to the one before it, also
-    where the next one stands on it, as a bar does that is drawn again. ``next``: to the one behind it. ``all``: to
-    every step line since the last companion, as MindSpore's TimeMonitor does for an epoch. ``file``: the first of a
-    file to every step line behind it. ``sum``: all of them since the step line before, that on the line itself too, are
-    added up, as the micro-steps of a step; a group ``part`` numbers them, and where one is missing there is no sum.
+    Named groups of ``pattern`` are columns. ``timestamp`` is a clock: milliseconds since 1970, or a stamp, which
+    ``rich`` prints as ``03/31/26 08:00:00``. ``belongs_to`` says which step lines it completes:
+
+    ``each``: the step line before it, or the same line. ``behind``: the step line before it, also where the same line
+    holds the next one, as with a bar that is drawn again. ``next``: the step line after it. ``all``: every step line
+    since the last companion, as with the epochs of MindSpore's TimeMonitor. ``file``: the first companion of a file
+    completes every step line after it. ``sum``: the values since the previous step line, including those on the line
+    itself, are added up, as with the micro-steps of a step. A group ``part`` numbers them; with a gap there is no sum.
     """
 
     marker: str
@@ -68,10 +70,10 @@ class Companion:
 
 @dataclass(frozen=True)
 class PairLines:
-    """Lines behind a step line that hold more of its pairs, one on each: a record of several lines.
+    """Lines after a step line that hold more of its pairs, one on each: a record of several lines.
 
     ``marker`` holds literals, one of which is on every such line; ``pair`` has two groups, label and value. Other lines
-    may stand between. Of a label that stands again before the next step line the first counts.
+    may lie between. If a label repeats before the next step line, its first value counts.
     """
 
     marker: tuple[str, ...]
@@ -82,8 +84,8 @@ class PairLines:
 class SettingSentence:
     """A line of prose that holds settings. Named groups of ``pattern`` are setting names.
 
-    Of the matches of a log the first counts, or the ``last``. What stands on every step line is ``first``: only that
-    is looked for.
+    The first match in a log counts, or with ``last`` the last one. With ``first`` the search ends at the first match:
+    for text that is on every step line.
     """
 
     kind: str
@@ -111,7 +113,7 @@ class Record:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells it from other records, also of other formats."""
+        """Its identity among the records of all formats."""
         return (self.frame, self.marker, self.pattern)
 
 
@@ -119,9 +121,9 @@ class Record:
 class Block:
     """A run of lines that holds settings, from a line that matches ``start`` to the one before ``end`` matches.
 
-    It has at most ``max_lines`` lines behind its start, and the next start ends it too. ``entry`` finds one setting:
-    its two groups are name and value. In a ``nested`` block (a printed dict or JSON) a name that stands further right
-    than the one before it belongs to it; the names are joined by a dot.
+    It has at most ``max_lines`` lines after its start, and the next start ends it too. ``entry`` finds one setting:
+    its two groups are name and value. In a ``nested`` block (a printed dict or JSON) a name that is indented further
+    than the previous one belongs to it; a dot joins the names.
     """
 
     kind: str
@@ -165,21 +167,25 @@ class Sample:
 class LogFormat:
     """One family of step lines.
 
-    ``framework`` prints it, where only one does; ``pauses_inside`` tells whether the time of a step holds evaluation and
-    saving, ``rate_covers`` what a rate is the mean of: None where nothing tells. Where several frameworks print it,
-    ``context.dialects`` tells them apart, and says both of each.
+    ``framework`` prints it, if only one does. ``pauses_inside``: whether the time of a step includes evaluation and
+    saving. ``rate_covers``: what a rate is the mean of. Both are None where that is unknown; where several frameworks
+    print the lines, ``context.dialects`` distinguishes them and sets both.
+
     ``marker`` holds literals, one of which is on every step line: they find candidates at memory speed.
-    ``head`` starts a step line wherever it stands in the physical line; its named groups are columns. ``pair`` has
-    two groups, label and value, and matches one pair with the separator that ends it. ``separator`` is a regex for that
-    separator: what stands behind the last one of a line that was cut off may have lost digits, and is not read.
-    ``tail`` names the labels that may stand last without a separator. ``foreign`` is a regex for the start of other
-    lines that ranks glue behind. ``names`` and ``choices`` turn settings into quantities of the schema;
-    for each quantity the first that applies wins. ``beneath``: a library prints it, so many layers under the trainer;
-    where a trainer's own lines stand in the log too, they are read. ``traces`` are regexes for what tells of ``framework``
-    in a log that stopped before its first step, such as its folder in a traceback. ``pair_lines`` hold more pairs behind the step line.
-    ``redrawn``: a line may be printed again, as a bar is; one with the step of the line before it is left out.
-    ``counted``: no line has its step, and each is one, counted from 1. ``first_epoch`` is what the first epoch is called,
-    where the step follows from the epoch and what was done of it.
+    ``head`` starts a step line anywhere in the physical line; its named groups are columns. ``pair`` has two groups,
+    label and value, and matches one pair with the separator that ends it. ``separator`` is a regex for that separator;
+    text after the last separator of a truncated line may have lost digits and is not read. ``tail`` names the labels
+    that may come last without a separator. ``foreign`` is a regex for the start of another rank's line on the same
+    physical line. ``pair_lines`` hold more pairs after the step line.
+
+    ``names`` and ``choices`` turn settings into quantities of the schema; the first that applies to a quantity wins.
+    ``beneath``: a library prints it, this many layers under the trainer; the trainer's own lines take precedence.
+    ``traces`` are regexes that recognise ``framework`` in a log that stopped before its first step, such as its folder
+    in a traceback.
+
+    ``redrawn``: a line may be printed again, as a bar is; a line with the step of the previous one is dropped.
+    ``counted``: no line prints its step; lines are counted from 1. ``first_epoch`` is the number of the first epoch,
+    where the step is derived from the epoch and the progress within it.
     """
 
     name: str

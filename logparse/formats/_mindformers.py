@@ -72,7 +72,7 @@ SENTENCES = (
         "recompute", _RECOMPUTE, rf"'select_recompute': (?P<select_recompute>True|False|{_LISTED}|\{{[^}}]*\}})"
     ),
     SettingSentence("recompute", "initial swap_config from dict", r"'swap': (?P<swap>True|False)"),
-    # The result stands first from 1.0 on, last before.
+    # The result comes first from 1.0 on, last before.
     SettingSentence(
         "batch", "batch_size = ", r"\bbatch_size = [a-z_ *]+= \d+(?: \* \d+)+ = (?P<global_batch_size>\d+)"
     ),

@@ -1,12 +1,12 @@
-"""What MLPerf training logs, ``:::MLLOG {...}``, say of the run whatever stands on their step lines.
+"""What all MLPerf training logs, ``:::MLLOG {...}``, print of the run, whatever their step lines hold.
 
-Every line has a clock of its own. The benchmark names the model; who submits may print the system as ``:::SYSJSON``.
+Every line has a clock of its own. The benchmark names the model; a submitter may print the system as ``:::SYSJSON``.
 """
 
 from logparse.formats._base import Choice, Companion, Name, Record, SettingSentence
 
 STAMP = r'"time_ms": (?P<timestamp>[0-9]+),.*'
-# Of the lines that tell of steps.
+# The head of lines that report steps.
 HEAD = r':::MLLOG \{.*?"tracked_stats", "value": \{'
 
 

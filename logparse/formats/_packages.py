@@ -1,7 +1,7 @@
 """Formats that installed packages give, by the entry point group ``logparse.formats``.
 
-An entry point is a LogFormat, the path of a TOML file as docs/formats.md tells, or a list of either. Packages are looked
-for when a log is read, and not before. One that cannot be used is told of and left out.
+An entry point is a LogFormat, the path of a TOML file as docs/formats.md describes, or a list of either. Packages are
+searched when a log is read, and not before. One that cannot be used is reported and left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Copy this file to add a format; README.md in this folder tells how. One line says which trainer prints it.
+"""Copy this file to add a format; README.md in this folder explains how. One line says which trainer prints it.
 
 The line that this template reads:
 

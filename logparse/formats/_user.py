@@ -17,7 +17,7 @@ text whatever the pattern; settings are given by flags or ``--config``.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, get_args
@@ -36,6 +36,7 @@ TEXTS = ("title", "head", "pair", "separator", "foreign")
 LISTS = ("marker", "ignored", "ignored_patterns", "tail", "required")
 FLAGS = ("redrawn", "pauses_inside")
 COVERS: tuple[str, ...] = get_args(Covers)
+_Reader = Callable[[str, str, Any], Any]
 COLUMNS = tuple(column.name for column in DECODED_COLUMNS)
 # What a label says of its value: the fields of a Reading.
 OF_LABEL: Mapping[str, tuple[type, ...]] = {
@@ -59,22 +60,20 @@ def read_format(path: str) -> LogFormat:
 def make_format(table: Mapping[str, Any], path: str) -> LogFormat:
     """The format that ``table`` describes, called as the file ``path``. Raises as ``read_format`` does."""
     for name in table:
-        if name not in (known := (*TEXTS, *LISTS, *FLAGS, "rate_covers", "labels", "pair_lines")):
+        if name not in (known := (*_WORDS, *_CHOICES, "labels")):
             raise unknown_name(msg("setting"), name, known, tr("in {path}", path=path))
     if lacking := [name for name in _needed(table) if not table.get(name)]:
         raise _wrong(path, tr("{names} is not there", names=", ".join(lacking)))
-    texts = {name: _text(path, name, table[name]) for name in TEXTS if name in table}
-    lists = {name: _texts(path, name, table[name]) for name in LISTS if name in table}
+    words = _settings(path, table, _WORDS)
     labels = dict(_readings(path, table.get("labels", {})))
-    _check_patterns(path, texts, lists, {reading.column for reading in labels.values()})
-    fields: dict[str, Any] = {"title": Path(path).stem, "pair": "", "required": ("step",), **texts, **lists}
-    fields |= {name: frozenset(fields[name]) for name in ("ignored", "tail") if name in fields}
-    fields |= {name: _flag(path, name, table[name]) for name in FLAGS if name in table}
-    if "rate_covers" in table:
-        fields["rate_covers"] = _one_of(path, "rate_covers", table["rate_covers"], COVERS)
-    if "pair_lines" in table:
-        fields["pair_lines"] = _pair_lines(path, table["pair_lines"])
+    _check_patterns(path, words, {reading.column for reading in labels.values()})
+    fields = {"title": Path(path).stem, "pair": "", "required": ("step",), **words}
+    fields |= _settings(path, table, _CHOICES)
     return LogFormat(name=Path(path).stem, framework=fields["title"], labels=labels, **fields)
+
+
+def _settings(path: str, table: Mapping[str, Any], readers: Mapping[str, _Reader]) -> dict[str, Any]:
+    return {name: read(path, name, table[name]) for name, read in readers.items() if name in table}
 
 
 def _needed(table: Mapping[str, Any]) -> tuple[str, ...]:
@@ -105,11 +104,10 @@ def _text(path: str, name: str, value: Any) -> str:
     return value
 
 
-def _one_of(path: str, name: str, value: Any, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise _wrong(
-            path, tr("{name} is {value!r}, not one of {known}", name=name, value=value, known=", ".join(known))
-        )
+def _covers(path: str, name: str, value: Any) -> str:
+    if value not in COVERS:
+        problem = tr("{name} is {value!r}, not one of {known}", name=name, value=value, known=", ".join(COVERS))
+        raise _wrong(path, problem)
     return str(value)
 
 
@@ -119,23 +117,27 @@ def _texts(path: str, name: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _set(path: str, name: str, value: Any) -> frozenset[str]:
+    return frozenset(_texts(path, name, value))
+
+
 def _flag(path: str, name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise _wrong(path, tr("{name} is {value!r}, not true or false", name=name, value=value))
     return value
 
 
-def _pair_lines(path: str, said: Any) -> PairLines:
+def _pair_lines(path: str, name: str, value: Any) -> PairLines:
     """The lines behind a step line that hold more of its pairs."""
-    if not isinstance(said, dict):
-        raise _wrong(path, tr("{name} is {value!r}, not a table", name="pair_lines", value=said))
-    for name in said:
-        if name not in ("marker", "pair"):
-            raise unknown_name(msg("setting"), name, ("marker", "pair"), tr("in {path}", path=path))
-    marker, pair = _texts(path, "marker", said.get("marker", [])), _text(path, "pair", said.get("pair", ""))
+    if not isinstance(value, dict):
+        raise _wrong(path, tr("{name} is {value!r}, not a table", name=name, value=value))
+    for setting in value:
+        if setting not in ("marker", "pair"):
+            raise unknown_name(msg("setting"), setting, ("marker", "pair"), tr("in {path}", path=path))
+    marker, pair = _texts(path, "marker", value.get("marker", [])), _text(path, "pair", value.get("pair", ""))
     if not (marker and pair):
-        raise _wrong(path, tr("{names} is not there", names="pair_lines"))
-    _check_patterns(path, {"pair": pair}, {}, set())
+        raise _wrong(path, tr("{names} is not there", names=name))
+    _check_patterns(path, {"pair": pair}, set())
     return PairLines(marker, pair)
 
 
@@ -161,19 +163,34 @@ def _readings(path: str, labels: Any) -> Iterable[tuple[str, Reading]]:
         yield label, Reading(**fields)
 
 
-def _check_patterns(
-    path: str, texts: Mapping[str, str], lists: Mapping[str, tuple[str, ...]], of_labels: AbstractSet[str]
-) -> None:
+def _check_patterns(path: str, words: Mapping[str, Any], of_labels: AbstractSet[str]) -> None:
     """Every pattern is one, and the groups that are read are there, the step ``of_labels`` if not of the head."""
-    patterns = [(name, texts[name]) for name in ("head", "pair", "separator", "foreign") if name in texts]
-    patterns += [("ignored_patterns", pattern) for pattern in lists.get("ignored_patterns", ())]
+    patterns = [(name, words[name]) for name in ("head", "pair", "separator", "foreign") if name in words]
+    patterns += [("ignored_patterns", pattern) for pattern in words.get("ignored_patterns", ())]
     for name, pattern in patterns:
-        try:
-            groups = pl.select(pl.lit("").str.extract_groups(pattern).struct.unnest()).columns
-        except pl.exceptions.PolarsError as error:
-            reason = str(error).partition("\n\n")[0].strip()
-            raise _wrong(path, tr("{name} is no pattern: {reason}", name=name, reason=reason)) from error
+        groups = _groups(path, name, pattern)
         if name == "head" and not any(told <= {*of_labels, *groups} for told in STEP):
             raise _wrong(path, tr("{name} has no group {group}", name="head", group="(?P<step>...)"))
         if name == "pair" and len(groups) != 2:
             raise _wrong(path, tr("pair has {n} groups, not one for the label and one for the value", n=len(groups)))
+
+
+def _groups(path: str, name: str, pattern: str) -> list[str]:
+    try:
+        return pl.select(pl.lit("").str.extract_groups(pattern).struct.unnest()).columns
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).partition("\n\n")[0].strip()
+        raise _wrong(path, tr("{name} is no pattern: {reason}", name=name, reason=reason)) from error
+
+
+# What reads each setting, from the path, its name and its value; the labels need all of them.
+_WORDS: Mapping[str, _Reader] = {
+    **dict.fromkeys(TEXTS, _text),
+    **dict.fromkeys(LISTS, _texts),
+    **dict.fromkeys(("ignored", "tail"), _set),
+}
+_CHOICES: Mapping[str, _Reader] = {
+    **dict.fromkeys(FLAGS, _flag),
+    "rate_covers": _covers,
+    "pair_lines": _pair_lines,
+}

@@ -13,7 +13,7 @@ FORMAT = LogFormat(
     title="Accelerate scripts, diffusers (progress bar)",
     framework="diffusers",
     marker=("Steps: ",),
-    # Before the first step nothing tells how much remains.
+    # Before the first step the remaining time is unknown.
     head=(
         r"\bSteps: +\d+%\|[^|\r]*\| *(?P<step>\d+)/(?P<train_steps>\d+) "
         r"\[(?P<runtime_seconds>[\d:]+)<[\d:]+, [^\]\r]*\]?"

@@ -1,4 +1,4 @@
-"""ColossalAI 0.3, its benchmark scripts: ``INFO: Step time: 19.714`` in seconds; the bar behind it has the step.
+"""ColossalAI 0.3, its benchmark scripts: ``INFO: Step time: 19.714`` in seconds; the bar after it has the step.
 
 ColossalAI has no line of its own for a step: other examples print what their author chose. A step's time of these scripts
 is of forward, backward and optimizer, up to the device's last kernel.

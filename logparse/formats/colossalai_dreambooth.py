@@ -1,7 +1,7 @@
-"""ColossalAI 0.3, its example of DreamBooth: behind each update of the weights ``max GPU_mem cost is 3812.82 MB``.
+"""ColossalAI 0.3, its example of DreamBooth: after each update of the weights ``max GPU_mem cost is 3812.82 MB``.
 
-Neither step nor time stands there: the lines are counted, and the stamps of the logger tell the time, which holds all that
-passes between two updates. ``rich`` prints the stamp (month, day, year) in front of the first of several lines.
+The line has neither step nor time: lines are counted, and the stamps of the logger give the time, which includes all
+between two updates. ``rich`` prints the stamp (month, day, year) before the first of several lines.
 """
 
 from logparse.formats._base import Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence

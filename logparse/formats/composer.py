@@ -1,7 +1,8 @@
-"""Composer 0.8 and later, LLM Foundry: ``[batch=12/4800]:`` and a line for each value behind it.
+"""Composer 0.8 and later, LLM Foundry: ``[batch=12/4800]:`` and a line for each value after it.
 
 Batches count from 0 (``time/batch``). Rates are means over a window of batches. No time of a step: ``time/train`` is a
-clock of training alone, in hours of four decimals; where it tells none, as in a log of one record, the rates do. ``mfu`` is a ratio. To 2023 each line had the batch in front of it.
+clock of training alone, in hours of four decimals; where it gives none, as in a log of one record, the rates do.
+``mfu`` is a ratio. Up to 2023 each line had the batch in front of it.
 """
 
 from logparse.formats._base import Choice, Companion, LogFormat, Name, PairLines, Reading, Sample, SettingSentence

@@ -1,7 +1,7 @@
 """DeepSpeed's engine, 0.3 to 0.19, under a script that prints no step lines of its own.
 
 ``step=N, skipped=..., lr=[...], mom=[...]``, then the line of the throughput timer. Neither has the time of a step:
-``CurrSamplesPerSec`` is the last step alone, and leaves out what passes between two. The stamps of the lines tell.
+``CurrSamplesPerSec`` is of the last step alone and excludes the time between steps. The stamps of the lines give it.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Sample

@@ -1,8 +1,9 @@
 """DeepSpeed 0.1, of 2020: the lines of the throughput timer alone, ``[INFO 2020-02-06 19:53:56] 0/50, SamplesPerSec=1292.6``.
 
-In front of the slash stands the epoch, behind it the pass of the engine, which is a step where no gradients are accumulated.
-``SamplesPerSec`` is the mean since the second pass, of forward to update alone: it leaves out what passes between two
-(loading data, printing) and is not read. The stamps of whole seconds tell the time. Later versions print ``step=`` lines beside it.
+The epoch comes before the slash, the pass of the engine after it: a step, if no gradients are accumulated.
+``SamplesPerSec`` is the mean since the second pass, from forward to update: it excludes the time between two passes
+(loading data, printing) and is not read. The stamps of whole seconds give the time. Later versions print ``step=``
+lines too.
 """
 
 from logparse.formats._base import TIMESTAMP, Choice, Companion, LogFormat, Name, Sample, SettingSentence

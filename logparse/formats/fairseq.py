@@ -1,14 +1,14 @@
 """fairseq 0.10 and later: ``train_inner | epoch 001:    100 / 1423 loss=4.655, ..., wps=29046, ups=0.15, ..., num_updates=100, ...``.
 
-All are means since the line before. ``wps`` is tokens with a loss per second of all devices; on a TPU of 2020 it counts one
-update of each line, so that no time is made of it, nor of ``ups`` with its two decimals. The stamps of whole seconds tell the
-time, which holds saves and validation in between. ``bsz`` is samples of an update; how long one is, is known where all are
-filled up (``sample_break_mode`` none).
+All are means since the line before. ``wps`` is tokens with a loss per second of all devices. On a TPU of 2020 it counts
+one update of each line, so no time is derived from it, nor from ``ups`` with its two decimals. The stamps of whole
+seconds give the time, which includes saves and validation in between. ``bsz`` is samples of an update; their length is
+known where all are filled up (``sample_break_mode`` none).
 """
 
 from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
 
-# The line on which the whole configuration stands, as a Namespace or a dict.
+# The line with the whole configuration, as a Namespace or a dict.
 _CONFIG = "distributed_world_size"
 _FILLED = {"config:sample_break_mode": "(?i:none)"}
 

@@ -1,8 +1,8 @@
 """The Hugging Face Trainer 4.x and 5.x, and what is built on it: Accelerate, TRL, axolotl, LLaMA-Factory's console.
 
 A Python dict per ``logging_steps``: ``{'loss': 2.3, 'learning_rate': 4.9e-05, 'epoch': 0.02}``, in 5.x with every
-number as a string. It has neither step nor time. The bar that is drawn behind it has the step and a clock; without a
-bar the epochs tell the step, with the banner above. ``train_runtime`` counts from the start.
+number as a string. It has neither step nor time. The bar drawn after it has the step and a clock; without a bar, the
+epochs and the banner give the step. ``train_runtime`` counts from the start.
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
@@ -65,7 +65,7 @@ FORMAT = LogFormat(
         Companion("Num examples = ", r"Num examples = (?P<epoch_samples>[\d,]+)", belongs_to="file"),
         Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),
         Companion("Num Epochs = ", r"Num Epochs = (?P<epochs>[\d,]+)", belongs_to="file"),
-        # Where bars and dicts go to the log apart, the first bar and the last dict tell how many steps an epoch has.
+        # If bars and dicts are apart in the log, the first bar and the last dict give the steps of an epoch.
         Companion("<?, ?it/s", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
         Companion("'train_loss': ", r"'train_loss': .*'epoch': '?(?P<epochs>\d+)(?:\.0+)?'?\}", belongs_to="all"),
         Companion("Total optimization steps", r"Total optimization steps = (?P<train_steps>[\d,]+)", belongs_to="file"),

@@ -1,7 +1,7 @@
 """Knover (PLATO), 2020 to 2022: one line per ``log_steps`` steps, its learning rate and its losses on the next two.
 
-``time`` is that of all those steps, ``speed`` in steps per second tells that of one; evaluation and saving are not in it.
-A batch is so many tokens with ``in_tokens``, so that its samples differ.
+``time`` is that of all those steps, ``speed`` in steps per second gives that of one, without evaluation and saving.
+With ``in_tokens`` a batch is a number of tokens, so the samples of batches differ.
 """
 
 from logparse.formats._base import NUMBER, Block, Choice, Companion, LogFormat, Name, Reading, Sample

@@ -1,8 +1,8 @@
 """Levanter 2023 to 2026: ``Progress on:train 19.0it/70.0it rate:76.8s/it remaining:1:05:15 elapsed:31:40 postfix:loss=2.3``.
 
-The rate is smoothed: the clock of whole seconds gives the time, the rate only where that tells none. From 1,000 steps on the step is rounded to three
-digits and a ``k``: no such line tells its step, so that it counts as torn, and a note says why. Saves are printed with
-their exact step.
+The rate is smoothed: the clock of whole seconds gives the time, the rate only where the clock gives none. From 1,000
+steps on the step is rounded to three digits and a ``k``: such a line has no exact step, so it counts as torn, and a
+note says why. Saves are printed with their exact step.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Name, Reading, Record, Sample, SettingSentence

@@ -1,9 +1,10 @@
 """Lightning 2.x, outside NeMo: its bar, ``Epoch 3:  12%|█▏ | 120/1000 [01:23<04:56, 3.21it/s, v_num=0, train_loss=2.31]``.
 
-Epochs count from 0, batches of an epoch from 1; with ``accumulate_grad_batches`` an update of the weights is several. The bar's
-clock of whole seconds gives the time and begins again with each epoch; validation within one is in it. The bar is drawn for
-a batch before its metrics are there, with those of the batch before: they are not read. In 1.x (``loss=`` in front) its batches
-are those of validation too, which no line tells apart. Where the length of an epoch is not known, steps are read in the first alone.
+Epochs count from 0, batches of an epoch from 1; with ``accumulate_grad_batches`` an update of the weights is several
+batches. The bar's clock of whole seconds gives the time and begins again with each epoch; it includes validation within
+the epoch. The bar of a batch shows the metrics of the batch before: they are not read. In 1.x (``loss=`` in front) its
+batches include those of validation, and no line separates them. If the length of an epoch is unknown, only steps of the
+first epoch are read.
 """
 
 from logparse.formats._base import Choice, LogFormat, Name, Sample, SettingSentence
@@ -15,7 +16,7 @@ FORMAT = LogFormat(
     traces=(r"\bpytorch_lightning[/.]|\blightning[/.](?:pytorch|fabric)[/.]",),
     beneath=1,
     marker=("v_num=",),
-    # Before the first batch nothing tells how much remains.
+    # Before the first batch the remaining time is unknown.
     head=(
         r"\bEpoch (?P<epoch>\d+): +(?:\d+%)?\|[^|\r]*\| *(?P<step_in_epoch>\d+)/(?:(?P<steps_per_epoch>\d+)|\?) "
         r"\[(?P<runtime_seconds>[\d:]+)<[\d:]+, [^,\]\r]*, v_num=[^\]\r]*\]?"

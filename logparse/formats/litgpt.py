@@ -10,7 +10,7 @@ _TIME = "| iter time: "
 
 
 def _argument(name: str) -> SettingSentence:
-    """A field of TrainArgs, and what is printed beside it."""
+    """A field of TrainArgs, or another setting printed on the same line."""
     return SettingSentence("arguments", f"{name}=", rf"\b{name}=(?P<{name}>\d+)")
 
 

@@ -19,7 +19,7 @@ from logparse.formats._base import (
 
 GIB, MIB = float(2**30), float(2**20)
 
-# What stands behind the name of an evaluated set.
+# The text after the name of an evaluated set.
 EVALUATED = rf" \| lm loss value[:=]\s*(?P<loss>{NUMBER})(?:[ |]*lm loss PPL[:=]\s*(?P<perplexity>{NUMBER}))?"
 
 
@@ -59,7 +59,7 @@ LINEAR_SIZES = (
 HYBRID_SIZES = (
     "hybrid_attention_ratio hybrid_mlp_ratio mamba_state_dim mamba_head_dim mamba_num_groups mamba_num_heads".split()
 )
-# What replaces the attention, or stands beside it, and is not counted here.
+# Layers in place of the attention or next to it, whose work is not counted here.
 OTHER_LAYERS = {
     "experimental_attention_variant": "(?!None$|gated_delta_net$).+",
     "compress_ratios": r"\[.*[1-9].*\]",
@@ -275,7 +275,7 @@ FORMAT = LogFormat(
             marker="rguments ----------",
             start=r"-{10,} (?:[A-Z][\w.-]* )?[Aa]rguments -{10,}",
             end=r"-{10,} end of (?:[A-Z][\w.-]* )?[Aa]rguments -{10,}",
-            # Behind a launcher's prefix; 48 letters leave no room for dots. A run of dots is looked at once.
+            # After a launcher's prefix; 48 letters leave no room for dots. A run of dots is searched once.
             entry=r"(?:^|[\]:] ?)\s{2}(\w+) (?:\.+ | )(.*?)(?:(?<!\.)\.{5,}+(?:updated|default))?$",
         ),
         Block(

@@ -1,7 +1,7 @@
 """Megatron-Bridge 0.2 to 0.6, its first rank: ``Step Time : 6.13s GPU utilization: 426.6MODEL_TFLOP/s/GPU``.
 
-The last rank prints Megatron's own line, which is read where it stands. These lines have no step: they are counted. The
-utilization is no percentage.
+The last rank prints Megatron's own line, which is read where the log has it. These lines have no step: they are counted.
+The utilization is no percentage.
 """
 
 from logparse.formats._base import LogFormat, Reading, Sample

@@ -13,7 +13,7 @@ FORMAT = LogFormat(
     name="mindformers",
     title="MindFormers, graph mode (MFLossMonitor)",
     marker=("Epoch:[",),
-    # The comma keeps out TrainingStateMonitor, whose lines start alike.
+    # The comma excludes TrainingStateMonitor, whose lines start the same way.
     head=r"Epoch:\[\s*(?P<epoch>\d+)/\s*(?P<epochs>\d+)\],\s*step:\[\s*(?P<step_in_epoch>\d+)/\s*(?P<steps_per_epoch>\d+)\],",
     pair=PAIR,
     labels={

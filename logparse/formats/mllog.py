@@ -1,7 +1,7 @@
 """MLPerf training logs, ``:::MLLOG {...}``: a line for each step or some, as NeMo prints in pretraining.
 
-Where the step stands last, as to v5.0, it is the samples so far; else it counts from 0. The mean of a block, which stands
-behind its last step line, has no loss and is no step: it is read where nothing else is (``mllog-blocks``).
+If the step comes last, as up to v5.0, it is the samples so far; else it counts from 0. The mean of a block follows its
+last step line. It has no loss and is no step: it is read where nothing else is (``mllog-blocks``).
 """
 
 from logparse.formats._base import Companion, LogFormat, Reading, Sample
@@ -11,7 +11,7 @@ FORMAT = LogFormat(
     name="mllog",
     title="MLPerf training (:::MLLOG), by step",
     framework="MLPerf",
-    # The time of a step is without the evaluation behind it.
+    # The time of a step excludes the evaluation after it.
     pauses_inside=False,
     rate_covers="interval",
     beneath=1,

@@ -1,7 +1,7 @@
 """MLPerf training logs, ``:::MLLOG {...}``: a line for each block between two evaluations, as of fine-tuning by LoRA.
 
 It has the mean time of a step, or samples per second. What its ``step`` counts differs by submitter (samples at the
-beginning or the end of the block, or of the block alone), so the samples are those of the evaluation behind it.
+beginning or the end of the block, or of the block alone), so the samples are those of the evaluation after it.
 """
 
 from logparse.formats._base import Companion, LogFormat, Reading, Sample
@@ -11,7 +11,7 @@ FORMAT = LogFormat(
     name="mllog-blocks",
     title="MLPerf training (:::MLLOG), by block",
     framework="MLPerf",
-    # The rate of a block is without the evaluation behind it.
+    # The rate of a block excludes the evaluation after it.
     pauses_inside=False,
     rate_covers="interval",
     beneath=2,

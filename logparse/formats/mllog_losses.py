@@ -1,6 +1,6 @@
-"""MLPerf training logs, ``:::MLLOG {...}``: a line for each loss, whose clock alone tells the time of the steps.
+"""MLPerf training logs, ``:::MLLOG {...}``: a line for each loss, whose clock alone gives the time of the steps.
 
-As of DeepSpeed's and Gaudi's submissions of LoRA fine-tuning; NeMo prints such lines beside those of its blocks.
+DeepSpeed's and Gaudi's submissions of LoRA fine-tuning print them; NeMo prints them along with the lines of its blocks.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Sample

@@ -12,7 +12,7 @@ MIB = float(2**20)
 
 
 def _setting(name: str) -> SettingSentence:
-    """A line of the configuration, which is printed as Python; what stands further right is of another part."""
+    """A line of the configuration, which is printed as Python; an indented line is of another part."""
     return SettingSentence("config", f"{name} = ", rf"^{name} = (?P<{name}>\w+)\s*$")
 
 

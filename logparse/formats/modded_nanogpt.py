@@ -1,6 +1,6 @@
 """modded-nanogpt's speed runs, 2024 to 2026: one line per step with the training time so far, in whole ms.
 
-``step:13/1393 train_time:370ms step_avg:123.47ms``. Steps count from 1. The clock stands still in validation; in records
+``step:13/1393 train_time:370ms step_avg:123.47ms``. Steps count from 1. The clock stops in validation; in records
 up to 2025 it begins again after ten steps. ``step_avg`` is the mean since then.
 """
 
@@ -13,7 +13,7 @@ FORMAT = LogFormat(
     title="modded-nanogpt",
     framework="modded-nanogpt",
     marker=("_avg:",),
-    # Lines of validation have the clock too; what is next tells them apart, so the first label is without its train_.
+    # Lines of validation have the clock too; the head takes train_ of the next label to exclude them.
     head=r"\bstep:(?P<step>\d+)/(?P<train_steps>\d+) train_",
     pair=r"([a-z_]+):(\S+)(?:\s|$)",
     separator=r"\s",

@@ -12,7 +12,7 @@ FORMAT = LogFormat(
     title="ms-swift (console, logging.jsonl)",
     framework="ms-swift",
     marker=("{'loss': ", '{"loss": '),
-    # The history of all steps stands on the last line of the JSON lines.
+    # The last JSON line holds the history of all steps.
     head=rf"(?:\{{'|^\{{\")loss['\"]: ['\"]?(?P<loss>{NUMBER})['\"]?, ",
     pair=r"['\"]([^'\"]+)['\"]: (?:['\"]([^'\"]*)['\"]|([^'\",{}\[\]]+))(?:, |\})",
     separator=r"[,}]",

@@ -80,7 +80,7 @@ FORMAT = LogFormat(
         Choice("precision", "fp32", {"precision:compute_dtype": "float32"}),
         Choice("untie_embeddings_and_output_weights", "True", {"model:n_layer": r"\d+"}),
         Choice("untie_embeddings_and_output_weights", "True", {"loaded:n_layer": r"\d+"}),
-        # Most layers see half the sequence, which ones the pattern tells.
+        # Most layers see half the sequence; the pattern shows which.
         *(Choice("uncounted", "windows", {f"{kind}:window_pattern": ".*S.*"}) for kind in ("model", "loaded")),
     ),
     samples=(

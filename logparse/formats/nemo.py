@@ -28,7 +28,7 @@ FORMAT = LogFormat(
         "max_memory_allocated": Reading("max_memory_allocated_bytes"),
         "peak_memory_usage": Reading("max_memory_allocated_bytes"),
     },
-    # Of validation they are printed again on each row behind it.
+    # Values of validation are printed again on each row after it.
     ignored=frozenset({"val_loss", "val_ppl", "memory_allocated", "train_backward_timing in s", "tokens_per_sec"}),
     samples=(
         Sample(

@@ -27,7 +27,7 @@ FORMAT = LogFormat(
         "grad_norm": Reading("grad_norm"),
     },
     ignored=frozenset({"v_num", "consumed_samples", "train_backward_timing in s", "train_epoch_timing in s"}),
-    # Of validation they stay on the bar for all steps behind it.
+    # Values of validation stay on the bar for all steps after it.
     ignored_patterns=(r"(?:val|validation|test)_.*",),
     required=("step",),
     redrawn=True,

@@ -1,4 +1,4 @@
-"""OLMo 2024 and OLMo-core 2024 to 2026: a record of several lines, ``[step=10/1000,epoch=0]`` and indented pairs behind it.
+"""OLMo 2024 and OLMo-core 2024 to 2026: a record of several lines, ``[step=10/1000,epoch=0]`` and indented pairs after it.
 
 Rates are of one device, at first means over a window of some steps, so that the stamps of the records give the time.
 OLMo-core also prints each mean since the start (``actual avg``), and a TFLOP/s and an MFU of full attention.

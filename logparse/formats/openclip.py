@@ -1,8 +1,8 @@
 """OpenCLIP 2.x and 3: ``Train Epoch: 0 [  512/51200 (1%)] Data (t): 0.8 Batch (t): 1.3, 393.8/s, 49.2/s/gpu LR: ... Loss: ...``.
 
-Epochs count from 0. Samples within an epoch tell the step, since the first line of each stands behind its first batch.
-``Batch (t)`` is the mean of the steps since the line before, loading data included and evaluation not, in seconds; the rates
-are of the last step alone. A sample is an image with its text: how many tokens that is, ``--seq-length`` says.
+Epochs count from 0. The samples within an epoch give the step, since the first line of an epoch follows its first batch.
+``Batch (t)`` is the mean of the steps since the line before, in seconds, with data loading but without evaluation. The
+rates are of the last step alone. A sample is an image with its text; ``--seq-length`` gives its tokens.
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
@@ -26,7 +26,7 @@ FORMAT = LogFormat(
     rate_covers="step",
     marker=("Train Epoch: ",),
     head=(r"\bTrain Epoch: (?P<epoch>\d+) \[ *(?P<samples_in_epoch>\d+)/(?P<epoch_samples>\d+) \(\d+%\)\] "),
-    # Behind a value stand rates, or the mean of the epoch in brackets.
+    # Rates, or the mean of the epoch in brackets, follow a value.
     pair=rf"([A-Z][A-Za-z_ ]*(?:\(t\))?): ({NUMBER})(?:[,\s]|$)",
     separator=r"\s",
     labels={

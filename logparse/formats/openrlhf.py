@@ -1,7 +1,7 @@
 """OpenRLHF 0.2 and later, reinforcement learning: the bar of its episodes, ``Episode [1/1]:  92%|█▏| 11/12 [03:32<00:19, ...]``.
 
-A step is generation, rewards and training together; the bar's clock of whole seconds gives its time, and its moving mean where that tells none. What else is printed is
-of parts of a step: no rate of tokens is made, and no MFU of a mixed step.
+A step is generation, rewards and training together. The bar's clock of whole seconds gives its time, or its moving mean
+where the clock gives none. Other values are of parts of a step: a mixed step has no rate of tokens and no MFU.
 """
 
 from logparse.formats._base import BAR_RATE, Choice, LogFormat, Sample, SettingSentence

@@ -32,7 +32,7 @@ FORMAT = LogFormat(
     pauses_inside=True,
     rate_covers="interval",
     marker=("tps: ", "wps: "),
-    # What stands before it keeps out ``validate step:``.
+    # The text before ``step:`` excludes ``validate step:``.
     head=r"(?:INFO - |\] )step: *(?P<step>\d+) ",
     pair=r"([a-z_]+): *(\S+)(?:\s|$)",
     separator=r"\s",

@@ -1,7 +1,7 @@
 """torchtune's console, where nothing else logs to it: its bar, ``1|3|Loss: 1.94:   0%| | 3/1617 [00:21<3:04:47, 6.87s/it]``.
 
-In front stand the epoch and the step since the start. The bar's clock of whole seconds gives the time and begins again with
-each epoch; where it tells none, the moving mean of the bar does.
+The epoch and the step since the start come first. The bar's clock of whole seconds gives the time and begins again with
+each epoch; where it gives none, the moving mean of the bar does.
 """
 
 from logparse.formats._base import BAR_RATE, NUMBER, LogFormat, Sample

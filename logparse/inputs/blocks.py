@@ -69,16 +69,16 @@ class TextBlock:
     def matching(self, pattern: str) -> pl.DataFrame:
         """Those of the ``lines`` in which ``pattern`` is found.
 
-        A series is searched by the thread that asks. A frame would be by threads of polars, for each of which a core
-        has to be had from those that read other blocks.
+        A series is searched by the calling thread. A frame would be searched by threads of polars, which take cores
+        from the threads that read other blocks.
         """
         import numpy as np
 
-        found = self._texts.str.contains(pattern)
-        return self._rows(self._texts.filter(found), pl.Series(np.flatnonzero(found.to_numpy())))
+        matches = self._texts.str.contains(pattern)
+        return self._rows(self._texts.filter(matches), pl.Series(np.flatnonzero(matches.to_numpy())))
 
     def _rows(self, texts: pl.Series, places: pl.Series) -> pl.DataFrame:
-        """The lines of these ``texts``, which stand at these ``places`` of the block, from 0."""
+        """The lines with these ``texts`` at these ``places`` of the block, from 0."""
         return texts.to_frame("text").select(
             pl.lit(self.source).alias("source"),
             (places + self.first).alias("line_number"),
@@ -92,7 +92,7 @@ class TextBlock:
         return texts.str.replace_all(TERMINAL, "") if self._has_controls() else texts
 
     def _has_controls(self) -> bool:
-        """Whether a terminal code may stand in the text. In nearly every block none does, and looking is cheap."""
+        """Whether the text may hold a terminal code. Nearly every block has none, and looking is cheap."""
         newlines = self.count - (not self.complete)
         if not self.text.isascii() or b"\x7f" in self.text:
             return True
@@ -130,9 +130,9 @@ def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Text
 
 
 def _short_first(blocks: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
-    """The ``blocks``; of a long one that comes first the beginning comes alone, since it tells how to read the rest.
+    """The ``blocks``; a long first one is split after its beginning, which shows how to read the rest.
 
-    So do the lines behind it, for a log that begins with long settings.
+    The lines after that are split off too, for a log that begins with long settings.
     """
     for text, complete in islice(blocks, 1):
         begin = 0
@@ -179,7 +179,7 @@ def _split(block: bytes) -> pl.Series:
 
 
 def _utf8_lines(block: bytes) -> pl.Series:
-    """The lines of a block. What stands first must not look like packed text, as ``x^`` does to polars."""
+    """The lines of a block. A newline is put first, since polars takes a text such as ``x^`` for compressed."""
     return pl.read_lines(io.BytesIO(b"\n" + block), name="text")["text"].slice(1)
 
 

@@ -31,7 +31,7 @@ def find_sources(arguments: Sequence[str]) -> list[Source]:
         for source in _objects(argument) if is_url(argument) else _files(argument):
             key = source.path.resolve() if isinstance(source.path, Path) else source.path
             sources.setdefault(key, source)
-    return _told_apart(sources.values())
+    return _with_unique_names(sources.values())
 
 
 def printable(path: str | PurePath) -> str:
@@ -40,8 +40,8 @@ def printable(path: str | PurePath) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _told_apart(sources: Iterable[Source]) -> list[Source]:
-    """Number those whose names are alike, as those of signed URLs are that differ in their query."""
+def _with_unique_names(sources: Iterable[Source]) -> list[Source]:
+    """Number sources with the same name, such as signed URLs that differ in their query only."""
     named: dict[str, Source] = {}
     for source in sources:
         numbered = (f"{source.name} ({n})" for n in itertools.count(2))
@@ -114,5 +114,5 @@ def _those_of_text(sources: Sequence[Source]) -> list[Source]:
 
 
 def natural(path: str | PurePath) -> list[tuple[int, int | str]]:
-    """Sort key under which worker_2 stands before worker_10."""
+    """Sort key under which worker_2 comes before worker_10."""
     return [(0, int(part)) if part.isdigit() else (1, part) for part in regex.split(r"(\d+)", str(path)) if part]

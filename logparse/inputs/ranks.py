@@ -65,7 +65,7 @@ FILE_NAMES = (
         r"(?<![A-Za-z])node[-_]?(?P<node>\d+)(?!\d)", "scripts that name the node", "logs/train_node1.log", "logs/train"
     ),
 )
-# What a name says beside the numbers of ranks, and what joins it to them.
+# A word with its number, as ranks are numbered, and the characters that join it to the rest of a name.
 _NUMBERED, _JOINTS = r"[A-Za-z]*[-_.]?\*", "-_."
 
 
@@ -89,23 +89,22 @@ class Place:
 
 
 def place_of(path: str) -> Place | None:
-    """The job, node, rank and attempt that the name of a file tells; None where it tells none."""
+    """The job, node, rank and attempt in the name of a file; None where it has none."""
     for name in FILE_NAMES:
-        # A folder above may be called so too, such as rank_2024/rank_3.
-        found = list(re.finditer(name.pattern, path))[-1:]
-        for match in found:
+        # A parent folder may match too, as in rank_2024/rank_3: the last match counts.
+        for match in list(re.finditer(name.pattern, path))[-1:]:
             folder, _, front = path[: match.start()].rpartition("/")
-            said = re.sub(_NUMBERED, "", front + re.sub(r"\d+", "*", match.group()).partition("/")[0])
+            job_name = re.sub(_NUMBERED, "", front + re.sub(r"\d+", "*", match.group()).partition("/")[0])
             numbers = {key: int(value) for key, value in match.groupdict().items()}
-            return Place(folder if folder or path[0] != "/" else "/", said.strip(_JOINTS), **numbers)
+            return Place(folder if folder or path[0] != "/" else "/", job_name.strip(_JOINTS), **numbers)
     return None
 
 
 def missing_ranks(paths: Iterable[str], world_size: int | None = None) -> list[int]:
-    """Ranks from 0 on of which there is no file, by the names; up to ``world_size``, where that is known.
+    """Ranks from 0 on without a file, by the file names; below ``world_size``, where that is known.
 
-    Empty where fewer than half are there, as for whoever names the first rank's file and the last one's, and where
-    names tell ranks within a node.
+    Empty if more are missing than present, as when only the first and the last rank's files are given. Empty too if
+    the names count ranks within a node.
     """
     nodes: dict[int, set[int | None]] = defaultdict(set)
     for place in map(place_of, paths):

@@ -107,16 +107,16 @@ def find_objects(url: str) -> list[StoredObject]:
     if _is_pattern(key):
         return _matching(store, key)
     if key and not key.endswith("/"):
-        # A folder may be named without its slash, and of a bucket that is missing listing tells.
+        # A folder may be named without its slash; listing reports a missing bucket.
         with suppress(FileNotFoundError):
             return [_one(store, key, gone=True)]
     return _below(store, key.rstrip("/"))
 
 
-def names_folder(url: str, found: Sequence[StoredObject]) -> bool:
-    """Whether ``url``, which has led to ``found``, names a folder, and neither one object nor a pattern."""
+def names_folder(url: str, objects: Sequence[StoredObject]) -> bool:
+    """Whether ``url``, which has led to ``objects``, names a folder, and neither one object nor a pattern."""
     key = split_url(url)[1]
-    return not (url.startswith(HTTP) or _is_pattern(key) or [one.key for one in found] == [key])
+    return not (url.startswith(HTTP) or _is_pattern(key) or [one.key for one in objects] == [key])
 
 
 def entries(url: str) -> list[str]:
@@ -171,7 +171,7 @@ def _matching(store: Store, pattern: str) -> list[StoredObject]:
 
 
 def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """As a shell does: a sign stands for no slash and for no dot at the beginning, ``**`` for any folders."""
+    """As a shell does: a wildcard matches no slash and no dot at the beginning, ``**`` matches any folders."""
     if not pattern:
         return not names
     first, *rest = pattern

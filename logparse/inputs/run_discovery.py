@@ -23,8 +23,8 @@ Runs = list[tuple[str, list[str]]]
 def named_runs(arguments: Sequence[str], each: bool) -> list[tuple[str, Sequence[str]]]:
     """The name of each run, and what to read for it: all ``arguments``, or ``each`` of them.
 
-    Of a folder or a pattern that is one of ``each`` every entry is a run: a file, or a folder with all that is below
-    it; where names tell jobs, the files of a job. A folder that holds the ranks of one job is that run.
+    With ``each``, every entry of a folder or a pattern is a run: a file, or a folder with all that is below it. If
+    file names show jobs, the files of a job are a run. A folder with the ranks of one job is one run.
     """
     if not each:
         return [(run_names([arguments])[0], arguments)]
@@ -80,10 +80,10 @@ def _is_job(paths: Sequence[str], folder: str) -> bool:
 
 
 def split_jobs(paths: Sequence[str], least: int = 2) -> Runs:
-    """The files of each job, and a path to call it by; none where the names do not tell ``least`` or more.
+    """The files of each job, and a path as its name; none where the names show fewer than ``least`` jobs.
 
-    A file that tells no rank is of the job in its folder, where there is one such job only; else it is one of its own.
-    A node tells a job where one is called 0: such a number may also be how many there were.
+    A file whose name has no rank belongs to the job in its folder, if there is only one; else it is a job of its own.
+    Node numbers show a job only if one node is 0: such a number may also be a count of nodes.
     """
     places = {path: place for path in paths if (place := place_of(path))}
     from_zero = {place.job for place in places.values() if place.rank is not None or place.node == 0}
@@ -95,7 +95,7 @@ def split_jobs(paths: Sequence[str], least: int = 2) -> Runs:
         folders[place.folder].add(place.job)
     for path in paths:
         place = places.get(path)
-        beside = folders[str(PurePath(path).parent)] & jobs.keys()
-        own = place.job if place and place.job in jobs else min(beside) if len(beside) == 1 else path
+        nearby = folders[str(PurePath(path).parent)] & jobs.keys()
+        own = place.job if place and place.job in jobs else min(nearby) if len(nearby) == 1 else path
         jobs.setdefault(own, []).append(path)
     return list(jobs.items())

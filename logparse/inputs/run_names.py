@@ -11,9 +11,9 @@ from logparse.inputs.stores import shown
 
 
 def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
-    """A name for each run: its first argument without endings, or where several are alike the folder that holds it.
+    """A name for each run: its first argument without endings, or its folder where several names are the same.
 
-    A number tells apart those that are still alike.
+    A number distinguishes names that are still the same.
     """
     first = [shown(arguments[0]) for arguments in runs]
     plain = [_plain_name(argument) for argument in first]

@@ -22,7 +22,7 @@ SNIFF_BYTES = 2**16
 PORTION_BYTES = 2**16
 # How many bytes fewer than asked for a chunk of a file may have, so that it ends with a line.
 SLACK_BYTES = 2**16
-# Beginnings of files that people have beside their logs: PNG, zip and torch, ELF, pickle, JPEG.
+# Beginnings of files that people keep next to their logs: PNG, zip and torch, ELF, pickle, JPEG.
 MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
 GIVE_TEXT = msg("give the text log that the training printed")
 # Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.

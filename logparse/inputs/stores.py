@@ -54,7 +54,7 @@ class Store:
         import obstore
 
         def listed() -> list[dict[str, Any]]:
-            return [dict(found) for page in obstore.list(self.store, folder or None) for found in page]
+            return [dict(item) for page in obstore.list(self.store, folder or None) for item in page]
 
         return cast("list[dict[str, Any]]", self.attempt(listed, "read", folder))
 
@@ -82,8 +82,8 @@ class Store:
         """When it was put, by the store's clock. Raises FileNotFoundError where it is gone."""
         import obstore
 
-        told = self.attempt(lambda: obstore.head(self.store, key), "read", key, gone=True)
-        return cast("datetime", told["last_modified"])
+        meta = self.attempt(lambda: obstore.head(self.store, key), "read", key, gone=True)
+        return cast("datetime", meta["last_modified"])
 
     def put(self, key: str, data: bytes | Path) -> None:
         """Seen whole or not at all, also where obstore sends it in parts."""
@@ -104,7 +104,7 @@ class Store:
         self.attempt(removed, "remove", key)
 
     def attempt(self, call: Callable[[], Any], act: Act, key: str, gone: bool = False) -> Any:
-        """What ``call`` returns. With ``gone`` a FileNotFoundError is the caller's; else it tells of the bucket."""
+        """What ``call`` returns. With ``gone`` a FileNotFoundError is the caller's; else it means a missing bucket."""
         try:
             return call()
         except Exception as error:
@@ -122,7 +122,7 @@ def open_store(place: str) -> Store:
 
 
 def open_page(url: str) -> Store:
-    """One object by its http or https URL, under the empty key. A signed URL is asked for as it stands.
+    """One object by its http or https URL, under the empty key. A signed URL is requested unchanged.
 
     Raises as ``open_store``.
     """
@@ -142,7 +142,7 @@ def _open(place: str, open_with: Callable[[Any, dict[str, timedelta]], Any]) -> 
     try:
         return open_with(obstore.store, {"retry_timeout": RETRY_TIMEOUT})
     except Exception as error:
-        problem = tr("cannot use {place}: {reason}", place=shown(place), reason=said(error))
+        problem = tr("cannot use {place}: {reason}", place=shown(place), reason=error_text(error))
         raise UsageError(problem, remedy=tr("give a URL such as s3://bucket/runs")) from error
 
 
@@ -152,21 +152,21 @@ def _escaped(place: str) -> str:
 
 
 def refusal(act: Act, path: str, error: Exception, where: str | None = None) -> InputError:
-    """The error that tells why ``act`` failed on ``path``."""
+    """The error that explains why ``act`` failed on ``path``."""
     problem = {
-        "read": tr("cannot read {path}: {reason}", path=path, reason=said(error)),
-        "write": tr("cannot write {path}: {reason}", path=path, reason=said(error)),
-        "remove": tr("cannot remove {path}: {reason}", path=path, reason=said(error)),
+        "read": tr("cannot read {path}: {reason}", path=path, reason=error_text(error)),
+        "write": tr("cannot write {path}: {reason}", path=path, reason=error_text(error)),
+        "remove": tr("cannot remove {path}: {reason}", path=path, reason=error_text(error)),
     }[act]
     remedy = tr("check the URL and the credentials, and that the store can be reached")
     return InputError(problem, where=where, remedy=remedy)
 
 
-def said(error: Exception) -> str:
-    """What a store said of a failure, without obstore's dump of it, and without the query, which may hold a secret."""
-    told = str(error).partition("\n\nDebug source")[0]
-    message = regex.search(r"<Message>([^<\n]+)", told)
-    first = told.partition("\n")[0].rpartition("Error performing ")[2].partition(": <")[0]
+def error_text(error: Exception) -> str:
+    """The text of a store's error, without obstore's dump of it, and without the query, which may hold a secret."""
+    text = str(error).partition("\n\nDebug source")[0]
+    message = regex.search(r"<Message>([^<\n]+)", text)
+    first = text.partition("\n")[0].rpartition("Error performing ")[2].partition(": <")[0]
     return message[1] if message else regex.sub(r"\?\S+", "", first).rstrip(": ")
 
 

@@ -53,8 +53,8 @@ def _wrong_counts(element):
 
 CASES = [
     Case("a.b", "passed"),
-    Case("a.b", "noted", "system-out", said="suspicious"),
-    Case("a.b", "skipped", "skipped", said="too few runs"),
+    Case("a.b", "noted", "system-out", message="suspicious"),
+    Case("a.b", "skipped", "skipped", message="too few runs"),
     Case("a.b", "failed", "failure", "regression", "slower"),
     Case("a.b", "error", "error", "incomparable", "another model"),
 ]

@@ -40,7 +40,7 @@ def wheel(tmp_path_factory):
         "logparse/formats/megatron.py",
         "analysis/__init__.py",
         "analysis/py.typed",
-        "analysis/hardware/devices.csv",
+        "analysis/hardware/devices.toml",
         "analysis/model/models.toml",
         "analysis/flops/megatron.py",
     ],
@@ -75,7 +75,7 @@ def test_wheel_has_the_command_and_the_licence(wheel):
 
 
 def test_data_files_are_whole_in_the_wheel(wheel):
-    for name in ("analysis/hardware/devices.csv", "analysis/model/models.toml"):
+    for name in ("analysis/hardware/devices.toml", "analysis/model/models.toml"):
         assert wheel.read(name) == (ROOT / name).read_bytes()
 
 

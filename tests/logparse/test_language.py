@@ -125,7 +125,7 @@ def said_by_data() -> dict[str, str]:
     quantities = {q.meaning: "QUANTITIES" for q in QUANTITIES}
     titles = {f.title: "PRINTED_FORMULAS" for f in PRINTED_FORMULAS.values()}
     devices = [(d, p) for d in all_devices() for p in d.peaks]
-    words = {word: "devices.csv" for d, p in devices for word in (*d.notes, p.confidence)}
+    words = {word: "devices.toml" for d, p in devices for word in (*d.notes, p.confidence)}
     formulas = {word: name for name in documented_formulas() for word in words_of_formula(name)}
     words |= dict.fromkeys(("unverified", *BASES, BY_HAND, "given", "unknown"), "hardware")
     names = (word for d in DIALECTS for word in (d.framework, d.version) if word)

@@ -64,25 +64,27 @@ def _early_bigscience(passes: int) -> Flops:
     return flops
 
 
-def _a(passes: int, said: str) -> PrintedFormula:
+def _a(passes: int, recompute: str) -> PrintedFormula:
     who = "AscendSpeed 2023; Megatron-DeepSpeed 2022-07 to 2024-08; BigScience since 2022-02; GPT-NeoX since 2023-12"
     text = f"24 c l h^2 (1 + s/(6h) + V/(16 l h)), c = {passes}"
-    title = f"AscendSpeed, older Megatron-DeepSpeed and newer GPT-NeoX, {said}"
+    title = f"AscendSpeed, older Megatron-DeepSpeed and newer GPT-NeoX, {recompute}"
     return PrintedFormula(f"A{passes}", title, who, text, always(*VOCAB), _ascendspeed(passes))
 
 
-def _ag(passes: int, said: str) -> PrintedFormula:
+def _ag(passes: int, recompute: str) -> PrintedFormula:
     text = f"32 c l h^2 (1 + s/(6h) + V/(16 l h)), c = {passes}; A{passes} without a gated MLP"
     needs = always(*VOCAB, "gated_linear_unit")
-    return PrintedFormula(f"AG{passes}", f"BigScience, {said}", "BigScience since 2022-06", text, needs, _glu(passes))
+    return PrintedFormula(
+        f"AG{passes}", f"BigScience, {recompute}", "BigScience since 2022-06", text, needs, _glu(passes)
+    )
 
 
-def _b(passes: int, said: str) -> PrintedFormula:
+def _b(passes: int, recompute: str) -> PrintedFormula:
     text = f"2 c P, c = {passes}, P = parameters without embeddings"
     # P held what every tensor-parallel rank has (norms, some biases) once per rank, which a shape does not know.
     return PrintedFormula(
         f"B{passes}",
-        f"early BigScience, {said}",
+        f"early BigScience, {recompute}",
         "BigScience 2021-12 to 2022-02",
         text,
         always(*BLOCKS),
@@ -91,10 +93,10 @@ def _b(passes: int, said: str) -> PrintedFormula:
     )
 
 
-def _x(passes: int, said: str) -> PrintedFormula:
+def _x(passes: int, recompute: str) -> PrintedFormula:
     text = f"24 c l h^2 (1 + s/(6h)), c = {passes}"
     return PrintedFormula(
-        f"X{passes}", f"GPT-NeoX 2023, {said}", "GPT-NeoX 2023-09 to 2023-12", text, always(*PLAIN), _neox(passes)
+        f"X{passes}", f"GPT-NeoX 2023, {recompute}", "GPT-NeoX 2023-09 to 2023-12", text, always(*PLAIN), _neox(passes)
     )
 
 

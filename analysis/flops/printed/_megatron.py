@@ -93,13 +93,13 @@ def _d(prefix: str, when: str, experts: bool) -> tuple[PrintedFormula, ...]:
     return tuple(
         PrintedFormula(
             f"{prefix}-{way}",
-            f"Megatron-DeepSpeed {when}, {said}",
+            f"Megatron-DeepSpeed {when}, {counted}",
             f"Megatron-DeepSpeed {when}",
             text + again,
             lambda shape: (*sizes_needed, *_topk(shape, experts)),
             _deepspeed(way, experts),
         )
-        for way, said, again in (*ways, ("full", "recompute counted", "F"))
+        for way, counted, again in (*ways, ("full", "recompute counted", "F"))
     )
 
 

@@ -13,13 +13,13 @@ from analysis.present.views.answer import list_answer
 from analysis.present.views.expectations import expectation_sentences
 from analysis.present.views.ranks import slowest_ranks
 from analysis.present.views.reached import LOGGED, median_logged
-from analysis.present.words import say, say_evidence, say_framework, say_origin, word
+from analysis.present.words import describe_origin, evidence_text, framework_text, say, word
 from analysis.run.run import Run
 from analysis.run.throughput import Computation
 from logparse.findings import Note
 from logparse.language import tr
 
-# Rows that say nothing where they equal another one.
+# Rows that are not shown where they equal another one.
 SAME_AS = {
     "model_tflops_per_second_per_device": "tflops_per_second_per_device",
     "hardware_tflops_per_second_per_device": "tflops_per_second_per_device",
@@ -30,7 +30,7 @@ LOGGED_BELOW = "tflops_per_second_per_device"
 # Parts of the account below this share are not shown.
 LEAST_SHARE = 0.0005
 
-# Notes that tell where the times of steps are from that no line prints.
+# Notes that give the origin of step times that no line prints.
 TIME_ORIGINS = ("time_by_rate", "time_by_recent_rate", "time_by_stamps", "time_by_runtime")
 
 SHOWN_FACTS = (
@@ -79,7 +79,7 @@ def list_notes(notes: Iterable[Note], sources: Sequence[str] = ()) -> Sentences:
 
 
 def _title(result: Run) -> str:
-    framework, evidence = say_framework(result.framework), say_evidence(result.framework)
+    framework, evidence = framework_text(result.framework), evidence_text(result.framework)
     return tr("{name}: {framework} ({evidence})", name=result.log.name, framework=framework, evidence=evidence)
 
 
@@ -169,13 +169,13 @@ def _logged(result: Run) -> list[tuple[str, ...]]:
 def _origins(result: Run) -> Table:
     how, context = result.analysis.computation, result.context
     rows = [
-        (name, str(fact.value), say_origin(fact.origin))
+        (name, str(fact.value), describe_origin(fact.origin))
         if (fact := context.facts.get(name))
         else (name, "-", tr("not found"))
         for name in (*SHOWN_FACTS, *(("recomputed_layers",) if _in_part(result) else ()))
     ]
-    told = context.origin("recompute")
-    evidence = say_origin(told) if told else tr("no setting tells of recompute")
+    recompute = context.origin("recompute")
+    evidence = describe_origin(recompute) if recompute else tr("no setting tells of recompute")
     factor = tr("c = {factor}: {evidence}", factor=_factor(how), evidence=evidence)
     counted = factor if how.formula.quotes_recompute else tr(how.formula.title)
     rows.append((tr("formula"), how.formula.name, counted))
@@ -188,9 +188,9 @@ def _origins(result: Run) -> Table:
             confidence=tr(peak.confidence),
         )
         rows.append((tr("peak"), f"{peak.peak_tflops_per_second:g}", origin))
-    if found := next((note for note in result.notes if note.code in TIME_ORIGINS), None):
+    if time_origin := next((note for note in result.notes if note.code in TIME_ORIGINS), None):
         time = HEADLINE[0].text(result.value(HEADLINE[0].column))
-        rows.append(("step_time_ms", time, say(found)))
+        rows.append(("step_time_ms", time, say(time_origin)))
     return Table((tr("quantity"), tr("value"), tr("origin")), tuple(rows), prose={2})
 
 
@@ -202,8 +202,8 @@ def _in_part(result: Run) -> bool:
 
 def _factor(how: Computation) -> str:
     """Passes that are counted, and how many there can be where a setting of the recomputation is not understood."""
-    found = how.recomputed
-    if found is None or found.known:
+    recomputed = how.recomputed
+    if recomputed is None or recomputed.known:
         return f"{how.recompute_factor:.4g}"
-    low, high = (f"{3 + end.layers:.4g}" for end in (found.least, found.most))
+    low, high = (f"{3 + end.layers:.4g}" for end in (recomputed.least, recomputed.most))
     return tr("{counted} ({low} to {high})", counted=f"{how.recompute_factor:.4g}", low=low, high=high)

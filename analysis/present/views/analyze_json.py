@@ -14,7 +14,7 @@ from analysis.hardware.devices import DevicePeak
 from analysis.present.findings_json import fact_document, note_document, origin_text, plain
 from analysis.present.views.expectations import expectations_document
 from analysis.present.views.requirements import requirement_documents
-from analysis.present.words import say_evidence, word
+from analysis.present.words import evidence_text, word
 from analysis.run.goodput import FieldGoodput, Stretch
 from analysis.run.overheads import Loss, sum_up
 from analysis.run.result import Analysis
@@ -30,10 +30,10 @@ def document(results: list[Run], price: float | None = None) -> dict[str, Any]:
 
 
 def outliers_document(everything: pl.DataFrame, shown: pl.DataFrame) -> dict[str, Any]:
-    """What is said of many runs beside each: which of those ``shown`` are far from the runs alike."""
-    found = describe_outliers(everything, shown["run"])
+    """The finding about many runs: which of those ``shown`` are far below comparable runs."""
+    outliers = describe_outliers(everything, shown["run"])
     with speaking("en"):
-        return {"stands_out": note_document(found) if found else None}
+        return {"stands_out": note_document(outliers) if outliers else None}
 
 
 def _run(result: Run, price: float | None) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
         "name": result.log.name,
         "sources": list(result.log.sources),
         "format": result.log.format.name,
-        "framework": {**asdict(result.framework), "evidence": say_evidence(result.framework)},
+        "framework": {**asdict(result.framework), "evidence": evidence_text(result.framework)},
         "coverage": asdict(result.log.coverage),
         "versions": {
             name: {"value": version.value, "origin": origin_text(version.origin(len(result.log.sources) > 1))}
@@ -83,30 +83,30 @@ def _loss(loss: Loss, price: float | None) -> dict[str, Any]:
     return {**_metric(vars(loss)), **cost, "label": word("losses", loss.cause), "advice": advice}
 
 
-def _reliability(found: FieldGoodput) -> dict[str, Any]:
-    """Goodput by the field's terms; the course of it stands in the charts."""
-    told = {name: value for name, value in vars(found).items() if name not in ("badput", "curve")}
-    badput = [_metric(row) for row in found.badput.drop("run").to_dicts()]
-    stretches = {name: asdict(value) for name, value in told.items() if isinstance(value, Stretch)}
-    return {**plain(told | stretches), "badput": badput}
+def _reliability(goodput: FieldGoodput) -> dict[str, Any]:
+    """Goodput by the field's terms, without its curve over time; the charts have that."""
+    values = {name: value for name, value in vars(goodput).items() if name not in ("badput", "curve")}
+    badput = [_metric(row) for row in goodput.badput.drop("run").to_dicts()]
+    stretches = {name: asdict(value) for name, value in values.items() if isinstance(value, Stretch)}
+    return {**plain(values | stretches), "badput": badput}
 
 
 def _metrics(analysis: Analysis) -> dict[str, Any]:
     """Each metric; HFU with both ends where it is a range, and marked where it is more than can be."""
-    found = {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()}
-    for name in found.keys() & set(analysis.impossible):
-        found[name]["impossible"] = True
+    metrics = {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()}
+    for name in metrics.keys() & set(analysis.impossible):
+        metrics[name]["impossible"] = True
     times, mfu = analysis.computation.executed_times(), analysis.value("mfu")
     if times and mfu is not None and times[0] != times[1]:
-        found["hfu"]["range"] = [mfu * end for end in times]
-    return found
+        metrics["hfu"]["range"] = [mfu * end for end in times]
+    return metrics
 
 
-def _recomputed(found: Recomputed | None) -> list[dict[str, Any]] | None:
+def _recomputed(recomputed: Recomputed | None) -> list[dict[str, Any]] | None:
     """What is recomputed: one entry, or at least and at most where a setting is not understood; null is unknown."""
-    if found is None:
+    if recomputed is None:
         return None
-    ends = (found.least,) if found.known else (found.least, found.most)
+    ends = (recomputed.least,) if recomputed.known else (recomputed.least, recomputed.most)
     return [{"layers": end.layers, "mtp": end.depths, "modules": sorted(end.modules)} for end in ends]
 
 

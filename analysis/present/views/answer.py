@@ -26,7 +26,7 @@ from logparse.language import msg, tr
 # What says why a number cannot be; first of all that it is measured against another vendor's peak; then that it failed.
 CANNOT_BE, FAILED = {"above_peak"}, {"ended_early_with_errors", "ended_with_errors"}
 FIRST = ("device_contradicts_log", "trainings_in_one_file", *CANNOT_BE, *sorted(FAILED))
-# What stands on the first screen: the dearest losses, and the first warnings, each cut to lines.
+# On the first screen: the number of losses, the largest first, of warnings, and of lines of a warning.
 LOSSES_SHOWN, WARNINGS_SHOWN, WARNING_LINES = 5, 2, 2
 
 
@@ -41,7 +41,7 @@ def list_answer(run: Run, whole: bool = False, price: float | None = None) -> li
         summed_up(run),
         Sentences(list_warnings(run) if whole else list(_first_warnings(run))),
         *losses_tables(run, price),
-        beside(run, tr("-v shows every input with its origin")),
+        assessment_table(run, tr("-v shows every input with its origin")),
         *trace(run),
     ]
 
@@ -70,7 +70,7 @@ def _delivered_and_steady(metric: Metric, run: Run, rates: Mapping[str, Mapping[
     )
 
 
-# So what.
+# Summary, warnings and losses.
 
 
 def summed_up(run: Run) -> Sentence:
@@ -82,11 +82,11 @@ def list_warnings(run: Run) -> list[Sentence]:
     """Every warning: first that of a number that cannot be, then that of a run that failed."""
     warnings = [note for note in run.notes if note.level == "warning"]
     ordered = sorted(warnings, key=lambda note: FIRST.index(note.code) if note.code in FIRST else len(FIRST))
-    told = [Sentence(say(note), "warning", places=places_of(note, run.log.sources)) for note in ordered]
+    sentences = [Sentence(say(note), "warning", places=places_of(note, run.log.sources)) for note in ordered]
     if run.analysis.impossible and not any(note.code in CANNOT_BE for note in warnings):
         names = tr(", ").join(tr(BY_COLUMN[name].label) for name in run.analysis.impossible)
-        told.insert(0, Sentence(tr("{metrics}: more than can be", metrics=names), "warning"))
-    return told
+        sentences.insert(0, Sentence(tr("{metrics}: more than can be", metrics=names), "warning"))
+    return sentences
 
 
 def _first_warnings(run: Run) -> Iterator[Sentence]:
@@ -137,10 +137,10 @@ def without(loss: Loss) -> str:
     return tr("; ").join([*would, *([say(loss.advice)] if loss.advice else [])])
 
 
-# Beside what, and how far to trust it.
+# Comparisons, and how far to trust the numbers.
 
 
-def beside(run: Run, hint: str = "") -> Table:
+def assessment_table(run: Run, hint: str = "") -> Table:
     """The plan, the best published rate, and how far to trust the numbers; ``hint`` says where there is more."""
     rows = [(tr("plan"), _plan(run)), (tr("against"), _against(run)), (tr("trust"), _trust(run, hint))]
     return Table(("", ""), [row for row in rows if row[1]], prose={1})
@@ -169,14 +169,14 @@ def _against(run: Run) -> str:
     if not matches:
         return ""
     nearest, best = matches[0], min(matches, key=lambda match: match.share)
-    beside = [] if best is nearest else [tr("{share} of the best", share=f"{best.share:.0%}")]
-    return tr("; ").join([_share_of(nearest), *beside])
+    of_best = [] if best is nearest else [tr("{share} of the best", share=f"{best.share:.0%}")]
+    return tr("; ").join([_share_of(nearest), *of_best])
 
 
 def _share_of(match: Against) -> str:
-    said = msg("{share} of {publisher}'s published {rate} tokens/s/p ({row})")
+    published = msg("{share} of {publisher}'s published {rate} tokens/s/p ({row})")
     return tr(
-        msg("{share} of the {rate} tokens/s/p recorded for {publisher} ({row})") if match.row.recorded else said,
+        msg("{share} of the {rate} tokens/s/p recorded for {publisher} ({row})") if match.row.recorded else published,
         share=f"{match.share:.0%}",
         publisher=match.row.publisher or match.row.name,
         rate=f"{match.row.tokens_per_second_per_device:,.0f}",

@@ -36,8 +36,8 @@ def _cells(row: Baseline) -> tuple[str, ...]:
 
 def baseline_parts(row: Baseline) -> list[Part]:
     """One row: all that it states, then its figures against each other."""
-    told = _document(row) | {"sizes": " ".join(f"{name}={size}".lower() for name, size in row.sizes.items()) or None}
-    facts = tuple((name, str(value)) for name, value in told.items() if value is not None and name != "checks")
+    fields = _document(row) | {"sizes": " ".join(f"{name}={size}".lower() for name, size in row.sizes.items()) or None}
+    facts = tuple((name, str(value)) for name, value in fields.items() if value is not None and name != "checks")
     return [Heading(row.name, "title"), Table(("", ""), facts, prose={1}), Sentences(list(map(_check, check_row(row))))]
 
 
@@ -62,6 +62,6 @@ def baselines_document(rows: Sequence[Baseline]) -> list[dict[str, Any]]:
 
 
 def _document(row: Baseline) -> dict[str, Any]:
-    found = {name: value for name, value in asdict(row).items() if name != "rounding"}
+    fields = {name: value for name, value in asdict(row).items() if name != "rounding"}
     checks = [asdict(check) | {"agrees": check.agrees} for check in check_row(row)]
-    return {**found, "contradicts_itself": contradicts_itself(row), "checks": checks}
+    return {**fields, "contradicts_itself": contradicts_itself(row), "checks": checks}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from analysis.compare.bisect import Bisection, Stands, Trial
+from analysis.compare.bisect import Bisection, Placement, Trial
 from analysis.compare.comparability import Change
 from analysis.compare.side_level import SideLevel
 from analysis.present.metric_names import titled
@@ -19,7 +19,7 @@ MOST_LISTED = 30
 
 
 def compose_plan(plan: Bisection, good: str, bad: str) -> list[Part]:
-    """The answer, both sides, the candidates, the runs that tell; ``good`` and ``bad`` are how the sides were asked."""
+    """The answer, both sides, the candidates, the runs; ``good`` and ``bad`` are the sides as the user gave them."""
     return [
         Heading(_title(plan), "title"),
         *(Sentence(text) for text in _answer(plan, good)),
@@ -39,7 +39,7 @@ def _title(plan: Bisection) -> str:
         case "contradiction":
             return tr("no single change explains it: several causes together, or one that no log tells")
         case "cause":
-            return tr("cause, as far as logs tell: {change}", change=_told(plan.remain[0]))
+            return tr("cause, as far as logs tell: {change}", change=_change_text(plan.remain[0]))
         case "not_apart":
             return tr("the two sides are too close to tell of which a run is")
         case "next":
@@ -60,7 +60,7 @@ def _answer(plan: Bisection, good: str) -> Iterator[str]:
             yield tr("runs still needed at most: {n}", n=plan.runs_needed)
 
 
-def _told(change: Change) -> str:
+def _change_text(change: Change) -> str:
     values = f"{folded(change.baseline[0])} -> {folded(change.candidate[0])}"
     return f"{word('change_kinds', change.kind)} {change.name}, {values}"
 
@@ -83,10 +83,12 @@ def _candidate(change: Change, plan: Bisection) -> tuple[str, ...]:
 
 
 def _trials(plan: Bisection) -> Iterator[Table]:
-    told = [trial for trial in plan.trials if trial.stands != "other"]
-    if told:
+    placed = [trial for trial in plan.trials if trial.placement != "other"]
+    if placed:
         headings = (tr("recorded run"), titled(plan.metric), tr("as the bad side"), tr("it is"), tr("remain"))
-        yield Table(headings, tuple(_trial(trial, plan) for trial in told[-MOST_LISTED:]), prose={2, 3, 4}, headed=True)
+        yield Table(
+            headings, tuple(_trial(trial, plan) for trial in placed[-MOST_LISTED:]), prose={2, 3, 4}, headed=True
+        )
 
 
 def _trial(trial: Trial, plan: Bisection) -> tuple[str, ...]:
@@ -95,14 +97,14 @@ def _trial(trial: Trial, plan: Bisection) -> tuple[str, ...]:
         run.run_id[:12],
         plan.metric.text(run.value),
         _names(run.as_bad),
-        _stands(trial.stands),
+        _placement(trial.placement),
         _names(trial.remain) or "-",
     )
 
 
-def _stands(stands: Stands) -> str:
+def _placement(placement: Placement) -> str:
     words = {"good": tr("as good as GOOD"), "bad": tr("as bad as BAD")}
-    return words.get(stands, tr("neither, excludes nothing"))
+    return words.get(placement, tr("neither, excludes nothing"))
 
 
 def _names(changes: Sequence[Change]) -> str:
@@ -118,13 +120,13 @@ def _notes(plan: Bisection) -> Iterator[str]:
             good=f"{math.expm1(plan.good.near):.2%}",
             bad=f"{math.expm1(plan.bad.near):.2%}",
         )
-    beside = [trial.run for trial in plan.trials if trial.stands == "other"]
-    if beside:
+    others = [trial.run for trial in plan.trials if trial.placement == "other"]
+    if others:
         yield tr(
             "runs that have what neither side has, and so exclude nothing: {n}, such as {run} with {names}",
-            n=len(beside),
-            run=beside[-1].run_id[:12],
-            names=some(beside[-1].beside, 4),
+            n=len(others),
+            run=others[-1].run_id[:12],
+            names=some(others[-1].other_values, 4),
         )
     if plan.one_sided:
         yield tr("only one side tells, so perhaps unchanged: {names}", names=some(plan.one_sided))

@@ -46,10 +46,10 @@ def _trial(trial: Trial, plan: Bisection) -> dict[str, Any]:
         "release": run.release,
         "value": run.value,
         "change": run.value / plan.good.value - 1,
-        "stands": trial.stands,
+        "stands": trial.placement,
         "as_good": _names(run.as_good),
         "as_bad": _names(run.as_bad),
-        "beside": list(run.beside),
+        "beside": list(run.other_values),
         "remain": _names(trial.remain),
     }
 

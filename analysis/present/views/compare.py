@@ -155,8 +155,8 @@ def _values(values: tuple[object, ...]) -> str:
 
 def _effects(comparison: Comparison) -> Table:
     headings = ("", *_heads(), tr("change"), tr("interval"), "p", tr("runs"))
-    told = (f for f in comparison.findings if f.effect or f in comparison.verdicts)
-    return Table(headings, tuple(_effect(finding) for finding in told))
+    findings = (f for f in comparison.findings if f.effect or f in comparison.verdicts)
+    return Table(headings, tuple(_effect(finding) for finding in findings))
 
 
 def _effect(finding: Finding) -> tuple[str, ...]:
@@ -198,12 +198,12 @@ def _losses(comparison: Comparison) -> Iterator[Part]:
         yield Sentence(tr("losses: the same at all {steps} steps that both did", steps=losses.steps))
         return
     if losses.final > OTHER_DATA:
-        told = tr(
+        text = tr(
             "other data or another model: at the last of {steps} equal steps the losses are {final} apart",
             steps=losses.steps,
             final=f"{losses.final:,.0%}",
         )
-        yield Sentence(told, "warning")
+        yield Sentence(text, "warning")
         return
     yield Sentence(
         tr(
@@ -235,12 +235,12 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
                 step=lost.step,
             )
     for finding in comparison.verdicts:
-        if finding.odd:
+        if finding.worse_runs:
             yield tr(
                 "{metric}: {n} of {runs} runs of the candidate are worse than all of the baseline by more than the "
                 "threshold: {names}",
                 metric=tr(finding.metric.label),
-                n=len(finding.odd),
+                n=len(finding.worse_runs),
                 runs=finding.runs[1],
                 names=some(comparison.odd(finding)),
             )
@@ -282,15 +282,15 @@ def _changes(comparison: Comparison) -> Iterator[Part]:
         yield Heading(tr("changed between the sides, so candidates for the cause"))
         yield Table(("", *_heads()), tuple(_change(c) for c in changes[:MOST_CHANGES]), prose={1, 2}, headed=True)
     else:
-        said = tr("no setting, version or label is one in most runs of one side and another in most of the other")
-        yield Sentence(said)
+        text = tr("no setting, version or label is one in most runs of one side and another in most of the other")
+        yield Sentence(text)
     more = len(changes) - MOST_CHANGES
-    beside = [tr("{n} more; --json has all", n=more)] if more > 0 else []
+    notes = [tr("{n} more; --json has all", n=more)] if more > 0 else []
     if incidental:
-        beside.append(tr("places, names and seeds differ, which makes no step slower: {names}", names=some(incidental)))
+        notes.append(tr("places, names and seeds differ, which makes no step slower: {names}", names=some(incidental)))
     if one_sided:
-        beside.append(tr("only one side tells, so perhaps unchanged: {names}", names=some(one_sided)))
-    yield _infos(beside)
+        notes.append(tr("only one side tells, so perhaps unchanged: {names}", names=some(one_sided)))
+    yield _infos(notes)
 
 
 def _change(change: Change) -> tuple[str, str, str]:
@@ -335,13 +335,13 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             n=len(comparison.verdicts),
         )
     for finding in comparison.asked_for:
-        told = _noise(comparison.noises[finding.metric.column], finding)
+        noise = _noise(comparison.noises[finding.metric.column], finding)
         named = len(comparison.primary) > 1
-        yield tr("{metric}: {told}", metric=tr(finding.metric.label), told=told) if named else told
+        yield tr("{metric}: {told}", metric=tr(finding.metric.label), told=noise) if named else noise
 
 
 def _thresholds(comparison: Comparison) -> str:
-    """The change of each metric that matters, where the noise between runs tells it."""
+    """The threshold of each metric, from the noise between runs."""
     return tr(
         "threshold: twice the noise between runs, within limits (--threshold gives another): {names}",
         names=tr(", ").join(f"{tr(f.metric.label)} {f.threshold:.2%}" for f in comparison.verdicts if f.effect),
@@ -357,14 +357,14 @@ def _noise(noise: Noise | None, finding: Finding) -> str:
     runs = finding.runs
     if noise is None:
         return tr("noise between runs of one release: unknown, no release has two runs that tell it")
-    told = tr(
+    noise_text = tr(
         "noise between runs of one release: {spread} (standard deviation, {runs} runs of {groups} groups)",
         spread=f"{noise.spread:.2%}",
         runs=noise.runs,
         groups=noise.releases,
     )
     if min(runs) < FEWEST_RUNS or noise.spread == 0:
-        return told
+        return noise_text
     visible = tr(
         "{n} + {m} runs show a change of {visible} in 80 of 100 cases; {threshold} takes {needed} runs a side",
         n=runs[0],
@@ -373,4 +373,4 @@ def _noise(noise: Noise | None, finding: Finding) -> str:
         threshold=f"{finding.threshold:.2%}",
         needed=noise.needed(finding.threshold) if finding.threshold else "-",
     )
-    return tr("; ").join((told, visible))
+    return tr("; ").join((noise_text, visible))

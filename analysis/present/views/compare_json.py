@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analysis.compare.comparability import Field
+from analysis.compare.comparability import Change, Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import Finding
 from analysis.compare.work_difference import Less
-from analysis.history.said import SAID
+from analysis.history.annotations import ANNOTATION_COLUMNS
 from analysis.present.views.compare import called, sentence
 from analysis.present.views.history_json import run_documents
 from analysis.present.words import word
@@ -28,8 +28,6 @@ def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
 
 
 def _comparison(comparison: Comparison) -> dict[str, Any]:
-    losses = comparison.losses
-    reason = losses if isinstance(losses, str) else None
     return {
         "schema_version": SCHEMA_VERSION,
         "job": comparison.job,
@@ -40,20 +38,33 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "comparable": not comparison.refused,
         "fields": {field.name: _field(field) for field in comparison.fields},
         "metrics": {finding.metric.column: _finding(finding, comparison) for finding in comparison.findings},
-        "losses": asdict(losses) if isinstance(losses, LossAgreement) else None,
-        "losses_reason": word("loss_reasons", reason) if reason else None,
-        "losses_reason_code": reason,
-        "losses_not_finite": {
-            side: asdict(lost) if lost else None
-            for side, lost in zip(("baseline", "candidate"), comparison.lost, strict=True)
-        },
-        "changes": [asdict(change) for change in comparison.changes if change.is_candidate],
-        "incidental": [asdict(change) for change in comparison.changes if change.incidental and not change.one_sided],
-        "told_by_one_side": [asdict(change) for change in comparison.changes if change.one_sided],
+        **_losses(comparison),
+        **_changes(comparison.changes),
         "less_work": less_documents(comparison.less_work),
         "noise": _noise(comparison, comparison.judged[0]),
         "left_out": [_left_out(run) for run in comparison.left_out],
         "perhaps_one_job": [list(names) for names in comparison.unclear],
+    }
+
+
+def _losses(comparison: Comparison) -> dict[str, Any]:
+    losses, lost = comparison.losses, comparison.lost
+    reason = losses if isinstance(losses, str) else None
+    return {
+        "losses": asdict(losses) if isinstance(losses, LossAgreement) else None,
+        "losses_reason": word("loss_reasons", reason) if reason else None,
+        "losses_reason_code": reason,
+        "losses_not_finite": {
+            side: asdict(one) if one else None for side, one in zip(("baseline", "candidate"), lost, strict=True)
+        },
+    }
+
+
+def _changes(changes: Sequence[Change]) -> dict[str, Any]:
+    return {
+        "changes": [asdict(change) for change in changes if change.is_candidate],
+        "incidental": [asdict(change) for change in changes if change.incidental and not change.one_sided],
+        "told_by_one_side": [asdict(change) for change in changes if change.one_sided],
     }
 
 
@@ -68,7 +79,9 @@ def _finite(value: float) -> float | None:
 
 
 def _side(side: Side) -> dict[str, Any]:
-    runs = run_documents(side.runs.select("run_id", "name", "release", *(n for n in SAID if n in side.runs.columns)))
+    runs = run_documents(
+        side.runs.select("run_id", "name", "release", *(n for n in ANNOTATION_COLUMNS if n in side.runs.columns))
+    )
     return {"asked": side.asked, "releases": side.releases, "runs": runs}
 
 

@@ -1,4 +1,4 @@
-"""Which settings hold: parts for people, a document for programs."""
+"""The settings in effect: parts for people, a document for programs."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 from analysis.present.findings_json import origin_text
 from analysis.present.parts import Part, Sentence, Table
-from analysis.present.words import say_origin
-from analysis.project.effective_settings import Held
+from analysis.present.words import describe_origin
+from analysis.project.effective_settings import EffectiveSetting
 from analysis.project.project_file import PROJECT_FILE, VARIABLES
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
 
 
-def config_parts(settings: Sequence[Held], file: Path | None) -> list[Part]:
-    """A setting a row: value and origin; then which project file holds."""
+def config_parts(settings: Sequence[EffectiveSetting], file: Path | None) -> list[Part]:
+    """A setting a row: value and origin; then the project file in use."""
     rows = tuple((setting.name, *_cells(setting)) for setting in settings)
-    told = tr("project file: {path}", path=file) if file else tr("no {name} here or above", name=PROJECT_FILE)
+    text = tr("project file: {path}", path=file) if file else tr("no {name} here or above", name=PROJECT_FILE)
     return [
         Table((tr("setting"), tr("value"), tr("origin")), rows, prose={1, 2}, headed=True),
-        Sentence(told),
+        Sentence(text),
         Sentence(
             tr("a flag beats the file of --config, which beats {names}, which beat the project file", names=_names())
         ),
@@ -33,14 +33,14 @@ def _names() -> str:
     return tr(" and ").join(VARIABLES)
 
 
-def _cells(setting: Held) -> tuple[str, str]:
+def _cells(setting: EffectiveSetting) -> tuple[str, str]:
     if setting.fact is None:
         return "-", tr("not set")
     origin = setting.fact.origin
-    return str(setting.fact.value), tr("by default") if origin.kind == "assumed" else say_origin(origin)
+    return str(setting.fact.value), tr("by default") if origin.kind == "assumed" else describe_origin(origin)
 
 
-def config_document(settings: Sequence[Held], file: Path | None) -> dict[str, Any]:
+def config_document(settings: Sequence[EffectiveSetting], file: Path | None) -> dict[str, Any]:
     """The JSON document, the same in every language."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -49,7 +49,7 @@ def config_document(settings: Sequence[Held], file: Path | None) -> dict[str, An
     }
 
 
-def _document(setting: Held) -> dict[str, Any]:
+def _document(setting: EffectiveSetting) -> dict[str, Any]:
     fact = setting.fact
     if fact is None:
         return {"name": setting.name, "value": None, "origin": None, "from": None}

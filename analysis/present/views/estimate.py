@@ -12,7 +12,7 @@ from analysis.estimate.layout_search import Fit
 from analysis.estimate.worked_figure import Figure
 from analysis.present.findings_json import fact_document, note_document
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
-from analysis.present.words import say, say_origin, word, words
+from analysis.present.words import describe_origin, say, word, words
 from analysis.run.planned_job import PlannedJob
 from logparse.language import msg, speaking, tr
 from logparse.schema import SCHEMA_VERSION
@@ -33,7 +33,7 @@ def estimate_parts(planned: PlannedJob) -> list[Part]:
         Heading(tr("computed with")),
         Table(
             (tr("quantity"), tr("value"), tr("origin")),
-            tuple((n, str(fact.value), say_origin(fact.origin)) for n, fact in planned.facts.items()),
+            tuple((n, str(fact.value), describe_origin(fact.origin)) for n, fact in planned.facts.items()),
             prose={2},
         ),
         Sentences([Sentence(say(note), "info") for note in result.notes]),
@@ -48,12 +48,12 @@ def _verdict(result: Estimate) -> Iterator[Sentence]:
     fit = result.fit
     if fit is None:
         return
-    said = {"layout": str(fit.layout), "devices": fit.layout.devices, "gb": _gb(fit.worst.total_bytes)}
+    fields = {"layout": str(fit.layout), "devices": fit.layout.devices, "gb": _gb(fit.worst.total_bytes)}
     if fit.memory_bytes is None:
-        yield Sentence(tr("{layout} on {devices} devices needs up to {gb} GB on one", **said))
+        yield Sentence(tr("{layout} on {devices} devices needs up to {gb} GB on one", **fields))
     elif fit.fits:
         fitting = tr(
-            "{layout} on {devices} devices fits: up to {gb} GB of {memory}", **said, memory=_gb(fit.memory_bytes)
+            "{layout} on {devices} devices fits: up to {gb} GB of {memory}", **fields, memory=_gb(fit.memory_bytes)
         )
         yield Sentence(fitting)
     else:
@@ -74,13 +74,13 @@ def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Sentence]:
     if laid_out and at_all and at_all.layout.devices == laid_out.layout.devices:
         yield Sentence(tr("the smallest that fits: {layout}", layout=_sized(laid_out)))
         return
-    for found, text in (
+    for smallest, text in (
         (laid_out, msg("the smallest that fits as laid out: {layout}")),
         (at_all, msg("the smallest that fits at all: {layout}")),
         (recomputed, msg("the smallest that fits with --recompute full: {layout}")),
     ):
-        if found:
-            yield Sentence(tr(text, layout=_sized(found)))
+        if smallest:
+            yield Sentence(tr(text, layout=_sized(smallest)))
 
 
 def _sized(fit: Fit) -> str:
@@ -152,8 +152,7 @@ def _layouts(result: Estimate) -> Table:
 
 def _section(section: Section) -> Iterator[Part]:
     rows = (
-        (word("figures", f.label), shown(f), worked(f) or tr("needs {flags}", flags=", ".join(map(_lacking, f.lacks))))
-        for f in section.figures
+        (word("figures", figure.label), shown(figure), worked(figure) or _needs(figure)) for figure in section.figures
     )
     yield Heading(word("sections", section.name))
     yield Table((tr("quantity"), tr("value"), tr("worked out")), tuple(rows), prose={2})
@@ -166,8 +165,12 @@ def worked(figure: Figure) -> str:
     return " + ".join(f"{_times(t.again)}{t.value:.6g} ({tr(t.name)})" for t in figure.terms)
 
 
-def _lacking(name: str) -> str:
-    """What gives an input that a figure lacks: a flag, or the words of a code."""
+def _needs(figure: Figure) -> str:
+    return tr("needs {flags}", flags=", ".join(map(_input_name, figure.missing)))
+
+
+def _input_name(name: str) -> str:
+    """An input that a figure needs and does not have: its flag, or the words of a code."""
     return word("lacking", name) if name in words("en")["lacking"] else name
 
 
@@ -220,7 +223,7 @@ def _figure(figure: Figure) -> dict[str, Any]:
         "formula": figure.formula,
         "worked": worked(figure),
         "source": figure.source,
-        "lacks": [_lacking(name) for name in figure.lacks],
+        "lacks": [_input_name(name) for name in figure.missing],
     }
 
 
@@ -230,8 +233,8 @@ def _fit(fit: Fit | None, rule: tuple[float, ...] | None = None) -> dict[str, An
     stages = [asdict(stage) | {"total_bytes": stage.total_bytes} for stage in fit.stages]
     for stage, by_rule in zip(stages, rule or (), strict=False):
         stage["rule_bytes"] = by_rule
-    found = {"devices": fit.layout.devices, **asdict(fit.layout), "memory_bytes": fit.memory_bytes, "fits": fit.fits}
-    return found | {"overflows": list(fit.overflows), "stages": stages}
+    document = {"devices": fit.layout.devices, **asdict(fit.layout), "memory_bytes": fit.memory_bytes, "fits": fit.fits}
+    return document | {"overflows": list(fit.overflows), "stages": stages}
 
 
 def _times(again: float) -> str:

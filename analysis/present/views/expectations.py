@@ -1,4 +1,4 @@
-"""A run beside its plan and beside published rates: sentences for people, and the document for programs."""
+"""A run against its plan and published rates: sentences for people, and the document for programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.estimate.assumptions import ASSUMED
 from analysis.present.findings_json import note_document, plain
-from analysis.present.words import say_all, word
+from analysis.present.words import sentences_of, word
 from analysis.present.words.forms import NO_SHARE, of_peak
 from analysis.published.match import MOST_SHOWN, Against, PublishedComparison
 from analysis.run.expectations import Expectations
@@ -18,14 +18,14 @@ from logparse.findings import Note
 from logparse.language import speaking, tr
 
 
-def expectation_sentences(found: Expectations) -> tuple[str, ...]:
+def expectation_sentences(expectations: Expectations) -> tuple[str, ...]:
     """Everything in words: against the plan, then against published rates."""
-    return (*plan_sentences(found.plan), *published_sentences(found.published))
+    return (*plan_sentences(expectations.plan), *published_sentences(expectations.published))
 
 
 def plan_sentences(plan: Plan) -> Iterator[str]:
     """A sentence for each row, one for the gap, one for what was assumed."""
-    yield from (say_all(row.findings) for row in plan.rows)
+    yield from (sentences_of(row.findings) for row in plan.rows)
     if plan.gap:
         parts = ", ".join(f"{word('gap', part.part)} {of_peak(part.share)}" for part in plan.gap)
         yield tr("where the peak went in settled steps: {parts}", parts=parts)
@@ -41,16 +41,19 @@ def plan_sentences(plan: Plan) -> Iterator[str]:
 
 def published_sentences(compared: PublishedComparison) -> Iterator[str]:
     """A sentence for each of the first rows, or why no row matches."""
-    yield from (say_all(against.findings) for against in compared.matches[:MOST_SHOWN])
-    yield from (say_all(against.findings) for against in compared.differing)
+    yield from (sentences_of(against.findings) for against in compared.matches[:MOST_SHOWN])
+    yield from (sentences_of(against.findings) for against in compared.differing)
     if compared.findings:
-        yield say_all(compared.findings)
+        yield sentences_of(compared.findings)
 
 
-def expectations_document(found: Expectations) -> dict[str, Any]:
+def expectations_document(expectations: Expectations) -> dict[str, Any]:
     """``planned`` and ``published`` of a run's document, the same in every language."""
     with speaking("en"):
-        return {"planned": _planned_document(found.plan), "published": _published_document(found.published)}
+        return {
+            "planned": _planned_document(expectations.plan),
+            "published": _published_document(expectations.published),
+        }
 
 
 def _planned_document(plan: Plan) -> dict[str, Any]:
@@ -92,4 +95,4 @@ def _match(match: Against) -> dict[str, Any]:
 
 
 def _findings(findings: tuple[Note, ...]) -> dict[str, Any]:
-    return {"sentence": say_all(findings), "findings": [note_document(note) for note in findings]}
+    return {"sentence": sentences_of(findings), "findings": [note_document(note) for note in findings]}

@@ -12,7 +12,7 @@ from logparse.draft.check import FormatCheck, ReadLine, UnreadLine
 from logparse.formats._base import LogFormat
 from logparse.language import msg, some, tr
 
-# By reason: what is wrong with a line, for what it is counted and, of one line, what to mend.
+# By reason: why a line was not read, in the counts; and how to repair that, for one line.
 COUNTED: Mapping[str, str] = {
     "no_head": msg("a marker is there, and head does not match"),
     "no_marker": msg("head matches and a label is there, but no marker"),
@@ -20,7 +20,7 @@ COUNTED: Mapping[str, str] = {
     "lacks": msg("head matches, and a required column is not there"),
     "malformed": msg("a value is no number of its column"),
 }
-MENDED: Mapping[str, str] = {
+REMEDIES: Mapping[str, str] = {
     "no_head": msg("mend head, or make marker narrower if it is no step line"),
     "no_marker": msg("add a literal of this line to marker, or make head narrower if it is no step line"),
     "no_pair": msg("mend pair"),
@@ -30,7 +30,7 @@ MENDED: Mapping[str, str] = {
 
 
 def check_parts(fmt: LogFormat, check: FormatCheck, log: str) -> Iterator[Part]:
-    """The counts, what is to be mended, and lines that were read with their rows."""
+    """The counts, what to repair, and lines that were read with their rows."""
     yield from _counts(fmt, check, log)
     if check.examples:
         yield Heading(tr("lines that were not read"))
@@ -47,15 +47,15 @@ def check_parts(fmt: LogFormat, check: FormatCheck, log: str) -> Iterator[Part]:
 
 def _counts(fmt: LogFormat, check: FormatCheck, log: str) -> Iterator[Sentence]:
     looking = check.read + sum(check.unread.values())
-    told = {"read": f"{check.read:,}", "n": f"{looking:,}", "lines": f"{check.lines:,}", "name": fmt.name, "log": log}
+    counts = {"read": f"{check.read:,}", "n": f"{looking:,}", "lines": f"{check.lines:,}", "name": fmt.name, "log": log}
     kind = "plain" if check.complete else "warning"
     if looking:
-        said = tr("{name} reads {read} of {n} lines that look like step lines, of {lines} lines in {log}", **told)
-        yield Sentence(said, kind)  # type: ignore[arg-type]
+        text = tr("{name} reads {read} of {n} lines that look like step lines, of {lines} lines in {log}", **counts)
+        yield Sentence(text, kind)  # type: ignore[arg-type]
     else:
         markers = tr(" or ").join(map(repr, fmt.marker))
-        said = tr("{name} reads nothing: not one of {lines} lines in {log} holds {markers}", markers=markers, **told)
-        yield Sentence(said, "warning")
+        text = tr("{name} reads nothing: not one of {lines} lines in {log} holds {markers}", markers=markers, **counts)
+        yield Sentence(text, "warning")
         yield Sentence(
             tr("{command} drafts a format from the lines that repeat", command=f"`logparse formats suggest {log}`")
         )
@@ -65,17 +65,17 @@ def _counts(fmt: LogFormat, check: FormatCheck, log: str) -> Iterator[Sentence]:
 
 def _unread(line: UnreadLine) -> Iterator[Sentence]:
     yield Sentence(_placed(line), cut=2)
-    yield Sentence("  " + tr("{reason}; {remedy}", reason=_why(line), remedy=tr(MENDED[line.reason])), "info")
+    yield Sentence("  " + tr("{reason}; {remedy}", reason=_why(line), remedy=tr(REMEDIES[line.reason])), "info")
 
 
 def _why(line: UnreadLine) -> str:
-    if line.reason == "no_head" and line.told[0]:
-        pattern, _, behind = line.told
-        return tr("head matches as far as {pattern}, then comes {text!r}", pattern=pattern, text=behind[:40])
+    if line.reason == "no_head" and line.details[0]:
+        pattern, _, rest = line.details
+        return tr("head matches as far as {pattern}, then comes {text!r}", pattern=pattern, text=rest[:40])
     if line.reason == "malformed":
-        return tr("the label {label!r} has the value {text!r}", label=line.told[0], text=line.told[1])
+        return tr("the label {label!r} has the value {text!r}", label=line.details[0], text=line.details[1])
     if line.reason == "lacks":
-        return tr("{names} is not there", names=", ".join(line.told))
+        return tr("{names} is not there", names=", ".join(line.details))
     return tr("head matches nowhere") if line.reason == "no_head" else tr(COUNTED[line.reason])
 
 
@@ -120,8 +120,13 @@ def check_document(fmt: LogFormat, check: FormatCheck, logs: Sequence[str]) -> d
         "lines": check.lines,
         "read": check.read,
         "unread": dict(check.unread),
-        "unread_lines": [asdict(line) for line in check.examples],
+        "unread_lines": [_unread_document(line) for line in check.examples],
         "unknown_labels": [asdict(label) for label in check.unknown],
         "labels": [asdict(label) for label in check.labels],
         "read_lines": [asdict(line) for line in check.first_read],
     }
+
+
+def _unread_document(line: UnreadLine) -> dict[str, Any]:
+    """The fields of ``line``; its details have the name ``told`` in JSON."""
+    return {"told" if name == "details" else name: value for name, value in asdict(line).items()}

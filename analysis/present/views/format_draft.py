@@ -9,7 +9,7 @@ from typing import Any
 import regex
 
 from logparse.decode.values import group_names
-from logparse.draft.draft import Draft, said_of
+from logparse.draft.draft import Draft, reading_table
 from logparse.draft.labels import DraftLabel
 from logparse.language import msg, some, tr
 
@@ -69,8 +69,8 @@ def _labels(draft: Draft) -> Iterator[str]:
     yield "[labels]"
     for label in draft.labels:
         if label.reading:
-            said = said_of(label.reading)
-            yield f"{_key(label.label)} = {_toml(said['column'] if len(said) == 1 else said)}"
+            settings = reading_table(label.reading)
+            yield f"{_key(label.label)} = {_toml(settings['column'] if len(settings) == 1 else settings)}"
     for label in draft.labels:
         if label.doubt and label.may_be:
             yield from _doubtful(label)
@@ -78,13 +78,13 @@ def _labels(draft: Draft) -> Iterator[str]:
 
 def _doubtful(label: DraftLabel) -> Iterator[str]:
     """A comment for each column that ``label`` may fill, to be taken for a line of the file."""
-    told = {"name": label.label or '""', "value": label.value, "reason": tr(OF_LABEL[label.doubt or "column"])}
-    yield from _comment(tr("{name} ({value}): {reason}; take a line, and take it out of ignored", **told))
+    fields = {"name": label.label or '""', "value": label.value, "reason": tr(OF_LABEL[label.doubt or "column"])}
+    yield from _comment(tr("{name} ({value}): {reason}; take a line, and take it out of ignored", **fields))
     for column in label.may_be:
-        said = {"column": column, "scale": label.scale if label.scale != 1 else 1, "suffix": label.suffix}
-        said = {name: value for name, value in said.items() if value not in (1, "")}
+        settings = {"column": column, "scale": label.scale if label.scale != 1 else 1, "suffix": label.suffix}
+        settings = {name: value for name, value in settings.items() if value not in (1, "")}
         factor = f"  # {tr(FACTORS[column])}" if label.doubt == "unit" and column in FACTORS else ""
-        yield f"# {_key(label.label)} = {_toml(said)}{factor}"
+        yield f"# {_key(label.label)} = {_toml(settings)}{factor}"
 
 
 def _toml(value: Any) -> str:
@@ -112,10 +112,10 @@ def _key(label: str) -> str:
 def wrote(path: str, draft: Draft) -> str:
     """What was written, and what comes next."""
     columns = (label.reading.column for label in draft.labels if label.reading)
-    found = some(list(dict.fromkeys((*group_names(draft.head), *columns))), 8)
+    names = some(list(dict.fromkeys((*group_names(draft.head), *columns))), 8)
     return tr(
         "wrote {path}, which reads {names}; see what it reads: {command}",
         path=path,
-        names=found,
+        names=names,
         command=f"logparse formats test {path} LOG",
     )

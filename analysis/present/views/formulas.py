@@ -10,7 +10,7 @@ from analysis.identify import Candidate, Identification, ImpliedPeak
 from analysis.present.findings_json import note_document
 from analysis.present.parts import Heading, Part, Sentence, Table
 from analysis.present.views.analyze import list_notes
-from analysis.present.words import say_all, word
+from analysis.present.words import sentences_of, word
 from logparse.findings import Note
 from logparse.language import speaking, tr
 from logparse.schema import SCHEMA_VERSION
@@ -22,8 +22,8 @@ def formulas_parts(name: str, found: Identification, peak: ImpliedPeak | None, n
     return [
         Heading(_title(name, found.logged), "title"),
         Table(headings, tuple(map(_cells, found.rows)), prose={3}, headed=True),
-        Sentence(say_all(found.findings)),
-        *([Sentence(say_peak(peak))] if peak else []),
+        Sentence(sentences_of(found.findings)),
+        *([Sentence(peak_text(peak))] if peak else []),
         list_notes(notes),
     ]
 
@@ -39,16 +39,16 @@ def _title(name: str, logged: float | None) -> str:
 
 def _cells(row: Candidate) -> tuple[str, ...]:
     value, difference = row.tflops_per_second_per_device, row.difference
-    lacks = tr("; needs {names}", names=", ".join(row.missing)) if row.missing else ""
+    missing = tr("; needs {names}", names=", ".join(row.missing)) if row.missing else ""
     return (
         ("* " if row.matches else "  ") + row.id,
         "-" if value is None else f"{value:,.2f}",
         "-" if difference is None else f"{difference:+.2%}",
-        tr(row.title) + lacks,
+        tr(row.title) + missing,
     )
 
 
-def say_peak(peak: ImpliedPeak) -> str:
+def peak_text(peak: ImpliedPeak) -> str:
     """Against which peak the log's MFU or HFU was taken."""
     return tr(
         "the log's {ratio} was taken against {middle:.4g} TFLOP/s ({low:.5g} to {high:.5g}): {devices}",
@@ -75,7 +75,7 @@ def formulas_document(
             "logged_tflops_per_second_per_device": found.logged,
             "scale": found.scale,
             "matches": list(found.matches),
-            "sentence": say_all(found.findings),
+            "sentence": sentences_of(found.findings),
             "findings": [note_document(note) for note in found.findings],
             "formulas": [asdict(row) for row in found.rows],
             "implied_peak": _implied_document(peak) if peak else None,
@@ -90,5 +90,5 @@ def _implied_document(peak: ImpliedPeak) -> dict[str, Any]:
         "high": peak.high,
         "ratio": peak.ratio,
         "devices": _devices(peak),
-        "sentence": say_peak(peak),
+        "sentence": peak_text(peak),
     }

@@ -1,4 +1,4 @@
-"""What people, and the files of the gate, are told of its verdict."""
+"""The verdict of the gate for people and for the files of the gate."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def summary(comparison: Comparison) -> str:
 def judged(comparison: Comparison, strict: bool, failing: frozenset[Verdict]) -> Judged:
     """``comparison`` with what its files say in words."""
 
-    def told(finding: Finding) -> str:
+    def text_of(finding: Finding) -> str:
         with speaking("en"):
             return title(comparison) if comparison.refused else sentence(finding)
 
     with speaking("en"):
         details = summary(comparison)
-    return Judged(comparison, strict, failing, summary(comparison), details, told)
+    return Judged(comparison, strict, failing, summary(comparison), details, text_of)
 
 
 def no_verdict(error: LogparseError) -> str:

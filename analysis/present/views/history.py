@@ -1,4 +1,4 @@
-"""What people are shown of the recorded runs, and are told of what was done to them."""
+"""What people are shown of the recorded runs, and of the changes to them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ RELEASE, MODEL, DEVICES, LABELS = 12, 10, 12, 8
 
 
 def compose_runs(runs: pl.DataFrame, verdicts: Mapping[str, Verdict]) -> list[Part]:
-    """A row for each run with its verdict, which ``verdicts`` have by run id, and what was said of them."""
+    """A row for each run with its verdict, from ``verdicts`` by run id; then the remarks on the runs."""
     texts = (tr("run"), tr("release"), tr("begun"), tr("model"), tr("devices"), tr("labels"), tr("verdict"))
     rows = tuple(_row(run, verdicts.get(run["run_id"])) for run in runs.iter_rows(named=True))
     table = Table((*texts, tr("ms/step"), "tokens/s/p"), rows, prose=range(1, len(texts)))
-    said = remark_sentences(runs["run_id"], remarks(runs))
-    return [Sentence(tr("{n} runs", n=len(runs))), *([table] if rows else []), *said]
+    sentences = remark_sentences(runs["run_id"], remarks(runs))
+    return [Sentence(tr("{n} runs", n=len(runs))), *([table] if rows else []), *sentences]
 
 
-def said_of(kind: Kind, runs: int) -> str:
-    """What was said of so many runs."""
+def event_text(kind: Kind, runs: int) -> str:
+    """The event of ``kind`` on so many runs."""
     return {
         "exclude": tr("{n} runs excluded", n=runs),
         "include": tr("{n} runs included", n=runs),
@@ -84,5 +84,5 @@ def _folded(text: str, width: int) -> str:
 
 
 def _text(value: Any, how: str = "") -> str:
-    """What an old store does not tell is a dash."""
+    """A value that an old store does not have is a dash."""
     return "-" if value is None else format(value, how)

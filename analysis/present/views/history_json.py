@@ -18,8 +18,8 @@ from logparse.schema import SCHEMA_VERSION
 
 def document(runs: pl.DataFrame, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
     """The whole document, the same in every language; ``verdicts`` are by run id."""
-    told = [row | {"verdict": verdicts.get(row["run_id"])} for row in run_documents(runs)]
-    return {"schema_version": SCHEMA_VERSION, "runs": told}
+    rows = [row | {"verdict": verdicts.get(row["run_id"])} for row in run_documents(runs)]
+    return {"schema_version": SCHEMA_VERSION, "runs": rows}
 
 
 def run_documents(runs: pl.DataFrame) -> list[dict[str, Any]]:
@@ -32,7 +32,7 @@ def run_documents(runs: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def event_documents(events: Iterable[Event]) -> list[dict[str, Any]]:
-    """What was said of runs, the oldest first."""
+    """The events of runs, the oldest first."""
     return [_plain({**asdict(event), "labels": dict(event.labels)}) for event in events]
 
 
@@ -48,9 +48,9 @@ def _value(key: str, value: Any) -> Any:
 
 
 def _pair(pair: dict[str, Any]) -> Any:
-    """What stands behind a name: its value, or its value and origin, or its origin."""
+    """The value of a pair, or its value and origin, or its origin."""
     if "origin" not in pair:
         return pair["value"]
-    told = {"value": pair["value"]} if "value" in pair else {}
+    value = {"value": pair["value"]} if "value" in pair else {}
     origin = pair["origin"]
-    return {**told, "origin": origin_text(Origin(**origin)) if origin else None, "from": origin}
+    return {**value, "origin": origin_text(Origin(**origin)) if origin else None, "from": origin}

@@ -1,4 +1,4 @@
-"""What people, and the files of the gate, are told of the newest run of every job. Parts."""
+"""The newest run of every job for people and for the files of the gate. Parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
         Heading(title(jobs), "title"),
         Sentence(_counted(jobs)),
         *_tables(jobs),
-        *(part for job in jobs for part in _told(job)),
+        *(part for job in jobs for part in _job_parts(job)),
         Sentences([Sentence(text, "info") for text in _notes(jobs)]),
     ]
 
@@ -56,9 +56,9 @@ def _counted(jobs: Sequence[JobVerdict]) -> str:
 
 def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
     """A row for each job, in a table for each metric that jobs are first judged by; what is refused has no number."""
-    told = [job for job in jobs if job.metrics and job.verdict != "insufficient data"]
-    for metric in dict.fromkeys(job.metrics[0].metric for job in told):
-        rows = tuple(_row(job) for job in told if job.metrics[0].metric == metric)
+    judged = [job for job in jobs if job.metrics and job.verdict != "insufficient data"]
+    for metric in dict.fromkeys(job.metrics[0].metric for job in judged):
+        rows = tuple(_row(job) for job in judged if job.metrics[0].metric == metric)
         headings = (tr("job"), tr("verdict"), tr("newest"), tr("expected"), tr("change"))
         yield Table(headings, rows, caption=titled(metric), prose={1}, headed=True)
 
@@ -89,8 +89,8 @@ def _change(found: MetricNight) -> str:
     return "-" if found.night is None or found.night.own_change is None else f"{found.night.own_change:+.2%}"
 
 
-def _told(job: JobVerdict) -> Iterator[Part]:
-    """Of a job that is not as expected: what is not, since when, and what changed then."""
+def _job_parts(job: JobVerdict) -> Iterator[Part]:
+    """For a job that is not as expected: what is not, since when, and what changed then."""
     sentences = list(_warnings(job))
     if not sentences:
         return
@@ -124,11 +124,11 @@ def refusal(job: JobVerdict) -> str:
     """Why a job has no verdict: its newest run cannot be compared with those before it, or it no longer runs."""
     if job.is_idle:
         return tr("no run for {n} days", n=job.idle_days)
-    told = (f"{f.name} {_values(f.baseline)} -> {_values(f.candidate)}" for f in job.refused)
+    fields = (f"{f.name} {_values(f.baseline)} -> {_values(f.candidate)}" for f in job.refused)
     return tr(
         "the newest run, {run}, is another job than those before it: {fields}; give it a job of its own",
         run=job.newest["run_id"][:12],
-        fields="; ".join(told),
+        fields="; ".join(fields),
     )
 
 
@@ -138,17 +138,17 @@ def _values(values: tuple[object, ...]) -> str:
 
 def sentence(job: JobVerdict, found: MetricNight) -> str:
     """The verdict on one metric of a job with its reason, and since which run."""
-    told = tr(
+    verdict = tr(
         "{metric}: {verdict} ({reason})",
         metric=tr(found.metric.label),
         verdict=word("verdicts", found.verdict),
         reason=word("night_reasons", found.reason),
     )
     if found.night is None or found.night.change is None:
-        return told
+        return verdict
     value = tr(
         "{told}: {value}, expected {expected}, {change}",
-        told=told,
+        told=verdict,
         value=f"{found.metric.text(found.value)} {found.metric.shown_unit}".rstrip(),
         expected=_expected(found),
         change=_change(found),
@@ -198,21 +198,21 @@ def _notes(jobs: Sequence[JobVerdict]) -> Iterator[str]:
 
 def _some(names: Sequence[str]) -> str:
     """The first of them, and how many more there are."""
-    told = tr("; ").join(names[:MOST_NAMED])
-    return tr("{names} and {n} more", names=told, n=len(names) - MOST_NAMED) if len(names) > MOST_NAMED else told
+    first = tr("; ").join(names[:MOST_NAMED])
+    return tr("{names} and {n} more", names=first, n=len(names) - MOST_NAMED) if len(names) > MOST_NAMED else first
 
 
 def judged_jobs(jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Verdict]) -> JudgedJobs:
     """``jobs`` with what their files say in words."""
 
-    def told(job: JobVerdict, metric: MetricNight) -> str:
+    def sentence_of(job: JobVerdict, metric: MetricNight) -> str:
         with speaking("en"):
             return sentence(job, metric)
 
-    def refused(job: JobVerdict) -> str:
+    def refusal_of(job: JobVerdict) -> str:
         with speaking("en"):
             return refusal(job)
 
     with speaking("en"):
         details = markdown(compose_jobs(jobs))
-    return JudgedJobs(jobs, strict, failing, markdown(compose_jobs(jobs)), details, told, refused)
+    return JudgedJobs(jobs, strict, failing, markdown(compose_jobs(jobs)), details, sentence_of, refusal_of)

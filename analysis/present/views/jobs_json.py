@@ -17,8 +17,8 @@ from logparse.schema import SCHEMA_VERSION
 def document(jobs: Sequence[JobVerdict]) -> dict[str, Any]:
     """The whole document, the same in every language."""
     with speaking("en"):
-        told = [_job(job) for job in jobs]
-    return {"schema_version": SCHEMA_VERSION, "verdict": verdict_of(jobs), "jobs": told}
+        documents = [_job(job) for job in jobs]
+    return {"schema_version": SCHEMA_VERSION, "verdict": verdict_of(jobs), "jobs": documents}
 
 
 def _job(job: JobVerdict) -> dict[str, Any]:

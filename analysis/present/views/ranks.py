@@ -47,5 +47,5 @@ def _known(number: int | None) -> str:
 
 
 def _shares(row: dict[str, Any]) -> tuple[str, str]:
-    """In which share of the steps a rank is the slowest, and in which it is behind."""
+    """The share of the steps in which a rank is the slowest, and the share in which it is late."""
     return f"{row['slowest_share']:.1%}", f"{row['behind_share']:.1%}"

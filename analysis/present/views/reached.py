@@ -1,4 +1,4 @@
-"""What a run reached: each rate delivered and steady, and what must be said beside it."""
+"""What a run reached: each rate delivered and steady, with a remark."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ TOKENS, TFLOPS = BY_COLUMN["tokens_per_second_per_device"], BY_COLUMN["tflops_pe
 MFU, BUILT = BY_COLUMN["mfu"], BY_COLUMN["mfu_as_built"]
 # Metrics that follow from a count of the work of a step.
 WORK = (TFLOPS, MFU, BUILT, BY_COLUMN["hfu"])
-# The finding that MFU as built is a range; and the relative difference below which two counts of work are one.
-PACKED, ALIKE = "attention_within_documents", 0.01
+# The finding that MFU as built is a range; and the relative difference below which two counts of work are equal.
+PACKED, EQUAL_WITHIN = "attention_within_documents", 0.01
 LOGGED = "logged_tflops_per_second_per_device"
 
 
 def reached_table(run: Run) -> Table:
-    """Each rate delivered and steady, with the interval of the steady one and what must be said beside it."""
+    """Each rate delivered and steady, with the interval of the steady one and a remark."""
     rows = [_reached(metric, run) for metric in (TIME, *rated_of(run.analysis))]
-    goodput = (counting(GOODPUT, run.analysis), GOODPUT.text(run.analysis.goodput), "", "", beside_goodput(run))
+    goodput = (counting(GOODPUT, run.analysis), GOODPUT.text(run.analysis.goodput), "", "", next_to_goodput(run))
     headings = ("", word("rates", "delivered"), word("rates", "steady"), tr("95 % interval"), "")
     return Table(headings, (*rows, goodput), prose={4}, headed=True)
 
@@ -34,10 +34,10 @@ def reached_table(run: Run) -> Table:
 def _reached(metric: Metric, run: Run) -> tuple[str, ...]:
     label = tr("ms/step") if metric is TIME else counting(metric, run.analysis)
     rates = (run.analysis.rate(name) for name in ("delivered", "steady"))
-    delivered, usual = (
+    delivered, steady = (
         metric.text(rate_in(metric, rate)) if metric is TIME else cell_of(metric, rate, run.analysis) for rate in rates
     )
-    return (label, delivered, usual, steady_interval(metric, run), _remark(metric, run))
+    return (label, delivered, steady, steady_interval(metric, run), _remark(metric, run))
 
 
 def rate_in(metric: Metric, rate: Mapping[str, Any]) -> float | None:
@@ -56,7 +56,7 @@ def steady_interval(metric: Metric, run: Run) -> str:
     low, high = steady["step_time_low_ms"], steady["step_time_high_ms"]
     if value is None or time is None or low is None or high is None or not (metric is TIME or _same_work(run)):
         return ""
-    if metric is BUILT and _is_told(run, PACKED):
+    if metric is BUILT and _has_note(run, PACKED):
         return ""
     ends = (low, high) if metric is TIME else (value * time / high, value * time / low)
     digits = 0 if metric.digits == 1 and ends[0] >= 1000 else metric.digits
@@ -78,8 +78,8 @@ def _same_work(run: Run) -> bool:
 
 
 def _remark(metric: Metric, run: Run) -> str:
-    told = _REMARKS.get(metric.column)
-    return told(run) if told else ""
+    remark_of = _REMARKS.get(metric.column)
+    return remark_of(run) if remark_of else ""
 
 
 def _of_time(run: Run) -> str:
@@ -104,28 +104,28 @@ def _of_peak(run: Run) -> str:
 
 
 def _of_no_peak(run: Run) -> str:
-    lacking = _fields(run, "no_peak_of_type")
-    if not lacking:
+    fields = _fields(run, "no_peak_of_type")
+    if not fields:
         return tr("no peak is known; --hw gives it")
-    device, dtype = tr(lacking["device"]), lacking["dtype"]
+    device, dtype = tr(fields["device"]), fields["dtype"]
     return tr("{device} has no {dtype} peak; --peak-tflops gives one", device=device, dtype=dtype)
 
 
 def _of_built(run: Run) -> str:
-    """What it lacks, between what it lies, or that the log counts the same work."""
+    """What is missing for MFU as built, or its range, or that the log counts the same work."""
     built, logged, peak = rate_in(BUILT, run.analysis.rate("steady")), median_logged(run), run.analysis.computation.peak
     if built is None:
-        lacking = _fields(run, "as_built_not_computed").get("unknown")
-        return tr("{names} unknown; -v names the flags", names=some(lacking.fields["names"], 1)) if lacking else ""
+        unknown = _fields(run, "as_built_not_computed").get("unknown")
+        return tr("{names} unknown; -v names the flags", names=some(unknown.fields["names"], 1)) if unknown else ""
     if range_of_documents := built_range(run):
         return range_of_documents
-    if logged is None or peak is None or abs(logged / built / peak.peak_tflops_per_second - 1) > ALIKE:
+    if logged is None or peak is None or abs(logged / built / peak.peak_tflops_per_second - 1) > EQUAL_WITHIN:
         return ""
     return tr("the log's {value} counts this work", value=TFLOPS.text(logged))
 
 
 def built_range(run: Run) -> str:
-    """Between what MFU as built lies where documents of unknown length are packed into a sample; else nothing."""
+    """The range of MFU as built where documents of unknown length are packed into a sample; else empty."""
     packed = _fields(run, PACKED)
     if not packed:
         return ""
@@ -136,7 +136,7 @@ def built_range(run: Run) -> str:
 _REMARKS = {TIME.column: _of_time, TFLOPS.column: _of_tflops, "mfu": _of_peak, BUILT.column: _of_built}
 
 
-def _is_told(run: Run, code: str) -> bool:
+def _has_note(run: Run, code: str) -> bool:
     return any(note.code == code for note in run.notes)
 
 
@@ -152,16 +152,16 @@ def median_logged(run: Run) -> float | None:
     )
 
 
-def beside_goodput(run: Run) -> str:
+def next_to_goodput(run: Run) -> str:
     """The rate by the clock, with all that lay between the steps, and how often the run started, where it did again."""
     by_clock = rate_in(TOKENS, run.analysis.rate("all-in"))
     known = rate_in(TOKENS, run.analysis.rate("steady")) is not None
-    told = [tr("no clock of the whole run")] if known else []
+    parts = [tr("no clock of the whole run")] if known else []
     if by_clock is not None:
-        told = [tr("{rate} tokens/s/p by the clock", rate=f"{by_clock:,.0f}")]
+        parts = [tr("{rate} tokens/s/p by the clock", rate=f"{by_clock:,.0f}")]
     if len(run.segments) > 1:
         lost = int(run.segments["lost_steps"].sum())
         starts, several = len(run.segments), run.segments["lineage"].n_unique()
-        told += [tr("{n} trainings", n=several)] if several > 1 else []
-        told += [tr("{n} starts, {lost} steps lost", n=starts, lost=f"{lost:,}")] if starts > several else []
-    return tr("; ").join(told)
+        parts += [tr("{n} trainings", n=several)] if several > 1 else []
+        parts += [tr("{n} starts, {lost} steps lost", n=starts, lost=f"{lost:,}")] if starts > several else []
+    return tr("; ").join(parts)

@@ -1,4 +1,4 @@
-"""What people are told of a run that is recorded, and the JSON document of the same."""
+"""A recorded run: a sentence for people and the JSON document."""
 
 from __future__ import annotations
 

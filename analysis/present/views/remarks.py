@@ -1,4 +1,4 @@
-"""What was said of recorded runs, as sentences to stand wherever a run is."""
+"""The remarks on recorded runs, as sentences for every screen that shows a run."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Any
 
 import polars as pl
 
+from analysis.history.annotations import ANNOTATION_COLUMNS, acceptances_of
 from analysis.history.events import Acceptance
-from analysis.history.said import SAID, acceptances_of
 from analysis.metrics import JUDGED
 from analysis.present.parts import Sentence, Sentences
 from logparse.language import some, tr
 
 
 def remarks(runs: pl.DataFrame) -> dict[str, list[str]]:
-    """By run id what was said of it: why it is excluded, what it is annotated with, what is accepted.
+    """The remarks by run id: why a run is excluded, its annotation, and what is accepted.
 
-    Runs of logs have nothing said of them.
+    Runs of logs have no remarks.
     """
-    if not set(SAID) <= set(runs.columns):
+    if not set(ANNOTATION_COLUMNS) <= set(runs.columns):
         return {}
     accepted = acceptances_of(runs)
-    rows = runs.filter(pl.any_horizontal(pl.col(*SAID).is_not_null())).iter_rows(named=True)
-    return {row["run_id"]: list(_said(row, accepted.get(row["run_id"], ()))) for row in rows}
+    rows = runs.filter(pl.any_horizontal(pl.col(*ANNOTATION_COLUMNS).is_not_null())).iter_rows(named=True)
+    return {row["run_id"]: list(_remarks_of(row, accepted.get(row["run_id"], ()))) for row in rows}
 
 
-def remark_sentences(run_ids: Iterable[str], said: Mapping[str, list[str]]) -> Iterator[Sentences]:
-    """A sentence for each remark on these runs, with all of which it is."""
+def remark_sentences(run_ids: Iterable[str], texts: Mapping[str, list[str]]) -> Iterator[Sentences]:
+    """A sentence for each remark on these runs, with all runs that have it; ``texts`` are remarks by run id."""
     by_text: dict[str, list[str]] = {}
     for run_id in run_ids:
-        for text in said.get(run_id, ()):
+        for text in texts.get(run_id, ()):
             by_text.setdefault(text, []).append(run_id[:12])
     if by_text:
         yield Sentences([Sentence(_of(ids, text), "info") for text, ids in by_text.items()])
@@ -42,7 +42,7 @@ def _of(run_ids: list[str], text: str) -> str:
     return tr("runs {ids}: {text}", ids=some(run_ids), text=text)
 
 
-def _said(row: Mapping[str, Any], accepted: Iterable[Acceptance]) -> Iterator[str]:
+def _remarks_of(row: Mapping[str, Any], accepted: Iterable[Acceptance]) -> Iterator[str]:
     if row["excluded"] is not None:
         yield tr("excluded: {reason}", reason=row["excluded"])
     if row["annotation"] is not None:

@@ -9,7 +9,7 @@ from analysis.junit import Case, Outcome, junit_xml
 from analysis.present.findings_json import note_document
 from analysis.present.markdown import markdown
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
-from analysis.present.words import say_all, word
+from analysis.present.words import sentences_of, word
 from analysis.run.run import Run
 from analysis.run.target_verdicts import Judgement, judge
 from logparse.language import speaking, tr
@@ -39,27 +39,27 @@ def requirement_lines(run: Run) -> list[str]:
 
 
 def _named(name: str, judgement: Judgement) -> str:
-    return _said_of(name, sentence(judgement))
+    return _with_name(name, sentence(judgement))
 
 
-def _said_of(name: str, said: str) -> str:
-    return tr("{name}: {values}", name=name, values=said) if name else said
+def _with_name(name: str, text: str) -> str:
+    return tr("{name}: {values}", name=name, values=text) if name else text
 
 
 def sentence(judgement: Judgement) -> str:
     """The outcome, what was required, what the run has."""
     asked, value = judgement.requirement, judgement.value
-    said = tr("{outcome}: {requirement}", outcome=word("requirements", judgement.outcome), requirement=asked)
+    text = tr("{outcome}: {requirement}", outcome=word("requirements", judgement.outcome), requirement=asked)
     if value is not None:
-        said = tr("{said}, found {value}", said=said, value=asked.shown(value))
-    why = say_all(judgement.findings)
-    return tr("{said} ({why})", said=said, why=why) if why else said
+        text = tr("{said}, found {value}", said=text, value=asked.shown(value))
+    why = sentences_of(judgement.findings)
+    return tr("{said} ({why})", said=text, why=why) if why else text
 
 
 def missed_requirements(runs: Sequence[Mapping[str, Any]]) -> list[Part]:
-    """What ``runs`` of the JSON document are not though it was required; in English, as the document has it."""
-    missed = [(run["name"], found) for run in runs for found in run["requirements"] if found["outcome"] != "pass"]
-    return [Sentence(_said_of(name, found["sentence"]), "warning") for name, found in missed]
+    """The requirements that ``runs`` of the JSON document do not meet; in English, as in the document."""
+    missed = [(run["name"], judged) for run in runs for judged in run["requirements"] if judged["outcome"] != "pass"]
+    return [Sentence(_with_name(name, judged["sentence"]), "warning") for name, judged in missed]
 
 
 def requirement_documents(run: Run) -> list[dict[str, Any]]:
@@ -84,8 +84,8 @@ def _document(judgement: Judgement) -> dict[str, Any]:
 
 def requirement_files(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Files for CI, by their names, of ``runs`` of the JSON document; none where nothing is required of them."""
-    found = [(run["name"], judged) for run in runs for judged in run["requirements"]]
-    if not found:
+    results = [(run["name"], judged) for run in runs for judged in run["requirements"]]
+    if not results:
         return {}
     cases = [
         Case(
@@ -95,14 +95,14 @@ def requirement_files(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
             judged["outcome"] if outcome else "",
             judged["sentence"],
         )
-        for name, judged in found
+        for name, judged in results
     ]
-    return {"junit.xml": junit_xml("logparse analyze", cases), "requirements.md": markdown([_table(found)])}
+    return {"junit.xml": junit_xml("logparse analyze", cases), "requirements.md": markdown([_table(results)])}
 
 
-def _table(found: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
+def _table(results: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
     headings = (tr("run"), tr("required"), tr("value"), tr("outcome"), tr("why"))
-    return Table(headings, tuple(tuple(_cells(name, judged)) for name, judged in found), prose={0, 1, 3, 4})
+    return Table(headings, tuple(tuple(_cells(name, judged)) for name, judged in results), prose={0, 1, 3, 4})
 
 
 def _cells(name: str, judged: Mapping[str, Any]) -> Iterator[str]:

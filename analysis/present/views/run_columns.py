@@ -1,4 +1,4 @@
-"""The columns of the table of runs, and what all runs have alike, which is said once above it."""
+"""The columns of the table of runs, and the values that all runs share, which are printed once above it."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ SPARE = f"all_in_{TOKENS}"
 class Shown:
     """A column of the table of runs: ``column`` of the frame, its heading over at most two lines, the text of a row.
 
-    Where it is the same for all runs ``alike`` says it once, above the table.
+    Where it is the same for all runs, ``shared`` is its text above the table.
     """
 
     column: str
     heading: str
     text: Callable[[Row], str]
     prose: bool = False
-    alike: Callable[[Row], str] | None = None
+    shared: Callable[[Row], str] | None = None
 
 
 def shown_columns() -> tuple[Shown, ...]:
-    """The columns of the table of runs behind the run's name, in the language in use."""
+    """The columns of the table of runs after the run's name, in the language in use."""
     tokens = named(BY_COLUMN[TOKENS])
     return (
-        Shown("model", tr("model"), _model, prose=True, alike=_model),
-        Shown("device", tr("device"), _device, prose=True, alike=_device),
-        Shown("world_size", tr("devices"), _devices, alike=lambda row: devices(_devices(row))),
-        Shown("steps", tr("steps"), _steps, alike=lambda row: tr("{n} steps", n=_steps(row))),
+        Shown("model", tr("model"), _model, prose=True, shared=_model),
+        Shown("device", tr("device"), _device, prose=True, shared=_device),
+        Shown("world_size", tr("devices"), _devices, shared=lambda row: devices(_devices(row))),
+        Shown("steps", tr("steps"), _steps, shared=lambda row: tr("{n} steps", n=_steps(row))),
         _figure(SPARE, f"{tokens}\n{word('rates', 'all-in')}"),
         _figure(f"delivered_{TOKENS}", f"{tokens}\n{word('rates', 'delivered')}"),
         _figure(TOKENS, f"{tokens}\n{word('rates', 'steady')}"),
@@ -53,12 +53,12 @@ def shown_columns() -> tuple[Shown, ...]:
         _figure("hfu", _in_two_lines("hfu")),
         Shown("largest_loss_ratio", tr("largest loss"), loss_of, prose=True),
         _figure("goodput", _in_two_lines("goodput")),
-        Shown("warnings", "!", lambda row: f"{row['warnings'] or ''}", alike=_warnings),
+        Shown("warnings", "!", lambda row: f"{row['warnings'] or ''}", shared=_warnings),
     )
 
 
 def _figure(column: str, heading: str) -> Shown:
-    """A metric of the registry, in as few digits as tell runs apart."""
+    """A metric of the registry, in as few digits as distinguish runs."""
     metric = BY_COLUMN[column.removeprefix("delivered_").removeprefix("all_in_")]
     short = replace(metric, digits=max(0, metric.digits - 1))
     return Shown(column, heading, lambda row: short.text(row[column]))
@@ -97,11 +97,13 @@ def loss_of(row: Row) -> str:
     return f"{row['largest_loss_ratio']:.1%} {word('losses', row['largest_loss'])}"
 
 
-def told_once(runs: pl.DataFrame, columns: Sequence[Shown]) -> tuple[list[Sentence], list[Shown]]:
-    """What all ``runs`` have alike, in a sentence, and the columns left; those of which nothing is known go as well."""
+def shared_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> tuple[list[Sentence], list[Shown]]:
+    """A sentence with the values that all ``runs`` share, and the other columns; those without a value are left out."""
     rows = runs.to_dicts()
     texts = {column: {column.text(row) for row in rows} for column in columns}
     known = [column for column in columns if texts[column] - {UNKNOWN, ""}]
-    alike = {column: column.alike(rows[0]) for column in known if column.alike and len(rows) > 1 == len(texts[column])}
-    said = [Sentence(tr("all runs: {words}", words=tr(", ").join(alike.values())))] if alike else []
-    return said, [column for column in known if column not in alike]
+    shared = {
+        column: column.shared(rows[0]) for column in known if column.shared and len(rows) > 1 == len(texts[column])
+    }
+    sentences = [Sentence(tr("all runs: {words}", words=tr(", ").join(shared.values())))] if shared else []
+    return sentences, [column for column in known if column not in shared]

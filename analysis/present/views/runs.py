@@ -11,13 +11,13 @@ from analysis.batch.peers import describe_outliers
 from analysis.batch.run_table import lost_by_cause
 from analysis.metrics import BY_COLUMN
 from analysis.present.parts import Heading, Part, Sentence, Table
-from analysis.present.views.run_columns import SPARE, Shown, shown_columns, told_once
+from analysis.present.views.run_columns import SPARE, Shown, shared_columns, shown_columns
 from analysis.present.words import say, word
 from logparse.language import some, tr
 
 # Causes that are named where there is one line for all, and runs.
 FEW, LEAST_HOURS = 4, 0.05
-# Columns of a usual terminal, and between those of a table.
+# Columns of a typical terminal, and between those of a table.
 ROOM, BETWEEN = 120, 1
 
 
@@ -30,7 +30,7 @@ def compose_runs(
     return [
         Heading(title, "title"),
         *([Sentence(tr("could not be read: {n}", n=failed), "warning")] if failed else []),
-        *standing_out(everything, runs),
+        *outlying_runs(everything, runs),
         *_table(runs),
         *totals(runs, losses, price),
         *_worst(runs),
@@ -43,16 +43,16 @@ def counted(runs: int) -> str:
     return tr("1 run") if runs == 1 else tr("{n} runs", n=runs)
 
 
-def standing_out(everything: pl.DataFrame, shown: pl.DataFrame) -> list[Sentence]:
-    """Which of the runs ``shown`` are far from those of ``everything`` that are alike."""
-    found = describe_outliers(everything, shown["run"])
-    return [Sentence(say(found), "warning")] if found else []
+def outlying_runs(everything: pl.DataFrame, shown: pl.DataFrame) -> list[Sentence]:
+    """A warning on the runs ``shown`` that are far below comparable runs of ``everything``."""
+    outliers = describe_outliers(everything, shown["run"])
+    return [Sentence(say(outliers), "warning")] if outliers else []
 
 
 def _table(runs: pl.DataFrame) -> Iterator[Part]:
     if len(runs):
-        alike, columns = told_once(runs, shown_columns())
-        yield from alike
+        sentences, columns = shared_columns(runs, shown_columns())
+        yield from sentences
         table = _of_columns(runs, columns)
         fits = _width(table) <= ROOM
         yield table if fits else _of_columns(runs, [column for column in columns if column.column != SPARE])
@@ -95,12 +95,12 @@ def totals(runs: pl.DataFrame, losses: pl.DataFrame, price: float | None = None)
 def _worst(runs: pl.DataFrame) -> Iterator[Sentence]:
     """Where to look first."""
     if len(runs) > 1:
-        told = [
+        parts = [
             tr("lowest {metric} {value} %: {run}", metric=tr(metric.label), value=metric.text(value), run=run)
             for metric, value, run in lowest(runs)
         ]
-        if told:
-            yield Sentence(tr("; ").join(told))
+        if parts:
+            yield Sentence(tr("; ").join(parts))
 
 
 def lowest(runs: pl.DataFrame) -> Iterator[tuple[Any, float, str]]:
@@ -112,7 +112,7 @@ def lowest(runs: pl.DataFrame) -> Iterator[tuple[Any, float, str]]:
 
 
 def _marks(runs: pl.DataFrame) -> Iterator[Sentence]:
-    """What a mark behind a number and the column of warnings say."""
+    """The meaning of the mark after a number and of the column of warnings."""
     cannot = runs.filter(pl.col("impossible").is_not_null())["run"]
     if len(cannot):
         yield Sentence(tr("figures marked ! cannot be: {names}", names=some(cannot.to_list())), "warning")

@@ -14,15 +14,15 @@ from analysis.present.views.remarks import remark_sentences
 from logparse.findings import Note, info
 from logparse.language import tr
 
-# Series without a change that are told of: a history may hold hundreds of jobs that were run once.
+# Series without a change that are shown: a history may hold hundreds of jobs that ran once.
 MOST_SERIES = 5
 NOTHING: Mapping[str, list[str]] = MappingProxyType({})
 # Settings that are named at a change.
 MOST_CHANGES = 8
 
 
-def compose_trend(trend: Trend, said: Mapping[str, list[str]] = NOTHING) -> list[Part]:
-    """One series: its title, its groups, its changes, and remarks, which ``said`` has by run id."""
+def compose_trend(trend: Trend, remarks: Mapping[str, list[str]] = NOTHING) -> list[Part]:
+    """One series: its title, its groups, its changes, and the ``remarks``, which are by run id."""
     form = trend.metric
     rows = tuple(
         (g["group"], *(form.text(g[k]) for k in ("median", "p10", "p90")), str(g["runs"]))
@@ -33,17 +33,17 @@ def compose_trend(trend: Trend, said: Mapping[str, list[str]] = NOTHING) -> list
         Table(("", tr("median"), "p10", "p90", tr("runs")), rows),
         *_unknown(trend),
         *_changes(trend, form),
-        *remark_sentences(trend.runs["run_id"], said),
+        *remark_sentences(trend.runs["run_id"], remarks),
     ]
 
 
 def _title(trend: Trend) -> str:
-    told = {"metric": titled(trend.metric), "runs": len(trend.runs), "job": trend.name}
-    return tr("{metric}: {runs} runs of {job}", **told)
+    fields = {"metric": titled(trend.metric), "runs": len(trend.runs), "job": trend.name}
+    return tr("{metric}: {runs} runs of {job}", **fields)
 
 
 def shown(trends: Sequence[Trend]) -> list[Trend]:
-    """Those that are told of: all that changed or whose newest run is off, and the first of the others."""
+    """The series to show: all that changed or whose newest run is off, and the first of the others."""
     quiet = [trend for trend in trends if _is_quiet(trend)]
     return [trend for trend in trends if not _is_quiet(trend)] + quiet[:MOST_SERIES]
 
@@ -53,7 +53,7 @@ def _is_quiet(trend: Trend) -> bool:
 
 
 def left_out(trends: Sequence[Trend]) -> list[Note]:
-    """How many series are not told of."""
+    """The number of series that are not shown."""
     more = len(trends) - len(shown(trends))
     return [info("series_left_out", n=more)] if more > 0 else []
 
@@ -73,12 +73,12 @@ def _changes(trend: Trend, form: Metric) -> Iterator[Sentence]:
     if not trend.changes:
         yield Sentence(tr("no change found"))
     if (away := trend.newest_off) is not None:
-        told = tr(
+        text = tr(
             "the newest run, {run}, is {change} from the runs before it: one run is no change, the next will tell",
             run=trend.runs["run_id"][-1][:12],
             change=f"{away:+.2%}",
         )
-        yield Sentence(told, "warning" if away * trend.metric.direction > 0 else "plain")
+        yield Sentence(text, "warning" if away * trend.metric.direction > 0 else "plain")
     for change in trend.changes:
         yield Sentence(_sentence(change, form), "warning" if change.change * trend.metric.direction > 0 else "plain")
 
@@ -86,7 +86,7 @@ def _changes(trend: Trend, form: Metric) -> Iterator[Sentence]:
 def _sentence(change: ChangePoint, form: Metric) -> str:
     old, new = change.groups
     where = tr("within {group}", group=new) if old == new else tr("from {old} to {new}", old=old, new=new)
-    told = tr(
+    text = tr(
         "{change} at run {run} ({where}): {before} to {after} {unit}, p {p}",
         change=f"{change.change:+.2%}",
         run=change.run_id[:12],
@@ -97,4 +97,4 @@ def _sentence(change: ChangePoint, form: Metric) -> str:
         p=f"{change.p:.1g}",
     )
     names = "; ".join(describe_change(c) for c in change.changes[:MOST_CHANGES])
-    return tr("{told}; changed: {names}", told=told, names=names) if names else told
+    return tr("{told}; changed: {names}", told=text, names=names) if names else text

@@ -8,27 +8,27 @@ from typing import Any
 
 import polars as pl
 
-from analysis.history.said import SAID
+from analysis.history.annotations import ANNOTATION_COLUMNS
 from analysis.nightly.trend import Trend
 from analysis.present.views.history_json import run_documents
 from logparse.schema import SCHEMA_VERSION
 
 
 def document(trends: Sequence[Trend], runs: pl.DataFrame | None = None) -> dict[str, Any]:
-    """The whole document; it holds no sentence. ``runs`` are those of the trends, with what was said of them."""
-    rows = [] if runs is None else run_documents(runs.select("run_id", *SAID))
-    said = {run["run_id"]: run for run in rows}
-    return {"schema_version": SCHEMA_VERSION, "series": [_trend(trend, said) for trend in trends]}
+    """The whole document; it holds no sentence. ``runs`` are those of the trends, with their annotations."""
+    rows = [] if runs is None else run_documents(runs.select("run_id", *ANNOTATION_COLUMNS))
+    annotations = {run["run_id"]: run for run in rows}
+    return {"schema_version": SCHEMA_VERSION, "series": [_trend(trend, annotations) for trend in trends]}
 
 
-def _trend(trend: Trend, said: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _trend(trend: Trend, annotations: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     runs = trend.runs.with_columns(pl.col("when").dt.to_string("iso"))
     return {
         "name": trend.name,
         "metric": trend.metric.column,
         "unknown_fields": list(trend.unknown),
         "unit": trend.metric.unit,
-        "runs": [run | said.get(run["run_id"], {}) for run in runs.to_dicts()],
+        "runs": [run | annotations.get(run["run_id"], {}) for run in runs.to_dicts()],
         "off": [trend.runs["run_id"][place] for place in trend.off],
         "newest_off": trend.newest_off,
         "groups": trend.groups.to_dicts(),

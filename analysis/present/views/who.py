@@ -8,7 +8,7 @@ import polars as pl
 
 from analysis.hardware.devices import BY_HAND
 from analysis.model.parameters import count_parameters
-from analysis.present.words import say_framework
+from analysis.present.words import framework_text
 from analysis.present.words.forms import big, devices, span
 from analysis.run.model_name import names_of_model
 from analysis.run.run import Run
@@ -19,7 +19,7 @@ def who(run: Run) -> str:
     """Model on devices, framework, number type, when, how long, how far."""
     facts = (
         _model_on_devices(run),
-        say_framework(run.framework),
+        framework_text(run.framework),
         run.context.get("precision"),
         _when(run),
         _how_far(run),

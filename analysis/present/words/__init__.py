@@ -1,8 +1,8 @@
-"""Codes to sentences, in every language: the one room in which a finding is put into words.
+"""Codes to sentences, in every language: the only module that puts a finding into words.
 
-``en.toml`` and ``zh.toml`` beside this file hold a table of words for each kind of code. A template takes the fields of
-its finding by name. Behind a colon stands a form of FORMS, the table in which a code is looked up, or what str.format
-takes. A list is shown with commas between its parts, each in that form, or with a sign of JOINED.
+``en.toml`` and ``zh.toml`` in this folder hold a table of words for each kind of code. A template takes the fields of
+its finding by name. After a colon comes a form of FORMS, the table in which a code is looked up, or a format spec of
+``str.format``. A list is shown with commas between its parts, each in that form, or with a sign of JOINED.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def say(note: Note) -> str:
     return fill("notes", note.code, note.fields)
 
 
-def say_all(notes: Iterable[Note]) -> str:
+def sentences_of(notes: Iterable[Note]) -> str:
     """Findings that are parts of one sentence."""
     return tr("; ").join(map(say, notes))
 
 
-def say_origin(origin: Origin) -> str:
+def describe_origin(origin: Origin) -> str:
     """Where a value is from, in the language in use."""
     if origin.kind == "derived":
         return word("derivations", str(origin.rule))
@@ -47,12 +47,12 @@ def say_origin(origin: Origin) -> str:
     return fill("origins", f"{origin.kind}{setting}{of_a_file}", fields)
 
 
-def say_framework(framework: Framework) -> str:
+def framework_text(framework: Framework) -> str:
     """Who printed a log, as far as that is known."""
     return " ".join(tr(part) for part in (framework.name, framework.version) if part) or tr("unknown framework")
 
 
-def say_evidence(framework: Framework) -> str:
+def evidence_text(framework: Framework) -> str:
     """How it is known who printed a log."""
     return tr(" and ").join(map(say, framework.evidence))
 
@@ -83,7 +83,7 @@ class _Filler(string.Formatter):
         if isinstance(value, Note):
             return say(value)
         if isinstance(value, Origin):
-            return say_origin(value)
+            return describe_origin(value)
         if format_spec in FORMS:
             return FORMS[format_spec](value)
         if format_spec in words("en"):

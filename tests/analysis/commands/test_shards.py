@@ -222,7 +222,7 @@ def test_while_a_shard_is_made_again_it_is_not_finished(logs, out, tmp_path):
     ("options", "named"),
     [
         (["--seq-length", "8192"], "seq_length"),
-        (["--warmup", "0"], "warmup"),
+        (["--warmup", "0"], "warm_up"),
         (["--formula", "palm"], "formula"),
         (["--chart-format", "json", "--charts"], "chart_format, theme, lang"),
     ],

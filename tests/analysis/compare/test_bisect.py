@@ -90,7 +90,7 @@ def test_settings_are_tried_before_labels_and_these_before_versions():
 )
 def test_a_trial_excludes_what_cannot_be_the_cause(value, stands, remain):
     found = plan(tried([A, B], value))
-    assert [(trial.stands, trial.remain) for trial in found.trials] == [(stands, remain)]
+    assert [(trial.placement, trial.remain) for trial in found.trials] == [(stands, remain)]
     assert found.remain == remain
 
 
@@ -115,7 +115,7 @@ def test_what_neither_side_has_excludes_nothing():
     """A third release of a library may have mended what the second broke, or broken more."""
     for value in (1000.0, 1040.0):
         found = plan(tried([A], value, beside=("torch 3",)))
-        assert ([trial.stands for trial in found.trials], found.remain) == (["other"], ALL)
+        assert ([trial.placement for trial in found.trials], found.remain) == (["other"], ALL)
 
 
 def test_what_a_run_does_not_print_is_excluded_by_neither():
@@ -186,7 +186,7 @@ def test_the_plan_ends_at_the_hidden_cause(case):
     """A run in between, rare as it is, is asked for again; each of the others halves what remains."""
     candidates, cause, _ = case
     found, runs = follow(*case)
-    again = sum(trial.stands == "between" for trial in found.trials)
+    again = sum(trial.placement == "between" for trial in found.trials)
     # Noise may rarely be so large that no run could be told.
     if found.outcome != "not_apart":
         assert (found.outcome, found.remain) == ("cause", (cause,))

@@ -103,15 +103,15 @@ def test_there_is_a_case_of_every_reason():
 
 def test_runs_that_are_off_are_named_by_their_place():
     """The worst of the baseline is 1005: 3 % more is 1035.15."""
-    assert judge(METRIC, BASE, [1000.0, 1036.0, 1001.0, 999.0, 1035.0], 0.03).odd == (1,)
+    assert judge(METRIC, BASE, [1000.0, 1036.0, 1001.0, 999.0, 1035.0], 0.03).worse_runs == (1,)
     tokens = JUDGED["tokens_per_second_per_device"]
-    assert judge(tokens, BASE, [1000.0, 900.0, 1001.0, 1002.0, 1100.0], 0.03).odd == (1,)
-    assert judge(METRIC, BASE, times(1.06), 0.03).odd == ()
+    assert judge(tokens, BASE, [1000.0, 900.0, 1001.0, 1002.0, 1100.0], 0.03).worse_runs == (1,)
+    assert judge(METRIC, BASE, times(1.06), 0.03).worse_runs == ()
 
 
 def test_one_run_that_is_off_is_no_suspicion():
     found = judge(METRIC, BASE, [*BASE, *BASE, 1206.0], 0.03)
-    assert (found.verdict, found.odd) == ("no regression", (10,))
+    assert (found.verdict, found.worse_runs) == ("no regression", (10,))
 
 
 @pytest.mark.parametrize(

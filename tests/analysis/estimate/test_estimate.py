@@ -190,7 +190,7 @@ def test_published_active_counts_are_with_or_without_the_input_embedding():
 def test_unknown_sizes_name_their_flags():
     figures = parameter_figures(ModelShape(num_layers=32), None, None)
     short = next(f for f in figures if f.name == "parameters_short")
-    assert (short.value, short.lacks) == (None, ("--hidden-size",))
+    assert (short.value, short.missing) == (None, ("--hidden-size",))
 
 
 def test_formula_is_shown_in_symbols_and_in_numbers():

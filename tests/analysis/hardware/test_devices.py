@@ -1,6 +1,5 @@
 """The device table: names, peaks, and the command that shows them."""
 
-import csv
 import json
 import math
 import re
@@ -13,7 +12,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analysis.commands.hardware import hardware
-from analysis.hardware.devices import Device, DevicePeak, all_devices, choose_peak, find_device, peak_by_hand
+from analysis.hardware.devices import (
+    Device,
+    DevicePeak,
+    Peak,
+    all_devices,
+    choose_peak,
+    find_device,
+    peak_by_hand,
+    read_devices,
+)
 from analysis.present.words import say
 from logparse.errors import UsageError
 
@@ -302,30 +310,76 @@ def test_every_member_is_a_device_and_every_family_tells_how_to_name_it():
             assert find_device(member) is not family
 
 
-def test_what_is_said_of_a_device_is_the_same_on_each_of_its_rows():
-    of_the_device = {
-        "aliases",
-        "vendor",
-        "dies",
-        "hbm_gb",
-        "hbm_gbps",
-        "link_gbps",
-        "tdp_w",
-        "year",
-        "members",
-        "notes",
-    }
-    said: dict[str, dict[str, str]] = {}
-    table = resources.files("analysis.hardware").joinpath("devices.csv").read_text(encoding="utf-8")
-    for row in csv.DictReader(table.splitlines()):
-        facts = {column: row[column] for column in of_the_device}
-        assert said.setdefault(row["name"], facts) == facts, row["name"]
-
-
 def test_unknown_numbers_are_none():
     device = find_device("910proa")
     assert (device.hbm_gb, device.hbm_gbps, device.link_gbps, device.tdp_w, device.year) == (None,) * 5
     assert find_device("gaudi3").dies is None
+
+
+# the file
+
+FILE = resources.files("analysis.hardware").joinpath("devices.toml").read_text(encoding="utf-8")
+X9 = """
+[[device]]
+name = "X9"
+aliases = ["x9 oam"]
+vendor = "Xeno"
+hbm_gb = 48
+peaks = [
+    { matrix = { bf16 = 100, fp16 = 100.5 }, headline = { bf16 = 110 }, source = "{tpu}; talk", confidence = "high" },
+    { matrix = { int8 = 200 }, source = "talk", confidence = "low" },
+]
+"""
+
+
+def test_a_device_is_one_table():
+    sheet = ("Google Cloud TPU documentation; talk", "high")
+    *others, device = read_devices(FILE + X9)
+    assert tuple(others) == all_devices()
+    assert device == Device(
+        name="X9",
+        aliases=("x9 oam",),
+        vendor="Xeno",
+        dies=None,
+        peaks=(
+            Peak("bf16", "matrix", 100.0, *sheet),
+            Peak("fp16", "matrix", 100.5, *sheet),
+            Peak("bf16", "headline", 110.0, *sheet),
+            Peak("int8", "matrix", 200.0, "talk", "low"),
+        ),
+        hbm_gb=48.0,
+        hbm_gbps=None,
+        link_gbps=None,
+        tdp_w=None,
+        year=None,
+        members=(),
+        notes=(),
+    )
+
+
+@pytest.mark.parametrize("name", ["b300", "B300", "B-300", "nvidia b300", "b300 sxm6", "hgx_b300"])
+@pytest.mark.parametrize("other", ["X9", "x9 oam"])
+def test_a_name_of_two_devices_is_refused(name, other):
+    device = "X9" if other == "x9 oam" else name
+    problem = f"{name} names two devices: B300 SXM6 and {device}"
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
+        read_devices(FILE + X9.replace(other, name))
+
+
+def test_a_table_twice_is_refused():
+    with pytest.raises(ValueError, match=r"^X9 names two devices: X9 and X9$"):
+        read_devices(FILE + X9 + X9)
+
+
+def test_a_misspelt_key_of_a_device_is_refused():
+    with pytest.raises(ValueError, match=r"^X9 has unknown keys: hmb_gb$"):
+        read_devices(FILE + X9.replace("hbm_gb", "hmb_gb"))
+
+
+@pytest.mark.parametrize("right", ["name", "vendor", "peaks", "source", "confidence", "tpu"])
+def test_a_misspelt_key_that_must_be_there_is_refused(right):
+    with pytest.raises(KeyError, match=right):
+        read_devices(FILE + X9.replace(right, right + "s", 1))
 
 
 # the command

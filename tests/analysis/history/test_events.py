@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from releases import record, write_run
 
+from analysis.history.annotations import ANNOTATION_COLUMNS, acceptances_of
 from analysis.history.events import USER, Event, speaker, standing
 from analysis.history.folder import DEAD_SECONDS
-from analysis.history.said import SAID, acceptances_of
 from analysis.history.selection import select_evidence, select_runs
 from analysis.history.storage import open_storage
 from analysis.history.store import History, _parquet
@@ -42,8 +42,8 @@ def said(store, place, kind, minutes=0, **what):
 
 def test_without_events_nothing_is_said(store):
     runs = store.runs()
-    assert [runs.schema[name] for name in SAID] == list(SAID.values())
-    assert runs.select(*SAID).null_count().row(0) == (3, 3, 3)
+    assert [runs.schema[name] for name in ANNOTATION_COLUMNS] == list(ANNOTATION_COLUMNS.values())
+    assert runs.select(*ANNOTATION_COLUMNS).null_count().row(0) == (3, 3, 3)
     assert store.events() == []
 
 

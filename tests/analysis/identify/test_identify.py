@@ -16,8 +16,8 @@ from analysis.commands.formulas import formulas
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.identify import identify_formula, implied_peak
 from analysis.model.shape import ModelShape
-from analysis.present.views.formulas import say_peak
-from analysis.present.words import say_all
+from analysis.present.views.formulas import peak_text
+from analysis.present.words import sentences_of
 from analysis.tables import STEP_COLUMNS
 from logparse.schema import conform
 
@@ -49,7 +49,7 @@ def identify(steps, shape, recompute="none", seq_length=4096, world_size=8):
 
 
 def sentence(found):
-    return say_all(found.findings)
+    return sentences_of(found.findings)
 
 
 # ---- found again
@@ -328,20 +328,20 @@ def test_peak_is_told_from_tflops_and_mfu(tflops, mfu, devices):
     peak = implied_peak(rows(logged_tflops_per_second_per_device=tflops, logged_mfu=mfu))
     assert peak.low < peak.tflops_per_second < peak.high
     assert all(any(name.startswith(device) for name, _ in peak.peaks) for device in devices)
-    assert say_peak(peak).startswith("the log's MFU was taken against ")
+    assert peak_text(peak).startswith("the log's MFU was taken against ")
 
 
 def test_peak_of_no_device():
     peak = implied_peak(rows(logged_tflops_per_second_per_device=[100.01], logged_mfu=[0.5001]))
     assert peak.peaks == ()
-    assert say_peak(peak).endswith("(199.95 to 200.01): no device of the table")
+    assert peak_text(peak).endswith("(199.95 to 200.01): no device of the table")
 
 
 def test_hfu_is_what_tflops_with_recompute_are_divided_into():
     steps = rows(logged_tflops_per_second_per_device=[156.0], logged_mfu=[0.375], logged_hfu=[0.5])
     peak = implied_peak(steps)
     assert peak.tflops_per_second == 312
-    assert say_peak(peak).startswith("the log's HFU was taken against 312 TFLOP/s")
+    assert peak_text(peak).startswith("the log's HFU was taken against 312 TFLOP/s")
 
 
 @pytest.mark.parametrize("columns", [{"logged_mfu": [0.4]}, {"logged_tflops_per_second_per_device": [100.0]}])

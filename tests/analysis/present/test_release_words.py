@@ -9,7 +9,7 @@ from analysis.compare.comparison import LossReason
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Method, Reason
 from analysis.history.migrations import read_origin
-from analysis.present.words import fill, say, say_origin, word
+from analysis.present.words import describe_origin, fill, say, word
 from logparse.findings import Note, info, warning
 from logparse.language import LANGUAGES, speaking
 
@@ -65,4 +65,4 @@ def test_random_orders_are_counted():
 
 
 def test_words_of_an_old_history_that_nobody_knows_stay():
-    assert say_origin(read_origin("written by hand")) == "written by hand"
+    assert describe_origin(read_origin("written by hand")) == "written by hand"

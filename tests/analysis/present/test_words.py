@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 from helpers import ROOT
 
-from analysis.present.words import JOINED, fill, say, say_evidence, say_origin, word, words
+from analysis.present.words import JOINED, describe_origin, evidence_text, fill, say, word, words
 from analysis.present.words.forms import FORMS
 from analysis.run import exclusion_reasons as reasons
 from logparse.context.derivations import DERIVATIONS
@@ -28,7 +28,7 @@ SEVEN = info("known_quantity", name="dp", value=7, origin=LOG)
 # A note as a sentence.
 
 
-SAID = [
+ANNOTATION_COLUMNS = [
     (
         info("sink_time_divided", n=4),
         "'time' is that of a sink of 4 steps in this MindFormers; it was divided by 4",
@@ -146,7 +146,7 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("note", "text"), SAID, ids=[note.code for note, _ in SAID])
+@pytest.mark.parametrize(("note", "text"), ANNOTATION_COLUMNS, ids=[note.code for note, _ in ANNOTATION_COLUMNS])
 def test_a_note_in_english(note, text):
     assert say(note) == text
 
@@ -200,7 +200,7 @@ def test_an_unknown_code_fails_wherever_it_stands():
     with pytest.raises(KeyError, match="no_such_code"):
         say(info("no_such_code"))
     with pytest.raises(KeyError, match="no_such_code"):
-        say_origin(Origin("derived", rule="no_such_code"))
+        describe_origin(Origin("derived", rule="no_such_code"))
     with pytest.raises(KeyError, match="no_such_code"):
         say(info("rows_of_reason", n=1, reason="no_such_code"))
 
@@ -292,9 +292,9 @@ ORIGINS = [
 
 @pytest.mark.parametrize(("origin", "english", "chinese"), ORIGINS, ids=[english for _, english, _ in ORIGINS])
 def test_an_origin(origin, english, chinese):
-    assert say_origin(origin) == english
+    assert describe_origin(origin) == english
     with speaking("zh"):
-        assert say_origin(origin) == chinese
+        assert describe_origin(origin) == chinese
 
 
 def test_every_kind_of_origin_is_tried():
@@ -303,11 +303,11 @@ def test_every_kind_of_origin_is_tried():
 
 def test_evidence_is_joined():
     seen = (info("evidence_setting", name="noop_layers"), info("evidence_label", name="TFLOPs"))
-    assert say_evidence(Framework("x", None, seen)) == "setting 'noop_layers' and label 'TFLOPs'"
-    assert say_evidence(Framework(None, None, (info("evidence_none"),))) == "nothing in the log tells"
-    assert say_evidence(Framework("x", None, (info("evidence_flag", name="--dialect"),))) == "--dialect"
+    assert evidence_text(Framework("x", None, seen)) == "setting 'noop_layers' and label 'TFLOPs'"
+    assert evidence_text(Framework(None, None, (info("evidence_none"),))) == "nothing in the log tells"
+    assert evidence_text(Framework("x", None, (info("evidence_flag", name="--dialect"),))) == "--dialect"
     with speaking("zh"):
-        assert say_evidence(Framework("x", None, seen)) == "配置项 'noop_layers' 和 标签 'TFLOPs'"
+        assert evidence_text(Framework("x", None, seen)) == "配置项 'noop_layers' 和 标签 'TFLOPs'"
 
 
 # The tables, in every language.

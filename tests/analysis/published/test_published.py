@@ -11,7 +11,7 @@ from analysis.hardware.peak import resolve_peak
 from analysis.model.catalogue import all_models, find_model
 from analysis.model.shape import ModelShape
 from analysis.present.views.expectations import published_sentences
-from analysis.present.words import say_all
+from analysis.present.words import sentences_of
 from analysis.published.match import Achieved, compare_run
 from analysis.published.rows import (
     check_row,
@@ -348,8 +348,8 @@ def test_low_rank_adapters_beside_a_row_of_all_weights_and_the_other_way_round()
 def test_an_unknown_vocabulary_is_said():
     run = run_of("llama2-7b")
     found = compare_run(replace(run, shape=replace(run.shape, padded_vocab_size=None)), published())
-    assert all("the vocabulary of this run is unknown" in say_all(against.findings) for against in found.matches)
-    assert not any("vocabulary" in say_all(against.findings) for against in compare("llama2-7b").matches)
+    assert all("the vocabulary of this run is unknown" in sentences_of(against.findings) for against in found.matches)
+    assert not any("vocabulary" in sentences_of(against.findings) for against in compare("llama2-7b").matches)
 
 
 def test_a_row_that_contradicts_itself_says_so():

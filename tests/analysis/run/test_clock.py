@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from runs import BEGIN, analyze_text, events, no_starts, parts_of, rate_of, rows, stamped_log, started
 
 from analysis.present.words import say
-from analysis.run.clock import mend_clock, read_clock
+from analysis.run.clock import read_clock, repair_clock
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.time_breakdown import USEFUL
 
@@ -66,9 +66,9 @@ def test_a_save_where_the_clock_is_set_back_is_a_pause_still(tmp_path):
 def test_long_steps_are_set_back_though_their_stamps_rise():
     """Steps of 2 h: from 4 h to 5 h by the clock is 2 h, as summer time ended between."""
     hours = [2, 4, 5, 7, 9]
-    mended = mend_clock(traced([3600 * h for h in hours], [7_200_000.0] * 5), events())
-    assert [note.fields["seconds"] for note in mended.notes] == [3600.0]
-    assert read_clock(mended.steps.with_columns(excluded_reason=None), events()).seconds == 10 * 3600
+    repaired = repair_clock(traced([3600 * h for h in hours], [7_200_000.0] * 5), events())
+    assert [note.fields["seconds"] for note in repaired.notes] == [3600.0]
+    assert read_clock(repaired.steps.with_columns(excluded_reason=None), events()).seconds == 10 * 3600
 
 
 def test_a_restart_in_another_time_zone_leaves_the_clock_unknown(tmp_path):
@@ -86,20 +86,20 @@ def test_a_restart_in_another_time_zone_leaves_the_clock_unknown(tmp_path):
 
 def test_a_step_whose_time_is_not_known_proves_nothing():
     back = traced([7, 14, 14 - 3000, 21 - 3000], [7000.0, 7000.0, None, 7000.0])
-    assert not mend_clock(back, events()).trusted
+    assert not repair_clock(back, events()).trusted
 
 
 def test_a_clock_that_is_set_back_again_and_again_is_none():
     back = traced([7 * i - 1000 * (i // 10) for i in range(60)], [7000.0] * 60)
-    assert not mend_clock(back, events()).trusted
+    assert not repair_clock(back, events()).trusted
 
 
 @pytest.mark.parametrize("seconds", [[7, 14, 13, 28], [7, 14, 21, 4000], [7, 14, 3614, 3621], [7, 7, 7, 7]])
 def test_threads_pauses_and_cut_stamps_are_no_jump(seconds):
     steps = traced(seconds, [7000.0] * 4)
-    mended = mend_clock(steps, events())
-    assert mended.trusted
-    assert mended.steps.equals(steps)
+    repaired = repair_clock(steps, events())
+    assert repaired.trusted
+    assert repaired.steps.equals(steps)
 
 
 def test_events_are_mended_with_the_rows_around_them():
@@ -110,8 +110,8 @@ def test_events_are_mended_with_the_rows_around_them():
         (60, "training ends", None, BEGIN + timedelta(seconds=40) - HOUR),
     )
     steps = traced([7, 14, 21, 31 - 3600, 38 - 3600], [7000.0] * 5)
-    mended = mend_clock(steps, found)
-    late = [(stamp - BEGIN).total_seconds() for stamp in mended.events["timestamp"]]
+    repaired = repair_clock(steps, found)
+    late = [(stamp - BEGIN).total_seconds() for stamp in repaired.events["timestamp"]]
     assert late == pytest.approx([21, 24, 40], abs=4)
 
 

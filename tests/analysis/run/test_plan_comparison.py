@@ -13,7 +13,7 @@ from analysis.flops import WORDS, find_formula
 from analysis.hardware.devices import peak_by_hand
 from analysis.model.parameters import count_parameters
 from analysis.present.views.expectations import expectation_sentences, expectations_document, plan_sentences
-from analysis.present.words import say_all
+from analysis.present.words import sentences_of
 from analysis.published.rows import published
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.expectations import measure_against
@@ -110,8 +110,8 @@ def test_time_left_by_the_clock(tmp_path):
     assert finished_at(analysis.steps, 2800.0) == datetime(2026, 3, 1, 8, 58, 20)
     (row,) = found(plan_against(analysis, context, records), "time_left")
     assert row.measured == pytest.approx(400 * 7.0)
-    assert "400 steps, 52,428,800 tokens are left" in say_all(row.findings)  # 400 x 32 x 4096
-    assert "until 2026-03-01 08:58 by the log's clock" in say_all(row.findings)
+    assert "400 steps, 52,428,800 tokens are left" in sentences_of(row.findings)  # 400 x 32 x 4096
+    assert "until 2026-03-01 08:58 by the log's clock" in sentences_of(row.findings)
     # What is usual is of clusters of over 100 devices, so nothing is planned for 8.
     assert (row.planned, row.planned_to) == (None, None)
 
@@ -169,13 +169,13 @@ def test_utilisation_beside_what_is_usual(tmp_path, tflops, where):
     text = megatron_log(30, world_size=128, data_parallel_size=64)
     analysis, context, records = run_of(tmp_path / "run.log", text, tflops=tflops)
     (row,) = found(plan_against(analysis, context, records), "utilisation")
-    assert say_all(row.findings).endswith(f"over 100 devices 30% to 50% is usual: {where}")
+    assert sentences_of(row.findings).endswith(f"over 100 devices 30% to 50% is usual: {where}")
 
 
 def test_few_devices_are_not_judged_by_what_is_usual_for_many(tmp_path):
     analysis, context, records = run_of(tmp_path / "run.log", megatron_log(30), tflops=4000.0)
     (row,) = found(plan_against(analysis, context, records), "utilisation")
-    assert say_all(row.findings) == f"{row.measured:.1%} of the peak delivered (HFU by megatron)"
+    assert sentences_of(row.findings) == f"{row.measured:.1%} of the peak delivered (HFU by megatron)"
     assert (row.planned, row.planned_to) == (None, None)
 
 
@@ -184,7 +184,7 @@ def test_time_left_is_not_planned_beyond_what_the_bubble_leaves(tmp_path):
     text = megatron_log(30, world_size=128, pipeline_model_parallel_size=8, data_parallel_size=8)
     analysis, context, records = run_of(tmp_path / "run.log", text, num_microbatches=4)
     (row,) = found(plan_against(analysis, context, records), "time_left")
-    assert f"at {4 / 11:.1%} of the peak: " in say_all(row.findings)
+    assert f"at {4 / 11:.1%} of the peak: " in sentences_of(row.findings)
     assert row.planned_to is None
 
 
@@ -212,7 +212,7 @@ def test_memory_of_each_stage_beside_its_estimate(tmp_path):
     held = (8 * (counted.attention + counted.mlp) + counted.embedding) / 2 + norms
     kept = 4096 * 4 * 8 * (16 * 4096 + 6 * 11008) / 2
     assert rows[0].planned == pytest.approx(18 * held + kept)
-    assert say_all(rows[0].findings).startswith("stage 1: 10.49 GB at most were allocated; ")
+    assert sentences_of(rows[0].findings).startswith("stage 1: 10.49 GB at most were allocated; ")
 
 
 def test_both_are_expected_where_the_log_does_not_tell_of_zero(tmp_path):
@@ -221,7 +221,7 @@ def test_both_are_expected_where_the_log_does_not_tell_of_zero(tmp_path):
     plan = plan_against(analysis, context, records)
     (row,) = found(plan, "memory")
     assert row.planned < row.planned_to
-    assert "with ZeRO-1" in say_all(row.findings)
+    assert "with ZeRO-1" in sentences_of(row.findings)
     # everything is recomputed, so flash attention does not matter; a gated MLP is of a model without dropout
     assert plan.assumed == ("sequence_parallel",)
     assert sentences(plan)[-1].endswith("it is assumed: sequence_parallel False")
@@ -233,7 +233,7 @@ def test_memory_of_an_unknown_shape_is_not_estimated(tmp_path):
     (row,) = found(plan_against(analysis, context, records), "memory")
     assert row.planned is None
     assert row.measured == 10_000 * 2**20
-    assert say_all(row.findings).endswith("; not estimated: ffn_hidden_size unknown; pass --ffn-hidden-size")
+    assert sentences_of(row.findings).endswith("; not estimated: ffn_hidden_size unknown; pass --ffn-hidden-size")
 
 
 @pytest.mark.parametrize("name", ["tensor_model_parallel_size", "pipeline_model_parallel_size"])
@@ -242,7 +242,7 @@ def test_a_layout_is_not_taken_for_granted(tmp_path, name):
     unknown = RunContext({n: fact for n, fact in context.facts.items() if n != name})
     (row,) = found(plan_against(analysis, unknown, records), "memory")
     assert row.planned is None
-    assert f"{name} unknown; pass --{name.replace('_', '-')}" in say_all(row.findings)
+    assert f"{name} unknown; pass --{name.replace('_', '-')}" in sentences_of(row.findings)
 
 
 def test_what_is_not_printed_is_taken_for_the_memory_and_said(tmp_path):
@@ -268,7 +268,7 @@ def test_every_fixture_can_be_planned(tmp_path):
             interpret(log).steps, log.starts, log.records, context, find_formula("megatron"), peak_by_hand(300, "bf16")
         )
         plan = plan_against(analysis, context, log.records)
-        assert all(say_all(row.findings) for row in plan.rows)
+        assert all(sentences_of(row.findings) for row in plan.rows)
         assert not plan.gap or sum(part.share for part in plan.gap) == pytest.approx(1)
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from logparse.context.run_context import Fact, RunContext, SettingsChange
-from logparse.context.step_times import RESOLUTION, TIME, KnownRun, find_times, lacking_sizes, resolution
+from logparse.context.step_times import RESOLUTION, TIME, KnownRun, find_times, missing_sizes, resolution
 from logparse.decode.read_run import Coverage, ParsedLog
 from logparse.findings import Origin
 from logparse.formats import find_format
@@ -156,7 +156,7 @@ def test_a_rate_of_tokens_tells_a_step_where_flags_say_what_it_holds() -> None:
 
 def test_a_printed_rate_names_the_sizes_that_would_give_a_time() -> None:
     read = log(step=[1, 2], **{RATE: [100.0, 110.0]})
-    note = lacking_sizes(read, read.steps, KnownRun(known(world_size=8)), "step")
+    note = missing_sizes(read, read.steps, KnownRun(known(world_size=8)), "step")
     assert note is not None
     assert (note.code, note.level, note.fields["flags"]) == (
         "rate_lacks_sizes",
@@ -164,5 +164,5 @@ def test_a_printed_rate_names_the_sizes_that_would_give_a_time() -> None:
         ["--global-batch-size", "--seq-length"],
     )
     every_size = known(world_size=8, global_batch_size=16, seq_length=4096)
-    assert lacking_sizes(read, read.steps, KnownRun(every_size), "step") is None
-    assert lacking_sizes(read, read.steps, KnownRun(RunContext()), "start") is None
+    assert missing_sizes(read, read.steps, KnownRun(every_size), "step") is None
+    assert missing_sizes(read, read.steps, KnownRun(RunContext()), "start") is None

@@ -56,7 +56,7 @@ def test_a_line_is_not_read_for_a_reason(line, tmp_path):
     assert reason in found.unread
     shown = next(unread for unread in found.examples if unread.reason == reason)
     assert shown.line_number == 7
-    assert told is None or shown.told[0] == told
+    assert told is None or shown.details[0] == told
     assert any(isinstance(part, Sentence) and "line 7" in part.text for part in check_parts(fmt, found, "run.log"))
 
 

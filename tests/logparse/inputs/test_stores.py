@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from logparse.errors import UsageError
-from logparse.inputs.stores import _escaped, is_url, open_page, open_store, said, shown, split_url
+from logparse.inputs.stores import _escaped, error_text, is_url, open_page, open_store, shown, split_url
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_without_obstore_the_remedy_is_to_install_it(monkeypatch, open_it):
     ],
 )
 def test_what_a_store_said(text, told):
-    assert said(Exception(text)) == told
+    assert error_text(Exception(text)) == told
