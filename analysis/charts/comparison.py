@@ -124,8 +124,8 @@ def _series(column: str) -> Series:
 
 def _drawn(side: Side) -> pl.DataFrame:
     """Runs that count; where there is none, those that are too short for it."""
-    counting = side.told.filter(pl.col("run_id").is_in(side.runs["run_id"].to_list()))
-    return (counting if len(counting) else side.told).sort("recorded_at", maintain_order=True).tail(MOST_DRAWN)
+    counting = side.details.filter(pl.col("run_id").is_in(side.runs["run_id"].to_list()))
+    return (counting if len(counting) else side.details).sort("recorded_at", maintain_order=True).tail(MOST_DRAWN)
 
 
 def _counted(run_id: str, steps: pl.DataFrame) -> pl.DataFrame:

@@ -149,7 +149,7 @@ def gate(
     named = named_sides(asked, history, how, report)
     failing = FAILING[fail_on or "regression"]
     old, new = named.sides
-    result = compare(old, new, chosen, limit, allowed, named.others, beside=False, guards=guards)
+    result = compare(old, new, chosen, limit, allowed, named.others, everything=False, guards=guards)
     judgement = judged(result, strict, failing)
     _publish(out, _texts(judgement), judgement.summary, report)
     try:

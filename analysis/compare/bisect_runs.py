@@ -34,7 +34,7 @@ def find_plan(
 
     Raises UsageError where the sides cannot be compared, have too few runs, or BAD is better than GOOD.
     """
-    result = compare(good, bad, [metric], 0.0, allowed, others, beside=False)
+    result = compare(good, bad, [metric], 0.0, allowed, others, everything=False)
     refuse_incomparable(result)
     sides = values_of(result.baseline.runs, metric), values_of(result.candidate.runs, metric)
     recorded: list[OtherRun] = []
@@ -66,7 +66,7 @@ def _neither(good: Side, bad: Side, metric: Metric, others: pl.DataFrame) -> pl.
 def _recorded(run: Mapping[str, Any], rows: pl.DataFrame, result: Comparison, metric: Metric) -> OtherRun:
     """A run with its values as GOOD, as BAD, and as neither; ``rows`` are whole rows of the recorded runs."""
     mine = rows.filter(pl.col("run_id") == run["run_id"])
-    unlike_good, unlike_bad = (_unlike(side.told, mine) for side in (result.baseline, result.candidate))
+    unlike_good, unlike_bad = (_unlike(side.details, mine) for side in (result.baseline, result.candidate))
     candidates = {(change.kind, change.name): change for change in result.changes if change.is_candidate}
     as_good = tuple(change for key, change in candidates.items() if key in unlike_bad and key not in unlike_good)
     as_bad = tuple(change for key, change in candidates.items() if key in unlike_good and key not in unlike_bad)

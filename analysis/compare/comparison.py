@@ -1,4 +1,4 @@
-"""Two sides beside each other: comparable or not, the effect on each metric, the losses, and what changed.
+"""Two sides compared: comparable or not, the effect on each metric, the losses, and what changed.
 
 Comes in: the runs of two sides. Goes out: a Comparison. Nothing is printed or written here.
 """
@@ -32,13 +32,13 @@ from logparse.language import tr
 class Side:
     """The runs of one side, and how they were asked for.
 
-    ``told`` are rows of some of them with all columns; ``steps`` gives the steps of a run by its id. ``warn`` is told
-    of every run whose steps cannot be read, and so are left out.
+    ``details`` are rows of some of them with all columns; ``steps`` gives the steps of a run by its id. ``warn`` gets
+    a note on each run that is left out because its steps cannot be read.
     """
 
     asked: str
     runs: pl.DataFrame
-    told: pl.DataFrame
+    details: pl.DataFrame
     steps: Callable[[str], pl.DataFrame]
     warn: Callable[[Note], object] = field(default=warn_caller, compare=False)
 
@@ -86,15 +86,14 @@ LossReason = Literal["no_common_step", "zero_loss"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that is to be said of two sides.
+    """The result of comparing two sides.
 
-    ``judged`` are the columns of the metrics that the verdict is on; the other findings stand beside them. Of those
-    that are not ``primary`` only what is wrong counts: that they vary too much makes no verdict worse. ``losses`` is a
+    ``judged`` are the columns of the metrics that the verdict is on; the other findings are for information. Metrics
+    that are not ``primary`` count only if something is wrong: too much noise makes no verdict worse. ``losses`` is a
     reason where the losses cannot be compared, and None where nobody asked. ``lost`` is of both sides. ``noises`` are
-    by the column of the metric. ``left_out`` are runs that do not count; ``unclear`` are names of pairs of which
-    nothing tells whether they are one job. ``less_work`` are the kinds of work of which the candidate does
-    less. ``threshold`` is what was given, None where the noise of each metric tells it. ``job`` is what it is
-    called.
+    by the column of the metric. ``left_out`` are runs that do not count; ``unclear`` are names of pairs that may be one
+    job. ``less_work`` are the kinds of work of which the candidate does less. ``threshold`` is as given, None where it
+    follows from the noise of each metric. ``job`` is the name of the job.
     """
 
     baseline: Side
@@ -143,8 +142,8 @@ class Comparison:
         sides = {"baseline": self.baseline, "candidate": self.candidate}
         return [(o, measured(sides[o.side].runs, finding.metric)["name"][o.place]) for o in finding.outliers]
 
-    def odd(self, finding: Finding) -> list[str]:
-        """Names of the candidate's runs that the finding calls odd."""
+    def worse_runs(self, finding: Finding) -> list[str]:
+        """Names of the candidate's runs that are worse than all of the baseline."""
         return measured(self.candidate.runs, finding.metric)["name"].gather(list(finding.worse_runs)).to_list()
 
 
@@ -155,23 +154,23 @@ def compare(
     threshold: float | None,
     allowed: Sequence[str] = (),
     others: pl.DataFrame | None = None,
-    beside: bool = True,
+    everything: bool = True,
     guards: Sequence[Metric] = (),
 ) -> Comparison:
     """Compare two sides, each of at least one run, and judge ``metrics``, and ``guards`` where both sides have them.
 
     ``threshold`` is the change that matters; where it is None, that beyond the noise of each metric does.
-    ``others`` are further runs from which the noise is learnt; with ``beside`` all JUDGED are compared and the losses.
+    ``others`` are further runs from which the noise is learnt. With ``everything`` all JUDGED are compared, and losses.
     Whether the sides may be compared is asked of all their runs, also of those that do not count.
 
     Raises UsageError where a run or a job is on both sides.
     """
     case = _case((baseline, candidate), others, threshold)
-    compared = dict.fromkeys((*metrics, *guards, *(JUDGED.values() if beside else ())))
+    compared = dict.fromkeys((*metrics, *guards, *(JUDGED.values() if everything else ())))
     noises = {metric.column: case.noise(metric) for metric in compared}
     found = [case.finding(metric, noises[metric.column], metric in guards) for metric in compared]
     judged = (*metrics, *_on_both_sides(found, guards))
-    findings = [f for f in _held(found, judged[1:]) if beside or f.metric in judged]
+    findings = [f for f in _held(found, judged[1:]) if everything or f.metric in judged]
     less = _less_work(case)
     old, new = case.counted
     return Comparison(
@@ -181,9 +180,9 @@ def compare(
         findings=tuple(explain(finding, less) for finding in findings),
         judged=_columns(judged),
         primary=_columns(metrics),
-        losses=agree_on_losses(old, new) if beside else None,
+        losses=agree_on_losses(old, new) if everything else None,
         lost=case.lost,
-        changes=tuple(list_changes(old.told, new.told)),
+        changes=tuple(list_changes(old.details, new.details)),
         noises=noises,
         threshold=threshold,
         left_out=case.left_out,
@@ -226,7 +225,7 @@ class _Case:
         return tuple(check_fields(baseline, candidate, allowed))
 
     def noise(self, metric: Metric) -> Noise | None:
-        """The noise of ``metric``; None where the comparable runs are too few to tell it."""
+        """The noise of ``metric``; None where the comparable runs are too few to estimate it."""
         return noise_floor(values_of(runs, metric) for runs in self.comparable)
 
     def finding(self, metric: Metric, noise: Noise | None, guard: bool) -> Finding:
@@ -286,7 +285,7 @@ def _held(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Findin
 
 def _less_work(case: _Case) -> tuple[Less, ...]:
     """The kinds of work of which a step of the candidate does less, and whether it learns less."""
-    old, new = ((side.told, side.readable_steps(side.told["run_id"])) for side in case.counted)
+    old, new = ((side.details, side.readable_steps(side.details["run_id"])) for side in case.counted)
     learnt = learns_less(case.finding_of_values(FINAL_LOSS, case.noise(FINAL_LOSS)))
     return (*compared_work(old, new), *([learnt] if learnt else []))
 
@@ -312,14 +311,14 @@ def _refuse_overlap(baseline: Side, candidate: Side, jobs: Jobs) -> None:
 
 
 def _counting(side: Side, runs: pl.DataFrame) -> Side:
-    """The side with the runs that count; what they say is told by them too, unless none of them is there."""
-    told = side.told.filter(pl.col("run_id").is_in(runs["run_id"].to_list()))
-    return replace(side, runs=runs, told=told if len(told) else side.told)
+    """The side with the runs that count, and their details if there are any."""
+    details = side.details.filter(pl.col("run_id").is_in(runs["run_id"].to_list()))
+    return replace(side, runs=runs, details=details if len(details) else side.details)
 
 
 def _final_losses(sides: Sequence[Side]) -> dict[str, float | None]:
     """The final losses by run, of the runs of ``sides`` that count and whose settings are known."""
-    counted = [side.told.filter(pl.col("run_id").is_in(side.runs["run_id"].to_list()))["run_id"] for side in sides]
+    counted = [side.details.filter(pl.col("run_id").is_in(side.runs["run_id"].to_list()))["run_id"] for side in sides]
     read = zip(sides, counted, strict=True)
     return final_losses(run for side, run_ids in read for run in side.readable_steps(run_ids))
 
@@ -349,8 +348,8 @@ def measured(runs: pl.DataFrame, metric: Metric) -> pl.DataFrame:
 
 def values_of(runs: pl.DataFrame, metric: Metric) -> list[float]:
     """The numbers of ``metric`` that can be compared, with its offset."""
-    told = (value + metric.offset for value in runs[metric.column].to_list() if value is not None)
-    return [value for value in told if isfinite(value) and value > 0]
+    shifted = (value + metric.offset for value in runs[metric.column].to_list() if value is not None)
+    return [value for value in shifted if isfinite(value) and value > 0]
 
 
 def _lost(runs: pl.DataFrame) -> LostLoss | None:
@@ -366,7 +365,7 @@ def _comparable(runs: pl.DataFrame, asked: pl.DataFrame) -> list[pl.DataFrame]:
 
 
 def agree_on_losses(baseline: Side, candidate: Side) -> LossAgreement | LossReason:
-    """How far the losses of the two sides are apart at equal steps, or why that cannot be said."""
+    """How far the losses of the two sides are apart at equal steps, or why they cannot be compared."""
     old, new = (_losses(side) for side in (baseline, candidate))
     both = old.join(new, on="step", suffix="_new").sort("step")
     if both.is_empty():
@@ -386,7 +385,7 @@ def _losses(side: Side) -> pl.DataFrame:
     """Step and median loss over the runs; of a step that was done again the last loss."""
     frames = [
         steps.filter(OF_THE_RUN & pl.col("loss").is_finite()).select("step", "loss").unique("step", keep="last")
-        for _, steps in side.readable_steps(side.told["run_id"])
+        for _, steps in side.readable_steps(side.details["run_id"])
     ]
     none = pl.DataFrame(schema={"step": pl.Int64, "loss": pl.Float64})
     return pl.concat([none, *frames]).drop_nulls().group_by("step").agg(pl.col("loss").median())

@@ -1,6 +1,6 @@
 """Which runs are meant on the command line: a log, a folder of logs, a selector, or a run of the history.
 
-Nothing is printed here: ``tell`` is told what must be known beside the runs.
+Nothing is printed here: ``report`` gets the notes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from logparse.inputs.remote import entries
 from logparse.inputs.stores import is_url, shown
 from logparse.language import tr
 
-# Runs of a side whose settings, versions and losses are looked at: the newest tell enough.
+# Runs of a side whose settings, versions and losses are read: the newest are enough.
 MOST_SETTINGS_RUNS = 20
 
 
@@ -41,16 +41,16 @@ class Sides:
     settings: Callable[[Sequence[str]], pl.DataFrame] | None
 
 
-def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, tell: Report) -> Sides:
+def find_sides(asked: Sequence[str], place: str | None, how: RunOptions, report: Report) -> Sides:
     """The sides that ``asked`` names, of logs or of the history at ``place``. Raises as ``find_side``."""
-    history = None if place is None else open_history(place, tell)
+    history = None if place is None else open_history(place, report)
     runs = history.runs() if history else None
     others = None if runs is None else select_evidence(runs).runs
-    sides = tuple(find_side(one, history, runs, how, tell) for one in asked)
+    sides = tuple(find_side(one, history, runs, how, report) for one in asked)
     return Sides(sides, others, history.settings if history else None)
 
 
-def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, how: RunOptions, tell: Report) -> Side:
+def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, how: RunOptions, report: Report) -> Side:
     """The runs that ``asked`` names; ``runs`` are those of ``history``.
 
     Raises UsageError where it names none, InputError or NoStepLineError where a log cannot be read.
@@ -62,16 +62,16 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, ho
         problem = tr("{asked} is a selector and a file or folder as well", asked=asked)
         raise UsageError(problem, remedy=tr("write ./{asked} for the file, or leave out --history", asked=asked))
     if is_of_logs(asked):
-        return _of_logs(asked, how, tell)
+        return _of_logs(asked, how, report)
     if history is None or runs is None:
         remedy = tr("check the path; runs that were recorded need --history DIR")
         raise UsageError(tr("{asked} is no file and no folder", asked=asked), remedy=remedy)
-    found = _named(asked, history, runs, tell)
+    found = _named(asked, history, runs, report)
     if found.is_empty():
         raise _no_run(asked, runs)
     enough = found.filter(has_enough_rows())
-    told = history.settings((enough if len(enough) else found).tail(MOST_SETTINGS_RUNS)["run_id"].to_list())
-    return Side(asked, found, told, history.steps, tell)
+    details = history.settings((enough if len(enough) else found).tail(MOST_SETTINGS_RUNS)["run_id"].to_list())
+    return Side(asked, found, details, history.steps, report)
 
 
 def _no_run(asked: str, runs: pl.DataFrame) -> UsageError:
@@ -81,7 +81,7 @@ def _no_run(asked: str, runs: pl.DataFrame) -> UsageError:
     return UsageError(tr("no run of the history is {asked}", asked=asked), remedy=remedy)
 
 
-def _named(asked: str, history: History, runs: pl.DataFrame, tell: Report) -> pl.DataFrame:
+def _named(asked: str, history: History, runs: pl.DataFrame, report: Report) -> pl.DataFrame:
     """Those that are excluded only where their ids are named. Raises UsageError where all are excluded."""
     if not is_selector(asked):
         return runs.filter(pl.col("run_id") == history.find(asked))
@@ -91,7 +91,7 @@ def _named(asked: str, history: History, runs: pl.DataFrame, tell: Report) -> pl
         remedy = tr("name one by its id, or let them count with `logparse history include`")
         raise UsageError(problem, remedy=remedy)
     for note in found.notes:
-        tell(note)
+        report(note)
     return found.runs
 
 
@@ -113,15 +113,15 @@ def _is_there(path: str) -> bool:
         return False
 
 
-def _of_logs(asked: str, how: RunOptions, tell: Report) -> Side:
+def _of_logs(asked: str, how: RunOptions, report: Report) -> Side:
     """Each file or folder within a folder is a run; a file is one, and so are the files of a pattern together."""
     parts = entries(asked) if is_url(asked) else _entries(Path(asked))
-    records = {record.run_id: record for record in _records(parts, how, tell)}
+    records = {record.run_id: record for record in _records(parts, how, report)}
     if not records:
         problem = tr("no log in the folder {path}", path=shown(asked))
         raise NoStepLineError(problem, remedy=tr("name the folder that holds the logs"))
     frame = pl.concat(r.summary.with_columns(release=pl.lit(None, pl.String)) for r in records.values())
-    return Side(shown(asked), frame, frame, lambda run_id: records[run_id].steps, tell)
+    return Side(shown(asked), frame, frame, lambda run_id: records[run_id].steps, report)
 
 
 def _entries(path: Path) -> list[str]:
@@ -129,7 +129,7 @@ def _entries(path: Path) -> list[str]:
     return [str(p) for p in sorted(inside)]
 
 
-def _records(parts: Sequence[str], how: RunOptions, tell: Report) -> Iterator[RunRecord]:
+def _records(parts: Sequence[str], how: RunOptions, report: Report) -> Iterator[RunRecord]:
     """The run of each log; what lies among others and is no log is left out."""
     for part in parts:
         try:
@@ -137,4 +137,4 @@ def _records(parts: Sequence[str], how: RunOptions, tell: Report) -> Iterator[Ru
         except NoStepLineError:
             if len(parts) == 1:
                 raise
-            tell(info("log_left_out", path=shown(part)))
+            report(info("log_left_out", path=shown(part)))

@@ -35,7 +35,7 @@ def _remedies(result: Comparison, different: Sequence[Field], unknown: Sequence[
         yield tr("compare runs of the same job")
     sides = (result.baseline, [field.baseline for field in unknown]), (result.candidate, [f.candidate for f in unknown])
     incomplete = [side for side, fields in sides if any(not values or None in values for values in fields)]
-    recorded = [side.told["release"].is_not_null().any() for side in incomplete]
+    recorded = [side.details["release"].is_not_null().any() for side in incomplete]
     if not all(recorded):
         yield tr("give what the log lacks (--model, --seq-length ...)")
     if any(recorded):

@@ -1,4 +1,4 @@
-"""A planned training job, and everything that can be said of it before it runs.
+"""A planned training job, and everything that can be computed for it before it runs.
 
 Comes in: a Job. Goes out: an Estimate: figures by section, memory by stage, layouts that fit. Nothing is printed here.
 """
@@ -41,7 +41,7 @@ from logparse.errors import UsageError
 from logparse.findings import Note, info, warning
 from logparse.language import tr
 
-# Formulas of a stage, whose own numbers the table of stages has.
+# Formulas of a stage; the table of stages has the numbers.
 STATE_OF_STAGE = "parameters x bytes left by ZeRO"
 ACTIVATIONS_OF_STAGE = "tokens x in flight x layers x bytes kept per token, and what is once"
 
@@ -80,8 +80,8 @@ class Section:
 class Smallest:
     """The layouts that need fewest devices; None where none fits.
 
-    ``laid_out`` keeps the sizes the user gave. ``at_all`` has the split of the model free. ``recomputed`` is that with
-    everything recomputed, looked for only where nothing fits without.
+    ``laid_out`` keeps the sizes that the user gave. ``at_all`` may split the model in any way. ``recomputed`` may too,
+    with everything recomputed; it is searched only where nothing fits without.
     """
 
     laid_out: Fit | None = None
@@ -91,7 +91,7 @@ class Smallest:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What can be said of a job. ``rule`` holds the bytes of each stage of ``fit`` by the note's rule."""
+    """The results for a job. ``rule`` holds the bytes of each stage of ``fit`` by the note's rule."""
 
     sections: tuple[Section, ...]
     fit: Fit | None
@@ -111,7 +111,7 @@ class Estimate:
 
 
 def estimate(job: Job) -> Estimate:
-    """Compute all there is to know. Raises UsageError for a layout that no framework can run."""
+    """Compute the Estimate of ``job``. Raises UsageError for a layout that no framework can run."""
     if job.shape.padded_vocab_size is None:
         job = replace(job, shape=replace(job.shape, padded_vocab_size=job.vocab_size))
     check_model(job.shape, job.vocab_size, job.training)
@@ -154,9 +154,9 @@ def _tried(search: Search, fixed: Fixed) -> tuple[Fit, ...]:
     """Every layout on the devices given; ZeRO-2 and 3, which cost most traffic, only where nothing fits without."""
     if fixed.devices is None:
         return ()
-    found = all_fits(search, fixed, fixed.devices)
-    if search.memory_bytes is None or any(f.fits for f in found):
-        return found
+    fits = all_fits(search, fixed, fixed.devices)
+    if search.memory_bytes is None or any(f.fits for f in fits):
+        return fits
     return all_fits(search, fixed, fixed.devices, (0, 1, 2, 3))
 
 
@@ -259,7 +259,7 @@ def _per_token(job: Job, training: Training) -> Figure:
 
 
 def _notes(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator[Note]:
-    yield from _lacking(job, counted)
+    yield from _missing(job, counted)
     if fit is not None:
         yield from _assumed(job, fit)
     if job.utilisation is None and job.tokens is not None:
@@ -268,7 +268,7 @@ def _notes(job: Job, counted: Parameters | None, fit: Fit | None) -> Iterator[No
         yield info("micro_batches_fill_pipeline")
 
 
-def _lacking(job: Job, counted: Parameters | None) -> Iterator[Note]:
+def _missing(job: Job, counted: Parameters | None) -> Iterator[Note]:
     """What is missing for the stages, and for the layouts that fit."""
     if job.training is None:
         yield info("stages_need_seq_length")
@@ -279,7 +279,7 @@ def _lacking(job: Job, counted: Parameters | None) -> Iterator[Note]:
 
 
 def _assumed(job: Job, fit: Fit) -> Iterator[Note]:
-    """What is taken for granted of a layout, and what does not divide in it."""
+    """What is assumed about a layout, and what does not divide in it."""
     if len({stage.layers for stage in fit.stages}) > 1:
         yield info("layers_do_not_divide", pp=fit.layout.pp)
     yield from layout_notes(job.shape, fit.layout)
@@ -288,7 +288,7 @@ def _assumed(job: Job, fit: Fit) -> Iterator[Note]:
 
 
 def _warnings(job: Job, fit: Fit | None, values: dict[str, Number | None]) -> Iterator[Note]:
-    """What cannot be, or holds only under a condition that no size of the job tells."""
+    """Results that are impossible, or valid only under a condition that no size of the job shows."""
     ceiling = values.get("bubble_ceiling")
     reached = max(TYPICAL_UTILISATION) if job.utilisation is None and job.tokens is not None else job.utilisation
     if ceiling is not None and reached is not None and reached > ceiling:

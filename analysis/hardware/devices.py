@@ -1,23 +1,22 @@
 """Peak rates of training devices: what MFU and HFU are divided by.
 
 Comes in: a name as a person, a driver or a log writes it. Goes out: one device of ``devices.toml`` and one of its
-peaks, with basis, source and confidence. No peak is guessed, no name is matched by a part of it: unknown is an error or
-None. ``devices.toml`` explains the fields of a device and their units.
+peaks, with basis, source and confidence. No peak is guessed, and no name is matched by a part of it. An unknown name
+is an error; an unknown peak is None. ``devices.toml`` explains the fields of a device and their units.
 
-A device is what one rank sees: a die of a 910C, a GCD of an MI250X. Packages are devices of their own. Basis ``matrix``
-is the dense matrix peak, the one to compare across vendors; ``headline`` is the figure of Ascend's data sheets, which
-adds the vector units to it (910B2: 353.89 + 22.12 = 376); ``unverified`` has one source that does not say what it
-counts.
+A device is what one rank sees: a die of a 910C, a GCD of an MI250X. Packages are separate devices. Basis ``matrix`` is
+the dense matrix peak, which compares across vendors. ``headline`` is the figure of Ascend's data sheets, which adds the
+vector units (910B2: 353.89 + 22.12 = 376). ``unverified`` has one source that does not say what it counts.
 
-Names compare without case, spaces, hyphens and underscores. A brand in front, as a word of its own, may be left out or
-added but must be right: ``NVIDIA L40S`` is ``L40S``, ``NVIDIA A2`` is not Huawei's ``a2``. Three Ascend names:
+Names compare without case, spaces, hyphens and underscores. A brand in front, as a separate word, is optional but must
+be right: ``NVIDIA L40S`` is ``L40S``, ``NVIDIA A2`` is not Huawei's ``a2``. Three Ascend names:
 
-``910B``, ``ascend 910b``, ``Ascend-910B``: people who write this mean the A2 family, four SKUs, so there is a range.
-``Ascend910B``, glued, in any case: drivers and torch_npu spell a SoC like this, and there every A2 part has a digit
-(Ascend910B3). Without one it is a first-generation part of 221 fp16 TFLOP/s and no bf16. Build tools write SoC strings
-in lower case, so case cannot tell the two apart; the glue can. The part carries a note and gives a bf16 run no peak, so
-nobody gets it in silence.
-``Ascend910``, ``ascend 910``, ``910``: printed by ``npu-smi info`` on A3, and the 2019 part's name too. Refused.
+``910B``, ``ascend 910b``, ``Ascend-910B``: people mean the A2 family of four SKUs, so the peak has a range.
+``Ascend910B`` as one word, in any case: drivers and torch_npu spell a SoC like this, and every A2 part has a digit
+there (Ascend910B3). Without a digit it is a first-generation part of 221 fp16 TFLOP/s and no bf16. Build tools write
+SoC strings in lower case, so only the missing separator distinguishes the two. The part has a note and gives a bf16
+run no peak.
+``Ascend910``, ``ascend 910``, ``910``: printed by ``npu-smi info`` on A3, and also the name of the 2019 part. Refused.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class Device:
-    """What one rank sees; unknown is None. ``members`` are a family's SKUs, a run on it is warned of ``notes``."""
+    """What one rank sees; unknown is None. ``members`` are a family's SKUs; ``notes`` are warnings for a run on it."""
 
     name: str
     aliases: tuple[str, ...]
@@ -79,7 +78,7 @@ class DevicePeak:
     notes: tuple[Note, ...]
 
 
-# What a peak is called that nothing of a device is known by.
+# The device name of a peak from the user, without a known device.
 BY_HAND = "given by hand"
 _BRANDS = {"huawei": "Huawei", "ascend": "Huawei", "nvidia": "NVIDIA", "tesla": "NVIDIA", "geforce": "NVIDIA"}
 _BRANDS |= {"amd": "AMD", "instinct": "AMD", "google": "Google", "intel": "Intel"}
@@ -183,7 +182,7 @@ def _number(table: dict[str, Any], key: str) -> float | None:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Split a name into the vendor its brand stands for, "" without one, and the rest in the form that compares."""
+    """Split a name into the vendor of its brand, "" without a brand, and the rest in normalised form."""
     text = name.strip().lower()
     brand = _BRAND.match(text)
     vendor = _BRANDS[brand[1]] if brand else ""
@@ -191,7 +190,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _by_name(devices: tuple[Device, ...]) -> dict[str, Device]:
-    """Map each name and alias, in the form that compares, to its device.
+    """Map each name and alias, in normalised form, to its device.
 
     Raises ValueError when one names two devices.
     """
@@ -220,7 +219,7 @@ def _range(device: Device, dtype: str, basis: str) -> tuple[float, float] | None
 
 
 def other_parts(name: str, device: Device, dtype: str, basis: str) -> tuple[Note, ...]:
-    """Tell which parts of other peaks ``name`` could mean too: ``V100`` is the beginning of several names."""
+    """Report parts with other peaks that ``name`` could also mean: ``V100`` is the beginning of several names."""
     taken, words = _peak(device, dtype, basis), _words(name)
     if taken is None or device.members:
         return ()
@@ -247,7 +246,7 @@ def device_notes(device: Device) -> tuple[Note, ...]:
 
 
 def _other_figures(device: Device, dtype: str) -> tuple[Note, ...]:
-    """Tell the figures that disagree with the matrix peak, so that nobody takes it for settled."""
+    """Report published figures that disagree with the matrix peak."""
     others = [p for p in device.peaks if p.dtype == dtype and p.basis.startswith(("alternative", "whitepaper"))]
     figures = [info("peak_figure", tflops_per_second=p.tflops_per_second, source=p.source) for p in others]
     return (warning("other_peak_figures", dtype=dtype, figures=figures),) if others else ()

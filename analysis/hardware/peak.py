@@ -18,10 +18,10 @@ def resolve_peak(
     basis: str | None = None,
     origin: str = "--peak-tflops",
 ) -> tuple[DevicePeak | None, tuple[Note, ...]]:
-    """The peak to divide by, and the notes that must stand beside it; None with a reason where there is none.
+    """The peak to divide by, and the notes to print with it; None with a reason where there is none.
 
-    ``peak_tflops``, which ``origin`` gave, wins over ``hw``.
-    Raises UsageError for a name no device has or a peak that is not a number above 0.
+    ``peak_tflops``, given by ``origin``, wins over ``hw``.
+    Raises UsageError for a name of no device, or a peak that is not a number above 0.
     """
     if basis not in (*BASES, None):
         remedy = tr("use one of {names}", names=", ".join(BASES))
@@ -39,5 +39,5 @@ def resolve_peak(
     if peak is None:
         reason = warning("no_peak_of_type", dtype=dtype, basis=basis or BASES[0], device=device.name)
         return None, (reason, *device_notes(device))
-    said = () if precision else (warning("number_type_assumed", dtype=dtype),)
-    return peak, (*said, *peak.notes, *other_parts(hw or device.name, device, dtype, peak.basis))
+    assumed = () if precision else (warning("number_type_assumed", dtype=dtype),)
+    return peak, (*assumed, *peak.notes, *other_parts(hw or device.name, device, dtype, peak.basis))

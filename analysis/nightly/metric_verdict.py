@@ -36,7 +36,7 @@ ACCEPTED: tuple[Verdict, Reason] = ("no regression", "accepted")
 
 @dataclass(frozen=True)
 class MetricNight:
-    """The verdict on one metric of the newest run. ``value`` is the run's, ``least`` the change that matters.
+    """The verdict on one metric of the newest run. ``value`` is the run's, ``least`` the smallest change that matters.
 
     ``p`` is that of the night where it is worse, ``p_family`` what it is worth among all metrics of all jobs. ``began``
     is the run from which on the metric is off. ``nights`` are those of all runs that have the metric.
@@ -56,24 +56,24 @@ class MetricNight:
 def judge_newest(
     metric: Metric, least: float, runs: pl.DataFrame, fixed: int, rule: JobRule, known: Callable[[str], bool]
 ) -> MetricNight | None:
-    """The verdict on the newest of ``runs``, of which the first ``fixed`` are a baseline that stays.
+    """The verdict on the newest of ``runs``; the first ``fixed`` runs are a permanent baseline.
 
-    ``block`` is a column of theirs; ``known`` says of the id of a run whether its change is accepted. None for a metric
-    that no run of the job has.
+    ``runs`` has a column ``block``. ``known`` says whether the change of a run, by its id, is accepted. None for a
+    metric that no run of the job has.
     """
-    told, newest = measured(runs, metric), runs.row(-1, named=True)
+    with_metric, newest = measured(runs, metric), runs.row(-1, named=True)
     if metric == FINAL_LOSS and newest["loss_lost_at"] is not None:
         lost = ACCEPTED if known(newest["run_id"]) else _lost(runs)
         return MetricNight(metric, least, None, None, *lost)
-    if told.is_empty():
+    if with_metric.is_empty():
         return None
-    if told["run_id"][-1] != newest["run_id"]:
+    if with_metric["run_id"][-1] != newest["run_id"]:
         return MetricNight(metric, least, None, None, "insufficient data", "not_told")
     before = len(measured(runs[:fixed], metric))
     if fixed and before < FEWEST:
         return MetricNight(metric, least, newest[metric.column], None, "insufficient data", "learning")
-    night = _newest_night(told, metric, least, before, rule, known)
-    began = told["run_id"][-night.nights] if night.nights else None
+    night = _newest_night(with_metric, metric, least, before, rule, known)
+    began = with_metric["run_id"][-night.nights] if night.nights else None
     shown, verdict = _shown(night, metric), verdict_on(night, metric)
     return MetricNight(metric, least, newest[metric.column], shown, *verdict, began, _p_of_worse(night, metric))
 

@@ -59,9 +59,9 @@ SECTIONS = {
 
 
 def render_page(runs: Sequence[Run], title: str | None = None, command: str = "", price: float | None = None) -> str:
-    """The page about ``runs``, the first of which the others are compared with, in the language in use.
+    """The page about ``runs`` in the language in use; the others are compared with the first.
 
-    ``command`` is what was typed, and stands at its foot. ``price`` of a device-hour gives the losses a cost.
+    ``command`` is what was typed, printed at the foot. ``price`` of a device-hour gives the losses a cost.
     """
     rows = chart_rows(pl.concat(run.steps for run in runs), partial(word, "reasons"))
     given = payload(runs, rows)
@@ -93,7 +93,7 @@ def _place(run: Run) -> str:
 
 
 def _kinds(runs: Sequence[Run]) -> list[tuple[str, str, str, str]]:
-    """What the runs did besides steps: its kind, name and colour, and how often it is marked."""
+    """What the runs did other than steps: kind, name, colour, and number of marks."""
     marks = pl.concat(mark_rows(run.steps, run.analysis.pauses) for run in runs)
     counts = marks.group_by("kind", maintain_order=True).len().iter_rows()
     return [(kind, name_of_mark(kind), PARTS[kind], number(n, 0)) for kind, n in counts]
@@ -107,7 +107,7 @@ def _clockless(runs: Sequence[Run]) -> list[str]:
     return [run.name for run in runs if run.steps["timestamp"].is_null().all()]
 
 
-def _lack_wanted(runs: Sequence[Run]) -> bool:
+def _any_setting_missing(runs: Sequence[Run]) -> bool:
     return any(run.context.get(name) is None for run in runs for name in WANTED)
 
 
@@ -116,7 +116,7 @@ def _constant_scales(runs: Sequence[Run]) -> list[tuple[str, str]]:
     return [(name, f"{values[0]:,g}") for name, values in scales if len(values)]
 
 
-# What the template shows of all runs together, and of each of them, by the names that it has for it.
+# By the name in the template: what it shows of all runs together, and of each run.
 _OF_ALL: Mapping[str, Callable[[Sequence[Run]], Any]] = {
     "overview": overview_table,
     "incomparable": lambda runs: list(incomparable(runs)),
@@ -128,7 +128,7 @@ _OF_ALL: Mapping[str, Callable[[Sequence[Run]], Any]] = {
     "field": goodput_table,
     "clockless": _clockless,
     "contexts": context_tables,
-    "lacking": _lack_wanted,
+    "incomplete": _any_setting_missing,
     "versions": versions_table,
     "coverage": coverage_table,
 }

@@ -61,7 +61,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     # First, since it says that every share of the peak is of another device.
     notes = (
         *_contradicted(how, run),
-        *_lacking(run, analysis),
+        *_missing(run, analysis),
         *differ,
         *_of_reading(run),
         *of_peak,
@@ -74,7 +74,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     return Run(log, meaning.framework, context, analysis, found, tuple(ordered), expected, losses, how.requirements)
 
 
-def _lacking(run: Loaded, analysis: Analysis) -> list[Note]:
+def _missing(run: Loaded, analysis: Analysis) -> list[Note]:
     """What could not be computed, and which sizes of the run would give the time of a step."""
     sizes = [note for note in run.meaning.notes if note.code == MISSING_SIZES]
     # They say more than that no line has the time.

@@ -36,7 +36,7 @@ def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: W
     """Read ``logs`` as one run."""
     log = read_run(logs, how.log_format, how.strict, name, watch, how.jobs, how.all_files)
     several = len(log.sources) > 1
-    given, lines = how.given, {**facts_of_other_formats(log.beside, several), **_facts_of_lines(log)}
+    given, lines = how.given, {**facts_of_other_formats(log.other_settings, several), **_facts_of_lines(log)}
     context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, given.weaker)
     changes = build_changes(context, log.settings, log.format, several, log.steps)
     return Loaded(log, interpret(log, how.dialect, KnownRun(context, changes)), context, tuple(changes))

@@ -1,7 +1,6 @@
 """What ``logparse estimate --from LOG`` takes from the log of a run.
 
-Comes in: the log and what the user gave beside it. Goes out: facts, the delivered utilisation, and what must be said of
-both. Nothing is printed here.
+Comes in: the log and what the user gave. Goes out: facts, the delivered utilisation, and notes on both.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ class Measured:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     known: Mapping[str, Fact] = field(default_factory=dict)
     utilisation: float | None = None
-    said: Note | None = None
+    note: Note | None = None
 
     def notes(self, facts: Mapping[str, Fact], given: Mapping[str, Fact], asked: float | None) -> Iterator[Note]:
         """What stays of the log's layout, and how a job of ``facts`` differs from what was measured."""
         yield from self._kept_layout(facts, given)
         yield from self._kept_shape(facts, given)
-        if self.said is not None and asked is None:
-            yield self.said
+        if self.note is not None and asked is None:
+            yield self.note
             yield from self._other_settings(facts)
 
     def _kept_layout(self, facts: Mapping[str, Fact], given: Mapping[str, Fact]) -> Iterator[Note]:
@@ -80,20 +79,20 @@ def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fa
     device = machine.device.name if machine.device else None
     how = RunOptions(formula=formula, hw=device, peak_tflops=machine.peak_tflops)
     run = load([log], how)
-    beside = _beside(run, given)
-    if beside:
-        run = load([log], replace(how, given=Given((beside,))))
+    added = _missing_facts(run, given)
+    if added:
+        run = load([log], replace(how, given=Given((added,))))
     result = analyze_run(run, how)
     rate = result.analysis.rate("delivered")
     hfu, mfu = rate["hfu"], rate["mfu"]
-    said = _utilisation_note(hfu, mfu, formula, log)
-    if beside and mfu is not None:
-        said = info("computed_with", said=said, origins=list(dict.fromkeys(fact.origin for fact in beside.values())))
+    note = _utilisation_note(hfu, mfu, formula, log)
+    if added and mfu is not None:
+        note = info("computed_with", said=note, origins=list(dict.fromkeys(fact.origin for fact in added.values())))
     known = run.context.facts
     # Without its micro-batches another layout would lose the batch, without its own sizes the number of devices.
     whole = {"world_size", "global_batch_size"}
     printed = {name: fact for name, fact in known.items() if name in whole or not is_derived(fact)}
-    return Measured(log, printed, known, mfu if hfu is None else hfu, said)
+    return Measured(log, printed, known, mfu if hfu is None else hfu, note)
 
 
 def _utilisation_note(hfu: float | None, mfu: float | None, formula: Formula, log: str) -> Note:
@@ -104,16 +103,16 @@ def _utilisation_note(hfu: float | None, mfu: float | None, formula: Formula, lo
     return info("utilisation_unknown", log=log)
 
 
-def _beside(run: Loaded, given: Mapping[str, Fact]) -> dict[str, Fact]:
-    """What of ``given`` holds for the run too: what its log does not tell, and the shape of the model that it is."""
+def _missing_facts(run: Loaded, given: Mapping[str, Fact]) -> dict[str, Fact]:
+    """What of ``given`` applies to the run too: what is not in its log, and the shape if it is the same model."""
     known, steps = run.context.facts, run.log.steps
-    told = {name for name, fact in known.items() if name not in SHAPE or not is_derived(fact)}
-    told |= {column.name for column in steps.iter_columns() if column.count()}
+    printed = {name for name, fact in known.items() if name not in SHAPE or not is_derived(fact)}
+    printed |= {column.name for column in steps.iter_columns() if column.count()}
     # Of how the run was laid out, what is planned says nothing; without a number of devices there is no rate.
-    told |= LAYOUT - {"world_size"}
+    printed |= LAYOUT - {"world_size"}
     if "num_layers" in given:
-        told = told - SHAPE if _one_model(known, given) else told | SHAPE | {"vocab_size"}
-    return {name: fact for name, fact in given.items() if name not in told}
+        printed = printed - SHAPE if _one_model(known, given) else printed | SHAPE | {"vocab_size"}
+    return {name: fact for name, fact in given.items() if name not in printed}
 
 
 def _one_model(known: Mapping[str, Fact], given: Mapping[str, Fact]) -> bool:

@@ -21,7 +21,7 @@ STALL_SHARE, STALL_SIGMAS = 0.25, 6.0
 # this share of a start. Small steps can be twice as fast as their neighbours; a fifth is no step of the same work.
 DAMAGED_BELOW, DAMAGED_RARE = 0.2, 0.1
 # Printed rates, whose product with the time is the work of a step; how near the work of two steps is, and how near
-# stamps must lie to show that a step was faster than usual.
+# stamps must lie to show that a step was faster than typical.
 RATES = (
     "logged_tflops_per_second_per_device",
     "logged_samples_per_second",
@@ -64,27 +64,27 @@ def _lone(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
         return
     # The pace can be another one in each start.
     around = near.with_columns(local=_around("pace")).with_columns(excess=pl.col("pace") - pl.col("local"))
-    told = around.with_columns(distance=pl.col("excess").abs())
-    known = told.with_columns(sigma=ROBUST * _around("distance"))
+    distant = around.with_columns(distance=pl.col("excess").abs())
+    known = distant.with_columns(sigma=ROBUST * _around("distance"))
     yield STALL, known.filter(_slow())
     yield TIME_DAMAGED, known.filter(_lost_digits())
 
 
 def rows_near_outliers(clean: pl.DataFrame) -> pl.DataFrame:
-    """The only rows that must be seen to judge the ``odd`` ones: few, in most runs.
+    """The only rows that must be seen to judge the ``outlying`` ones: few, in most runs.
 
     A median lies between the least and the greatest of its rows; by those, all other rows are in line.
     """
     pace = pl.col("pace")
     least, greatest = (of(NEIGHBOURS, min_samples=1, center=True) for of in (pace.rolling_min, pace.rolling_max))
-    odd = clean.with_columns(
+    marked = clean.with_columns(
         of_start=pl.len().over("segment"),
-        odd=(pace - least.over("segment") > STALL_SHARE * least.over("segment"))
+        outlying=(pace - least.over("segment") > STALL_SHARE * least.over("segment"))
         | (pace < DAMAGED_BELOW * greatest.over("segment")),
     )
     # The neighbours, whose distances are asked, have neighbours themselves.
-    reached = pl.col("odd").cast(pl.Float64).rolling_max(2 * NEIGHBOURS - 1, min_samples=1, center=True)
-    return odd.filter(reached.over("segment") > 0)
+    reached = pl.col("outlying").cast(pl.Float64).rolling_max(2 * NEIGHBOURS - 1, min_samples=1, center=True)
+    return marked.filter(reached.over("segment") > 0)
 
 
 def _around(name: str) -> pl.Expr:
@@ -94,15 +94,15 @@ def _around(name: str) -> pl.Expr:
 
 def _slow() -> pl.Expr:
     excess = pl.col("excess")
-    return pl.col("odd") & (excess > STALL_SHARE * pl.col("local")) & (excess > STALL_SIGMAS * pl.col("sigma"))
+    return pl.col("outlying") & (excess > STALL_SHARE * pl.col("local")) & (excess > STALL_SIGMAS * pl.col("sigma"))
 
 
 def _lost_digits() -> pl.Expr:
-    """Rare fast rows between usual ones. Several in a row are a faster pace; beside a slow one they make up for it."""
+    """Rare fast rows between typical ones. Several in a row are a faster pace; after a slow row one makes up for it."""
     fast = (pl.col("pace") < DAMAGED_BELOW * pl.col("local")) & (-pl.col("excess") > STALL_SIGMAS * pl.col("sigma"))
-    usual = pl.col("distance") <= STALL_SHARE * pl.col("local")
-    beside = (usual.shift(rows).over("segment").fill_null(True) for rows in (1, -1))
-    lone = pl.all_horizontal("odd", fast, *beside)
+    typical = pl.col("distance") <= STALL_SHARE * pl.col("local")
+    between = (typical.shift(rows).over("segment").fill_null(True) for rows in (1, -1))
+    lone = pl.all_horizontal("outlying", fast, *between)
     at_most = pl.max_horizontal(pl.lit(1.0), DAMAGED_RARE * pl.col("of_start"))
     return lone & (lone.sum().over("segment") <= at_most)
 
@@ -110,12 +110,12 @@ def _lost_digits() -> pl.Expr:
 def borne_out() -> pl.Expr:
     """Another figure of the line or the clock says that a row took its time, however short.
 
-    A rate that is the work of the other rows over the time, or stamps that lie nearer each other than usual steps do.
+    A rate that is the work of the other rows over the time, or stamps nearer each other than those of typical steps.
     """
     time, stamp, iterations = pl.col("step_time_ms"), pl.col("timestamp"), pl.col("iterations")
     works = [pl.col(rate) * time for rate in RATES]
     at_baseline = [((work / work.median().over("segment") - 1).abs() < SAME_WORK).fill_null(False) for work in works]
     gap = (stamp - stamp.shift(1).over("segment")).dt.total_microseconds() / 1000
     # Stamps cut to seconds say nothing of shorter steps.
-    usual = time.median().over("segment") * iterations * SHORT_SHARE
-    return pl.any_horizontal(*at_baseline, (gap + STAMP_MS < usual).fill_null(False))
+    typical = time.median().over("segment") * iterations * SHORT_SHARE
+    return pl.any_horizontal(*at_baseline, (gap + STAMP_MS < typical).fill_null(False))

@@ -1,7 +1,7 @@
-"""Starts of a run: where a process began, which steps it did again, what each row stands for.
+"""Starts of a run: where a process began, which steps it did again, how many steps each row covers.
 
 Comes in: step rows, the lines on which processes began, events. Goes out: the rows with ``segment``, ``lineage``,
-``iterations`` and ``replayed``, and one row per start. Which rows count is decided in ``window``.
+``iterations`` and ``replayed``, and one row per start. Which rows count is decided in ``row_selection``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from analysis.run.exclusion_reasons import TIMED, WARM_UP
 from analysis.tables import SEGMENT_COLUMNS
 from logparse.schema import conform
 
-# A stamp is cut to a second, and reading data and logging take a little beside the steps.
+# A stamp is cut to a second, and reading data and logging take a little time between the steps.
 STAMP_MS, SPLIT_SHARE = 1000, 0.1
-# Rows that tell of a step for the first time, and rightly.
+# Rows that print a step for the first time, undamaged.
 OWN = ~pl.col("copied") & ~pl.col("damaged") & ~pl.col("other_job")
 
 
@@ -50,7 +50,7 @@ def _begins() -> pl.Expr:
 
 
 def _goes_on() -> pl.Expr:
-    """A row whose stamp lies its own time behind the row before: no process began between them, which takes longer."""
+    """A row whose stamp is its own time after the row before: no process began between them, which takes longer."""
     stamp = pl.col("timestamp")
     stamped = pl.when(stamp.is_not_null()).then("step")
     gap = (stamp.backward_fill() - stamp.forward_fill().shift(1)).dt.total_microseconds() / 1000
@@ -77,10 +77,10 @@ def trace_starts(steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | 
     counted = traced.select("at", "step", "reached", iterations=iterations)
     again = (pl.col("reached") - pl.col("step") + pl.col("iterations")).clip(0, pl.col("iterations"))
     replayed = pl.col("step") <= pl.col("reached")
-    told = counted.select("at", "iterations", replayed=replayed, replayed_steps=again.fill_null(0))
+    replays = counted.select("at", "iterations", replayed=replayed, replayed_steps=again.fill_null(0))
     places = known.select("at", "segment")
     joined = places.join(lineages.drop("reached"), on="segment", how="left", maintain_order="left")
-    every = joined.join(told, on="at", how="left", maintain_order="left").drop("at", "segment")
+    every = joined.join(replays, on="at", how="left", maintain_order="left").drop("at", "segment")
     return steps.hstack(every).with_columns(pl.col("replayed").fill_null(False))
 
 
@@ -91,14 +91,14 @@ def _iterations(own: pl.DataFrame, events: pl.DataFrame, log_interval: int | Non
     # A start can log at another interval than the one before.
     of_start = pl.col("step").diff().median().over("segment")
     between = of_start.fill_null(anywhere or 1).cast(pl.Int64).clip(1)
-    usual = between.clip(log_interval or 1)
+    interval = between.clip(log_interval or 1)
     loaded = _step_begun_at(own, events)
     # Without a word of a checkpoint, only a row near the step that earlier starts had reached, or near the beginning of
-    # training, stands for all steps before it.
+    # training, covers all steps before it.
     begun = pl.coalesce(
         pl.when(loaded < first).then(loaded),
-        pl.when((reached < first) & (first - reached <= usual)).then(reached),
-        pl.when(first <= usual).then(0),
+        pl.when((reached < first) & (first - reached <= interval)).then(reached),
+        pl.when(first <= interval).then(0),
     )
     return pl.coalesce(pl.col("step").diff().over("segment"), first - begun, between).clip(1)
 
@@ -119,9 +119,9 @@ def _lineages(first: list[int], last: list[int]) -> tuple[pl.Series, pl.Series]:
 
 
 def _step_begun_at(steps: pl.DataFrame, events: pl.DataFrame) -> pl.Expr:
-    """The step after which the row's start began, mostly of the checkpoint that it loaded; null where no line tells."""
-    tell = events["kind"].is_in(["checkpoint loaded", "training starts"])
-    loads = events[["source", "line_number", "step"]].filter(tell).rename({"step": "loaded"}).drop_nulls()
+    """The step after which the row's start began, mostly that of its checkpoint; null where no line prints it."""
+    begins = events["kind"].is_in(["checkpoint loaded", "training starts"])
+    loads = events[["source", "line_number", "step"]].filter(begins).rename({"step": "loaded"}).drop_nulls()
     if loads.is_empty():
         return pl.lit(None, pl.Int64)
     heads = (

@@ -1,4 +1,4 @@
-"""What follows from known facts of a run, by named rules, and which products do not come out.
+"""What follows from known facts of a run, by named rules, and which products do not match.
 
 Comes in: facts by quantity. Goes out: more facts, each with its rule as origin. Nothing is guessed: a rule that does
 not apply gives nothing.
@@ -238,7 +238,7 @@ PRODUCTS = (
 
 @dataclass(frozen=True)
 class Limit:
-    """Two sizes of which ``broken`` says that no model has them together. It is not asked where ``unless`` is known.
+    """Two sizes; no model has both where ``broken`` is true. It is not checked where ``unless`` is known and true.
 
     ``code`` is that of the note; PROBLEMS has what an error says.
     """
@@ -255,7 +255,7 @@ def _does_not_divide(whole: int, part: int) -> bool:
 
 
 MORE, NO_MULTIPLE = "size_more_than", "size_no_multiple"
-# What is said where such a limit is broken by the user's own values, which is an error.
+# The error text where the user's own values break such a limit.
 PROBLEMS = {MORE: msg("{first} is more than {second}"), NO_MULTIPLE: msg("{first} is not a multiple of {second}")}
 _LATENT = "multi_latent_attention"
 LIMITS = (
@@ -306,11 +306,11 @@ def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterato
         if _comes_out(facts[whole].value, product, missing):
             continue
         code = "product_no_multiple" if missing else "product_wrong"
-        found = warning(code, whole=_known(facts, whole), product=product, parts=[_known(facts, n) for n in parts])
+        note = warning(code, whole=_known(facts, whole), product=product, parts=[_known(facts, n) for n in parts])
         # A part of size 1 changes no product, so it does not matter who gave it.
         if whole in given and all(n in given or facts[n].value == 1 for n in parts):
-            raise _contradiction(found)
-        yield found
+            raise _contradiction(note)
+        yield note
 
 
 def _known_products(facts: Mapping[str, Fact]) -> Iterator[tuple[str, list[str], bool]]:
@@ -327,14 +327,14 @@ def _comes_out(whole: int, product: int, missing: bool) -> bool:
     return product == whole or (missing and product > 0 and whole % product == 0)
 
 
-def _contradiction(found: Note) -> UsageError:
-    """The error for values of the user whose product does not come out."""
+def _contradiction(note: Note) -> UsageError:
+    """The error for values of the user whose product does not match."""
     problem = msg("{whole} is not {product} = {sides}")
-    if found.code == "product_no_multiple":
+    if note.code == "product_no_multiple":
         problem = msg("{whole} is not a multiple of {product} = {sides}")
-    whole, *parts = (_side(known) for known in (found.fields["whole"], *found.fields["parts"]))
+    whole, *parts = (_side(known) for known in (note.fields["whole"], *note.fields["parts"]))
     return UsageError(
-        tr(problem, whole=whole, product=found.fields["product"], sides=" x ".join(parts)),
+        tr(problem, whole=whole, product=note.fields["product"], sides=" x ".join(parts)),
         remedy=tr("give values whose product comes out, or leave one of them out"),
     )
 

@@ -1,4 +1,4 @@
-"""What the numbers mean: which framework and age printed them, and what that says of a row's time.
+"""What the numbers mean: which framework and age printed them, and what a row's time covers.
 
 Comes in: a ParsedLog. Goes out: the framework with its evidence, the steps with ``step_time_ms``, and a note for each
 correction that applied. Spelling lives in ``formats``; meaning lives here.
@@ -27,7 +27,7 @@ class Dialect:
     """A framework and a range of its versions, known by what its log must hold: labels on the step line, settings.
 
     ``pauses_inside``: the time on its lines includes evaluation and saving; None where the versions differ in that.
-    ``rate_covers``: what a rate on its lines is the mean of; None where nothing tells, and it gives no time then.
+    ``rate_covers``: what a rate on its lines is the mean of; None where unknown, and it gives no time then.
     """
 
     framework: str
@@ -57,7 +57,7 @@ class Dialect:
         return (*labels, *named) or (info("evidence_format", name=log.format.name),)
 
 
-# The first that fits is taken, so the narrower stands above the wider.
+# The first match is taken, so a narrower dialect comes before a wider one.
 DIALECTS = (
     Dialect("ModelLink", "1.2", settings=("modellink_arguments",)),
     Dialect("AMD Primus", None, settings=("use_rocm_mem_info",)),
@@ -100,7 +100,7 @@ DIALECTS = (
 
 @dataclass(frozen=True)
 class Framework:
-    """Who printed the log. ``name`` and ``version`` are None where nothing tells."""
+    """Who printed the log. ``name`` and ``version`` are None where unknown."""
 
     name: str | None
     version: str | None
@@ -125,24 +125,24 @@ class Interpretation:
 
 
 def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None = None) -> Interpretation:
-    """Say who printed the log and give each row the time it stands for. ``dialect`` is the key of one to take as given.
+    """Find who printed the log and the time of each row. ``dialect`` is the key of a dialect that the user chose.
 
-    Where no line prints a time, it follows from what else is printed and is ``known`` of the run.
+    Where no line prints a time, it follows from other printed values and from what is ``known`` of the run.
     Raises UsageError for a key of no dialect.
     """
-    found, evidence = _as_asked(dialect) if dialect else identify(log)
-    framework = Framework(found.framework, found.version, evidence) if found else Framework(None, None, evidence)
+    match, evidence = _as_asked(dialect) if dialect else identify(log)
+    framework = Framework(match.framework, match.version, evidence) if match else Framework(None, None, evidence)
     steps, notes = log.steps, list[Note]()
-    covers = found.rate_covers if found else None
+    covers = match.rate_covers if match else None
     known = known or KnownRun(RunContext())
     times = find_times(log, steps, known, covers)
     if times:
         steps = steps.with_columns(times.times)
         notes.append(times.origin)
-    elif steps[TIME].is_null().all() and (lacking := missing_sizes(log, steps, known, covers)):
-        notes.append(lacking)
+    elif steps[TIME].is_null().all() and (missing := missing_sizes(log, steps, known, covers)):
+        notes.append(missing)
     steps, corrections = _corrected(log, steps.with_columns(step_time_ms=pl.col(TIME)))
-    holds = bool(times and times.by_clock) or holds_pauses(log, found)
+    holds = bool(times and times.by_clock) or holds_pauses(log, match)
     shared = _shares_times(log, times)
     return Interpretation(framework, steps, (*notes, *corrections), holds, profiling_steps(log), shared)
 
@@ -192,11 +192,11 @@ def identify(log: ParsedLog) -> tuple[Dialect | None, tuple[Note, ...]]:
 
 
 def holds_pauses(log: ParsedLog, dialect: Dialect | None) -> bool:
-    """Whether the interval timer ran on through evaluation and saving, as the dialect says or its age tells.
+    """Whether the interval timer runs through evaluation and saving, by the dialect or by its age.
 
-    It did in Megatron-LM to core 0.4 and in all that forked from it (Megatron-DeepSpeed, AscendSpeed, GPT-NeoX). Since
-    then it is stopped: that age has --log-throughput, or a clock on the step line. Source: Megatron-LM b60ca1a8,
-    2023-11-22, and the runs of each age that were made to see it.
+    It does in Megatron-LM up to core 0.4 and in its forks (Megatron-DeepSpeed, AscendSpeed, GPT-NeoX). Later versions
+    stop it; they have --log-throughput, or a clock on the step line. Source: Megatron-LM b60ca1a8, 2023-11-22, and
+    test runs of each age.
     """
     giver = log.giver_of(TIME)
     if giver != log.format.name:
@@ -217,8 +217,8 @@ def _unconditional_dialect(fmt: str) -> Dialect | None:
 
 def profiling_steps(log: ParsedLog) -> int:
     """Steps that AscendSpeed's and ModelLink's adaptive recomputation profiles before it settles."""
-    said = dict(log.settings.select("name", "value").iter_rows())
-    if not said.get("auto_recompute_device_size", "-1").isdigit():
+    settings = dict(log.settings.select("name", "value").iter_rows())
+    if not settings.get("auto_recompute_device_size", "-1").isdigit():
         return 0
-    steps = said.get("auto_recompute_profiling_step", "")
+    steps = settings.get("auto_recompute_profiling_step", "")
     return int(steps) if steps.isdigit() else 0

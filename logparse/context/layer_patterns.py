@@ -111,7 +111,7 @@ def hybrid_layers(symbol: str) -> Callable[[Known], int | None]:
 
 
 def _of_pattern(pattern: str, symbol: str) -> int | None:
-    """Letters of the layers, by stages apart with |; behind each / the layers of one depth of prediction."""
+    """The letters of the layers; ``|`` separates stages, ``/`` starts the layers of one depth of prediction."""
     known = regex.fullmatch(r"[MG*DE+\-|/]+", pattern) and len(pattern) <= LONGEST_PATTERN
     return pattern.count(symbol) if known else None
 

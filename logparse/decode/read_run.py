@@ -33,7 +33,7 @@ from logparse.language import tr
 
 @dataclass(frozen=True)
 class Amount:
-    """How much of a run has been read: bytes, of a ``total`` (None: unknown); files, ``of`` so many."""
+    """How much of a run has been read: bytes of a ``total`` (None: unknown), and files of a number ``of``."""
 
     read: int
     total: int | None
@@ -46,7 +46,7 @@ Watch = Callable[[Amount], None]
 
 @dataclass(frozen=True)
 class Coverage:
-    """The account of what was read; ``torn_lines`` look like a step line but lack a required field."""
+    """The account of what was read; ``torn_lines`` look like step lines without a required field."""
 
     lines: int
     step_lines: int
@@ -61,9 +61,9 @@ class ParsedLog:
 
     ``labels`` counts the labels on its step lines. ``starts`` (source, line_number) are the lines on which settings
     were printed, as each process does when it begins. ``records`` are the frames of events, evaluations, memory and
-    timers. ``versions`` are those of software that the log names. ``notes`` tell what was odd in reading.
-    ``completions`` say which columns lines of other formats gave; ``beside`` are the settings that formats find which
-    lie beneath this one.
+    timers. ``versions`` are those of software that the log names. ``notes`` report problems of reading.
+    ``completions`` say which columns lines of other formats gave. ``other_settings`` are settings that the formats
+    beneath this one find.
     """
 
     name: str
@@ -78,10 +78,10 @@ class ParsedLog:
     notes: tuple[Note, ...] = ()
     versions: dict[str, Version] = field(default_factory=dict)
     completions: tuple[Completion, ...] = ()
-    beside: tuple[tuple[LogFormat, pl.DataFrame], ...] = ()
+    other_settings: tuple[tuple[LogFormat, pl.DataFrame], ...] = ()
 
     def giver_of(self, column: str) -> str:
-        """The name of the format whose lines print ``column`` of the steps, be it on none."""
+        """The name of the format whose lines print ``column`` of the steps; the run's own where none does."""
         given = (c.format for c in self.completions if column in c.columns)
         return next(given, self.format.name)
 
@@ -97,9 +97,9 @@ def read_run(
 ) -> ParsedLog:
     """Read the files that ``arguments`` name as one run, called ``name`` or after its first argument.
 
-    ``watch`` is told, again and again, how much has been read. ``jobs`` blocks
-    are read at once, by default one for each core. Of many large files those that show nothing of interest where they
-    are probed are left out, unless ``all_files``; a note says so.
+    ``watch`` is called repeatedly with the Amount read so far. ``jobs`` blocks are read at once, by default one for
+    each core. Of many large files, those whose probes show nothing of interest are left out, unless ``all_files``;
+    a note says so.
     Raises InputError for files that cannot be read (and, with ``strict``, for torn lines and malformed values),
     NoStepLineError where no format finds a step line.
     """
@@ -135,19 +135,19 @@ def read_run(
         tuple(notes),
         versions_of(found.sentences),
         completions,
-        tuple(_settings_beside(found, formats, fmt)),
+        tuple(_other_settings(found, formats, fmt)),
     )
 
 
-def _settings_beside(
+def _other_settings(
     found: Contents, formats: Sequence[LogFormat], fmt: LogFormat
 ) -> Iterator[tuple[LogFormat, pl.DataFrame]]:
-    """The settings that formats beneath ``fmt`` find, each of a kind that neither it nor a deeper one reads."""
+    """The settings that formats beneath ``fmt`` find, of the kinds that neither it nor a deeper format reads."""
     below = [other for other in formats if other.beneath > fmt.beneath and may_complete(other, fmt)]
     kinds = _kinds(fmt)
     for other in sorted(below, key=lambda other: -other.beneath):
         settings = settings_frame(found.sentences, found.inside, other)
-        # Of most formats there is none, and to ask that of an empty frame takes as long as to find it so.
+        # Most formats find none, and filtering an empty frame takes as long as finding it empty.
         mine = settings.filter(~pl.col("kind").is_in(kinds)) if len(settings) else settings
         kinds |= _kinds(other)
         if len(mine):
@@ -175,7 +175,7 @@ def _describe_malformed(malformed: Sequence[Malformed]) -> Iterator[Note]:
 
 
 def _describe_probing(sources: Sequence[Source]) -> Iterator[Note]:
-    """That files were not read to their end."""
+    """A note about files that were not read to their end."""
     names = [source.name for source in sources if source.part is not None]
     if names:
         spot = SPOT_BYTES >> 10
@@ -185,15 +185,15 @@ def _describe_probing(sources: Sequence[Source]) -> Iterator[Note]:
 def _watch(sources: Sequence[Source], watch: Watch) -> None:
     sizes = [source.size for source in sources]
 
-    def tell() -> None:
-        # What is left out is known once the files have been probed.
+    def report() -> None:
+        # The size of what is left out is known after the files were probed.
         parts = [size if s.part is None else s.part for s, size in zip(sources, sizes, strict=True)]
         total = None if None in parts else sum(part or 0 for part in parts)
         files = sum(part is not None and s.bytes_read >= part for s, part in zip(sources, parts, strict=True))
         watch(Amount(sum(s.bytes_read for s in sources), total, files, len(sources)))
 
     for source in sources:
-        source.watch = tell
+        source.watch = report
 
 
 def _in_order(steps: pl.DataFrame, sources: Sequence[Source]) -> pl.DataFrame:

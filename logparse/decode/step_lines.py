@@ -49,7 +49,7 @@ class Malformed:
 
 @dataclass(frozen=True)
 class StepLines:
-    """What the step lines of one format hold. ``labels`` counts every label seen; ``unread`` those nobody knows."""
+    """What the step lines of one format hold. ``labels`` counts every label; ``unread`` the unknown ones."""
 
     steps: pl.DataFrame
     torn: int = 0
@@ -124,15 +124,15 @@ def decode_block(
 
 
 def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> StepBlock:
-    """Decode the lines ``marked``; what completes them stands on ``others``."""
-    beside = _beside(others, fmt)
+    """Decode the lines ``marked``, and the companions and pair lines among ``others``."""
+    related = _related(others, fmt)
     if marked.is_empty():
-        return beside
+        return related
     heads = find_heads(marked, fmt)
-    pairs, tails = (read_values(found, fmt) for found in (split_pairs(heads, fmt), find_tails(heads, fmt)))
+    pairs, tails = (read_values(texts, fmt) for texts in (split_pairs(heads, fmt), find_tails(heads, fmt)))
     known = pairs.filter(pairs["column"].is_not_null())
     return replace(
-        beside,
+        related,
         rows=spread(heads, known),
         tails=_repeated(tails, known) if len(tails) else _NO_TAIL,
         labels=_count(pairs),
@@ -146,8 +146,8 @@ def _repeated(tails: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     return tails.join(before, on=("row", "column"), how="left", maintain_order="left")
 
 
-def _beside(lines: pl.DataFrame, fmt: LogFormat) -> StepBlock:
-    """The companions and pair lines. Of most formats there is none, which is seen at once for all of them."""
+def _related(lines: pl.DataFrame, fmt: LogFormat) -> StepBlock:
+    """The companions and pair lines. Most formats have none, so that one search excludes them all."""
     nothing = replace(no_steps(fmt), pairs=find_pair_lines(lines, fmt))
     markers = [companion.marker for companion in fmt.companions]
     marked = lines.filter(pl.col("text").str.contains_any(markers)) if markers else lines.clear()
@@ -155,8 +155,8 @@ def _beside(lines: pl.DataFrame, fmt: LogFormat) -> StepBlock:
         return nothing
     texts = [find_companions(marked, companion) for companion in fmt.companions]
     read = [
-        read_companions(found, companion) if len(found) else no_companions(companion)
-        for found, companion in zip(texts, fmt.companions, strict=True)
+        read_companions(rows, companion) if len(rows) else no_companions(companion)
+        for rows, companion in zip(texts, fmt.companions, strict=True)
     ]
     lost = chain.from_iterable(map(malformed_companions, texts, read))
     malformed = sorted((Malformed(*bad) for bad in lost), key=lambda bad: bad.line_number)
@@ -245,13 +245,13 @@ def _joined_tails(blocks: Sequence[StepBlock]) -> pl.DataFrame:
     """The tails of all blocks, with the rows of the whole log that they are of."""
     before = accumulate((len(block.rows) for block in blocks), initial=0)
     tails = [(block.tails, n) for block, n in zip(blocks, before, strict=False) if len(block.tails)]
-    return pl.concat([found.with_columns(pl.col("row") + n) for found, n in tails] or [_NO_TAIL])
+    return pl.concat([block_tails.with_columns(pl.col("row") + n) for block_tails, n in tails] or [_NO_TAIL])
 
 
 def _with_tails(log: StepBlock, _: LogFormat) -> StepBlock:
-    """Fill what stands in the tails and nowhere else on its line, where most lines end so.
+    """Fill columns from the tails that no other pair of the line fills, where most lines have a tail.
 
-    Elsewhere a pair without a separator is a line that was cut off, and digits may be lost.
+    Otherwise a pair without a separator means a line that was cut off, and digits may be lost.
     """
     if len(log.tails) <= len(log.rows) / 2:
         return log
@@ -260,7 +260,7 @@ def _with_tails(log: StepBlock, _: LogFormat) -> StepBlock:
 
 
 def _with_pair_lines(log: StepBlock, fmt: LogFormat) -> StepBlock:
-    """Fill what stands in the lines of pairs behind a step line."""
+    """Fill columns from the pair lines after a step line."""
     if not fmt.pair_lines:
         return log
     malformed = sorted(_malformed(log.pairs), key=lambda bad: bad.line_number)
@@ -273,11 +273,11 @@ def _with_read(log: StepBlock, rows: pl.DataFrame, pairs: pl.DataFrame, malforme
 
 
 def _with_companions(log: StepBlock, fmt: LogFormat) -> StepBlock:
-    """Fill what stands on the companions, and every column that the format can fill with null."""
-    told = (name for companion in fmt.companions for name in group_names(companion.pattern) if name != "part")
-    missing = [*(r.column for r in fmt.labels.values()), *fmt.required, *told]
-    null, there = pl.lit(None, pl.Float64), set(log.rows.columns)
-    rows = log.rows.with_columns(null.alias(c) for c in dict.fromkeys(missing) if c not in there)
+    """Fill columns from the companions. Columns that the format knows and no line prints are null."""
+    groups = (name for companion in fmt.companions for name in group_names(companion.pattern) if name != "part")
+    columns = [*(r.column for r in fmt.labels.values()), *fmt.required, *groups]
+    null, present = pl.lit(None, pl.Float64), set(log.rows.columns)
+    rows = log.rows.with_columns(null.alias(c) for c in dict.fromkeys(columns) if c not in present)
     for lines, companion in zip(log.companions, fmt.companions, strict=False):
         # Joining none to the rows of a large log takes a fifteenth of its time.
         if len(lines):
@@ -308,7 +308,7 @@ def _count(pairs: pl.DataFrame) -> Counter[str]:
 
 
 def _most_first(labels: Counter[str]) -> dict[str, int]:
-    return dict(sorted(labels.items(), key=lambda found: (-found[1], found[0])))
+    return dict(sorted(labels.items(), key=lambda count: (-count[1], count[0])))
 
 
 def _unread(labels: dict[str, int], fmt: LogFormat) -> dict[str, int]:

@@ -29,7 +29,7 @@ def with_step(rows: pl.DataFrame, by_samples: bool = False, first_epoch: int = 1
 
 
 def _printed(rows: pl.DataFrame) -> pl.Series:
-    """The steps that the rows have of their own; null where they have none."""
+    """The steps that the rows print; null where they print none."""
     return rows["step"] if "step" in rows.columns else pl.Series("step", [None] * len(rows), pl.Float64)
 
 
@@ -49,15 +49,15 @@ def _by_epochs(rows: pl.DataFrame, first_epoch: int) -> pl.DataFrame:
     before = pl.col("epoch").cast(pl.Float64) - first_epoch
     if {"epochs", "steps_per_epoch"} <= set(rows.columns):
         rows = rows.with_columns(train_steps=whole(pl.col("epochs").cast(pl.Float64) * pl.col("steps_per_epoch")))
-    # Of the first epoch it does not matter how long it is, which a stream of data does not tell.
+    # The length of the first epoch does not matter; a stream of data does not print it.
     done = pl.when(before == 0).then(0.0).otherwise(before * per_epoch)
     return rows.with_columns(step=whole(done + pl.col("step_in_epoch")))
 
 
 def _by_epochs_done(rows: pl.DataFrame) -> pl.DataFrame:
-    """By the steps that rows have of their own, as a bar beside them gives; where none has one, by the epochs done.
+    """The steps by those that rows print, for example from a bar next to them; without any, by the epochs done.
 
-    Lines stand at multiples of an interval, so that epochs that are rounded still tell the step.
+    Lines are printed at multiples of an interval, so rounded epochs still give the step.
     """
     own = _printed(rows)
     if own.is_not_null().all() and bool((own.diff().drop_nulls() > 0).all()):
@@ -90,7 +90,7 @@ def _at_interval(steps: pl.DataFrame) -> pl.Series:
 
 
 def _between(steps: pl.Series) -> pl.Series:
-    """``steps`` with those of rows between and beside known ones, where these stand as far apart as usual."""
+    """``steps`` with those of rows next to known ones, where the known ones are at the typical interval."""
     known = steps.to_frame("step").with_row_index("at").drop_nulls()
     if len(known) < 2:
         return steps
@@ -98,10 +98,10 @@ def _between(steps: pl.Series) -> pl.Series:
     interval = apart.median()
     rows = pl.DataFrame({"step": steps}).with_row_index("at")
     joined = rows.join(known.select("at", apart=apart), on="at", how="left", maintain_order="left")
-    usual = (pl.col("apart").backward_fill() == interval).fill_null(value=True)
+    regular = (pl.col("apart").backward_fill() == interval).fill_null(value=True)
     at = pl.col("at").cast(pl.Float64)
     offset = (pl.col("step") - interval * at).forward_fill().fill_null(strategy="backward")
     guess = offset + interval * at
-    return joined.select(pl.coalesce("step", pl.when(usual & (guess > 0) & (guess == guess.floor())).then(guess)))[
+    return joined.select(pl.coalesce("step", pl.when(regular & (guess > 0) & (guess == guess.floor())).then(guess)))[
         "step"
     ]

@@ -1,6 +1,6 @@
-"""Where the step of a line stands, and what stands beside it: the pattern of the head.
+"""The pattern of the head: the step of a line and the text around it.
 
-Comes in: lines of one family. Goes out: a pattern as a format has it. What stands behind is read by ``layout``.
+Comes in: lines of one family. Goes out: a pattern for a format. ``layout`` reads the text after the head.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from logparse.draft.spellings import RUNTIME, columns_of, unit_of
 from logparse.formats._base import NUMBER
 
 _EPOCH = regex.compile(r"(?i)\bepochs?[\s:=#\[(]{0,4}(\d+)(?:\s*/\s*(\d+))?[\s,|;:\])-]{1,6}$")
-# Cells of a row below which it is no table, and what stands in one.
+# A row of a table has at least so many cells; the pattern of one cell.
 MOST_NARROW, _CELL = 3, r"[^\s,|]+"
-# What stands between two cells, by the first of these signs in the row: "" is in all of them.
+# The pattern between two cells, by the first of these signs in the row; every row contains "".
 _SEPARATORS = {",": r"\s*,\s*", "|": r"\s*\|\s*", "": r"\s+"}
 
 
 def head_of(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, bool]:
-    """The pattern of the head; and whether it stands where the pairs begin, with the step as one of them."""
+    """The pattern of the head; and whether it ends where the pairs begin, with the step as one of them."""
     if record := regex.search(r"\{\s*[\"'][\w ./-]+[\"']\s*: ", places[0].text[: places[0].end + 1]):
         nested = any(place.text.count("{") > 1 for place in places)
         return r"^[^{]*(\{)" if nested else r"^(\{)" if record.start() == 0 else r"(\{)", True
@@ -36,63 +36,63 @@ def head_of(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, bool
 
 
 def _start(before: str) -> str:
-    """What stands before a step without a word: the beginning of the line, or a sign."""
+    """The pattern before a step without a word: the beginning of the line, or a sign."""
     sign = regex.search(r"[^\w\s]\s*$", before)
     return _pattern(sign[0]) if sign else r"^\s*"
 
 
 def _pattern(literal: str) -> str:
-    """A pattern for ``literal`` with whatever blanks."""
+    """A pattern for ``literal`` with any number of blanks."""
     return r"\s*".join(regex.escape(part, special_only=True) for part in regex.split(r"\s+", literal))
 
 
 def _epoch(places: Sequence[Occurrence], word: str) -> str:
     """The pattern of an epoch right before the step, if it is there on every line."""
-    found = [_EPOCH.search(place.text[: place.begin].removesuffix(word)) for place in places]
-    first = found[0]
-    if first is None or not all(found):
+    epochs = [_EPOCH.search(place.text[: place.begin].removesuffix(word)) for place in places]
+    first = epochs[0]
+    if first is None or not all(epochs):
         return ""
     number = first.end(2) if first[2] else first.end(1)
-    front, behind = first.string[first.start() : first.start(1)], first.string[number : first.end()]
+    before, after = first.string[first.start() : first.start(1)], first.string[number : first.end()]
     total = r"\s*/\s*(?P<epochs>\d+)" if first[2] else ""
-    return _pattern(front) + r"(?P<epoch>\d+)" + total + _pattern(behind)
+    return _pattern(before) + r"(?P<epoch>\d+)" + total + _pattern(after)
 
 
 def _step_and_total(places: Sequence[Occurrence]) -> str:
-    """The step and what belongs to it: how many there are, and the clock of a bar."""
+    """The pattern of the step, of the number of steps, and of the clock of a bar."""
     total, rest = _total([place.text[place.end :] for place in places])
     return r"(?P<step>\d+)" + total + _clock_of_bar(rest)
 
 
-def _total(behind: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The pattern of how many steps there are, and what stands behind it; "" where a line does not print it."""
-    totals = [total for text in behind if (total := regex.match(r"(\s*(?:/|of)\s*)(\d+)", text))]
-    if len(totals) < len(behind):
-        return "", behind
+def _total(texts: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The pattern of the number of steps, "" where a line does not print it; and the texts after it."""
+    totals = [total for text in texts if (total := regex.match(r"(\s*(?:/|of)\s*)(\d+)", text))]
+    if len(totals) < len(texts):
+        return "", texts
     one = len({total[2] for total in totals}) == 1
     pattern = _pattern(totals[0][1]) + (r"(?P<train_steps>\d+)" if one else r"\d+")
-    return pattern, [text[total.end() :] for text, total in zip(behind, totals, strict=True)]
+    return pattern, [text[total.end() :] for text, total in zip(texts, totals, strict=True)]
 
 
-def _clock_of_bar(behind: Sequence[str]) -> str:
-    """The pattern of the clock of a bar, or of the brackets that close; "" where a line has another or neither."""
-    if all(regex.match(r"\s*\[[\d:]+<", text) for text in behind):
+def _clock_of_bar(texts: Sequence[str]) -> str:
+    """The pattern of the clock of a bar, or of closing brackets; "" where ``texts`` differ or have neither."""
+    if all(regex.match(r"\s*\[[\d:]+<", text) for text in texts):
         return r"\s*\[(?P<runtime_seconds>[\d:]+)<[^,\]]*,\s*[^,\]]*"
-    closing = regex.match(r"\s*[\])]+", behind[0])
-    return _pattern(closing[0]) if closing and all(text.startswith(closing[0]) for text in behind) else ""
+    closing = regex.match(r"\s*[\])]+", texts[0])
+    return _pattern(closing[0]) if closing and all(text.startswith(closing[0]) for text in texts) else ""
 
 
 def bodies_after(places: Sequence[Occurrence], head: str) -> list[str]:
-    """The text behind the head, of a bar as far as its bracket."""
-    found = ((place.text, regex.search(head, place.text)) for place in places)
-    bodies = [text[match.end() :] for text, match in found if match]
+    """The texts after the head; for a bar, up to its closing bracket."""
+    matches = ((place.text, regex.search(head, place.text)) for place in places)
+    bodies = [text[match.end() :] for text, match in matches if match]
     return [body.partition("]")[0] for body in bodies] if RUNTIME in head else bodies
 
 
 def table_head(places: Sequence[Occurrence], lines: Sequence[tuple[int, str]]) -> tuple[str, str]:
     """The head of a table, which holds all values, and its first heading; "" where the lines are no rows of one.
 
-    A row has as many values as a line of words above it has words, in whose order they stand.
+    A line of words above the rows has one word for each value, in the same order.
     """
     rows, first = [_cells(place.text) for place in places], places[0]
     headings = _headings(lines, first.line_number, len(rows[0])) if _is_table(rows) else None
@@ -105,13 +105,13 @@ def table_head(places: Sequence[Occurrence], lines: Sequence[tuple[int, str]]) -
 
 
 def _is_table(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether all rows have as many cells, and begin with a whole number."""
+    """Whether all rows have the same number of cells, and begin with a whole number."""
     wide = len(rows[0])
     return wide >= MOST_NARROW and all(len(row) == wide and row[0].isdigit() for row in rows)
 
 
 def _headings(lines: Sequence[tuple[int, str]], below: int, wide: int) -> list[str] | None:
-    """The nearest line above line ``below`` that has as many words and no number; None where there is none."""
+    """The nearest line above line ``below`` with ``wide`` words and no number; None where there is none."""
     above = [_cells(text) for number, text in lines if number < below]
     return next((row for row in reversed(above) if len(row) == wide and not any(c.isdigit() for c in row)), None)
 

@@ -1,6 +1,6 @@
 """What the labels of a line mean, by their spelling, their units and their numbers.
 
-Comes in: each label with its values. Goes out: its column, or the columns that it may be of and why that is not sure.
+Comes in: each label with its values. Goes out: its column, or the possible columns and the reason for the doubt.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NUMBER_OR_NONE = regex.compile(rf"(?:{NUMBER}|[Nn]one|N/A)(?:\s*[%A-Za-z/]+)?")
 
 @dataclass(frozen=True)
 class DraftLabel:
-    """A label of the log, ``n`` times there, with a ``value``. ``reading`` is None where it is doubtful.
+    """A label that the log prints ``n`` times, with its first ``value``. ``reading`` is None where it is doubtful.
 
     ``may_be`` are the columns that it may fill.
     """
@@ -51,13 +51,13 @@ class DraftLabel:
 
 def draft_labels(values: Mapping[str, Sequence[str]], seconds: float | None) -> list[DraftLabel]:
     """Each label with its ``values``; ``seconds`` are those of a step by the clock of the lines."""
-    return list(_once_each([_label(label, found, seconds) for label, found in values.items()]))
+    return list(_once_each([_label(label, texts, seconds) for label, texts in values.items()]))
 
 
 def _once_each(labels: Sequence[DraftLabel]) -> Iterator[DraftLabel]:
-    """``labels``, of which one reads each column, the one that stands on most lines."""
+    """Yield ``labels``. Only one label reads each column: the one on most lines."""
     taken: set[str] = set()
-    for label in sorted(labels, key=lambda found: -found.n):
+    for label in sorted(labels, key=lambda label: -label.n):
         if label.reading and label.reading.column in taken:
             column = label.reading.column
             yield DraftLabel(label.label, label.n, label.value, None, "column", (column,), label.scale, label.suffix)
@@ -81,7 +81,7 @@ def _label(label: str, values: Sequence[str], seconds: float | None) -> DraftLab
 def _of_numbers(
     label: str, numbers: Sequence[regex.Match[str]], columns: tuple[str, ...], seconds: float | None
 ) -> DraftLabel:
-    """A label whose values are all plain numbers, with a unit behind them or without."""
+    """A label whose values are all plain numbers, with or without a unit after them."""
     draft = partial(DraftLabel, label, len(numbers), numbers[0].string)
     units = {number[2] or "" for number in numbers}
     values = [float(number[1].replace(",", "")) for number in numbers]
@@ -127,21 +127,21 @@ def _all_match(pattern: regex.Pattern[str], values: Sequence[str]) -> bool:
 
 
 def _bare(values: Sequence[str]) -> DraftLabel:
-    """The value without a label whose unit tells its column: the one of a time rather than that of a rate."""
-    told = [(column, value) for value in values if (column := bare_column(value))]
-    if not told:
+    """Draft the values without a label by their units. A time is preferred to a rate."""
+    columns = [(column, value) for value in values if (column := bare_column(value))]
+    if not columns:
         return DraftLabel("", len(values), values[0], None, "unknown")
-    column = TIME if TIME in dict(told) else told[0][0]
-    units = {VALUE.fullmatch(value)[2] for c, value in told if c == column}  # type: ignore[index]
+    column = TIME if TIME in dict(columns) else columns[0][0]
+    units = {VALUE.fullmatch(value)[2] for c, value in columns if c == column}  # type: ignore[index]
     scale, suffix = UNITS_OF.get(column, {}).get(min(units).lower(), 1.0), _suffix(units)
-    draft = partial(DraftLabel, "", len(values), told[0][1])
-    if len(units) == 1 and len(told) == len(values):
+    draft = partial(DraftLabel, "", len(values), columns[0][1])
+    if len(units) == 1 and len(columns) == len(values):
         return draft(Reading(column, scale=scale, suffix=suffix), None, (column,), scale, suffix)
     return draft(None, "bare", (column,), scale, suffix)
 
 
 def _suffix(units: set[str]) -> str:
-    """The pattern of what stands behind the number."""
+    """The pattern of the unit after the number."""
     if units <= {""}:
         return ""
     named = "|".join(regex.escape(unit, special_only=True) for unit in sorted(units - {""}))
@@ -149,11 +149,11 @@ def _suffix(units: set[str]) -> str:
 
 
 def scale_of(column: str, unit: str, values: Sequence[float], seconds: float | None) -> float | None:
-    """The factor to the unit of ``column``; None where neither a unit nor the clock of the lines tells it."""
+    """The factor to the unit of ``column``; None where neither the unit nor the clock of the lines gives it."""
     units = UNITS_OF.get(column, {"": 1.0})
     if unit.lower() in units:
         return units[unit.lower()]
-    # A K or M behind a number would be lost.
+    # A K or M after a number would be lost.
     if unit and column not in (TIME, RUNTIME):
         return None
     if column in ("logged_mfu", "logged_hfu"):
@@ -168,6 +168,6 @@ def _scale_by_clock(times: Sequence[float], seconds: float) -> float | None:
 
 
 def _grows(values: Sequence[float]) -> bool:
-    """Whether they are of a clock: those of a Unix time hardly grow beside what they are."""
+    """Whether ``values`` are those of a clock. A Unix time hardly grows relative to its value."""
     far = values[-1] > 2 * values[0] or values[0] > UNIX_TIME
     return len(values) >= 3 and list(values) == sorted(values) and far and len(set(values)) > 2

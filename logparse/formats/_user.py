@@ -1,7 +1,7 @@
-"""A format of the user's own, from a TOML file: the same words as in this folder, and no code.
+"""A format of the user's own, from a TOML file: the same fields as in this folder, and no code.
 
-Comes in: a file. Goes out: a LogFormat. Its patterns are read by polars, whose matching takes time in proportion to the
-text whatever the pattern; settings are given by flags or ``--config``.
+Comes in: a file. Goes out: a LogFormat. polars matches its patterns, in time proportional to the text for every
+pattern. Settings are given by flags or ``--config``.
 
     title = "Our trainer"
     marker = ["| time "]
@@ -30,7 +30,7 @@ from logparse.language import msg, tr
 from logparse.schema import DECODED_COLUMNS
 
 NEEDED = ("marker", "head")
-# What tells the step, by itself or together.
+# Sets of columns that give the step.
 STEP = (frozenset({"step"}), frozenset({"epochs_done"}), frozenset({"epoch", "step_in_epoch"}))
 TEXTS = ("title", "head", "pair", "separator", "foreign")
 LISTS = ("marker", "ignored", "ignored_patterns", "tail", "required")
@@ -38,7 +38,7 @@ FLAGS = ("redrawn", "pauses_inside")
 COVERS: tuple[str, ...] = get_args(Covers)
 _Reader = Callable[[str, str, Any], Any]
 COLUMNS = tuple(column.name for column in DECODED_COLUMNS)
-# What a label says of its value: the fields of a Reading.
+# The fields of a Reading, and their types.
 OF_LABEL: Mapping[str, tuple[type, ...]] = {
     "column": (str,),
     "scale": (int, float),
@@ -51,7 +51,7 @@ OF_LABEL: Mapping[str, tuple[type, ...]] = {
 def read_format(path: str) -> LogFormat:
     """The format that the file ``path`` describes, called as the file.
 
-    Raises InputError for a file that cannot be read or lacks what a format needs, UsageError for a column or a word
+    Raises InputError for a file that cannot be read or is incomplete, UsageError for a column or a word
     that does not exist.
     """
     return make_format(_table(path), path)
@@ -62,8 +62,8 @@ def make_format(table: Mapping[str, Any], path: str) -> LogFormat:
     for name in table:
         if name not in (known := (*_WORDS, *_CHOICES, "labels")):
             raise unknown_name(msg("setting"), name, known, tr("in {path}", path=path))
-    if lacking := [name for name in _needed(table) if not table.get(name)]:
-        raise _wrong(path, tr("{names} is not there", names=", ".join(lacking)))
+    if missing := [name for name in _needed(table) if not table.get(name)]:
+        raise _wrong(path, tr("{names} is not there", names=", ".join(missing)))
     words = _settings(path, table, _WORDS)
     labels = dict(_readings(path, table.get("labels", {})))
     _check_patterns(path, words, {reading.column for reading in labels.values()})
@@ -77,7 +77,7 @@ def _settings(path: str, table: Mapping[str, Any], readers: Mapping[str, _Reader
 
 
 def _needed(table: Mapping[str, Any]) -> tuple[str, ...]:
-    """Where all values stand in the head there is no pair; pairs and labels need each other."""
+    """The required fields. A head with all values needs no pair; pair and labels need each other."""
     if "pair_lines" in table:
         return (*NEEDED, "labels")
     return (*NEEDED, "pair") if table.get("labels") else (*NEEDED, "labels") if table.get("pair") else NEEDED
@@ -128,7 +128,7 @@ def _flag(path: str, name: str, value: Any) -> bool:
 
 
 def _pair_lines(path: str, name: str, value: Any) -> PairLines:
-    """The lines behind a step line that hold more of its pairs."""
+    """The lines after a step line that hold more of its pairs."""
     if not isinstance(value, dict):
         raise _wrong(path, tr("{name} is {value!r}, not a table", name=name, value=value))
     for setting in value:
@@ -144,8 +144,8 @@ def _pair_lines(path: str, name: str, value: Any) -> PairLines:
 def _readings(path: str, labels: Any) -> Iterable[tuple[str, Reading]]:
     if not isinstance(labels, dict):
         raise _wrong(path, tr("{name} is {value!r}, not a table", name="labels", value=labels))
-    for label, said in labels.items():
-        fields = {"column": said} if isinstance(said, str) else said
+    for label, entry in labels.items():
+        fields = {"column": entry} if isinstance(entry, str) else entry
         if not isinstance(fields, dict) or "column" not in fields:
             raise _wrong(path, tr("the label {label!r} names no column", label=label))
         for name, value in fields.items():
@@ -164,12 +164,12 @@ def _readings(path: str, labels: Any) -> Iterable[tuple[str, Reading]]:
 
 
 def _check_patterns(path: str, words: Mapping[str, Any], of_labels: AbstractSet[str]) -> None:
-    """Every pattern is one, and the groups that are read are there, the step ``of_labels`` if not of the head."""
+    """Check that every pattern compiles and has its groups. The step is a group of the head or in ``of_labels``."""
     patterns = [(name, words[name]) for name in ("head", "pair", "separator", "foreign") if name in words]
     patterns += [("ignored_patterns", pattern) for pattern in words.get("ignored_patterns", ())]
     for name, pattern in patterns:
         groups = _groups(path, name, pattern)
-        if name == "head" and not any(told <= {*of_labels, *groups} for told in STEP):
+        if name == "head" and not any(columns <= {*of_labels, *groups} for columns in STEP):
             raise _wrong(path, tr("{name} has no group {group}", name="head", group="(?P<step>...)"))
         if name == "pair" and len(groups) != 2:
             raise _wrong(path, tr("pair has {n} groups, not one for the label and one for the value", n=len(groups)))

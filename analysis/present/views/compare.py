@@ -242,7 +242,7 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
                 metric=tr(finding.metric.label),
                 n=len(finding.worse_runs),
                 runs=finding.runs[1],
-                names=some(comparison.odd(finding)),
+                names=some(comparison.worse_runs(finding)),
             )
         yield from _outliers(comparison, finding)
     if comparison.unclear:

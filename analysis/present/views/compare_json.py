@@ -103,29 +103,29 @@ def _finding(finding: Finding, comparison: Comparison) -> dict[str, Any]:
     effect = asdict(finding.effect) if finding.effect else None
     judged = finding in comparison.verdicts and not comparison.refused
     verdict = {"verdict": finding.verdict, "reason": sentence(finding), "reason_code": finding.reason}
-    told: dict[str, Any] = verdict if judged else {}
+    judgement: dict[str, Any] = verdict if judged else {}
     if finding in comparison.verdicts:
-        told["p_family"] = finding.p_family
-        told |= {"odd_runs": comparison.odd(finding), "noise": _noise(comparison, finding.metric.column)}
-        told |= _outliers(finding, comparison)
+        judgement["p_family"] = finding.p_family
+        judgement |= {"odd_runs": comparison.worse_runs(finding), "noise": _noise(comparison, finding.metric.column)}
+        judgement |= _outliers(finding, comparison)
     return {
         "unit": finding.metric.unit,
         "runs": list(finding.runs),
         "effect": effect,
         "threshold": finding.threshold,
-        **told,
+        **judgement,
     }
 
 
 def _outliers(finding: Finding, comparison: Comparison) -> dict[str, Any]:
-    """Runs that are off, and the finding without them; of ``verdict_with_them`` where that one holds."""
+    """Outlying runs, the verdict with them, and the finding without them."""
     rest = finding.rest
     named = [{"name": name, "side": one.side, "off": one.off} for one, name in comparison.outliers(finding)]
     if rest is None:
         return {"outliers": named, "without_outliers": None}
     effect = asdict(rest.effect) if rest.effect else None
-    told = {"runs": list(rest.runs), "effect": effect, "verdict": rest.verdict, "reason_code": rest.reason}
-    return {"outliers": named, "verdict_with_outliers": finding.before or finding.verdict, "without_outliers": told}
+    without = {"runs": list(rest.runs), "effect": effect, "verdict": rest.verdict, "reason_code": rest.reason}
+    return {"outliers": named, "verdict_with_outliers": finding.before or finding.verdict, "without_outliers": without}
 
 
 def _noise(comparison: Comparison, column: str) -> dict[str, Any] | None:

@@ -120,13 +120,8 @@ def check_document(fmt: LogFormat, check: FormatCheck, logs: Sequence[str]) -> d
         "lines": check.lines,
         "read": check.read,
         "unread": dict(check.unread),
-        "unread_lines": [_unread_document(line) for line in check.examples],
+        "unread_lines": [asdict(line) for line in check.examples],
         "unknown_labels": [asdict(label) for label in check.unknown],
         "labels": [asdict(label) for label in check.labels],
         "read_lines": [asdict(line) for line in check.first_read],
     }
-
-
-def _unread_document(line: UnreadLine) -> dict[str, Any]:
-    """The fields of ``line``; its details have the name ``told`` in JSON."""
-    return {"told" if name == "details" else name: value for name, value in asdict(line).items()}

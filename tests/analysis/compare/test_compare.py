@@ -209,7 +209,9 @@ def test_layers_are_compared_where_all_is_recomputed(tmp_path):
 
 
 def with_losses(one, losses):
-    return Side(one.asked, one.runs, one.told, lambda run_id: one.steps(run_id).with_columns(pl.Series("loss", losses)))
+    return Side(
+        one.asked, one.runs, one.details, lambda run_id: one.steps(run_id).with_columns(pl.Series("loss", losses))
+    )
 
 
 def test_losses_of_0_are_not_dropped_in_silence(tmp_path):
@@ -254,7 +256,7 @@ def test_losses_at_equal_steps(tmp_path):
         steps = new.steps(run_id)
         return steps.with_columns(loss=steps["loss"] * (1 + 0.001 * steps["step"]))
 
-    found = agree_on_losses(old, Side("b", new.runs, new.told, shifted))
+    found = agree_on_losses(old, Side("b", new.runs, new.details, shifted))
     assert (found.largest_at, found.final_at) == (12, 12)
     assert found.final == pytest.approx(0.012)
 

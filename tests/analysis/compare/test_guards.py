@@ -48,7 +48,7 @@ def side(tmp_path, name, seeds, **how):
 def judged(old, new):
     """As the gate judges where no metric is named."""
     first, guards = guards_of(None)
-    return compare(old, new, first, 0.03, beside=False, guards=guards)
+    return compare(old, new, first, 0.03, everything=False, guards=guards)
 
 
 # By what is wrong: how the candidate differs, and the metrics that tell.

@@ -157,7 +157,7 @@ def of(name, values, release="r1", **given):
 
 def judged(old, new, *metrics, others=None, allowed=()):
     chosen = [JUDGED[name] for name in metrics or (DEFAULT_METRIC,)]
-    return compare(side("a", old), side("b", new), chosen, 0.03, allowed, others, beside=False)
+    return compare(side("a", old), side("b", new), chosen, 0.03, allowed, others, everything=False)
 
 
 def test_the_noise_is_that_of_releases_and_not_of_sides():

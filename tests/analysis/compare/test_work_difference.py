@@ -38,7 +38,7 @@ def side(folder, name, ms, **settings):
 
 
 def told(old, new, allowed=(), metric="steady_step_time_ms"):
-    return compare(old, new, [JUDGED[metric]], 0.03, allowed, beside=False)
+    return compare(old, new, [JUDGED[metric]], 0.03, allowed, everything=False)
 
 
 @pytest.mark.parametrize("kind", LESS)

@@ -195,7 +195,7 @@ def test_one_run_a_side_is_drawn_with_spans_and_can_be_smoothed(browser, tmp_pat
 def test_colours_are_those_of_the_sides_that_are_drawn(tmp_path):
     result = many(tmp_path, 1, 50)
     nothing = long_steps(1000.0, 50).with_columns(counted=pl.lit(False))
-    old = Side("a", result.baseline.runs, result.baseline.told, lambda _: nothing)
+    old = Side("a", result.baseline.runs, result.baseline.details, lambda _: nothing)
     drawn = overlay_runs(compare(old, result.candidate, [JUDGED[DEFAULT_METRIC]], 0.03))
     assert drawn.names == ["candidate"] == drawn.steps["run"].unique().to_list()
 

@@ -294,7 +294,7 @@ def test_rows_whose_medians_are_asked_lie_up_to_two_windows_from_an_odd_one():
     clean = pl.DataFrame({"at": range(300), "segment": [0] * 100 + [1] * 200, "pace": pace})
     near = outlier_times.rows_near_outliers(clean)
     assert near["at"].to_list() == list(range(120, 221))
-    assert near.filter("odd")["at"].to_list() == [170]
+    assert near.filter("outlying")["at"].to_list() == [170]
     pace[170], pace[110] = 1000.0, 1300.0
     near = outlier_times.rows_near_outliers(clean.with_columns(pace=pl.Series(pace)))
     assert near["at"].to_list() == list(range(100, 161))

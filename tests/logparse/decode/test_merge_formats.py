@@ -96,6 +96,6 @@ def test_settings_of_a_library_stand_in_where_the_trainer_prints_none(tmp_path):
     dump = ["[INFO] [config.py:1001:print]   train_batch_size ............. 64"]
     other = [line.replace("64", "32") for line in dump]
     lines = [nemo(s) for s in STEPS]
-    found = facts_of_other_formats(read(tmp_path, dump + lines).beside, several=False)
+    found = facts_of_other_formats(read(tmp_path, dump + lines).other_settings, several=False)
     assert {name: fact.origin.rule for name, fact in found.items()} == {"global_batch_size": "deepspeed"}
-    assert not facts_of_other_formats(read(tmp_path, dump + other + lines).beside, several=False)
+    assert not facts_of_other_formats(read(tmp_path, dump + other + lines).other_settings, several=False)
