@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Literal
 
 from analysis.compare.threshold import DECLARED, threshold_by_noise
 from analysis.metrics import GUARDED, JUDGED, Metric
+from analysis.stats.mann_whitney import fisher_p, interval_cut, mann_whitney, thinned
 from analysis.stats.noise import FEWEST_RUNS, LEVEL, Noise
 from analysis.stats.outlier_runs import Outlier, find_outliers, without
 from analysis.stats.prediction import FEWEST, expect
-from analysis.stats.rank_test import fisher_p, interval_cut, mann_whitney, thinned
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
 

@@ -17,8 +17,8 @@ from analysis.present.metric_names import titled
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import fill, word
+from analysis.stats.mann_whitney import RESAMPLES
 from analysis.stats.noise import FEWEST_RUNS, Noise
-from analysis.stats.rank_test import RESAMPLES
 from logparse.language import some, tr
 
 if TYPE_CHECKING:

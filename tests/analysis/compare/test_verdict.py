@@ -10,8 +10,8 @@ from mlperf_repeats import SLOWER, allows, by_sides, called, systems
 
 from analysis.compare.verdict import DEFAULT_METRIC, Reason, doubt, estimate, insufficient, judge, worst_of
 from analysis.metrics import JUDGED
+from analysis.stats.mann_whitney import _ways, fisher_p, interval_cut, mann_whitney
 from analysis.stats.noise import Noise, noise_floor
-from analysis.stats.rank_test import _ways, fisher_p, interval_cut, mann_whitney
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
