@@ -14,8 +14,7 @@ from analysis.batch.peers import with_outliers
 from analysis.conditions import Condition
 from analysis.metrics import METRICS, OF_ROWS, RATED, RATES
 from analysis.model.parameters import count_parameters
-from analysis.run.model_name import names_of_model
-from analysis.run.overheads import PUBLISHED, Loss
+from analysis.run.overheads import PUBLISHED, Overhead
 from analysis.run.run import Run
 from analysis.run.summary import largest_memory
 from logparse.errors import unknown_name
@@ -70,7 +69,7 @@ RUNS_COLUMNS = (
     Column("warnings", INT, "", "warnings about the run"),
     Column("warning_codes", TEXT, "", "their codes"),
 )
-LOSS_COLUMNS = (
+OVERHEAD_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
     Column("cause", TEXT, "", "code of what cost time, or speed within the useful time"),
     Column("share", FLOAT, "ratio", "of the time of the run"),
@@ -100,7 +99,7 @@ def _row(run: Run) -> dict[str, Any]:
         "run": run.name,
         "framework": run.framework.name,
         "framework_version": run.framework.version,
-        "model": "/".join(names_of_model(run)) or run.context.get("model_name"),
+        "model": "/".join(run.model_names) or run.context.get("model_name"),
         "parameters": counted.total if counted else None,
         "device": how.peak.name if how.peak else None,
         "peak_tflops_per_second": how.peak.peak_tflops_per_second if how.peak else None,
@@ -147,19 +146,19 @@ def _spent(run: Run) -> dict[str, Any]:
     }
 
 
-def own_losses(run: Run) -> list[Loss]:
+def own_losses(run: Run) -> list[Overhead]:
     """What the run lost by itself, the dearest first; what others reached is no cause."""
-    return [loss for loss in run.losses if loss.cause != PUBLISHED]
+    return [loss for loss in run.overheads if loss.cause != PUBLISHED]
 
 
-def losses_table(runs: Sequence[Run]) -> pl.DataFrame:
+def overheads_table(runs: Sequence[Run]) -> pl.DataFrame:
     """One row of LOSS_COLUMNS for each loss of each of ``runs``, the dearest of a run first."""
     rows = [
         (run.name, x.cause, x.share, x.seconds, x.device_hours, x.useful_without, x.rate_without)
         for run in runs
-        for x in run.losses
+        for x in run.overheads
     ]
-    return pl.DataFrame(rows, {column.name: column.dtype for column in LOSS_COLUMNS}, orient="row")
+    return pl.DataFrame(rows, {column.name: column.dtype for column in OVERHEAD_COLUMNS}, orient="row")
 
 
 def lost_by_cause(runs: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:

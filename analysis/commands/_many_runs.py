@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import typer
 
-from analysis.batch.run_table import NUMBERS, check_order, choose_runs, losses_table, runs_table
+from analysis.batch.run_table import NUMBERS, check_order, choose_runs, overheads_table, runs_table
 from analysis.conditions import Condition, parse_condition
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
@@ -73,7 +73,7 @@ class Printer:
             self._print(chosen, [], outliers_document(everything, shown))
             return
         required = requirement_parts(chosen)
-        table = compose_runs(shown, losses_table(results), everything, failed, self.price)
+        table = compose_runs(shown, overheads_table(results), everything, failed, self.price)
         whole = map(self._compose, chosen) if self.verbose else ()
         self._print(chosen, [table, *whole, *([required] if required else [])])
 

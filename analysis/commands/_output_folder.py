@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.batch.run_table import losses_table, runs_table
+from analysis.batch.run_table import overheads_table, runs_table
 from analysis.commands._index_files import CSV, INDEX, PAGE, PAGES, pages_left, write_index
 from analysis.commands._progress import drawing_bar
 from analysis.outputs import (
@@ -111,7 +111,7 @@ def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 
     if not results:
         return {}
-    tables = {"runs": runs_table(results), "losses": losses_table(results)} | {
+    tables = {"runs": runs_table(results), "losses": overheads_table(results)} | {
         name: pl.concat(getattr(r.analysis, name) for r in results)
         for name in ("steps", "summary", "segments", "rates", "account")
     }

@@ -53,7 +53,7 @@ def _delivered(run: Run, column: str) -> float | None:
 
 def _dearest(run: Run) -> str:
     # What others reached is no cause.
-    loss = next((loss for loss in run.losses if loss.cause != PUBLISHED), None)
+    loss = next((loss for loss in run.overheads if loss.cause != PUBLISHED), None)
     if loss is None:
         return NONE
     return tr("{loss} {share}", loss=word("losses", loss.cause), share=percent(loss.share).replace(" ", "\u00a0"))

@@ -13,7 +13,7 @@ from analysis.run.expectations import measure_against
 from analysis.run.load import Loaded, load
 from analysis.run.one_run import check_one_run
 from analysis.run.options import RunOptions
-from analysis.run.overheads import list_losses
+from analysis.run.overheads import list_overheads
 from analysis.run.rank_comparison import describe_missing
 from analysis.run.result import Analysis
 from analysis.run.row_selection import RowRules, describe_warm_up
@@ -70,8 +70,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     )
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
-    losses = list_losses(analysis, context, analysis.pauses, expected)
-    return Run(log, meaning.framework, context, analysis, found, tuple(ordered), expected, losses, how.requirements)
+    overheads = list_overheads(analysis, context, analysis.pauses, expected)
+    return Run(log, meaning.framework, context, analysis, found, tuple(ordered), expected, overheads, how.requirements)
 
 
 def _missing(run: Loaded, analysis: Analysis) -> list[Note]:

@@ -1,6 +1,6 @@
 """What a run lost, the dearest first: time in which no useful step was made, and speed that its steps did not reach.
 
-Comes in: an analysed run, its pauses, what its plan and published rates let expect. Goes out: a ``Loss`` for each
+Comes in: an analysed run, its pauses, what its plan and published rates let expect. Goes out: a ``Overhead`` for each
 cause, with what the run would have been without it, by its own arithmetic, and the findings that sum it up.
 """
 
@@ -33,7 +33,7 @@ LEAST_SHARE, WORTH_A_WORD = 0.0005, 0.01
 
 
 @dataclass(frozen=True)
-class Loss:
+class Overhead:
     """What one cause cost: a ``share`` of the time of the run, in ``seconds``.
 
     ``device_hours`` None where the number of devices is unknown or another one in a later start. Without it a share of
@@ -63,12 +63,14 @@ class _Time:
     useful: float
     devices: int | None
 
-    def loss(self, cause: str, seconds: float, **more: Any) -> Loss:
+    def loss(self, cause: str, seconds: float, **more: Any) -> Overhead:
         hours = None if self.devices is None else self.devices * seconds / 3600
-        return Loss(cause, seconds / self.total, seconds, hours, **more)
+        return Overhead(cause, seconds / self.total, seconds, hours, **more)
 
 
-def list_losses(analysis: Analysis, context: RunContext, pauses: Pauses, expected: Expectations) -> tuple[Loss, ...]:
+def list_overheads(
+    analysis: Analysis, context: RunContext, pauses: Pauses, expected: Expectations
+) -> tuple[Overhead, ...]:
     """Every loss that is known, the dearest first; empty where no row counts."""
     parts = dict(analysis.account.select("part", "seconds").iter_rows())
     time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), _devices(analysis))
@@ -85,7 +87,7 @@ def list_losses(analysis: Analysis, context: RunContext, pauses: Pauses, expecte
     )
 
 
-def sum_up(analysis: Analysis, losses: Sequence[Loss]) -> Note:
+def sum_up(analysis: Analysis, losses: Sequence[Overhead]) -> Note:
     """The run in a sentence: its useful share, what cost most outside the steps, and what cost most inside them."""
     shares = dict(analysis.account.select("part", "share").iter_rows())
     if not shares.get(USEFUL):
@@ -96,7 +98,7 @@ def sum_up(analysis: Analysis, losses: Sequence[Loss]) -> Note:
     return info("inside_the_steps", told=answer, cause=inside[0].cause, share=inside[0].share) if inside else answer
 
 
-def _most_lost(useful: float, losses: Sequence[Loss]) -> Note:
+def _most_lost(useful: float, losses: Sequence[Overhead]) -> Note:
     if not losses or losses[0].share < WORTH_A_WORD:
         return info("useful_and_little_lost", useful=useful)
     most = losses[0]
@@ -111,7 +113,7 @@ def _devices(analysis: Analysis) -> int | None:
     return first if first == last else None
 
 
-def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses, gaps: Note | None) -> Iterator[Loss]:
+def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses, gaps: Note | None) -> Iterator[Overhead]:
     causes: dict[str, float] = {}
     for part, seconds in parts.items():
         # In the time of a line or between lines, the cause is the same.
@@ -146,7 +148,7 @@ def _round_number(least: float) -> int:
     return int(next(n * ten for n in (1, 2, 5, 10) if n * ten >= least))
 
 
-def _of_speed(time: _Time, analysis: Analysis, context: RunContext) -> Iterator[Loss]:
+def _of_speed(time: _Time, analysis: Analysis, context: RunContext) -> Iterator[Overhead]:
     """What the pipeline waits, and what is computed again: shares of the time of every step."""
     rate, how = _steady_rate(analysis), analysis.computation
     bubble = pipeline_bubble(context) or 0.0
@@ -157,7 +159,7 @@ def _of_speed(time: _Time, analysis: Analysis, context: RunContext) -> Iterator[
             yield time.loss(cause, share * time.useful, rate_without=None if rate is None else rate / (1 - share))
 
 
-def _of_published(time: _Time, expected: Expectations) -> Iterator[Loss]:
+def _of_published(time: _Time, expected: Expectations) -> Iterator[Overhead]:
     """The loss against the best published rate of this model, these devices and this precision; none where faster."""
     better = [match for match in expected.published.matches if match.share < 1]
     if better:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import polars as pl
@@ -11,7 +12,8 @@ import polars as pl
 from analysis.identify import Identification
 from analysis.metrics import HEADLINE
 from analysis.run.expectations import Expectations
-from analysis.run.overheads import Loss
+from analysis.run.model_name import names_of_model
+from analysis.run.overheads import Overhead, sum_up
 from analysis.run.result import Analysis
 from analysis.run.targets import Requirement
 from logparse.context.dialects import Framework
@@ -32,9 +34,9 @@ class Run:
 
     ``log`` is what was read, ``framework`` who printed it, ``context`` every fact of the run with its origin;
     ``analysis`` holds the frames and numbers, ``identified`` by which formula the log's own TFLOP/s was printed,
-    ``expectations`` what its plan and published rates let expect, ``losses`` what cost most. ``notes`` must be read
-    with the numbers, warnings first. ``requirements`` are what it must reach, see ``judgements``. Rates are per device
-    and second, times in ms, ratios from 0 to 1.
+    ``expectations`` what its plan and published rates let expect, ``overheads`` what cost time, the largest first.
+    ``notes`` must be read with the numbers, warnings first. ``requirements`` are what it must reach, see
+    ``target_verdicts``. Rates are per device and second, times in ms, ratios from 0 to 1.
     """
 
     log: ParsedLog
@@ -44,16 +46,26 @@ class Run:
     identified: Identification
     notes: tuple[Note, ...]
     expectations: Expectations
-    losses: tuple[Loss, ...] = ()
+    overheads: tuple[Overhead, ...] = ()
     requirements: tuple[Requirement, ...] = ()
 
-    # How a notebook shows a run. Texts are above the pipeline, so ``analysis.api`` sets it.
+    # How a notebook shows a run. Texts are in ``present``, so ``analysis.api`` sets it.
     shown_as_html: ClassVar[Callable[[Run], str]] = lambda run: _escaped(repr(run))
 
     @property
     def name(self) -> str:
         """The name of the run: that of its first log."""
         return self.log.name
+
+    @cached_property
+    def model_names(self) -> list[str]:
+        """The named models that it may have trained; none where no model or too many have its shape."""
+        return names_of_model(self.analysis, self.context, self.log.sources)
+
+    @property
+    def overhead_summary(self) -> Note:
+        """Goodput and the largest overhead, as a finding."""
+        return sum_up(self.analysis, self.overheads)
 
     @property
     def steps(self) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from analysis.present.views.expectations import expectations_document
 from analysis.present.views.requirements import requirement_documents
 from analysis.present.words import evidence_text, word
 from analysis.run.goodput import FieldGoodput, Stretch
-from analysis.run.overheads import Loss, sum_up
+from analysis.run.overheads import Overhead
 from analysis.run.result import Analysis
 from analysis.run.run import Run
 from logparse.language import speaking
@@ -64,8 +64,8 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
         "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
         **_metric({"goodput": analysis.goodput, "time_to_train_seconds": analysis.time_to_train_seconds}),
         "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
-        "summed_up": note_document(sum_up(analysis, result.losses)),
-        "losses": [_loss(loss, price) for loss in result.losses],
+        "summed_up": note_document(result.overhead_summary),
+        "losses": [_loss(loss, price) for loss in result.overheads],
         "reliability": _reliability(analysis.field),
         "ranks": [_metric(row) for row in analysis.ranks.drop("run").to_dicts()],
         "starts": len(analysis.segments),
@@ -76,7 +76,7 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
     }
 
 
-def _loss(loss: Loss, price: float | None) -> dict[str, Any]:
+def _loss(loss: Overhead, price: float | None) -> dict[str, Any]:
     hours = loss.device_hours
     cost = {} if price is None else {"cost": None if hours is None else hours * price}
     advice = None if loss.advice is None else note_document(loss.advice)

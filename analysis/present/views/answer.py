@@ -19,15 +19,15 @@ from analysis.present.words import say, word
 from analysis.present.words.forms import range_of, span
 from analysis.published.match import Against
 from analysis.run.exclusion_reasons import COPY
-from analysis.run.overheads import PUBLISHED, Loss, sum_up
+from analysis.run.overheads import PUBLISHED, Overhead
 from analysis.run.run import Run
 from logparse.language import msg, tr
 
 # What says why a number cannot be; first of all that it is measured against another vendor's peak; then that it failed.
 CANNOT_BE, FAILED = {"above_peak"}, {"ended_early_with_errors", "ended_with_errors"}
 FIRST = ("device_contradicts_log", "trainings_in_one_file", *CANNOT_BE, *sorted(FAILED))
-# On the first screen: the number of losses, the largest first, of warnings, and of lines of a warning.
-LOSSES_SHOWN, WARNINGS_SHOWN, WARNING_LINES = 5, 2, 2
+# On the first screen: the number of overheads, the largest first, of warnings, and of lines of a warning.
+OVERHEADS_SHOWN, WARNINGS_SHOWN, WARNING_LINES = 5, 2, 2
 
 
 def list_answer(run: Run, whole: bool = False, price: float | None = None) -> list[Part]:
@@ -54,8 +54,8 @@ def quiet_line(run: Run) -> str:
     values = [_delivered_and_steady(metric, run, rates) for metric in shown]
     if run.analysis.goodput is not None:
         values.append(f"{counting(GOODPUT, run.analysis)} {GOODPUT.text(run.analysis.goodput)}")
-    if run.losses:
-        values.append(say(sum_up(run.analysis, run.losses)))
+    if run.overheads:
+        values.append(say(run.overhead_summary))
     values += [f"! {warning.text}" for warning in _first_warnings(run)]
     return tr("{name}: {values}", name=run.name, values=tr("; ").join([who(run), *values]))
 
@@ -75,7 +75,7 @@ def _delivered_and_steady(metric: Metric, run: Run, rates: Mapping[str, Mapping[
 
 def summed_up(run: Run) -> Sentence:
     """One plain sentence."""
-    return Sentence(say(sum_up(run.analysis, run.losses)))
+    return Sentence(say(run.overhead_summary))
 
 
 def list_warnings(run: Run) -> list[Sentence]:
@@ -97,12 +97,12 @@ def _first_warnings(run: Run) -> Iterator[Sentence]:
 
 
 def losses_tables(run: Run, price: float | None = None) -> Iterator[Table]:
-    """The dearest losses, with what the run would have been without each; nothing where none is known."""
-    if not run.losses:
+    """The largest overheads, with what the run would be without each; nothing where none is known."""
+    if not run.overheads:
         return
-    shown = run.losses if len(run.losses) <= LOSSES_SHOWN else run.losses[: LOSSES_SHOWN - 1]
-    rows = [_loss_row(loss, price, run.losses[0].share) for loss in shown]
-    if others := run.losses[len(shown) :]:
+    shown = run.overheads if len(run.overheads) <= OVERHEADS_SHOWN else run.overheads[: OVERHEADS_SHOWN - 1]
+    rows = [_overhead_row(overhead, price, run.overheads[0].share) for overhead in shown]
+    if others := run.overheads[len(shown) :]:
         below = tr("each below {share}", share=f"{shown[-1].share:.1%}")
         rows.append((tr("{n} others", n=len(others)), *[""] * (len(rows[0]) - 2), below))
     costs = () if price is None else (tr("cost"),)
@@ -110,19 +110,19 @@ def losses_tables(run: Run, price: float | None = None) -> Iterator[Table]:
     yield Table(headings, rows, prose={len(headings) - 1}, headed=True)
 
 
-def _loss_row(loss: Loss, price: float | None, most: float) -> tuple[Cell | str, ...]:
-    hours = loss.device_hours
+def _overhead_row(overhead: Overhead, price: float | None, most: float) -> tuple[Cell | str, ...]:
+    hours = overhead.device_hours
     costs = () if price is None else (_amount(hours and hours * price),)
-    share = Cell(f"{loss.share:.1%}", bar=loss.share / most)
-    name = word("losses", loss.cause)
-    inside = loss.in_steps and loss.cause != PUBLISHED
+    share = Cell(f"{overhead.share:.1%}", bar=overhead.share / most)
+    name = word("losses", overhead.cause)
+    inside = overhead.in_steps and overhead.cause != PUBLISHED
     return (
         tr("{cause} (inside steps)", cause=name) if inside else name,
         share,
-        span(loss.seconds),
+        span(overhead.seconds),
         _amount(hours),
         *costs,
-        without(loss),
+        without(overhead),
     )
 
 
@@ -130,11 +130,15 @@ def _amount(value: float | None) -> str:
     return "-" if value is None else f"{value:,.2f}"
 
 
-def without(loss: Loss) -> str:
-    """What the run would have been without a loss, and how to come nearer to that."""
-    would = [tr("{share} useful", share=f"{loss.useful_without:.1%}")] if loss.useful_without is not None else []
-    would += [tr("{rate} tokens/s/p", rate=f"{loss.rate_without:,.0f}")] if loss.rate_without is not None else []
-    return tr("; ").join([*would, *([say(loss.advice)] if loss.advice else [])])
+def without(overhead: Overhead) -> str:
+    """What the run would have been without an overhead, and how to come nearer to that."""
+    would = (
+        [tr("{share} useful", share=f"{overhead.useful_without:.1%}")] if overhead.useful_without is not None else []
+    )
+    would += (
+        [tr("{rate} tokens/s/p", rate=f"{overhead.rate_without:,.0f}")] if overhead.rate_without is not None else []
+    )
+    return tr("; ").join([*would, *([say(overhead.advice)] if overhead.advice else [])])
 
 
 # Comparisons, and how far to trust the numbers.

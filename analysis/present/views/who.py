@@ -10,7 +10,6 @@ from analysis.hardware.devices import BY_HAND
 from analysis.model.parameters import count_parameters
 from analysis.present.words import framework_text
 from analysis.present.words.forms import big, devices, span
-from analysis.run.model_name import names_of_model
 from analysis.run.run import Run
 from logparse.language import tr
 
@@ -33,7 +32,7 @@ def _model_on_devices(run: Run) -> str:
 
 def model_name(run: Run) -> str:
     """The model by its shape: its name in the catalogue, else its size."""
-    if names := names_of_model(run):
+    if names := run.model_names:
         return tr(" or ").join(names)
     counted = count_parameters(run.analysis.computation.shape)
     if counted is None:

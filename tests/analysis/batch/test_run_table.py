@@ -7,20 +7,19 @@ from browser import run_of
 from helpers import ROOT, SETTINGS, arguments_dump, megatron_line
 
 from analysis.batch.run_table import (
-    LOSS_COLUMNS,
     NUMBERS,
+    OVERHEAD_COLUMNS,
     RUNS_COLUMNS,
     check_order,
     choose_runs,
-    losses_table,
     lost_by_cause,
+    overheads_table,
     runs_table,
 )
 from analysis.conditions import Condition
 from analysis.metrics import METRICS, RATED
 from analysis.model.catalogue import find_model
-from analysis.run.model_name import names_of_model
-from analysis.run.overheads import Loss
+from analysis.run.overheads import Overhead
 from logparse.context.run_context import Fact, RunContext
 from logparse.errors import UsageError
 from logparse.findings import Origin
@@ -70,15 +69,15 @@ def test_what_was_lost_is_the_sum_of_the_runs_own_losses(runs, table):
     seconds = runs[0].account["seconds"].sum()
     assert core["device_hours"] == core["world_size"] * core["account_seconds"] / 3600
     assert core["account_seconds"] == seconds
-    own = [loss for loss in runs[0].losses if loss.cause != "published"]
+    own = [loss for loss in runs[0].overheads if loss.cause != "published"]
     assert core["lost_device_hours"] == pytest.approx(sum(loss.seconds for loss in own) * 8 / 3600)
     assert (core["largest_loss"], core["largest_loss_ratio"]) == (own[0].cause, own[0].share) == ("saves", own[0].share)
 
 
 def test_losses_of_all_runs_by_cause(runs, table):
-    losses = losses_table(runs)
+    losses = overheads_table(runs)
     assert losses["run"].unique(maintain_order=True).to_list() == ["core", "ramp", "bare"]
-    assert len(losses) == sum(len(run.losses) for run in runs)
+    assert len(losses) == sum(len(run.overheads) for run in runs)
     lost = lost_by_cause(table, losses)
     assert lost["device_hours"].is_sorted(descending=True)
     assert lost["device_hours"].sum() == pytest.approx(table["lost_device_hours"].sum())
@@ -89,11 +88,11 @@ def test_losses_of_all_runs_by_cause(runs, table):
 
 
 def test_what_others_reached_is_no_loss_of_the_run(runs):
-    reached = Loss("published", 0.9, 900.0, 2.0)
-    run = replace(runs[0], losses=(reached, *runs[0].losses))
+    reached = Overhead("published", 0.9, 900.0, 2.0)
+    run = replace(runs[0], overheads=(reached, *runs[0].overheads))
     assert runs_table([run])["largest_loss"].item() == "saves"
-    assert lost_by_cause(runs_table([run]), losses_table([run])).equals(
-        lost_by_cause(runs_table(runs[:1]), losses_table(runs[:1]))
+    assert lost_by_cause(runs_table([run]), overheads_table([run])).equals(
+        lost_by_cause(runs_table(runs[:1]), overheads_table(runs[:1]))
     )
 
 
@@ -110,7 +109,7 @@ def test_devices_that_change_leave_the_device_hours_unknown(tmp_path):
 
 def test_a_table_of_no_run_has_the_columns():
     assert runs_table([]).columns == [column.name for column in RUNS_COLUMNS]
-    assert losses_table([]).columns == [column.name for column in LOSS_COLUMNS]
+    assert overheads_table([]).columns == [column.name for column in OVERHEAD_COLUMNS]
 
 
 def test_conditions_choose_and_what_is_unknown_does_not_hold(table):
@@ -150,7 +149,7 @@ def test_a_model_is_called_by_its_shape_and_by_what_the_log_says(tmp_path, facts
     )
     run = run_of(tmp_path / "x.log", **{name: value for name, value in facts.items() if name == "num_layers"})
     told = {name: Fact(value, Origin("log")) for name, value in facts.items()}
-    assert names_of_model(replace(run, context=RunContext({**run.context.facts, **told}))) == names
+    assert replace(run, context=RunContext({**run.context.facts, **told})).model_names == names
 
 
 def test_the_users_name_of_a_model_stands():
@@ -158,4 +157,4 @@ def test_the_users_name_of_a_model_stands():
     shape = find_model("baichuan-7b").shape
     known = replace(run.analysis, computation=replace(run.analysis.computation, shape=shape))
     context = RunContext({"num_layers": Fact(32, Origin("model", rule="baichuan-7b"))})
-    assert names_of_model(replace(run, analysis=known, context=context)) == ["baichuan-7b"]
+    assert replace(run, analysis=known, context=context).model_names == ["baichuan-7b"]

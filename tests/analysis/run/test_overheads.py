@@ -33,7 +33,7 @@ def log_with_saves(every: int, save_s: float, steps: int = 61, first_s: float = 
 def losses_of(tmp_path, text):
     (tmp_path / "run.log").write_text(text)
     run = analyze(tmp_path / "run.log")
-    return {loss.cause: loss for loss in run.losses}
+    return {loss.cause: loss for loss in run.overheads}
 
 
 def test_saves_cost_what_they_took_and_rarer_ones_less(tmp_path):
@@ -101,7 +101,7 @@ def test_every_part_of_the_account_is_a_loss_with_a_name():
 @pytest.mark.parametrize("log", [log for log in LOGS if log.endswith("run.log")])
 def test_losses_come_the_dearest_first_and_each_is_a_share(log, monkeypatch):
     monkeypatch.chdir(ROOT)
-    losses = analyze(log).losses
+    losses = analyze(log).overheads
     own = [loss.seconds for loss in losses if loss.cause != PUBLISHED]
     assert own == sorted(own, reverse=True)
     # What others reached is no cause of this run's.

@@ -24,7 +24,7 @@ def log(tmp_path, gaps, saves=()):
 
 
 def advice(run):
-    (loss,) = [loss for loss in run.losses if loss.cause == "not_explained"]
+    (loss,) = [loss for loss in run.overheads if loss.cause == "not_explained"]
     return loss.advice
 
 
@@ -46,4 +46,4 @@ def test_a_gap_behind_a_save_is_that_of_the_save(tmp_path):
 
 @pytest.mark.parametrize("gap", [0, 1, 2])
 def test_what_rounding_makes_is_no_gap(tmp_path, gap):
-    assert not [loss for loss in log(tmp_path, {30: gap}).losses if loss.cause == "not_explained" and loss.advice]
+    assert not [loss for loss in log(tmp_path, {30: gap}).overheads if loss.cause == "not_explained" and loss.advice]
