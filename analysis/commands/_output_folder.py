@@ -130,7 +130,7 @@ def _write_pictures(
     from analysis.report import render_page
 
     pages = _pages(results, each)
-    total = len(pages) + sum(len(with_data(r.steps, r.account, r.ranks, r.analysis.field.curve)) for r in results)
+    total = len(pages) + sum(len(with_data(r.steps, r.account, r.ranks, r.analysis.reliability.curve)) for r in results)
     written = []
     # Altair's check of every part takes as long as all else; the tests let it check what we make.
     with debug_mode(False), drawing_bar(drawing.quiet, total) as advance:
@@ -159,6 +159,6 @@ def _charts(result: Run) -> dict[str, alt.LayerChart]:
     peaks = [how.peak.peak_tflops_per_second] if how.peak else []
     reasons, parts = partial(word, "reasons"), partial(word, "parts")
     evaluations = result.records["evaluations"]
-    curve = result.analysis.field.curve
+    curve = result.analysis.reliability.curve
     texts = (peaks, how.formula.name, reasons, parts)
     return run_charts(result.steps, result.account, evaluations, *texts, ranks=result.ranks, goodput=curve)

@@ -22,7 +22,7 @@ def goodput_table(runs: Sequence[Run]) -> Table:
 
 
 def _figures(run: Run) -> Iterator[tuple[str, Cell]]:
-    found = run.analysis.field
+    found = run.analysis.reliability
     yield tr("ETTR: productive time over the clock"), Cell(percent(found.ettr))
     hour = found.worst_hour
     yield tr("ETTR of the least productive hour"), Cell(percent(hour.share), _from(hour)) if hour else Cell("–")

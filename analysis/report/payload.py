@@ -131,7 +131,7 @@ def _specs(
         specs["time_histogram"] = {"none": specification(time_histogram(steps))}
     if (account["share"] > 0).any():
         specs["account"] = {"none": specification(account_chart(account, partial(word, "parts")))}
-    curve = pl.concat(run.analysis.field.curve for run in runs)
+    curve = pl.concat(run.analysis.reliability.curve for run in runs)
     if len(curve):
         specs["goodput"] = {"none": specification(goodput_chart(curve))}
     for name, run in ranked(runs).items():

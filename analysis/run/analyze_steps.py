@@ -84,7 +84,7 @@ def analyze_steps(
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
         latest=later[-1].how if later else how,
-        field=count_goodput(rows, account, segments, events, goodput if clock.seconds else None),
+        reliability=count_goodput(rows, account, segments, events, goodput if clock.seconds else None),
         pauses=pauses,
         warm_up=rules.warm_up,
         time_to_train_seconds=time_to_train(computed, events) if known else None,

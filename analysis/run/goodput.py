@@ -1,6 +1,6 @@
 """Goodput as the field counts it: badput by its named types, ETTR, interruptions, and the longest dead stretch.
 
-Comes in: priced rows, the account, starts, events. Goes out: a ``FieldGoodput``. The types are those of Google's
+Comes in: priced rows, the account, starts, events. Goes out: a ``Reliability``. The types are those of Google's
 goodput library (AI-Hypercomputer/ml-goodput-measurement 57092cfc, goodput_utils.py); ETTR is productive time over wall
 time of all starts, as a whole (arXiv 2410.21680) and over a sliding hour (arXiv 2509.16293). A log does not show
 queueing and set-up before its first line, nor asynchronous saves, nor a slow rank's share of a step. After its last
@@ -51,9 +51,10 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class FieldGoodput:
-    """``ettr`` is goodput; ``worst_hour`` the sliding hour of the least ETTR; None where the clock is unknown or short.
+class Reliability:
+    """Interruptions of a run, and its goodput over time.
 
+    ``ettr`` is goodput, ``worst_hour`` the sliding hour of the least ETTR; None where the clock is unknown or short.
     ``interruptions`` are ends of a start that a later one goes on from, ``planned_stops`` those that a line announced.
     ``seconds_between`` interruptions is a lower bound where there was none. ``badput`` has a row for each type that the
     log shows, ``curve`` the course of ETTR.
@@ -72,13 +73,13 @@ class FieldGoodput:
 
 def count_goodput(
     steps: pl.DataFrame, account: pl.DataFrame, segments: pl.DataFrame, events: pl.DataFrame, ettr: float | None
-) -> FieldGoodput:
+) -> Reliability:
     """Measure a run by the field's terms; ``ettr`` is its goodput by the clock, None where that is unknown."""
     stops, planned = _stops(segments, events)
     total = float(account["seconds"].sum())
     rows = _by_the_clock(steps, events) if ettr is not None else steps.clear()
     course = _Course.of(rows, total) if len(rows) > 1 else None
-    return FieldGoodput(
+    return Reliability(
         ettr=ettr,
         worst_hour=course.worst_hour() if course else None,
         interruptions=stops - planned,

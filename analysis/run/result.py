@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from analysis.metrics import BY_COLUMN, OF_ROWS, RATED
-from analysis.run.goodput import FieldGoodput
+from analysis.run.goodput import Reliability
 from analysis.run.interruptions import Pauses
 from analysis.run.throughput import Computation
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
@@ -25,7 +25,7 @@ class Analysis:
     """What one run achieved: all rows with their rates, one row per metric, what it was computed with, what to know.
 
     ``computation`` is of the first start, ``latest`` of the last one, which may have had other settings.
-    ``field`` is goodput by the field's own terms. ``time_to_train_seconds``: from the line that says that training
+    ``reliability`` is goodput by the field's terms. ``time_to_train_seconds``: from the line that says that training
     starts to the one that says that it ended; None where one is not there. ``pauses`` are saves and evaluations.
     ``warm_up`` is the rule by which rows were left out.
     """
@@ -41,7 +41,7 @@ class Analysis:
     flops_per_iteration: float | None
     notes: tuple[Note, ...]
     latest: Computation
-    field: FieldGoodput
+    reliability: Reliability
     pauses: Pauses
     warm_up: WarmUpRule = FROM_THE_DATA
     time_to_train_seconds: float | None = None

@@ -15,7 +15,7 @@ from analysis.present.findings_json import fact_document, note_document, origin_
 from analysis.present.views.expectations import expectations_document
 from analysis.present.views.requirements import requirement_documents
 from analysis.present.words import evidence_text, word
-from analysis.run.goodput import FieldGoodput, Stretch
+from analysis.run.goodput import Reliability, Stretch
 from analysis.run.overheads import Overhead
 from analysis.run.result import Analysis
 from analysis.run.run import Run
@@ -66,7 +66,7 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
         "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
         "summed_up": note_document(result.overhead_summary),
         "losses": [_loss(loss, price) for loss in result.overheads],
-        "reliability": _reliability(analysis.field),
+        "reliability": _reliability(analysis.reliability),
         "ranks": [_metric(row) for row in analysis.ranks.drop("run").to_dicts()],
         "starts": len(analysis.segments),
         "lost_steps": int(analysis.segments["lost_steps"].sum()),
@@ -83,7 +83,7 @@ def _loss(loss: Overhead, price: float | None) -> dict[str, Any]:
     return {**_metric(vars(loss)), **cost, "label": word("losses", loss.cause), "advice": advice}
 
 
-def _reliability(goodput: FieldGoodput) -> dict[str, Any]:
+def _reliability(goodput: Reliability) -> dict[str, Any]:
     """Goodput by the field's terms, without its curve over time; the charts have that."""
     values = {name: value for name, value in vars(goodput).items() if name not in ("badput", "curve")}
     badput = [_metric(row) for row in goodput.badput.drop("run").to_dicts()]

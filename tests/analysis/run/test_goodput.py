@@ -10,7 +10,7 @@ from analysis.run.goodput import TYPES
 
 
 def field_of(tmp_path, lines):
-    return analyze_text(tmp_path, "\n".join(lines)).field
+    return analyze_text(tmp_path, "\n".join(lines)).reliability
 
 
 def types_of(found):
@@ -70,9 +70,13 @@ def test_without_a_clock_there_is_no_ettr(tmp_path):
     lines = [line.split("] ", 1)[-1] for line in stamped_log([(1, 100)], lambda *_: 7000.0) if "elapsed" in line]
     result = analyze_text(tmp_path, "\n".join(lines))
     assert rate_of(result, "all-in") is None
-    assert (result.field.ettr, result.field.worst_hour, result.field.longest_dead) == (None, None, None)
-    assert result.field.curve.is_empty()
-    assert result.field.seconds_between == pytest.approx(700.0)
+    assert (result.reliability.ettr, result.reliability.worst_hour, result.reliability.longest_dead) == (
+        None,
+        None,
+        None,
+    )
+    assert result.reliability.curve.is_empty()
+    assert result.reliability.seconds_between == pytest.approx(700.0)
 
 
 def test_every_part_of_the_account_has_a_type():
