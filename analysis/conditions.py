@@ -42,12 +42,12 @@ def parse_condition(text: str, flag: str, names: Collection[str]) -> Condition:
 
     Raises UsageError for text that says none, and for another name.
     """
-    found = FORM.fullmatch(text)
-    if not found:
+    match = FORM.fullmatch(text)
+    if not match:
         problem = tr("{name} is {value!r}", name=flag, value=text)
         remedy = tr("write a name, >=, <=, > or <, and a number, in quotes: {flag} 'mfu<0.3'", flag=flag)
         raise UsageError(problem, remedy=remedy)
-    name, comparison, number, percent = found.groups()
+    name, comparison, number, percent = match.groups()
     if name.lower() not in names:
         raise unknown_name(msg("column"), name, names, tr("use one of {names}", names=", ".join(names)))
     return Condition(name.lower(), comparison, float(number) / (100 if percent else 1))

@@ -85,7 +85,7 @@ class ResultFolder:
 
 def _names(store: Store) -> list[str]:
     # obstore refuses keys that would lead out of a folder.
-    return [found["path"] for found in store.list("")]
+    return [entry["path"] for entry in store.list("")]
 
 
 def _show(names: list[str], folder: Path) -> None:

@@ -99,7 +99,7 @@ def _row(run: Run) -> dict[str, Any]:
         "run": run.name,
         "framework": run.framework.name,
         "framework_version": run.framework.version,
-        "model": "/".join(run.model_names) or run.context.get("model_name"),
+        "model": "/".join(run.title.models) or run.context.get("model_name"),
         "parameters": counted.total if counted else None,
         "device": how.peak.name if how.peak else None,
         "peak_tflops_per_second": how.peak.peak_tflops_per_second if how.peak else None,
@@ -121,13 +121,13 @@ def _row(run: Run) -> dict[str, Any]:
 
 def _metrics(run: Run) -> dict[str, float | None]:
     """Every metric of the registry; of those that have named rates the steady one, and all under the rates' names."""
-    found: dict[str, float | None] = {metric.column: run.value(metric.column) for metric in OF_ROWS}
+    metrics: dict[str, float | None] = {metric.column: run.value(metric.column) for metric in OF_ROWS}
     for row in run.rates.iter_rows(named=True):
         prefix = RATES[row["rate"]]
-        found |= {f"{prefix}_{metric.column}": row[metric.column] for metric in RATED}
-        found[f"{prefix}_step_time_ms"] = row["step_time_ms"]
-    steady = {metric.column: found[f"steady_{metric.column}"] for metric in RATED}
-    return found | steady | {"goodput": run.analysis.goodput} | largest_memory(run.steps, run.records["memory"])
+        metrics |= {f"{prefix}_{metric.column}": row[metric.column] for metric in RATED}
+        metrics[f"{prefix}_step_time_ms"] = row["step_time_ms"]
+    steady = {metric.column: metrics[f"steady_{metric.column}"] for metric in RATED}
+    return metrics | steady | {"goodput": run.analysis.goodput} | largest_memory(run.steps, run.records["memory"])
 
 
 def _spent(run: Run) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def lost_by_cause(runs: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
     ``worst`` is the run that lost most of them; runs whose devices are unknown are left out.
     """
     own = losses.filter(pl.col("cause") != PUBLISHED).join(runs, on="run", how="semi", maintain_order="left")
-    found = (
+    by_cause = (
         own.drop_nulls("device_hours")
         .group_by("cause", maintain_order=True)
         .agg(
@@ -176,7 +176,7 @@ def lost_by_cause(runs: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
             worst=pl.col("run").sort_by("device_hours", descending=True).first(),
         )
     )
-    return found.sort("device_hours", descending=True, maintain_order=True)
+    return by_cause.sort("device_hours", descending=True, maintain_order=True)
 
 
 def check_order(order: str) -> None:

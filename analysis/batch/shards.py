@@ -48,11 +48,11 @@ class Shard:
 
 def parse_shard(text: str) -> Shard:
     """The shard of a text such as 2/4. Raises UsageError for any other text."""
-    found = regex.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
-    if not found or int(found[1]) > int(found[2]):
+    match = regex.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
+    if not match or int(match[1]) > int(match[2]):
         remedy = tr("write --shard i/n with i from 1 to n, such as 2/4; is a variable of the shell unset?")
         raise UsageError(tr("{name} is {value!r}", name="--shard", value=text), remedy=remedy)
-    return Shard(int(found[1]), int(found[2]))
+    return Shard(int(match[1]), int(match[2]))
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,11 @@ def overlay_runs(comparison: Comparison) -> Overlay:
     sides = {"baseline": comparison.baseline, "candidate": comparison.candidate}
     steps_of = {name: dict(side.readable_steps(_drawn(side)["run_id"])) for name, side in sides.items()}
     runs = {name: _drawn(side).filter(pl.col("run_id").is_in(list(steps_of[name]))) for name, side in sides.items()}
-    side_of = {run_id: name for name, found in steps_of.items() for run_id in found}
+    side_of = {run_id: name for name, steps_by_run in steps_of.items() for run_id in steps_by_run}
     none = pl.DataFrame(schema={column.name: column.dtype for column in STEP_COLUMNS})
-    steps = pl.concat([_counted("", none), *(_counted(i, s) for found in steps_of.values() for i, s in found.items())])
+    steps = pl.concat(
+        [_counted("", none), *(_counted(i, s) for steps_by_run in steps_of.values() for i, s in steps_by_run.items())]
+    )
     side = pl.col("run").replace_strict(side_of, return_dtype=pl.String)
     # A line is drawn for each start of each run.
     start = pl.concat_str("run", "segment", separator=" ")
@@ -90,7 +92,7 @@ def overlay_runs(comparison: Comparison) -> Overlay:
 def rename_sides(overlay: Overlay, names: Mapping[str, str]) -> Overlay:
     """``overlay`` with its sides called by ``names``, as a reader is to see them."""
     called = pl.col("run").replace_strict(names, return_dtype=pl.String)
-    runs = {names[side]: found for side, found in overlay.runs.items()}
+    runs = {names[side]: runs_of_side for side, runs_of_side in overlay.runs.items()}
     return replace(overlay, runs=runs, steps=overlay.steps.with_columns(called), rows=overlay.rows.with_columns(called))
 
 

@@ -67,10 +67,10 @@ def histogram(counted: pl.DataFrame) -> pl.DataFrame:
     begin, width = _bins(counted["step_time_ms"])
     # What lies on an edge but for its rounding is on the edge.
     at = ((pl.col("step_time_ms") - begin) / width + 1e-9).floor()
-    found = counted.group_by("run", at.alias("bin"), maintain_order=True).agg(pl.len().alias("rows"))
+    bins = counted.group_by("run", at.alias("bin"), maintain_order=True).agg(pl.len().alias("rows"))
     share = pl.col("rows") / pl.col("rows").sum().over("run")
     start = begin + pl.col("bin") * width
-    return found.select("run", start.alias("from"), (start + width).alias("to"), "rows", share.alias("share"))
+    return bins.select("run", start.alias("from"), (start + width).alias("to"), "rows", share.alias("share"))
 
 
 def _bins(times: pl.Series) -> tuple[float, float]:

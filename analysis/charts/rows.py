@@ -63,8 +63,8 @@ def evaluation_rows(steps: pl.DataFrame, evaluations: pl.DataFrame) -> pl.DataFr
     """Evaluations with a loss, placed on the axes by the last row at or before their step."""
     places = place_rows(steps).select("run", *AXES).drop_nulls("step").sort("step")
     known = evaluations.filter(pl.col("loss").is_finite()).drop_nulls("step").sort("step")
-    found = known.join_asof(places, on="step", by="run", strategy="backward", check_sortedness=False)
-    return found.select("run", *AXES, "loss", "dataset", why=pl.lit(tr(EVALUATION))).head(MOST_POINTS)
+    placed = known.join_asof(places, on="step", by="run", strategy="backward", check_sortedness=False)
+    return placed.select("run", *AXES, "loss", "dataset", why=pl.lit(tr(EVALUATION))).head(MOST_POINTS)
 
 
 def place_rows(steps: pl.DataFrame, name_of: NameOf = str) -> pl.DataFrame:

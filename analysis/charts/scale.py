@@ -39,8 +39,8 @@ def top_of(drawn: pl.DataFrame, series: Series, rules: Sequence[Rule], dashed: s
 
 def highest(drawn: pl.DataFrame, *columns: str) -> float:
     """The greatest value of ``columns``; 1 where there is none."""
-    found: float | None = drawn.select(pl.max_horizontal(columns).max()).item()
-    return found or 1.0
+    greatest: float | None = drawn.select(pl.max_horizontal(columns).max()).item()
+    return greatest or 1.0
 
 
 def fit(drawn: pl.DataFrame, series: Series, top: float) -> Ends | None:

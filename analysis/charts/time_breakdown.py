@@ -58,8 +58,8 @@ def account_chart(account: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChar
     runs = account["run"].unique(maintain_order=True).to_list()
     drawn = positive.sort("rank").with_columns(end=pl.col("share").cum_sum().over("run"))
     values = drawn.with_columns(begin=pl.col("end") - pl.col("share")).to_dicts()
-    found = drawn.unique("part", keep="first", maintain_order=True)
-    parts, colors = found["part"].to_list(), found["color"].to_list()
+    first_rows = drawn.unique("part", keep="first", maintain_order=True)
+    parts, colors = first_rows["part"].to_list(), first_rows["color"].to_list()
     base = alt.Chart().encode(
         y=alt.Y("run:N", title=None, sort=runs, axis=alt.Axis(labels=len(runs) > 1, ticks=False, domain=False)),
     )

@@ -19,11 +19,11 @@ ASKED_BY_SHELL = "_LOGPARSE_COMPLETE"
 
 def with_shell(arguments: Sequence[str]) -> list[str]:
     """``arguments`` where an option of OPTIONS has its value, be it empty."""
-    found = list(arguments)
+    completed = list(arguments)
     for at, argument in enumerate(arguments):
         if argument in OPTIONS and (at + 1 == len(arguments) or arguments[at + 1] not in SHELLS):
-            found[at] = f"{argument}="
-    return found
+            completed[at] = f"{argument}="
+    return completed
 
 
 def answer_shell() -> None:
@@ -53,10 +53,10 @@ def _show(shell: str | None) -> None:
 
 def _shell(named: str) -> str:
     """The shell that is named, else the one that logparse is started from. Raises BadParameter for any other."""
-    found = named or _detected() or os.path.basename(os.environ.get("SHELL", ""))  # noqa: PTH119
-    if found not in SHELLS:
-        raise typer.BadParameter(tr("{name!r} is not one of {names}", name=found, names=", ".join(SHELLS)))
-    return found
+    shell = named or _detected() or os.path.basename(os.environ.get("SHELL", ""))  # noqa: PTH119
+    if shell not in SHELLS:
+        raise typer.BadParameter(tr("{name!r} is not one of {names}", name=shell, names=", ".join(SHELLS)))
+    return shell
 
 
 def _detected() -> str | None:

@@ -231,7 +231,7 @@ def _pattern(template: str) -> str:
 def translate_refusal(text: str) -> str:
     """``text`` in the language in use where it is one of TEMPLATES."""
     for template in TEMPLATES:
-        if found := re.fullmatch(_pattern(template), text):
-            values = {name: translate_refusal(value) for name, value in found.groupdict().items()}
+        if match := re.fullmatch(_pattern(template), text):
+            values = {name: translate_refusal(value) for name, value in match.groupdict().items()}
             return tr(template, **values)
     return text

@@ -123,17 +123,17 @@ def _say(kind: Kind, place: str | None, asked: Sequence[str], **what: Any) -> No
 def named_runs(store: History, asked: Sequence[str]) -> list[str]:
     """The ids that ``asked`` names, each once. Raises UsageError for one that names none."""
     runs = store.runs() if any(map(is_selector, asked)) else None
-    found: dict[str, None] = {}
+    run_ids: dict[str, None] = {}
     for one in asked:
         if runs is None or not is_selector(one):
-            found[store.find(one)] = None
+            run_ids[store.find(one)] = None
             continue
         chosen = select_runs(runs, one)["run_id"].to_list()
         if not chosen:
             remedy = tr("`logparse history list` shows the runs")
             raise UsageError(tr("no run of the history is {asked}", asked=one), remedy=remedy)
-        found |= dict.fromkeys(chosen)
-    return list(found)
+        run_ids |= dict.fromkeys(chosen)
+    return list(run_ids)
 
 
 def _checked_text(name: str, text: str) -> str:

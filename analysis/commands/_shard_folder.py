@@ -66,8 +66,8 @@ def read_shards(folder: ResultFolder) -> list[Account]:
     Raises InputError where there is none, or some are missing; UsageError where they are not of one whole.
     """
     names = (PurePosixPath(name) for name in folder.below(SHARDS).names())
-    found = [read_account(folder.below(f"{SHARDS}/{name.parent}")) for name in names if name.name == ACCOUNT]
-    accounts = sorted((account for account in found if account), key=lambda account: account.shard)
+    read_accounts = [read_account(folder.below(f"{SHARDS}/{name.parent}")) for name in names if name.name == ACCOUNT]
+    accounts = sorted((account for account in read_accounts if account), key=lambda account: account.shard)
     if not accounts:
         remedy = tr("make them with `{command}` and so on", command=_command(folder, Shard(1, 4)))
         raise InputError(tr("there is no finished shard in {path}", path=folder), remedy=remedy)

@@ -79,8 +79,8 @@ def _filtered(
     return tuple(row for row in rows if _kept(row, model, devices, dtype, publisher))
 
 
-def _check_known(kind: str, name: str | None, found: Iterable[str | None]) -> None:
-    names = sorted(known for known in found if known)
+def _check_known(kind: str, name: str | None, values: Iterable[str | None]) -> None:
+    names = sorted(known for known in values if known)
     if name is not None and name.lower() not in (known.lower() for known in names):
         raise unknown_name(kind, name, names, tr("use one of {names}", names=", ".join(names)))
 

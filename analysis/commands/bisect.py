@@ -50,9 +50,9 @@ def bisect(
     Exit code 0 done, 2 wrong usage, unreadable input or sides that cannot be compared, 3 no step line found.
     """
     allowed = check_allowed(allow or [])
-    found = named_sides((good, bad), history, how, teller())
-    first, second = found.sides
-    plan = find_plan(first, second, find_metric(DEFAULT_METRIC), allowed, found.others, found.settings)
+    compared = named_sides((good, bad), history, how, teller())
+    first, second = compared.sides
+    plan = find_plan(first, second, find_metric(DEFAULT_METRIC), allowed, compared.others, compared.settings)
     if as_json:
         typer.echo(json.dumps(document(plan), indent=1, ensure_ascii=False, allow_nan=False))
     else:

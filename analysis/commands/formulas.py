@@ -32,8 +32,8 @@ def formulas(
     Exit code 0 done, also where no formula fits, 2 wrong usage or unreadable input, 3 no step line found.
     """
     run = analyze_logs(logs, how)
-    found = (run.log.name, run.identified, implied_peak(run.steps), (*run.log.notes, *run.context.notes))
+    arguments = (run.log.name, run.identified, implied_peak(run.steps), (*run.log.notes, *run.context.notes))
     if as_json:
-        typer.echo(json.dumps(formulas_document(*found), indent=1, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(formulas_document(*arguments), indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        print_parts(make_console(no_color=no_color), formulas_parts(*found))
+        print_parts(make_console(no_color=no_color), formulas_parts(*arguments))

@@ -56,7 +56,7 @@ def _chosen(words: Sequence[str]) -> tuple[Device, ...]:
     try:
         return (find_device(" ".join(words)),)
     except UsageError:
-        found = tuple(device for device in all_devices() if holds(words, (device.name, *device.aliases)))
-        if not found:
+        matches = tuple(device for device in all_devices() if holds(words, (device.name, *device.aliases)))
+        if not matches:
             raise
-        return found
+        return matches

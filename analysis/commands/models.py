@@ -41,5 +41,5 @@ def _chosen(words: Sequence[str]) -> tuple[Model, ...]:
     name = " ".join(words)
     if not name or catalogued(name):
         return (find_model(name),) if name else all_models()
-    found = tuple(model for model in all_models() if holds(words, (model.name, *model.aliases)))
-    return found or (find_model(name),)
+    matches = tuple(model for model in all_models() if holds(words, (model.name, *model.aliases)))
+    return matches or (find_model(name),)

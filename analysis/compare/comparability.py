@@ -157,8 +157,8 @@ def list_changes(baseline: pl.DataFrame, candidate: pl.DataFrame) -> list[Change
     A value that varies between runs of one side, such as a path or a port, cannot be the cause and is left out. First
     come those that all runs of both sides have, then those that most have, and last those that only one side prints.
     """
-    found = [change for kind in KINDS for change in _differing(kind, baseline, candidate)]
-    return sorted(found, key=lambda c: (c.one_sided, any(n < of for n, of in c.counts), list(KINDS).index(c.kind)))
+    changes = [change for kind in KINDS for change in _differing(kind, baseline, candidate)]
+    return sorted(changes, key=lambda c: (c.one_sided, any(n < of for n, of in c.counts), list(KINDS).index(c.kind)))
 
 
 def fill_implied(runs: pl.DataFrame) -> pl.DataFrame:

@@ -168,9 +168,9 @@ def compare(
     case = _case((baseline, candidate), others, threshold)
     compared = dict.fromkeys((*metrics, *guards, *(JUDGED.values() if everything else ())))
     noises = {metric.column: case.noise(metric) for metric in compared}
-    found = [case.finding(metric, noises[metric.column], metric in guards) for metric in compared]
-    judged = (*metrics, *_on_both_sides(found, guards))
-    findings = [f for f in _held(found, judged[1:]) if everything or f.metric in judged]
+    all_findings = [case.finding(metric, noises[metric.column], metric in guards) for metric in compared]
+    judged = (*metrics, *_on_both_sides(all_findings, guards))
+    findings = [f for f in _held(all_findings, judged[1:]) if everything or f.metric in judged]
     less = _less_work(case)
     old, new = case.counted
     return Comparison(
@@ -233,11 +233,11 @@ class _Case:
 
         A ``guard`` is doubted for its own values alone.
         """
-        found = self.finding_of_values(metric, noise)
+        finding = self.finding_of_values(metric, noise)
         if not guard:
             shares = [side.lost / side.runs if side else 0 for side in self.lost]
-            found = doubt(found, "loss_lost") if shares[1] > shares[0] else found
-        return lose(found, self._without_loss()) if metric == FINAL_LOSS else found
+            finding = doubt(finding, "loss_lost") if shares[1] > shares[0] else finding
+        return lose(finding, self._without_loss()) if metric == FINAL_LOSS else finding
 
     def finding_of_values(self, metric: Metric, noise: Noise | None) -> Finding:
         """The finding on ``metric`` from the values of the runs that count alone."""

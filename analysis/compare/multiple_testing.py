@@ -44,11 +44,11 @@ def _p(finding: Finding) -> float | None:
 
 
 def _held(finding: Finding, p: float | None) -> Finding:
-    found = replace(finding, p_family=p)
-    by_evidence = found.reason in ("proven", "proven_without", "loss_lost")
-    if found.verdict != "regression" or not by_evidence or p is None or p <= LEVEL + CLOSE:
-        return found
+    with_p = replace(finding, p_family=p)
+    by_evidence = with_p.reason in ("proven", "proven_without", "loss_lost")
+    if with_p.verdict != "regression" or not by_evidence or p is None or p <= LEVEL + CLOSE:
+        return with_p
     # All runs of the candidate have lost their loss: that is no matter of luck.
-    if found.reason == "loss_lost" and found.effect is None:
-        return found
-    return replace(found, verdict="suspicious", reason="one_of_many", before=None)
+    if with_p.reason == "loss_lost" and with_p.effect is None:
+        return with_p
+    return replace(with_p, verdict="suspicious", reason="one_of_many", before=None)

@@ -66,12 +66,12 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, ho
     if history is None or runs is None:
         remedy = tr("check the path; runs that were recorded need --history DIR")
         raise UsageError(tr("{asked} is no file and no folder", asked=asked), remedy=remedy)
-    found = _named(asked, history, runs, report)
-    if found.is_empty():
+    named_runs = _named(asked, history, runs, report)
+    if named_runs.is_empty():
         raise _no_run(asked, runs)
-    enough = found.filter(has_enough_rows())
-    details = history.settings((enough if len(enough) else found).tail(MOST_SETTINGS_RUNS)["run_id"].to_list())
-    return Side(asked, found, details, history.steps, report)
+    enough = named_runs.filter(has_enough_rows())
+    details = history.settings((enough if len(enough) else named_runs).tail(MOST_SETTINGS_RUNS)["run_id"].to_list())
+    return Side(asked, named_runs, details, history.steps, report)
 
 
 def _no_run(asked: str, runs: pl.DataFrame) -> UsageError:
@@ -85,14 +85,14 @@ def _named(asked: str, history: History, runs: pl.DataFrame, report: Report) -> 
     """Those that are excluded only where their ids are named. Raises UsageError where all are excluded."""
     if not is_selector(asked):
         return runs.filter(pl.col("run_id") == history.find(asked))
-    found = select_evidence(runs, asked)
-    if found.runs.is_empty() and len(found.excluded):
+    evidence = select_evidence(runs, asked)
+    if evidence.runs.is_empty() and len(evidence.excluded):
         problem = tr("all runs of {asked} are excluded", asked=asked)
         remedy = tr("name one by its id, or let them count with `logparse history include`")
         raise UsageError(problem, remedy=remedy)
-    for note in found.notes:
+    for note in evidence.notes:
         report(note)
-    return found.runs
+    return evidence.runs
 
 
 def is_of_logs(asked: str) -> bool:

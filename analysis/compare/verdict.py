@@ -140,17 +140,17 @@ def judge(
 
     One run that is off may hide a regression that all others prove; it cannot make a verdict better.
     """
-    found = _judge(metric, baseline, candidate, threshold, noise)
-    outliers = find_outliers(baseline, candidate, found.threshold) if found.effect else ()
+    finding = _judge(metric, baseline, candidate, threshold, noise)
+    outliers = find_outliers(baseline, candidate, finding.threshold) if finding.effect else ()
     if not outliers:
-        return found
+        return finding
     old, new = without(baseline, outliers, "baseline"), without(candidate, outliers, "candidate")
     rest = _judge(metric, old, new, threshold, noise)
-    found = replace(found, outliers=outliers, rest=rest)
-    hidden = found.verdict != "regression" and rest.reason == "proven"
+    finding = replace(finding, outliers=outliers, rest=rest)
+    hidden = finding.verdict != "regression" and rest.reason == "proven"
     if not hidden:
-        return found
-    return replace(found, verdict="regression", reason="proven_without", before=found.verdict, worse_runs=())
+        return finding
+    return replace(finding, verdict="regression", reason="proven_without", before=finding.verdict, worse_runs=())
 
 
 def _judge(

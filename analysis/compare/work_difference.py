@@ -138,10 +138,10 @@ def _capacity() -> pl.Expr:
 
 def find_less(baseline: pl.DataFrame, candidate: pl.DataFrame) -> tuple[Less, ...]:
     """The kinds of work of which the median run of the candidate does less than any of the baseline."""
-    found = (_less(kind, kind, baseline[kind], candidate[kind]) for kind in _KINDS)
+    kinds = (_less(kind, kind, baseline[kind], candidate[kind]) for kind in _KINDS)
     names = () if _is_larger(baseline, candidate) else SIZES
     sizes = (_less("size", name, baseline[name], candidate[name]) for name in names)
-    return tuple(one for one in (*found, *sizes) if one is not None)
+    return tuple(one for one in (*kinds, *sizes) if one is not None)
 
 
 _KINDS: tuple[Kind, ...] = ("samples", "length", "tokens", "updates", "attention", "weights", "experts")

@@ -175,9 +175,9 @@ def merge_facts(given: Mapping[str, Fact], printed: Mapping[str, Fact]) -> dict[
 
 def mtp_notes(model: str | None, facts: Mapping[str, Fact]) -> Iterator[Note]:
     """Multi-token prediction that the named model has and the job does not count."""
-    found = find_model(model) if model else None
-    if found and found.shape.mtp_num_layers and "mtp_num_layers" not in facts:
-        yield info("mtp_not_counted", model=found.name, depths=found.shape.mtp_num_layers)
+    known_model = find_model(model) if model else None
+    if known_model and known_model.shape.mtp_num_layers and "mtp_num_layers" not in facts:
+        yield info("mtp_not_counted", model=known_model.name, depths=known_model.shape.mtp_num_layers)
 
 
 def assumption_notes(facts: Mapping[str, Fact], result: Estimate) -> Iterator[Note]:

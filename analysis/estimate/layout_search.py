@@ -93,15 +93,15 @@ def all_fits(search: Search, fixed: Fixed, devices: int, zeros: Sequence[int] = 
 
     ``zeros`` are tried where ``fixed`` has none.
     """
-    found = []
+    fits = []
     for split in _splits(search, fixed):
         dp, rest = divmod(devices, split.devices)
         if rest or not dp or fixed.dp not in (None, dp):
             continue
         # With one data-parallel rank there is nothing to share out.
         tried = (zeros if dp * split.cp > 1 else (0,)) if fixed.zero is None else (fixed.zero,)
-        found += [_try(search, replace(split, dp=dp, zero=zero)) for zero in tried]
-    return tuple(sorted((f for f in found if f), key=lambda f: (*_cost(f.layout), f.layout.zero)))
+        fits += [_try(search, replace(split, dp=dp, zero=zero)) for zero in tried]
+    return tuple(sorted((f for f in fits if f), key=lambda f: (*_cost(f.layout), f.layout.zero)))
 
 
 def smallest_fit(search: Search, fixed: Fixed) -> Fit | None:
@@ -116,9 +116,9 @@ def smallest_fit(search: Search, fixed: Fixed) -> Fit | None:
     divisors = _divisors(search.training, most)
     splits = (shared for split in _splits(search, fixed) for shared in _expert_shares(split))
     for split in sorted(splits, key=_cost):
-        found = _fewest(search, split, fixed.zero, _copies(split, search.training, divisors, most))
-        if found:
-            best, most = found, found.layout.devices - 1
+        fit = _fewest(search, split, fixed.zero, _copies(split, search.training, divisors, most))
+        if fit:
+            best, most = fit, fit.layout.devices - 1
     return best
 
 

@@ -47,8 +47,8 @@ __all__ = [
 def all_formulas() -> Mapping[str, Formula]:
     """Every formula by name: the default, the one that counts the model as built, the others by name."""
     modules = [m.name for m in pkgutil.iter_modules(__path__) if not (m.ispkg or m.name.startswith("_"))]
-    found: list[Formula] = [importlib.import_module(f"{__name__}.{name}").FORMULA for name in modules]
-    return {f.name: f for f in sorted(found, key=lambda f: (not f.default, not f.as_built, f.name))}
+    formulas: list[Formula] = [importlib.import_module(f"{__name__}.{name}").FORMULA for name in modules]
+    return {f.name: f for f in sorted(formulas, key=lambda f: (not f.default, not f.as_built, f.name))}
 
 
 def default_formula() -> Formula:

@@ -128,9 +128,9 @@ def now() -> datetime:
 
 def read_events(storage: Storage, warn: Warn) -> list[Event]:
     """All events, the oldest first. A file that cannot be read is left out, with a note to ``warn``."""
-    found = [match for match in map(KEY.fullmatch, storage.keys("events")) if match]
-    left_out_newer([match[0] for match in found if int(match["version"]) > EVENT_VERSION], warn)
-    keys = [match[0] for match in found if int(match["version"]) == EVENT_VERSION]
+    matches = [match for match in map(KEY.fullmatch, storage.keys("events")) if match]
+    left_out_newer([match[0] for match in matches if int(match["version"]) > EVENT_VERSION], warn)
+    keys = [match[0] for match in matches if int(match["version"]) == EVENT_VERSION]
     frames = read_whole(storage, warn, keys, lambda some: storage.read(some, SCHEMA))
     events = []
     for row in (row for frame in frames for row in frame.iter_rows(named=True)):

@@ -70,8 +70,8 @@ class Folder:
         if schema is None:
             frames = (scan(path, None).with_columns(key=pl.lit(key)).collect() for path, key in paths.items())
             return pl.concat(frames, how="diagonal_relaxed")
-        found = pl.concat(scan(batch, schema, "key").collect() for batch in _batches(list(paths)))
-        return found.with_columns(pl.col("key").str.strip_prefix(f"{self.root}/"))
+        rows = pl.concat(scan(batch, schema, "key").collect() for batch in _batches(list(paths)))
+        return rows.with_columns(pl.col("key").str.strip_prefix(f"{self.root}/"))
 
     def put(self, key: str, data: bytes) -> None:
         """Flushed to the disk before it is renamed."""

@@ -88,9 +88,9 @@ def recount(runs: pl.DataFrame) -> pl.DataFrame:
     old = runs if name in runs.columns else runs.with_columns(pl.lit(None, pl.Float64).alias(name))
     if not old[name].null_count():
         return runs
-    found = [row if row[name] is not None else {**row, **_recounted(row)} for row in old.iter_rows(named=True)]
+    rows = [row if row[name] is not None else {**row, **_recounted(row)} for row in old.iter_rows(named=True)]
     changed = [n for n in (name, *OF_ALL_LAYERS, *EXECUTED) if n in old.columns]
-    return old.with_columns(pl.Series(n, [row[n] for row in found], pl.Float64) for n in changed)
+    return old.with_columns(pl.Series(n, [row[n] for row in rows], pl.Float64) for n in changed)
 
 
 def _recounted(row: Mapping[str, Any]) -> dict[str, float | None]:
@@ -158,13 +158,13 @@ def read_origin(text: str) -> Origin:
         return Origin("derived", rule=_words_1()["derivations"][text])
     if text in _words_1()["origins"]:
         return Origin(_words_1()["origins"][text])
-    if found := MODEL_1.fullmatch(text):
-        return Origin("model", rule=found[1])
-    if found := CONFIG_1.fullmatch(text):
-        return Origin("config", file=found[1])
+    if match := MODEL_1.fullmatch(text):
+        return Origin("model", rule=match[1])
+    if match := CONFIG_1.fullmatch(text):
+        return Origin("config", file=match[1])
     for pattern in LOG_LINES_1:
-        if found := pattern.fullmatch(text):
-            return Origin("log", found.groupdict().get("file"), int(found["line"]), found["rule"])
+        if match := pattern.fullmatch(text):
+            return Origin("log", match.groupdict().get("file"), int(match["line"]), match["rule"])
     return flag(text) if FLAG_1.fullmatch(text) else Origin("text", rule=text)
 
 

@@ -257,12 +257,12 @@ def _unequal(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 
 def _numbers(analysis: Analysis) -> dict[str, Any]:
-    found: dict[str, Any] = {metric.column: analysis.value(metric.column) for metric in OF_ROWS}
+    numbers: dict[str, Any] = {metric.column: analysis.value(metric.column) for metric in OF_ROWS}
     for row in analysis.rates.iter_rows(named=True):
         name = RATES[row["rate"]]
-        found |= {f"{name}_{end}": row[end] for end in ("step_time_ms", "step_time_low_ms", "step_time_high_ms")}
-        found[f"{name}_steps"] = row["steps"]
-    return found
+        numbers |= {f"{name}_{end}": row[end] for end in ("step_time_ms", "step_time_low_ms", "step_time_high_ms")}
+        numbers[f"{name}_steps"] = row["steps"]
+    return numbers
 
 
 def _last_finite(values: pl.Series) -> float | None:

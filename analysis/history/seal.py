@@ -47,9 +47,9 @@ def seal(data: bytes) -> bytes:
 
 def check(key: str, data: bytes) -> bool:
     """Whether the file is sealed. Raises one of UNREADABLE where it is not as it was written."""
-    found = data.rfind(MARK)
-    if found >= 0:
-        at = found + len(MARK)
+    mark_at = data.rfind(MARK)
+    if mark_at >= 0:
+        at = mark_at + len(MARK)
         _hold(data[at : at + len(EMPTY)] == _hash(data, at))
         return True
     if named := NAMED_BY_BYTES.fullmatch(key):

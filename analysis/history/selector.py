@@ -120,24 +120,24 @@ def _parsed(text: str, pattern: regex.Pattern[str]) -> Selector:
     last: int | None = None
     at = 0
     while at < len(text) or not at:
-        found = pattern.match(text, at)
-        if found is None or found.end() == at:
+        match = pattern.match(text, at)
+        if match is None or match.end() == at:
             raise _no_condition(text, at)
-        if found["last"] is None:
-            conditions.append(_made(found))
+        if match["last"] is None:
+            conditions.append(_made(match))
             _check_once(text, conditions)
         elif last is None:
-            last = int(found["last"])
+            last = int(match["last"])
         else:
-            raise _twice(text, "last", found.start("text") + 1, found["text"])
-        at = found.end()
+            raise _twice(text, "last", match.start("text") + 1, match["text"])
+        at = match.end()
     return Selector(text, tuple(conditions), last)
 
 
-def _made(found: regex.Match[str]) -> RunCondition:
-    values = tuple(_unquoted(value) for value in found.captures("value"))
-    operator = cast("Operator", found["operator"])
-    return RunCondition(found["key"].lower(), operator, values, found["text"], found.start("text") + 1)
+def _made(match: regex.Match[str]) -> RunCondition:
+    values = tuple(_unquoted(value) for value in match.captures("value"))
+    operator = cast("Operator", match["operator"])
+    return RunCondition(match["key"].lower(), operator, values, match["text"], match.start("text") + 1)
 
 
 def _unquoted(value: str) -> str:

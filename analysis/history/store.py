@@ -105,13 +105,13 @@ class History:
 
     def _is_known(self, record: RunRecord) -> bool:
         """Whether a summary of the run is there and can be read. Its name alone is no proof that the run is kept."""
-        found = [kept for kept in self._kept("summary") if kept.run_id == record.run_id]
-        for kept in found:
+        summaries = [kept for kept in self._kept("summary") if kept.run_id == record.run_id]
+        for kept in summaries:
             if kept.release != unquote(folder_name(record.release)):
                 raise _recorded_elsewhere(kept, record)
             refuse_newer(kept.version)
         # A damaged one stays unless the new one has its name: another process may have put it anew meanwhile.
-        return not replace(self, warn=lambda _: None)._read(found).is_empty()
+        return not replace(self, warn=lambda _: None)._read(summaries).is_empty()
 
     def _has_steps(self, run_id: str) -> bool:
         try:
@@ -157,23 +157,23 @@ class History:
 
     def row(self, run_id: str) -> pl.DataFrame:
         """The whole row of one run. Raises InputError where its file cannot be read."""
-        found = self.settings([run_id])
-        if found.is_empty():
+        row = self.settings([run_id])
+        if row.is_empty():
             problem = tr("the summary of run {id} cannot be read", id=run_id)
             raise InputError(problem, remedy=tr("record its log again"))
-        return found
+        return row
 
     def steps(self, run_id: str) -> pl.DataFrame:
         """The steps of one run. Raises InputError where its file is gone or damaged."""
         return self._again(lambda: self._steps(run_id))
 
     def _steps(self, run_id: str) -> pl.DataFrame:
-        found = [k for k in self._kept("steps") if k.run_id == run_id]
+        files = [k for k in self._kept("steps") if k.run_id == run_id]
         remedy = tr("record its log again")
-        if not found:
+        if not files:
             raise InputError(tr("the history has no steps of run {id}", id=run_id), remedy=remedy)
         # Steps that were lost in an old store are kept again in the present version, next to what is left of them.
-        newest = max(found, key=lambda k: k.version)
+        newest = max(files, key=lambda k: k.version)
         try:
             return conform(migrate_steps(self.storage.read([newest.key]), newest.version), STEP_COLUMNS)
         except seal.UNREADABLE as error:
@@ -185,15 +185,15 @@ class History:
         if not prefix.strip():
             raise UsageError(tr("the run's id is empty"), remedy=tr("`logparse history list` shows the runs"))
         ids = [k.run_id for k in self._kept("summary")]
-        found = sorted({i for i in ids if i.startswith(prefix)})
-        if len(found) > 1:
+        matches = sorted({i for i in ids if i.startswith(prefix)})
+        if len(matches) > 1:
             raise UsageError(
-                tr("{n} runs begin with {prefix}", n=len(found), prefix=prefix),
-                remedy=tr("give more of it: {names}", names=", ".join(found[:4])),
+                tr("{n} runs begin with {prefix}", n=len(matches), prefix=prefix),
+                remedy=tr("give more of it: {names}", names=", ".join(matches[:4])),
             )
-        if not found:
+        if not matches:
             raise unknown_name(msg("run"), prefix, ids, tr("`logparse history list` shows the runs"))
-        return found[0]
+        return matches[0]
 
     def remove(self, run_ids: Iterable[str]) -> int:
         """Remove runs and the events about them, the summary first: without it a run does not exist.
@@ -245,16 +245,16 @@ class History:
 
     def _event_files(self) -> list[tuple[str, str]]:
         """The keys of events, and the ids of their runs."""
-        found = (EVENT_KEY.fullmatch(key) for key in self.storage.keys("events"))
-        return [(match[0], match["run"]) for match in found if match]
+        matches = (EVENT_KEY.fullmatch(key) for key in self.storage.keys("events"))
+        return [(match[0], match["run"]) for match in matches if match]
 
     def _kept(self, table: str) -> list[HistoryFile]:
-        found = (KEY.fullmatch(key) for key in self.storage.keys(table))
-        return [HistoryFile(m[0], unquote(m["release"]), m["run"], int(m["version"])) for m in found if m]
+        matches = (KEY.fullmatch(key) for key in self.storage.keys(table))
+        return [HistoryFile(m[0], unquote(m["release"]), m["run"], int(m["version"])) for m in matches if m]
 
     def _compacted(self) -> list[regex.Match[str]]:
-        found = (COMPACTED.fullmatch(key) for key in self.storage.keys("compacted"))
-        return [match for match in found if match]
+        matches = (COMPACTED.fullmatch(key) for key in self.storage.keys("compacted"))
+        return [match for match in matches if match]
 
     def _rows(self, heavy: bool) -> pl.DataFrame:
         """Every summary row, with FILE: as it was compacted, else from its own file."""

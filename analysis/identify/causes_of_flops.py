@@ -27,10 +27,10 @@ FEW_DIGITS = 0.0005
 LENGTHS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
 
 
-def of_printed_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: Identification) -> Iterator[Cause]:
-    """What makes TFLOP/s differ; ``found`` compared them with every formula row by row."""
-    if found.matches:
-        yield Cause(_identified(context, found), pl.col(RATIO))
+def of_printed_flops(rows: pl.DataFrame, ours: str, context: RunContext, identified: Identification) -> Iterator[Cause]:
+    """What makes TFLOP/s differ; ``identified`` compared them with every formula row by row."""
+    if identified.matches:
+        yield Cause(_identified(context, identified), pl.col(RATIO))
     else:
         yield from _recompute(rows, ours)
         yield from _other_lengths(rows, context)
@@ -71,19 +71,19 @@ def of_sizes_and_formulas(rows: pl.DataFrame, ours: str, context: RunContext) ->
             yield Cause(note, pl.col(LOGGED) / pl.col(_flops_of(ours)), last=True)
 
 
-def _identified(context: RunContext, found: Identification) -> Note:
+def _identified(context: RunContext, identified: Identification) -> Note:
     """The formula of the log's TFLOP/s, and which of ours gives the same."""
     recompute = cast("Recompute | None", context.get("recompute"))
-    ours = [f.name for f in all_formulas().values() if f.printed_as.get(f.quoted(recompute)) in found.matches]
-    if not ours or found.scale != 1:
-        return info("identified", findings=found.findings)
-    return info("identified_as", formula=ours[0], findings=found.findings)
+    ours = [f.name for f in all_formulas().values() if f.printed_as.get(f.quoted(recompute)) in identified.matches]
+    if not ours or identified.scale != 1:
+        return info("identified", findings=identified.findings)
+    return info("identified_as", formula=ours[0], findings=identified.findings)
 
 
-def of_flops(rows: pl.DataFrame, ours: str, context: RunContext, found: Identification) -> Iterator[Cause]:
+def of_flops(rows: pl.DataFrame, ours: str, context: RunContext, identified: Identification) -> Iterator[Cause]:
     """Causes by which the FLOPs of an MFU or HFU differ."""
     yield from _recompute(rows, ours)
-    yield from _formulas(rows, ours, context, found.matches or tuple(PRINTED_FORMULAS))
+    yield from _formulas(rows, ours, context, identified.matches or tuple(PRINTED_FORMULAS))
 
 
 def _recompute(rows: pl.DataFrame, ours: str) -> Iterator[Cause]:

@@ -44,20 +44,20 @@ class Known:
     steps: pl.DataFrame
     context: RunContext
     peak: DevicePeak | None
-    found: Identification
+    identified: Identification
 
 
 def describe_disagreements(
-    steps: pl.DataFrame, context: RunContext, peak: DevicePeak | None, found: Identification
+    steps: pl.DataFrame, context: RunContext, peak: DevicePeak | None, identified: Identification
 ) -> tuple[Note, ...]:
     """One warning for each rate that the log prints and the run contradicts.
 
-    ``found`` is the identified formula of the log's TFLOP/s.
+    ``identified`` is the identified formula of the log's TFLOP/s.
     """
     sides = compare_rates(steps, context.get("world_size"))
     if all(side.agrees for side in sides):
         return ()
-    known = Known(of_time(steps), context, peak, found)
+    known = Known(of_time(steps), context, peak, identified)
     samples_agree = any(side.agrees for side in sides if side.figure.kind == "samples")
     differing = (side for side in compare_rates(known.steps, context.get("world_size")) if not side.agrees)
     return tuple(_note(side, _cause(side, known, samples_agree)) for side in differing)
@@ -78,8 +78,8 @@ def _cause(side: RateComparison, known: Known, samples_agree: bool) -> Note:
 
 def _of_known_peak(side: RateComparison, known: Known, implied: ImpliedPeak, peak: DevicePeak) -> Note:
     """The cause of an MFU or HFU whose peak follows from the TFLOP/s printed with it."""
-    causes = [*_common(side, known), *of_flops(side.rows, side.figure.ours, known.context, known.found)]
-    if not known.found.matches:
+    causes = [*_common(side, known), *of_flops(side.rows, side.figure.ours, known.context, known.identified)]
+    if not known.identified.matches:
         causes += of_sizes_and_formulas(side.rows, side.figure.ours, known.context)
     other = divided_by(implied, peak)
     if other is None:
@@ -94,7 +94,7 @@ def _common(side: RateComparison, known: Known) -> Iterator[Cause]:
     yield from of_sizes(known.context, side.figure.total)
     yield from of_spans(side.rows)
     # Where a formula fits the TFLOP/s, its scale shows another unit.
-    if not (side.figure.kind == "flops" and known.found.matches):
+    if not (side.figure.kind == "flops" and known.identified.matches):
         yield from of_units()
 
 
@@ -106,9 +106,9 @@ def _own(side: RateComparison, known: Known, samples_agree: bool) -> Iterator[Ca
     if kind == "tokens" and samples_agree:
         yield from of_lengths(side.rows, side.ratio)
     if kind == "flops":
-        yield from of_printed_flops(side.rows, ours, known.context, known.found)
+        yield from of_printed_flops(side.rows, ours, known.context, known.identified)
     if kind == "share":
-        yield from of_flops(side.rows, ours, known.context, known.found)
+        yield from of_flops(side.rows, ours, known.context, known.identified)
         yield from of_peaks(known.peak) if known.peak else ()
 
 
@@ -136,8 +136,8 @@ def _merged(notes: Sequence[Note]) -> list[Note]:
 def _unknown(side: RateComparison, known: Known) -> Note:
     """That no cause is known, and what would settle it."""
     kind = side.figure.kind
-    if kind == "flops" and known.found.findings:
-        return info("no_known_cause_of_formula", findings=known.found.findings)
+    if kind == "flops" and known.identified.findings:
+        return info("no_known_cause_of_formula", findings=known.identified.findings)
     size = {"samples": "global_batch_size", "tokens": "seq_length"}.get(kind)
     if size is None:
         return info("no_known_cause_of_share" if kind == "share" else "no_known_cause")

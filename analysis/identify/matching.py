@@ -79,8 +79,8 @@ def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Roundin
     fits = {(scale, f.id) for f in known for scale in _fitting_scales(f, shape, rows, rounding)}
     for scale in SCALES:
         for exact in (True, False):
-            if found := tuple(f.id for f in known if (f.accuracy == 0) is exact and (scale, f.id) in fits):
-                return scale, found
+            if ids := tuple(f.id for f in known if (f.accuracy == 0) is exact and (scale, f.id) in fits):
+                return scale, ids
     return 1.0, ()
 
 
@@ -137,7 +137,7 @@ def _by_length(lengths: pl.Series, flops_of: Callable[[int], float | None]) -> V
     """The number of each row's sequence length."""
     # That a log has one length is seen at once.
     different = [lengths[0]] if lengths.min() == lengths.max() else lengths.unique().to_list()
-    found = [math.nan if (flops := flops_of(s)) is None else flops for s in different]
+    numbers = [math.nan if (flops := flops_of(s)) is None else flops for s in different]
     if len(different) == 1:
-        return found[0]
-    return lengths.replace_strict(different, found, return_dtype=pl.Float64).to_numpy()
+        return numbers[0]
+    return lengths.replace_strict(different, numbers, return_dtype=pl.Float64).to_numpy()

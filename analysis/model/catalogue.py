@@ -53,11 +53,11 @@ def find_model(name: str) -> Model:
 
     Raises UsageError for a name that is not in the catalogue.
     """
-    found = catalogued(name)
-    if found is None:
+    model = catalogued(name)
+    if model is None:
         remedy = tr("give the shape by flags: --num-layers, --hidden-size, --vocab-size and so on")
         raise unknown_name(msg("model"), name, _by_name(), remedy)
-    return found
+    return model
 
 
 def catalogued(name: str) -> Model | None:

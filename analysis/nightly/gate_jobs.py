@@ -118,9 +118,9 @@ def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: HistoryOfJobs) -> list[
     # A clock that is ahead makes no other job idle.
     soon = datetime.now() + timedelta(days=1)
     newest: datetime = max(min(sample.runs["when"][-1], soon) for _, _, sample in jobs)
-    found = [_judge(rule, job, sample, newest, kept) for rule, job, sample in jobs]
-    held = iter(step_down([metric.p for job in found for metric in job.metrics]))
-    return [replace(job, metrics=tuple(_held(metric, next(held)) for metric in job.metrics)) for job in found]
+    verdicts = [_judge(rule, job, sample, newest, kept) for rule, job, sample in jobs]
+    held = iter(step_down([metric.p for job in verdicts for metric in job.metrics]))
+    return [replace(job, metrics=tuple(_held(metric, next(held)) for metric in job.metrics)) for job in verdicts]
 
 
 def _has_runs(rule: JobRule, sample: Observations) -> bool:
@@ -193,10 +193,10 @@ def _readable(run_ids: Sequence[str], kept: HistoryOfJobs) -> Iterator[tuple[str
 
 
 def _held(metric: MetricNight, p: float | None) -> MetricNight:
-    found = replace(metric, p_family=p)
+    with_p = replace(metric, p_family=p)
     if metric.reason != "confirmed" or p is None or p <= LEVEL + CLOSE:
-        return found
-    return replace(found, verdict="suspicious", reason="one_of_many")
+        return with_p
+    return replace(with_p, verdict="suspicious", reason="one_of_many")
 
 
 def _less_work(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: HistoryOfJobs) -> tuple[Less, ...]:

@@ -133,13 +133,13 @@ def parse_baseline(text: str, where: str = "--baseline") -> BaselineRule:
     """``last 30``, ``since 2026-03-01``, ``same release``, ``best``, or a selector. Raises UsageError for others."""
     if text in ("best", "same release"):
         return BaselineRule("best" if text == "best" else "same release", text)
-    if found := LAST.fullmatch(text):
-        if int(found[1]) < FEWEST:
+    if match := LAST.fullmatch(text):
+        if int(match[1]) < FEWEST:
             raise _wrong(where, text, tr("fewer than {n} runs tell no spread", n=FEWEST))
-        return BaselineRule("last", text, int(found[1]))
-    if found := SINCE.fullmatch(text):
+        return BaselineRule("last", text, int(match[1]))
+    if match := SINCE.fullmatch(text):
         try:
-            return BaselineRule("since", text, day=date.fromisoformat(found[1]))
+            return BaselineRule("since", text, day=date.fromisoformat(match[1]))
         except ValueError as error:
             raise _wrong(where, text, tr("write a day as in since 2026-03-01")) from error
     try:
@@ -172,10 +172,10 @@ def _text(value: Any, where: str) -> str:
 
 
 def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
-    found = table.get(key, {})
-    if not isinstance(found, dict):
-        raise _wrong(f"{where}.{key}", found, tr("write it as a table: [{name}]", name=f"{where}.{key}"))
-    return found
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        raise _wrong(f"{where}.{key}", value, tr("write it as a table: [{name}]", name=f"{where}.{key}"))
+    return value
 
 
 def _check_keys(table: Mapping[str, Any], known: Collection[str], where: str) -> None:

@@ -35,14 +35,14 @@ def verdicts_of_runs(
     """
     same = find_jobs(runs)
     counting = in_time(sample_of(fill_from_job(runs, same), same).runs).drop_nulls("when")
-    found: dict[str, list[Verdict]] = {}
+    by_run: dict[str, list[Verdict]] = {}
     for rule, job in _jobs(counting, policy):
         for series in split_series(job):
             if series["run_id"].is_in(wanted.to_list()).any():
                 judged = _of_series(series.sort("when", "recorded_at", "run_id"), rule, acceptances)
                 for run_id, verdicts in judged.items():
-                    found.setdefault(run_id, []).extend(verdicts)
-    return {run_id: worst_of(verdicts) for run_id, verdicts in found.items()}
+                    by_run.setdefault(run_id, []).extend(verdicts)
+    return {run_id: worst_of(verdicts) for run_id, verdicts in by_run.items()}
 
 
 def _jobs(runs: pl.DataFrame, policy: Policy) -> Iterator[tuple[JobRule, pl.DataFrame]]:
@@ -63,7 +63,7 @@ def _of_series(
 ) -> dict[str, list[Verdict]]:
     """The verdict on each metric that a run has."""
     lost = dict(runs.select("run_id", pl.col("loss_lost_at").is_not_null()).iter_rows())
-    found: dict[str, list[Verdict]] = {run_id: ["regression"] if lost[run_id] else [] for run_id in runs["run_id"]}
+    by_run: dict[str, list[Verdict]] = {run_id: ["regression"] if lost[run_id] else [] for run_id in runs["run_id"]}
     placed = runs.with_columns(block=_block_of(runs, rule))
     for name, least in rule.metrics.items():
         metric = find_metric(name)
@@ -73,5 +73,5 @@ def _of_series(
         values = values_of(rows, metric)
         nights = watch(values, metric.direction, least, rule.confirm, blocks=blocks, accepted=known)
         for run_id, night in zip(ids, nights, strict=True):
-            found[run_id].append(verdict_on(night, metric)[0])
-    return {run_id: verdicts for run_id, verdicts in found.items() if verdicts}
+            by_run[run_id].append(verdict_on(night, metric)[0])
+    return {run_id: verdicts for run_id, verdicts in by_run.items() if verdicts}

@@ -151,8 +151,8 @@ def follow(runs: pl.DataFrame, metric: Metric, by: str = "release", elsewhere: b
     )
     ordered = placed.sort(pl.col("when").min().over("group"), "group", "when", "run_id").with_row_index("at")
     values = ordered["value"].to_list()
-    found, off = find_changes(values), tuple(find_off(values))
-    changes = tuple(_change(ordered, found, index, off) for index in range(len(found)))
+    points, off = find_changes(values), tuple(find_off(values))
+    changes = tuple(_change(ordered, points, index, off) for index in range(len(points)))
     return Trend(metric, ordered, _groups(ordered), changes, off=off)
 
 
@@ -188,10 +188,10 @@ def _groups(ordered: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _change(ordered: pl.DataFrame, found: Sequence[tuple[int, float]], index: int, off: Sequence[int]) -> ChangePoint:
-    at, p = found[index]
-    begin = found[index - 1][0] if index else 0
-    end = found[index + 1][0] if index + 1 < len(found) else len(ordered)
+def _change(ordered: pl.DataFrame, points: Sequence[tuple[int, float]], index: int, off: Sequence[int]) -> ChangePoint:
+    at, p = points[index]
+    begin = points[index - 1][0] if index else 0
+    end = points[index + 1][0] if index + 1 < len(points) else len(ordered)
     regular = ordered.filter(~pl.col("at").is_in(off))
     levels = (
         regular.filter(pl.col("at").is_between(*ends, closed="left"))["value"] for ends in ((begin, at), (at, end))

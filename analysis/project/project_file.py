@@ -102,5 +102,5 @@ def project_file() -> Path | None:
         folder = Path.cwd()
     except OSError:
         return None
-    found = (place / PROJECT_FILE for place in (folder, *folder.parents))
-    return next((path for path in found if os.path.isfile(path)), None)  # noqa: PTH113
+    candidates = (place / PROJECT_FILE for place in (folder, *folder.parents))
+    return next((path for path in candidates if os.path.isfile(path)), None)  # noqa: PTH113

@@ -230,12 +230,12 @@ def _rows(text: str, where: str) -> tuple[Baseline, ...]:
     return tuple(rows.values())
 
 
-def _check_columns(found: Sequence[str], where: str) -> None:
-    for column in found:
+def _check_columns(columns: Sequence[str], where: str) -> None:
+    for column in columns:
         if column not in COLUMNS:
             remedy = tr("the columns are those of analysis/published/published.csv")
             raise located(unknown_name(msg("column"), column, COLUMNS, remedy), where)
-        if found.count(column) > 1:
+        if columns.count(column) > 1:
             problem = tr("the column {name!r} is there twice", name=column)
             raise InputError(problem, where=where, remedy=tr("leave one out"))
 

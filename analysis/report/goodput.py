@@ -22,19 +22,19 @@ def goodput_table(runs: Sequence[Run]) -> Table:
 
 
 def _figures(run: Run) -> Iterator[tuple[str, Cell]]:
-    found = run.analysis.reliability
-    yield tr("ETTR: productive time over the clock"), Cell(percent(found.ettr))
-    hour = found.worst_hour
+    reliability = run.analysis.reliability
+    yield tr("ETTR: productive time over the clock"), Cell(percent(reliability.ettr))
+    hour = reliability.worst_hour
     yield tr("ETTR of the least productive hour"), Cell(percent(hour.share), _from(hour)) if hour else Cell("–")
-    yield tr("interruptions"), Cell(number(found.interruptions, 0))
-    yield tr("announced stops"), Cell(number(found.planned_stops, 0))
-    between = "–" if found.seconds_between is None else span(found.seconds_between)
-    bound = "" if found.interruptions else tr("at least")
+    yield tr("interruptions"), Cell(number(reliability.interruptions, 0))
+    yield tr("announced stops"), Cell(number(reliability.planned_stops, 0))
+    between = "–" if reliability.seconds_between is None else span(reliability.seconds_between)
+    bound = "" if reliability.interruptions else tr("at least")
     yield tr("mean time between interruptions"), Cell(between, bound)
-    yield tr("steps lost"), Cell(number(found.lost_steps, 0))
-    dead = found.longest_dead
+    yield tr("steps lost"), Cell(number(reliability.lost_steps, 0))
+    dead = reliability.longest_dead
     yield tr("longest stretch without a step"), Cell(span(dead.seconds), _from(dead)) if dead else Cell("–")
-    badput = {kind: (seconds, share) for _, kind, seconds, share in found.badput.rows()}
+    badput = {kind: (seconds, share) for _, kind, seconds, share in reliability.badput.rows()}
     for kind in TYPES:
         if kind in badput:
             seconds, share = badput[kind]

@@ -26,9 +26,9 @@ def number(value: float | None, digits: int = 1, scale: float = 1.0) -> str:
 
 def percent(share: float | None, digits: int = 1) -> str:
     """A part of a whole in percent; marked where it is more than all of it."""
-    found = number(share, digits, 100.0)
+    shown = number(share, digits, 100.0)
     too_much = IMPOSSIBLE if share is not None and share > 1 else ""
-    return found if found == NONE else f"{found} %{too_much}"
+    return shown if shown == NONE else f"{shown} %{too_much}"
 
 
 def difference(value: float | None, first: float | None) -> str:

@@ -114,7 +114,7 @@ def coverage_table(runs: Sequence[Run]) -> Table:
     rows = [[text, *(f"{getattr(coverage, key):,}" for coverage in read)] for key, text in labels.items()]
     unread = dict.fromkeys(label for coverage in read for label in coverage.unread_labels)
     for label in unread:
-        found = (coverage.unread_labels.get(label, 0) for coverage in read)
-        rows.append([tr("label not read: {label}", label=label), *(f"{n:,}" for n in found)])
+        counts = (coverage.unread_labels.get(label, 0) for coverage in read)
+        rows.append([tr("label not read: {label}", label=label), *(f"{n:,}" for n in counts)])
     heads = [run.name for run in runs] if len(runs) > 1 else [tr("count")]
     return Table(["", *heads], rows, tr("What was read"))

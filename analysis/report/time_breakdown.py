@@ -29,9 +29,9 @@ def account_table(runs: Sequence[Run]) -> Table | None:
     account = pl.concat(run.account for run in runs)
     if account.is_empty():
         return None
-    found = {(run, part): (seconds, share) for run, part, seconds, share in account.rows()}
+    times = {(run, part): (seconds, share) for run, part, seconds, share in account.rows()}
     rows = [
-        [Cell(word("parts", part)), *(_spent(found.get((run.name, part))) for run in runs)]
+        [Cell(word("parts", part)), *(_spent(times.get((run.name, part))) for run in runs)]
         for part in parts_in_order(account)
     ]
     totals = [float(run.account["seconds"].sum()) for run in runs]
@@ -58,11 +58,11 @@ class Segment:
 def account_bar(run: Run) -> list[Segment]:
     """The time of a run by cause, useful work first; empty where it is unknown."""
     account = by_cause(run.account)
-    found = {part: (seconds, share) for part, seconds, share in account.select("part", "seconds", "share").iter_rows()}
+    times = {part: (seconds, share) for part, seconds, share in account.select("part", "seconds", "share").iter_rows()}
     return [
         Segment(word("parts", part), share, percent(share), lasted(seconds), color_of(part))
         for part in parts_in_order(account)
-        for seconds, share in (found[part],)
+        for seconds, share in (times[part],)
         if share and share >= LEAST_SHARE
     ]
 
@@ -128,10 +128,14 @@ def left_out_table(runs: Sequence[Run]) -> Table | None:
     """How many rows do not count, by reason."""
     # In the order of the rows, so that the page of a run is the same each time.
     left_out = [run.steps["excluded_reason"].drop_nulls() for run in runs]
-    counts = [dict(zip(found.unique(maintain_order=True), found.unique_counts(), strict=True)) for found in left_out]
-    reasons = dict.fromkeys(reason for found in counts for reason in found)
+    counts = [
+        dict(zip(excluded.unique(maintain_order=True), excluded.unique_counts(), strict=True)) for excluded in left_out
+    ]
+    reasons = dict.fromkeys(reason for by_reason in counts for reason in by_reason)
     if not reasons:
         return None
-    rows = [[word("reasons", reason), *(number(found.get(reason, 0), 0) for found in counts)] for reason in reasons]
+    rows = [
+        [word("reasons", reason), *(number(by_reason.get(reason, 0), 0) for by_reason in counts)] for reason in reasons
+    ]
     names = [run.name for run in runs] if len(runs) > 1 else [tr("rows")]
     return Table([tr("reason"), *names], rows, tr("Rows left out of the metrics"))

@@ -56,8 +56,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     if how.strict and analysis.impossible:
         raise _impossible(log.name, analysis)
     unchanged = before_changes(analysis.steps, later)
-    found = identify(unchanged, context)
-    differ = describe_disagreements(unchanged, context, peak, found)
+    identified = identify(unchanged, context)
+    differ = describe_disagreements(unchanged, context, peak, identified)
     # First, since it says that every share of the peak is of another device.
     notes = (
         *_contradicted(how, run),
@@ -66,12 +66,14 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         *_of_reading(run),
         *of_peak,
         *_of_rows(run, how, analysis),
-        *_named_formula(found, differ),
+        *_named_formula(identified, differ),
     )
     ordered = sorted(notes, key=lambda note: note.level != "warning")
     expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
     overheads = list_overheads(analysis, context, analysis.pauses, expected)
-    return Run(log, meaning.framework, context, analysis, found, tuple(ordered), expected, overheads, how.requirements)
+    return Run(
+        log, meaning.framework, context, analysis, identified, tuple(ordered), expected, overheads, how.requirements
+    )
 
 
 def _missing(run: Loaded, analysis: Analysis) -> list[Note]:
@@ -98,10 +100,10 @@ def _of_rows(run: Loaded, how: RunOptions, analysis: Analysis) -> list[Note]:
     ]
 
 
-def _named_formula(found: Identification, differ: Sequence[Note]) -> Iterator[Note]:
+def _named_formula(identified: Identification, differ: Sequence[Note]) -> Iterator[Note]:
     """The formula of the log's TFLOP/s; where this is not ours, the warning among ``differ`` names it already."""
-    if found.logged is not None and LOGGED not in [note.fields["figure"] for note in differ]:
-        yield info("formula_identified", findings=found.findings)
+    if identified.logged is not None and LOGGED not in [note.fields["figure"] for note in differ]:
+        yield info("formula_identified", findings=identified.findings)
 
 
 def _contradicted(how: RunOptions, run: Loaded) -> Iterator[Note]:
@@ -111,8 +113,8 @@ def _contradicted(how: RunOptions, run: Loaded) -> Iterator[Note]:
     device, named = find_device(how.hw), list(named_vendors(run.log, run.meaning.framework))
     vendors = list(dict.fromkeys(vendor for vendor, _ in named))
     if named and device.vendor not in vendors:
-        found = [note for _, note in named]
-        fields = {"device": device.name, "vendor": device.vendor, "vendors": vendors, "named": found}
+        evidence = [note for _, note in named]
+        fields = {"device": device.name, "vendor": device.vendor, "vendors": vendors, "named": evidence}
         yield warning("device_contradicts_log", **fields)
 
 

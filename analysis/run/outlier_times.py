@@ -44,12 +44,12 @@ def find_outlier_times(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]
 
 def _stretches(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows of stretches longer than neighbours can show, from which the run came back to the pace before."""
-    found = []
+    slow_rows = []
     for start in rows.partition_by("segment", maintain_order=True):
         if len(start) >= ENOUGH_ROWS and _slower(start):
             levels = find_levels(start["pace"].to_numpy())
-            found += [start.slice(level.begin, len(level)) for level in slow_stretches(levels)]
-    return pl.concat(found) if found else rows.clear()
+            slow_rows += [start.slice(level.begin, len(level)) for level in slow_stretches(levels)]
+    return pl.concat(slow_rows) if slow_rows else rows.clear()
 
 
 def _slower(start: pl.DataFrame) -> bool:

@@ -127,10 +127,10 @@ def _step_begun_at(steps: pl.DataFrame, events: pl.DataFrame) -> pl.Expr:
     heads = (
         steps.group_by("segment", maintain_order=True).agg(pl.col("source", "line_number").first()).sort("line_number")
     )
-    found = heads.join_asof(
+    loaded = heads.join_asof(
         loads.sort("line_number"), on="line_number", by="source", strategy="backward", check_sortedness=False
     )
-    known = found.drop_nulls("loaded")
+    known = loaded.drop_nulls("loaded")
     return pl.col("segment").replace_strict(known["segment"], known["loaded"], default=None, return_dtype=pl.Int64)
 
 

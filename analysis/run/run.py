@@ -12,10 +12,10 @@ import polars as pl
 from analysis.identify import Identification
 from analysis.metrics import HEADLINE
 from analysis.run.expectations import Expectations
-from analysis.run.model_name import names_of_model
 from analysis.run.overheads import Overhead, sum_up
 from analysis.run.result import Analysis
 from analysis.run.targets import Requirement
+from analysis.run.title import Title, title_of
 from logparse.context.dialects import Framework
 from logparse.context.run_context import RunContext
 from logparse.decode.read_run import ParsedLog
@@ -58,9 +58,9 @@ class Run:
         return self.log.name
 
     @cached_property
-    def model_names(self) -> list[str]:
-        """The named models that it may have trained; none where no model or too many have its shape."""
-        return names_of_model(self.analysis, self.context, self.log.sources)
+    def title(self) -> Title:
+        """Model, devices, when, how long and how far."""
+        return title_of(self.log.sources, self.records["events"], self.analysis, self.context, self.notes)
 
     @property
     def overhead_summary(self) -> Note:

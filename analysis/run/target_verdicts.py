@@ -107,8 +107,8 @@ def _why_unknown(run: Run, figure: RequiredFigure) -> Note:
 def _against_baseline(run: Run, requirement: Requirement) -> Judgement:
     """Compare with the row of --baseline, else with the most similar published one: ``gate`` judges by a history."""
     compared = run.expectations.published
-    if found := [match for match in compared.matches if compared.chosen or not match.row.recorded]:
-        best = found[0]
+    if matches := [match for match in compared.matches if compared.chosen or not match.row.recorded]:
+        best = matches[0]
         return Judgement(requirement, best.share, best.findings)
     return Judgement(requirement, None, compared.findings or (info("no_row_is_alike"),))
 

@@ -69,12 +69,12 @@ def parse_requirement(text: str, where: str | None = None) -> Requirement:
 
     Raises UsageError for what is none, for a figure that does not exist and for a limit that it cannot reach.
     """
-    found = FORM.fullmatch(text)
-    if not found:
+    match = FORM.fullmatch(text)
+    if not match:
         problem = tr("{name} is {value!r}", name="--require", value=text)
         remedy = tr("write a figure, >=, <=, > or <, and a number, in quotes: --require 'mfu>=0.45'")
         raise UsageError(problem, where=where, remedy=remedy)
-    name, comparison, number, percent = found.groups()
+    name, comparison, number, percent = match.groups()
     if name.lower() not in figures():
         remedy = tr(
             "use one of {names}, or a rate other than steady, such as delivered_mfu",

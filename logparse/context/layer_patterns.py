@@ -46,10 +46,10 @@ def _pattern(node: ast.expr, layers: int) -> _Flags | int:
 
     No list may be longer than ``layers``.
     """
-    found = _value(node, layers)
-    if found is None or (isinstance(found, _Flags) and found.length > layers):
+    value = _value(node, layers)
+    if value is None or (isinstance(value, _Flags) and value.length > layers):
         raise ValueError("no pattern of layers")
-    return found
+    return value
 
 
 def _value(node: ast.expr, layers: int) -> _Flags | int | None:
@@ -77,16 +77,16 @@ def _combined(op: ast.operator, left: _Flags | int, right: _Flags | int) -> _Fla
 def linear_attention_layers(q: Known) -> int | None:
     """Layers with linear attention: every one but each n-th, or a list of 0 and 1; depths of prediction counted in."""
     layers: int = q["num_layers"] + (q.get("mtp_num_layers") or 0)
-    found = _read(str(q["linear_attention_freq"]), layers)
-    if isinstance(found, _Flags):
-        return found.ones if found.length == layers else None
-    return None if found is None or found <= 0 else layers - layers // found
+    pattern = _read(str(q["linear_attention_freq"]), layers)
+    if isinstance(pattern, _Flags):
+        return pattern.ones if pattern.length == layers else None
+    return None if pattern is None or pattern <= 0 else layers - layers // pattern
 
 
 def number_of_window(q: Known) -> int | None:
     """Tokens that one sees through ``window_size``, (before, after) as Megatron prints it, itself included."""
-    found = regex.fullmatch(r"[(\[](\d+), ?-?\d+[)\]]", str(q["window_size"]))
-    return int(found[1]) + 1 if found else None
+    match = regex.fullmatch(r"[(\[](\d+), ?-?\d+[)\]]", str(q["window_size"]))
+    return int(match[1]) + 1 if match else None
 
 
 def window_layers(q: Known) -> int | None:
@@ -94,10 +94,10 @@ def window_layers(q: Known) -> int | None:
     layers: int = q["num_layers"]
     if number_of_window(q) is None:
         return None
-    found = _read(str(q.get("window_attn_skip_freq") or "None"), layers)
-    if isinstance(found, _Flags):
-        return found.ones if found.length == layers else None
-    return layers if found is None or found <= 0 else layers - layers // found
+    pattern = _read(str(q.get("window_attn_skip_freq") or "None"), layers)
+    if isinstance(pattern, _Flags):
+        return pattern.ones if pattern.length == layers else None
+    return layers if pattern is None or pattern <= 0 else layers - layers // pattern
 
 
 def hybrid_layers(symbol: str) -> Callable[[Known], int | None]:

@@ -46,9 +46,9 @@ def _printed_by_date(text: pl.Expr) -> pl.Expr:
     return pl.concat_str(stamp.struct.field("1").str.replace(r" +", " "), stamp.struct.field("2"), separator=" ")
 
 
-def log_begins(found: Sequence[pl.DataFrame], steps: pl.DataFrame) -> pl.DataFrame:
+def log_begins(file_stamps: Sequence[pl.DataFrame], steps: pl.DataFrame) -> pl.DataFrame:
     """Events of the kind ``log begins``, for files with stamped step lines."""
-    stamped = pl.concat([pl.DataFrame(schema=BEGINS), *found])
+    stamped = pl.concat([pl.DataFrame(schema=BEGINS), *file_stamps])
     if stamped.is_empty():
         return conform(stamped, EVENT_COLUMNS)
     steps_begin = (

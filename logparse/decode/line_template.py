@@ -92,8 +92,8 @@ class LineTemplate:
         # A damaged time stamp leaves numbers in which a whole one would not be seen.
         lines = lines if "timestamp" in self.filled else lines.filter(~pl.col("text").str.contains(TIMESTAMP))
         groups = pl.col("text").str.extract_groups(self.pattern).alias("groups")
-        found = lines.select("source", "line_number", groups).unnest("groups").filter(self._fits)
-        return found.with_columns(self._values).filter(self._possible).select(self._columns)
+        matches = lines.select("source", "line_number", groups).unnest("groups").filter(self._fits)
+        return matches.with_columns(self._values).filter(self._possible).select(self._columns)
 
     @cached_property
     def pattern(self) -> str:
@@ -158,8 +158,8 @@ def learn_template(text: str, fmt: LogFormat, markers: Sequence[str]) -> LineTem
 
     ``markers`` are the words of interest on a line besides those of a step line.
     """
-    words, found = _cut(text)
-    trials = [ChangedLine(text), *_trials(words, found)]
+    words, matches = _cut(text)
+    trials = [ChangedLine(text), *_trials(words, matches)]
     lines = pl.DataFrame({"source": "", "line_number": range(len(trials)), "text": [t.text for t in trials]})
     answers = ask_rule(lines, fmt)
     if 0 not in answers:
@@ -168,7 +168,7 @@ def learn_template(text: str, fmt: LogFormat, markers: Sequence[str]) -> LineTem
     for number, trial in enumerate(trials):
         if trial.token and number in answers:
             changed[trial.at].append((trial.token, answers[number]))
-    tokens = tuple(_with_column(_token(token), changed[at], answers[0], fmt) for at, token in enumerate(found))
+    tokens = tuple(_with_column(_token(token), changed[at], answers[0], fmt) for at, token in enumerate(matches))
     plain = _without_digits(text)
     explained = not any(_without_digits(marker) in plain for marker in markers)
     template = LineTemplate(words, tokens, answers[0], explained)

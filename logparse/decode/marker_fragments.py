@@ -60,9 +60,9 @@ def fragments_of(literals: Sequence[str], text: bytes) -> list[str]:
 @cache
 def _holders(literals: tuple[str, ...]) -> dict[str, set[str]]:
     """Every part of the ``literals``, and those that hold it."""
-    found: dict[str, set[str]] = defaultdict(set)
+    holders: dict[str, set[str]] = defaultdict(set)
     for literal in literals:
         for size in range(SHORTEST, LONGEST + 1):
             for begin in range(len(literal) - size + 1):
-                found[literal[begin : begin + size]].add(literal)
-    return found
+                holders[literal[begin : begin + size]].add(literal)
+    return holders

@@ -107,46 +107,46 @@ def read_run(
     if watch is not None:
         _watch(sources, watch)
     formats = (find_format(format_name),) if format_name else known_formats()
-    found = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
-    if not found.lines:
+    contents = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
+    if not contents.lines:
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
         raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
-    starts = {fmt.name: _starts(found.inside, fmt) for fmt in formats}
-    fmt, stepped, completions, notes = recognize(found.steps, sources, found.ends, max(starts.values(), key=len))
-    coverage = Coverage(found.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
+    starts = {fmt.name: _starts(contents.inside, fmt) for fmt in formats}
+    fmt, stepped, completions, notes = recognize(contents.steps, sources, contents.ends, max(starts.values(), key=len))
+    coverage = Coverage(contents.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
     if strict:
         _refuse_damage(coverage, stepped.malformed)
     name = name or run_names([arguments])[0]
     steps = _in_order(stepped.steps, sources).with_columns(run=pl.lit(name))
-    records = join_records(found.records, steps, fmt, log_begins(found.begins, steps))
+    records = join_records(contents.records, steps, fmt, log_begins(contents.begins, steps))
     notes += _describe_reading(sources, fmt, named=bool(format_name))
-    notes += describe_end(found.ends, steps)
+    notes += describe_end(contents.ends, steps)
     notes += _describe_malformed(stepped.malformed)
     return ParsedLog(
         name,
         tuple(s.name for s in sources),
         fmt,
         steps,
-        settings_frame(found.sentences, found.inside, fmt),
+        settings_frame(contents.sentences, contents.inside, fmt),
         coverage,
         stepped.labels,
         starts[fmt.name],
         {kind: frame.with_columns(run=pl.lit(name)) for kind, frame in records.items()},
         tuple(notes),
-        versions_of(found.sentences),
+        versions_of(contents.sentences),
         completions,
-        tuple(_other_settings(found, formats, fmt)),
+        tuple(_other_settings(contents, formats, fmt)),
     )
 
 
 def _other_settings(
-    found: Contents, formats: Sequence[LogFormat], fmt: LogFormat
+    contents: Contents, formats: Sequence[LogFormat], fmt: LogFormat
 ) -> Iterator[tuple[LogFormat, pl.DataFrame]]:
     """The settings that formats beneath ``fmt`` find, of the kinds that neither it nor a deeper format reads."""
     below = [other for other in formats if other.beneath > fmt.beneath and may_complete(other, fmt)]
     kinds = _kinds(fmt)
     for other in sorted(below, key=lambda other: -other.beneath):
-        settings = settings_frame(found.sentences, found.inside, other)
+        settings = settings_frame(contents.sentences, contents.inside, other)
         # Most formats find none, and filtering an empty frame takes as long as finding it empty.
         mine = settings.filter(~pl.col("kind").is_in(kinds)) if len(settings) else settings
         kinds |= _kinds(other)
@@ -209,10 +209,10 @@ def _in_order(steps: pl.DataFrame, sources: Sequence[Source]) -> pl.DataFrame:
 
 def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
     """Where the blocks begin that are of the kind of the format's first block."""
-    found = [inside[b] for b in fmt.blocks if b.kind == fmt.blocks[0].kind and len(inside[b])]
-    if not found:
+    frames = [inside[b] for b in fmt.blocks if b.kind == fmt.blocks[0].kind and len(inside[b])]
+    if not frames:
         return _NO_START
-    return pl.concat(found, how="diagonal").select("source", line_number="opened").unique(maintain_order=True)
+    return pl.concat(frames, how="diagonal").select("source", line_number="opened").unique(maintain_order=True)
 
 
 _NO_START = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})

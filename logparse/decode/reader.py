@@ -69,7 +69,7 @@ def read_sources(
     """
     left_out = [] if all_files else probe(sources, search_all(formats), jobs)
     contents = _read(sources, formats, block_bytes, jobs)
-    if left_out and not any(len(found.steps) for _, found in contents.steps):
+    if left_out and not any(len(lines.steps) for _, lines in contents.steps):
         for source in left_out:
             source.part = None
         contents = _read(sources, formats, block_bytes, jobs)
@@ -85,7 +85,7 @@ def _read(sources: Sequence[Source], formats: tuple[LogFormat, ...], block_bytes
     reader = _Reader(sources, search_all(formats), narrows=_can_be_read_again(sources))
     reader.read(block_bytes, jobs)
     contents = reader.contents()
-    stepped = [found for found in contents.steps if len(found[1].steps)]
+    stepped = [decoded for decoded in contents.steps if len(decoded[1].steps)]
     most = min(stepped or contents.steps, key=richest)[0]
     if most in reader.search.whole:
         return contents
@@ -194,7 +194,7 @@ class _Reader:
             sentences=pl.concat(self._sentences),
             begins=self._begins,
             ends=FileEnds(self._heads, self._tails),
-            inside={block: pl.concat(found[block] for found in inside) for block in (inside[0] if inside else ())},
+            inside={block: pl.concat(frames[block] for frames in inside) for block in (inside[0] if inside else ())},
         )
 
 

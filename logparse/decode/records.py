@@ -35,7 +35,7 @@ def join_records(
     frames = {}
     for name, columns in RECORD_COLUMNS.items():
         mine = [record for record in fmt.records if record.frame == name]
-        rows = [found[record.key] for record in mine for found in blocks if record.key in found]
+        rows = [block[record.key] for record in mine for block in blocks if record.key in block]
         rows += [begins] if name == "events" and begins is not None else []
         frame = conform(pl.concat(rows, how="diagonal_relaxed") if rows else _EMPTY, columns)
         frames[name] = frame.sort("source", "line_number", maintain_order=True)

@@ -115,10 +115,10 @@ def _belongs(companion: Companion) -> pl.Expr:
     return belongs[companion.belongs_to]
 
 
-def malformed_companions(found: pl.DataFrame, read: pl.DataFrame) -> Iterator[tuple[str, int, str, str]]:
-    """Source, line number, name and text of each value ``found`` that could not be ``read``."""
-    for name in (name for name in found.columns[2:] if name != "part"):
-        texts, values = found[name], read[name]
+def malformed_companions(printed: pl.DataFrame, read: pl.DataFrame) -> Iterator[tuple[str, int, str, str]]:
+    """Source, line number, name and text of each value ``printed`` that could not be ``read``."""
+    for name in (name for name in printed.columns[2:] if name != "part"):
+        texts, values = printed[name], read[name]
         if texts.null_count() < values.null_count():
-            lost = found.filter(texts.is_not_null() & values.is_null())
+            lost = printed.filter(texts.is_not_null() & values.is_null())
             yield from ((source, at, name, text) for source, at, text in lost["source", "line_number", name].rows())

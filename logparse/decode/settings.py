@@ -55,11 +55,11 @@ class BlockReader:
     def read(self, text: TextBlock, marked: pl.DataFrame) -> None:
         """Take the next lines of the file; those that hold a marker are ``marked``."""
         there = _there(marked, self._found)
-        for block, found in self._found.items():
+        for block, frames in self._found.items():
             starts = _starts(marked, block) if block.marker in there else marked["line_number"].clear()
             if self._running[block] is not None or len(starts):
                 inside, self._running[block] = _inside(text.lines, block, starts, self._running[block])
-                found.append(inside)
+                frames.append(inside)
 
     @property
     def is_open(self) -> bool:
@@ -68,7 +68,7 @@ class BlockReader:
 
     def inside(self) -> dict[Block, pl.DataFrame]:
         """The lines that were inside each block."""
-        return {block: pl.concat(found) for block, found in self._found.items()}
+        return {block: pl.concat(frames) for block, frames in self._found.items()}
 
 
 def _there(marked: pl.DataFrame, blocks: Iterable[Block]) -> set[str]:
@@ -111,10 +111,10 @@ def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) 
     for source, opened, number, text in lines:
         if number == opened:
             path = []
-        for found in entry.finditer(_beginning(text)):
-            name, value = found.group(1), found.group(2).replace("\r", " ").strip().rstrip(",").strip()
+        for match in entry.finditer(_beginning(text)):
+            name, value = match.group(1), match.group(2).replace("\r", " ").strip().rstrip(",").strip()
             if block.nested:
-                column = found.start(1)
+                column = match.start(1)
                 path = [part for part in path if part[0] < column]
                 if value.startswith("{") and len(path) < DEEPEST:
                     path.append((column, name))

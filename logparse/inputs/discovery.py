@@ -51,14 +51,14 @@ def _with_unique_names(sources: Iterable[Source]) -> list[Source]:
 
 
 def _objects(url: str) -> list[Source]:
-    found = find_objects(url)
-    if not found:
+    objects = find_objects(url)
+    if not objects:
         raise InputError(
             tr("no such file: {path}", path=printable(shown(url))),
             remedy=tr("check the path; quote a pattern so that the shell leaves it alone"),
         )
-    sources = [_source(one) for one in sorted(found, key=lambda one: natural(one.key))]
-    return _texts(sources, shown(url)) if names_folder(url, found) else sources
+    sources = [_source(one) for one in sorted(objects, key=lambda one: natural(one.key))]
+    return _texts(sources, shown(url)) if names_folder(url, objects) else sources
 
 
 def _files(argument: str) -> list[Source]:
@@ -73,8 +73,8 @@ def _files(argument: str) -> list[Source]:
     except OSError as error:
         problem = tr("cannot read {path}: {reason}", path=printable(argument), reason=reason_of(error))
         raise InputError(problem, remedy=tr("check the path")) from error
-    found = sorted((Path(p) for p in glob.iglob(argument, recursive=True)), key=natural)  # noqa: PTH207
-    files = [_source(p) for p in found if p.is_file()]
+    paths = sorted((Path(p) for p in glob.iglob(argument, recursive=True)), key=natural)  # noqa: PTH207
+    files = [_source(p) for p in paths if p.is_file()]
     if not files:
         raise InputError(
             tr("no such file: {path}", path=printable(argument)),
@@ -100,7 +100,7 @@ def _texts(sources: Sequence[Source], folder: str) -> list[Source]:
     size = -(-len(sources) // at_once) or 1
     portions = [sources[i : i + size] for i in range(0, len(sources), size)]
     with ThreadPoolExecutor(at_once) as pool:
-        texts = [text for found in pool.map(_those_of_text, portions) for text in found]
+        texts = [text for portion_texts in pool.map(_those_of_text, portions) for text in portion_texts]
     if not texts:
         raise InputError(
             tr("no log in the folder {path}", path=printable(folder)),

@@ -124,11 +124,11 @@ def entries(url: str) -> list[str]:
 
     Raises as ``find_objects``.
     """
-    found = find_objects(url)
-    if not names_folder(url, found):
+    objects = find_objects(url)
+    if not names_folder(url, objects):
         return [url]
     skip = len(split_url(url)[1].rstrip("/"))
-    inside = (one.key[skip:].lstrip("/").partition("/") for one in found)
+    inside = (one.key[skip:].lstrip("/").partition("/") for one in objects)
     return sorted({f"{url.rstrip('/')}/{name}{slash}" for name, slash, _ in inside})
 
 
@@ -152,10 +152,10 @@ def _one(store: Store, key: str, gone: bool = False) -> StoredObject:
 
 def _below(store: Store, folder: str) -> list[StoredObject]:
     """All objects below ``folder``, but for those that are hidden there."""
-    found = [StoredObject(store, meta["path"], meta["size"]) for meta in store.list(folder)]
+    objects = [StoredObject(store, meta["path"], meta["size"]) for meta in store.list(folder)]
     skip = len(folder) + 1 if folder else 0
     # Some tools put an empty object in the place of a folder.
-    parts = ((one, one.key[skip:].split("/")) for one in found if one.key != folder)
+    parts = ((one, one.key[skip:].split("/")) for one in objects if one.key != folder)
     return [one for one, names in parts if not any(name.startswith(".") for name in names)]
 
 
@@ -166,8 +166,8 @@ def _is_pattern(key: str) -> bool:
 def _matching(store: Store, pattern: str) -> list[StoredObject]:
     parts = pattern.split("/")
     plain = list(takewhile(lambda part: not _is_pattern(part), parts))
-    found = (StoredObject(store, meta["path"], meta["size"]) for meta in store.list("/".join(plain)))
-    return [one for one in found if one.key == pattern or _fits(one.key.split("/"), parts)]
+    objects = (StoredObject(store, meta["path"], meta["size"]) for meta in store.list("/".join(plain)))
+    return [one for one in objects if one.key == pattern or _fits(one.key.split("/"), parts)]
 
 
 def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:

@@ -49,9 +49,9 @@ def _runs_of(argument: str) -> Runs:
 
 
 def _runs_matching(pattern: str) -> Runs:
-    found = sorted(glob.glob(pattern, recursive=True), key=natural)  # noqa: PTH207
-    folders = [path for path in found if Path(path).is_dir()]
-    files = [path for path in found if path not in folders]
+    paths = sorted(glob.glob(pattern, recursive=True), key=natural)  # noqa: PTH207
+    folders = [path for path in paths if Path(path).is_dir()]
+    files = [path for path in paths if path not in folders]
     return [*_by_job(files, least=1), *(run for folder in folders for run in _runs_of(folder))]
 
 

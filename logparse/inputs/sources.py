@@ -102,11 +102,11 @@ def open_source(source: Source) -> io.BufferedReader:
 
 def _never_ends(path: Path | None) -> bool:
     """Whether it is a device, other than /dev/null, which is empty, and the terminal, where the user ends the text."""
-    found = os.fstat(0) if path is None else path.stat()
-    if stat.S_ISBLK(found.st_mode):
+    status = os.fstat(0) if path is None else path.stat()
+    if stat.S_ISBLK(status.st_mode):
         return True
     terminal = path is None and os.isatty(0)
-    return stat.S_ISCHR(found.st_mode) and not terminal and not os.path.samestat(found, Path(os.devnull).stat())
+    return stat.S_ISCHR(status.st_mode) and not terminal and not os.path.samestat(status, Path(os.devnull).stat())
 
 
 def _up_to_newline(raw: io.BufferedReader, size: int) -> int:

@@ -16,13 +16,15 @@ from logparse.language import speaking, tr
 from logparse.schema import SCHEMA_VERSION
 
 
-def formulas_parts(name: str, found: Identification, peak: ImpliedPeak | None, notes: Sequence[Note]) -> list[Part]:
+def formulas_parts(
+    name: str, identified: Identification, peak: ImpliedPeak | None, notes: Sequence[Note]
+) -> list[Part]:
     """All parts, every formula first."""
     headings = ("  id", "TFLOP/s", tr("to the log"), tr("formula"))
     return [
-        Heading(_title(name, found.logged), "title"),
-        Table(headings, tuple(map(_cells, found.rows)), prose={3}, headed=True),
-        Sentence(sentences_of(found.findings)),
+        Heading(_title(name, identified.logged), "title"),
+        Table(headings, tuple(map(_cells, identified.rows)), prose={3}, headed=True),
+        Sentence(sentences_of(identified.findings)),
         *([Sentence(peak_text(peak))] if peak else []),
         list_notes(notes),
     ]
@@ -65,19 +67,19 @@ def _devices(peak: ImpliedPeak) -> list[str]:
 
 
 def formulas_document(
-    name: str, found: Identification, peak: ImpliedPeak | None, notes: Sequence[Note]
+    name: str, identified: Identification, peak: ImpliedPeak | None, notes: Sequence[Note]
 ) -> dict[str, Any]:
     """The JSON document, the same in every language."""
     with speaking("en"):
         return {
             "schema_version": SCHEMA_VERSION,
             "name": name,
-            "logged_tflops_per_second_per_device": found.logged,
-            "scale": found.scale,
-            "matches": list(found.matches),
-            "sentence": sentences_of(found.findings),
-            "findings": [note_document(note) for note in found.findings],
-            "formulas": [asdict(row) for row in found.rows],
+            "logged_tflops_per_second_per_device": identified.logged,
+            "scale": identified.scale,
+            "matches": list(identified.matches),
+            "sentence": sentences_of(identified.findings),
+            "findings": [note_document(note) for note in identified.findings],
+            "formulas": [asdict(row) for row in identified.rows],
             "implied_peak": _implied_document(peak) if peak else None,
             "notes": [note_document(note) for note in notes],
         }

@@ -73,20 +73,20 @@ def _named_verdict(job: JobVerdict) -> str:
     if not job.verdict:
         return "-"
     verdict = word("verdicts", job.verdict)
-    judged = next(found for found in job.metrics if found.verdict == job.verdict)
+    judged = next(metric for metric in job.metrics if metric.verdict == job.verdict)
     label = tr(judged.metric.label)
     return verdict if judged is job.metrics[0] else tr("{verdict}: {metric}", verdict=verdict, metric=label)
 
 
-def _expected(found: MetricNight) -> str:
-    night = found.night
+def _expected(metric: MetricNight) -> str:
+    night = metric.night
     if night is None or night.low is None or night.high is None:
         return "-"
-    return tr("{low} to {high}", low=found.metric.text(night.low), high=found.metric.text(night.high))
+    return tr("{low} to {high}", low=metric.metric.text(night.low), high=metric.metric.text(night.high))
 
 
-def _change(found: MetricNight) -> str:
-    return "-" if found.night is None or found.night.own_change is None else f"{found.night.own_change:+.2%}"
+def _change(metric: MetricNight) -> str:
+    return "-" if metric.night is None or metric.night.own_change is None else f"{metric.night.own_change:+.2%}"
 
 
 def _job_parts(job: JobVerdict) -> Iterator[Part]:
@@ -102,14 +102,14 @@ def _job_parts(job: JobVerdict) -> Iterator[Part]:
 
 def _named(job: JobVerdict) -> list[str]:
     """The runs that the sentences name."""
-    ids = [job.newest["run_id"], *(found.began for found in job.metrics if found.began)]
+    ids = [job.newest["run_id"], *(metric.began for metric in job.metrics if metric.began)]
     return list(dict.fromkeys(ids))
 
 
 def _warnings(job: JobVerdict) -> Iterator[str]:
     if job.refused:
         yield refusal(job)
-    yield from (sentence(job, found) for found in job.metrics if found.reason not in QUIET)
+    yield from (sentence(job, metric) for metric in job.metrics if metric.reason not in QUIET)
     yield from map(less_work, job.less_work)
     if 1 < job.idle_days <= MOST_IDLE_DAYS:
         yield tr("its newest run is {n} days older than the newest of all jobs", n=job.idle_days)
@@ -136,45 +136,45 @@ def _values(values: tuple[object, ...]) -> str:
     return ", ".join("-" if value is None else str(value) for value in values) or "-"
 
 
-def sentence(job: JobVerdict, found: MetricNight) -> str:
+def sentence(job: JobVerdict, metric: MetricNight) -> str:
     """The verdict on one metric of a job with its reason, and since which run."""
     verdict = tr(
         "{metric}: {verdict} ({reason})",
-        metric=tr(found.metric.label),
-        verdict=word("verdicts", found.verdict),
-        reason=word("night_reasons", found.reason),
+        metric=tr(metric.metric.label),
+        verdict=word("verdicts", metric.verdict),
+        reason=word("night_reasons", metric.reason),
     )
-    if found.night is None or found.night.change is None:
+    if metric.night is None or metric.night.change is None:
         return verdict
     value = tr(
         "{told}: {value}, expected {expected}, {change}",
         told=verdict,
-        value=f"{found.metric.text(found.value)} {found.metric.shown_unit}".rstrip(),
-        expected=_expected(found),
-        change=_change(found),
+        value=f"{metric.metric.text(metric.value)} {metric.metric.shown_unit}".rstrip(),
+        expected=_expected(metric),
+        change=_change(metric),
     )
-    if not found.began:
+    if not metric.began:
         return value
-    if found.night.nights == 1:
-        return tr("{told}, p {p}", told=value, p=_p(found))
+    if metric.night.nights == 1:
+        return tr("{told}, p {p}", told=value, p=_p(metric))
     return tr(
         "{told}; {change} over {n} nights since run {run}, p {p}",
         told=value,
-        change=f"{found.night.change:+.2%}",
-        n=found.night.nights,
-        run=_since(job, found),
-        p=_p(found),
+        change=f"{metric.night.change:+.2%}",
+        n=metric.night.nights,
+        run=_since(job, metric),
+        p=_p(metric),
     )
 
 
-def _since(job: JobVerdict, found: MetricNight) -> str:
+def _since(job: JobVerdict, metric: MetricNight) -> str:
     """The run, with its release and day."""
-    run = job.runs.row(job.runs["run_id"].to_list().index(found.began), named=True)
+    run = job.runs.row(job.runs["run_id"].to_list().index(metric.began), named=True)
     return f"{run['run_id'][:12]} ({run['release']}, {run['when']:%Y-%m-%d})"
 
 
-def _p(found: MetricNight) -> str:
-    return "-" if found.night is None or found.night.p is None else f"{found.night.p:.1g}"
+def _p(metric: MetricNight) -> str:
+    return "-" if metric.night is None or metric.night.p is None else f"{metric.night.p:.1g}"
 
 
 def _notes(jobs: Sequence[JobVerdict]) -> Iterator[str]:

@@ -30,7 +30,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "verdict": job.verdict,
         "runs": len(job.runs),
         "newest": {key: newest[key] for key in ("run_id", "name", "release")} | {"when": newest["when"].isoformat()},
-        "metrics": {found.metric.column: _metric(job, found) for found in job.metrics},
+        "metrics": {metric.metric.column: _metric(job, metric) for metric in job.metrics},
         "comparable": not job.refused,
         "refused": {f.name: {"before": list(f.baseline), "newest": list(f.candidate)} for f in job.refused},
         "refusal": refusal(job) if job.refused or job.is_idle else None,
@@ -41,17 +41,17 @@ def _job(job: JobVerdict) -> dict[str, Any]:
     }
 
 
-def _metric(job: JobVerdict, found: MetricNight) -> dict[str, Any]:
-    night = asdict(found.night) if found.night else None
+def _metric(job: JobVerdict, metric: MetricNight) -> dict[str, Any]:
+    night = asdict(metric.night) if metric.night else None
     return {
-        "verdict": found.verdict,
-        "reason": sentence(job, found),
-        "reason_code": found.reason,
-        "unit": found.metric.unit,
-        "value": found.value,
-        "threshold": found.least,
+        "verdict": metric.verdict,
+        "reason": sentence(job, metric),
+        "reason_code": metric.reason,
+        "unit": metric.metric.unit,
+        "value": metric.value,
+        "threshold": metric.least,
         "expected": night,
-        "since": found.began,
-        "p_worse": found.p,
-        "p_family": found.p_family,
+        "since": metric.began,
+        "p_worse": metric.p,
+        "p_family": metric.p_family,
     }

@@ -79,9 +79,10 @@ def totals(runs: pl.DataFrame, losses: pl.DataFrame, price: float | None = None)
     if known.is_empty():
         return
     spent, lost = (f"{known[name].sum():,.1f}" for name in ("device_hours", "lost_device_hours"))
-    found = lost_by_cause(known, losses).filter(pl.col("device_hours") >= LEAST_HOURS).head(FEW)
+    lost_hours = lost_by_cause(known, losses).filter(pl.col("device_hours") >= LEAST_HOURS).head(FEW)
     causes = tr(", ").join(
-        f"{word('losses', cause)} {hours:,.1f}" for cause, hours in found.select("cause", "device_hours").iter_rows()
+        f"{word('losses', cause)} {hours:,.1f}"
+        for cause, hours in lost_hours.select("cause", "device_hours").iter_rows()
     )
     if not causes:
         yield Sentence(tr("{spent} device-hours", spent=spent))

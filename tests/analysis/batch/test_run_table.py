@@ -149,7 +149,7 @@ def test_a_model_is_called_by_its_shape_and_by_what_the_log_says(tmp_path, facts
     )
     run = run_of(tmp_path / "x.log", **{name: value for name, value in facts.items() if name == "num_layers"})
     told = {name: Fact(value, Origin("log")) for name, value in facts.items()}
-    assert replace(run, context=RunContext({**run.context.facts, **told})).model_names == names
+    assert replace(run, context=RunContext({**run.context.facts, **told})).title.models == names
 
 
 def test_the_users_name_of_a_model_stands():
@@ -157,4 +157,4 @@ def test_the_users_name_of_a_model_stands():
     shape = find_model("baichuan-7b").shape
     known = replace(run.analysis, computation=replace(run.analysis.computation, shape=shape))
     context = RunContext({"num_layers": Fact(32, Origin("model", rule="baichuan-7b"))})
-    assert replace(run, analysis=known, context=context).model_names == ["baichuan-7b"]
+    assert replace(run, analysis=known, context=context).title.models == ["baichuan-7b"]

@@ -1,0 +1,76 @@
+"""What a run is, in a line: model, devices, when, how long and how far. Values; words are chosen by the views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from analysis.hardware.devices import BY_HAND
+from analysis.model.parameters import Parameters, count_parameters
+from analysis.run.model_name import names_of_model
+from analysis.run.result import Analysis
+from logparse.context.run_context import RunContext
+from logparse.findings import Note
+
+
+@dataclass(frozen=True)
+class Title:
+    """``models`` are named models of its shape, ``printed_model`` is what the log calls it.
+
+    ``device`` may be known without a peak. ``seconds`` are those of the account; ``tokens`` those of its steps.
+    None where a value is unknown.
+    """
+
+    models: Sequence[str]
+    printed_model: str | None
+    parameters: Parameters | None
+    devices: int | None
+    device: str | None
+    begins: datetime | None
+    seconds: float | None
+    last_step: int | None
+    planned_steps: int | None
+    tokens: int | None
+
+
+def title_of(
+    sources: Sequence[str], events: pl.DataFrame, analysis: Analysis, context: RunContext, notes: Sequence[Note]
+) -> Title:
+    """The title of the run of these ``sources``, whose log has these ``events``."""
+    own = analysis.steps.filter(~pl.col("copied"))
+    last_step: Any = own["step"].max()
+    planned = analysis.steps["train_steps"].drop_nulls()
+    seconds: Any = analysis.account["seconds"].sum()
+    tokens = own.select((pl.col("iterations") * pl.col("global_batch_size") * pl.col("seq_length")).sum()).item()
+    return Title(
+        models=names_of_model(analysis, context, sources),
+        printed_model=context.get("model_name"),
+        parameters=count_parameters(analysis.computation.shape),
+        devices=analysis.computation.world_size,
+        device=_device(analysis, notes),
+        begins=_begins(analysis.steps, events),
+        seconds=seconds or None,
+        last_step=last_step,
+        planned_steps=planned[-1] if len(planned) else None,
+        tokens=tokens or None,
+    )
+
+
+def _device(analysis: Analysis, notes: Sequence[Note]) -> str | None:
+    """The device, also one without a peak of the number type."""
+    peak = analysis.computation.peak
+    if peak is not None:
+        return None if peak.name == BY_HAND else peak.name
+    return next((note.fields["device"] for note in notes if note.code == "no_peak_of_type"), None)
+
+
+def _begins(steps: pl.DataFrame, events: pl.DataFrame) -> Any:
+    """The first stamp of the log: only lines before the first step are by its clock, a restart may have another."""
+    first = steps.select("source", "line_number", "timestamp").drop_nulls("timestamp").bottom_k(1, by="timestamp")
+    lines = events.join(first.select("source", before="line_number"), on="source")
+    earlier: Any = lines.filter(pl.col("line_number") < pl.col("before"))["timestamp"].min()
+    return first["timestamp"].min() if earlier is None else earlier
