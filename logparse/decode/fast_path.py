@@ -12,7 +12,7 @@ from functools import cached_property
 
 import polars as pl
 
-from logparse.decode.line_template import LineTemplate, kind_of, learn_template
+from logparse.decode.line_template import LONGEST, LineTemplate, kind_of, learn_template
 from logparse.decode.versions import MARKERS as VERSION_MARKERS
 from logparse.formats._base import LogFormat
 
@@ -88,6 +88,8 @@ class Templates:
 
     def _learn(self, texts: pl.Series, text: str) -> LineTemplate | None:
         """The template of ``text``; None where few ``texts`` are of its kind, or that was refused."""
+        if len(text) > LONGEST:
+            return None
         kind = kind_of(text)
         if kind in self.refused or texts.str.contains(kind).sum() < self.fewest:
             return None

@@ -33,6 +33,8 @@ _TOKEN = regex.compile(
 _FRACTION, _EXPONENT = r"(?:\.[0-9]+)?", "(?:[eE][-+]?[0-9]+)?"
 _ANY = f"[-+]?[0-9]+{_FRACTION}{_EXPONENT}"
 _ANY_PARTED = f"[-+]?[0-9]+(?:,[0-9]{{3}})*{_FRACTION}{_EXPONENT}"
+# Longer lines, and lines with more numbers, are left to the rule: their regex would be too large.
+LONGEST, MOST_TOKENS = 4096, 128
 # A time for trials, and the seconds of a day, an hour, a minute and a second.
 _OTHER_TIME = datetime(2031, 5, 6, 7, 8, 9, 123456)
 _UNITS = (86400.0, 3600.0, 60.0, 1.0)
@@ -149,7 +151,7 @@ class LineTemplate:
 
 def kind_of(text: str) -> str:
     """A regex of the lines with the words of this one, whatever their numbers and blanks."""
-    words = (regex.sub(" +", " +", regex.escape(word, special_only=True)) for word in _cut(text)[0])
+    words = (r"\ +".join(regex.escape(part, special_only=True) for part in regex.split(" +", w)) for w in _cut(text)[0])
     return f"^{'[-+0-9.,eE: /]+'.join(words)}$"
 
 
@@ -159,6 +161,8 @@ def learn_template(text: str, fmt: LogFormat, markers: Sequence[str]) -> LineTem
     ``markers`` are the words of interest on a line besides those of a step line.
     """
     words, matches = _cut(text)
+    if len(matches) > MOST_TOKENS:
+        return None
     trials = [ChangedLine(text), *_trials(words, matches)]
     lines = pl.DataFrame({"source": "", "line_number": range(len(trials)), "text": [t.text for t in trials]})
     answers = ask_rule(lines, fmt)

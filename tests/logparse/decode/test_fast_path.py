@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logparse.decode.fast_path import MOST, Templates
-from logparse.decode.line_template import learn_template
+from logparse.decode.line_template import kind_of, learn_template
 from logparse.decode.marker_filter import search_all
 from logparse.decode.step_lines import StepLines, decode_block, decode_steps, join_blocks
 from logparse.formats import all_formats, find_format
@@ -265,3 +265,19 @@ def test_a_line_with_another_word_of_interest_is_handed_on():
     fast, slow, explained = both_ways(lines_of(text), find_format("megatron"))
     require_equal(fast, slow)
     assert explained == 0
+
+
+@pytest.mark.parametrize("numbers", [200, 20_000])
+def test_lines_of_very_many_numbers_are_left_to_the_rule(numbers):
+    """Their regex would be too large, and their trials too many."""
+    tail = " routed: " + " ".join(str(n) for n in range(numbers)) + " |"
+    text = "".join(f"{megatron_line(step)}{tail}\n" for step in range(1, 2 * FEW))
+    fast, slow, taken = both_ways(lines_of(text), find_format("megatron"))
+    require_equal(fast, slow)
+    assert taken == 0
+
+
+def test_a_kind_is_known_whatever_blanks_are_in_front_of_its_numbers():
+    texts = pl.Series([megatron_line(step) for step in (1, 22, 333_333)])
+    assert texts.str.contains(kind_of(texts[0])).all()
+    assert texts.str.contains(kind_of(texts[2])).all()
