@@ -25,16 +25,15 @@ IMPOSSIBLE = "!"
 class Inputs:
     """What the rates of a row are computed with: expressions over the steps, null where unknown.
 
-    The FLOPs are of one sample of the row's length: of the model alone, as the chosen formula quotes them, as executed,
-    recomputation in, and of the model alone as it is built. ``peak`` is that of one device in TFLOP/s.
+    The FLOPs are of one sample of the row's length: ``formula_flops`` by the chosen formula, ``model_flops`` of the real
+    model, ``executed_flops`` the same with recomputation. ``peak`` is that of one device in TFLOP/s.
     """
 
     devices: pl.Expr
     peak: pl.Expr
+    formula_flops: pl.Expr
     model_flops: pl.Expr
-    quoted_flops: pl.Expr
     executed_flops: pl.Expr
-    as_built_flops: pl.Expr
 
 
 Expression = Callable[[Inputs], pl.Expr]
@@ -123,9 +122,9 @@ METRICS = (
         headline=True,
     ),
     _time("steady_step_time_ms", msg("time per step, steady"), "median over the rows that count"),
-    _time("delivered_step_time_ms", msg("time per step, delivered"), "stalls in, warm-up and replay out"),
+    _time("with_stalls_step_time_ms", msg("time per step, including stalls"), "stalls in, warm-up and replay out"),
     _time("all_steps_step_time_ms", msg("time per step, all steps"), "the time of all step lines"),
-    _time("all_in_step_time_ms", msg("time per step, all-in"), "the clock from the first stamp to the last"),
+    _time("wall_clock_step_time_ms", msg("time per step, wall clock"), "the clock from the first stamp to the last"),
     _rate(
         "samples_per_second_per_device",
         "samples/s/p",
@@ -136,6 +135,7 @@ METRICS = (
         expression=lambda inputs: pl.when(pl.col("step_time_ms") > 0).then(
             pl.col("global_batch_size") / (_SECONDS * inputs.devices)
         ),
+        rated=True,
     ),
     _rate(
         "tokens_per_second_per_device",
@@ -153,71 +153,52 @@ METRICS = (
         "tflops_per_second_per_device",
         "TFLOP/s/p",
         msg("TFLOP/s/p"),
-        "by the chosen formula",
+        "FLOPs by the chosen formula per second and device",
         _FLOPS,
         digits=2,
         worse=-1,
-        expression=_tflops(lambda inputs: inputs.quoted_flops),
+        expression=_tflops(lambda inputs: inputs.formula_flops),
         rated=True,
         headline=True,
         chart=msg("TFLOP/s per device"),
     ),
     _rate(
-        "model_tflops_per_second_per_device",
-        "TFLOP/s/p",
-        msg("TFLOP/s/p of the model"),
-        "by the chosen formula, recompute not counted",
-        _FLOPS,
+        "peak_utilization",
+        "ratio",
+        msg("peak utilization"),
+        "TFLOP/s by the chosen formula over the device's peak",
+        (*_FLOPS, "peak"),
+        scale=100.0,
+        most=1.0,
         digits=2,
-        expression=_tflops(lambda inputs: inputs.model_flops),
-    ),
-    _rate(
-        "hardware_tflops_per_second_per_device",
-        "TFLOP/s/p",
-        msg("TFLOP/s/p executed"),
-        "by the chosen formula, recompute counted",
-        (*_FLOPS, "recompute"),
-        digits=2,
-        expression=_tflops(lambda inputs: inputs.executed_flops),
+        expression=lambda inputs: pl.col("tflops_per_second_per_device") / inputs.peak,
+        rated=True,
     ),
     _rate(
         "mfu",
         "ratio",
         msg("MFU"),
-        "model TFLOP/s/p over the device's peak",
-        (*_FLOPS, "peak"),
+        "FLOPs of the real model over the device's peak",
+        (*_TOKENS, "the shape", "peak"),
         scale=100.0,
         most=1.0,
         digits=2,
         worse=-1,
-        expression=lambda inputs: pl.col("model_tflops_per_second_per_device") / inputs.peak,
+        expression=lambda inputs: _tflops(lambda _: inputs.model_flops)(inputs) / inputs.peak,
         rated=True,
         headline=True,
         chart=msg("MFU"),
     ),
     _rate(
-        "mfu_as_built",
-        "ratio",
-        msg("MFU as built"),
-        "TFLOP/s/p of the model as it is built over the device's peak",
-        (*_TOKENS, "the shape", "peak"),
-        scale=100.0,
-        most=1.0,
-        digits=2,
-        expression=lambda inputs: _tflops(lambda _: inputs.as_built_flops)(inputs) / inputs.peak,
-        rated=True,
-        headline=True,
-    ),
-    _rate(
         "hfu",
         "ratio",
         msg("HFU"),
-        "hardware TFLOP/s/p over the device's peak",
-        (*_FLOPS, "recompute", "peak"),
+        "FLOPs of the real model and of what is recomputed over the device's peak",
+        (*_TOKENS, "the shape", "recompute", "peak"),
         scale=100.0,
         most=1.0,
         digits=2,
-        expression=lambda inputs: pl.col("hardware_tflops_per_second_per_device") / inputs.peak,
+        expression=lambda inputs: _tflops(lambda _: inputs.executed_flops)(inputs) / inputs.peak,
         rated=True,
     ),
     Metric("goodput", "ratio", msg("goodput"), "useful steps over the clock", 100.0, 2, -1, most=1.0),
@@ -271,7 +252,7 @@ JUDGED = {metric.column: metric for metric in (*METRICS, *HEALTH) if metric.wors
 # them. A median does not move where a tenth of the steps take four times as long.
 GUARDED = (
     "steady_step_time_ms",
-    "delivered_step_time_ms",
+    "with_stalls_step_time_ms",
     "goodput",
     "final_loss",
     "skipped_share",
@@ -280,5 +261,5 @@ GUARDED = (
 # Those whose course over runs is shown: relative changes of a share that may be 0 are none.
 FOLLOWED = {name: metric for name, metric in JUDGED.items() if not metric.offset}
 
-# The named rates, and how columns of a history name them.
-RATES = {"steady": "steady", "delivered": "delivered", "all steps": "all_steps", "all-in": "all_in"}
+# The named rates: median of the settled steps, useful steps with their stalls, all step lines, first to last stamp.
+RATES = ("steady", "with_stalls", "all_steps", "wall_clock")

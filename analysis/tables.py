@@ -50,7 +50,7 @@ _SPENT = (
     Column("share", FLOAT, "ratio", "of the clock, or of all step lines where there is no clock"),
 )
 
-ACCOUNT_COLUMNS = (
+TIME_BREAKDOWN_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
     Column("part", TEXT, "", "code of what the time was spent on"),
     *_SPENT,

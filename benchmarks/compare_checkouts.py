@@ -42,7 +42,7 @@ ALLOWED = {
 }
 # Places whose values may be other words, one for one: texts that became codes.
 RENAMED = (
-    *("analyze: runs[].account[].part", "account.parquet:part", "steps.parquet:excluded_reason"),
+    *("analyze: runs[].time_breakdown[].part", "time_breakdown.parquet:part", "steps.parquet:excluded_reason"),
     "analyze: runs[].planned.gap[].part",
 )
 # Objects of a document with a key for each thing that the log tells.

@@ -17,7 +17,7 @@ PEER_FIELDS = ("model", "parameters", "device", "world_size", "global_batch_size
 _KNOWN = pl.col("world_size").is_not_null() & pl.any_horizontal(pl.col("model", "parameters").is_not_null())
 TOKENS = "tokens_per_second_per_device"
 # What is compared, all of it better where it is more: the clock, then the steps, then what follows from either.
-COMPARED = ("goodput", TOKENS, f"delivered_{TOKENS}", f"all_in_{TOKENS}", "mfu", "mfu_as_built", "hfu")
+COMPARED = ("goodput", TOKENS, f"with_stalls_{TOKENS}", f"wall_clock_{TOKENS}", "mfu", "hfu")
 # The two that explain most: time was lost, or the steps themselves are slower.
 MAIN_FIGURES = COMPARED[:2]
 # Far is so much below the median of at least so many, and below by more than so many median absolute deviations.

@@ -1,6 +1,6 @@
 """Many runs as one table: a row each, under the names of the registry; and those of them that are asked for.
 
-Comes in: runs. Goes out: the frames ``runs`` and ``losses``, the same wherever they were read, and the totals of them.
+Comes in: runs. Goes out: the frames ``runs`` and ``overheads``, the same wherever they were read, and the totals of them.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ RUNS_COLUMNS = (
     Column("steps", INT, "steps", "steps that the lines stand for, those done again as well"),
     *(Column(metric.column, FLOAT, metric.unit, metric.meaning) for metric in METRICS),
     *(
-        Column(f"{prefix}_{metric.column}", FLOAT, metric.unit, f"{metric.meaning}; {rate}")
-        for rate, prefix in RATES.items()
+        Column(f"{rate}_{metric.column}", FLOAT, metric.unit, f"{metric.meaning}; {rate}")
+        for rate in RATES
         for metric in RATED
     ),
-    Column("account_seconds", FLOAT, "s", "the clock, or all step lines where there is none"),
+    Column("run_seconds", FLOAT, "s", "the clock, or all step lines where there is none"),
     Column("device_hours", FLOAT, "device-h", "devices times that"),
-    Column("lost_device_hours", FLOAT, "device-h", "those of them that all losses of its own cost"),
-    Column("largest_loss", TEXT, "", "code of what cost most"),
-    Column("largest_loss_ratio", FLOAT, "ratio", "its share of the time"),
+    Column("lost_device_hours", FLOAT, "device-h", "those of them that all overheads of its own cost"),
+    Column("largest_overhead", TEXT, "", "code of what cost most"),
+    Column("largest_overhead_ratio", FLOAT, "ratio", "its share of the time"),
     Column("impossible", TEXT, "", "metrics that are more than can be"),
     Column("stands_out", TEXT, "", "metrics far below the median of the runs alike"),
     Column("warnings", INT, "", "warnings about the run"),
@@ -123,36 +123,36 @@ def _metrics(run: Run) -> dict[str, float | None]:
     """Every metric of the registry; of those that have named rates the steady one, and all under the rates' names."""
     metrics: dict[str, float | None] = {metric.column: run.value(metric.column) for metric in OF_ROWS}
     for row in run.rates.iter_rows(named=True):
-        prefix = RATES[row["rate"]]
-        metrics |= {f"{prefix}_{metric.column}": row[metric.column] for metric in RATED}
-        metrics[f"{prefix}_step_time_ms"] = row["step_time_ms"]
+        rate = row["rate"]
+        metrics |= {f"{rate}_{metric.column}": row[metric.column] for metric in RATED}
+        metrics[f"{rate}_step_time_ms"] = row["step_time_ms"]
     steady = {metric.column: metrics[f"steady_{metric.column}"] for metric in RATED}
     return metrics | steady | {"goodput": run.analysis.goodput} | largest_memory(run.steps, run.records["memory"])
 
 
 def _spent(run: Run) -> dict[str, Any]:
     """The time of the run, what of it was lost, and what cost most."""
-    if run.account.is_empty():
+    if run.time_breakdown.is_empty():
         return {}
-    seconds, lost = float(run.account["seconds"].sum()), own_losses(run)
+    seconds, lost = float(run.time_breakdown["seconds"].sum()), own_overheads(run)
     devices = run.analysis.computation.world_size
     known = devices is not None and devices == run.analysis.latest.world_size
     return {
-        "account_seconds": seconds,
+        "run_seconds": seconds,
         "device_hours": seconds * devices / 3600 if devices is not None and known else None,
         "lost_device_hours": sum(loss.device_hours or 0.0 for loss in lost) if known else None,
-        "largest_loss": lost[0].cause if lost else None,
-        "largest_loss_ratio": lost[0].share if lost else None,
+        "largest_overhead": lost[0].cause if lost else None,
+        "largest_overhead_ratio": lost[0].share if lost else None,
     }
 
 
-def own_losses(run: Run) -> list[Overhead]:
+def own_overheads(run: Run) -> list[Overhead]:
     """What the run lost by itself, the dearest first; what others reached is no cause."""
     return [loss for loss in run.overheads if loss.cause != PUBLISHED]
 
 
 def overheads_table(runs: Sequence[Run]) -> pl.DataFrame:
-    """One row of LOSS_COLUMNS for each loss of each of ``runs``, the dearest of a run first."""
+    """One row of OVERHEAD_COLUMNS for each loss of each of ``runs``, the dearest of a run first."""
     rows = [
         (run.name, x.cause, x.share, x.seconds, x.device_hours, x.useful_without, x.rate_without)
         for run in runs
@@ -161,12 +161,12 @@ def overheads_table(runs: Sequence[Run]) -> pl.DataFrame:
     return pl.DataFrame(rows, {column.name: column.dtype for column in OVERHEAD_COLUMNS}, orient="row")
 
 
-def lost_by_cause(runs: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
+def lost_by_cause(runs: pl.DataFrame, overheads: pl.DataFrame) -> pl.DataFrame:
     """Device-hours that ``runs`` lost, by cause, the largest first: ``cause``, ``device_hours``, ``runs``, ``worst``.
 
     ``worst`` is the run that lost most of them; runs whose devices are unknown are left out.
     """
-    own = losses.filter(pl.col("cause") != PUBLISHED).join(runs, on="run", how="semi", maintain_order="left")
+    own = overheads.filter(pl.col("cause") != PUBLISHED).join(runs, on="run", how="semi", maintain_order="left")
     by_cause = (
         own.drop_nulls("device_hours")
         .group_by("cause", maintain_order=True)

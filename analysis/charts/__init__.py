@@ -25,7 +25,7 @@ from analysis.charts.series import (
     time_chart,
     tokens_chart,
 )
-from analysis.charts.time_breakdown import account_chart
+from analysis.charts.time_breakdown import time_breakdown_chart
 
 __all__ = [
     "AXES",
@@ -33,7 +33,6 @@ __all__ = [
     "DARK",
     "LIGHT",
     "Rows",
-    "account_chart",
     "axes_of",
     "chart_rows",
     "evaluation_rows",
@@ -47,6 +46,7 @@ __all__ = [
     "run_charts",
     "series_charts",
     "tflops_chart",
+    "time_breakdown_chart",
     "time_chart",
     "time_histogram",
     "tokens_chart",

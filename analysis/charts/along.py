@@ -35,7 +35,7 @@ DASHED = {"mfu": "hfu"}
 TITLES = {
     **{name: chart.title for name, chart in ALONG.items()},
     "time_histogram": msg("Distribution"),
-    "account": msg("Where the time went"),
+    "time_breakdown": msg("Where the time went"),
     "goodput": msg("Goodput over time"),
     "ranks": msg("Ranks against each other"),
 }

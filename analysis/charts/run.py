@@ -23,7 +23,7 @@ from analysis.charts.series import (
     tflops_chart,
     time_chart,
 )
-from analysis.charts.time_breakdown import account_chart
+from analysis.charts.time_breakdown import time_breakdown_chart
 from analysis.metrics import DRAWN
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ MOST_DRAWN = 2 * WIDTH
 
 def run_charts(
     steps: pl.DataFrame,
-    account: pl.DataFrame | None = None,
+    time_breakdown: pl.DataFrame | None = None,
     evaluations: pl.DataFrame | None = None,
     peaks: Sequence[float] = (),
     formula: str | None = None,
@@ -50,11 +50,11 @@ def run_charts(
     ``reasons`` and ``parts`` say what the codes of ``excluded_reason`` and of the account's parts are called.
     """
     charts = series_charts(steps, evaluations, peaks, formula, rows=Rows(chart_rows(steps, reasons, MOST_DRAWN)))
-    there = with_data(steps, account, ranks, goodput)
+    there = with_data(steps, time_breakdown, ranks, goodput)
     if "time_histogram" in there:
         charts["time_histogram"] = time_histogram(steps)
-    if account is not None and "account" in there:
-        charts["account"] = account_chart(account, parts)
+    if time_breakdown is not None and "time_breakdown" in there:
+        charts["time_breakdown"] = time_breakdown_chart(time_breakdown, parts)
     if goodput is not None and "goodput" in there:
         charts["goodput"] = goodput_chart(goodput)
     if ranks is not None and "ranks" in there:
@@ -64,7 +64,7 @@ def run_charts(
 
 def with_data(
     steps: pl.DataFrame,
-    account: pl.DataFrame | None = None,
+    time_breakdown: pl.DataFrame | None = None,
     ranks: pl.DataFrame | None = None,
     goodput: pl.DataFrame | None = None,
 ) -> list[str]:
@@ -74,7 +74,7 @@ def with_data(
     constant = ["loss_scale"] if steps["loss_scale"].drop_nulls().n_unique() < 2 else []
     others = {
         "time_histogram": (steps["counted"] & steps["step_time_ms"].is_finite()).any(),
-        "account": account is not None and (account["share"] > 0).any(),
+        "time_breakdown": time_breakdown is not None and (time_breakdown["share"] > 0).any(),
         "goodput": goodput is not None and not goodput.is_empty(),
         "ranks": ranks is not None and not ranks.is_empty(),
     }

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 WIDTH, BAR = 720, 44
 
 
-def parts_in_order(account: pl.DataFrame) -> list[str]:
+def parts_in_order(time_breakdown: pl.DataFrame) -> list[str]:
     """Useful work first, then the rest, the most costly over all runs first."""
-    total = account.group_by("part", maintain_order=True).agg(pl.col("seconds").sum())
+    total = time_breakdown.group_by("part", maintain_order=True).agg(pl.col("seconds").sum())
     others = total.filter(pl.col("part") != USEFUL).sort("seconds", descending=True, maintain_order=True)
     return [*([USEFUL] if len(others) < len(total) else []), *others["part"]]
 
 
-def by_cause(account: pl.DataFrame) -> pl.DataFrame:
+def by_cause(time_breakdown: pl.DataFrame) -> pl.DataFrame:
     """The account with one part for each cause, whether its time lay in the lines or between them."""
     cause = pl.col("part").str.strip_suffix(BETWEEN)
-    return account.group_by("run", cause, maintain_order=True).agg(pl.col("seconds", "share").sum())
+    return time_breakdown.group_by("run", cause, maintain_order=True).agg(pl.col("seconds", "share").sum())
 
 
 def color_of(part: str) -> str:
@@ -40,22 +40,22 @@ def color_of(part: str) -> str:
 
 
 @unchecked
-def account_chart(account: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChart:
+def time_breakdown_chart(time_breakdown: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChart:
     """Shares of the clock; parts below zero, such as stamps that overlap, cannot be drawn and are left out.
 
     ``name_of`` says what the code of a part is called.
     """
     import altair as alt
 
-    account = by_cause(account)
-    order = parts_in_order(account)
+    time_breakdown = by_cause(time_breakdown)
+    order = parts_in_order(time_breakdown)
     ranked = {part: rank for rank, part in enumerate(order)}
-    positive = account.filter(pl.col("share") > 0).with_columns(
+    positive = time_breakdown.filter(pl.col("share") > 0).with_columns(
         rank=pl.col("part").replace_strict(ranked, return_dtype=pl.Int64),
         color=pl.col("part").map_elements(color_of, pl.String),
         part=pl.col("part").replace({code: name_of(code) for code in order}),
     )
-    runs = account["run"].unique(maintain_order=True).to_list()
+    runs = time_breakdown["run"].unique(maintain_order=True).to_list()
     drawn = positive.sort("rank").with_columns(end=pl.col("share").cum_sum().over("run"))
     values = drawn.with_columns(begin=pl.col("end") - pl.col("share")).to_dicts()
     first_rows = drawn.unique("part", keep="first", maintain_order=True)
@@ -75,6 +75,6 @@ def account_chart(account: pl.DataFrame, name_of: NameOf = str) -> alt.LayerChar
             alt.Tooltip("seconds:Q", title=tr("seconds"), format=",.1f"),
         ],
     )
-    heading = alt.TitleParams(text=tr(TITLES["account"]))
+    heading = alt.TitleParams(text=tr(TITLES["time_breakdown"]))
     data = alt.InlineData(values=values)
     return layered(data=data, layer=[bars], width=WIDTH, height=BAR * len(runs), title=heading)

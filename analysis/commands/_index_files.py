@@ -30,7 +30,7 @@ def write_index(
 
     if "runs" not in tables:
         return []
-    index = render_index(tables["runs"], tables["losses"], failed, pages, order)
+    index = render_index(tables["runs"], tables["overheads"], failed, pages, order)
     csv = tables["runs"].write_csv().encode()
     return [write_bytes(csv, folder / CSV), write_page(index, folder / INDEX)]
 

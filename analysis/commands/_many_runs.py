@@ -18,7 +18,7 @@ from analysis.present.parts import Part
 from analysis.present.terminal import print_parts
 from analysis.present.views.analyze import compose
 from analysis.present.views.analyze_json import document, outliers_document
-from analysis.present.views.answer import quiet_line
+from analysis.present.views.first_screen import quiet_line
 from analysis.present.views.requirements import requirement_lines, requirement_parts
 from analysis.present.views.runs import compose_runs
 from analysis.run.run import Run

@@ -30,10 +30,10 @@ def _speak(language: str | None) -> str | None:
 
 def help_fields() -> dict[str, str]:
     """What fills the fields of a help: names of formulas and of formats."""
-    default, as_built, *others = all_formulas()
+    default, real_model, *others = all_formulas()
     listed = reduce(lambda first, other: tr("{first}, {other}", first=first, other=other), others)
     formats = ", ".join(fmt.name for fmt in all_formats())
-    return {"default": default, "as_built": as_built, "others": listed, "formats": formats}
+    return {"default": default, "real_model": real_model, "others": listed, "formats": formats}
 
 
 Logs = Annotated[
@@ -85,7 +85,7 @@ FormulaName = Annotated[
     typer.Option(
         "--formula",
         autocompletion=_completion.formulas,
-        help="How FLOPs are counted: {default} (default), {as_built} (the model as built), {others}.",
+        help="How FLOPs are counted: {default} (default), {real_model} (the model as built), {others}.",
     ),
 ]
 Config = Annotated[

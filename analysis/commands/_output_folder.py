@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 # What a run writes into its folder; --force clears these, and nothing else, of an earlier run.
-TABLES = ("runs", "losses", "steps", "summary", "segments", "rates", "account", "ranks", *RECORD_COLUMNS)
+TABLES = ("runs", "overheads", "steps", "summary", "segments", "rates", "time_breakdown", "ranks", *RECORD_COLUMNS)
 OUTPUTS = (
     *(f"{name}.{form}" for name in TABLES for form in TABLE_FORMATS),
     "charts",
@@ -111,9 +111,9 @@ def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 
     if not results:
         return {}
-    tables = {"runs": runs_table(results), "losses": overheads_table(results)} | {
+    tables = {"runs": runs_table(results), "overheads": overheads_table(results)} | {
         name: pl.concat(getattr(r.analysis, name) for r in results)
-        for name in ("steps", "summary", "segments", "rates", "account")
+        for name in ("steps", "summary", "segments", "rates", "time_breakdown")
     }
     records = {name: pl.concat(r.log.records[name] for r in results) for name in RECORD_COLUMNS}
     where_there = {"ranks": pl.concat(r.ranks for r in results)} | records
@@ -130,7 +130,9 @@ def _write_pictures(
     from analysis.report import render_page
 
     pages = _pages(results, each)
-    total = len(pages) + sum(len(with_data(r.steps, r.account, r.ranks, r.analysis.reliability.curve)) for r in results)
+    total = len(pages) + sum(
+        len(with_data(r.steps, r.time_breakdown, r.ranks, r.analysis.reliability.curve)) for r in results
+    )
     written = []
     # Altair's check of every part takes as long as all else; the tests let it check what we make.
     with debug_mode(False), drawing_bar(drawing.quiet, total) as advance:
@@ -161,4 +163,4 @@ def _charts(result: Run) -> dict[str, alt.LayerChart]:
     evaluations = result.records["evaluations"]
     curve = result.analysis.reliability.curve
     texts = (peaks, how.formula.name, reasons, parts)
-    return run_charts(result.steps, result.account, evaluations, *texts, ranks=result.ranks, goodput=curve)
+    return run_charts(result.steps, result.time_breakdown, evaluations, *texts, ranks=result.ranks, goodput=curve)

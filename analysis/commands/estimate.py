@@ -14,7 +14,7 @@ from analysis.commands import _options as options
 from analysis.commands._run_flags import with_quantity_flags
 from analysis.estimate.job_inputs import Asked, all_given, find_machine, short_facts
 from analysis.estimate.layout_search import Fit
-from analysis.flops import as_built_formula, find_formula
+from analysis.flops import find_formula, real_model_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
 from analysis.outputs import write_charts
@@ -101,7 +101,7 @@ FormulaName = Annotated[
     typer.Option(
         "--formula",
         autocompletion=_completion.formulas,
-        help=msg("How FLOPs are counted: {as_built} (default; the model as built), {default}, {others}."),
+        help=msg("How FLOPs are counted: {real_model} (default; the model as built), {default}, {others}."),
     ),
 ]
 Config = Annotated[
@@ -166,7 +166,7 @@ def estimate(
     standing = find_project_settings()
     named = model or inputs.options.get("model")
     by = formula or inputs.options.get("formula") or standing.get("formula")
-    counted_by = find_formula(by) if by else as_built_formula()
+    counted_by = find_formula(by) if by else real_model_formula()
     asked = Asked(counted_by, find_model(named).details if named else NO_DETAILS, tokens, utilisation, days)
     asked.check()
     machine = find_machine(*choose_device(hw, peak_tflops, (options_of(inputs), *standing.layers)), memory_gb)

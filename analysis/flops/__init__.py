@@ -37,9 +37,9 @@ __all__ = [
     "Recompute",
     "Recomputed",
     "all_formulas",
-    "as_built_formula",
     "default_formula",
     "find_formula",
+    "real_model_formula",
 ]
 
 
@@ -48,7 +48,7 @@ def all_formulas() -> Mapping[str, Formula]:
     """Every formula by name: the default, the one that counts the model as built, the others by name."""
     modules = [m.name for m in pkgutil.iter_modules(__path__) if not (m.ispkg or m.name.startswith("_"))]
     formulas: list[Formula] = [importlib.import_module(f"{__name__}.{name}").FORMULA for name in modules]
-    return {f.name: f for f in sorted(formulas, key=lambda f: (not f.default, not f.as_built, f.name))}
+    return {f.name: f for f in sorted(formulas, key=lambda f: (not f.default, not f.real_model, f.name))}
 
 
 def default_formula() -> Formula:
@@ -56,9 +56,9 @@ def default_formula() -> Formula:
     return next(f for f in all_formulas().values() if f.default)
 
 
-def as_built_formula() -> Formula:
+def real_model_formula() -> Formula:
     """The formula that counts every matrix product the model has, and of the attention the causal half."""
-    return next(f for f in all_formulas().values() if f.as_built)
+    return next(f for f in all_formulas().values() if f.real_model)
 
 
 def find_formula(name: str) -> Formula:

@@ -46,7 +46,7 @@ class Formula:
     ``ignores`` names what of a model makes no difference; where ``plain_layers`` holds, neither do linear attention and
     the like. ``quotes_recompute`` is of a formula whose own figure, the one called TFLOP/s, counts full recomputation.
     ``printed_as`` is the id of the printed formula that is the same count, by the recomputation it counts. One formula
-    is the ``default`` for what a run achieved, one counts the model ``as_built``.
+    is the ``default`` for what a run achieved, one counts the model ``real_model``.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Formula:
     quotes_recompute: bool = False
     printed_as: Mapping[Recompute, str] = field(default_factory=dict)
     default: bool = False
-    as_built: bool = False
+    real_model: bool = False
 
     def missing(self, shape: ModelShape) -> tuple[str, ...]:
         """Glossary names of the sizes this formula needs and ``shape`` does not know."""
@@ -78,7 +78,7 @@ class Formula:
         """
         if self.plain_layers or shape.mixed_step:
             return shape.mixed_step
-        return shape.uncounted if self.as_built else shape.special_layers
+        return shape.uncounted if self.real_model else shape.special_layers
 
     def terms_per_token(self, shape: ModelShape, seq_length: int) -> Mapping[str, float] | None:
         """Model FLOPs per token by term, at ``seq_length`` tokens; None where a size or a part is not known."""

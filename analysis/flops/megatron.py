@@ -158,5 +158,5 @@ FORMULA = Formula(
     of_depths=("multi-token prediction",),
     modules=modules,
     printed_as={"none": "M8"},
-    as_built=True,
+    real_model=True,
 )

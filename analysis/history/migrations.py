@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 import regex
 
-from analysis.flops import Recomputation, all_formulas, as_built_formula
+from analysis.flops import Recomputation, all_formulas, real_model_formula
 from analysis.history.records import RUN_COLUMNS, STORE_VERSION
 from analysis.model.shape import ModelShape
 from logparse.context.recomputed_layers import recomputed_layers
@@ -98,7 +98,7 @@ def _recounted(row: Mapping[str, Any]) -> dict[str, float | None]:
     rate, peak = row.get("tokens_per_second_per_device"), row.get("peak_tflops_per_second")
     if not length:
         return {}
-    built = as_built_formula().model_flops_per_token(shape, length)
+    built = real_model_formula().model_flops_per_token(shape, length)
     known = built is not None and rate is not None and peak
     as_built = {"mfu_as_built": built * rate / (peak * 1e12)} if known else {}  # type: ignore[operator]
     return {**as_built, **_in_part(row, shape, length)}

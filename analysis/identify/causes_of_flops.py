@@ -6,6 +6,7 @@ Comes in: the rows, what is known of the run, and the identified formula of its 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import polars as pl
@@ -21,21 +22,36 @@ from logparse.findings import Note, info
 
 # One forward pass more, or less, than forward and backward: 4 of 3 passes.
 RECOMPUTED = 4 / 3
+# Shares of the peak: of the real model's work alone, and with what is recomputed.
+SHARES = ("mfu", "hfu")
 # Rounding that is more than this part of a value lets a product of two causes fit by chance.
 FEW_DIGITS = 0.0005
 # Lengths that are tried for one another: packed and unpacked samples are often powers of two apart.
 LENGTHS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
 
 
-def of_printed_flops(rows: pl.DataFrame, ours: str, context: RunContext, identified: Identification) -> Iterator[Cause]:
+@dataclass(frozen=True)
+class FormulaWork:
+    """The work of a step by the chosen formula, as parts of the work that its TFLOP/s count; None where unknown.
+
+    ``model`` is without recomputation, ``executed`` with all of it.
+    """
+
+    model: float | None
+    executed: float | None
+
+
+def of_printed_flops(
+    rows: pl.DataFrame, ours: str, context: RunContext, identified: Identification, work: FormulaWork
+) -> Iterator[Cause]:
     """What makes TFLOP/s differ; ``identified`` compared them with every formula row by row."""
     if identified.matches:
         yield Cause(_identified(context, identified), pl.col(RATIO))
     else:
-        yield from _recompute(rows, ours)
+        yield from _recompute(rows, ours, work)
         yield from _other_lengths(rows, context)
         yield from _another_pass(rows, context)
-        yield from of_sizes_and_formulas(rows, ours, context)
+        yield from of_sizes_and_formulas(rows, ours, context, None)
 
 
 def _another_pass(rows: pl.DataFrame, context: RunContext) -> Iterator[Cause]:
@@ -55,7 +71,7 @@ def _has_enough_digits(rows: pl.DataFrame) -> bool:
     return bool(measure_rounding(rows).tflops <= FEW_DIGITS * rows[LOGGED].median())  # type: ignore[operator]
 
 
-def of_sizes_and_formulas(rows: pl.DataFrame, ours: str, context: RunContext) -> Iterator[Cause]:
+def of_sizes_and_formulas(rows: pl.DataFrame, ours: str, context: RunContext, peak: float | None) -> Iterator[Cause]:
     """Devices counted too often or left out, and another formula at once: one that gives what is left of every row.
 
     Of so many products one fits a coarse number by chance.
@@ -68,7 +84,7 @@ def of_sizes_and_formulas(rows: pl.DataFrame, ours: str, context: RunContext) ->
         exact = [name for name in fitting if PRINTED_FORMULAS[name].accuracy == 0]
         if exact and scale == 1:
             note = info("two_causes", causes=[size.note, info("counts_by_formula", formulas=exact)])
-            yield Cause(note, pl.col(LOGGED) / pl.col(_flops_of(ours)), last=True)
+            yield Cause(note, pl.col(LOGGED) / _tflops(ours, peak), last=True)
 
 
 def _identified(context: RunContext, identified: Identification) -> Note:
@@ -80,19 +96,22 @@ def _identified(context: RunContext, identified: Identification) -> Note:
     return info("identified_as", formula=ours[0], findings=identified.findings)
 
 
-def of_flops(rows: pl.DataFrame, ours: str, context: RunContext, identified: Identification) -> Iterator[Cause]:
+def of_flops(
+    rows: pl.DataFrame,
+    ours: str,
+    context: RunContext,
+    identified: Identification,
+    work: FormulaWork,
+    peak: float | None,
+) -> Iterator[Cause]:
     """Causes by which the FLOPs of an MFU or HFU differ."""
-    yield from _recompute(rows, ours)
-    yield from _formulas(rows, ours, context, identified.matches or tuple(PRINTED_FORMULAS))
+    yield from _recompute(rows, ours, work)
+    yield from _formulas(rows, ours, context, identified.matches or tuple(PRINTED_FORMULAS), peak)
 
 
-def _recompute(rows: pl.DataFrame, ours: str) -> Iterator[Cause]:
+def _recompute(rows: pl.DataFrame, ours: str, work: FormulaWork) -> Iterator[Cause]:
     """Forward passes that one of the two counts."""
-    base = _flops_of(ours)
-    model, executed = (
-        rows.select((pl.col(f"{what}_tflops_per_second_per_device") / pl.col(base)).median()).item()
-        for what in ("model", "hardware")
-    )
+    model, executed = _work_over(rows, ours, work)
     if executed and executed > 1.01:
         yield Cause(info("recompute_counted"), executed)
     elif ours != "hfu":
@@ -101,16 +120,25 @@ def _recompute(rows: pl.DataFrame, ours: str) -> Iterator[Cause]:
         yield Cause(info("recompute_left_out"), model)
 
 
-def _flops_of(ours: str) -> str:
-    """The column of TFLOP/s that a share of the peak is computed from; a column of TFLOP/s gives itself."""
-    shares = {"mfu": "model_tflops_per_second_per_device", "hfu": "hardware_tflops_per_second_per_device"}
-    return shares.get(ours, ours)
+def _work_over(rows: pl.DataFrame, ours: str, work: FormulaWork) -> tuple[float | None, float | None]:
+    """The model's work and the executed work, as parts of the work that ``ours`` counts."""
+    if ours not in SHARES:
+        return work.model, work.executed
+    model, executed = rows.select((pl.col(name) / pl.col(ours)).median() for name in SHARES).row(0)
+    return model, executed
 
 
-def _formulas(rows: pl.DataFrame, ours: str, context: RunContext, names: Sequence[str]) -> Iterator[Cause]:
+def _tflops(ours: str, peak: float | None) -> pl.Expr:
+    """TFLOP/s of ``ours``, a share of the ``peak`` or TFLOP/s itself."""
+    return pl.col(ours) * pl.lit(peak, pl.Float64) if ours in SHARES else pl.col(ours)
+
+
+def _formulas(
+    rows: pl.DataFrame, ours: str, context: RunContext, names: Sequence[str], peak: float | None
+) -> Iterator[Cause]:
     """Printed formulas by ``names``, as parts of ours."""
-    base = _flops_of(ours)
-    per_token = rows.select((pl.col(base) * 1e12 / pl.col("tokens_per_second_per_device")).median()).item()
+    tflops = _tflops(ours, peak)
+    per_token = rows.select((tflops * 1e12 / pl.col("tokens_per_second_per_device")).median()).item()
     lengths = rows["seq_length"].drop_nulls()
     if not per_token or lengths.is_empty():
         return

@@ -24,7 +24,7 @@ from analysis.identify.causes import (
     of_time,
     of_units,
 )
-from analysis.identify.causes_of_flops import of_flops, of_printed_flops, of_sizes_and_formulas
+from analysis.identify.causes_of_flops import FormulaWork, of_flops, of_printed_flops, of_sizes_and_formulas
 from analysis.identify.figures import AGREE, RateComparison, compare_rates
 from analysis.identify.formula import Identification
 from analysis.identify.implied_peak import ImpliedPeak, divided_by, implied_peak
@@ -45,19 +45,29 @@ class Known:
     context: RunContext
     peak: DevicePeak | None
     identified: Identification
+    work: FormulaWork
+
+    @property
+    def peak_tflops(self) -> float | None:
+        """The peak of one device, in TFLOP/s."""
+        return self.peak.peak_tflops_per_second if self.peak else None
 
 
 def describe_disagreements(
-    steps: pl.DataFrame, context: RunContext, peak: DevicePeak | None, identified: Identification
+    steps: pl.DataFrame,
+    context: RunContext,
+    peak: DevicePeak | None,
+    identified: Identification,
+    work: FormulaWork,
 ) -> tuple[Note, ...]:
     """One warning for each rate that the log prints and the run contradicts.
 
-    ``identified`` is the identified formula of the log's TFLOP/s.
+    ``identified`` is the identified formula of the log's TFLOP/s, ``work`` what our TFLOP/s count.
     """
     sides = compare_rates(steps, context.get("world_size"))
     if all(side.agrees for side in sides):
         return ()
-    known = Known(of_time(steps), context, peak, identified)
+    known = Known(of_time(steps), context, peak, identified, work)
     samples_agree = any(side.agrees for side in sides if side.figure.kind == "samples")
     differing = (side for side in compare_rates(known.steps, context.get("world_size")) if not side.agrees)
     return tuple(_note(side, _cause(side, known, samples_agree)) for side in differing)
@@ -78,9 +88,9 @@ def _cause(side: RateComparison, known: Known, samples_agree: bool) -> Note:
 
 def _of_known_peak(side: RateComparison, known: Known, implied: ImpliedPeak, peak: DevicePeak) -> Note:
     """The cause of an MFU or HFU whose peak follows from the TFLOP/s printed with it."""
-    causes = [*_common(side, known), *of_flops(side.rows, side.figure.ours, known.context, known.identified)]
+    causes = [*_common(side, known), *_of_flops(side, known)]
     if not known.identified.matches:
-        causes += of_sizes_and_formulas(side.rows, side.figure.ours, known.context)
+        causes += of_sizes_and_formulas(side.rows, side.figure.ours, known.context, known.peak_tflops)
     other = divided_by(implied, peak)
     if other is None:
         return _explained(side, known, causes)
@@ -106,10 +116,14 @@ def _own(side: RateComparison, known: Known, samples_agree: bool) -> Iterator[Ca
     if kind == "tokens" and samples_agree:
         yield from of_lengths(side.rows, side.ratio)
     if kind == "flops":
-        yield from of_printed_flops(side.rows, ours, known.context, known.identified)
+        yield from of_printed_flops(side.rows, ours, known.context, known.identified, known.work)
     if kind == "share":
-        yield from of_flops(side.rows, ours, known.context, known.identified)
+        yield from _of_flops(side, known)
         yield from of_peaks(known.peak) if known.peak else ()
+
+
+def _of_flops(side: RateComparison, known: Known) -> Iterator[Cause]:
+    return of_flops(side.rows, side.figure.ours, known.context, known.identified, known.work, known.peak_tflops)
 
 
 def _explained(side: RateComparison, known: Known, causes: Sequence[Cause], divided: float = 1.0) -> Note:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from analysis.flops import Recompute, as_built_formula, default_formula
+from analysis.flops import Recompute, default_formula, real_model_formula
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS
 from analysis.identify.candidates import Candidate
 from analysis.identify.matching import Rounding
@@ -108,6 +108,6 @@ def _about(known: Iterable[Candidate], matching: Sequence[Candidate]) -> Iterato
 def _ours(known: Iterable[Candidate], recompute: Recompute | None) -> Iterator[Note]:
     """What the formulas this project computes with by default would have given, where they are not the log's."""
     rows = {row.id: row for row in known if not row.matches}
-    for formula, code in ((default_formula(), "our_formula_gives"), (as_built_formula(), "our_causal_formula_gives")):
+    for formula, code in ((default_formula(), "our_formula_gives"), (real_model_formula(), "our_causal_formula_gives")):
         if row := rows.get(formula.printed_as.get(formula.quoted(recompute), "")):
             yield info(code, formula=formula.name, tflops=row.tflops_per_second_per_device)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from logparse.language import current_language
+from logparse.language import current_language, tr
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
+# A narrower column is as good as none.
+LEAST_WIDTH = 20
 _HAN = r"\u3400-\u9fff"
 _OPENS, _CLOSES = "（“", "，。：；、）”"
 # The units of which lines are made: words, and Han characters with the signs that belong to them.
@@ -41,6 +44,23 @@ def cut(text: str, width: int, most: int) -> str:
         return "\n".join(lines)
     *whole, last = wrap(text, width)[:most]
     return "\n".join([*whole, wrap(last, width - 2)[0] + " …"])
+
+
+def fill(clauses: Sequence[str], separator: str, width: int) -> list[str]:
+    """``clauses`` in lines of at most ``width`` columns, each on one line unless it is longer than that."""
+    from rich.cells import cell_len
+
+    separator = tr(separator)
+    lines: list[str] = []
+    for clause in clauses:
+        joined = f"{lines[-1]}{separator}{clause}" if lines else clause
+        if lines and cell_len(joined + separator.rstrip()) <= width:
+            lines[-1] = joined
+            continue
+        if lines:
+            lines[-1] += separator.rstrip()
+        lines += wrap(clause, max(width, LEAST_WIDTH))
+    return lines
 
 
 def make_console(stderr: bool = False, no_color: bool = False) -> Console:

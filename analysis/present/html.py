@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from analysis.present.parts import Bar, Cell, Heading, Part, Sentence, Sentences, Sparkline, Table
+from analysis.present.parts import Bar, Cell, Facts, Heading, Part, Sentence, Sentences, Sparkline, Table, Title
 from logparse.language import tr
 
 # Characters of a cell that may be wrapped; a number is shorter.
@@ -19,7 +19,9 @@ def html(parts: Sequence[Part], level: int = 4) -> str:
     return "\n".join(_part(part, level) for part in parts if not isinstance(part, Sparkline))
 
 
-def _part(part: Heading | Sentence | Sentences | Table | Bar, level: int) -> str:
+def _part(part: Title | Facts | Heading | Sentence | Sentences | Table | Bar, level: int) -> str:
+    if isinstance(part, Title | Facts):
+        return _first_screen(part, level)
     if isinstance(part, Heading):
         tag = f"h{level if part.kind == 'title' else level + 1}"
         return f"<{tag}>{escape(part.text)}</{tag}>"
@@ -28,6 +30,18 @@ def _part(part: Heading | Sentence | Sentences | Table | Bar, level: int) -> str
     if isinstance(part, Sentences):
         return f"<ul>{''.join(map(_item, part.items))}</ul>" if part.items else ""
     return _table(part) if isinstance(part, Table) else _bar(part)
+
+
+def _first_screen(part: Title | Facts, level: int) -> str:
+    if isinstance(part, Title):
+        who, extent = tr(", ").join(part.who), tr(" · ").join(part.extent)
+        return f"<h{level}>{escape(who)}</h{level}>\n<p>{escape(extent)}</p>"
+    rows = (
+        f'<tr><th scope="row">{escape(fact.label)}</th><td><b>{escape(fact.value)}</b> '
+        f"{escape(tr(', ').join(fact.clauses))}</td></tr>"
+        for fact in part.rows
+    )
+    return f'<table class="facts"><tbody>\n{chr(10).join(rows)}\n</tbody></table>'
 
 
 def _sentence(sentence: Sentence) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.metrics import RATED, Metric
+from analysis.metrics import Metric
 from analysis.run.result import Analysis
 from logparse.language import tr
 
@@ -22,20 +22,10 @@ def named(metric: Metric) -> str:
     return label if unit in metric.label else f"{label} {unit}"
 
 
-def rated_of(analysis: Analysis) -> tuple[Metric, ...]:
-    """The metrics of the named rates; MFU as built not where the chosen formula is that."""
-    both = not analysis.computation.formula.as_built
-    return tuple(metric for metric in RATED if both or metric.column != "mfu_as_built")
-
-
 def work_counted(metric: Metric, analysis: Analysis) -> str:
-    """Of TFLOP/s, MFU and HFU: whether their work is that of the model or holds what is recomputed; else nothing."""
-    if metric.column == "mfu":
-        return tr("model")
+    """Of TFLOP/s whether its work includes what is recomputed; else nothing."""
     again = analysis.computation.quoted.layers > 0
-    if metric.column == "tflops_per_second_per_device":
-        return tr("with recompute") if again else tr("model")
-    return tr("with recompute") if metric.column == "hfu" and again else ""
+    return tr("with recompute") if metric.column == "tflops_per_second_per_device" and again else ""
 
 
 def counting(metric: Metric, analysis: Analysis) -> str:
@@ -46,8 +36,6 @@ def counting(metric: Metric, analysis: Analysis) -> str:
 
 def headed(metric: Metric, analysis: Analysis) -> str:
     """A metric at the head of a column, over what its work counts."""
-    if metric.column == "mfu_as_built":
-        return tr("MFU %\nas built")
     counts = work_counted(metric, analysis)
     return "\n".join((named(metric), *counts.split()))
 

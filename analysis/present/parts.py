@@ -16,6 +16,30 @@ class Heading:
 
 
 @dataclass(frozen=True)
+class Title:
+    """The title of a run: who ran, and how long and how far. Each is a list of clauses; a line breaks between two."""
+
+    who: Sequence[str]
+    extent: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A row of the first screen: a label, a value, and clauses that explain it. A line breaks between two clauses."""
+
+    label: str
+    value: str = ""
+    clauses: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The rows of the first screen."""
+
+    rows: Sequence[Fact]
+
+
+@dataclass(frozen=True)
 class Sentence:
     """A sentence. One that is no plain one changes how far a number can be trusted, or explains it.
 
@@ -105,4 +129,4 @@ class Sparkline:
         return max(self.values)
 
 
-Part = Heading | Sentence | Sentences | Table | Bar | Sparkline
+Part = Title | Facts | Heading | Sentence | Sentences | Table | Bar | Sparkline

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.present.console import cut, fold
-from analysis.present.parts import Bar, Cell, Heading, Part, Sentence, Sentences, Sparkline, Table
+from analysis.present.console import cut, fill, fold
+from analysis.present.parts import Bar, Cell, Facts, Heading, Part, Sentence, Sentences, Sparkline, Table, Title
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ PROSE_PADDING, LEAST_PROSE = 2, 24
 LEAST_WORDS = 11
 # How far from the middle half of the values bars reach, in its widths; it is taken for no narrower than a share.
 REACH, LEAST_SPREAD = 3, 0.01
+# The least columns of a label and of a value on the first screen.
+LEAST_LABEL, LEAST_VALUE = 12, 11
 # From here on numbers have no decimals.
 LARGE = 1000
 
@@ -44,9 +46,8 @@ def _print(console: Console, part: Part) -> None:
         console.print(("" if title else "\n") + fold(part.text, console.width), style="bold" if title else "")
     elif isinstance(part, Sentence):
         text = SIGNS.get(part.kind, "") + part.text
-        console.print(
-            cut(text, console.width, part.cut) if part.cut else fold(text, console.width), style=STYLES[part.kind]
-        )
+        lines = cut(text, console.width, part.cut) if part.cut else fold(text, console.width)
+        console.print(lines, style=STYLES[part.kind])
     elif isinstance(part, Sentences):
         for sentence in part.items:
             _print(console, sentence)
@@ -54,8 +55,34 @@ def _print(console: Console, part: Part) -> None:
         _print_table(console, part)
     elif isinstance(part, Bar):
         _print(console, Sentence(tr("; ").join((part.words, part.scale))))
-    else:
+    elif isinstance(part, Sparkline):
         _print_sparkline(console, part)
+    else:
+        _print_first_screen(console, part)
+
+
+def _print_first_screen(console: Console, part: Title | Facts) -> None:
+    """Lines break between clauses only; those of a row go on below the first clause."""
+    from rich.cells import cell_len
+
+    if isinstance(part, Title):
+        console.print("\n".join(fill(part.who, ", ", console.width)), style="bold", soft_wrap=True)
+        console.print("\n".join(fill(part.extent, " · ", console.width)) + "\n", soft_wrap=True)
+        return
+    labels = max((cell_len(fact.label) for fact in part.rows), default=0)
+    for fact in part.rows:
+        head = _padded(fact.label, max(labels, LEAST_LABEL) + 2)
+        if fact.value:
+            head += _padded(fact.value, LEAST_VALUE) if fact.clauses else fact.value
+        lines = fill(fact.clauses, ", ", console.width - cell_len(head)) or [""]
+        indented = ("\n" + " " * cell_len(head)).join(lines)
+        console.print((head + indented).rstrip(), soft_wrap=True)
+
+
+def _padded(text: str, width: int) -> str:
+    from rich.cells import cell_len
+
+    return text + " " * max(width - cell_len(text), 2)
 
 
 def _print_table(console: Console, table: Table) -> None:

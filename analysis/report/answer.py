@@ -8,9 +8,9 @@ from typing import Any
 
 from analysis.hardware.devices import DevicePeak
 from analysis.metrics import BY_COLUMN, RATED, Metric
-from analysis.present.metric_names import headed, rated_of, titled, work_counted
+from analysis.present.metric_names import headed, titled, work_counted
 from analysis.present.parts import Bar, Cell, Table
-from analysis.present.views.reached import BUILT, built_range, next_to_goodput, steady_interval
+from analysis.present.views.rates import steady_interval
 from analysis.present.words import word
 from analysis.report.numbers import NONE, difference, interval, number, percent, shown
 from analysis.run.run import Run
@@ -20,11 +20,10 @@ TIME, GOODPUT = BY_COLUMN["elapsed_time_per_iteration_ms"], BY_COLUMN["goodput"]
 # The metrics of the rates.
 RATE_METRICS = (TIME, *RATED)
 # In a table of several runs these repeat MFU: they are in proportion to it.
-IN_PROPORTION = ("tflops_per_second_per_device", "hfu")
+IN_PROPORTION = ("samples_per_second_per_device", "tflops_per_second_per_device", "peak_utilization", "hfu")
 COMPARED = tuple(metric for metric in RATE_METRICS if metric.column not in IN_PROPORTION)
-# The rates of the cards; where the formula is the model as it is built, TFLOP/s replace its second MFU.
-CARDS = ("tokens_per_second_per_device", "mfu", "mfu_as_built")
-INSTEAD = "tflops_per_second_per_device"
+# The rates of the cards.
+CARDS = ("tokens_per_second_per_device", "mfu", "tflops_per_second_per_device")
 
 
 @dataclass(frozen=True)
@@ -56,14 +55,13 @@ def rate_of(run: Run, name: str) -> dict[str, Any]:
 
 def cards(run: Run, first: Run) -> list[Card]:
     """The headline of ``run``, each figure with its distance from the first run where that is another."""
-    rated = rated_of(run.analysis)
-    metrics = [BY_COLUMN[name] if BY_COLUMN[name] in rated else BY_COLUMN[INSTEAD] for name in CARDS]
+    metrics = [BY_COLUMN[name] for name in CARDS]
     return [*(_card(metric, run, first) for metric in metrics), _goodput_card(run, first)]
 
 
 def _card(metric: Metric, run: Run, first: Run) -> Card:
-    value, steady = (_value(metric, rate_of(run, name)) for name in ("delivered", "steady"))
-    base = None if run is first else _value(metric, rate_of(first, "delivered"))
+    value, steady = (_value(metric, rate_of(run, name)) for name in ("with_stalls", "steady"))
+    base = None if run is first else _value(metric, rate_of(first, "with_stalls"))
     counts, span = work_counted(metric, run.analysis), steady_interval(metric, run)
     return Card(
         label=tr("{metric} ({work})", metric=tr(metric.label), work=counts) if counts else tr(metric.label),
@@ -71,7 +69,6 @@ def _card(metric: Metric, run: Run, first: Run) -> Card:
         unit="" if metric.shown_unit in metric.label else metric.shown_unit,
         steady=shown(metric, steady),
         interval=tr("steady, 95 %: {interval}", interval=span) if span else "",
-        remark=built_range(run) if metric is BUILT else "",
         difference=difference(value, base),
     )
 
@@ -79,7 +76,7 @@ def _card(metric: Metric, run: Run, first: Run) -> Card:
 def _goodput_card(run: Run, first: Run) -> Card:
     value = run.analysis.goodput
     base = None if run is first else first.analysis.goodput
-    remark = next_to_goodput(run) or tr("useful steps over the clock")
+    remark = tr("useful steps over the clock")
     unit = GOODPUT.shown_unit
     return Card(tr(GOODPUT.label), shown(GOODPUT, value), unit, remark=remark, difference=difference(value, base))
 
@@ -144,7 +141,7 @@ def rates_table(runs: Sequence[Run]) -> Table:
 
 def _rates_of_one(run: Run) -> Table:
     rows: list[list[Cell | str]] = []
-    rated = rated_of(run.analysis)
+    rated = RATED
     for rate in run.rates.iter_rows(named=True):
         time, *values = (shown(metric, _value(metric, rate)) for metric in (TIME, *rated))
         span = interval(rate["step_time_low_ms"], rate["step_time_high_ms"])

@@ -70,8 +70,8 @@ def _pick(values: pl.Series, how: str) -> Any:
 
 def _alternative(name: str, runs: Sequence[Run], numbers: Table | None) -> str:
     """What the chart shows, in one sentence for each run."""
-    if name == "account":
-        sentences = [f"{run.name}: {_account_words(run)}" for run in runs]
+    if name == "time_breakdown":
+        sentences = [f"{run.name}: {_time_breakdown_words(run)}" for run in runs]
     elif name == "goodput":
         sentences = [f"{run.name}: {percent(run.analysis.goodput)}" for run in runs]
     elif numbers is None:
@@ -93,6 +93,6 @@ def _spread_words(run: Run) -> str:
     return tr(text, run=run.name, low=number(time["p10"]), high=number(time["p90"]))
 
 
-def _account_words(run: Run) -> str:
-    parts = run.account.sort("seconds", descending=True).select("part", "share").rows()
+def _time_breakdown_words(run: Run) -> str:
+    parts = run.time_breakdown.sort("seconds", descending=True).select("part", "share").rows()
     return ", ".join(f"{word('parts', part)} {percent(share)}" for part, share in parts)

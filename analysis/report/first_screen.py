@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.present.parts import Bar, Sentence, Sentences, Table
+from analysis.present.parts import Bar, Facts, Sentence, Sentences, Table
 from analysis.present.views.analyze import list_notes
-from analysis.present.views.answer import WARNINGS_SHOWN, assessment_table, list_warnings, losses_tables, summed_up
+from analysis.present.views.first_screen import compared, remaining
+from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.requirements import required_sentences
+from analysis.present.views.warnings import SHOWN, warning_sentences
+from analysis.present.words import say
 from analysis.report.answer import Card, cards, gauge
-from analysis.report.time_breakdown import Segment, account_bar
+from analysis.report.time_breakdown import Segment, time_breakdown_bar
 from analysis.run.run import Run
 
 
@@ -27,8 +30,8 @@ class Answer:
     others: Sentences
     notes: Sentences
     time: Sequence[Segment]
-    losses: Sequence[Table]
-    assessment: Table
+    overheads: Sequence[Table]
+    assessment: Facts
 
     @property
     def complete(self) -> bool:
@@ -37,19 +40,19 @@ class Answer:
 
 
 def answer_of(run: Run, first: Run, price: float | None = None) -> Answer:
-    """The first screen of ``run``, each figure with that of the first run, losses at a ``price`` of a device-hour."""
-    warnings = list_warnings(run)
+    """The first screen of ``run``, each figure with that of the first run, overheads at a ``price`` of a device-hour."""
+    warnings = warning_sentences(run)
     infos = (note for note in run.notes if note.level != "warning")
     return Answer(
         run,
         cards(run, first),
         gauge(run),
-        summed_up(run),
+        Sentence(say(run.overhead_summary)),
         Sentences(required_sentences(run)),
-        Sentences(warnings[:WARNINGS_SHOWN]),
-        Sentences(warnings[WARNINGS_SHOWN:]),
+        Sentences(warnings[:SHOWN]),
+        Sentences(warnings[SHOWN:]),
         list_notes(infos, run.log.sources),
-        account_bar(run),
-        list(losses_tables(run, price)),
-        assessment_table(run),
+        time_breakdown_bar(run),
+        list(overheads_tables(run, price)),
+        Facts([fact for fact in (remaining(run), compared(run)) if fact]),
     )

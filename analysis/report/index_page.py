@@ -1,6 +1,6 @@
 """The index of many runs: one row each, with a link to its page, and what they lost together.
 
-Comes in: the tables ``runs`` and ``losses``, so that it is the same where shards were merged.
+Comes in: the tables ``runs`` and ``overheads``, so that it is the same where shards were merged.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from logparse.language import tr
 
 # From where on a share is low or high, of the peak and of the clock, where too few runs are comparable.
 OF_PEAK, OF_CLOCK = (0.30, 0.45), (0.80, 0.95)
-LIMITS = {"mfu": OF_PEAK, "mfu_as_built": OF_PEAK, "hfu": OF_PEAK, "goodput": OF_CLOCK}
-RATES = tuple(f"{prefix}{TOKENS}" for prefix in ("all_in_", "delivered_", ""))
+LIMITS = {"mfu": OF_PEAK, "hfu": OF_PEAK, "goodput": OF_CLOCK}
+RATES = tuple(f"{prefix}{TOKENS}" for prefix in ("wall_clock_", "with_stalls_", ""))
 # Cards of runs that are outliers; the sentence above the table names more.
 MOST_CARDS = 3
 # Columns whose largest value is the one to look at first.
-LARGEST_FIRST = ("warnings", "steps", "begun_at", "device_hours", "lost_device_hours", "largest_loss_ratio")
+LARGEST_FIRST = ("warnings", "steps", "begun_at", "device_hours", "lost_device_hours", "largest_overhead_ratio")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class IndexCard:
 
 
 def render_index(
-    runs: pl.DataFrame, losses: pl.DataFrame, failed: Sequence[str], pages: bool, order: str | None = None
+    runs: pl.DataFrame, overheads: pl.DataFrame, failed: Sequence[str], pages: bool, order: str | None = None
 ) -> str:
     """The page, in the language in use; ``failed`` says why others could not be read, ``pages`` that each run has one.
 
@@ -83,7 +83,7 @@ def render_index(
         rows=[(row, _link(row["run"], pages), [_cell(column, row, greatest) for column in columns]) for row in rows],
         paged=pages,
         cards=_cards(runs, pages),
-        causes=_causes(runs, losses, pages),
+        causes=_causes(runs, overheads, pages),
         failed=failed,
         limits={
             name: [percent(limit, 0) for limit in limits] for name, limits in (("peak", OF_PEAK), ("clock", OF_CLOCK))
@@ -165,20 +165,20 @@ def _to_look_at(runs: pl.DataFrame) -> Iterator[tuple[str, Metric, float, Any, s
     """Label, metric, value, median and run: of the outliers, or else of the lowest run of each metric."""
     far = outliers(runs)[:MOST_CARDS]
     for one in far:
-        metric = BY_COLUMN[one["metric"].removeprefix("all_in_").removeprefix("delivered_")]
+        metric = BY_COLUMN[one["metric"].removeprefix("wall_clock_").removeprefix("with_stalls_")]
         yield tr("stands out: {metric}", metric=tr(metric.label)), metric, one["value"], one["median"], one["run"]
     for metric, value, name in lowest(runs) if not far else ():
         yield tr("lowest {metric}", metric=tr(metric.label)), metric, value, runs[metric.column].median(), name
 
 
-def _causes(runs: pl.DataFrame, losses: pl.DataFrame, pages: bool) -> list[dict[str, Any]]:
-    """The losses by cause: each with its share of all losses, and the run that lost most by it."""
-    causes = lost_by_cause(runs, losses).to_dicts()
+def _causes(runs: pl.DataFrame, overheads: pl.DataFrame, pages: bool) -> list[dict[str, Any]]:
+    """The overheads by cause: each with its share of all overheads, and the run that lost most by it."""
+    causes = lost_by_cause(runs, overheads).to_dicts()
     total = sum(row["device_hours"] for row in causes)
     return [
         row
         | {
-            "name": word("losses", row["cause"]),
+            "name": word("overheads", row["cause"]),
             "share": row["device_hours"] / total,
             "link": _link(row["worst"], pages),
         }

@@ -16,9 +16,9 @@ from analysis.charts.marks import mark_rows
 from analysis.charts.series import describe_thinning
 from analysis.metrics import DRAWN
 from analysis.present.parts import Table
-from analysis.present.views.analyze import list_expectations
+from analysis.present.views.expectations import list_expectations
 from analysis.present.views.ranks import spread_of_ranks, table_of_ranks
-from analysis.present.views.who import who
+from analysis.present.views.title import who
 from analysis.present.words import evidence_text, framework_text, say, word
 from analysis.published.match import place_among
 from analysis.report.against import against_tables
@@ -34,10 +34,10 @@ from analysis.report.settings import WANTED, context_tables, coverage_table, ver
 from analysis.report.several import incomparable, overview_table
 from analysis.report.stills import stills
 from analysis.report.time_breakdown import (
-    account_table,
     left_out_table,
     stalls_table,
     starts_table,
+    time_breakdown_table,
 )
 from analysis.report.worked_formula import terms_table, write_out
 from analysis.run.run import Run
@@ -51,7 +51,7 @@ SECTIONS = {
     "ranks": TITLES["ranks"],
     "throughput": msg("Throughput and MFU"),
     "loss": msg("Loss, gradient norm, loss scale"),
-    "account": msg("Where the time went"),
+    "time_breakdown": msg("Where the time went"),
     "against": msg("Against its plan and published rates"),
     "context": msg("What the run was"),
     "how": msg("How it was computed"),
@@ -124,7 +124,7 @@ _OF_ALL: Mapping[str, Callable[[Sequence[Run]], Any]] = {
     "kinds": _kinds,
     "left_out": left_out_table,
     "ranked": _ranked,
-    "account": account_table,
+    "time_breakdown": time_breakdown_table,
     "field": goodput_table,
     "clockless": _clockless,
     "contexts": context_tables,

@@ -14,12 +14,12 @@ from analysis.charts import (
     DARK,
     LIGHT,
     Rows,
-    account_chart,
     axes_of,
     evaluation_rows,
     goodput_chart,
     ranks_chart,
     series_charts,
+    time_breakdown_chart,
     time_histogram,
 )
 from analysis.charts.along import ALONG
@@ -126,11 +126,11 @@ def _specs(
     for name, chart in series_charts(steps, evaluations, known, formula, rows=rows).items():
         drawn = specification(chart)
         specs[name] = {axis: zoomed(along(drawn, axis)) for axis in axes}
-    account = pl.concat(run.account for run in runs)
+    time_breakdown = pl.concat(run.time_breakdown for run in runs)
     if steps["counted"].any():
         specs["time_histogram"] = {"none": specification(time_histogram(steps))}
-    if (account["share"] > 0).any():
-        specs["account"] = {"none": specification(account_chart(account, partial(word, "parts")))}
+    if (time_breakdown["share"] > 0).any():
+        specs["time_breakdown"] = {"none": specification(time_breakdown_chart(time_breakdown, partial(word, "parts")))}
     curve = pl.concat(run.analysis.reliability.curve for run in runs)
     if len(curve):
         specs["goodput"] = {"none": specification(goodput_chart(curve))}

@@ -11,7 +11,7 @@ from analysis.history.records import run_frame
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.present.metric_names import titled
 from analysis.present.parts import Cell, Table
-from analysis.present.views.who import who
+from analysis.present.views.title import who
 from analysis.present.words import word
 from analysis.report.answer import CARDS, rate_of
 from analysis.report.numbers import NONE, difference, percent, shown
@@ -28,7 +28,7 @@ def overview_table(runs: Sequence[Run]) -> Table:
     """Who ran, what was delivered and how far it lies from the first run, what cost most."""
     metrics = [BY_COLUMN[name] for name in CARDS]
     heads = [tr("run"), *(titled(metric) for metric in metrics), tr("goodput"), tr("lost most to")]
-    most = [max((_delivered(run, metric.column) or 0.0 for run in runs), default=0.0) or 1.0 for metric in metrics]
+    most = [max((_with_stalls(run, metric.column) or 0.0 for run in runs), default=0.0) or 1.0 for metric in metrics]
     rows = []
     for run in runs:
         cells = [_cell(metric, run, runs, longest) for metric, longest in zip(metrics, most, strict=True)]
@@ -37,17 +37,17 @@ def overview_table(runs: Sequence[Run]) -> Table:
 
 
 def _cell(metric: Metric, run: Run, runs: Sequence[Run], most: float) -> Cell:
-    value = _delivered(run, metric.column)
+    value = _with_stalls(run, metric.column)
     bar = value / most if value is not None and metric.column == CARDS[0] else None
     return Cell(shown(metric, value), difference(value, _of_first(runs, run, metric.column)), bar=bar)
 
 
 def _of_first(runs: Sequence[Run], run: Run, column: str) -> float | None:
-    return None if run is runs[0] else _delivered(runs[0], column)
+    return None if run is runs[0] else _with_stalls(runs[0], column)
 
 
-def _delivered(run: Run, column: str) -> float | None:
-    value: float | None = rate_of(run, "delivered")[column]
+def _with_stalls(run: Run, column: str) -> float | None:
+    value: float | None = rate_of(run, "with_stalls")[column]
     return value
 
 
@@ -56,7 +56,7 @@ def _dearest(run: Run) -> str:
     loss = next((loss for loss in run.overheads if loss.cause != PUBLISHED), None)
     if loss is None:
         return NONE
-    return tr("{loss} {share}", loss=word("losses", loss.cause), share=percent(loss.share).replace(" ", "\u00a0"))
+    return tr("{loss} {share}", loss=word("overheads", loss.cause), share=percent(loss.share).replace(" ", "\u00a0"))
 
 
 def incomparable(runs: Sequence[Run]) -> Iterator[str]:

@@ -24,17 +24,17 @@ MOST_STALLS = 20
 LEAST_SHARE = 0.0005
 
 
-def account_table(runs: Sequence[Run]) -> Table | None:
+def time_breakdown_table(runs: Sequence[Run]) -> Table | None:
     """Seconds and share of every part, a column for each run."""
-    account = pl.concat(run.account for run in runs)
-    if account.is_empty():
+    time_breakdown = pl.concat(run.time_breakdown for run in runs)
+    if time_breakdown.is_empty():
         return None
-    times = {(run, part): (seconds, share) for run, part, seconds, share in account.rows()}
+    times = {(run, part): (seconds, share) for run, part, seconds, share in time_breakdown.rows()}
     rows = [
         [Cell(word("parts", part)), *(_spent(times.get((run.name, part))) for run in runs)]
-        for part in parts_in_order(account)
+        for part in parts_in_order(time_breakdown)
     ]
-    totals = [float(run.account["seconds"].sum()) for run in runs]
+    totals = [float(run.time_breakdown["seconds"].sum()) for run in runs]
     rows.append([Cell(tr("together"), mark="sum"), *(Cell(lasted(total), mark="sum") for total in totals)])
     names = [run.name for run in runs] if len(runs) > 1 else [tr("time")]
     return Table([tr("part"), *names], rows, tr("Where the time went"))
@@ -55,13 +55,15 @@ class Segment:
     color: str
 
 
-def account_bar(run: Run) -> list[Segment]:
+def time_breakdown_bar(run: Run) -> list[Segment]:
     """The time of a run by cause, useful work first; empty where it is unknown."""
-    account = by_cause(run.account)
-    times = {part: (seconds, share) for part, seconds, share in account.select("part", "seconds", "share").iter_rows()}
+    time_breakdown = by_cause(run.time_breakdown)
+    times = {
+        part: (seconds, share) for part, seconds, share in time_breakdown.select("part", "seconds", "share").iter_rows()
+    }
     return [
         Segment(word("parts", part), share, percent(share), lasted(seconds), color_of(part))
-        for part in parts_in_order(account)
+        for part in parts_in_order(time_breakdown)
         for seconds, share in (times[part],)
         if share and share >= LEAST_SHARE
     ]

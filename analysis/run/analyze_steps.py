@@ -20,7 +20,7 @@ from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.earlier_jobs import describe_other_jobs
 from analysis.run.goodput import count_goodput
 from analysis.run.interruptions import describe_pauses, find_pauses
-from analysis.run.model_flops import describe_as_built
+from analysis.run.model_flops import describe_counted_work
 from analysis.run.notes import describe_rounded, describe_run
 from analysis.run.rank_comparison import compare_ranks, describe_ranks
 from analysis.run.rates import name_rates
@@ -30,7 +30,7 @@ from analysis.run.row_selection import DEFAULT_RULES, RowRules, select_rows
 from analysis.run.step_time_patterns import describe_pace
 from analysis.run.summary import summarize
 from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
-from analysis.run.time_breakdown import USEFUL, account_time
+from analysis.run.time_breakdown import USEFUL, break_down_time
 from analysis.run.useful_time import value_rows
 from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import RunContext
@@ -66,25 +66,25 @@ def analyze_steps(
     # The baseline and the value of a row are used several times and are slow to compute.
     rows = with_baseline(computed)
     priced = value_rows(rows)
-    account = account_time(rows, events, pauses, clock, priced)
+    time_breakdown = break_down_time(rows, events, pauses, clock, priced)
     clock_notes = (*repaired.notes, *clock.notes)
     segments = list_segments(computed)
     # Stamps that contradict the steps give neither goodput nor time to train.
     known = repaired.trusted and not clock.notes
-    goodput = _share(account, USEFUL) if known else None
+    goodput = _share(time_breakdown, USEFUL) if known else None
     result = Analysis(
         steps=computed,
         summary=summarize(computed),
         segments=segments,
         rates=name_rates(rows, clock.seconds, priced),
-        account=account,
+        time_breakdown=time_breakdown,
         ranks=compare_ranks(computed),
         goodput=goodput,
         computation=how,
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
         latest=later[-1].how if later else how,
-        reliability=count_goodput(rows, account, segments, events, goodput if clock.seconds else None),
+        reliability=count_goodput(rows, time_breakdown, segments, events, goodput if clock.seconds else None),
         pauses=pauses,
         warm_up=rules.warm_up,
         time_to_train_seconds=time_to_train(computed, events) if known else None,
@@ -102,14 +102,14 @@ def analyze_steps(
         *describe_batches(computed),
         *clock_notes,
         *describe_run(result, steps, context),
-        *describe_as_built(result, context),
+        *describe_counted_work(result, context),
         *pace_notes,
     )
     return replace(result, notes=notes)
 
 
-def _share(account: pl.DataFrame, part: str) -> float | None:
-    rows = account.filter(pl.col("part") == part)
+def _share(time_breakdown: pl.DataFrame, part: str) -> float | None:
+    rows = time_breakdown.filter(pl.col("part") == part)
     return rows.item(0, "share") if len(rows) else None
 
 

@@ -57,7 +57,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         raise _impossible(log.name, analysis)
     unchanged = before_changes(analysis.steps, later)
     identified = identify(unchanged, context)
-    differ = describe_disagreements(unchanged, context, peak, identified)
+    differ = describe_disagreements(unchanged, context, peak, identified, analysis.computation.formula_work())
     # First, since it says that every share of the peak is of another device.
     notes = (
         *_contradicted(how, run),

@@ -1,6 +1,6 @@
 """Goodput as the field counts it: badput by its named types, ETTR, interruptions, and the longest dead stretch.
 
-Comes in: priced rows, the account, starts, events. Goes out: a ``Reliability``. The types are those of Google's
+Comes in: priced rows, the time_breakdown, starts, events. Goes out: a ``Reliability``. The types are those of Google's
 goodput library (AI-Hypercomputer/ml-goodput-measurement 57092cfc, goodput_utils.py); ETTR is productive time over wall
 time of all starts, as a whole (arXiv 2410.21680) and over a sliding hour (arXiv 2509.16293). A log does not show
 queueing and set-up before its first line, nor asynchronous saves, nor a slow rank's share of a step. After its last
@@ -72,11 +72,11 @@ class Reliability:
 
 
 def count_goodput(
-    steps: pl.DataFrame, account: pl.DataFrame, segments: pl.DataFrame, events: pl.DataFrame, ettr: float | None
+    steps: pl.DataFrame, time_breakdown: pl.DataFrame, segments: pl.DataFrame, events: pl.DataFrame, ettr: float | None
 ) -> Reliability:
     """Measure a run by the field's terms; ``ettr`` is its goodput by the clock, None where that is unknown."""
     stops, planned = _stops(segments, events)
-    total = float(account["seconds"].sum())
+    total = float(time_breakdown["seconds"].sum())
     rows = _by_the_clock(steps, events) if ettr is not None else steps.clear()
     course = _Course.of(rows, total) if len(rows) > 1 else None
     return Reliability(
@@ -87,16 +87,16 @@ def count_goodput(
         seconds_between=total / max(1, stops - planned) if total else None,
         lost_steps=int(segments["lost_steps"].sum()),
         longest_dead=_longest_dead(rows) if course else None,
-        badput=_badput(account),
+        badput=_badput(time_breakdown),
         curve=conform(course.curve() if course else pl.DataFrame(), GOODPUT_COLUMNS).with_columns(
             run=pl.lit(steps["run"].first(), pl.String)
         ),
     )
 
 
-def _badput(account: pl.DataFrame) -> pl.DataFrame:
+def _badput(time_breakdown: pl.DataFrame) -> pl.DataFrame:
     types = {part: kind for kind, parts in TYPES.items() for part in parts}
-    lost = account.filter(pl.col("part") != "useful")
+    lost = time_breakdown.filter(pl.col("part") != "useful")
     named = lost.with_columns(type=pl.col("part").replace_strict(types, default="OTHER", return_dtype=pl.String))
     totals = named.group_by("run", "type", maintain_order=True).agg(pl.col("seconds", "share").sum())
     return conform(totals.filter(pl.col("seconds") > 0).sort("seconds", descending=True), BADPUT_COLUMNS)

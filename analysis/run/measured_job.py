@@ -83,9 +83,9 @@ def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fa
     if added:
         run = load([log], replace(how, given=Given((added,))))
     result = analyze_run(run, how)
-    rate = result.analysis.rate("delivered")
+    rate = result.analysis.rate("with_stalls")
     hfu, mfu = rate["hfu"], rate["mfu"]
-    note = _utilisation_note(hfu, mfu, formula, log)
+    note = _utilisation_note(hfu, mfu, log)
     if added and mfu is not None:
         note = info("computed_with", said=note, origins=list(dict.fromkeys(fact.origin for fact in added.values())))
     known = run.context.facts
@@ -95,11 +95,11 @@ def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fa
     return Measured(log, printed, known, mfu if hfu is None else hfu, note)
 
 
-def _utilisation_note(hfu: float | None, mfu: float | None, formula: Formula, log: str) -> Note:
+def _utilisation_note(hfu: float | None, mfu: float | None, log: str) -> Note:
     if hfu is not None:
-        return info("hfu_delivered", share=hfu, formula=formula.name, log=log)
+        return info("hfu_with_stalls", share=hfu, log=log)
     if mfu is not None:
-        return info("mfu_delivered", share=mfu, formula=formula.name, log=log)
+        return info("mfu_with_stalls", share=mfu, log=log)
     return info("utilisation_unknown", log=log)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from analysis.flops import Ignorable, as_built_formula
+from analysis.flops import Ignorable, real_model_formula
 from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
 from logparse.context.run_context import RunContext
@@ -19,6 +19,8 @@ from logparse.schema import flag_of
 
 # Codes that say that files given as one run may be several.
 PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"}
+# Shares of the peak, the first of which is shown over the SKUs of a family.
+OF_PEAK = ("mfu", "peak_utilization", "hfu")
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
 # Codes of the notes on a model that has what the formula ignores.
@@ -148,7 +150,7 @@ def _not_understood(result: Analysis) -> Iterator[Note]:
     times = how.executed_times()
     if how.recomputed is None or times is None or times[0] == times[1]:
         return
-    setting = how.recomputed.setting or how.formula.name
+    setting = how.recomputed.setting or real_model_formula().name
     low, high = times
     mfu = result.value("mfu")
     if mfu is None:
@@ -158,25 +160,27 @@ def _not_understood(result: Analysis) -> Iterator[Note]:
 
 
 def _against_peak(result: Analysis) -> Iterator[Note]:
-    """MFU and HFU that cannot be, and what the SKUs of a family make of them."""
-    peak, mfu = result.computation.peak, result.value("mfu")
+    """Shares of the peak that are impossible, and what the SKUs of a family make of them."""
+    peak = result.computation.peak
     if peak is None:
         return
-    shares = ((metric, result.value(metric)) for metric in ("mfu", "mfu_as_built", "hfu"))
-    for metric, share in [pair for pair in shares if pair[1] is not None and pair[1] > 1][:1]:
+    shares = {name: share for name in OF_PEAK if (share := result.value(name)) is not None}
+    for metric, share in [pair for pair in shares.items() if pair[1] > 1][:1]:
         yield warning("above_peak", metric=metric, share=share, peak_tflops_per_second=peak.peak_tflops_per_second)
-    if peak.range and mfu is not None:
-        low, high = (mfu * peak.peak_tflops_per_second / p for p in reversed(peak.range))
+    if peak.range and shares:
+        metric, share = next(iter(shares.items()))
+        low, high = (share * peak.peak_tflops_per_second / p for p in reversed(peak.range))
         least, greatest = peak.range
-        yield warning("mfu_over_skus", device=peak.name, least=least, most=greatest, low=low, high=high)
+        fields = {"device": peak.name, "least": least, "most": greatest, "low": low, "high": high}
+        yield warning("several_skus", metric=metric, **fields)
 
 
 def _not_in_formula(how: Computation) -> Iterator[Note]:
     """What the model has and the formula does not count, where the count as built does not show how much it is."""
-    built = as_built_formula()
-    if not how.formula.as_built and not built.missing(how.shape) and not built.not_counted(how.shape):
+    built = real_model_formula()
+    if not how.formula.real_model and not built.missing(how.shape) and not built.not_counted(how.shape):
         return
-    names = {"formula": how.formula.name, "other": as_built_formula().name}
+    names = {"formula": how.formula.name, "other": real_model_formula().name}
     for size in how.formula.ignores:
         if n := getattr(how.shape, size):
             yield warning(IGNORED[size], n=n, **names)

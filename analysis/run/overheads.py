@@ -13,7 +13,6 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from analysis.flops import as_built_formula
 from analysis.run.expectations import Expectations
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import BETWEEN
@@ -72,7 +71,7 @@ def list_overheads(
     analysis: Analysis, context: RunContext, pauses: Pauses, expected: Expectations
 ) -> tuple[Overhead, ...]:
     """Every loss that is known, the dearest first; empty where no row counts."""
-    parts = dict(analysis.account.select("part", "seconds").iter_rows())
+    parts = dict(analysis.time_breakdown.select("part", "seconds").iter_rows())
     time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), _devices(analysis))
     if not time.useful:
         return ()
@@ -89,7 +88,7 @@ def list_overheads(
 
 def sum_up(analysis: Analysis, losses: Sequence[Overhead]) -> Note:
     """The run in a sentence: its useful share, what cost most outside the steps, and what cost most inside them."""
-    shares = dict(analysis.account.select("part", "share").iter_rows())
+    shares = dict(analysis.time_breakdown.select("part", "share").iter_rows())
     if not shares.get(USEFUL):
         return info("nothing_useful_known")
     answer = _most_lost(shares[USEFUL], [loss for loss in losses if not loss.in_steps])
@@ -152,7 +151,7 @@ def _of_speed(time: _Time, analysis: Analysis, context: RunContext) -> Iterator[
     """What the pipeline waits, and what is computed again: shares of the time of every step."""
     rate, how = _steady_rate(analysis), analysis.computation
     bubble = pipeline_bubble(context) or 0.0
-    least, most = how.executed_times(as_built_formula()) or how.executed_times() or (1.0, 1.0)
+    least, most = how.executed_times() or (1.0, 1.0)
     again = (1 - 1 / least) * (1 - bubble) if least == most else 0.0
     for cause, share in (("bubble", bubble), ("recomputation", again)):
         if share:

@@ -13,7 +13,6 @@ import polars as pl
 
 from analysis.estimate.step import bubble_share
 from analysis.estimate.work import TYPICAL_UTILISATION
-from analysis.flops import as_built_formula
 from analysis.run.memory_comparison import Planned, assumptions, memory_against, setting
 from analysis.run.remaining_time import Left, work_left
 from analysis.run.result import Analysis
@@ -117,8 +116,7 @@ def _at_planned_share(low: float, high: float, shares: tuple[float, ...]) -> Not
 def _planned_seconds(analysis: Analysis, left: Left, share: float) -> float | None:
     """FLOPs of the steps, recomputed ones in, over what the devices of the last start give at that share."""
     how = analysis.latest
-    built = how.executed_once(how.seq_length, as_built_formula()) if how.seq_length else None
-    work = how.executed_once(how.seq_length) if built is None and how.seq_length else built
+    work = how.executed_once(how.seq_length) if how.seq_length else None
     if work is None or how.peak is None or how.world_size is None or not left.tokens or not how.seq_length:
         return None
     samples = left.tokens / how.seq_length
@@ -128,31 +126,12 @@ def _planned_seconds(analysis: Analysis, left: Left, share: float) -> float | No
 # Utilisation and the gap to the peak.
 
 
-@dataclass(frozen=True)
-class Reached:
-    """MFU and HFU of a rate by ``formula``: of the model as built where its shape is known, else by the chosen one."""
-
-    mfu: float | None
-    hfu: float | None
-    formula: str
-
-
-def reached(analysis: Analysis, rate: str) -> Reached:
-    """What ``rate`` came to."""
-    how, built = analysis.computation, _rate(analysis, rate, "mfu_as_built")
-    times = how.executed_times(as_built_formula())
-    if built is None or times is None or times[0] != times[1]:
-        return Reached(_rate(analysis, rate, "mfu"), _rate(analysis, rate, "hfu"), how.formula.name)
-    return Reached(built, built * times[0], as_built_formula().name)
-
-
 def _utilisation(analysis: Analysis, utilisation: float | None) -> Iterator[Planned]:
-    """Delivered HFU against the plan, or against the typical range of clusters of over 100 devices."""
-    delivered = reached(analysis, "delivered")
-    hfu = delivered.hfu
+    """HFU including stalls against the plan, or against the typical range of clusters of over 100 devices."""
+    hfu = _rate(analysis, "with_stalls", "hfu")
     if hfu is None:
         return
-    fields = {"hfu": hfu, "formula": delivered.formula}
+    fields = {"hfu": hfu}
     if utilisation is not None:
         finding = info("utilisation_beside_plan", **fields, planned=utilisation)
         yield Planned("utilisation", "ratio", utilisation, hfu, (finding,))
@@ -183,8 +162,8 @@ def pipeline_bubble(context: RunContext) -> float | None:
 
 def mfu_ceiling(analysis: Analysis, context: RunContext) -> float | None:
     """What MFU could be with this pipeline and recomputation: the share not waited, less its recomputed part."""
-    bubble, steady = pipeline_bubble(context), reached(analysis, "steady")
-    mfu, hfu = steady.mfu, steady.hfu
+    bubble = pipeline_bubble(context)
+    mfu, hfu = (_rate(analysis, "steady", name) for name in ("mfu", "hfu"))
     return None if bubble is None or mfu is None or not hfu else (1 - bubble) * mfu / hfu
 
 
@@ -194,8 +173,8 @@ def split_gap(analysis: Analysis, context: RunContext) -> tuple[GapPart, ...]:
     The rest is slow kernels, communication, waiting for data; it is below zero where the run is faster than its bubble
     allows, and then a setting or the peak is wrong. Empty where MFU, HFU or the bubble is unknown.
     """
-    bubble, steady = pipeline_bubble(context), reached(analysis, "steady")
-    mfu, hfu = steady.mfu, steady.hfu
+    bubble = pipeline_bubble(context)
+    mfu, hfu = (_rate(analysis, "steady", name) for name in ("mfu", "hfu"))
     if bubble is None or mfu is None or hfu is None:
         return ()
     return (

@@ -39,12 +39,12 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataF
     all_steps = _in_lines(everything)
     wall_ms = wall_seconds * 1000 if wall_seconds else None
     untimed = _within(_untimed(steps), everything, wall_ms, steady["step_time_ms"])
-    all_in = _all_in(everything, untimed, wall_ms, all_steps.get("interval"))
+    wall_clock = _wall_clock(everything, untimed, wall_ms, all_steps.get("interval"))
     rows = [
         _row("steady", steady),
-        _row("delivered", _in_lines(delivered)),
-        _row("all steps", all_steps),
-        _row("all-in", all_in),
+        _row("with_stalls", _in_lines(delivered)),
+        _row("all_steps", all_steps),
+        _row("wall_clock", wall_clock),
     ]
     rounding = _middle_of(counted["time_resolution_ms"])
     frame = pl.DataFrame(
@@ -94,7 +94,7 @@ def _within(untimed: int, rows: pl.DataFrame, wall_ms: float | None, baseline_ms
     return min(untimed, max(0, round((wall_ms - float(rows["time_ms"].sum())) / baseline_ms)))
 
 
-def _all_in(
+def _wall_clock(
     rows: pl.DataFrame, untimed: int, wall_ms: float | None, bounds: tuple[float, float] | None
 ) -> dict[str, Any]:
     """Rates over the clock. Its interval is ``bounds`` of the step lines, with what lies outside them as it was.

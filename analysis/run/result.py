@@ -34,7 +34,7 @@ class Analysis:
     summary: pl.DataFrame
     segments: pl.DataFrame
     rates: pl.DataFrame
-    account: pl.DataFrame
+    time_breakdown: pl.DataFrame
     ranks: pl.DataFrame
     goodput: float | None
     computation: Computation
@@ -56,7 +56,7 @@ class Analysis:
     @property
     def has_clock(self) -> bool:
         """Whether time stamps show how long the whole run took."""
-        return self.rates.filter(pl.col("rate") == "all-in")["step_time_ms"].is_not_null().any()
+        return self.rates.filter(pl.col("rate") == "wall_clock")["step_time_ms"].is_not_null().any()
 
     def value(self, metric: str, statistic: str = "median") -> float | None:
         """One number of the summary; None where it could not be computed.

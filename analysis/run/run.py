@@ -21,6 +21,9 @@ from logparse.context.run_context import RunContext
 from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note
 
+# A run of less is short: what it lost, and what is left, says nothing of a whole training.
+FEWEST_STEPS, SHORTEST_SECONDS = 20, 300.0
+
 
 def _escaped(text: str) -> str:
     from html import escape
@@ -62,6 +65,12 @@ class Run:
         """Model, devices, when, how long and how far."""
         return title_of(self.log.sources, self.records["events"], self.analysis, self.context, self.notes)
 
+    @cached_property
+    def short(self) -> bool:
+        """Whether the run is too short for a goodput, a plan or an interval: below 20 counted steps or 5 minutes."""
+        counted = self.steps.filter("counted")["iterations"].sum()
+        return counted < FEWEST_STEPS or (self.title.seconds or 0.0) < SHORTEST_SECONDS
+
     @property
     def overhead_summary(self) -> Note:
         """Goodput and the largest overhead, as a finding."""
@@ -79,13 +88,13 @@ class Run:
 
     @property
     def rates(self) -> pl.DataFrame:
-        """The named rates: steady, delivered, all steps, all-in."""
+        """The named rates: steady, with_stalls, all_steps, wall_clock."""
         return self.analysis.rates
 
     @property
-    def account(self) -> pl.DataFrame:
+    def time_breakdown(self) -> pl.DataFrame:
         """Where the time went: part, seconds, share."""
-        return self.analysis.account
+        return self.analysis.time_breakdown
 
     @property
     def ranks(self) -> pl.DataFrame:

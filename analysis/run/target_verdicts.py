@@ -28,14 +28,15 @@ WHY_NO_RATE = (
     ("tokens_rate_not_computed", "seq_length"),
     ("layers_not_counted", "num_layers"),
     ("flops_rate_not_computed", "num_layers"),
-    ("as_built_not_computed", "the shape"),
+    ("mfu_not_computed", "the shape"),
+    ("mfu_not_counted", "the shape"),
     ("device_unknown", "peak"),
     ("no_peak_of_type", "peak"),
     ("hfu_not_computed", "recompute"),
     ("hfu_is_a_range", "recompute"),
     ("recompute_not_understood", "recompute"),
 )
-WHY_NO_CLOCK = ("all_in_not_computed", "clock_unknown", "clock_shorter_than_steps")
+WHY_NO_CLOCK = ("wall_clock_not_computed", "clock_unknown", "clock_shorter_than_steps")
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _why_unknown(run: Run, figure: RequiredFigure) -> Note:
     metric = figure.metric
     of_rows = metric is not None and (figure.rate or metric.row_column)
     causes = [code for code, need in WHY_NO_RATE if metric and of_rows and (need is None or need in metric.needs)]
-    by_clock = figure.column == "goodput" or figure.rate == "all-in"
+    by_clock = figure.column == "goodput" or figure.rate == "wall_clock"
     wanted = [*(WHY_NO_CLOCK if by_clock else ()), *causes]
     return next((notes[code] for code in wanted if code in notes), info("figure_not_in_log"))
 
@@ -116,7 +117,7 @@ def _against_baseline(run: Run, requirement: Requirement) -> Judgement:
 def _against_plan(run: Run, requirement: Requirement) -> Judgement:
     """Delivered share of the peak, recomputation counted, over the planned one."""
     row = next((row for row in run.expectations.plan.rows if row.name == "utilisation"), None)
-    hfu = figures()["delivered_hfu"]
+    hfu = figures()["with_stalls_hfu"]
     if row is None or row.measured is None:
         return Judgement(requirement, None, (_why_unknown(run, hfu),))
     if row.planned is None or row.planned_to is not None:

@@ -57,10 +57,10 @@ class Requirement:
 def figures() -> dict[str, RequiredFigure]:
     """Every figure by its name: metrics, steady where they are rates, and of other rates with their names before."""
     plain = {m.column: RequiredFigure(m.column, m.column, m, "steady" if m in RATED else None) for m in METRICS}
-    for rate, prefix in RATES.items():
-        time = f"{prefix}_step_time_ms"
+    for rate in RATES:
+        time = f"{rate}_step_time_ms"
         plain[time] = RequiredFigure(time, "step_time_ms", BY_COLUMN[time], rate)
-        plain |= {name: RequiredFigure(name, m.column, m, rate) for m in RATED for name in (f"{prefix}_{m.column}",)}
+        plain |= {name: RequiredFigure(name, m.column, m, rate) for m in RATED for name in (f"{rate}_{m.column}",)}
     return plain | {name: RequiredFigure(name, name) for name in SHARES}
 
 
@@ -77,7 +77,7 @@ def parse_requirement(text: str, where: str | None = None) -> Requirement:
     name, comparison, number, percent = match.groups()
     if name.lower() not in figures():
         remedy = tr(
-            "use one of {names}, or a rate other than steady, such as delivered_mfu",
+            "use one of {names}, or a rate other than steady, such as with_stalls_mfu",
             names=", ".join((*BY_COLUMN, *SHARES)),
         )
         raise unknown_name(msg("figure"), name, figures(), remedy)

@@ -1,7 +1,7 @@
 """Rates per step: columns added to the steps frame.
 
 Comes in: steps with ``step_time_ms``, the run's context, a formula, a peak. Goes out: samples/s/p, tokens/s/p,
-TFLOP/s/p, MFU and HFU on every row, null where an input is unknown, with one sentence that names it.
+TFLOP/s/p, peak utilization, MFU and HFU on every row, null where an input is unknown, with one sentence that names it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import cast
 
 import polars as pl
 
-from analysis.flops import NOTHING, Formula, Recomputation, Recompute, Recomputed, as_built_formula
+from analysis.flops import NOTHING, Formula, Recomputation, Recompute, Recomputed, real_model_formula
 from analysis.hardware.devices import DevicePeak
+from analysis.identify.causes_of_flops import FormulaWork
 from analysis.metrics import COMPUTED, Expression, Inputs
 from analysis.model.shape import ModelShape
 from analysis.run.recomputation import read_recomputation
@@ -60,26 +61,39 @@ class Computation:
         return None if per_token is None else per_token * seq_length
 
     def executed_flops(self, seq_length: int, formula: Formula | None = None) -> tuple[float, float] | None:
-        """FLOPs of one sample as executed, at least and at most; None where a size or the recomputation is unknown."""
+        """FLOPs of one sample as executed, at least and at most; None where a size or the recomputation is unknown.
+
+        Of the real model, unless a ``formula`` is given.
+        """
         if self.recomputed is None:
             return None
-        counted = formula or self.formula
+        counted = formula or real_model_formula()
         least = counted.least_per_token(self.shape, seq_length, self.recomputed.least)
         most = counted.most_per_token(self.shape, seq_length, self.recomputed.most)
         return None if least is None or most is None else (least * seq_length, most * seq_length)
 
-    def executed_once(self, seq_length: int, formula: Formula | None = None) -> float | None:
-        """FLOPs of one sample as executed; None also where only a range is known."""
-        ends = self.executed_flops(seq_length, formula)
+    def executed_once(self, seq_length: int) -> float | None:
+        """FLOPs of one sample of the real model as executed; None also where only a range is known."""
+        ends = self.executed_flops(seq_length)
         return ends[0] if ends and ends[0] == ends[1] else None
 
-    def executed_times(self, formula: Formula | None = None) -> tuple[float, float] | None:
+    def executed_times(self) -> tuple[float, float] | None:
         """The work as executed over that of the model, at least and at most: HFU over MFU. None where unknown."""
         if self.seq_length is None:
             return None
-        model = self.flops_per_sample(self.seq_length, NOTHING, formula)
-        ends = self.executed_flops(self.seq_length, formula)
+        model = self.flops_per_sample(self.seq_length, NOTHING, real_model_formula())
+        ends = self.executed_flops(self.seq_length)
         return None if ends is None or not model else (ends[0] / model, ends[1] / model)
+
+    def formula_work(self) -> FormulaWork:
+        """The model's work and the executed work, by the chosen formula, as parts of the work its TFLOP/s count."""
+        length = self.seq_length
+        counted = self.flops_per_sample(length, self.quoted) if length else None
+        if length is None or not counted:
+            return FormulaWork(None, None)
+        model, ends = self.flops_per_sample(length, NOTHING), self.executed_flops(length, self.formula)
+        once = ends[0] if ends and ends[0] == ends[1] else None
+        return FormulaWork(model and model / counted, once and once / counted)
 
 
 def plan_computation(context: RunContext, formula: Formula, peak: DevicePeak | None) -> Computation:
@@ -158,10 +172,9 @@ def compute_metrics(filled: pl.DataFrame, how: Computation) -> pl.DataFrame:
     inputs = Inputs(
         devices=pl.lit(how.world_size, pl.Float64),
         peak=pl.lit(how.peak.peak_tflops_per_second if how.peak else None, pl.Float64),
-        model_flops=_by_length(lengths, lambda s: how.flops_per_sample(s, NOTHING)),
-        quoted_flops=_by_length(lengths, lambda s: how.flops_per_sample(s, how.quoted)),
+        formula_flops=_by_length(lengths, lambda s: how.flops_per_sample(s, how.quoted)),
+        model_flops=_by_length(lengths, lambda s: how.flops_per_sample(s, NOTHING, real_model_formula())),
         executed_flops=_by_length(lengths, how.executed_once),
-        as_built_flops=_by_length(lengths, lambda s: how.flops_per_sample(s, NOTHING, as_built_formula())),
     )
     for metric in COMPUTED:
         filled = filled.with_columns(cast("Expression", metric.expression)(inputs).alias(metric.column))

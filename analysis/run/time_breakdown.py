@@ -38,7 +38,7 @@ from analysis.run.pause_times import (
     share_out,
 )
 from analysis.run.useful_time import again_steps, untimed_seconds, value_rows
-from analysis.tables import ACCOUNT_COLUMNS
+from analysis.tables import TIME_BREAKDOWN_COLUMNS
 from logparse.findings import Note, info
 from logparse.schema import conform
 
@@ -62,10 +62,10 @@ LEAST_S, CUT = 1e-9, timedelta(seconds=1)
 def describe_clock(steps: pl.DataFrame) -> Iterator[Note]:
     """Say why there is no all-in rate."""
     if len(steps.drop_nulls("timestamp")) < 2:
-        yield info("all_in_not_computed")
+        yield info("wall_clock_not_computed")
 
 
-def account_time(
+def break_down_time(
     steps: pl.DataFrame,
     events: pl.DataFrame,
     pauses: Pauses,
@@ -95,7 +95,7 @@ def account_time(
         for part, seconds in parts.items()
     ]
     frame = pl.DataFrame(shares, schema={"part": pl.String, "seconds": pl.Float64, "share": pl.Float64}, orient="row")
-    return conform(frame.with_columns(run=pl.lit(steps["run"].first())), ACCOUNT_COLUMNS)
+    return conform(frame.with_columns(run=pl.lit(steps["run"].first())), TIME_BREAKDOWN_COLUMNS)
 
 
 def _within(parts: dict[str, float], room: float) -> dict[str, float]:

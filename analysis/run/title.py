@@ -21,7 +21,7 @@ from logparse.findings import Note
 class Title:
     """``models`` are named models of its shape, ``printed_model`` is what the log calls it.
 
-    ``device`` may be known without a peak. ``seconds`` are those of the account; ``tokens`` those of its steps.
+    ``device`` may be known without a peak. ``seconds`` are those of the time breakdown; ``tokens`` those of its steps.
     None where a value is unknown.
     """
 
@@ -32,6 +32,7 @@ class Title:
     device: str | None
     begins: datetime | None
     seconds: float | None
+    first_step: int | None
     last_step: int | None
     planned_steps: int | None
     tokens: int | None
@@ -42,9 +43,11 @@ def title_of(
 ) -> Title:
     """The title of the run of these ``sources``, whose log has these ``events``."""
     own = analysis.steps.filter(~pl.col("copied"))
-    last_step: Any = own["step"].max()
+    first_step, last_step = own.select(
+        (pl.col("step") - pl.col("iterations").fill_null(1) + 1).min(), last=pl.col("step").max()
+    ).row(0)
     planned = analysis.steps["train_steps"].drop_nulls()
-    seconds: Any = analysis.account["seconds"].sum()
+    seconds: Any = analysis.time_breakdown["seconds"].sum()
     tokens = own.select((pl.col("iterations") * pl.col("global_batch_size") * pl.col("seq_length")).sum()).item()
     return Title(
         models=names_of_model(analysis, context, sources),
@@ -54,6 +57,7 @@ def title_of(
         device=_device(analysis, notes),
         begins=_begins(analysis.steps, events),
         seconds=seconds or None,
+        first_step=first_step,
         last_step=last_step,
         planned_steps=planned[-1] if len(planned) else None,
         tokens=tokens or None,

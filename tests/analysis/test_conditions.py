@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from analysis.conditions import COMPARISONS, Condition, parse_condition
 from logparse.errors import UsageError
 
-NAMES = ("mfu", "goodput", "delivered_tokens_per_second_per_device")
+NAMES = ("mfu", "goodput", "with_stalls_tokens_per_second_per_device")
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ NAMES = ("mfu", "goodput", "delivered_tokens_per_second_per_device")
         ("mfu<0.3", Condition("mfu", "<", 0.3)),
         (" MFU >= 45 % ", Condition("mfu", ">=", 0.45)),
         ("goodput<=.9", Condition("goodput", "<=", 0.9)),
-        ("delivered_tokens_per_second_per_device>2.5e3", Condition(NAMES[2], ">", 2500.0)),
+        ("with_stalls_tokens_per_second_per_device>2.5e3", Condition(NAMES[2], ">", 2500.0)),
     ],
 )
 def test_what_a_condition_says(text, condition):

@@ -7,7 +7,7 @@ from helpers import named_unit, unit_endings
 from analysis.metrics import OF_ROWS
 from analysis.run.result import STATISTICS
 from analysis.tables import (
-    ACCOUNT_COLUMNS,
+    TIME_BREAKDOWN_COLUMNS,
     COMPUTED_COLUMNS,
     RANK_COLUMNS,
     RATE_COLUMNS,
@@ -21,7 +21,7 @@ from logparse.schema import DECODED_COLUMNS, QUANTITIES, conform
 FRAMES = {
     "steps": STEP_COLUMNS,
     "rates": RATE_COLUMNS,
-    "account": ACCOUNT_COLUMNS,
+    "time_breakdown": TIME_BREAKDOWN_COLUMNS,
     "segments": SEGMENT_COLUMNS,
     "ranks": RANK_COLUMNS,
     "summary": SUMMARY_COLUMNS,

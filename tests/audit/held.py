@@ -60,9 +60,9 @@ def _rates(run: Run, printed: Printed) -> list[str]:
     wrong = []
     named: tuple[tuple[str, Rate | None], ...] = (
         ("steady", truth.steady),
-        ("delivered", truth.delivered),
-        ("all steps", truth.all_steps),
-        ("all-in", truth.all_in),
+        ("with_stalls", truth.delivered),
+        ("all_steps", truth.all_steps),
+        ("wall_clock", truth.wall_clock),
     )
     for name, rate in named:
         row = run.rates.row(by_predicate=pl.col("rate") == name, named=True)
@@ -76,7 +76,7 @@ def _rates(run: Run, printed: Printed) -> list[str]:
             "mfu": samples * flops / 1e12 / PEAK,
             "hfu": samples * ascendspeed_flops(history, executed=True) / 1e12 / PEAK,
         }
-        within = _rate_rounding(printed, name == "all-in")
+        within = _rate_rounding(printed, name == "wall_clock")
         for column, figure in figures.items():
             if row[column] is None or not isclose(row[column], figure, rel_tol=within):
                 wrong.append(f"{name}: {column} {row[column]}, not {figure}")
@@ -103,24 +103,24 @@ def _rate_rounding(printed: Printed, by_clock: bool) -> float:
 
 
 def _goodput(run: Run, printed: Printed) -> list[str]:
-    """Goodput, the parts of the account, and that they add up."""
+    """Goodput, the parts of the time_breakdown, and that they add up."""
     truth = printed.truth
     within = _seconds_rounding(printed)
     goodput = run.analysis.goodput
     wrong = []
     if goodput is None or abs(goodput - truth.goodput) * truth.total > within:
         wrong.append(f"goodput {goodput}, not {truth.goodput}")
-    found = parts_of(run.account)
+    found = parts_of(run.time_breakdown)
     if abs(sum(found.values()) - truth.total) > within:
         wrong.append(f"the account adds up to {sum(found.values())} s, not {truth.total}")
     told: dict[str, float] = {}
     for part, seconds in found.items():
         as_one = "pauses" if part.startswith(("saves", "evaluation")) else part
         told[as_one] = told.get(as_one, 0.0) + seconds
-    for part in sorted({*truth.account, *told} - {"variation", "not_explained"}):
-        here, there = told.get(part, 0.0), truth.account.get(part, 0.0)
+    for part in sorted({*truth.time_breakdown, *told} - {"variation", "not_explained"}):
+        here, there = told.get(part, 0.0), truth.time_breakdown.get(part, 0.0)
         if abs(here - there) > within:
-            wrong.append(f"account: {part} {here} s, not {there}")
+            wrong.append(f"time_breakdown: {part} {here} s, not {there}")
     return wrong
 
 

@@ -145,7 +145,7 @@ class Truth:
         return _over(self.lines)
 
     @property
-    def all_in(self) -> Rate | None:
+    def wall_clock(self) -> Rate | None:
         """Over the clock."""
         return None if self.wall is None else _over(self.lines, self.wall)
 

@@ -19,7 +19,7 @@ def test_the_first_command_ends_with_what_is_shown_and_fails(tmp_path):
 def test_the_last_command_judges_each_run_and_leaves_the_files_it_names(tmp_path):
     done = run_shown(BLOCKS[-1][1].strip(), tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("pass: delivered_tokens") == 5
+    assert done.stdout.count("pass: with_stalls_tokens") == 5
     assert {"junit.xml", "requirements.md"} < {path.name for path in (tmp_path / "out/judged").iterdir()}
 
 

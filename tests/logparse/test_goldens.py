@@ -114,10 +114,10 @@ def known(fact: Fact) -> dict[str, Any]:
 
 def check_invariants(steps: pl.DataFrame, coverage: str) -> None:
     """What holds for every golden, also for a new one that nobody has read yet."""
-    account = json.loads(coverage)
-    assert account["step_lines"] > 0, "no step line was found; a fixture without one tests nothing"
-    assert account["step_lines"] == len(steps), "every whole step line is one row"
-    assert account["framework"]["name"] is not None, (
+    time_breakdown = json.loads(coverage)
+    assert time_breakdown["step_lines"] > 0, "no step line was found; a fixture without one tests nothing"
+    assert time_breakdown["step_lines"] == len(steps), "every whole step line is one row"
+    assert time_breakdown["framework"]["name"] is not None, (
         "nobody knows who printed this; name its framework in the format, or add a Dialect to context/dialects.py"
     )
     floats = [c for c in steps.columns if steps.schema[c] == pl.Float64]
@@ -228,9 +228,9 @@ def test_a_folder_of_an_unknown_format_fails_with_what_to_add() -> None:
 )
 def test_invariants_refuse_a_broken_golden(row: dict[str, float], coverage: dict[str, Any], reason: str) -> None:
     steps = pl.DataFrame({"loss": [2.5], "mfu": [0.4], **{name: [value] for name, value in row.items()}})
-    account = {"step_lines": 1, "framework": {"name": "Megatron-LM"}, **coverage}
+    time_breakdown = {"step_lines": 1, "framework": {"name": "Megatron-LM"}, **coverage}
     with pytest.raises(AssertionError, match=reason):
-        check_invariants(steps, json.dumps(account))
+        check_invariants(steps, json.dumps(time_breakdown))
 
 
 def test_a_printed_nan_is_no_broken_golden() -> None:
@@ -417,10 +417,10 @@ def test_by_hand_deepspeed_time_is_between_two_stamps() -> None:
 
 def test_messy_log_is_accounted_for() -> None:
     """18 step lines were printed: one is torn, one has a malformed loss, one is cut off behind the loss' label."""
-    account = json.loads((FIXTURES / "megatron/messy/coverage.json").read_text(encoding="utf-8"))
-    assert account["step_lines"] == 17
-    assert account["torn_lines"] == 1
-    assert account["malformed_values"] == 1
-    assert account["unread_labels"] == {"router temperature": 2}
+    time_breakdown = json.loads((FIXTURES / "megatron/messy/coverage.json").read_text(encoding="utf-8"))
+    assert time_breakdown["step_lines"] == 17
+    assert time_breakdown["torn_lines"] == 1
+    assert time_breakdown["malformed_values"] == 1
+    assert time_breakdown["unread_labels"] == {"router temperature": 2}
     assert row_of("megatron/messy", 9)["loss"] == row_of("megatron/messy", 18)["loss"] == ""
     assert golden_context("megatron/messy")["world_size"] == 8

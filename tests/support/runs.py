@@ -79,9 +79,9 @@ def rate_of(result: Analysis, name: str, column: str = "step_time_ms") -> float 
     return found
 
 
-def parts_of(account: pl.DataFrame) -> dict[str, float]:
+def parts_of(time_breakdown: pl.DataFrame) -> dict[str, float]:
     """Seconds of each part of the account."""
-    return dict(account.select("part", "seconds").iter_rows())
+    return dict(time_breakdown.select("part", "seconds").iter_rows())
 
 
 def rows(steps: list[int], source: str = "a.log", **columns: list[object]) -> pl.DataFrame:

@@ -1,33 +1,32 @@
-"""What people are shown of a run: the answer, its origin, what was left out."""
+"""What people are shown of a run: the first screen, and with -v all that led to it, in a fixed order."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+import polars as pl
+
 from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS
-from analysis.present.metric_names import cell_of, counting, headed, rated_of
-from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
-from analysis.present.places import places_of
-from analysis.present.views.answer import list_answer
-from analysis.present.views.expectations import expectation_sentences
+from analysis.present.metric_names import counting
+from analysis.present.numbers import percent
+from analysis.present.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
+from analysis.present.views.expectations import plan_sentences, published_sentences
+from analysis.present.views.first_screen import LOGGED, first_screen, median_logged
+from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.ranks import slowest_ranks
-from analysis.present.views.reached import LOGGED, median_logged
+from analysis.present.views.rates import rates_table
+from analysis.present.views.warnings import note_sentence, warning_sentences
 from analysis.present.words import describe_origin, evidence_text, framework_text, say, word
+from analysis.run.exclusion_reasons import COPY
 from analysis.run.run import Run
 from analysis.run.throughput import Computation
 from logparse.findings import Note
 from logparse.language import tr
 
-# Rows that are not shown where they equal another one.
-SAME_AS = {
-    "model_tflops_per_second_per_device": "tflops_per_second_per_device",
-    "hardware_tflops_per_second_per_device": "tflops_per_second_per_device",
-    "mfu_as_built": "mfu",
-}
 # Under which metric the framework's own is shown.
 LOGGED_BELOW = "tflops_per_second_per_device"
-# Parts of the account below this share are not shown.
+# Parts of the time breakdown below this share are not shown.
 LEAST_SHARE = 0.0005
 
 # Notes that give the origin of step times that no line prints.
@@ -49,33 +48,50 @@ SHOWN_FACTS = (
 
 
 def compose(result: Run, details: bool = False, price: float | None = None) -> list[Part]:
-    """The answer; with ``details`` all that led to it. ``price`` is that of a device-hour."""
-    if not details:
-        return list_answer(result, price=price)
-    return [
-        *list_answer(result, whole=True, price=price),
-        Sentence(_title(result)),
-        Sentence(_counts(result)),
-        _rates(result),
-        Sentence(_account(result)),
-        _metrics(result),
-        *slowest_ranks(result.ranks),
-        Heading(tr("against plan and published rates")),
-        list_expectations(result),
-        Heading(tr("computed with")),
-        _origins(result),
-        list_notes((note for note in result.notes if note.level != "warning"), result.log.sources),
-    ]
+    """The first screen; with ``details`` all that led to it. ``price`` is that of a device-hour."""
+    return [*first_screen(result), *(_details(result, price) if details else _costs(result, price))]
 
 
-def list_expectations(run: Run) -> Sentences:
-    """The run against its plan and against published rates."""
-    return Sentences([Sentence(text) for text in expectation_sentences(run.expectations)])
+def _costs(run: Run, price: float | None) -> Iterator[Part]:
+    """With a price, what each overhead cost."""
+    if price is not None:
+        yield from overheads_tables(run, price)
+
+
+def _details(run: Run, price: float | None) -> Iterator[Part]:
+    """Warnings, rates, time, ranks, plan, published rates, inputs, notes: each under its heading."""
+    sections: tuple[tuple[str, Iterable[Part]], ...] = (
+        (tr("warnings"), [Sentences(warning_sentences(run))]),
+        (tr("rates"), [rates_table(run), _metrics(run)]),
+        (tr("time"), [Sentence(_time_breakdown(run)), *overheads_tables(run, price), *trace(run)]),
+        (tr("ranks"), slowest_ranks(run.ranks)),
+        (tr("plan"), [_sentences(() if run.short else plan_sentences(run.expectations.plan))]),
+        (tr("published rates"), [_sentences(published_sentences(run.expectations.published))]),
+        (tr("inputs"), [Sentence(_title(run)), Sentence(_counts(run)), _origins(run)]),
+        (tr("notes"), [list_notes((n for n in run.notes if n.level != "warning"), run.log.sources)]),
+    )
+    for heading, parts in sections:
+        known = [part for part in parts if part != Sentences([])]
+        if known:
+            yield Heading(heading)
+            yield from known
+
+
+def _sentences(texts: Iterable[str]) -> Sentences:
+    return Sentences([Sentence(text) for text in texts])
+
+
+def trace(run: Run) -> Iterator[Sparkline]:
+    """The time of each step, where there is more than one."""
+    time, shown = pl.col("step_time_ms"), pl.col("excluded_reason").ne_missing(COPY)
+    times = run.steps.select(time.filter(shown & time.is_finite())).to_series()
+    if len(times) > 1:
+        yield Sparkline(tr("time of each step"), tuple(times.to_list()), "ms")
 
 
 def list_notes(notes: Iterable[Note], sources: Sequence[str] = ()) -> Sentences:
     """What must be read with the numbers, in its order; ``sources`` are the files of the run."""
-    return Sentences([Sentence(say(note), note.level, places=places_of(note, sources)) for note in notes])
+    return Sentences([note_sentence(note, sources) for note in notes])
 
 
 def _title(result: Run) -> str:
@@ -106,42 +122,15 @@ def _left_out(result: Run) -> Iterator[str]:
         yield tr("label not read: {label} ({n})", label=label, n=count)
 
 
-def _rates(result: Run) -> Table:
-    shown = rated_of(result.analysis)
-    headings = (
-        "",
-        tr("ms/step"),
-        tr("95 % interval"),
-        *(headed(metric, result.analysis) for metric in shown),
-        tr("steps"),
+def _time_breakdown(result: Run) -> str:
+    time_breakdown = result.analysis.time_breakdown
+    parts = time_breakdown.sort("seconds", descending=True).select("part", "share").iter_rows()
+    shares = tr(", ").join(
+        f"{word('parts', part)} {percent(share)}" for part, share in parts if abs(share) >= LEAST_SHARE
     )
-    rows = tuple(
-        (
-            word("rates", row["rate"]),
-            HEADLINE[0].text(row["step_time_ms"]),
-            _interval(row["step_time_low_ms"], row["step_time_high_ms"]),
-            *(cell_of(metric, row, result.analysis) for metric in shown),
-            f"{row['steps']:,}",
-        )
-        for row in result.analysis.rates.iter_rows(named=True)
-    )
-    return Table(headings, rows)
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return "-"
-    digits = 0 if low >= 1000 else 1
-    return tr("{low} to {high}", low=f"{low:,.{digits}f}", high=f"{high:,.{digits}f}")
-
-
-def _account(result: Run) -> str:
-    account = result.analysis.account
-    parts = account.sort("seconds", descending=True).select("part", "share").iter_rows()
-    shares = tr(", ").join(f"{word('parts', part)} {share:.1%}" for part, share in parts if abs(share) >= LEAST_SHARE)
     if not shares:
         return tr("where the time went: unknown, no row counts")
-    return tr("where {seconds} s went: {shares}", seconds=f"{account['seconds'].sum():,.0f}", shares=shares)
+    return tr("where {seconds} s went: {shares}", seconds=f"{time_breakdown['seconds'].sum():,.0f}", shares=shares)
 
 
 def _metrics(result: Run) -> Table:
@@ -149,9 +138,8 @@ def _metrics(result: Run) -> Table:
     summary = {row["metric"]: row for row in result.analysis.summary.iter_rows(named=True)}
     for metric in OF_ROWS:
         row = summary[metric.column]
-        if metric.column not in SAME_AS or row["median"] != summary[SAME_AS[metric.column]]["median"]:
-            numbers = [metric.text(row[statistic]) for statistic in ("median", "mean", "p10", "p90")]
-            rows.append((counting(metric, result.analysis), *numbers, str(row["n"])))
+        numbers = [metric.text(row[statistic]) for statistic in ("median", "mean", "p10", "p90")]
+        rows.append((counting(metric, result.analysis), *numbers, str(row["n"])))
         if metric.column == LOGGED_BELOW:
             rows += _logged(result)
     return Table(("", tr("median"), tr("mean"), "p10", "p90", "n"), tuple(rows))
@@ -171,11 +159,11 @@ def _origins(result: Run) -> Table:
     rows = [
         (name, str(fact.value), describe_origin(fact.origin))
         if (fact := context.facts.get(name))
-        else (name, "-", tr("not found"))
+        else (name, "-", tr("not in the log"))
         for name in (*SHOWN_FACTS, *(("recomputed_layers",) if _in_part(result) else ()))
     ]
     recompute = context.origin("recompute")
-    evidence = describe_origin(recompute) if recompute else tr("no setting tells of recompute")
+    evidence = describe_origin(recompute) if recompute else tr("recomputation is not in the log")
     factor = tr("c = {factor}: {evidence}", factor=_factor(how), evidence=evidence)
     counted = factor if how.formula.quotes_recompute else tr(how.formula.title)
     rows.append((tr("formula"), how.formula.name, counted))

@@ -19,12 +19,13 @@ from analysis.run.goodput import Reliability, Stretch
 from analysis.run.overheads import Overhead
 from analysis.run.result import Analysis
 from analysis.run.run import Run
+from analysis.tables import UNITS
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
 
 def document(results: list[Run], price: float | None = None) -> dict[str, Any]:
-    """The whole document, the same in every language. ``price`` of a device-hour gives losses a cost."""
+    """The whole document, the same in every language. ``price`` of a device-hour gives overheads a cost."""
     with speaking("en"):
         return {"schema_version": SCHEMA_VERSION, "runs": [_run(result, price) for result in results]}
 
@@ -60,12 +61,13 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
             "flops_per_iteration": analysis.flops_per_iteration,
         },
         "metrics": _metrics(analysis),
+        "printed": _printed(result),
         "impossible": list(analysis.impossible),
         "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
         **_metric({"goodput": analysis.goodput, "time_to_train_seconds": analysis.time_to_train_seconds}),
-        "account": [_metric(row) for row in analysis.account.drop("run").to_dicts()],
-        "summed_up": note_document(result.overhead_summary),
-        "losses": [_loss(loss, price) for loss in result.overheads],
+        "time_breakdown": [_metric(row) for row in analysis.time_breakdown.drop("run").to_dicts()],
+        "overheads": [_overhead(overhead, price) for overhead in result.overheads],
+        "short": result.short,
         "reliability": _reliability(analysis.reliability),
         "ranks": [_metric(row) for row in analysis.ranks.drop("run").to_dicts()],
         "starts": len(analysis.segments),
@@ -76,11 +78,24 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
     }
 
 
-def _loss(loss: Overhead, price: float | None) -> dict[str, Any]:
-    hours = loss.device_hours
+def _overhead(overhead: Overhead, price: float | None) -> dict[str, Any]:
+    hours = overhead.device_hours
     cost = {} if price is None else {"cost": None if hours is None else hours * price}
-    advice = None if loss.advice is None else note_document(loss.advice)
-    return {**_metric(vars(loss)), **cost, "label": word("losses", loss.cause), "advice": advice}
+    advice = None if overhead.advice is None else note_document(overhead.advice)
+    more = {"label": word("overheads", overhead.cause), "in_steps": overhead.in_steps, "advice": advice}
+    return {**_metric(vars(overhead)), **cost, **more}
+
+
+def _printed(run: Run) -> dict[str, Any]:
+    """What the log itself prints of rates, by the names of the step columns: median and number of rows that count."""
+    columns = [name for name in run.steps.columns if name.startswith("logged_") and name in UNITS]
+    rows = run.steps.filter("counted")
+    printed = {name: rows[name].drop_nulls() for name in columns if rows[name].dtype.is_numeric()}
+    return {
+        name: {"unit": UNITS[name], "median": values.median(), "n": len(values), "covers": "counted rows"}
+        for name, values in printed.items()
+        if len(values)
+    }
 
 
 def _reliability(goodput: Reliability) -> dict[str, Any]:

@@ -8,12 +8,14 @@ from typing import Any
 
 from analysis.estimate.assumptions import ASSUMED
 from analysis.present.findings_json import note_document, plain
+from analysis.present.parts import Sentence, Sentences
 from analysis.present.words import sentences_of, word
 from analysis.present.words.forms import NO_SHARE, of_peak
 from analysis.published.match import MOST_SHOWN, Against, PublishedComparison
 from analysis.run.expectations import Expectations
 from analysis.run.memory_comparison import Planned
 from analysis.run.plan_comparison import Plan
+from analysis.run.run import Run
 from logparse.findings import Note
 from logparse.language import speaking, tr
 
@@ -21,6 +23,11 @@ from logparse.language import speaking, tr
 def expectation_sentences(expectations: Expectations) -> tuple[str, ...]:
     """Everything in words: against the plan, then against published rates."""
     return (*plan_sentences(expectations.plan), *published_sentences(expectations.published))
+
+
+def list_expectations(run: Run) -> Sentences:
+    """The run against its plan and against published rates."""
+    return Sentences([Sentence(text) for text in expectation_sentences(run.expectations)])
 
 
 def plan_sentences(plan: Plan) -> Iterator[str]:

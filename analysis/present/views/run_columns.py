@@ -20,7 +20,7 @@ from logparse.language import tr
 Row = Mapping[str, Any]
 UNKNOWN = "-"
 # The column that gives way where a terminal has no room.
-SPARE = f"all_in_{TOKENS}"
+SPARE = f"wall_clock_{TOKENS}"
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,12 @@ def shown_columns() -> tuple[Shown, ...]:
         Shown("device", tr("device"), _device, prose=True, shared=_device),
         Shown("world_size", tr("devices"), _devices, shared=lambda row: devices(_devices(row))),
         Shown("steps", tr("steps"), _steps, shared=lambda row: tr("{n} steps", n=_steps(row))),
-        _figure(SPARE, f"{tokens}\n{word('rates', 'all-in')}"),
-        _figure(f"delivered_{TOKENS}", f"{tokens}\n{word('rates', 'delivered')}"),
+        _figure(SPARE, f"{tokens}\n{word('rates', 'wall_clock')}"),
+        _figure(f"with_stalls_{TOKENS}", f"{tokens}\n{word('rates', 'with_stalls')}"),
         _figure(TOKENS, f"{tokens}\n{word('rates', 'steady')}"),
         _figure("mfu", _in_two_lines("mfu")),
-        _figure("mfu_as_built", tr("MFU %\nas\nbuilt")),
         _figure("hfu", _in_two_lines("hfu")),
-        Shown("largest_loss_ratio", tr("largest loss"), loss_of, prose=True),
+        Shown("largest_overhead_ratio", tr("largest loss"), overhead_of, prose=True),
         _figure("goodput", _in_two_lines("goodput")),
         Shown("warnings", "!", lambda row: f"{row['warnings'] or ''}", shared=_warnings),
     )
@@ -59,7 +58,7 @@ def shown_columns() -> tuple[Shown, ...]:
 
 def _figure(column: str, heading: str) -> Shown:
     """A metric of the registry, in as few digits as distinguish runs."""
-    metric = BY_COLUMN[column.removeprefix("delivered_").removeprefix("all_in_")]
+    metric = BY_COLUMN[column.removeprefix("with_stalls_").removeprefix("wall_clock_")]
     short = replace(metric, digits=max(0, metric.digits - 1))
     return Shown(column, heading, lambda row: short.text(row[column]))
 
@@ -90,11 +89,11 @@ def _devices(row: Row) -> str:
     return UNKNOWN if row["world_size"] is None else f"{row['world_size']:,}"
 
 
-def loss_of(row: Row) -> str:
+def overhead_of(row: Row) -> str:
     """What cost most, and its share of the time."""
-    if row["largest_loss"] is None:
+    if row["largest_overhead"] is None:
         return UNKNOWN
-    return f"{row['largest_loss_ratio']:.1%} {word('losses', row['largest_loss'])}"
+    return f"{row['largest_overhead_ratio']:.1%} {word('overheads', row['largest_overhead'])}"
 
 
 def shared_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> tuple[list[Sentence], list[Shown]]:

@@ -1,4 +1,4 @@
-"""Many runs, one a row, and what they lost together. Comes in: the tables ``runs`` and ``losses``."""
+"""Many runs, one a row, and what they lost together. Comes in: the tables ``runs`` and ``overheads``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ROOM, BETWEEN = 120, 1
 
 
 def compose_runs(
-    runs: pl.DataFrame, losses: pl.DataFrame, everything: pl.DataFrame, failed: int = 0, price: float | None = None
+    runs: pl.DataFrame, overheads: pl.DataFrame, everything: pl.DataFrame, failed: int = 0, price: float | None = None
 ) -> list[Part]:
-    """``runs``, those of ``everything`` that were asked for, and their ``losses``, at a ``price`` of a device-hour."""
+    """``runs``, those of ``everything`` that were asked for, and their ``overheads``, at a ``price`` of a device-hour."""
     of = len(everything)
     title = counted(of) if len(runs) == of else tr("{n} of {of} runs", n=len(runs), of=of)
     return [
@@ -32,7 +32,7 @@ def compose_runs(
         *([Sentence(tr("could not be read: {n}", n=failed), "warning")] if failed else []),
         *outlying_runs(everything, runs),
         *_table(runs),
-        *totals(runs, losses, price),
+        *totals(runs, overheads, price),
         *_worst(runs),
         *_marks(runs),
     ]
@@ -73,15 +73,15 @@ def _width(table: Table) -> int:
     return sum(widest) + BETWEEN * (len(table.headings) - 1)
 
 
-def totals(runs: pl.DataFrame, losses: pl.DataFrame, price: float | None = None) -> Iterator[Sentence]:
+def totals(runs: pl.DataFrame, overheads: pl.DataFrame, price: float | None = None) -> Iterator[Sentence]:
     """Device-hours of all ``runs``, and those that were lost, by cause."""
     known = runs.drop_nulls("device_hours")
     if known.is_empty():
         return
     spent, lost = (f"{known[name].sum():,.1f}" for name in ("device_hours", "lost_device_hours"))
-    lost_hours = lost_by_cause(known, losses).filter(pl.col("device_hours") >= LEAST_HOURS).head(FEW)
+    lost_hours = lost_by_cause(known, overheads).filter(pl.col("device_hours") >= LEAST_HOURS).head(FEW)
     causes = tr(", ").join(
-        f"{word('losses', cause)} {hours:,.1f}"
+        f"{word('overheads', cause)} {hours:,.1f}"
         for cause, hours in lost_hours.select("cause", "device_hours").iter_rows()
     )
     if not causes:

@@ -29,6 +29,11 @@ def say(note: Note) -> str:
     return fill("notes", note.code, note.fields)
 
 
+def clause(note: Note) -> str:
+    """A warning in one clause of the first screen."""
+    return fill("clauses", note.code, note.fields)
+
+
 def sentences_of(notes: Iterable[Note]) -> str:
     """Findings that are parts of one sentence."""
     return tr("; ").join(map(say, notes))
@@ -88,4 +93,6 @@ class _Filler(string.Formatter):
             return FORMS[format_spec](value)
         if format_spec in words("en"):
             return word(format_spec, value)
-        return str(super().format_field(value, "" if isinstance(value, datetime | None) else format_spec))
+        text = str(super().format_field(value, "" if isinstance(value, datetime | None) else format_spec))
+        # In English a blank parts a number from the percent sign.
+        return f"{text[:-1]} %" if text.endswith("%") and current_language() == "en" else text

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import reduce
+from pathlib import PurePath
 from typing import Any
 
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.metrics import IMPOSSIBLE
+from analysis.present.numbers import percent
 from logparse.language import current_language, msg, some, tr
 
 # By seconds of a unit and of the next smaller one.
@@ -97,7 +99,7 @@ def ordinal(number: int) -> str:
 
 def of_peak(share: float, digits: int = 1) -> str:
     """A share of the peak in percent; marked where no device gives it."""
-    return f"{share:.{digits}%}" + (IMPOSSIBLE if not -NO_SHARE <= share <= 1 else "")
+    return percent(share, digits) + (IMPOSSIBLE if not -NO_SHARE <= share <= 1 else "")
 
 
 FORMS: Mapping[str, Callable[[Any], str]] = {
@@ -118,4 +120,5 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "said": lambda text: tr(str(text)),
     "range": range_of,
     "ordinal": ordinal,
+    "name": lambda path: PurePath(path).name,
 }

@@ -48,9 +48,9 @@ def test_a_row_holds_every_metric_of_the_registry_under_its_name(runs, table):
         rates = {rate["rate"]: rate for rate in run.rates.to_dicts()}
         for metric in RATED:
             assert row[metric.column] == row[f"steady_{metric.column}"] == rates["steady"][metric.column]
-            assert row[f"delivered_{metric.column}"] == rates["delivered"][metric.column]
-            assert row[f"all_in_{metric.column}"] == rates["all-in"][metric.column]
-        assert row["delivered_step_time_ms"] == rates["delivered"]["step_time_ms"]
+            assert row[f"with_stalls_{metric.column}"] == rates["with_stalls"][metric.column]
+            assert row[f"wall_clock_{metric.column}"] == rates["wall_clock"][metric.column]
+        assert row["with_stalls_step_time_ms"] == rates["with_stalls"]["step_time_ms"]
         assert row["samples_per_second_per_device"] == run.value("samples_per_second_per_device")
 
 
@@ -66,12 +66,12 @@ def test_a_row_says_what_the_run_was(table):
 
 def test_what_was_lost_is_the_sum_of_the_runs_own_losses(runs, table):
     core = table.row(0, named=True)
-    seconds = runs[0].account["seconds"].sum()
-    assert core["device_hours"] == core["world_size"] * core["account_seconds"] / 3600
-    assert core["account_seconds"] == seconds
+    seconds = runs[0].time_breakdown["seconds"].sum()
+    assert core["device_hours"] == core["world_size"] * core["run_seconds"] / 3600
+    assert core["run_seconds"] == seconds
     own = [loss for loss in runs[0].overheads if loss.cause != "published"]
     assert core["lost_device_hours"] == pytest.approx(sum(loss.seconds for loss in own) * 8 / 3600)
-    assert (core["largest_loss"], core["largest_loss_ratio"]) == (own[0].cause, own[0].share) == ("saves", own[0].share)
+    assert (core["largest_overhead"], core["largest_overhead_ratio"]) == (own[0].cause, own[0].share) == ("saves", own[0].share)
 
 
 def test_losses_of_all_runs_by_cause(runs, table):
@@ -90,7 +90,7 @@ def test_losses_of_all_runs_by_cause(runs, table):
 def test_what_others_reached_is_no_loss_of_the_run(runs):
     reached = Overhead("published", 0.9, 900.0, 2.0)
     run = replace(runs[0], overheads=(reached, *runs[0].overheads))
-    assert runs_table([run])["largest_loss"].item() == "saves"
+    assert runs_table([run])["largest_overhead"].item() == "saves"
     assert lost_by_cause(runs_table([run]), overheads_table([run])).equals(
         lost_by_cause(runs_table(runs[:1]), overheads_table(runs[:1]))
     )
@@ -104,7 +104,7 @@ def test_devices_that_change_leave_the_device_hours_unknown(tmp_path):
     (tmp_path / "run.log").write_text("".join(lines))
     row = runs_table([run_of(tmp_path / "run.log")]).row(0, named=True)
     assert (row["device_hours"], row["lost_device_hours"]) == (None, None)
-    assert row["account_seconds"] > 0
+    assert row["run_seconds"] > 0
 
 
 def test_a_table_of_no_run_has_the_columns():
@@ -129,7 +129,7 @@ def test_runs_are_ordered_and_what_is_unknown_stands_last(table):
 
 
 def test_an_order_by_no_column_is_refused():
-    check_order("-delivered_mfu")
+    check_order("-with_stalls_mfu")
     with pytest.raises(UsageError, match="unknown column 'mfuu'") as caught:
         check_order("-mfuu")
     assert "did you mean mfu" in caught.value.remedy

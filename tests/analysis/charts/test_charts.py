@@ -15,7 +15,7 @@ from analysis.charts import (
     CHART_NAMES,
     LIGHT,
     Rows,
-    account_chart,
+    time_breakdown_chart,
     chart_rows,
     grad_norm_chart,
     loss_chart,
@@ -34,7 +34,7 @@ from analysis.metrics import DRAWN, Metric
 from analysis.run.exclusion_reasons import COPY
 from analysis.run.rank_comparison import compare_ranks
 from analysis.run.time_breakdown import USEFUL
-from analysis.tables import ACCOUNT_COLUMNS, STEP_COLUMNS
+from analysis.tables import TIME_BREAKDOWN_COLUMNS, STEP_COLUMNS
 from logparse.schema import conform
 
 REASON = "warm-up"
@@ -67,10 +67,10 @@ def account(*parts: tuple[str, float], run: str = "seven-b") -> pl.DataFrame:
     """An account of these parts and seconds."""
     total = sum(seconds for _, seconds in parts)
     rows = [{"run": run, "part": part, "seconds": s, "share": s / total} for part, s in parts]
-    return conform(pl.DataFrame(rows), ACCOUNT_COLUMNS)
+    return conform(pl.DataFrame(rows), TIME_BREAKDOWN_COLUMNS)
 
 
-ACCOUNT = account((USEFUL, 80.0), ("stalls", 5.0), ("start-up", 16.0), ("variation of settled steps", -1.0))
+ACCOUNT = time_breakdown((USEFUL, 80.0), ("stalls", 5.0), ("start-up", 16.0), ("variation of settled steps", -1.0))
 
 
 def several_ranks(count: int = 3, steps_of_each: int = 30, slow: float = 1.05) -> pl.DataFrame:
@@ -184,7 +184,7 @@ def test_rows_that_do_not_count_are_hollow_and_tell_their_reason():
 def test_codes_are_called_as_the_caller_calls_them():
     named = run_charts(steps(excluded_reason=["stall"] + [None] * 29), ACCOUNT, reasons="<{}>".format, parts=str.upper)
     assert {row["why"] for row in data(named["loss"], "why")} == {"<stall>", "counts"}
-    assert "STALLS" in {row["part"] for row in data(named["account"], "part")}
+    assert "STALLS" in {row["part"] for row in data(named["time_breakdown"], "part")}
 
 
 def test_a_metric_that_is_drawn_has_a_chart_in_its_unit():
@@ -342,17 +342,17 @@ def test_a_histogram_of_one_value_is_drawn():
 
 
 def test_the_account_begins_with_useful_work_and_draws_nothing_below_zero():
-    values = data(account_chart(ACCOUNT), "part")
+    values = data(time_breakdown_chart(ACCOUNT), "part")
     assert [row["part"] for row in values] == [USEFUL, "start-up", "stalls"]
     assert values[0]["begin"] == pytest.approx(0)
     assert values[1]["begin"] == pytest.approx(values[0]["end"])
 
 
 def test_the_accounts_of_two_runs_are_two_bars():
-    both = pl.concat([ACCOUNT, account((USEFUL, 9.0), ("stalls", 1.0), run="other")])
-    values = data(account_chart(both), "part")
+    both = pl.concat([ACCOUNT, time_breakdown((USEFUL, 9.0), ("stalls", 1.0), run="other")])
+    values = data(time_breakdown_chart(both), "part")
     assert [row["share"] for row in values if row["run"] == "other"] == [0.9, 0.1]
-    assert len({e.get("y") or e.get("d") for e in marks(account_chart(both), "bar")}) > 1
+    assert len({e.get("y") or e.get("d") for e in marks(time_breakdown_chart(both), "bar")}) > 1
 
 
 def test_charts_take_each_others_company():

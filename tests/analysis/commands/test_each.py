@@ -70,7 +70,7 @@ def test_every_way_of_printing_shows_the_runs_that_are_asked_for(folder):
     assert shown(folder) == ["bare", "core", "qwen", "ramp"]
     assert shown(folder, "--sort", "mfu") == ["ramp", "qwen", "core", "bare"]
     assert shown(folder, "--sort=-mfu") == ["core", "qwen", "ramp", "bare"]
-    assert shown(folder, "--where", "delivered_tokens_per_second_per_device>=2500", "--sort", "run") == ["core", "qwen"]
+    assert shown(folder, "--where", "with_stalls_tokens_per_second_per_device>=2500", "--sort", "run") == ["core", "qwen"]
     lines = each(folder, "-q", "--sort", "goodput", "--where", "mfu>0").stdout.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["qwen", "ramp", "core"]
 

@@ -130,10 +130,10 @@ def test_a_log_gives_shape_layout_and_utilisation(tmp_path):
             "analyze", "run.log", "--peak-tflops", "2500", "--formula", "megatron", "--json", cwd=tmp_path
         ).stdout
     )
-    hfu = measured["runs"][0]["rates"]["delivered"]["hfu"]
+    hfu = measured["runs"][0]["rates"]["with_stalls"]["hfu"]
     assert any(f"{hfu:.2%}" in note for note in texts(found))
     # the time of a step at the utilisation of the run is the delivered time of its steps
-    step = measured["runs"][0]["rates"]["delivered"]["step_time_ms"] / 1000
+    step = measured["runs"][0]["rates"]["with_stalls"]["step_time_ms"] / 1000
     assert found["figures"]["step_time"]["value"] == pytest.approx(step)
 
 

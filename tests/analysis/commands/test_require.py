@@ -76,10 +76,10 @@ def test_lines_stand_last_and_say_what_was_found(folder):
     ("figure", "options", "why"),
     [
         ("mfu", (), "the device is unknown; pass --hw NAME"),
-        ("delivered_mfu", (), "the device is unknown; pass --hw NAME"),
+        ("with_stalls_mfu", (), "the device is unknown; pass --hw NAME"),
         ("mfu", ("--peak-tflops", "100"), "more than can be"),
         ("planned", ("--peak-tflops", "100", "--utilisation", "0.5"), "more than can be"),
-        ("all_in_step_time_ms", (), "fewer than two step lines carry a time stamp"),
+        ("wall_clock_step_time_ms", (), "fewer than two step lines carry a time stamp"),
         ("max_memory_allocated_bytes", (), "the log does not tell it"),
         ("planned", ("--hw", "h100"), "no plan is given; --utilisation"),
     ],
@@ -97,8 +97,8 @@ def test_goodput_without_a_clock_says_so(folder):
 
 
 def test_a_figure_of_each_kind_is_found(folder):
-    figures_of_kinds = ["goodput>0.5", "delivered_step_time_ms<1100", "all_in_step_time_ms>900", "baseline>0.1"]
-    plan = ["planned>0.1", "hfu>0.1", "delivered_hfu>0.1", "max_memory_allocated_bytes>1"]
+    figures_of_kinds = ["goodput>0.5", "with_stalls_step_time_ms<1100", "wall_clock_step_time_ms>900", "baseline>0.1"]
+    plan = ["planned>0.1", "hfu>0.1", "with_stalls_hfu>0.1", "max_memory_allocated_bytes>1"]
     log = (folder / "clocked.log").read_text() + "[Rank 0] (after 8 iterations) memory (MB) | allocated: 10.0 | "
     (folder / "clocked.log").write_text(log + "max allocated: 20.0 | reserved: 30.0 | max reserved: 40.0\n")
     options = ("--utilisation", "0.2", "--peak-tflops", "4000", "--json")
@@ -108,7 +108,7 @@ def test_a_figure_of_each_kind_is_found(folder):
     assert {name: judged["outcome"] for name, judged in found.items()} == dict.fromkeys(found, "pass")
     assert (len(found), done.returncode) == (8, 0)
     assert found["goodput"]["value"] == run["goodput"]
-    assert found["delivered_hfu"]["value"] == run["rates"]["delivered"]["hfu"]
+    assert found["with_stalls_hfu"]["value"] == run["rates"]["with_stalls"]["hfu"]
     assert found["max_memory_allocated_bytes"]["value"] == 20 * 2**20
     (against,) = [match for match in run["published"]["matches"] if match["share"] == found["baseline"]["value"]]
     assert against["sentence"] in found["baseline"]["sentence"]
@@ -130,7 +130,7 @@ def test_baseline_is_the_row_that_is_named(folder):
         ("mfu>=nan", "--require is 'mfu>=nan'", "in quotes"),
         ("mfu>=-1", "--require is 'mfu>=-1'", "in quotes"),
         ("mfuu>=0.4", "unknown figure 'mfuu'", "did you mean mfu"),
-        ("delivered_tokens_per_second>=1", "unknown figure", "did you mean delivered_tokens_per_second_per_device"),
+        ("with_stalls_tokens_per_second>=1", "unknown figure", "did you mean with_stalls_tokens_per_second_per_device"),
         ("mfu>=45", "--require is 'mfu>=45'", "mfu is a share from 0 to 1: write 0.45, or 45%"),
         (f"{TOKENS}>=45%", f"--require is '{TOKENS}>=45%'", f"give {TOKENS} in tokens/s/p"),
     ],

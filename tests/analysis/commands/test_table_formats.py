@@ -44,7 +44,7 @@ def test_forms_that_are_asked_for(folder, asked, there):
 def test_all_forms_hold_the_same(folder):
     analyze(folder, "--tables", "parquet,csv,jsonl")
     names = {path.stem for path in (folder / "out").iterdir()}
-    assert {"steps", "summary", "rates", "account", "segments"} <= names
+    assert {"steps", "summary", "rates", "time_breakdown", "segments"} <= names
     for name in names:
         whole = pl.read_parquet(folder / f"out/{name}.parquet")
         read = pl.read_csv(folder / f"out/{name}.csv", schema_overrides=whole.schema)

@@ -53,9 +53,9 @@ def judged(old, new):
 
 # By what is wrong: how the candidate differs, and the metrics that tell.
 WRONG = {
-    "every tenth step x 4": ({"times": lambda step: 4.0 if step % 10 == 5 else 1.0}, {"delivered_step_time_ms"}),
-    "a fifth of the steps x 2": ({"times": lambda step: 2.0 if step % 5 == 3 else 1.0}, {"delivered_step_time_ms"}),
-    "every fourth step x 1.3": ({"times": lambda step: 1.3 if step % 4 == 3 else 1.0}, {"delivered_step_time_ms"}),
+    "every tenth step x 4": ({"times": lambda step: 4.0 if step % 10 == 5 else 1.0}, {"with_stalls_step_time_ms"}),
+    "a fifth of the steps x 2": ({"times": lambda step: 2.0 if step % 5 == 3 else 1.0}, {"with_stalls_step_time_ms"}),
+    "every fourth step x 1.3": ({"times": lambda step: 1.3 if step % 4 == 3 else 1.0}, {"with_stalls_step_time_ms"}),
     "loss x 1.5": ({"loss": lambda step: f"{1.5 * (3 + 1 / step):.6E}"}, {"final_loss"}),
     "loss 0": ({"loss": lambda step: "0.000000E+00"}, {"final_loss"}),
     "loss NaN": ({"loss": lambda step: "nan"}, {"final_loss"}),
@@ -76,7 +76,7 @@ def test_what_is_wrong_is_a_regression(tmp_path, wrong, runs):
 def test_two_sides_that_are_alike(tmp_path, runs):
     found = judged(side(tmp_path, "a", range(runs)), side(tmp_path, "b", range(10, 10 + runs)))
     assert found.verdict == "no regression"
-    assert {f.metric.column for f in found.verdicts} >= {"delivered_step_time_ms", "goodput", "final_loss"}
+    assert {f.metric.column for f in found.verdicts} >= {"with_stalls_step_time_ms", "goodput", "final_loss"}
 
 
 def test_a_longer_run_has_no_better_loss(tmp_path):
@@ -145,7 +145,7 @@ def test_a_metric_that_can_prove_nothing_does_not_count():
 def test_alike_pairs_are_seldom_a_regression_by_any_metric():
     """Three metrics of noise alone, 400 pairs of 5 + 5 runs, no threshold: at most 5 % of the pairs, and chance."""
     rng = np.random.default_rng(0)
-    metrics = [JUDGED[name] for name in ("delivered_step_time_ms", "goodput", "final_loss")]
+    metrics = [JUDGED[name] for name in ("with_stalls_step_time_ms", "goodput", "final_loss")]
     wrong = 0
     for _ in range(400):
         found = [judge(metric, *np.exp(rng.normal(0, 0.005, (2, 5))).tolist(), 0.0) for metric in metrics]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shapes import LLAMA2_7B, LLAMA2_70B, MIXTRAL
 
-from analysis.flops import Ignorable, Recompute, all_formulas, as_built_formula, default_formula, find_formula
+from analysis.flops import Ignorable, Recompute, all_formulas, real_model_formula, default_formula, find_formula
 from analysis.flops._base import sizes
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.model.shape import ModelShape
@@ -380,7 +380,7 @@ def test_recompute_is_quoted_in_full_or_not_at_all(recompute):
 
 def test_registry_is_keyed_by_name():
     first, second, *others = FORMULAS
-    assert (first, second) == (default_formula().name, as_built_formula().name) == ("ascendspeed", "megatron")
+    assert (first, second) == (default_formula().name, real_model_formula().name) == ("ascendspeed", "megatron")
     assert others == sorted(others)
     assert all(find_formula(name) is formula and formula.name == name for name, formula in FORMULAS.items())
 
@@ -388,8 +388,8 @@ def test_registry_is_keyed_by_name():
 def test_every_module_has_a_name_of_its_own_one_is_the_default_and_one_the_model_as_built():
     modules = [m for m in (ROOT / "analysis" / "flops").glob("*.py") if not m.name.startswith("_")]
     assert len(FORMULAS) == len(modules)
-    assert sum(f.default for f in FORMULAS.values()) == sum(f.as_built for f in FORMULAS.values()) == 1
-    assert as_built_formula().ignores == ()  # it is what the notes advise
+    assert sum(f.default for f in FORMULAS.values()) == sum(f.real_model for f in FORMULAS.values()) == 1
+    assert real_model_formula().ignores == ()  # it is what the notes advise
 
 
 def test_unknown_formula_is_an_error_with_a_remedy():
@@ -419,7 +419,7 @@ def test_document_gives_the_formulas_it_describes():
     assert documented == {name: find_formula(name).text for name in documented}
     (columns,) = re.findall(r"^## What counts\n\n\| \| (.+) \|$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
     assert columns.split(" | ") == list(documented)
-    assert {default_formula().name, as_built_formula().name} < set(documented)
+    assert {default_formula().name, real_model_formula().name} < set(documented)
 
 
 def test_document_table_holds_the_numbers():

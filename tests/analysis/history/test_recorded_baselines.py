@@ -29,7 +29,7 @@ def analyzed(place, *options, log="now.log", history="h"):
 
 def gaps(done):
     (run,) = json.loads(done.stdout)["runs"]
-    return [loss for loss in run["losses"] if loss["cause"] == "published"]
+    return [loss for loss in run["overheads"] if loss["cause"] == "published"]
 
 
 def test_the_fastest_recorded_run_is_what_it_is_set_beside(place):

@@ -53,7 +53,7 @@ def rows(*off, job="a", before=20, tail=None, seed=3, **told):
                 "step_lines": 100,
                 "counted_rows": 90,
                 "steady_step_time_ms": ms,
-                "delivered_step_time_ms": ms * slow * math.exp(rng.normal(0, 0.001)),
+                "with_stalls_step_time_ms": ms * slow * math.exp(rng.normal(0, 0.001)),
                 "goodput": 0.9 / slow * math.exp(rng.normal(0, 0.001)),
                 **{name: value[night] if isinstance(value, list) else value for name, value in told.items()},
             }
@@ -94,7 +94,7 @@ def test_slow_steps_that_leave_the_median_alone():
     (job,) = judge(rows(0.0, 0.0, tail={0: 0.2, 1: 0.2}))
     told = reasons(job)
     assert job.verdict == "regression"
-    assert (told["steady_step_time_ms"], told["delivered_step_time_ms"], told["goodput"]) == (
+    assert (told["steady_step_time_ms"], told["with_stalls_step_time_ms"], told["goodput"]) == (
         "as_expected",
         "confirmed",
         "confirmed",

@@ -91,9 +91,9 @@ def test_a_heading_sorts_with_what_to_look_at_first_on_top(browser, index):
         assert head(page, "mfu").get_attribute("aria-sort") == "ascending"
         head(page, "mfu").locator("button").click()
         assert page.evaluate(SHOWN) == [*reversed(worst_first[:-1]), "bare"]
-        head(page, "largest_loss_ratio").locator("button").click()
+        head(page, "largest_overhead_ratio").locator("button").click()
         assert page.evaluate(SHOWN)[0] == "stalled"
-        assert head(page, "largest_loss_ratio").get_attribute("aria-sort") == "descending"
+        assert head(page, "largest_overhead_ratio").get_attribute("aria-sort") == "descending"
         assert head(page, "mfu").get_attribute("aria-sort") is None
         head(page, "run").locator("button").click()
         assert page.evaluate(SHOWN) == sorted(GIVEN)
@@ -108,7 +108,7 @@ def test_a_heading_sorts_with_what_to_look_at_first_on_top(browser, index):
         ("STALL", ["stalled"]),
         ("mfu<30%", ["slow"]),
         ("mfu < 0.3 llama2", ["slow"]),
-        ("delivered_tokens_per_second_per_device>=3000", ["usual", "quick"]),
+        ("with_stalls_tokens_per_second_per_device>=3000", ["usual", "quick"]),
         ("world_size>=8, goodput<.7", ["stalled"]),
         ("mfu>0 llama2-13b", ["larger"]),
         ("no such run", []),
@@ -139,7 +139,7 @@ def test_it_sorts_by_what_is_not_rounded(browser, runs, tmp_path):
     """Rows that read alike are in the order of their numbers."""
     near = [replace(runs[0], log=replace(runs[0].log, name=name)) for name in ("second", "first")]
     tables = tables_of(near)
-    losses = tables["losses"]
+    losses = tables["overheads"]
     mfu = pl.Series("mfu", [0.500002, 0.500001])
     path = tmp_path / "index.html"
     path.write_text(render_index(tables["runs"].with_columns(mfu), losses, [], pages=False), encoding="utf-8")
@@ -198,7 +198,7 @@ def test_runs_that_are_alike_are_marked_by_their_median(browser, alike):
     with opened(browser, alike, leaves_as_found=True) as page:
         marked = low_cells(page)
         assert set(marked) == {"slow", "stalled", "larger"}
-        rates = [f"{rate}tokens_per_second_per_device" for rate in ("delivered_", "")]
+        rates = [f"{rate}tokens_per_second_per_device" for rate in ("with_stalls_", "")]
         assert marked["slow"] == [*rates, "mfu", "mfu_as_built", "hfu"]
         assert marked["stalled"] == [rates[0], "goodput"]
         # It has no run alike, so that the limits for all hold.
@@ -341,7 +341,7 @@ def test_200_runs_are_a_small_page_that_answers_at_once(browser, runs, tmp_path)
     many = {
         name: pl.concat([frame] * 200).with_columns(run=pl.Series(names).repeat_by(len(frame)).explode())
         for name, frame in tables.items()
-        if name in ("runs", "losses")
+        if name in ("runs", "overheads")
     }
     mfu = [(at * 7919 % 200) / 400 for at in range(200)]
     many["runs"] = many["runs"].with_columns(mfu=pl.Series(mfu))

@@ -15,7 +15,7 @@ from analysis.charts.look import PARTS
 from analysis.flops import all_formulas, find_formula
 from analysis.flops._base import FORWARD_SHARE
 from analysis.present.parts import Sentence
-from analysis.present.views.answer import list_warnings, losses_tables, summed_up
+from analysis.present.views.answer import list_warnings, overheads_tables, summed_up
 from analysis.present.views.who import who
 from analysis.present.words import say
 from analysis.present.words import words as words_of_codes
@@ -30,7 +30,7 @@ from analysis.report.page_frame import bundle
 from analysis.report.payload import as_json, payload, specification
 from analysis.report.settings import ONLY_WITH, OPTIONAL, context_tables
 from analysis.report.several import incomparable
-from analysis.report.time_breakdown import account_bar
+from analysis.report.time_breakdown import time_breakdown_bar
 from analysis.report.worked_formula import write_out
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import BETWEEN
@@ -105,7 +105,7 @@ def test_every_fixture_makes_a_page_of_known_words(log):
 
 
 def test_the_headline_is_what_was_delivered_beside_what_is_steady(llama):
-    delivered, steady = (llama.rates.row(by_predicate=pl.col("rate") == n, named=True) for n in ("delivered", "steady"))
+    delivered, steady = (llama.rates.row(by_predicate=pl.col("rate") == n, named=True) for n in ("with_stalls", "steady"))
     tokens, mfu, as_built, goodput = cards(llama, llama)
     assert tokens.value == f"{delivered['tokens_per_second_per_device']:,.1f}"
     assert tokens.steady == f"{steady['tokens_per_second_per_device']:,.1f}"
@@ -132,7 +132,7 @@ def test_the_page_begins_as_the_terminal_does(llama):
     page = words(llama)
     for part in (Sentence(who(llama)), summed_up(llama), *list_warnings(llama)):
         assert " ".join(part.text.split()) in page
-    (losses,) = losses_tables(llama)
+    (losses,) = overheads_tables(llama)
     for row in losses.cells:
         assert " ".join(cell.text for cell in row if cell.text) in page
     assert (
@@ -141,7 +141,7 @@ def test_the_page_begins_as_the_terminal_does(llama):
 
 
 def test_parts_of_the_time_add_up_and_have_colours_of_their_own(llama):
-    time = account_bar(llama)
+    time = time_breakdown_bar(llama)
     assert sum(part.share for part in time) == pytest.approx(1)
     assert len({part.color for part in time}) == len(time)
     assert time[0].name == "useful steps"
@@ -416,7 +416,7 @@ def test_two_runs_stand_side_by_side(tmp_path, llama):
     said = words(llama, run_of(log, name="other"))
     assert "run other" in said
     other = run_of(log, name="other")
-    tokens = [rate_of(run, "delivered")["tokens_per_second_per_device"] for run in (other, llama)]
+    tokens = [rate_of(run, "with_stalls")["tokens_per_second_per_device"] for run in (other, llama)]
     assert cards(other, llama)[0].difference == difference(*tokens)
     assert cards(llama, llama)[0].difference == ""
 

@@ -483,7 +483,7 @@ def test_a_run_of_which_almost_nothing_is_known(browser, tmp_path):
         said = page.page.locator("body").inner_text()
         for flag in ("--world-size", "--global-batch-size", "--seq-length", "--hw"):
             assert flag in said
-        assert page.evaluate("[...logparse.views.keys()]") == [TIME, "time_histogram", "loss", "account"]
+        assert page.evaluate("[...logparse.views.keys()]") == [TIME, "time_histogram", "loss", "time_breakdown"]
         assert "Without values" in said
         assert "NaN" not in said
         assert "None" not in said

@@ -101,7 +101,7 @@ def test_a_family_gives_the_range_of_mfu():
     # 598.83 / 353.89 of the family; over its SKUs 598.83 / 363.72 to 598.83 / 245.76, here at 20 s so at half of it.
     peak, _ = resolve_peak("910b", "bf16")
     result = run(GOLDEN, peak, step_time_ms=[90_000.0, 20_000.0])
-    (note,) = of_code(result.notes, "mfu_over_skus")
+    (note,) = of_code(result.notes, "several_skus")
     assert note.level == "warning"
     said = "Ascend 910B (A2; SKU unknown): over its SKUs (245.76 to 363.72 TFLOP/s) MFU is 82.3% to 121.8%!, "
     assert say(note) == f"{said}MFU as built and HFU in proportion; name the SKU with --hw"

@@ -75,7 +75,7 @@ def test_the_rates_of_a_ramp_are_those_of_its_mean_batch(tmp_path):
     result = analyze_text(tmp_path, ramp_log())
     assert result.steps.filter(pl.col("excluded_reason") == BATCH_CHANGES)["step"].to_list() == [20, 70]
     assert result.steps["samples_per_second_per_device"].to_list() == pytest.approx([1.25] * 12)
-    parts = parts_of(result.account)
+    parts = parts_of(result.time_breakdown)
     assert parts[USEFUL] == pytest.approx(sum(parts.values()))
     assert of_code(result.notes, "consumed_samples_differ") == []
 

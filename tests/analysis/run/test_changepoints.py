@@ -18,7 +18,7 @@ from analysis.run.interruptions import Pauses
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.row_selection import NO_PAUSES, select_rows
 from analysis.run.step_time_patterns import describe_pace
-from analysis.run.time_breakdown import USEFUL, account_time
+from analysis.run.time_breakdown import USEFUL, break_down_time
 
 
 def marked(times, **columns):
@@ -31,8 +31,8 @@ def spans(pace):
 
 
 def goodput(times) -> float:
-    account = account_time(marked(times), events(), NO_PAUSES)
-    return dict(account.select("part", "share").iter_rows())[USEFUL]
+    time_breakdown = break_down_time(marked(times), events(), NO_PAUSES)
+    return dict(time_breakdown.select("part", "share").iter_rows())[USEFUL]
 
 
 def noisy(count, share=0.02, seed=0):
@@ -104,7 +104,7 @@ def test_a_burst_of_slow_steps_is_stalls_however_long(length):
     assert (steps["excluded_reason"] == STALL).sum() == length
     (note,) = of_code(describe_pace(steps, NO_PAUSES), "stalls_several")
     assert (note.fields["n"], note.fields["longer_ms"]) == (length, 500.0)
-    assert parts_of(account_time(steps, events(), NO_PAUSES)) == pytest.approx(
+    assert parts_of(break_down_time(steps, events(), NO_PAUSES)) == pytest.approx(
         {USEFUL: 200.0, "stalls": length * 0.5, "not_explained": 0.0}
     )
 
@@ -150,7 +150,7 @@ def test_a_steady_pace_is_one_that_ran(tmp_path):
     lines = stamped_log([(1, 201)], lambda step, _: 5000.0 if step <= 101 else 7000.0)
     result = analyze_text(tmp_path, "\n".join(lines))
     assert rate_of(result, "steady") == result.value("elapsed_time_per_iteration_ms") == 7000.0
-    assert rate_of(result, "delivered") == pytest.approx(6000.0)
+    assert rate_of(result, "with_stalls") == pytest.approx(6000.0)
     assert result.goodput == pytest.approx(1.0)
 
 
@@ -170,7 +170,7 @@ def test_a_stall_in_a_ramp_is_measured_by_rows_of_its_batch():
     steps = marked(times, global_batch_size=batch)
     (note,) = of_code(describe_pace(steps, Pauses()), "stalls_one")
     assert note.fields["longer_ms"] == 3000.0
-    assert parts_of(account_time(steps, events(), NO_PAUSES)) == pytest.approx(
+    assert parts_of(break_down_time(steps, events(), NO_PAUSES)) == pytest.approx(
         {USEFUL: 740.0, "stalls": 3.0, "not_explained": 0.0}
     )
 
@@ -182,7 +182,7 @@ def test_small_batches_at_the_beginning_of_a_ramp_are_no_warm_up():
     times[0], times[1] = 30_000.0, 900.0
     steps = marked(times, global_batch_size=batch)
     assert steps["excluded_reason"].is_not_null().to_list() == [True, True] + [False] * 68
-    assert parts_of(account_time(steps, events(), NO_PAUSES))["warm_up"] == pytest.approx(29.34 + 0.24)
+    assert parts_of(break_down_time(steps, events(), NO_PAUSES))["warm_up"] == pytest.approx(29.34 + 0.24)
 
 
 def test_a_ramp_of_one_row_for_each_batch_has_one_row_of_warm_up():
@@ -209,14 +209,14 @@ def test_a_row_half_as_long_as_its_neighbours_can_be(fast):
     assert marked(times)["excluded_reason"].null_count() == 39
 
 
-def test_steps_of_a_damaged_time_are_in_all_in(tmp_path):
+def test_steps_of_a_damaged_time_are_in_wall_clock(tmp_path):
     """100 steps of 7 s in 700 s; one time lost two digits, and its step was done all the same."""
     lines = stamped_log([(1, 100)], lambda *_: 7000.0)
     at = next(i for i, line in enumerate(lines) if "iteration       50/" in line)
     lines[at] = lines[at].replace("(ms): 7000.0", "(ms): 70.0")
     result = analyze_text(tmp_path, "\n".join(lines))
-    assert rate_of(result, "all-in", "steps") == 100
-    assert rate_of(result, "all-in") == pytest.approx(7000.0)
+    assert rate_of(result, "wall_clock", "steps") == 100
+    assert rate_of(result, "wall_clock") == pytest.approx(7000.0)
     assert result.goodput == pytest.approx(1.0)
 
 

@@ -39,9 +39,9 @@ def test_a_clock_set_back_within_a_start_is_mended(tmp_path, by):
     lines = stamped_log([(1, 200)], lambda *_: 7000.0)
     lines = [*lines[:102], *earlier(lines[102:], by)]
     result = analyze_text(tmp_path, "\n".join(lines))
-    assert rate_of(result, "all-in") == pytest.approx(7000.0)
+    assert rate_of(result, "wall_clock") == pytest.approx(7000.0)
     assert result.goodput == pytest.approx(1.0)
-    assert parts_of(result.account) == pytest.approx({USEFUL: 1400.0, "not_explained": 0.0})
+    assert parts_of(result.time_breakdown) == pytest.approx({USEFUL: 1400.0, "not_explained": 0.0})
     (note,) = of_code(result.notes, "clock_set_back")
     assert note.level == "warning"
     assert note.fields["seconds"] == by.total_seconds()
@@ -58,7 +58,7 @@ def test_a_save_where_the_clock_is_set_back_is_a_pause_still(tmp_path):
             late += timedelta(seconds=40)
             lines.append(f"saving checkpoint at iteration {step:7d} to ckpt")
     result = analyze_text(tmp_path, "\n".join(lines))
-    assert parts_of(result.account) == pytest.approx({USEFUL: 1400.0, "saves_between": 120.0, "not_explained": 0.0})
+    assert parts_of(result.time_breakdown) == pytest.approx({USEFUL: 1400.0, "saves_between": 120.0, "not_explained": 0.0})
     (note,) = of_code(result.notes, "clock_set_back")
     assert note.fields["seconds"] == 3600.0
 
@@ -76,10 +76,10 @@ def test_a_restart_in_another_time_zone_leaves_the_clock_unknown(tmp_path):
     lines = stamped_log([(1, 60), (51, 100)], lambda *_: 7000.0)
     at = next(i for i, line in enumerate(lines) if "loaded checkpoint" in line)
     result = analyze_text(tmp_path, "\n".join([*lines[:at], *earlier(lines[at:], 5 * HOUR)]))
-    assert rate_of(result, "all-in") is None
+    assert rate_of(result, "wall_clock") is None
     assert result.goodput is None
-    assert rate_of(result, "delivered") == pytest.approx(7000.0)
-    assert parts_of(result.account) == pytest.approx({USEFUL: 700.0, "replayed": 70.0, "not_explained": 0.0})
+    assert rate_of(result, "with_stalls") == pytest.approx(7000.0)
+    assert parts_of(result.time_breakdown) == pytest.approx({USEFUL: 700.0, "replayed": 70.0, "not_explained": 0.0})
     (note,) = of_code(result.notes, "clock_unknown")
     assert say(note).endswith("all-in and goodput are unknown, and the account is of the step lines alone")
 
@@ -126,9 +126,9 @@ def test_steps_that_take_longer_than_their_clock_say_so(tmp_path):
     (note,) = of_code(result.notes, "clock_shorter_than_steps")
     assert note.fields["steps_seconds"] == pytest.approx(1400)
     assert note.fields["seconds"] == pytest.approx(700, rel=0.02)
-    assert rate_of(result, "all-in") is None
+    assert rate_of(result, "wall_clock") is None
     assert result.goodput is None
-    assert result.account["share"].max() <= 1
+    assert result.time_breakdown["share"].max() <= 1
 
 
 RUN = stamped_log([(1, 100)], lambda *_: 7000.0)
@@ -151,8 +151,8 @@ def test_all_in_starts_at_the_first_stamp_of_the_log(tmp_path, before, late_s):
     """100 steps of 7 s from 08:00 on; what was stamped before them is start-up."""
     lines = [*before, *(["2026-03-01 07:59:59 ready"] if late_s > 10 else []), *RUN]
     result = analyze_text(tmp_path, "\n".join(lines))
-    assert rate_of(result, "all-in") == pytest.approx(7000.0 + late_s * 10)
-    assert parts_of(result.account).get("start_up", 0.0) == pytest.approx(late_s)
+    assert rate_of(result, "wall_clock") == pytest.approx(7000.0 + late_s * 10)
+    assert parts_of(result.time_breakdown).get("start_up", 0.0) == pytest.approx(late_s)
     assert result.goodput == pytest.approx(700 / (700 + late_s))
 
 
@@ -164,7 +164,7 @@ def test_a_file_of_a_restart_begins_at_its_own_first_stamp(tmp_path):
     for step in range(60, 0, -1):
         second = [line.replace(f"iteration {step:8d}/", f"iteration {step + 20:8d}/") for line in second]
     result = analyze_text(tmp_path, "\n".join(stamped_log([(1, 60)], lambda *_: 7000.0)), "\n".join(second))
-    parts = parts_of(result.account)
+    parts = parts_of(result.time_breakdown)
     assert parts == pytest.approx(
         {USEFUL: 560.0, "replayed": 280.0, "restarts": 180.0, "start_up": 60.0, "not_explained": 0.0}
     )
@@ -193,7 +193,7 @@ def test_goodput_lies_between_0_and_1_and_no_part_below_0_for_any_log(tmp_path_f
             lines.append(f"saving checkpoint at iteration {step:7d} to ckpt")
     result = analyze_text(tmp_path_factory.mktemp("any"), "\n".join(lines) + "\n")
     assert result.goodput is None or 0 <= result.goodput <= 1
-    assert (result.account["seconds"] >= 0).all()
-    shares = result.account["share"].drop_nulls()
+    assert (result.time_breakdown["seconds"] >= 0).all()
+    shares = result.time_breakdown["share"].drop_nulls()
     assert shares.is_empty() or shares.sum() == pytest.approx(1)
     assert all(0 <= share <= 1 + 1e-9 for share in itertools.chain(shares))

@@ -13,7 +13,7 @@ from analysis.run.corrupt_rows import describe_damage
 from analysis.run.exclusion_reasons import DAMAGED, WARM_UP
 from analysis.run.restarts import list_segments, number_starts, trace_starts
 from analysis.run.row_selection import NO_PAUSES, select_rows
-from analysis.run.time_breakdown import USEFUL, account_time
+from analysis.run.time_breakdown import USEFUL, break_down_time
 from logparse.findings import warning
 
 
@@ -38,7 +38,7 @@ def test_a_step_number_out_of_line_is_of_no_start_and_no_rate(wrong):
     assert marked["excluded_reason"].to_list().count(WARM_UP) == 1
     # The row behind stands for two steps, as where a line is lacking.
     assert marked["iterations"].to_list() == [*[1] * 9, None, 2, *[1] * 19]
-    assert parts_of(account_time(marked, events(), NO_PAUSES)) == pytest.approx({USEFUL: 30.0, "not_explained": 0.0})
+    assert parts_of(break_down_time(marked, events(), NO_PAUSES)) == pytest.approx({USEFUL: 30.0, "not_explained": 0.0})
     (start,) = list_segments(marked).iter_rows(named=True)
     assert (start["first_step"], start["last_step"], start["rows"]) == (1, 30, 29)
 
@@ -47,7 +47,7 @@ def test_a_damaged_row_is_counted_no_time_in_the_account_by_the_clock():
     clock = [BEGIN + timedelta(seconds=i) for i in range(1, 31)]
     marked = computed(rows([*range(1, 10), 400_010, *range(11, 31)], timestamp=clock))
     assert read_clock(marked, events()).seconds == 30.0
-    assert parts_of(account_time(marked, events(), NO_PAUSES))["not_explained"] == pytest.approx(0.0)
+    assert parts_of(break_down_time(marked, events(), NO_PAUSES))["not_explained"] == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize(

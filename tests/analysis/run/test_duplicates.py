@@ -46,7 +46,7 @@ def test_of_ranks_merged_into_one_file_one_row_per_step_counts(tmp_path, ranks, 
     assert not result.steps["replayed"].any()
     assert len(result.segments) == 1
     assert result.rates["step_time_ms"].to_list() == alone.rates["step_time_ms"].to_list()
-    assert result.account.select("part", "seconds").equals(alone.account.select("part", "seconds"))
+    assert result.time_breakdown.select("part", "seconds").equals(alone.time_breakdown.select("part", "seconds"))
 
 
 def test_ranks_that_print_at_their_own_pace_are_merged_ranks_still(tmp_path):
@@ -151,7 +151,7 @@ def test_ranks_by_other_clocks_are_copies_and_told(tmp_path, hours):
     told = warning("copy_ahead" if hours > 0 else "copy_behind", name=str(tmp_path / "part1.log"), seconds=seconds)
     assert of_code(result.notes, "copy_ahead", "copy_behind") == [told]
     assert f"{timedelta(hours=abs(hours))} {'ahead' if hours > 0 else 'behind'}" in say(told)
-    for rate in ("steady", "delivered", "all steps", "all-in"):
+    for rate in ("steady", "with_stalls", "all_steps", "wall_clock"):
         assert rate_of(result, rate) == pytest.approx(rate_of(alone, rate), rel=2e-3)
 
 
@@ -205,4 +205,4 @@ def test_steps_of_a_first_line_without_a_time_lie_before_the_clock(tmp_path):
     line = "[titan] 2026-02-24 19:{m:02d}:00,000 - root - INFO - step: {n}  loss:  7.6  memory: 1.00GiB(1.0%)  tps: 100"
     text = "\n".join(line.format(m=n // 10, n=n) for n in range(10, 210, 10)) + "\n"
     found = analyze_text(tmp_path, text)
-    assert rate_of(found, "all steps") == rate_of(found, "all-in") == 6000
+    assert rate_of(found, "all_steps") == rate_of(found, "wall_clock") == 6000

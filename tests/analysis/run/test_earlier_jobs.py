@@ -39,7 +39,7 @@ def test_its_steps_are_no_work_of_the_run_and_its_time_is_start_up(tmp_path, wit
     assert found.steps["excluded_reason"].head(3).to_list()[:2] == [OTHER_JOB] * 2
     assert found.steps["iterations"].sum() == 40
     assert (len(found.segments), found.segments["lost_steps"].sum()) == (1, 0)
-    parts = parts_of(found.account)
+    parts = parts_of(found.time_breakdown)
     assert (parts["start_up"], parts["useful"]) == (pytest.approx(111), pytest.approx(280))
     assert "restarts" not in parts
 

@@ -69,7 +69,7 @@ def test_the_worst_hour_holds_the_longest_pause(tmp_path):
 def test_without_a_clock_there_is_no_ettr(tmp_path):
     lines = [line.split("] ", 1)[-1] for line in stamped_log([(1, 100)], lambda *_: 7000.0) if "elapsed" in line]
     result = analyze_text(tmp_path, "\n".join(lines))
-    assert rate_of(result, "all-in") is None
+    assert rate_of(result, "wall_clock") is None
     assert (result.reliability.ettr, result.reliability.worst_hour, result.reliability.longest_dead) == (
         None,
         None,

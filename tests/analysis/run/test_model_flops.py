@@ -57,7 +57,7 @@ def test_qwen_7b_with_its_wide_gated_mlp_and_few_key_heads():
     assert built / counted == pytest.approx(52.0 / 38.6, rel=2e-3)
     (note,) = of_code(result.notes, "mfu_as_built_differs")
     assert note.level == "warning"
-    assert codes(note) == ["built_gated_mlp", "built_grouped_queries", "built_causal_half", "built_logits"]
+    assert codes(note) == ["work_gated_mlp", "work_grouped_queries", "work_causal_half", "work_logits"]
     shares = [reason.fields["share"] for reason in note.fields["reasons"]]
     # MLP 6 x 28 x 203,685,888 for 48 x 28 x 3584^2; projections 6 x 28 x 29,360,128 for 24 x 28 x 3584^2;
     # core 6 x 28 x 14,680,064 for twice that; logits 6 for 4.5.
@@ -78,7 +78,7 @@ def test_mixtral_with_two_of_eight_experts():
     # 13.8 % is 24.1 %, both as rounded.
     assert built / counted == pytest.approx(24.1 / 13.8, rel=5e-3)
     (note,) = of_code(result.notes, "mfu_as_built_differs")
-    assert codes(note)[0] == "built_experts"
+    assert codes(note)[0] == "work_experts"
     # What the one note tells is not told again.
     assert of_code(result.notes, "formula_ignores_experts") == []
 
@@ -95,14 +95,14 @@ def test_llama2_7b_differs_by_the_causal_half():
     result = analyzed(LLAMA2_7B)
     (note,) = of_code(result.notes, "mfu_as_built_differs")
     assert note.fields["change"] == pytest.approx(42.864 / 45.687 - 1, rel=1e-3)
-    assert codes(note)[0] == "built_causal_half"
+    assert codes(note)[0] == "work_causal_half"
     assert note.fields["reasons"][0].fields["share"] == pytest.approx(-3.2212 / 45.687, rel=1e-3)
 
 
 def test_linear_attention_is_the_reason():
     result = analyzed(DELTA)
     (note,) = of_code(result.notes, "mfu_as_built_differs")
-    assert "built_linear_attention" in codes(note)
+    assert "work_linear_attention" in codes(note)
     assert sum(reason.fields["share"] for reason in note.fields["reasons"]) == pytest.approx(
         note.fields["change"], abs=0.01
     )
@@ -110,7 +110,7 @@ def test_linear_attention_is_the_reason():
 
 def test_6n_and_palm_are_compared_too():
     n6, palm = (of_code(analyzed(LLAMA2_7B, name).notes, "mfu_as_built_differs")[0] for name in ("6n", "palm"))
-    assert codes(n6)[0] == "built_causal_half"
+    assert codes(n6)[0] == "work_causal_half"
     assert n6.fields["reasons"][0].fields["share"] > 0
     assert palm.fields["reasons"][0].fields["share"] < 0
 
@@ -123,17 +123,17 @@ def test_without_a_peak_the_work_is_compared():
 def test_the_megatron_formula_has_nothing_beside_it():
     result = analyzed(QWEN_7B, "megatron")
     assert result.value("mfu_as_built") == result.value("mfu")
-    assert of_code(result.notes, "mfu_as_built_differs", "as_built_not_computed") == []
+    assert of_code(result.notes, "mfu_as_built_differs", "mfu_not_computed") == []
 
 
 def test_what_is_lacking_is_named():
     result = analyzed(replace(QWEN_7B, num_query_groups=None))
     assert result.value("mfu_as_built") is None
-    (note,) = of_code(result.notes, "as_built_not_computed")
+    (note,) = of_code(result.notes, "mfu_not_computed")
     assert note.fields["unknown"].fields["flags"] == ["--num-query-groups"]
     other = analyzed(replace(QWEN_7B, uncounted="compress_ratios"))
     assert other.value("mfu_as_built") is None
-    assert of_code(other.notes, "as_built_not_counted")[0].fields == {"layers": "compress_ratios"}
+    assert of_code(other.notes, "mfu_not_counted")[0].fields == {"layers": "compress_ratios"}
     # The chosen formula still gives its number and says what it leaves out.
     assert other.value("mfu") is not None
     assert of_code(other.notes, "formula_ignores_special_layers")
@@ -159,4 +159,4 @@ def test_a_core_wider_than_the_model_is_no_half():
     # 96 heads of 128 over a width of 4096: three times as wide, half of it counted, for once the width by AscendSpeed.
     wide = replace(LLAMA2_7B, num_attention_heads=96, num_query_groups=96)
     (note,) = of_code(analyzed(wide).notes, "mfu_as_built_differs")
-    assert "built_wide_core" in codes(note)
+    assert "work_wide_core" in codes(note)

@@ -94,7 +94,7 @@ def test_a_later_start_on_other_devices_leaves_device_hours_unknown(tmp_path):
 
 def test_every_part_of_the_account_is_a_loss_with_a_name():
     causes = {part.removesuffix("_between") for part in words("en")["parts"]} - {"useful"}
-    assert causes | {"bubble", "recomputation", "published"} == set(words("en")["losses"])
+    assert causes | {"bubble", "recomputation", "published"} == set(words("en")["overheads"])
 
 
 @pytest.mark.usefixtures("analysed_once")
@@ -114,7 +114,7 @@ def test_a_price_gives_each_loss_a_cost(tmp_path):
     (tmp_path / "run.log").write_text(log_with_saves(10, 10.0))
     for price in ("2.5/h", "2.5"):
         done = run_logparse("analyze", "run.log", "--price", price, "--json", cwd=tmp_path)
-        (saves,) = [loss for loss in json.loads(done.stdout)["runs"][0]["losses"] if loss["cause"] == "saves"]
+        (saves,) = [loss for loss in json.loads(done.stdout)["runs"][0]["overheads"] if loss["cause"] == "saves"]
         assert saves["cost"] == pytest.approx(2.5 * saves["device_hours"])
     shown = run_logparse("analyze", "run.log", "--price", "2.5/h", cwd=tmp_path).stdout
     (row,) = [line for line in shown.splitlines() if line.startswith("checkpoint saves")]

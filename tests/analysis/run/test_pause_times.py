@@ -9,7 +9,7 @@ from runs import BEGIN, analyze_text, as_computed, events, no_starts, parts_of, 
 from analysis.run.interruptions import Pauses, find_pauses
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.row_selection import RowRules, select_rows
-from analysis.run.time_breakdown import account_time
+from analysis.run.time_breakdown import break_down_time
 from logparse.decode.read_run import read_run
 
 SAVED = ["saving checkpoint at iteration      10 to ckpt", "successfully saved checkpoint at iteration      10 to ckpt"]
@@ -34,7 +34,7 @@ def lines(first, last, begin):
 
 
 def parts(folder, *text):
-    found = parts_of(analyze_text(folder, "\n".join(text)).account)
+    found = parts_of(analyze_text(folder, "\n".join(text)).time_breakdown)
     return {part: seconds for part, seconds in found.items() if seconds > 0.01}
 
 
@@ -89,7 +89,7 @@ def test_stamps_around_a_save_tell_it_from_an_evaluation():
     )
     pauses = Pauses(saved=(3,), evaluated=(3,))
     marked = select_rows(trace_starts(number_starts(steps, no_starts()), found, None), pauses, RowRules())
-    told = parts_of(account_time(as_computed(marked), found, pauses))
+    told = parts_of(break_down_time(as_computed(marked), found, pauses))
     assert told == pytest.approx({"useful": 6.0, "evaluation_between": 30.0, "saves_between": 20.0, "not_explained": 0})
 
 
@@ -104,7 +104,7 @@ def test_an_evaluation_and_a_save_in_one_row_are_told_apart_by_a_timer(seconds, 
     pauses = Pauses((11,), (11, 15), save_seconds=seconds)
     traced = trace_starts(number_starts(steps, no_starts()), events(), None)
     told = parts_of(
-        account_time(as_computed(select_rows(traced, pauses, RowRules(time_holds_pauses=True))), events(), pauses)
+        break_down_time(as_computed(select_rows(traced, pauses, RowRules(time_holds_pauses=True))), events(), pauses)
     )
     expected = expected | {"evaluation": expected.get("evaluation", 0.0) + 9.0}
     assert told == pytest.approx({"useful": 20.0, "not_explained": 0.0} | expected)

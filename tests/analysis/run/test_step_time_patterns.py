@@ -228,8 +228,8 @@ def test_steps_that_hold_a_pause_are_useful_for_their_usual_time(tmp_path):
     assert found(result.steps, HOLDS_EVALUATION) == [11]
     assert found(result.steps, HOLDS_SAVE) == [21]
     # 40 s of steps, 53 s in all; delivered holds no pause, all steps do.
-    assert parts_of(result.account) == {"useful": 40.0, "saves": 9.0, "evaluation": 4.0, "not_explained": 0.0}
-    assert (rate_of(result, "delivered"), rate_of(result, "all steps")) == (1000.0, 53_000 / 40)
+    assert parts_of(result.time_breakdown) == {"useful": 40.0, "saves": 9.0, "evaluation": 4.0, "not_explained": 0.0}
+    assert (rate_of(result, "with_stalls"), rate_of(result, "all_steps")) == (1000.0, 53_000 / 40)
 
 
 # Stalls

@@ -22,7 +22,7 @@ from analysis.run.time_breakdown import (
     SAVES_BETWEEN,
     START_UP,
     USEFUL,
-    account_time,
+    break_down_time,
 )
 from logparse.findings import info
 
@@ -32,9 +32,9 @@ def computed(steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pau
     return as_computed(select_rows(traced, pauses, RowRules(time_holds_pauses=holds)))
 
 
-def account(steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pauses = NO_PAUSES, holds: bool = False):
+def time_breakdown(steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pauses = NO_PAUSES, holds: bool = False):
     happened = events() if found is None else found
-    return account_time(computed(steps, happened, pauses, holds), happened, pauses)
+    return break_down_time(computed(steps, happened, pauses, holds), happened, pauses)
 
 
 def rate(steps: pl.DataFrame, name: str, wall: float | None = None) -> dict[str, object]:
@@ -49,7 +49,7 @@ SLOW = [5000.0, *[1000.0] * 9]  # ten steps of which the first takes 5 s
 
 
 def test_without_a_clock_the_step_lines_are_all_there_is():
-    result = account(rows(list(range(1, 11)), step_time_ms=SLOW), pauses=Pauses(saved=(5,)))
+    result = time_breakdown(rows(list(range(1, 11)), step_time_ms=SLOW), pauses=Pauses(saved=(5,)))
     assert parts_of(result) == {USEFUL: 10.0, WARM_UP: 4.0, "not_explained": 0.0}
     assert result["share"].to_list() == pytest.approx([10 / 14, 4 / 14, 0.0])
 
@@ -59,7 +59,7 @@ def test_a_save_between_the_lines_is_the_gap_beyond_the_step():
     ends = [25, 26, 27, 28, 36, 37, 40, 41, 42.5, 43.5]
     found = events((1, "training starts", None, BEGIN))
     steps = rows(list(range(1, 11)), step_time_ms=SLOW, timestamp=stamps(*ends))
-    result = account(steps, found, Pauses(saved=(4, 10), evaluated=(6,)))
+    result = time_breakdown(steps, found, Pauses(saved=(4, 10), evaluated=(6,)))
     assert parts_of(result) == pytest.approx(
         {
             USEFUL: 10.0,
@@ -78,7 +78,7 @@ def test_a_restart_is_a_gap_then_a_start_up_then_steps_done_again():
     found = events((1, "process starts", None, BEGIN), (45, "process starts", None, BEGIN + timedelta(seconds=44)))
     times = [5000.0, 1000, 1000, 1000] * 2
     steps = rows([1, 2, 3, 4, 4, 5, 6, 7], step_time_ms=times, timestamp=stamps(*first, *second))
-    assert parts_of(account(steps, found)) == pytest.approx(
+    assert parts_of(time_breakdown(steps, found)) == pytest.approx(
         {
             USEFUL: 7.0,
             WARM_UP: 4.0,
@@ -97,20 +97,20 @@ def test_steps_done_again_in_a_row_with_new_ones_are_its_share():
     All steps: 7 + 12 s for 12 steps. Delivered: 2 to 7, 8 and 9, 10 to 12.
     """
     steps = rows([1, 2, 3, 4, 5, 6, 7, 3, 6, 9, 12])
-    assert parts_of(account(steps)) == pytest.approx({USEFUL: 12.0, "replayed": 7.0, "not_explained": 0.0})
-    assert (rate(steps, "all steps")["step_time_ms"], rate(steps, "all steps")["steps"]) == (19_000 / 12, 12)
-    assert (rate(steps, "delivered")["step_time_ms"], rate(steps, "delivered")["steps"]) == (1000.0, 6 + 2 + 3)
+    assert parts_of(time_breakdown(steps)) == pytest.approx({USEFUL: 12.0, "replayed": 7.0, "not_explained": 0.0})
+    assert (rate(steps, "all_steps")["step_time_ms"], rate(steps, "all_steps")["steps"]) == (19_000 / 12, 12)
+    assert (rate(steps, "with_stalls")["step_time_ms"], rate(steps, "with_stalls")["steps"]) == (1000.0, 6 + 2 + 3)
 
 
 def test_a_save_inside_a_row_is_what_the_row_took_above_the_pace():
     times = [5000.0, *[1000.0] * 4, 4000.0, *[1000.0] * 4]
-    result = account(rows(list(range(1, 11)), step_time_ms=times), pauses=Pauses(saved=(5,)), holds=True)
+    result = time_breakdown(rows(list(range(1, 11)), step_time_ms=times), pauses=Pauses(saved=(5,)), holds=True)
     assert parts_of(result) == {USEFUL: 10.0, WARM_UP: 4.0, "saves": 3.0, "not_explained": 0.0}
 
 
 def test_a_skipped_update_is_time_without_a_useful_step():
     skipped = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
-    result = account(rows(list(range(1, 11)), step_time_ms=SLOW, skipped_iterations=skipped))
+    result = time_breakdown(rows(list(range(1, 11)), step_time_ms=SLOW, skipped_iterations=skipped))
     assert parts_of(result) == {USEFUL: 9.0, WARM_UP: 4.0, "skipped": 1.0, "not_explained": 0.0}
 
 
@@ -124,7 +124,7 @@ def test_a_skipped_update_is_time_without_a_useful_step():
 )
 def test_delivered_pays_for_a_step_that_was_not_kept(columns):
     steps = rows(list(range(1, 11)), step_time_ms=SLOW, **columns)
-    delivered, everything = rate(steps, "delivered"), rate(steps, "all steps")
+    delivered, everything = rate(steps, "with_stalls"), rate(steps, "all_steps")
     assert (delivered["step_time_ms"], delivered["steps"]) == (pytest.approx(9000 / 8), 8)
     assert (everything["step_time_ms"], everything["steps"]) == (pytest.approx(14_000 / 9), 9)
     assert rate(steps, "steady")["step_time_ms"] == 1000.0
@@ -133,21 +133,21 @@ def test_delivered_pays_for_a_step_that_was_not_kept(columns):
 def test_a_nan_iteration_is_one_of_those_that_were_skipped():
     # Steps 11 to 20: two without an update, one of them NaN; 40 - 2 are useful.
     steps = rows([10, 20, 30, 40], skipped_iterations=[0, 2, 0, 0], nan_iterations=[0, 1, 0, 0])
-    assert rate(steps, "all steps")["steps"] == 38
-    assert rate(steps, "all steps")["step_time_ms"] == pytest.approx(40_000 / 38)
+    assert rate(steps, "all_steps")["steps"] == 38
+    assert rate(steps, "all_steps")["step_time_ms"] == pytest.approx(40_000 / 38)
 
 
 def test_of_a_row_of_ten_steps_those_that_were_skipped_are_not_useful():
     steps = rows([10, 20, 30, 40], skipped_iterations=[0, 3, 0, 0])
-    assert rate(steps, "all steps")["steps"] == 37
-    assert rate(steps, "all steps")["step_time_ms"] == pytest.approx(40_000 / 37)
+    assert rate(steps, "all_steps")["steps"] == 37
+    assert rate(steps, "all_steps")["step_time_ms"] == pytest.approx(40_000 / 37)
     assert rate(steps, "steady")["steps"] == 20
 
 
 def test_all_in_is_the_clock_over_the_useful_steps():
     steps = rows(list(range(1, 11)), step_time_ms=SLOW)
-    assert rate(steps, "all-in", 40.0)["step_time_ms"] == 4000.0
-    assert rate(steps, "all-in", None)["step_time_ms"] is None
+    assert rate(steps, "wall_clock", 40.0)["step_time_ms"] == 4000.0
+    assert rate(steps, "wall_clock", None)["step_time_ms"] is None
 
 
 def test_work_of_a_rate_is_its_steps_work_over_its_time():
@@ -159,14 +159,14 @@ def test_work_of_a_rate_is_its_steps_work_over_its_time():
     )
     named = {row["rate"]: row for row in name_rates(frame, 20.0).iter_rows(named=True)}
     found = {name: row["tokens_per_second_per_device"] for name, row in named.items()}
-    assert found == pytest.approx({"steady": 8000, "delivered": 7200, "all steps": 80_000 / 15, "all-in": 4000})
+    assert found == pytest.approx({"steady": 8000, "with_stalls": 7200, "all_steps": 80_000 / 15, "wall_clock": 4000})
 
 
 def test_the_clock_begins_with_the_first_step_of_the_first_row():
     """The row of step 10 stands for ten steps of 1 s, so the run is 30 s long."""
     steps = rows([10, 20, 30], timestamp=stamps(10, 20, 30))
     assert read_clock(computed(steps), events()).seconds == 30.0
-    assert parts_of(account(steps))["not_explained"] == pytest.approx(0.0)
+    assert parts_of(time_breakdown(steps))["not_explained"] == pytest.approx(0.0)
 
 
 def test_the_clock_goes_on_to_the_last_stamped_event():
@@ -186,17 +186,17 @@ def test_one_stamp_is_no_clock():
 
 def test_a_start_printed_in_the_second_after_the_step_began_is_no_start_up_below_0():
     found = events((1, "training starts", None, BEGIN + timedelta(seconds=1)))
-    parts = parts_of(account(rows([1, 2, 3, 4], timestamp=stamps(1.4, 2.4, 3.4, 4.4)), found))
+    parts = parts_of(time_breakdown(rows([1, 2, 3, 4], timestamp=stamps(1.4, 2.4, 3.4, 4.4)), found))
     assert START_UP not in parts
 
 
 def test_copies_take_no_time():
     ranks = pl.concat([rows([1, 2, 3, 4], "a.log"), rows([1, 2, 3], "b.log")])
-    assert parts_of(account(ranks)) == {USEFUL: 4.0, "not_explained": 0.0}
+    assert parts_of(time_breakdown(ranks)) == {USEFUL: 4.0, "not_explained": 0.0}
 
 
-def test_where_no_row_counts_there_is_no_account():
-    assert account(rows([1])).is_empty()
+def test_where_no_row_counts_there_is_no_time_breakdown():
+    assert time_breakdown(rows([1])).is_empty()
 
 
 @st.composite
@@ -225,7 +225,7 @@ LOST_A_DIGIT = rows([10, 11, 12, 13] * 2, step_time_ms=[0.0, 0.0, 900.0, 900.0, 
 @given(logs(), st.booleans())
 def test_the_parts_are_the_whole_and_the_shares_are_one(log, holds):
     steps, found, pauses = log
-    result, marked = account(steps, found, pauses, holds), computed(steps, found, pauses, holds)
+    result, marked = time_breakdown(steps, found, pauses, holds), computed(steps, found, pauses, holds)
     timed = marked.filter((pl.col("step_time_ms") > 0) & pl.col("excluded_reason").ne_missing(TIME_DAMAGED))
     lines = timed.select((pl.col("step_time_ms") * pl.col("iterations")).sum()).item()
     wall = read_clock(marked, found).seconds
@@ -244,7 +244,7 @@ def test_the_parts_are_the_whole_and_the_shares_are_one(log, holds):
 def test_goodput_of_a_steady_log_is_at_most_1(count, ms, pause, start_up):
     ends = [start_up + (i + 1) * ms / 1000 + i * pause for i in range(count)]
     steps = rows(list(range(1, count + 1)), step_time_ms=[ms] * count, timestamp=stamps(*ends))
-    result = account(steps, events((1, "training starts", None, BEGIN)))
+    result = time_breakdown(steps, events((1, "training starts", None, BEGIN)))
     share = dict(result.select("part", "share").iter_rows())[USEFUL]
     assert share == pytest.approx(count * ms / 1000 / ends[-1], rel=1e-4)
     assert share <= 1 + 1e-4  # stamps hold microseconds
@@ -255,22 +255,22 @@ def test_each_start_is_priced_at_its_own_pace():
     steps = pl.concat(
         [rows(list(range(1, 11)), step_time_ms=SLOW), rows(list(range(9, 21)), step_time_ms=[2000.0] * 12)]
     )
-    assert parts_of(account(steps)) == {USEFUL: 30.0, WARM_UP: 4.0, "replayed": 4.0, "not_explained": 0.0}
+    assert parts_of(time_breakdown(steps)) == {USEFUL: 30.0, WARM_UP: 4.0, "replayed": 4.0, "not_explained": 0.0}
 
 
 def test_a_step_whose_loss_is_no_number_is_not_useful():
     loss: list[object] = [2.5] * 7 + [float("nan")] * 3
     steps = rows(list(range(1, 11)), loss=loss, timestamp=stamps(*range(1, 11)))
-    found = {name: rate(steps, name, 10.0)["steps"] for name in ("delivered", "all steps", "all-in")}
-    assert found == {"delivered": 6, "all steps": 7, "all-in": 7}
-    assert parts_of(account(steps))["skipped"] == 3.0
+    found = {name: rate(steps, name, 10.0)["steps"] for name in ("with_stalls", "all_steps", "wall_clock")}
+    assert found == {"with_stalls": 6, "all_steps": 7, "wall_clock": 7}
+    assert parts_of(time_breakdown(steps))["skipped"] == 3.0
 
 
 def test_a_time_that_lost_digits_is_in_no_rate():
     times = [5000.0] * 20
     times[10] = 50.0
     steps = rows(list(range(1, 21)), step_time_ms=times)
-    for name, count in (("steady", 18), ("delivered", 18), ("all steps", 19)):
+    for name, count in (("steady", 18), ("with_stalls", 18), ("all_steps", 19)):
         named = rate(steps, name)
         assert (named["step_time_ms"], named["steps"]) == (5000.0, count)
 
@@ -279,7 +279,7 @@ def test_a_time_that_lost_digits_is_in_no_sum():
     times = [5000.0] * 20
     times[10] = 50.0
     steps = rows(list(range(1, 21)), step_time_ms=times)
-    assert account(steps)["seconds"].sum() == 95.0
+    assert time_breakdown(steps)["seconds"].sum() == 95.0
     assert list_segments(computed(steps))["step_time_sum_ms"].to_list() == [95_000.0]
 
 

@@ -19,7 +19,7 @@ from logparse.errors import LogparseError
 from logparse.findings import info
 
 LOGGED = "logged_tflops_per_second_per_device"
-RATES = ("steady", "delivered", "all steps", "all-in")
+RATES = ("steady", "with_stalls", "all_steps", "wall_clock")
 FEW = few(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -38,11 +38,11 @@ def excluded(result: Analysis, reason: str) -> list[tuple[int, int]]:
     [
         ("steady", 7000.0, 150.0, 190),
         # (198 x 7 + 8 x 9) s over 198 steps; 150 x 7 / 7.3636
-        ("delivered", 7363.636, 142.6, 198),
+        ("with_stalls", 7363.636, 142.6, 198),
         # 496 s and 1162 s over 200 steps; 150 x 7 / 8.29
-        ("all steps", 8290.0, 126.7, 200),
+        ("all_steps", 8290.0, 126.7, 200),
         # the stamps lie at the ends of the steps, and nothing between them
-        ("all-in", 8290.0, 126.7, 200),
+        ("wall_clock", 8290.0, 126.7, 200),
     ],
 )
 def test_acceptance_rates(accepted, rate, ms, tflops, steps):
@@ -55,7 +55,7 @@ def test_acceptance_rates(accepted, rate, ms, tflops, steps):
 def test_acceptance_steady_interval_is_the_rounding_and_each_holds_its_figure(accepted):
     ends = [rate_of(accepted, "steady", f"step_time_{end}_ms") for end in ("low", "high")]
     assert ends == [6999.5, 7000.5]
-    for rate in ("delivered", "all steps"):
+    for rate in ("with_stalls", "all_steps"):
         low, high = (rate_of(accepted, rate, f"step_time_{end}_ms") for end in ("low", "high"))
         assert low < rate_of(accepted, rate) < high
 
@@ -71,7 +71,7 @@ def test_acceptance_goodput_and_account(accepted):
     # Useful work at 7 s a step, over 1658 s.
     assert accepted.goodput == pytest.approx(200 * 7 / 1658)
     assert accepted.goodput == pytest.approx(0.845, abs=0.001)
-    assert parts_of(accepted.account) == pytest.approx(
+    assert parts_of(accepted.time_breakdown) == pytest.approx(
         {
             USEFUL: 1400.0,
             "warm_up": 54.0 + 4.0,
@@ -99,11 +99,11 @@ def test_acceptance_line_with_colours_and_broken_bytes_is_a_row_like_any_other(a
     assert (row["step_time_ms"], row[LOGGED], row["counted"]) == (7000.0, 150.0, True)
 
 
-def test_a_run_without_a_clock_has_no_all_in(tmp_path):
+def test_a_run_without_a_clock_has_no_wall_clock(tmp_path):
     result = analyze_text(tmp_path, "".join(megatron_line(step, 1000.0) + "\n" for step in range(1, 31)))
-    assert rate_of(result, "all-in") is None
+    assert rate_of(result, "wall_clock") is None
     assert rate_of(result, "steady") == 1000.0
-    assert set(parts_of(result.account)) == {USEFUL, "not_explained"}
+    assert set(parts_of(result.time_breakdown)) == {USEFUL, "not_explained"}
 
 
 def test_a_log_where_no_row_counts_has_nulls_and_says_so(tmp_path):
@@ -150,7 +150,7 @@ def numbers(result: Analysis) -> dict[str, object]:
     """All that is said of the run, without the places of its lines."""
     return {
         "rates": result.rates.drop("run").rows(),
-        "account": result.account.drop("run").rows(),
+        "time_breakdown": result.time_breakdown.drop("run").rows(),
         "summary": result.summary.drop("run").rows(),
         "steps": result.steps.drop("run", "source", "line_number").rows(),
         "segments": result.segments.drop("run", "source", "line_number").rows(),
@@ -190,7 +190,7 @@ def test_a_log_in_two_files_has_the_same_steps_and_rates(tmp_path, noisy, at):
     whole, now = numbers(noisy), numbers(parted)
     assert now["steps"] == whole["steps"]
     assert now["rates"] == whole["rates"]
-    assert now["account"] == whole["account"]
+    assert now["time_breakdown"] == whole["time_breakdown"]
 
 
 @FEW

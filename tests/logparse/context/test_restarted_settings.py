@@ -227,5 +227,5 @@ def test_a_second_file_that_begins_again_may_be_another_run(tmp_path):
 
 def test_without_time_stamps_there_is_no_all_in_and_it_is_said(tmp_path):
     run, _ = analyzed(tmp_path, start(1, 20))
-    assert run["rates"]["all-in"]["step_time_ms"] is None
-    assert [note["level"] for note in coded(run, "all_in_not_computed")] == ["info"]
+    assert run["rates"]["wall_clock"]["step_time_ms"] is None
+    assert [note["level"] for note in coded(run, "wall_clock_not_computed")] == ["info"]

@@ -23,8 +23,8 @@ def log(**columns: list[Any]) -> ParsedLog:
     rows = pl.DataFrame({**columns, "line_number": range(1, len(columns["step"]) + 1)})
     steps = conform(rows.with_columns(source=pl.lit("run.log")), DECODED_COLUMNS)
     nowhere = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
-    account = Coverage(len(steps), len(steps), 0, 0, {})
-    return ParsedLog("run", ("run.log",), find_format("deepspeed"), steps, pl.DataFrame(), account, {}, nowhere, {})
+    time_breakdown = Coverage(len(steps), len(steps), 0, 0, {})
+    return ParsedLog("run", ("run.log",), find_format("deepspeed"), steps, pl.DataFrame(), time_breakdown, {}, nowhere, {})
 
 
 def known(**values: int) -> RunContext:

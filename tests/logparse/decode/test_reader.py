@@ -42,11 +42,11 @@ def everything(contents: Contents) -> dict[str, object]:
     """All that the formats make of ``contents``, as values that can be compared."""
     said: dict[str, object] = {"lines": contents.lines}
     for fmt, found in contents.steps:
-        account = (found.torn, found.labels, found.unread, found.malformed)
+        time_breakdown = (found.torn, found.labels, found.unread, found.malformed)
         said[fmt.name] = (
             found.steps.select("source", "line_number", "step").rows(),
             repr(found.steps.rows()),
-            account,
+            time_breakdown,
             settings_frame(contents.sentences, contents.inside, fmt).rows(),
         )
     fmt, found = best_of(contents)

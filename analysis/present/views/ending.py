@@ -1,0 +1,28 @@
+"""How a run ended, where its log shows that it failed."""
+
+from __future__ import annotations
+
+from analysis.present.words import word
+from analysis.run.run import Run
+from logparse.findings import Note
+from logparse.language import msg, tr
+
+# Findings of a run that failed, those before its last step first.
+FAILED = ("ended_early_with_errors", "ended_with_errors")
+
+
+def failure(run: Run) -> Note | None:
+    """The finding that the run failed; None where its log shows no such thing."""
+    return next((note for note in run.notes if note.code in FAILED), None)
+
+
+def ending_clause(run: Run) -> str:
+    """What the title of a failed run says instead of its steps; empty for any other."""
+    note = failure(run)
+    if note is None:
+        return ""
+    cause = next((word("failures", line.fields["kind"]) for line in note.fields["lines"]), "")
+    step, planned = f"{note.fields['step']:,}", note.fields.get("of")
+    if planned is None:
+        return tr("failed after step {step}: {cause}", step=step, cause=cause)
+    return tr(msg("failed at step {step} of {planned}: {cause}"), step=step, planned=f"{planned:,}", cause=cause)

@@ -1,0 +1,225 @@
+"""The first screen of a run: what it reached, what it lost, what is left, how it compares, whether to trust it.
+
+A row that cannot be computed is left out; one row names the flags that would give what is missing.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from analysis.metrics import BY_COLUMN
+from analysis.present.numbers import about, percent, percent_of_peak, step_time, three
+from analysis.present.parts import Fact, Facts, Part
+from analysis.present.views.ending import ending_clause, failure
+from analysis.present.views.missing import missing_clauses
+from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
+from analysis.present.views.title import title_part
+from analysis.present.views.warnings import ranked_warnings, warning_clauses
+from analysis.present.words import word
+from analysis.present.words.forms import range_of
+from analysis.published.match import Against
+from analysis.run.run import Run
+from logparse.language import msg, tr
+
+TOKENS, TFLOPS = "tokens_per_second_per_device", "tflops_per_second_per_device"
+LOGGED = "logged_tflops_per_second_per_device"
+# The rates in the order in which one stands in for another that is unknown.
+FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
+# The longest answer in one line.
+LONGEST = 100
+
+
+def first_screen(run: Run) -> list[Part]:
+    """The title and the rows."""
+    return [title_part(run), Facts(list(rows(run)))]
+
+
+def rows(run: Run) -> Iterator[Fact]:
+    """Every row that is known, in the order of reading."""
+    rate = shown_rate(run)
+    yield from (fact for fact in (_time(run, rate), _throughput(rate), _tflops(run, rate), _mfu(run, rate)) if fact)
+    yield from _lost(run)
+    yield from (fact for fact in (remaining(run), compared(run)) if fact)
+    if clauses := missing_clauses(run):
+        yield Fact(tr("missing"), "", clauses)
+    if clauses := warning_clauses(run):
+        yield Fact(tr("warnings"), "", clauses)
+
+
+def quiet_line(run: Run) -> str:
+    """The answer in one line of at most LONGEST columns; ``--json`` is for programs."""
+    rate, n = shown_rate(run), len(ranked_warnings(run))
+    values = [
+        ending_clause(run),
+        tr("{time}/step", time=step_time(rate["step_time_ms"])) if rate["step_time_ms"] is not None else "",
+        tr("{n} tokens/s/p", n=three(rate[TOKENS])) if rate[TOKENS] is not None else "",
+        tr("{n} TFLOP/s/p", n=three(rate[TFLOPS])) if rate[TFLOPS] is not None else "",
+        tr("MFU {share}", share=percent_of_peak(rate["mfu"])) if rate["mfu"] is not None else "",
+        tr("goodput {share}", share=percent(run.analysis.goodput or 0.0)) if _has_goodput(run) else "",
+        tr("short run") if run.short else "",
+        (tr("1 warning") if n == 1 else tr("{n} warnings", n=n)) if n else "",
+    ]
+    text = tr(", ").join(value for value in values if value)
+    return _within(run.name, text)
+
+
+def _within(name: str, text: str) -> str:
+    """The line, with the middle of a long name left out, and with the last of the text where that is not enough."""
+    from rich.cells import cell_len, set_cell_size
+
+    room = max(LONGEST - cell_len(text) - 2, 12)
+    if len(name) > room:
+        name = f"{name[: room // 2 - 1]}…{name[-(room - room // 2) :]}"
+    line = tr("{name}: {text}", name=name, text=text)
+    return line if cell_len(line) <= LONGEST else set_cell_size(line, LONGEST - 1).rstrip() + "…"
+
+
+# Rates.
+
+
+def shown_rate(run: Run) -> Mapping[str, Any]:
+    """The steady rate; where no settled step is known, the first rate that is."""
+    rates = [run.analysis.rate(name) for name in FALLBACKS]
+    return next((rate for rate in rates if rate["step_time_ms"] is not None), rates[0])
+
+
+def _time(run: Run, rate: Mapping[str, Any]) -> Fact | None:
+    if rate["step_time_ms"] is None:
+        return None
+    value, clauses = step_time(rate["step_time_ms"]), []
+    with_stalls = run.analysis.rate("with_stalls")["step_time_ms"]
+    if rate["rate"] != "steady":
+        clauses = [word("rates", rate["rate"])]
+    elif with_stalls is not None and step_time(with_stalls) != value:
+        clauses = [tr("{time} including stalls", time=step_time(with_stalls))]
+    return Fact(tr("step time"), value, clauses)
+
+
+def _throughput(rate: Mapping[str, Any]) -> Fact | None:
+    samples = rate["samples_per_second_per_device"]
+    if samples is None:
+        return None
+    parts = [] if rate[TOKENS] is None else [tr("{n} tokens/s/p", n=three(rate[TOKENS]))]
+    per_device = tr("{n} samples/s/p (per device)", n=three(samples))
+    return Fact(tr("throughput"), "", [*parts, per_device])
+
+
+def _tflops(run: Run, rate: Mapping[str, Any]) -> Fact | None:
+    logged, how = median_logged(run), run.analysis.computation
+    if rate[TFLOPS] is None:
+        return None if logged is None else Fact(tr("TFLOP/s"), three(logged), [tr("per device, printed by the log")])
+    clauses = [tr("per device by {formula}", formula=word("formulas", how.formula.name))]
+    if how.quoted.layers:
+        clauses[0] = tr("{clause}, recomputation included", clause=clauses[0])
+    if rate["peak_utilization"] is not None and how.peak:
+        share = percent_of_peak(rate["peak_utilization"])
+        clauses.append(tr("{share} of the peak {peak}", share=share, peak=three(how.peak.peak_tflops_per_second)))
+    if logged is not None:
+        clauses.append(tr("the log prints {value}", value=three(logged)))
+    return Fact(tr("TFLOP/s"), three(rate[TFLOPS]), clauses)
+
+
+def median_logged(run: Run) -> float | None:
+    """The framework's own TFLOP/s in the middle row that counts."""
+    logged = run.steps.filter("counted")[LOGGED].drop_nulls().sort()
+    return statistics.median(logged[(len(logged) - 1) // 2 : len(logged) // 2 + 1]) if len(logged) else None
+
+
+def _mfu(run: Run, rate: Mapping[str, Any]) -> Fact | None:
+    mfu = rate["mfu"]
+    if mfu is None:
+        logged = run.steps.filter("counted")["logged_mfu"].drop_nulls().median()
+        known = isinstance(logged, float)
+        return Fact(tr("MFU"), percent(logged), [tr("printed by the log")]) if known else None  # type: ignore[arg-type]
+    clauses = _hfu(run, rate)
+    fields = {note.code: note.fields for note in run.notes}
+    if packed := fields.get("attention_within_documents"):
+        clauses.append(tr("{low} at least: document lengths unknown", low=percent(packed["low"])))
+    skus = fields.get("several_skus")
+    if skus and skus["metric"] == "mfu":
+        low, high = percent(skus["low"]), percent_of_peak(skus["high"])
+        clauses.append(tr("{low} to {high}: device variant unknown", low=low, high=high))
+    return Fact(tr("MFU"), percent_of_peak(mfu), clauses)
+
+
+def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:
+    """HFU, or both ends where the recomputation is not fully known."""
+    if rate["hfu"] is not None:
+        return [tr("HFU {share}", share=percent_of_peak(rate["hfu"]))]
+    times = run.analysis.computation.executed_times()
+    if times is None:
+        return []
+    low, high = (percent_of_peak(rate["mfu"] * end) for end in times)
+    return [tr("HFU {low} to {high}", low=low, high=high)]
+
+
+# What was lost.
+
+
+def _has_goodput(run: Run) -> bool:
+    """Not of a short run, nor of reinforcement learning, whose steps do more than train."""
+    mixed = run.analysis.computation.shape.mixed_step
+    return run.analysis.goodput is not None and not run.short and not mixed
+
+
+def _lost(run: Run) -> Iterator[Fact]:
+    if _has_goodput(run):
+        named = named_overheads(outside_steps(run))
+        if named:
+            named[0] = tr("lost: {overheads}", overheads=named[0])
+        yield Fact(tr("goodput"), percent(run.analysis.goodput or 0.0), [*named, *_starts(run)])
+        if text := advice(run):
+            yield Fact(tr("  advice"), "", [text])
+    if (inside := named_overheads(inside_steps(run))) and not run.short:
+        yield Fact(tr("inside a step"), "", inside)
+
+
+def _starts(run: Run) -> list[str]:
+    starts, several = len(run.segments), run.segments["lineage"].n_unique() if len(run.segments) else 0
+    lost = int(run.segments["lost_steps"].sum())
+    if several > 1:
+        return [tr("{n} separate trainings", n=several)]
+    return [tr("{n} starts, {lost} steps repeated", n=starts, lost=f"{lost:,}")] if starts > 1 else []
+
+
+# What is left, and others.
+
+
+def remaining(run: Run) -> Fact | None:
+    """The steps that are left and how long they take; None where that is unknown or the run is short."""
+    left = run.expectations.plan.left
+    if run.short or left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
+        return None
+    resumed = msg("{n} steps if resumed") if failure(run) else msg("{n} steps")
+    time, low, high = about(left.seconds), about(left.seconds_low), about(left.seconds_high)
+    took = tr("about {time} ({low} to {high})", time=time, low=low, high=high)
+    if low == high:
+        took = tr("about {time}", time=time)
+    unseen = [tr("batch {batches} not seen yet", batches=range_of(b.batches))] if (b := left.unseen_batches) else []
+    return Fact(tr("remaining"), "", [tr(resumed, n=f"{left.steps:,}"), took, *unseen])
+
+
+def compared(run: Run) -> Fact | None:
+    """The nearest published rate, and the best one where that is another; None where no row matches."""
+    matches = run.expectations.published.matches
+    if not matches:
+        return None
+    nearest, best = matches[0], min(matches, key=lambda match: match.share)
+    of_best = [] if best is nearest else [tr("{share} of the best", share=percent(best.share, 0))]
+    return Fact(tr("compared"), "", [_share_of(nearest), *of_best])
+
+
+def _share_of(match: Against) -> str:
+    rate = three(match.row.tokens_per_second_per_device or 0.0)
+    published = msg("{share} of {publisher}'s published {rate} tokens/s/p")
+    recorded = msg("{share} of the {rate} tokens/s/p recorded for {publisher}")
+    publisher = match.row.publisher or match.row.name
+    share = percent(match.share, 0)
+    return tr(recorded if match.row.recorded else published, share=share, publisher=publisher, rate=rate)
+
+
+def metric_title(column: str) -> str:
+    """The label of a metric, in the language in use."""
+    return tr(BY_COLUMN[column].label)

@@ -1,0 +1,73 @@
+"""What a run lost: the time outside its steps, and apart from that the work inside a step that trains nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analysis.present.numbers import percent, three
+from analysis.present.parts import Cell, Table
+from analysis.present.words import say, word
+from analysis.present.words.forms import span
+from analysis.run.overheads import PUBLISHED, Overhead
+from analysis.run.run import Run
+from logparse.language import tr
+
+# On the first screen: overheads of at least this share, and so many of them.
+LEAST_SHARE, MOST_NAMED = 0.01, 4
+
+
+def outside_steps(run: Run) -> list[Overhead]:
+    """The overheads between and around the steps, the largest first."""
+    return [overhead for overhead in run.overheads if not overhead.in_steps]
+
+
+def inside_steps(run: Run) -> list[Overhead]:
+    """Recomputation and the pipeline bubble, the larger first."""
+    return [overhead for overhead in run.overheads if overhead.in_steps and overhead.cause != PUBLISHED]
+
+
+def named_overheads(overheads: Sequence[Overhead]) -> list[str]:
+    """The largest of ``overheads``, each with its share."""
+    large = [overhead for overhead in overheads if overhead.share >= LEAST_SHARE][:MOST_NAMED]
+    return [f"{word('overheads', overhead.cause)} {percent(overhead.share)}" for overhead in large]
+
+
+def advice(run: Run) -> str:
+    """What would reduce the largest overhead that can be; empty where nothing can."""
+    notes = (overhead.advice for overhead in outside_steps(run))
+    return next((say(note) for note in notes if note and "useful" in note.fields), "")
+
+
+def overheads_tables(run: Run, price: float | None = None) -> Iterator[Table]:
+    """A table of the time outside the steps, and one of the work inside a step; ``price`` of a device-hour adds cost."""
+    if outside := outside_steps(run):
+        yield _table(outside, tr("overhead"), tr("goodput without it"), price)
+    if inside := [overhead for overhead in run.overheads if overhead.in_steps]:
+        yield _table(inside, tr("inside a step"), tr("tokens/s/p without it"), price)
+
+
+def _table(overheads: Sequence[Overhead], name: str, without: str, price: float | None) -> Table:
+    costs = () if price is None else (tr("cost"),)
+    headings = (name, tr("share"), tr("time"), tr("device-hours"), *costs, without, tr("advice"))
+    most = overheads[0].share
+    rows = [_row(overhead, price, most) for overhead in overheads]
+    return Table(headings, rows, prose={len(headings) - 1}, headed=True)
+
+
+def _row(overhead: Overhead, price: float | None, most: float) -> tuple[Cell | str, ...]:
+    hours = overhead.device_hours
+    costs = () if price is None else (_amount(hours and hours * price),)
+    share = Cell(percent(overhead.share), bar=overhead.share / most)
+    would = (
+        percent(overhead.useful_without)
+        if overhead.useful_without is not None
+        else three(overhead.rate_without)
+        if overhead.rate_without is not None
+        else "-"
+    )
+    text = say(overhead.advice) if overhead.advice else ""
+    return (word("overheads", overhead.cause), share, span(overhead.seconds), _amount(hours), *costs, would, text)
+
+
+def _amount(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.2f}"

@@ -1,0 +1,81 @@
+"""The title of a run: the model on its devices, the framework, when, how long and how far."""
+
+from __future__ import annotations
+
+from analysis.present.parts import Title as TitlePart
+from analysis.present.views.ending import ending_clause
+from analysis.present.words import framework_text
+from analysis.present.words.forms import big, devices, span
+from analysis.run.run import Run
+from analysis.run.title import Title
+from logparse.language import msg, tr
+
+
+def title_part(run: Run) -> TitlePart:
+    """The two lines that every screen of a run begins with."""
+    return TitlePart(_who(run), _extent(run))
+
+
+def who(run: Run) -> str:
+    """Model on devices, precision, framework: one line."""
+    return tr(", ").join(_who(run))
+
+
+def extent(run: Run) -> str:
+    """How far, how many tokens, when and how long: one line; a run that failed says so first."""
+    return tr(" · ").join(_extent(run))
+
+
+def _who(run: Run) -> list[str]:
+    title = run.title
+    facts = (
+        tr("{model} on {devices}", model=model_text(title), devices=_devices(title)),
+        run.context.get("precision"),
+        framework_text(run.framework),
+    )
+    return [str(fact) for fact in facts if fact]
+
+
+def _extent(run: Run) -> list[str]:
+    title = run.title
+    tokens = tr("{n} tokens", n=big(title.tokens)) if title.tokens else ""
+    short = tr("short run") if run.short else ""
+    facts = (ending_clause(run) or _how_far(title), tokens, _when(title, run.analysis.has_clock), short)
+    return [fact for fact in facts if fact]
+
+
+def model_text(title: Title) -> str:
+    """The model by its shape: its name in the catalogue, else its size."""
+    if title.models:
+        return tr(" or ").join(title.models)
+    counted = title.parameters
+    if counted is None:
+        return title.printed_model or tr("unknown model")
+    if counted.active == counted.total:
+        return tr("{n} parameters", n=big(counted.total))
+    return tr("{n} parameters, {active} active", n=big(counted.total), active=big(counted.active))
+
+
+def _devices(title: Title) -> str:
+    if title.devices is None:
+        return tr("unknown number of {device}", device=tr(title.device)) if title.device else tr("unknown devices")
+    number = f"{title.devices:,}"
+    return tr("{n} x {device}", n=number, device=tr(title.device)) if title.device else devices(number)
+
+
+def _when(title: Title, by_clock: bool) -> str:
+    lasted = span(title.seconds) if title.seconds else ""
+    if lasted and not by_clock:
+        lasted = tr("{time} of steps", time=lasted)
+    begins = f"{title.begins:%Y-%m-%d %H:%M}" if title.begins else ""
+    return tr(", ").join(part for part in (begins, lasted) if part)
+
+
+def _how_far(title: Title) -> str:
+    if title.last_step is None or title.first_step is None:
+        return ""
+    first, last = (f"{step:,}" for step in (max(title.first_step, 0), title.last_step))
+    if title.planned_steps is None:
+        return tr("steps {first} to {last}", first=first, last=last)
+    text = msg("steps {first} to {last} of {planned}")
+    return tr(text, first=first, last=last, planned=f"{title.planned_steps:,}")

@@ -1,0 +1,64 @@
+"""The warnings of a run, ranked by what they do to the answer: a clause each on the first screen, whole with -v."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.present.parts import Sentence
+from analysis.present.places import places_of
+from analysis.present.words import clause, say
+from analysis.run.run import Run
+from logparse.findings import Note
+from logparse.language import tr
+
+# By what they do to the answer: it is of something else; it failed; figures are wrong, uncertain, missing; the rest.
+RANKED = (
+    *("device_contradicts_log", "above_peak", "clock_shorter_than_steps", "trainings_in_one_file"),
+    *("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind", "file_damaged"),
+    *("ended_early_with_errors", "ended_with_errors"),
+    *("no_row_counts", "no_step_time", "rate_lacks_sizes", "steps_rounded", "clock_unknown", "clock_set_back"),
+    *("printed_rate_differs", "printed_share_differs", "consumed_samples_differ", "ramp_not_printed"),
+    *("lengths_vary", "attention_within_documents", "several_skus", "hfu_is_a_range", "recompute_not_understood"),
+    *("pace_is_mixed", "pace_has_levels", "pace_has_levels_over_starts", "pauses_not_told"),
+    *("samples_rate_not_computed", "tokens_rate_not_computed", "layers_not_counted", "flops_rate_not_computed"),
+    *("mfu_not_counted", "device_unknown", "no_peak_of_type"),
+)
+# Of a missing figure the first screen names the flag in a row of its own.
+NAMED_ELSEWHERE = {
+    *("rate_lacks_sizes", "samples_rate_not_computed", "tokens_rate_not_computed", "flops_rate_not_computed"),
+    *("device_unknown", "no_peak_of_type", "ended_early_with_errors", "ended_with_errors", "no_step_time"),
+}
+# Clauses on the first screen.
+SHOWN = 2
+
+
+def ranked_warnings(run: Run) -> list[Note]:
+    """Every warning, the one that does most to the answer first."""
+    return sorted((note for note in run.notes if note.level == "warning"), key=_rank)
+
+
+def _rank(note: Note) -> int:
+    return RANKED.index(note.code) if note.code in RANKED else len(RANKED)
+
+
+def warning_sentences(run: Run) -> list[Sentence]:
+    """Every warning whole, with its code, by which docs/warnings.md explains it."""
+    return [note_sentence(note, run.log.sources) for note in ranked_warnings(run)]
+
+
+def note_sentence(note: Note, sources: Sequence[str]) -> Sentence:
+    """A note as a sentence with its code."""
+    text = tr("{text} [{code}]", text=say(note), code=note.code)
+    return Sentence(text, note.level, places=places_of(note, sources))
+
+
+def warning_clauses(run: Run) -> list[str]:
+    """The first warnings in a clause each, after their number; empty where there is none to show."""
+    warnings = ranked_warnings(run)
+    texts = [clause(note) for note in warnings if note.code not in NAMED_ELSEWHERE]
+    shown = texts[:SHOWN]
+    if not shown:
+        return []
+    more = len(warnings) - len(shown)
+    shown[0] = tr("{n}: {clause}", n=len(warnings), clause=shown[0])
+    return [*shown, tr("{n} more with -v", n=more) if more else tr("details with -v")]
