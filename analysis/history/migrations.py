@@ -19,7 +19,10 @@ import regex
 from analysis.flops import Recomputation, all_formulas, real_model_formula
 from analysis.history.records import RUN_COLUMNS, STORE_VERSION
 from analysis.model.shape import ModelShape
+from analysis.run.recomputation import read_recomputation
+from logparse.context.derivations import Fact
 from logparse.context.recomputed_layers import recomputed_layers
+from logparse.context.run_context import RunContext
 from logparse.errors import InputError
 from logparse.findings import Origin, flag
 from logparse.language import tr
@@ -31,8 +34,18 @@ _TRACED_1 = pl.Struct({"name": pl.String, "value": pl.String, "origin": pl.Strin
 # Of each version that is read in one scan, the types of its columns that are others now.
 TYPES: Mapping[int, Mapping[str, pl.DataType]] = {
     1: {"versions": pl.List(_TRACED_1), "origins": pl.List(_PAIR_1)},
+    2: {},
     STORE_VERSION: {},
 }
+# Until version 2: other names of two rates, and a column of its own for the MFU of the real model.
+_ENDS = ("step_time_ms", "step_time_low_ms", "step_time_high_ms", "steps")
+RENAMED_2 = {
+    f"{old}_{end}": f"{new}_{end}"
+    for old, new in {"delivered": "with_stalls", "all_in": "wall_clock"}.items()
+    for end in _ENDS
+}
+MFU_2 = "mfu_as_built"
+_LAST_OF_OLD_NAMES = 2
 # The texts of version 1 for a line of a log, a flag or a file, in either language.
 LOG_LINES_1 = (
     regex.compile(r"log line (?P<line>\d+)(?: of (?P<file>.+?))?(?:: (?P<rule>.+))?"),
@@ -45,12 +58,25 @@ CONFIG_1 = regex.compile(r"(?:config file|配置文件) (.+)")
 
 def migrate_runs(runs: pl.DataFrame, version: int) -> pl.DataFrame:
     """Bring summary rows of ``version`` to the present one. Raises InputError for a version of the future."""
-    return recount(_migrate(runs, version, {0: _runs_from_0, 1: _runs_from_1}))
+    return _migrate(runs, version, {0: _runs_from_0, 1: _runs_from_1, 2: _runs_from_2})
+
+
+def columns_of(version: int, schema: Mapping[str, pl.DataType]) -> pl.Schema | None:
+    """The columns of ``schema`` as files of ``version`` name and type them, for one scan of many files.
+
+    None where each file has to be read by itself.
+    """
+    if version not in TYPES:
+        return None
+    old_names = {new: old for old, new in RENAMED_2.items()} if version <= _LAST_OF_OLD_NAMES else {}
+    old = {MFU_2: pl.Float64()} if version <= _LAST_OF_OLD_NAMES else {}
+    kept = {old_names.get(name, name): TYPES[version].get(name, dtype) for name, dtype in schema.items()}
+    return pl.Schema({**kept, **old})
 
 
 def migrate_steps(steps: pl.DataFrame, version: int) -> pl.DataFrame:
     """Bring the steps of a run to the present version. Raises InputError for a version of the future."""
-    return _migrate(steps, version, {1: _steps_from_1})
+    return _migrate(steps, version, {1: _steps_from_1, 2: _steps_from_2})
 
 
 def refuse_newer(version: int) -> None:
@@ -73,35 +99,49 @@ def _migrate(frame: pl.DataFrame, version: int, steps: Mapping[int, Migration]) 
     return frame
 
 
-# Figures of work as executed, which version 2 at first took for that of all layers where only some were recomputed.
+# Figures of the chosen formula, which version 2 at first took for those of all layers where some were recomputed.
 OF_ALL_LAYERS = ("tflops_per_second_per_device", "flops_per_iteration")
-EXECUTED = ("hardware_tflops_per_second_per_device", "hfu")
+# Shares of the peak, which have other meanings since version 3.
+SHARES = ("peak_utilization", "mfu", "hfu")
 
 
-def recount(runs: pl.DataFrame) -> pl.DataFrame:
-    """Runs recorded before MFU as built was known, and when a part of the layers counted as all, as they are now.
+def _runs_from_2(runs: pl.DataFrame) -> pl.DataFrame:
+    """Version 2: MFU and HFU were by the chosen formula, and a part of the layers once counted as all.
 
-    From what they kept: shape, rate, peak and settings. The rate is their median, so MFU as built is what a run of one
-    sequence length would have been recorded with. Rows of the present are as they were.
+    The shares of the peak are computed again from what a run kept: shape, median rate, peak and settings.
     """
-    name = "mfu_as_built"
-    old = runs if name in runs.columns else runs.with_columns(pl.lit(None, pl.Float64).alias(name))
-    if not old[name].null_count():
-        return runs
-    rows = [row if row[name] is not None else {**row, **_recounted(row)} for row in old.iter_rows(named=True)]
-    changed = [n for n in (name, *OF_ALL_LAYERS, *EXECUTED) if n in old.columns]
-    return old.with_columns(pl.Series(n, [row[n] for row in rows], pl.Float64) for n in changed)
+    old = runs.rename({name: now for name, now in RENAMED_2.items() if name in runs.columns})
+    rows = [{**row, **_recounted(row)} for row in old.iter_rows(named=True)]
+    changed = [name for name in (*OF_ALL_LAYERS, *SHARES) if name in old.columns or name in SHARES]
+    return old.with_columns(pl.Series(name, [row.get(name) for row in rows], pl.Float64) for name in changed)
 
 
 def _recounted(row: Mapping[str, Any]) -> dict[str, float | None]:
-    length, shape = row.get("seq_length"), ModelShape.from_quantities(row).all_trained
-    rate, peak = row.get("tokens_per_second_per_device"), row.get("peak_tflops_per_second")
-    if not length:
-        return {}
-    built = real_model_formula().model_flops_per_token(shape, length)
-    known = built is not None and rate is not None and peak
-    as_built = {"mfu_as_built": built * rate / (peak * 1e12)} if known else {}  # type: ignore[operator]
-    return {**as_built, **_in_part(row, shape, length)}
+    length, shape = row.get("seq_length"), ModelShape.from_quantities(row)
+    formula_figures = _in_part(row, shape.all_trained, length) if length and row.get(MFU_2) is None else {}
+    tflops = {**row, **formula_figures}.get("tflops_per_second_per_device")
+    peak, rate = row.get("peak_tflops_per_second"), row.get("tokens_per_second_per_device")
+    shares: dict[str, float | None] = dict.fromkeys(SHARES)
+    if peak:
+        shares["peak_utilization"] = None if tflops is None else tflops / peak
+    if peak and length and rate is not None:
+        shares |= _of_real_model(row, shape, length, rate / (peak * 1e12))
+    return {**formula_figures, **shares}
+
+
+def _of_real_model(row: Mapping[str, Any], shape: ModelShape, length: int, per_flop: float) -> dict[str, float | None]:
+    """MFU and HFU: FLOPs per token times ``per_flop``, the rate over the peak."""
+    formula = real_model_formula()
+    model = formula.model_flops_per_token(shape, length)
+    if model is None:
+        return {"mfu": None, "hfu": None}
+    facts = {name: Fact(value, Origin("text")) for name, value in row.items() if value is not None}
+    ends = read_recomputation(RunContext(facts))
+    least = ends and formula.least_per_token(shape, length, ends.least)
+    most = ends and formula.most_per_token(shape, length, ends.most)
+    recorded = row.get(MFU_2)
+    mfu = model * per_flop if recorded is None else recorded
+    return {"mfu": mfu, "hfu": mfu * least / model if least and least == most else None}
 
 
 def _in_part(row: Mapping[str, Any], shape: ModelShape, length: int) -> dict[str, float | None]:
@@ -117,7 +157,7 @@ def _in_part(row: Mapping[str, Any], shape: ModelShape, length: int) -> dict[str
     full, now = (formula.hardware_flops_per_token(shape, length, what) for what in ("full", part))
     if not full or not now:
         return {}
-    names = (*OF_ALL_LAYERS, *EXECUTED) if formula.quotes_recompute else EXECUTED
+    names = OF_ALL_LAYERS if formula.quotes_recompute else ()
     return {name: None if row.get(name) is None else row[name] * now / full for name in names}
 
 
@@ -171,6 +211,13 @@ def read_origin(text: str) -> Origin:
 def _steps_from_1(steps: pl.DataFrame) -> pl.DataFrame:
     """Version 1: why a row does not count stood in English, whoever recorded."""
     return steps.with_columns(pl.col("excluded_reason").replace(_words_1()["reasons"]))
+
+
+def _steps_from_2(steps: pl.DataFrame) -> pl.DataFrame:
+    """Version 2: the MFU of the real model had a column of its own; its HFU was not kept."""
+    unknown = pl.lit(None, pl.Float64)
+    mfu = pl.col(MFU_2) if MFU_2 in steps.columns else unknown
+    return steps.with_columns(mfu=mfu, hfu=unknown).drop(MFU_2, strict=False)
 
 
 @cache

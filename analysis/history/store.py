@@ -29,7 +29,7 @@ from analysis.history.annotations import with_annotations
 from analysis.history.events import KEY as EVENT_KEY
 from analysis.history.events import Acceptance, Event, read_events, standing
 from analysis.history.folder import DEAD_SECONDS, SUFFIX
-from analysis.history.migrations import TYPES, migrate_runs, migrate_steps, refuse_newer
+from analysis.history.migrations import columns_of, migrate_runs, migrate_steps, refuse_newer
 from analysis.history.reading import first_line, left_out_newer, read_whole
 from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs
 from analysis.history.release_names import check_release, folder_name
@@ -328,9 +328,7 @@ def _no_rows(heavy: bool) -> pl.DataFrame:
 
 def _schema(version: int, heavy: bool, without: Sequence[str]) -> pl.Schema | None:
     """What a summary of ``version`` holds, for one scan of many files; None where each has to be read by itself."""
-    if version not in TYPES:
-        return None
-    return pl.Schema({n: TYPES[version].get(n, t) for n, t in _no_rows(heavy).schema.items() if n not in without})
+    return columns_of(version, {n: t for n, t in _no_rows(heavy).schema.items() if n not in without})
 
 
 def _one_each(rows: pl.DataFrame) -> pl.DataFrame:

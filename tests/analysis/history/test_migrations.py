@@ -1,7 +1,7 @@
-"""Stores of version 1 stay readable, in whichever language they were written.
+"""Old stores stay readable, in whichever language they were written.
 
-``stores/v1-en`` and ``stores/v1-zh`` were recorded by the last logparse of version 1: two runs of fixtures/releases,
-and fixtures/megatron/multi-node with a config file, a flag and a label.
+``stores/v1-en`` and ``stores/v1-zh`` were recorded by the last logparse of version 1, ``stores/v2`` by the last one of
+version 2: two runs of fixtures/releases, and fixtures/megatron/multi-node with a config file, a flag and a label.
 """
 
 import json
@@ -25,8 +25,9 @@ from logparse.schema import Column
 
 STORES = Path(__file__).parent / "stores"
 LANGUAGES = ("en", "zh")
+OLD = ("v1-en", "v1-zh", "v2")
 # Of the steps the work as executed stays as it was recorded, of all layers where only some are recomputed.
-EXECUTED = ("tflops_per_second_per_device", "hardware_tflops_per_second_per_device", "hfu")
+EXECUTED = ("tflops_per_second_per_device", "peak_utilization", "mfu", "hfu")
 # What one recording tells otherwise than another.
 INCIDENTAL = ("recorded_at", "logparse_version", "schema_version")
 
@@ -75,7 +76,7 @@ def test_a_version_of_the_future_is_refused(migrate):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Both stores, and the same logs recorded now into ``v2``."""
+    """The old stores, and the same logs recorded now into ``now``."""
     folder = tmp_path_factory.mktemp("stores")
     (folder / "fixtures").symlink_to(ROOT / "fixtures")
     (folder / "job.toml").write_text("micro_batch_size = 1\n")
@@ -87,9 +88,9 @@ def place(tmp_path_factory):
         [*nodes, "--release", "nodes", "--config", "job.toml", "--kv-channels", "128", "--label", "team=a"],
     ]
     for arguments in records:
-        assert run_logparse("record", *arguments, "--history", "v2", cwd=folder).returncode == 0
-    for language in LANGUAGES:
-        shutil.copytree(STORES / f"v1-{language}", folder / f"v1-{language}")
+        assert run_logparse("record", *arguments, "--history", "now", cwd=folder).returncode == 0
+    for store in OLD:
+        shutil.copytree(STORES / store, folder / store)
     return folder
 
 
@@ -102,7 +103,10 @@ def kept_since(columns: Iterable[Column], part: str) -> tuple[str, ...]:
 SINCE = kept_since(RUN_COLUMNS, "summary")
 STEPS_SINCE = kept_since(STEP_COLUMNS, "steps")
 # Since version 1 all-in begins at the first stamp of the log, and useful steps count for what they took.
-DEFINED_ANEW = ("goodput", "all_in_step_time_ms", "all_in_step_time_low_ms", "all_in_step_time_high_ms")
+DEFINED_ANEW = (
+    "goodput",
+    *("wall_clock_step_time_ms", "wall_clock_step_time_low_ms", "wall_clock_step_time_high_ms"),
+)
 NOT_COMPARED = (*INCIDENTAL, *SINCE, *DEFINED_ANEW)
 # An old run's resamples were summed row by row, which the last digits of an interval tell.
 INTERVALS, DIGITS = pl.col("^.*_(low|high)_ms$"), 12
@@ -127,10 +131,10 @@ def comparable(runs: pl.DataFrame) -> pl.DataFrame:
     return told.with_columns(pl.col("origins").list.eval(pl.element().filter(of_then)))
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_old_runs_are_what_the_same_logs_are_now(place, language):
+@pytest.mark.parametrize("store", OLD)
+def test_old_runs_are_what_the_same_logs_are_now(place, store):
     """Origins too: whichever language they were written in, none is left in words."""
-    old, now = History(Folder(place / f"v1-{language}")), History(Folder(place / "v2"))
+    old, now = History(Folder(place / store)), History(Folder(place / "now"))
     assert kept(old).equals(kept(now))
     assert old.runs()["run_id"].to_list() == now.runs()["run_id"].to_list()
     for run_id in now.runs()["run_id"]:
@@ -138,17 +142,24 @@ def test_old_runs_are_what_the_same_logs_are_now(place, language):
         assert comparable(old.settings([run_id])).equals(comparable(now.settings([run_id])))
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_mfu_as_built_of_old_runs_is_worked_out_from_what_they_kept(place, language):
-    old, now = (History(Folder(place / store)).runs().sort("run_id") for store in (f"v1-{language}", "v2"))
-    assert old["mfu_as_built"].null_count() == now["mfu_as_built"].null_count() < len(now)
-    known = now["mfu_as_built"].drop_nulls().to_list()
-    assert old["mfu_as_built"].drop_nulls().to_list() == pytest.approx(known, rel=1e-9)
+@pytest.mark.parametrize("metric", ["mfu", "hfu", "peak_utilization"])
+@pytest.mark.parametrize("store", OLD)
+def test_shares_of_the_peak_of_old_runs_follow_from_what_they_kept(place, store, metric):
+    old, now = (History(Folder(place / name)).runs().sort("run_id") for name in (store, "now"))
+    assert old[metric].null_count() == now[metric].null_count() < len(now)
+    assert old[metric].drop_nulls().to_list() == pytest.approx(now[metric].drop_nulls().to_list(), rel=1e-9)
+
+
+@pytest.mark.parametrize("rate", ["with_stalls", "wall_clock"])
+def test_renamed_rates_of_the_last_version_are_kept(place, rate):
+    old, now = (History(Folder(place / name)).runs().sort("run_id") for name in ("v2", "now"))
+    assert old[f"{rate}_step_time_ms"].to_list() == now[f"{rate}_step_time_ms"].to_list()
+    assert old[f"{rate}_steps"].null_count() == 0
 
 
 def test_a_part_of_the_layers_that_counted_as_all_counts_as_a_part(place):
     # node0 recomputes 4 layers of each of 2 stages, 8 of 40 layers: 3.2 of 4.
-    old, now = (History(Folder(place / store)).runs() for store in ("v1-en", "v2"))
+    old, now = (History(Folder(place / store)).runs() for store in ("v1-en", "now"))
     of_old, of_now = (runs.filter(pl.col("name") == "node0")["flops_per_iteration"].item() for runs in (old, now))
     assert of_old == pytest.approx(of_now, rel=1e-12)
     written = pl.read_parquet(list((STORES / "v1-en").rglob("summary/**/*.parquet")), columns=["flops_per_iteration"])
@@ -178,8 +189,8 @@ def compared(fields: dict[str, object]) -> dict[str, object]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_says_the_same_of_an_old_store(place, command):
-    now = document(place, "v2", command)
-    assert [document(place, f"v1-{language}", command) == now for language in LANGUAGES] == [True, True]
+    now = document(place, "now", command)
+    assert [document(place, store, command) == now for store in OLD] == [True] * len(OLD)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -205,8 +216,8 @@ def test_lost_steps_of_an_old_run_are_kept_again_beside_it(place, tmp_path):
     history = History(Folder(tmp_path / "h"))
     with pytest.raises(InputError, match="is damaged"):
         history.steps(run_id)
-    now = History(Folder(place / "v2"))
-    history.storage.put(old.relative_to(tmp_path / "h").as_posix().replace(".v1.", ".v2."), _parquet(now.steps(run_id)))
+    now = History(Folder(place / "now"))
+    history.storage.put(old.relative_to(tmp_path / "h").as_posix().replace(".v1.", f".v{STORE_VERSION}."), _parquet(now.steps(run_id)))
     assert history.steps(run_id).equals(now.steps(run_id))
 
 
