@@ -5,7 +5,7 @@ RUNTIME := .venv/runtime
 DEVELOPMENT := .venv/development
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test audit explore bench setup lint constraints clean
+.PHONY: demo test wheel audit explore bench setup lint constraints clean
 
 WORKERS := $(shell $(PYTHON) -c 'import os; print(len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)))')
 
@@ -14,6 +14,9 @@ demo: $(RUNTIME)  ## analyse a log of fixtures/, writing charts and Parquet to o
 
 test: $(DEVELOPMENT)  ## run the whole suite
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+wheel: $(DEVELOPMENT)  ## install the wheel with plain pip under each Python 3.11 to 3.14 of this machine, and run it
+	LOGPARSE_EVERY_PYTHON=1 $(BIN)/pytest -q -k wheel_runs tests/docs/test_packaging.py
 
 audit: $(DEVELOPMENT)  ## hold every answer against 500 described histories, tell a month of nights; two minutes
 	$(BIN)/pytest -q -n $(WORKERS) --hypothesis-profile=landing tests/audit/test_audit.py tests/audit/nightly_story.py

@@ -21,21 +21,21 @@ from logparse.language import msg, tr
 
 # Each is a module of analysis.commands and, in it, a function of that name; help lists them in this order, a line each.
 COMMANDS = {
-    "analyze": msg("Say what a run achieved: time per step, tokens/s/p, MFU, HFU."),
-    "merge": msg("Put the results of shards of `analyze --each` together."),
+    "analyze": msg("Analyze a run: step time, throughput, MFU, goodput."),
+    "merge": msg("Merge the results of `analyze --each` shards."),
     "baselines": msg("List published training rates, or show one with its source."),
-    "estimate": msg("Say what a job should need: size, memory, time, devices."),
-    "formulas": msg("Say by which formula the TFLOP/s of a log was printed."),
-    "formats": msg("List the logs that can be read, show, test or draft a format."),
+    "estimate": msg("Estimate what a job should reach."),
+    "formulas": msg("Identify the FLOPs formula a log used."),
+    "formats": msg("List, show, test or generate log formats."),
     "hardware": msg("List devices with their peaks, or show one with its sources."),
     "models": msg("List the models whose shape --model knows, or show one."),
-    "record": msg("Keep what a run achieved, to compare later releases with it."),
-    "compare": msg("Say how runs differ, and what changed between them."),
+    "record": msg("Record a run, to compare later releases with it."),
+    "compare": msg("Compare runs and list what changed."),
     "gate": msg("Judge whether training became slower, for use in CI."),
-    "bisect": msg("Say which of several changes to try first to find a cause."),
-    "trend": msg("Show a metric over all recorded runs, and where it changed."),
-    "history": msg("Look after recorded runs: list, remove, exclude, label, accept."),
-    "config": msg("Print which settings hold here, and where each is from."),
+    "bisect": msg("Find the change that caused a slowdown."),
+    "trend": msg("Show the trend of a metric over recorded runs."),
+    "history": msg("Manage recorded runs."),
+    "config": msg("Show the effective settings and their source."),
 }
 
 
@@ -88,12 +88,12 @@ def build_app() -> typer.Typer:
     @app.callback()
     def logparse(
         version: Annotated[
-            bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+            bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
         ] = False,
         install_completion: Install = None,
         show_completion: Show = None,
     ) -> None:
-        """Read the text log of a large-model training run and say what the run really achieved."""
+        """Measure the real speed of an LLM training run from its log."""
 
     return app
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import regex
 
-from logparse.errors import UsageError, unknown_name
+from logparse.errors import UsageError, unknown_name, use_one_of
 from logparse.language import msg, tr
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -49,5 +49,5 @@ def parse_condition(text: str, flag: str, names: Collection[str]) -> Condition:
         raise UsageError(problem, remedy=remedy)
     name, comparison, number, percent = match.groups()
     if name.lower() not in names:
-        raise unknown_name(msg("column"), name, names, tr("use one of {names}", names=", ".join(names)))
+        raise unknown_name(msg("column"), name, names, use_one_of(names, "logparse analyze --help-all"))
     return Condition(name.lower(), comparison, float(number) / (100 if percent else 1))

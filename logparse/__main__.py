@@ -8,11 +8,10 @@ from __future__ import annotations
 import io
 import os
 import sys
-from importlib.util import find_spec
-from pathlib import Path
 
 from logparse.errors import InputError
-from logparse.language import language_of_locale, tr, use_language
+from logparse.language import language_of_locale, use_language
+from logparse.shadowed import check_analysis_package
 
 
 def main() -> None:
@@ -23,7 +22,7 @@ def main() -> None:
     _print_what_can_be_shown()
     use_language(language_of_locale(os.environ))
     try:
-        _check_packages()
+        check_analysis_package()
     except InputError as error:
         print(f"logparse: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(error.exit_code)
@@ -44,22 +43,6 @@ def _print_what_can_be_shown() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="replace")
-
-
-def _check_packages() -> None:
-    """Stop where another ``analysis`` folder shadows ours, as happens next to Megatron with PYTHONPATH set.
-
-    Raises InputError with the two places.
-    """
-    spec = find_spec("analysis")
-    ours = Path(__file__).resolve().parent.parent
-    theirs = Path(spec.origin).resolve() if spec and spec.origin else None
-    if theirs != ours / "analysis" / "__init__.py":
-        raise InputError(
-            tr("another package called 'analysis' is imported in place of logparse's"),
-            where=str(theirs or tr("a folder without __init__.py on the path")),
-            remedy=tr("unset PYTHONPATH, or start logparse from another folder"),
-        )
 
 
 if __name__ == "__main__":

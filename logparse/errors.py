@@ -74,6 +74,18 @@ def reason_of(error: OSError) -> str:
     return tr(error.strerror or str(error))
 
 
+# A longer list of names is no help in an error: the command that lists them is named instead.
+MOST_NAMES = 5
+
+
+def use_one_of(names: Iterable[str], command: str) -> str:
+    """A remedy: all ``names`` where they are few, else the ``command`` that lists them."""
+    listed = list(names)
+    if len(listed) <= MOST_NAMES:
+        return tr("use one of {names}", names=", ".join(listed))
+    return tr("`{command}` lists all {n}", command=command, n=len(listed))
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], remedy: str) -> UsageError:
     """Make the error for a name that is in no table, with its nearest neighbours in the remedy.
 

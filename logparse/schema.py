@@ -278,7 +278,7 @@ QUANTITIES = (
     Quantity("rounded_step", "text", "last step that is printed rounded: such lines tell no step", flag=False),
     Quantity("log_interval", "int", "steps between two step lines", flag=False),
     Quantity("lora", "bool", "low-rank adapters are trained, the base weights are frozen", flag=False),
-    Quantity("adapter_parameters", "int", "parameters of low-rank adapters that are trained beside frozen weights"),
+    Quantity("adapter_parameters", "int", "parameters of low-rank adapters that are trained next to frozen weights"),
     Quantity("packed_documents", "bool", "attention stays within the documents packed into a sample", flag=False),
     Quantity("variable_seq_lengths", "bool", "samples differ in length", flag=False),
     Quantity("rampup_batch_size", "text", "start, increment and samples of a growing batch", flag=False),

@@ -17,8 +17,8 @@ from analysis.model.parameters import count_parameters
 from analysis.run.overheads import PUBLISHED, Overhead
 from analysis.run.run import Run
 from analysis.run.summary import largest_memory
-from logparse.errors import unknown_name
-from logparse.language import msg, tr
+from logparse.errors import unknown_name, use_one_of
+from logparse.language import msg
 from logparse.schema import FLOAT, INT, QUANTITY, TEXT, TIME, Column
 
 # Settings by which runs differ.
@@ -183,7 +183,7 @@ def check_order(order: str) -> None:
     """Refuse an ``order`` by a column there is not. Raises UsageError."""
     names = [column.name for column in RUNS_COLUMNS]
     if _ordered_by(order) not in names:
-        raise unknown_name(msg("column"), _ordered_by(order), names, tr("use one of {names}", names=", ".join(names)))
+        raise unknown_name(msg("column"), _ordered_by(order), names, use_one_of(names, "logparse analyze --help-all"))
 
 
 def choose_runs(runs: pl.DataFrame, where: Sequence[Condition] = (), order: str | None = None) -> pl.DataFrame:

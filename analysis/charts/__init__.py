@@ -14,9 +14,10 @@ from analysis.charts.histogram import time_histogram
 from analysis.charts.look import DARK, LIGHT
 from analysis.charts.ranks import ranks_chart
 from analysis.charts.rows import AXES, Rows, axes_of, chart_rows, evaluation_rows
-from analysis.charts.run import run_charts, series_charts, with_data
+from analysis.charts.run import run_charts, same_curves, series_charts, with_data
 from analysis.charts.series import (
     grad_norm_chart,
+    learning_rate_chart,
     loss_chart,
     loss_scale_chart,
     metric_chart,
@@ -38,12 +39,14 @@ __all__ = [
     "evaluation_rows",
     "goodput_chart",
     "grad_norm_chart",
+    "learning_rate_chart",
     "loss_chart",
     "loss_scale_chart",
     "metric_chart",
     "mfu_chart",
     "ranks_chart",
     "run_charts",
+    "same_curves",
     "series_charts",
     "tflops_chart",
     "time_breakdown_chart",

@@ -117,7 +117,7 @@ def comparison_charts(drawn: Overlay, name: str | None = None) -> dict[str, alt.
 
 def _series(column: str) -> Series:
     title, unit, style = {
-        "step_time_ms": (tr("Time per iteration, dashed: median"), "ms", ",.1~f"),
+        "step_time_ms": (tr("Step time, dashed: median"), "ms", ",.1~f"),
         "loss": (tr("Loss"), tr("loss"), ".5~g"),
         "tflops_per_second_per_device": (tr("TFLOP/s per device"), UNITS[column], ",.2~f"),
     }[column]

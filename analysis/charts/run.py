@@ -16,6 +16,7 @@ from analysis.charts.ranks import ranks_chart
 from analysis.charts.rows import NameOf, Rows, chart_rows
 from analysis.charts.series import (
     grad_norm_chart,
+    learning_rate_chart,
     loss_chart,
     loss_scale_chart,
     metric_chart,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 # A bucket for each pixel of a picture, which cannot be zoomed as a page can: more make its line a second band, and
 # drawing them takes twice as long.
 MOST_DRAWN = 2 * WIDTH
+# Two curves are the same if their ratio differs by no more than this share.
+SAME_RATIO = 1e-6
 
 
 def run_charts(
@@ -70,8 +73,8 @@ def with_data(
 ) -> list[str]:
     """The names of the charts that ``run_charts`` draws."""
     along = [name for name, chart in ALONG.items() if steps[chart.column].is_finite().any()]
-    # A loss scale that never changes is not drawn.
-    constant = ["loss_scale"] if steps["loss_scale"].drop_nulls().n_unique() < 2 else []
+    # A setting that never changes is not drawn.
+    constant = [name for name in ("loss_scale", "learning_rate") if steps[name].drop_nulls().n_unique() < 2]
     others = {
         "time_histogram": (steps["counted"] & steps["step_time_ms"].is_finite()).any(),
         "time_breakdown": time_breakdown is not None and (time_breakdown["share"] > 0).any(),
@@ -79,6 +82,28 @@ def with_data(
         "ranks": ranks is not None and not ranks.is_empty(),
     }
     return [*(name for name in along if name not in constant), *(name for name, there in others.items() if there)]
+
+
+def same_curves(steps: pl.DataFrame) -> list[str]:
+    """The charts of throughput that show the curve of the first one in another unit.
+
+    They differ only where batch or length varies, or several runs with different models or devices are drawn.
+    """
+    drawn = [metric.column for metric in DRAWN if steps[metric.column].is_finite().any()]
+    if not drawn:
+        return []
+    first, *others = drawn
+    ratios = steps.select((pl.col(other) / pl.col(first)).alias(other) for other in others)
+    return [name for name in others if _constant(ratios[name], steps[first], steps[name])]
+
+
+def _constant(ratio: pl.Series, one: pl.Series, other: pl.Series) -> bool:
+    """Whether ``ratio`` is the same in all rows, and both are known in the same rows."""
+    known = ratio.filter(ratio.is_finite())
+    if not len(known) or bool((one.is_finite().fill_null(False) != other.is_finite().fill_null(False)).any()):
+        return False
+    low, high = float(known.min()), float(known.max())  # type: ignore[arg-type]
+    return high - low <= SAME_RATIO * abs(high)
 
 
 def series_charts(
@@ -91,11 +116,12 @@ def series_charts(
 ) -> dict[str, alt.LayerChart]:
     """The charts along the run that have data."""
     draw: dict[str, Callable[[], alt.LayerChart]] = {
+        "loss": lambda: loss_chart(steps, evaluations, x, rows),
+        "learning_rate": lambda: learning_rate_chart(steps, x, rows),
         "time_per_iteration": lambda: time_chart(steps, x, rows),
         **{metric.column: partial(metric_chart, metric, steps, x, rows) for metric in DRAWN},
         "tflops_per_second_per_device": lambda: tflops_chart(steps, peaks, formula, x, rows),
         "mfu": lambda: mfu_chart(steps, x, rows),
-        "loss": lambda: loss_chart(steps, evaluations, x, rows),
         "grad_norm": lambda: grad_norm_chart(steps, x, rows),
         "loss_scale": lambda: loss_scale_chart(steps, x, rows),
     }

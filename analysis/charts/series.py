@@ -75,6 +75,11 @@ def loss_chart(
     return draw_series(series, steps, x, rows, evaluations=placed)
 
 
+def learning_rate_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
+    """Learning rate of every step."""
+    return draw_series(_series("learning_rate", tr("learning rate"), ".3~g", from_zero=False), steps, x, rows)
+
+
 def grad_norm_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """Norm of the gradients; on a logarithmic scale where the greatest would flatten all others."""
     base = 10 if wide(steps["grad_norm"]) else None
@@ -177,6 +182,10 @@ def describe_thinning(drawn: pl.DataFrame) -> str:
     return tr(text, total=f"{drawn['rows'].sum():,}", n=f"{len(drawn):,}")
 
 
+def _outside(n: int, one: str, more: str) -> str:
+    return tr(one) if n == 1 else tr(more, n=f"{n:,}")
+
+
 def _account(steps: pl.DataFrame, drawn: pl.DataFrame, plot: Plot) -> list[str]:
     """What the chart shows of the run and what not."""
     column, top, bottom = plot.series.column, _highest_shown(plot), plot.ends.low if plot.ends else None
@@ -186,11 +195,11 @@ def _account(steps: pl.DataFrame, drawn: pl.DataFrame, plot: Plot) -> list[str]:
     above = int((own[column].is_finite() & (own[column] > top)).sum()) if top is not None else 0
     below = int((own[column].is_finite() & (own[column] < bottom)).sum()) if bottom is not None else 0
     parts = {
-        tr("hollow: {n} of {total} rows left out of the metrics", n=f"{excluded:,}", total=f"{len(own):,}"): excluded,
+        tr("hollow: excluded ({n} of {total})", n=f"{excluded:,}", total=f"{len(own):,}"): excluded,
         tr("{n} rows of other ranks not drawn", n=f"{copies:,}"): copies,
         tr("without a value: {n}", n=f"{unknown:,}"): unknown,
         describe_thinning(drawn): drawn["rows"].max() != 1,
-        tr("above the frame: {n} beyond the scale", n=f"{above:,}"): above,
-        tr("below the frame: {n}", n=f"{below:,}"): below,
+        _outside(above, msg("1 point above the axis"), msg("{n} points above the axis")): above,
+        _outside(below, msg("1 point below the axis"), msg("{n} points below the axis")): below,
     }
     return [text for text, applies in parts.items() if applies]

@@ -16,7 +16,7 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="|".join(ENGINES),
-        help="Who reads the runs of --each: local, this process, or ray, the workers of an existing Ray cluster.",
+        help="Where runs are read: local, or an existing Ray cluster.",
     ),
 ]
 ShardOption = Annotated[
@@ -25,7 +25,7 @@ ShardOption = Annotated[
         "--shard",
         parser=parse_shard,
         metavar="i/n",
-        help="Only part i of n of the runs of --each, for a task of a job array; see `logparse merge`.",
+        help="Analyze part i of n; then run `logparse merge`.",
     ),
 ]
 

@@ -76,7 +76,7 @@ Install = Annotated[
         metavar="[bash|zsh|fish]",
         callback=_install,
         is_eager=True,
-        help="Let the shell complete commands, flags and names.",
+        help="Install shell completion.",
     ),
 ]
 Show = Annotated[
@@ -86,7 +86,7 @@ Show = Annotated[
         metavar="[bash|zsh|fish]",
         callback=_show,
         is_eager=True,
-        help="Print what --install-completion installs.",
+        help="Show the completion script.",
     ),
 ]
 

@@ -18,6 +18,7 @@ from typing import Any
 import typer
 import typer.core
 
+from analysis.commands._help_pages import ADVANCED, EXAMPLES, GROUP_OF, GROUPS, MISSING, OUTPUT, is_detailed
 from analysis.commands._values import taking_text
 from logparse.language import current_language, msg, tr
 
@@ -43,13 +44,18 @@ TEMPLATES = (
     msg("Input should be a valid number, unable to parse string as a number"),
     msg("Input should be greater than or equal to {least}"),
 )
-HEADINGS = (msg("Arguments"), msg("Options"), msg("Commands"))
+HEADINGS = (msg("Arguments"), msg("Options"), msg("Commands"), *GROUPS)
 REMARKS = (msg("[required]"), msg("[default: "))
 # The template and the fields of help that was filled, by what it is in English.
 FILLED: dict[str, tuple[str, Mapping[str, str]]] = {}
 # What the option of the device is taken to be called.
 DEVICE_OPTIONS = ("--hardware", "--device", "--gpu", "--npu", "--accelerator")
 TYPERS_HELP = msg("Show this message and exit.")
+HELP_ALL = "--help-all"
+# Values in words, by the type of an option.
+METAVARS = {int: "NUMBER", float: "NUMBER", Path: "FILE", str: "NAME"}
+# The range that Typer adds to the help of a number.
+_RANGE = re.compile(r"\s*\[(?:[\d.]+<=?)?x[<>]=?[^\]]*\]|; (?:[\d.]+<=?)?x[<>]=?[\d.]+(?=\])")
 
 _TypersFormatter: Any = typer.Context.formatter_class
 
@@ -118,10 +124,25 @@ class Command(typer.core.TyperCommand):
         """The parameters, of which only numbers and paths are checked."""
         return taking_text(super().get_params(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Answer --help-all, which lists every option."""
+        _answer_help_all(self, ctx, args)
+        return super().parse_args(ctx, args)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Translate what is known only now, when the options have been read."""
+        """Examples first. Translate what is known only now, when the options have been read."""
         _translate(self, ctx)
+        _write_examples(ctx, formatter)
         super().format_help(ctx, formatter)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The options, and each argument by its name."""
+        return [self.options_metavar or "", *map(_argument, _arguments(self, ctx))]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The arguments, then the options by groups."""
+        _write_arguments(self, ctx, formatter)
+        _write_groups(self, ctx, formatter)
 
     def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
         """The first sentence, whole."""
@@ -140,9 +161,16 @@ class Group(typer.core.TyperGroup):
         """The parameters, of which only numbers and paths are checked."""
         return taking_text(super().get_params(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Answer --help-all, which is for a group what --help is."""
+        if args[:1] == [HELP_ALL]:
+            _answer_help_all(self, ctx, args)
+        return super().parse_args(ctx, args)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Translate what is known only now, when the options have been read."""
+        """Examples first. Translate what is known only now, when the options have been read."""
         _translate(self, ctx)
+        _write_examples(ctx, formatter)
         super().format_help(ctx, formatter)
 
 
@@ -155,7 +183,8 @@ def default_group(name: str) -> type[Group]:
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             """Put the command in front, unless help is asked for or one is named."""
             first = args[0] if args else ""
-            if first not in self.commands and first not in ctx.help_option_names and not ctx.resilient_parsing:
+            asks_help = first in (*ctx.help_option_names, HELP_ALL)
+            if first not in self.commands and not asks_help and not ctx.resilient_parsing:
                 args = [name, *args]
             return super().parse_args(ctx, args)
 
@@ -172,6 +201,69 @@ def filled(template: str, **fields: str) -> str:
     text = template.format(**fields)
     FILLED[text] = (template, fields)
     return text
+
+
+def _answer_help_all(command: Any, ctx: Any, args: Sequence[str]) -> None:
+    """Print the help of all options and exit, if ``args`` ask for it."""
+    before = args[: args.index("--")] if "--" in args else args
+    if HELP_ALL in before and not ctx.resilient_parsing:
+        ctx.meta[HELP_ALL] = True
+        typer.echo(command.get_help(ctx))
+        raise typer.Exit
+
+
+def _write_examples(ctx: Any, formatter: Any) -> None:
+    name = ctx.command_path.partition(" ")[2]
+    if name in EXAMPLES:
+        formatter.write(tr("Examples:") + "\n")
+        formatter.write("".join(f"  {' '.join((ctx.command_path, words)).rstrip()}\n" for words in EXAMPLES[name]))
+        formatter.write("\n")
+
+
+def _arguments(command: Any, ctx: Any) -> list[Any]:
+    return [parameter for parameter in command.get_params(ctx) if parameter.param_type_name == "argument"]
+
+
+def _argument(parameter: Any) -> str:
+    name = parameter.metavar or str(parameter.name).upper()
+    return name if parameter.required or name.startswith("[") else f"[{name}]"
+
+
+def _write_arguments(command: Any, ctx: Any, formatter: Any) -> None:
+    rows = [(_argument(parameter), parameter.help or "") for parameter in _arguments(command, ctx)]
+    if any(meaning for _, meaning in rows):
+        with formatter.section("Arguments"):
+            formatter.write_dl(rows)
+
+
+def _write_groups(command: Any, ctx: Any, formatter: Any) -> None:
+    """The options by groups, in their order; those that only --help-all lists are counted."""
+    everything = bool(ctx.meta.get(HELP_ALL))
+    rows: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+    hidden = 0
+    for parameter in command.get_params(ctx):
+        record = _option(parameter, ctx) if parameter.param_type_name == "option" else None
+        if record is None:
+            continue
+        panel = parameter.rich_help_panel
+        if not everything and is_detailed(parameter.name, panel == MISSING):
+            hidden += 1
+        else:
+            rows[panel or GROUP_OF.get(parameter.name, ADVANCED)].append(record)
+    more = tr("Show every option ({n} more).", n=hidden) if hidden else tr("Show every option.")
+    rows[OUTPUT].append((HELP_ALL, more))
+    for group in GROUPS:
+        if rows[group]:
+            with formatter.section(group):
+                formatter.write_dl(rows[group], 26)
+
+
+def _option(parameter: Any, ctx: Any) -> tuple[str, str] | None:
+    """The names of an option with what it takes in words, and its help without a range of numbers."""
+    if parameter.metavar is None and not parameter.is_flag:
+        parameter.metavar = METAVARS.get(parameter.type_descriptor.annotation)
+    record = parameter.get_help_record(ctx)
+    return record and (record[0], _RANGE.sub("", record[1]))
 
 
 def _translate(command: Any, context: Any) -> None:

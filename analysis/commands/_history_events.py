@@ -28,50 +28,48 @@ from logparse.language import tr
 Named = Annotated[
     list[str], typer.Argument(metavar="RUN...", help="The beginnings of ids, or selectors as for `history list`.")
 ]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for all who meet the run.")]
-Text = Annotated[str, typer.Argument(metavar="TEXT", help='What is to be known of the run; "" takes it back.')]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, shown with the run.")]
+Text = Annotated[str, typer.Argument(metavar="TEXT", help='Text of the note; "" removes the note.')]
 RunsAndLabels = Annotated[
     list[str], typer.Argument(metavar="RUN... KEY=VALUE...", help="The beginnings of ids, then labels.")
 ]
-Issue = Annotated[str | None, typer.Option("--issue", metavar="LINK", help="Where it is followed up.")]
+Issue = Annotated[str | None, typer.Option("--issue", metavar="LINK", help="Link to the issue.")]
 Until = Annotated[
     str | None,
-    typer.Option("--until", metavar="DATE", help="The last day on which it holds; one that is over takes it back."),
+    typer.Option("--until", metavar="DATE", help="Last day of the acceptance; a past day revokes it."),
 ]
-UntilRelease = Annotated[
-    str | None, typer.Option("--until-release", metavar="NAME", help="The release in which it is to be mended.")
-]
+UntilRelease = Annotated[str | None, typer.Option("--until-release", metavar="NAME", help="Release that will fix it.")]
 MetricName = Annotated[
     str | None,
     typer.Option(
         "--metric",
         autocompletion=_completion.metrics,
         metavar="NAME",
-        help="The metric that is meant; leave out for all.",
+        help="Metric to accept; default: all.",
     ),
 ]
 
 
 def exclude(runs: Named, reason: Reason, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Leave runs out of compare, gate and trend.
+    """Exclude runs from compare, gate and trend.
 
-    They stay recorded. One that is named by its id is compared all the same.
+    They stay recorded. A run given by its id is still compared.
     """
     _say("exclude", history, runs, text=_checked_text("--reason", reason))
 
 
 def include(runs: Named, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Let runs that were excluded count again."""
+    """Include excluded runs again."""
     _say("include", history, runs)
 
 
 def annotate(runs: Named, text: Text, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Say something of runs that is shown wherever they are. The newest holds."""
+    """Add a note to runs."""
     _say("annotate", history, runs, text=_checked_text("TEXT", text) if text else "")
 
 
 def label(marks: RunsAndLabels, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Give labels to recorded runs. One of a name that a run has already takes its place."""
+    """Add labels to runs. A new value replaces the old one."""
     pairs = [mark for mark in marks if "=" in mark]
     runs = [mark for mark in marks if "=" not in mark]
     if not (pairs and runs):
@@ -90,9 +88,9 @@ def accept(
     history: HistoryDir = None,
     lang: options.Language = None,
 ) -> None:
-    """Say that what became worse at runs is known.
+    """Accept a known regression.
 
-    It is of one metric or of all, till a day or a release or for good.
+    It applies to one metric or all, until a day or a release, or permanently.
     """
     given = {"--issue": issue, "--until-release": until_release}
     texts = {name: text if text is None else _checked_text(name, text) for name, text in given.items()}

@@ -12,6 +12,7 @@ import typer
 
 from analysis.batch.run_table import NUMBERS, check_order, choose_runs, overheads_table, runs_table
 from analysis.conditions import Condition, parse_condition
+from analysis.metrics import BY_COLUMN
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
 from analysis.present.parts import Part
@@ -22,6 +23,11 @@ from analysis.present.views.first_screen import quiet_line
 from analysis.present.views.requirements import requirement_lines, requirement_parts
 from analysis.present.views.runs import compose_runs
 from analysis.run.run import Run
+from logparse.errors import UsageError
+from logparse.language import tr
+
+# Columns of the table of runs that are shares and no metrics.
+SHARES = frozenset(("largest_overhead_ratio",))
 
 
 @dataclass(frozen=True)
@@ -36,11 +42,23 @@ class RunSelection:
         """What the flags say. Raises UsageError for a condition that is none, or a column that does not exist."""
         if order is not None:
             check_order(order)
-        return cls(tuple(parse_condition(text, "--where", NUMBERS) for text in where), order)
+        return cls(tuple(_parse_where(text) for text in where), order)
 
     def of_runs(self, runs: pl.DataFrame) -> pl.DataFrame:
         """The rows of ``runs`` that are shown."""
         return choose_runs(runs, self.where, self.order)
+
+
+def _parse_where(text: str) -> Condition:
+    """The condition of ``--where``. Raises UsageError for a share above 1, which is a number in percent."""
+    condition = parse_condition(text, "--where", NUMBERS)
+    metric = BY_COLUMN.get(condition.name)
+    is_share = metric.most == 1 if metric is not None else condition.name in SHARES
+    if is_share and condition.limit > 1:
+        problem = tr("{name} is {value!r}", name="--where", value=text)
+        percent = tr("{name} is a share from 0 to 1: write 0.30 or 30%", name=condition.name)
+        raise UsageError(problem, remedy=percent)
+    return condition
 
 
 @dataclass(frozen=True)

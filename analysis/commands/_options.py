@@ -40,7 +40,7 @@ Logs = Annotated[
     list[str],
     typer.Argument(
         metavar="LOG...",
-        help="Files of one run: logs, folders, quoted globs, URLs, or - for standard input; compressed or not.",
+        help="Files of one run: logs, folders, globs, URLs, or - for stdin.",
     ),
 ]
 
@@ -56,12 +56,12 @@ Hardware = Annotated[
     typer.Option(
         "--hw",
         autocompletion=_completion.devices,
-        help="Device, such as 910b3 or h100: what MFU is measured against. See `logparse hardware`.",
+        help="Device; `logparse hardware` lists them.",
     ),
 ]
 PeakTflops = Annotated[
     float | None,
-    typer.Option("--peak-tflops", help="Peak of one device in TFLOP/s; wins over --hw."),
+    typer.Option("--peak-tflops", help="Peak of one device in TFLOP/s; overrides --hw."),
 ]
 PeakBasis = Annotated[
     str | None,
@@ -69,7 +69,7 @@ PeakBasis = Annotated[
         "--peak-basis",
         autocompletion=_completion.one_of(*BASES),
         metavar="|".join(BASES),
-        help="Peak of --hw: matrix (default; what a matrix product can reach) or headline (the vendor's sheet).",
+        help="Peak to use: matrix (default) or headline (data sheet).",
     ),
 ]
 Model = Annotated[
@@ -77,7 +77,7 @@ Model = Annotated[
     typer.Option(
         "--model",
         autocompletion=_completion.models,
-        help="Shape of a known model, such as llama2-7b, for logs that do not print it. See `logparse models`.",
+        help="Known model, such as llama2-7b; see `logparse models`.",
     ),
 ]
 FormulaName = Annotated[
@@ -85,12 +85,12 @@ FormulaName = Annotated[
     typer.Option(
         "--formula",
         autocompletion=_completion.formulas,
-        help="How FLOPs are counted: {default} (default), {real_model} (the model as built), {others}.",
+        help="FLOPs formula: {default} (default), {real_model} (real model), {others}.",
     ),
 ]
 Config = Annotated[
     Path | None,
-    typer.Option("--config", help="TOML file with any of these flags, such as: world_size = 8"),
+    typer.Option("--config", help="TOML file with any of these options."),
 ]
 LogFormat = Annotated[
     str | None,
@@ -98,14 +98,12 @@ LogFormat = Annotated[
         "--format",
         "--format-file",
         autocompletion=_completion.formats,
-        help="Read the log as one of {formats}, or by a TOML file of your own.",
+        help="Log format: a name from `logparse formats`, or your file.",
     ),
 ]
 Dialect = Annotated[
     str | None,
-    typer.Option(
-        "--dialect", autocompletion=_completion.dialects, help="Take the log as printed by this framework and version."
-    ),
+    typer.Option("--dialect", autocompletion=_completion.dialects, help="Framework and version that printed the log."),
 ]
 
 
@@ -135,15 +133,15 @@ Out = Annotated[
         help="Folder for report.html, tables and charts/.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
-Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")]
 Quiet = Annotated[
     bool,
-    typer.Option("-q", "--quiet", help="Print one line for each run and say nothing else."),
+    typer.Option("-q", "--quiet", help="Print one line per run."),
 ]
 Verbose = Annotated[
     bool,
-    typer.Option("-v", "--verbose", help="Print all there is: every rate, every input with its origin, every note."),
+    typer.Option("-v", "--verbose", help="Show all rates, inputs and notes."),
 ]
 
 
@@ -166,13 +164,13 @@ Price = Annotated[
         "--price",
         parser=price_of,
         metavar="NUMBER[/h]",
-        help="Price of a device-hour, such as 2.5/h: what each loss cost in money.",
+        help="Price of a device-hour, such as 2.5/h.",
     ),
 ]
-NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colours, as with NO_COLOR set.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colors.")]
 Charts = Annotated[
     bool,
-    typer.Option("--charts/--no-charts", help="Draw charts and report.html into the folder of -o."),
+    typer.Option("--charts/--no-charts", help="Write charts and report.html to the folder of -o."),
 ]
 ChartFormats = Annotated[
     str | None,
@@ -192,7 +190,7 @@ Tables = Annotated[
 ]
 Theme = Annotated[
     str | None,
-    typer.Option("--theme", help="Look of the charts: a Vega theme, such as dark or ggplot2."),
+    typer.Option("--theme", help="Vega theme of the charts, such as dark."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files in the folder of -o.")]
 Baseline = Annotated[
@@ -200,7 +198,7 @@ Baseline = Annotated[
     typer.Option(
         "--baseline",
         autocompletion=_completion.baselines,
-        help="Published row to compare with, by its name in `logparse baselines`.",
+        help="Published result to compare with; `logparse baselines`.",
     ),
 ]
 PlannedUtilisation = Annotated[
@@ -209,7 +207,7 @@ PlannedUtilisation = Annotated[
         "--utilisation",
         min=LEAST_UTILISATION,
         max=1,
-        help="Planned share of the peak, such as 0.4, recomputation counted; the run is set beside it.",
+        help="Planned utilization of the peak, such as 0.4.",
     ),
 ]
 Require = Annotated[
@@ -218,35 +216,35 @@ Require = Annotated[
         "--require",
         autocompletion=_completion.required,
         metavar="'FIGURE>=NUMBER'",
-        help="What the run must reach, such as 'mfu>=0.45' or 'goodput>=0.9'; repeatable. See docs/targets.md.",
+        help="Target, such as 'mfu>=0.45'; repeatable.",
     ),
 ]
 BaselineFile = Annotated[
     Path | None,
-    typer.Option("--baseline-file", help="CSV file with published rows of your own; see `logparse baselines`."),
+    typer.Option("--baseline-file", help="CSV file with your own published results."),
 ]
 Warmup = Annotated[
     int | None,
-    typer.Option("--warmup", min=0, help="Rows of each start to leave out, instead of finding them from the data."),
+    typer.Option("--warmup", min=0, help="Warm-up rows to skip after each start."),
 ]
 AllFiles = Annotated[
     bool,
-    typer.Option("--all-files", help="Read every file of a run to its end, also those that show nothing where probed."),
+    typer.Option("--all-files", help="Read every file to its end."),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", metavar="N", min=1, help="Parts of the logs to read at once; by default one for each core."),
+    typer.Option("--jobs", metavar="N", min=1, help="Parts read in parallel; default: one per core."),
 ]
 Each = Annotated[
     bool,
-    typer.Option("--each", help="Every LOG is a run of its own, and so is every entry of a folder or a quoted glob."),
+    typer.Option("--each", help="Each LOG, or each entry of a folder, is a run."),
 ]
 Where = Annotated[
     list[str] | None,
     typer.Option(
         "--where",
         metavar="EXPR",
-        help="Show only the runs of --each of which that holds, such as 'mfu<0.3'; may be given again.",
+        help="Show only runs that match, such as 'mfu<0.3'.",
     ),
 ]
 Sort = Annotated[
@@ -254,12 +252,12 @@ Sort = Annotated[
     typer.Option(
         "--sort",
         metavar="[-]COLUMN",
-        help="Show the runs of --each by a column of runs.csv, such as mfu, the lowest first; -mfu the highest first.",
+        help="Sort runs by a column, such as mfu; -mfu: descending.",
     ),
 ]
 Strict = Annotated[
     bool,
-    typer.Option("--strict", help="Stop at a torn step line, a value that cannot be read, or a result that cannot be."),
+    typer.Option("--strict", help="Fail on a truncated step line or an invalid value."),
 ]
 Language = Annotated[
     str | None,
@@ -269,6 +267,6 @@ Language = Annotated[
         metavar="|".join(LANGUAGES),
         callback=_speak,
         is_eager=True,
-        help="Language of the output; by default that of the locale.",
+        help="Language of the output; default: the locale.",
     ),
 ]

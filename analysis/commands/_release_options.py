@@ -11,7 +11,6 @@ import typer
 
 from analysis.commands import _completion
 from analysis.compare.threshold import NOISE
-from analysis.metrics import GUARDED, JUDGED
 from analysis.present.words import say
 from logparse.errors import UsageError
 from logparse.findings import Note
@@ -23,7 +22,7 @@ HistoryDir = Annotated[
     typer.Option(
         "--history",
         metavar="DIR",
-        help="Folder of recorded runs, or the URL of one on an object store (s3://bucket/runs).",
+        help="Folder or URL of recorded runs.",
     ),
 ]
 Threshold = Annotated[
@@ -32,8 +31,7 @@ Threshold = Annotated[
         "--threshold",
         metavar=f"PERCENT|{NOISE}",
         show_default=NOISE,
-        help="Change that matters, such as 1%. Less is no regression, however certain. noise: twice the standard "
-        "deviation of runs of one release, from 0.5% (goodput 1%) to 3%; 3% where runs are too few to tell.",
+        help="Smallest change that counts, such as 1%; noise: from the spread of runs of one release.",
     ),
 ]
 Metrics = Annotated[
@@ -42,8 +40,7 @@ Metrics = Annotated[
         "--metric",
         autocompletion=_completion.metrics,
         metavar="NAME",
-        help=f"What is judged; repeatable. By default those that both sides have of {', '.join(GUARDED)}; one of "
-        f"{', '.join(JUDGED)}.",
+        help="Metric to judge, such as mfu; repeatable. --help-all lists them.",
     ),
 ]
 Allow = Annotated[
@@ -51,8 +48,7 @@ Allow = Annotated[
     typer.Option(
         "--allow",
         metavar="FIELD",
-        help="A field that may differ though it should be equal, such as micro_batch_size; repeatable. `unknown` is "
-        "every field that no log tells.",
+        help="Field that may differ, such as micro_batch_size; repeatable.",
     ),
 ]
 

@@ -11,12 +11,15 @@ import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
+from analysis.commands._help_pages import MISSING
 from analysis.project.choose_options import choose
 from analysis.project.given_facts import CHOICES, TYPES
 from analysis.project.project_file import find_project_settings
 from logparse.schema import QUANTITIES, Quantity, flag_of
 
 Command = Callable[..., None]
+# More choices than this are named in the help of the flag, not in its metavar.
+MOST_CHOICES = 4
 # How logs are read, and how a run is computed from them.
 READING = {
     "model": options.Model,
@@ -80,6 +83,13 @@ def _flag(name: str, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
+def _metavar(choices: Collection[str] | None) -> str | None:
+    """The choices, or TYPE where they would take a line of the help each."""
+    if not choices:
+        return None
+    return "|".join(choices) if len(choices) <= MOST_CHOICES else "TYPE"
+
+
 def _quantity_flag(quantity: Quantity, taken: Collection[str]) -> inspect.Parameter:
     named = str(flag_of(quantity.name))
     declaration = f"{named}/--no-{named[2:]}" if quantity.kind == "bool" else named
@@ -89,7 +99,8 @@ def _quantity_flag(quantity: Quantity, taken: Collection[str]) -> inspect.Parame
         declaration,
         *short,
         help=quantity.meaning,
-        metavar="|".join(choices) if choices else None,
+        rich_help_panel=MISSING,
+        metavar=_metavar(choices),
         autocompletion=_completion.one_of(*choices) if choices else None,
         min=quantity.least if quantity.kind == "int" else None,
     )

@@ -69,15 +69,12 @@ def analyze(
     engine: Engine = "local",
     lang: options.Language = None,
 ) -> None:
-    """Say what a training run achieved: time per iteration, samples/s/p, tokens/s/p, TFLOP/s per device, MFU and HFU.
+    """Analyze a run: step time, throughput, TFLOP/s, MFU, HFU and goodput.
 
-    Several LOGs are one run (in a multi-node job the arguments are in the first rank's file and the step lines in the
-    last one's). Every number comes with the origin of its inputs; what cannot be computed is named, with the flag that
-    would give it. With --each there are many runs, and a table has a row for each; files that cannot be one run are
-    refused without it.
+    Several LOGs are files of one run; with --each every LOG is a run.
 
-    Exit code 0 done, 1 a run is not what --require asks for, 2 wrong usage or unreadable input, 3 no step line found,
-    4 a required figure is unknown.
+    Exit code: 0 done, 1 target missed, 2 wrong usage or unreadable input, 3 no step line found, 4 a required figure
+    is unknown.
     """
     if as_json and lang is None:
         # Scripts must find the same words on every machine.

@@ -15,13 +15,13 @@ from analysis.present.markdown import markdown
 from analysis.present.terminal import print_parts
 from analysis.present.views.baselines import baseline_parts, baselines_document, baselines_parts
 from analysis.published.rows import Baseline, find_baseline, published, read_baselines
-from logparse.errors import UsageError, unknown_name
+from logparse.errors import UsageError, unknown_name, use_one_of
 from logparse.language import msg, tr
 
 Name = Annotated[str | None, typer.Argument(help=msg("One row, with its source; leave out to list all."))]
 OfModel = Annotated[
     str | None,
-    typer.Option("--model", help=msg("Rows whose model and size hold this, such as llama2-7b.")),
+    typer.Option("--model", help=msg("Show rows of this model, such as llama2-7b.")),
 ]
 OfDevices = Annotated[int | None, typer.Option("--devices", min=1, help=msg("Rows on this many devices."))]
 OfPrecision = Annotated[str | None, typer.Option("--dtype", help=msg("Rows of this number type, such as bf16."))]
@@ -82,7 +82,7 @@ def _filtered(
 def _check_known(kind: str, name: str | None, values: Iterable[str | None]) -> None:
     names = sorted(known for known in values if known)
     if name is not None and name.lower() not in (known.lower() for known in names):
-        raise unknown_name(kind, name, names, tr("use one of {names}", names=", ".join(names)))
+        raise unknown_name(kind, name, names, use_one_of(names, "logparse baselines"))
 
 
 def _kept(row: Baseline, model: str | None, devices: int | None, dtype: str | None, publisher: str | None) -> bool:

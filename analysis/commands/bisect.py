@@ -24,11 +24,10 @@ Good = Annotated[
     str,
     typer.Argument(
         metavar="GOOD",
-        help="The side that is fast. A log, a quoted glob (one run), a folder of logs (each entry is a run), or of a "
-        "history: key=value, a run id.",
+        help="Fast side: a log, a folder of runs, a run id, or key=value.",
     ),
 ]
-Bad = Annotated[str, typer.Argument(metavar="BAD", help="The side that is slow, given in the same ways.")]
+Bad = Annotated[str, typer.Argument(metavar="BAD", help="Slow side, given in the same way.")]
 
 
 @with_run_flags(**COMPUTING, **READING)
@@ -42,12 +41,9 @@ def bisect(
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
-    """Say which of the versions, settings and labels that changed made training slower, or what to run to find out.
+    """Find the change that caused a slowdown, or name the next run that would show it.
 
-    Recorded runs of the same job that have some of them as GOOD and others as BAD exclude those that cannot be the
-    cause, as long as it is one. Record the run that is asked for, and ask again.
-
-    Exit code 0 done, 2 wrong usage, unreadable input or sides that cannot be compared, 3 no step line found.
+    Exit code: 0 done, 2 wrong usage or not comparable, 3 no step line found.
     """
     allowed = check_allowed(allow or [])
     compared = named_sides((good, bad), history, how, teller())

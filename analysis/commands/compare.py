@@ -35,13 +35,10 @@ Baseline = Annotated[
     str,
     typer.Argument(
         metavar="A",
-        help="The baseline. A log, a quoted glob (one run), a folder of logs (each entry is a run), or of a history: "
-        "key=value, a run id.",
+        help="Baseline: a log, a folder of runs, a run id, or key=value.",
     ),
 ]
-Candidates = Annotated[
-    list[str], typer.Argument(metavar="B...", help="What is compared with it, each by itself, given in the same ways.")
-]
+Candidates = Annotated[list[str], typer.Argument(metavar="B...", help="Candidates, given in the same way.")]
 
 Out = Annotated[
     ResultFolder | None,
@@ -71,14 +68,11 @@ def compare(
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
-    """Say whether two runs, or two groups of runs, may be compared, how they differ, and what changed between them.
+    """Compare runs or groups of runs, and list what changed between them.
 
-    The unit of evidence is the run: the steps of one run share its machines and its hour. Three runs a side are the
-    fewest that can prove anything, five are good. Model shape, batch, sequence length, devices, layout, precision and
-    recompute must be equal.
+    Use three or more runs per side to prove a difference.
 
-    Exit code 0 done, 2 wrong usage, unreadable input or sides that cannot be compared, 3 no step line found. A
-    regression does not change the exit code here; `logparse gate` is for that.
+    Exit code: 0 done, 2 wrong usage or not comparable, 3 no step line found.
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))

@@ -34,13 +34,11 @@ def config(
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
-    """Print which settings hold here, and where each is from: a flag, a file or the environment.
+    """Show the effective settings and their source.
 
-    A flag beats the file of --config, which beats LOGPARSE_HW and LOGPARSE_HISTORY, which beat logparse.toml, the
-    project file in this folder or the nearest above. It holds what a file of --config does, and history. Its
-    quantities, such as world_size, and its model say what a log does not; those of a flag or of --config beat the log.
+    Precedence: command line, --config, environment (LOGPARSE_HW, LOGPARSE_HISTORY), logparse.toml.
 
-    Exit code 0 done, 2 wrong usage or a file that cannot be read.
+    Exit code: 0 done, 2 wrong usage or unreadable file.
     """
     flags: dict[str, Any] = {"hw": hw, "peak_tflops": peak_tflops, "formula": formula, "model": model}
     flags |= {"baseline": baseline, "utilisation": utilisation, "require": require, "history": history}

@@ -45,9 +45,7 @@ def _switch(name: str, text: str) -> Any:
 
 Size = int | None
 Amount = float | None
-Devices = Annotated[
-    Size, _size("--devices", msg("Devices of the job (dp x tp x pp x cp). Alone: every layout of that many is tried."))
-]
+Devices = Annotated[Size, _size("--devices", msg("Number of devices; alone: try every layout."))]
 Tp = Annotated[Size, _size("--tp", msg("Tensor parallel size: devices that share each matrix."))]
 Pp = Annotated[Size, _size("--pp", msg("Pipeline parallel size: stages the layers are cut into."))]
 Dp = Annotated[Size, _size("--dp", msg("Data parallel size: copies of the model, each with its part of the batch."))]
@@ -73,14 +71,10 @@ Dropout = Annotated[
     _switch("dropout", msg("The model has dropout and keeps its masks; LLaMA and what came after have none.")),
 ]
 Tokens = Annotated[Amount, _amount("--tokens", msg("Tokens to train on, such as 2e12."))]
-Utilisation = Annotated[
-    Amount, _amount("--utilisation", msg("Share of the peak that is reached, such as 0.4, recomputation counted."))
-]
+Utilisation = Annotated[Amount, _amount("--utilisation", msg("Utilization of the peak, such as 0.4."))]
 Days = Annotated[Amount, _amount("--days", msg("Deadline in days: how many devices are needed."))]
-MemoryGb = Annotated[Amount, _amount("--memory-gb", msg("Memory of one device in GB (1e9 bytes); wins over --hw."))]
-Network = Annotated[
-    Amount, _amount("--network-gbits", msg("Network of one device between nodes, Gbit/s; 200 unless given."))
-]
+MemoryGb = Annotated[Amount, _amount("--memory-gb", msg("Memory of one device in GB; overrides --hw."))]
+Network = Annotated[Amount, _amount("--network-gbits", msg("Network of one device, Gbit/s; default: 200."))]
 Out = Annotated[
     ResultFolder | None,
     typer.Option(
@@ -92,7 +86,7 @@ FromLog = Annotated[
     typer.Option(
         "--from",
         metavar="LOG",
-        help=msg("Take shape, layout, batch and the delivered utilisation from the log of a run."),
+        help=msg("Take model, layout, batch and utilization from a log."),
     ),
 ]
 
@@ -101,14 +95,12 @@ FormulaName = Annotated[
     typer.Option(
         "--formula",
         autocompletion=_completion.formulas,
-        help=msg("How FLOPs are counted: {real_model} (default; the model as built), {default}, {others}."),
+        help=msg("FLOPs formula: {real_model} (default; real model), {default}, {others}."),
     ),
 ]
 Config = Annotated[
     Path | None,
-    typer.Option(
-        "--config", help=msg("TOML file with any of the flags of `logparse analyze`, such as: world_size = 8")
-    ),
+    typer.Option("--config", help=msg("TOML file with any options of `logparse analyze`.")),
 ]
 
 
@@ -144,16 +136,11 @@ def estimate(
     force: options.Force = False,
     lang: options.Language = None,
 ) -> None:
-    """Say what a training job should need before it runs: size, memory of each pipeline stage, time, devices.
+    """Estimate what a job should reach: parameters, memory per stage, time, devices.
 
-    Give a model and a device, for example: logparse estimate --model llama2-13b --hw a100 --devices 8
-    --seq-length 4096. Every figure stands beside its formula with the numbers filled in. Where a rule of thumb and the
-    exact count differ, both are shown. What cannot be computed names the flag that would give it.
+    GB are 1e9 bytes. Memory excludes the driver, the communication library and fragmentation.
 
-    GB are 1e9 bytes. Memory is what the model needs; the driver, the communication library and gaps in the allocator
-    take some more.
-
-    Exit code 0 done, also where nothing fits, 2 wrong usage or unreadable input.
+    Exit code: 0 done, 2 wrong usage or unreadable input.
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))

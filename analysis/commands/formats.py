@@ -29,7 +29,7 @@ Name = Annotated[str | None, typer.Argument(metavar="[NAME]", autocompletion=_co
 Tested = Annotated[
     str, typer.Argument(metavar="FORMAT", autocompletion=_completion.formats, help="A TOML file, or a format's name.")
 ]
-Logs = Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs that it should read.")]
+Logs = Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs to read.")]
 
 Target = Annotated[
     Path | None, typer.Option("-o", "--out", metavar="FILE", help="File to write; by default it is printed.")
@@ -40,10 +40,9 @@ DEFAULT = "show"
 
 
 def formats() -> None:
-    """List the logs that can be read, or test and draft a format of your own.
+    """List log formats, or test and generate your own.
 
-    `logparse formats` lists them, each with a line of it, and `logparse formats NAME` shows one with the labels it
-    reads. How to write a file for a log that is not listed: docs/formats.md.
+    See docs/formats.md.
     """
 
 
@@ -52,9 +51,9 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of formats instead of a table.")] = False,
     lang: options.Language = None,
 ) -> None:
-    """List the logs that can be read, each with a line of it, or show one with the labels it reads.
+    """List log formats with an example line, or show one.
 
-    NAME is one of them, or a TOML file with a format of your own, which --format takes too: docs/formats.md.
+    NAME is a format or a TOML file (docs/formats.md).
     """
     chosen = known_formats() if name is None else (find_format(name),)
     of = packaged()
@@ -67,9 +66,9 @@ def show(
 
 
 def try_format(fmt: Tested, logs: Logs, as_json: options.Json = False, lang: options.Language = None) -> None:
-    """Show what a format reads of a log and what not, line by line, with what to mend.
+    """Test a format: show which lines it reads and what to fix.
 
-    The exit code is 0 where every line that looks like a step line was read and every label is known, else 1.
+    Exit code: 0 all step lines and fields are read, 1 otherwise.
     """
     chosen, sources = find_format(fmt), find_sources(logs)
     check = check_format(chosen, sources)
@@ -82,15 +81,14 @@ def try_format(fmt: Tested, logs: Logs, as_json: options.Json = False, lang: opt
 
 
 def suggest(
-    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="A log of no format that is listed.")],
+    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Log in an unknown format.")],
     out: Target = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
     lang: options.Language = None,
 ) -> None:
-    """Draft a format from the lines of a log that come again with a step that grows, as a TOML file.
+    """Generate a draft format file from a log.
 
-    What is not sure stands in it as a comment. Then: `logparse formats test FILE LOG`, and `logparse analyze LOG
-    --format-file FILE`.
+    Next: `logparse formats test FILE LOG`.
     """
     if out and out.exists() and not force:
         raise UsageError(tr("{path} exists", path=out), remedy=tr("give another name, or overwrite with --force"))

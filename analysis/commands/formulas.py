@@ -24,12 +24,9 @@ def formulas(
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
-    """Say by which formula the TFLOP/s of a log was printed, and what every other formula gives for the same run.
+    """Identify the FLOPs formula a log used, and show the result of every other formula.
 
-    Frameworks count the operations of a step in different ways, and the same speed prints up to twice the TFLOP/s.
-    The formula that reproduces the printed values, row by row and within their rounding, is the one the log used.
-
-    Exit code 0 done, also where no formula fits, 2 wrong usage or unreadable input, 3 no step line found.
+    Exit code: 0 done, 2 wrong usage or unreadable input, 3 no step line found.
     """
     run = analyze_logs(logs, how)
     arguments = (run.log.name, run.identified, implied_peak(run.steps), (*run.log.notes, *run.context.notes))

@@ -39,16 +39,15 @@ Baseline = Annotated[
     typer.Option(
         "--baseline",
         metavar="SEL",
-        help="What was good: key=value[,key=value ...] such as release=CANN 8.0.RC1, a run id, or a log or folder of "
-        "logs.",
+        help="Baseline: a log, a folder, a run id, or key=value.",
     ),
 ]
-Candidate = Annotated[str | None, typer.Option("--candidate", metavar="SEL", help="What is to be judged.")]
+Candidate = Annotated[str | None, typer.Option("--candidate", metavar="SEL", help="Candidate, given in the same way.")]
 Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Exit with 4 where the data do not suffice for a verdict; the threshold alone is not enough then.",
+        help="Exit with 4 if the data are insufficient.",
     ),
 ]
 FailOn = Annotated[
@@ -56,7 +55,7 @@ FailOn = Annotated[
     typer.Option(
         "--fail-on",
         show_default="regression",
-        help="The verdict from which on it exits with 1: suspicious includes the others.",
+        help="Lowest verdict that makes the command fail.",
     ),
 ]
 Out = Annotated[
@@ -114,22 +113,12 @@ def gate(
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
-    """Judge whether training became slower, for use in CI.
+    """Check that training did not become slower, for CI.
 
-    With --baseline and --candidate two sides are compared. Without them the newest recorded run of every job is held
-    against those before it, as the table [gate] of logparse.toml says: docs/nightly.md.
+    Give --baseline and --candidate. Without them the newest recorded run of every job is compared with earlier runs
+    (docs/nightly.md).
 
-    regression: worse by more than the threshold, and two sides that are alike would hardly differ so. suspicious:
-    one of the two only, or better by more than the threshold. less work: better, but a step does less than before.
-    no regression: a change of the threshold is excluded. insufficient data: the runs are too few or vary too much to
-    tell. 3 runs a side can prove something, or 1 beside 5 of the other; of fewer the threshold decides alone.
-
-    Flags that say what a log lacks are for sides that are logs; a recorded run keeps what was said of it then.
-
-    In a GitHub workflow the summary is added to the page of the job.
-
-    Exit code 0 no regression, 1 regression (or what --fail-on names), 2 wrong usage or sides that cannot be compared,
-    4 insufficient data (with --strict).
+    Exit code: 0 no regression, 1 regression, 2 wrong usage or not comparable, 4 insufficient data (with --strict).
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))

@@ -37,24 +37,19 @@ Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
 
 
 def history() -> None:
-    """Look after recorded runs: list, show, remove, compact, export; exclude, include, annotate, label, accept."""
+    """Manage recorded runs: list, show, remove, export, exclude, annotate, label, accept."""
 
 
 def list_runs(
     select: Select = None, history: HistoryDir = None, as_json: options.Json = False, lang: options.Language = None
 ) -> None:
-    """List the recorded runs, with their time per step and tokens/s/p.
+    """List the recorded runs, with step time and tokens/s per device.
 
-    SEL is one condition or several, parted by commas, that must all hold: key=value, key!=value, key<8 (also <=, > and
-    >=), key~glob with * and ? in any case, key in A|B. A key is a column (release, device, world_size ...), a version
-    or a label. began and recorded are dates, as in began>=2026-03-01; since=2026-03-01 and until=2026-03 are of the
-    clock by which runs stand in order. id=abc123 is the beginning of a run's id, and `last 10` are the newest 10 of
-    those that the rest selects.
+    SEL is one or more conditions, separated by commas: key=value, key!=value, key<8, key~glob, key in A|B. A key is
+    a column, a version or a label. A run without the key never matches.
 
-    The verdict on a run is by the newest runs before it and what is accepted today; the final loss is left to the gate.
-
-    A condition does not hold of a run that does not tell its key, != neither. A value that holds a comma is quoted, as
-    in release="CANN 8, torch=2.1"; a quote within it is written twice.
+    Also: since=2026-03-01, until=2026-03, id=abc123, `last 10`. Quote a value with a comma: release="CANN 8,
+    torch=2.1".
     """
     store = open_history(history_place(history), teller())
     everything = store.runs()
@@ -68,7 +63,7 @@ def list_runs(
 
 
 def show(run: Run, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Print all that is kept and was said of one run, as JSON."""
+    """Show all data of one run, as JSON."""
     store = open_history(history_place(history), teller())
     run_id = store.find(run)
     (kept,) = run_documents(store.row(run_id))
@@ -77,10 +72,7 @@ def show(run: Run, history: HistoryDir = None, lang: options.Language = None) ->
 
 
 def remove(runs: Runs, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Remove runs for good, such as those under a wrong release.
-
-    What was said of them goes too.
-    """
+    """Remove runs permanently, with their notes."""
     store = open_history(history_place(history), teller())
     typer.echo(removed(store.remove([store.find(run) for run in runs])))
 

@@ -29,7 +29,7 @@ from analysis.run.target_verdicts import exit_code
 from logparse.errors import InputError, UsageError
 from logparse.language import tr
 
-Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder that every shard was given with -o.")]
+Folder = Annotated[str, typer.Argument(metavar="DIR", help="Folder given to every shard with -o.")]
 Out = Annotated[
     ResultFolder | None,
     typer.Option(
@@ -53,13 +53,11 @@ def merge(
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
-    """Put the results of `logparse analyze --each --shard i/n -o DIR` together, when all n shards are there.
+    """Merge the shards of `logparse analyze --each --shard i/n -o DIR` when all exist.
 
-    What is printed and the tables, charts and pages are those of one `logparse analyze --each -o DIR` over all logs,
-    but for the page of all runs side by side: each shard has a report.html of its own. No log is read again.
+    The logs are not read again. Each shard keeps its own report.html.
 
-    Exit code 0 done, 1 a run is not what --require asked for, 2 wrong usage, a shard missing or an unreadable log in
-    one, 3 no step line found in one, 4 a required figure is unknown.
+    Exit code: as for `logparse analyze`.
     """
     folder, formats = options.folder_of(shards), options.table_formats(tables)
     asked = RunSelection.of(where or (), sort)

@@ -34,7 +34,7 @@ Versions = Annotated[
     typer.Option(
         "--version-of",
         metavar="NAME=VALUE",
-        help="A software version that the log does not print, such as cann=8.0.RC2; repeatable, beats the log.",
+        help="Software version, such as cann=8.0.RC2; repeatable.",
     ),
 ]
 # A selector takes these for columns.
@@ -55,13 +55,11 @@ def record(
     as_json: options.Json = False,
     lang: options.Language = None,
 ) -> None:
-    """Keep what a run achieved, so that later releases can be compared with it.
+    """Record a run, to compare later releases with it.
 
-    Several LOGs are one run, as for `logparse analyze`; with --each every LOG is one. The history is a folder of
-    Parquet files that needs no server and no lock: many jobs may record into it at once. Recording a log again changes
-    nothing. The log itself is not kept.
+    The history is a folder; many jobs can record at once. The log is not kept.
 
-    Exit code 0 done, 2 wrong usage or unreadable input, 3 no step line found.
+    Exit code: 0 done, 2 wrong usage or unreadable input, 3 no step line found.
     """
     check_cluster_options(each, engine, shard)
     release = release.strip()

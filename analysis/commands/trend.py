@@ -53,12 +53,12 @@ MetricName = Annotated[
         "--metric",
         metavar="NAME",
         autocompletion=_completion.metrics,
-        help=f"What is followed: one of {', '.join(FOLLOWED)}.",
+        help="Metric to show, such as mfu.",
     ),
 ]
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="DATE", help="Exit with 1 where the metric became worse on that day or later."),
+    typer.Option("--since", metavar="DATE", help="Exit with 1 if the metric became worse on or after this day."),
 ]
 Out = Annotated[
     ResultFolder | None,
@@ -86,12 +86,9 @@ def trend(
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
-    """Show how a metric went over the recorded runs, and name the runs, releases and versions at which it changed.
+    """Show the trend of a metric over recorded runs, and where it changed.
 
-    Runs of different jobs (another shape, batch, layout or device) are series of their own. Within a series the runs
-    stand in the order of their releases, and of their clocks within a release.
-
-    Exit code 0 done, 1 with --since where a series became worse since then, 2 wrong usage.
+    Exit code: 0 done, 1 with --since if a job became worse, 2 wrong usage.
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))

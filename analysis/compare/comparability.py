@@ -14,8 +14,8 @@ from typing import Any, Literal
 import polars as pl
 import regex
 
-from logparse.errors import unknown_name
-from logparse.language import msg, tr
+from logparse.errors import unknown_name, use_one_of
+from logparse.language import msg
 
 # These decide the work of a step and what it runs on. A change of any of them is not a change of a release.
 SHAPE = (
@@ -142,7 +142,7 @@ def check_allowed(names: Sequence[str]) -> tuple[str, ...]:
     known = (*FIELDS, UNKNOWN)
     for name in names:
         if name not in known:
-            raise unknown_name(msg("field"), name, FIELDS, tr("--allow takes one of {names}", names=", ".join(known)))
+            raise unknown_name(msg("field"), name, FIELDS, use_one_of(known, "logparse compare --help-all"))
     return tuple(names)
 
 

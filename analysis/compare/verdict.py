@@ -23,8 +23,8 @@ from analysis.stats.mann_whitney import fisher_p, interval_cut, mann_whitney, th
 from analysis.stats.noise import FEWEST_RUNS, LEVEL, Noise
 from analysis.stats.outlier_runs import Outlier, find_outliers, without
 from analysis.stats.prediction import FEWEST, expect
-from logparse.errors import unknown_name
-from logparse.language import msg, tr
+from logparse.errors import unknown_name, use_one_of
+from logparse.language import msg
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ DEFAULT_METRIC = GUARDED[0]
 def find_metric(name: str, known: Mapping[str, Metric] = JUDGED) -> Metric:
     """The metric of that name. Raises UsageError for one that is not among ``known``."""
     if name not in known:
-        raise unknown_name(msg("metric"), name, known, tr("use one of {names}", names=", ".join(known)))
+        raise unknown_name(msg("metric"), name, known, use_one_of(known, "logparse analyze --help-all"))
     return known[name]
 
 

@@ -22,8 +22,8 @@ from analysis.flops._recomputation import (
     Recompute,
     Recomputed,
 )
-from logparse.errors import unknown_name
-from logparse.language import msg, tr
+from logparse.errors import unknown_name, use_one_of
+from logparse.language import msg
 
 __all__ = [
     "ELEMENTWISE",
@@ -69,5 +69,5 @@ def find_formula(name: str) -> Formula:
     """
     formulas = all_formulas()
     if name not in formulas:
-        raise unknown_name(msg("formula"), name, formulas, tr("use one of {names}", names=", ".join(formulas)))
+        raise unknown_name(msg("formula"), name, formulas, use_one_of(formulas, "logparse analyze --help-all"))
     return formulas[name]

@@ -1,45 +1,51 @@
-"""The answer: cards of the delivered and the steady rates, the distance from the peak, and the four named rates."""
+"""The tiles of the first screen, the distance from the peak, and the named rates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from analysis.hardware.devices import DevicePeak
 from analysis.metrics import BY_COLUMN, RATED, Metric
-from analysis.present.metric_names import headed, titled, work_counted
-from analysis.present.parts import Bar, Cell, Table
-from analysis.present.views.rates import steady_interval
+from analysis.present.metric_names import headed, titled
+from analysis.present.numbers import percent_of_peak
+from analysis.present.parts import Bar, Cell, Fact, Table
+from analysis.present.views.first_screen import TFLOPS, rows, shown_rate
 from analysis.present.words import word
 from analysis.report.numbers import NONE, difference, interval, number, percent, shown
+from analysis.report.thresholds import LIMITS, level_of
 from analysis.run.run import Run
 from logparse.language import msg, tr
 
-TIME, GOODPUT = BY_COLUMN["elapsed_time_per_iteration_ms"], BY_COLUMN["goodput"]
+TIME = BY_COLUMN["elapsed_time_per_iteration_ms"]
 # The metrics of the rates.
 RATE_METRICS = (TIME, *RATED)
 # In a table of several runs these repeat MFU: they are in proportion to it.
 IN_PROPORTION = ("samples_per_second_per_device", "tflops_per_second_per_device", "peak_utilization", "hfu")
 COMPARED = tuple(metric for metric in RATE_METRICS if metric.column not in IN_PROPORTION)
-# The rates of the cards.
-CARDS = ("tokens_per_second_per_device", "mfu", "tflops_per_second_per_device")
+# The metrics of a tile, by the column of a rate, in the order of the page; its row on the first screen of a terminal.
+TILES = {"mfu": msg("MFU"), "step_time_ms": msg("step time"), TFLOPS: msg("TFLOP/s"), "goodput": msg("goodput")}
+# In the tile of the step time.
+THROUGHPUT = msg("throughput")
+# Rows of the first screen of a terminal that the page shows in another way.
+SHOWN_ELSEWHERE = (*TILES.values(), THROUGHPUT, msg("warnings"))
+# A tile names this many of the overheads; the table below it has all.
+MOST_CLAUSES = 2
 
 
 @dataclass(frozen=True)
 class Card:
-    """One headline metric as it was delivered, and ``steady``; a dash is what could not be computed.
+    """A headline metric as the terminal shows it, with its clauses; a dash is what could not be computed.
 
-    ``interval`` is that of the steady rate, ``remark`` a text below it, ``difference`` the distance of the delivered
-    rate from that of the first run.
+    ``level`` is low, middle or high, ``limits`` says from where on. ``difference`` is that from the first run.
     """
 
     label: str
     value: str
-    unit: str
-    steady: str = ""
-    interval: str = ""
-    remark: str = ""
+    clauses: Sequence[str] = ()
+    level: str = ""
+    limits: str = ""
     difference: str = ""
 
     @property
@@ -54,31 +60,44 @@ def rate_of(run: Run, name: str) -> dict[str, Any]:
 
 
 def cards(run: Run, first: Run) -> list[Card]:
-    """The headline of ``run``, each figure with its distance from the first run where that is another."""
-    metrics = [BY_COLUMN[name] for name in CARDS]
-    return [*(_card(metric, run, first) for metric in metrics), _goodput_card(run, first)]
+    """The headline of ``run``, each figure with its difference from the first run where that is another.
+
+    Goodput has no tile where the terminal has no row for it, as of a short run.
+    """
+    facts = {fact.label: fact for fact in rows(run)}
+    columns = [column for column in TILES if column != "goodput" or tr(TILES[column]) in facts]
+    return [_card(column, run, first, facts) for column in columns]
 
 
-def _card(metric: Metric, run: Run, first: Run) -> Card:
-    value, steady = (_value(metric, rate_of(run, name)) for name in ("with_stalls", "steady"))
-    base = None if run is first else _value(metric, rate_of(first, "with_stalls"))
-    counts, span = work_counted(metric, run.analysis), steady_interval(metric, run)
+def _card(column: str, run: Run, first: Run, facts: Mapping[str, Fact]) -> Card:
+    label = tr(TILES[column])
+    fact = facts.get(label)
+    value, base = headline_value(run, column), None if run is first else headline_value(first, column)
+    clauses = list(fact.clauses) if fact else []
+    if column == "step_time_ms" and tr(THROUGHPUT) in facts:
+        clauses = [*facts[tr(THROUGHPUT)].clauses[:1], *clauses]
+    shown_clauses = clauses[: MOST_CLAUSES if column != "mfu" else None]
+    limits = _limits_text(column) if column in LIMITS else ""
     return Card(
-        label=tr("{metric} ({work})", metric=tr(metric.label), work=counts) if counts else tr(metric.label),
-        value=shown(metric, value),
-        unit="" if metric.shown_unit in metric.label else metric.shown_unit,
-        steady=shown(metric, steady),
-        interval=tr("steady, 95 %: {interval}", interval=span) if span else "",
-        difference=difference(value, base),
+        label, fact.value if fact else NONE, shown_clauses, level_of(column, value), limits, difference(value, base)
     )
 
 
-def _goodput_card(run: Run, first: Run) -> Card:
-    value = run.analysis.goodput
-    base = None if run is first else first.analysis.goodput
-    remark = tr("useful steps over the clock")
-    unit = GOODPUT.shown_unit
-    return Card(tr(GOODPUT.label), shown(GOODPUT, value), unit, remark=remark, difference=difference(value, base))
+def headline_value(run: Run, column: str) -> float | None:
+    """The number of a tile."""
+    value: float | None = run.analysis.goodput if column == "goodput" else shown_rate(run)[column]
+    return value
+
+
+def _limits_text(column: str) -> str:
+    low, high = (percent(limit, 0) for limit in LIMITS[column])
+    return tr("low: below {low}, middle: {low} to {high}, high: {high} or more", low=low, high=high)
+
+
+def other_facts(run: Run) -> list[Fact]:
+    """The rows of a terminal's first screen that the page does not show in another way."""
+    elsewhere = {tr(label) for label in SHOWN_ELSEWHERE}
+    return [fact for fact in rows(run) if fact.label not in elsewhere]
 
 
 def gauge(run: Run) -> Bar | None:
@@ -115,11 +134,11 @@ def describe_peak(peak: DevicePeak) -> str:
 
 
 def _gauge_words(peak: DevicePeak, mfu: float, hfu: float | None) -> str:
-    parts = [tr("steady MFU {value} of the peak", value=percent(mfu, 2))]
+    parts = [tr("MFU {value} of the peak", value=percent_of_peak(mfu))]
     parts += [] if hfu is None else [_hfu_text(hfu)]
     if peak.range:
         low, high = (mfu * peak.peak_tflops_per_second / bound for bound in reversed(peak.range))
-        text = msg("over the family's SKUs, {low} to {high} TFLOP/s, MFU is {least} to {most}")
+        text = msg("{least} to {most} over the variants of the device, {low} to {high} TFLOP/s")
         span = {"low": f"{peak.range[0]:g}", "high": f"{peak.range[1]:g}"}
         parts.append(tr(text, **span, least=percent(low), most=percent(high)))
     return tr("; ").join(parts)
@@ -131,11 +150,11 @@ def _value(metric: Metric, rate: dict[str, Any]) -> float | None:
 
 
 def _hfu_text(hfu: float | None) -> str:
-    return "" if hfu is None else tr("HFU {value}", value=percent(hfu, 2))
+    return "" if hfu is None else tr("HFU {share}", share=percent_of_peak(hfu))
 
 
 def rates_table(runs: Sequence[Run]) -> Table:
-    """The four named rates: one run's by column, several runs' side by side."""
+    """The named rates: one run's by column, several runs' side by side."""
     return _rates_of_one(runs[0]) if len(runs) == 1 else _rates_of_several(runs)
 
 
@@ -148,7 +167,7 @@ def _rates_of_one(run: Run) -> Table:
         heading = Cell(word("rates", rate["rate"]), word("covers", rate["rate"]))
         rows.append([heading, Cell(time, span), *values, number(rate["steps"], 0)])
     units = [headed(metric, run.analysis).replace(" ", "\u00a0") for metric in rated]
-    return Table(["", tr("ms/step"), *units, tr("useful steps")], rows, tr("The four rates and what each covers"))
+    return Table(["", tr("ms/step"), *units, tr("useful steps")], rows, tr("Rates and what each covers"))
 
 
 def _rates_of_several(runs: Sequence[Run]) -> Table:
@@ -161,4 +180,4 @@ def _rates_of_several(runs: Sequence[Run]) -> Table:
                 cells = [Cell(shown(metric, value), difference(value, first)) for value in others]
                 rows.append([Cell(word("rates", rate), titled(metric)), Cell(shown(metric, first)), *cells])
     names = [run.name for run in runs]
-    return Table(["", *names], rows, tr("The four rates, and the difference from the first run"))
+    return Table(["", *names], rows, tr("Rates, and the difference from the first run"))

@@ -80,6 +80,6 @@ def _remarks(specs: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The remarks below each chart, by its name; a remark is given once, at the first chart that has it."""
     before: set[str] = set()
     for name, spec in specs.items():
-        parts = [part for part in spec["usermeta"]["said"] if part not in before]
+        parts = [part for part in spec["usermeta"]["remarks"] if part not in before]
         before.update(parts)
         yield name, SEPARATOR.join(parts)

@@ -8,13 +8,15 @@ from typing import Any
 
 import polars as pl
 
-from analysis.charts.along import ALONG, TITLES
+from analysis.charts import same_curves
+from analysis.charts.along import ALONG, HELP, TITLES
 from analysis.charts.series import SEPARATOR
-from analysis.metrics import BY_COLUMN
+from analysis.metrics import BY_COLUMN, DRAWN
 from analysis.present.parts import Cell, Table
+from analysis.present.views.first_screen import shown_rate
 from analysis.present.views.ranks import spread_of_ranks
 from analysis.present.words import word
-from analysis.report.numbers import number, percent
+from analysis.report.numbers import figure, number, percent
 from analysis.report.payload import ranked
 from analysis.run.run import Run
 from logparse.language import msg, tr
@@ -27,6 +29,7 @@ class ChartText:
     alternative: str
     remarks: str
     numbers: Table | None
+    help: str = ""
 
 
 def figures(charts: dict[str, Any], runs: Sequence[Run], *printed: str) -> dict[str, ChartText]:
@@ -35,16 +38,33 @@ def figures(charts: dict[str, Any], runs: Sequence[Run], *printed: str) -> dict[
     seen = set(printed)
     for name in (name for name in TITLES if name in charts and name != "ranks"):
         numbers = _key_numbers(name, runs) if name in ALONG else None
-        texts[name] = ChartText(_alternative(name, runs, numbers), _remarks(charts[name], seen), numbers)
+        remarks = [_remarks(charts[name], seen), *([_same_curves(runs)] if name == DRAWN[0].column else [])]
+        text = SEPARATOR.join(remark for remark in remarks if remark)
+        texts[name] = ChartText(_alternative(name, runs, numbers), text, numbers, tr(HELP[name]))
     for name, run in ranked(runs).items():
         text = f"{tr(TITLES['ranks'])}. {run.name}: {spread_of_ranks(run.ranks)}."
-        texts[name] = ChartText(text, _remarks(charts[name], seen), None)
+        texts[name] = ChartText(text, _remarks(charts[name], seen), None, tr(HELP["ranks"]))
     return texts
+
+
+def _same_curves(runs: Sequence[Run]) -> str:
+    """What else the chart of throughput shows; with one run its typical value in those units."""
+    repeated = same_curves(pl.concat(run.steps for run in runs))
+    names = [_typical(name, runs) for name in repeated]
+    return tr("same curve: {metrics}", metrics=tr(", ").join(names)) if names else ""
+
+
+def _typical(name: str, runs: Sequence[Run]) -> str:
+    metric, title = BY_COLUMN[name], tr(ALONG[name].title)
+    value = shown_rate(runs[0])[name]
+    if len(runs) > 1 or value is None:
+        return title
+    return tr("{metric} {value}", metric=title, value=f"{metric.text(value)} {metric.shown_unit}")
 
 
 def _remarks(specs: dict[str, Any], seen: set[str]) -> str:
     """The remarks below a chart that are not yet in ``seen``; they are added to it."""
-    parts = [part for part in next(iter(specs.values()))["usermeta"]["said"] if part not in seen]
+    parts = [part for part in next(iter(specs.values()))["usermeta"]["remarks"] if part not in seen]
     seen.update(parts)
     return SEPARATOR.join(parts)
 
@@ -58,9 +78,9 @@ def _key_numbers(name: str, runs: Sequence[Run]) -> Table:
         values = values.filter(values.is_finite())
         picked = [_pick(values, how) for how in ("median", "mean", "min", "max", "first", "last")]
         marks = (metric.mark(value) if metric else "" for value in picked)
-        shown = (number(value, chart.digits, chart.scale) + mark for value, mark in zip(picked, marks, strict=True))
+        shown = (figure(value, chart) + mark for value, mark in zip(picked, marks, strict=True))
         rows.append([run.name, *shown, number(len(values), 0)])
-    title = tr("{title}, rows that count", title=tr(chart.title))
+    title = tr("{title}, steps that count", title=tr(chart.title))
     return Table(heads, rows, f"{title}, {chart.unit}" if chart.unit else title)
 
 

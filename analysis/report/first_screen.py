@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.present.parts import Bar, Facts, Sentence, Sentences, Table
+from analysis.present.parts import Bar, Facts, Sentences, Table
 from analysis.present.views.analyze import list_notes
-from analysis.present.views.first_screen import compared, remaining
 from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.requirements import required_sentences
 from analysis.present.views.warnings import SHOWN, warning_sentences
-from analysis.present.words import say
-from analysis.report.answer import Card, cards, gauge
+from analysis.report.answer import Card, cards, gauge, other_facts
 from analysis.report.time_breakdown import Segment, time_breakdown_bar
 from analysis.run.run import Run
 
@@ -24,14 +22,13 @@ class Answer:
     run: Run
     cards: Sequence[Card]
     bar: Bar | None
-    summary: Sentence
     required: Sentences
     warnings: Sentences
     others: Sentences
     notes: Sentences
     time: Sequence[Segment]
     overheads: Sequence[Table]
-    assessment: Facts
+    facts: Facts
 
     @property
     def complete(self) -> bool:
@@ -40,19 +37,18 @@ class Answer:
 
 
 def answer_of(run: Run, first: Run, price: float | None = None) -> Answer:
-    """The first screen of ``run``, each figure with that of the first run, overheads at a ``price`` of a device-hour."""
+    """The first screen of ``run`` next to that of the first run; ``price`` is that of a device-hour."""
     warnings = warning_sentences(run)
     infos = (note for note in run.notes if note.level != "warning")
     return Answer(
         run,
         cards(run, first),
         gauge(run),
-        Sentence(say(run.overhead_summary)),
         Sentences(required_sentences(run)),
         Sentences(warnings[:SHOWN]),
         Sentences(warnings[SHOWN:]),
         list_notes(infos, run.log.sources),
         time_breakdown_bar(run),
         list(overheads_tables(run, price)),
-        Facts([fact for fact in (remaining(run), compared(run)) if fact]),
+        Facts(other_facts(run)),
     )

@@ -1,4 +1,4 @@
-"""Goodput as the field counts it, in a table: a column for each run."""
+"""Goodput metrics in a table: a column for each run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def goodput_table(runs: Sequence[Run]) -> Table:
     names = dict.fromkeys(name for column in columns for name in column)
     rows = [[Cell(name), *(column.get(name, Cell("–")) for column in columns)] for name in names]
     heads = [run.name for run in runs] if len(runs) > 1 else [tr("figure")]
-    return Table(["", *heads], rows, tr("Goodput as the field counts it"))
+    return Table(["", *heads], rows, tr("Goodput metrics"))
 
 
 def _figures(run: Run) -> Iterator[tuple[str, Cell]]:

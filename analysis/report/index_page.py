@@ -21,11 +21,9 @@ from analysis.present.views.runs import counted, lowest, outlying_runs
 from analysis.present.words import word
 from analysis.report.numbers import NONE, number, percent
 from analysis.report.page_frame import render
+from analysis.report.thresholds import LIMITS, OF_CLOCK, OF_PEAK
 from logparse.language import tr
 
-# From where on a share is low or high, of the peak and of the clock, where too few runs are comparable.
-OF_PEAK, OF_CLOCK = (0.30, 0.45), (0.80, 0.95)
-LIMITS = {"mfu": OF_PEAK, "hfu": OF_PEAK, "goodput": OF_CLOCK}
 RATES = tuple(f"{prefix}{TOKENS}" for prefix in ("wall_clock_", "with_stalls_", ""))
 # Cards of runs that are outliers; the sentence above the table names more.
 MOST_CARDS = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from analysis.charts.along import Along
 from analysis.metrics import IMPOSSIBLE, Metric
 from analysis.present.words.forms import span
 from logparse.language import tr
@@ -22,6 +23,13 @@ def number(value: float | None, digits: int = 1, scale: float = 1.0) -> str:
     """``value`` times ``scale`` with ``digits`` decimals and thousands apart; a dash where it is unknown."""
     # The sum turns a negative zero into a plain one.
     return NONE if value is None or not math.isfinite(value) else f"{round(value * scale, digits) + 0.0:,.{digits}f}"
+
+
+def figure(value: float | None, chart: Along) -> str:
+    """``value`` of a chart along the run, in its unit and digits."""
+    if value is not None and chart.significant is not None:
+        return f"{value * chart.scale:.{chart.significant}g}"
+    return number(value, chart.digits, chart.scale)
 
 
 def percent(share: float | None, digits: int = 1) -> str:

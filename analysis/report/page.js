@@ -3,15 +3,15 @@
 (() => {
   const page = JSON.parse(document.getElementById("page-data").textContent);
   const rows = unpack(page.rows);
-  const beside = Object.fromEntries(["evaluations", "marks", "starts"].map((name) => [name, unpack(page.beside[name] ?? {})]));
+  const others = Object.fromEntries(["evaluations", "marks", "starts"].map((name) => [name, unpack(page.other_rows[name] ?? {})]));
   const state = {
-    axis: page.axes[0], domain: null, smoothing: 0, hidden: new Set(), unmarked: new Set(), zero: false, outliers: false, at: null,
+    axis: page.axes[0], domain: null, smoothing: 0, hidden: new Set(), unmarked: new Set(), zero: false, outliers: false, log: false, at: null,
   };
   const views = new Map();
   const dark = matchMedia("(prefers-color-scheme: dark)");
   // Rows on either side that a smoothed row is the mean of, by notch of the slider, as a share of a run's rows.
   const NOTCHES = [0, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15];
-  const NAMED = ["rows", "smoothed", ...Object.keys(beside)];
+  const NAMED = ["rows", "smoothed", ...Object.keys(others)];
   const SVG_UP_TO = 1500;
   const ERRORS_ONLY = 1;
   const charts = [...document.querySelectorAll(".chart")];
@@ -93,9 +93,9 @@
     const data = {
       rows: rows.filter(inside),
       smoothed: smoothed().filter(inside),
-      evaluations: beside.evaluations.filter(inside),
-      marks: beside.marks.filter((mark) => inside(mark) && !state.unmarked.has(mark.kind)),
-      starts: beside.starts.filter(overlaps),
+      evaluations: others.evaluations.filter(inside),
+      marks: others.marks.filter((mark) => inside(mark) && !state.unmarked.has(mark.kind)),
+      starts: others.starts.filter(overlaps),
     };
     const [low, high] = state.domain ?? [null, null];
     document.getElementById("reset").disabled = !state.domain;
@@ -107,6 +107,7 @@
       return view.runAsync();
     });
     await Promise.all(changes);
+    remember();
     point(null);
   }
 
@@ -123,7 +124,7 @@
     const name = chart.dataset.chart, specs = page.charts[name];
     const look = dark.matches ? "dark" : "light", spec = specs[state.axis] ?? specs.none;
     const own = Object.values(spec.datasets ?? {}).map((held) => held.length);
-    const result = await vegaEmbed(chart, structuredClone(spec), {
+    const result = await vegaEmbed(chart, scaled(name, structuredClone(spec)), {
       mode: "vega-lite",
       config: page.looks[look],
       renderer: Math.max(rows.length, ...own) > SVG_UP_TO ? "canvas" : "svg",
@@ -135,9 +136,75 @@
       // Empty data, as while nothing is smoothed, is no reason to warn.
       logLevel: ERRORS_ONLY,
     });
+    offerCsv(chart, result.spec);
     views.get(name)?.finalize();
     views.set(name, result.view.background(getComputedStyle(document.body).backgroundColor));
     document.documentElement.dataset.drawn = look;
+  }
+
+  /** The chart of the loss on a logarithmic scale, where that is asked for. */
+  function scaled(name, spec) {
+    if (name !== "loss" || !state.log) return spec;
+    for (const { encoding } of spec.layer) {
+      if (encoding.y?.field) encoding.y.scale = { type: "log", nice: false };
+    }
+    return spec;
+  }
+
+  /** One more entry in the menu of a chart: its data for a spreadsheet. */
+  function offerCsv(chart, spec) {
+    const link = Object.assign(document.createElement("a"), { textContent: page.words.csv, href: "#" });
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      const url = URL.createObjectURL(new Blob([csvOf(chart, spec)], { type: "text/csv" }));
+      Object.assign(document.createElement("a"), { href: url, download: `${chart.dataset.chart}.csv` }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 1000);
+    });
+    chart.querySelector(".vega-actions")?.append(link);
+  }
+
+  /** The rows that a chart draws: along the run those in the zoom, otherwise its own data. */
+  function csvOf(chart, spec) {
+    const read = page.reads[chart.dataset.chart];
+    if (read) {
+      const names = ["run", ...page.axes, read.column, "counted", "why", "rows"];
+      return table(names, rows.filter((row) => inside(row) && (row[read.column] ?? null) !== null));
+    }
+    const data = spec.data ?? spec.layer[0].data, made = data.values ?? spec.datasets[data.name];
+    return table(Object.keys(made[0] ?? {}), made);
+  }
+
+  function table(names, made) {
+    const cell = (value) => (/[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
+    return [names, ...made.map((row) => names.map((name) => row[name]))].map((line) => line.map(cell).join(",")).join("\n") + "\n";
+  }
+
+  // ---- the address: a link shows the same part of the run
+
+  function remember() {
+    const parts = {
+      ...(state.domain ? { from: state.domain[0].toPrecision(8) / 1, to: state.domain[1].toPrecision(8) / 1 } : {}),
+      ...(state.axis === page.axes[0] ? {} : { axis: state.axis }),
+      ...(state.smoothing ? { smoothing: state.smoothing } : {}),
+      ...(state.log ? { log: 1 } : {}),
+    };
+    const wanted = new URLSearchParams(parts).toString(), kept = location.hash.includes("=");
+    if (wanted || kept) history.replaceState(null, "", wanted ? `#${wanted}` : location.pathname + location.search);
+  }
+
+  /** What the address asks for, into the state and the controls. */
+  function restore() {
+    const asked = new URLSearchParams(location.hash.slice(1));
+    const axis = asked.get("axis"), from = Number(asked.get("from") ?? NaN), to = Number(asked.get("to") ?? NaN);
+    if (page.axes.includes(axis)) state.axis = axis;
+    if (to > from) state.domain = [from, to];
+    state.smoothing = Math.min(NOTCHES.length - 1, Math.max(0, Math.trunc(Number(asked.get("smoothing") ?? 0)) || 0));
+    state.log = asked.has("log") && document.getElementById("log") !== null;
+    for (const input of document.getElementsByName("axis")) input.checked = input.value === state.axis;
+    for (const [name, value] of [["log", state.log], ["smoothing", state.smoothing]]) {
+      const input = document.getElementById(name);
+      if (input?.type === "checkbox") input.checked = value; else if (input) input.value = value;
+    }
   }
 
   async function drawAll(which = charts) {
@@ -194,7 +261,7 @@
       cross.classList.toggle("flipped", view.scale("x")(row[state.axis]) > view.width() / 2);
       cross.querySelector("i").hidden = !(height >= 0 && height <= view.height());
       cross.querySelector("i").style.top = `${height}px`;
-      cross.querySelector("output").textContent = told(row, value, read);
+      cross.querySelector("output").textContent = valueText(row, value, read);
     }
   }
 
@@ -204,8 +271,9 @@
     return cross;
   }
 
-  function told(row, value, read) {
-    const digits = { minimumFractionDigits: read.digits, maximumFractionDigits: read.digits };
+  function valueText(row, value, read) {
+    const digits = read.significant
+      ? { maximumSignificantDigits: read.significant } : { minimumFractionDigits: read.digits, maximumFractionDigits: read.digits };
     const shown = value === null ? "–" : `${(value * read.scale).toLocaleString("en", digits)} ${read.unit}`.trim();
     const parts = [...(page.runs.length > 1 ? [row.run] : []), `${page.words.step} ${Math.round(row.step).toLocaleString("en")}`, shown];
     return [...parts, ...(row.counted ? [] : [row.why])].join(" · ");
@@ -284,9 +352,14 @@
 
   function smooth(notch) {
     state.smoothing = notch;
+    nameSmoothing();
+    return refresh();
+  }
+
+  function nameSmoothing() {
+    const notch = state.smoothing;
     const widest = Math.max(0, ...counted().map((run) => (2 * half(run) + 1) * Math.round(perPoint(run))));
     document.getElementById("smoothed").textContent = notch ? page.words.mean.replace("{n}", widest.toLocaleString("en")) : page.words.off;
-    return refresh();
   }
 
   function switchAxis(axis) {
@@ -321,6 +394,10 @@
   for (const name of ["zero", "outliers"]) {
     document.getElementById(name)?.addEventListener("change", (event) => { state[name] = event.target.checked; return refresh(); });
   }
+  document.getElementById("log")?.addEventListener("change", (event) => {
+    state.log = event.target.checked;
+    return drawAll(charts.filter((chart) => chart.dataset.chart === "loss"));
+  });
   document.querySelectorAll("input.kind").forEach((input) => input.addEventListener("change", () => {
     if (input.checked) state.unmarked.delete(input.value); else state.unmarked.add(input.value);
     return refresh();
@@ -332,7 +409,7 @@
     addEventListener(event, () => {
       document.body.classList.toggle("printing", printing);
       // What is folded belongs on paper; afterwards it is as it was.
-      document.querySelectorAll("main details:not(.chart *, figcaption *)").forEach((folded) => {
+      document.querySelectorAll("main details:not(.chart *, figcaption *, .help)").forEach((folded) => {
         if (printing) Object.assign(folded.dataset, { was: folded.open });
         folded.open = printing || folded.dataset.was === "true";
       });
@@ -341,5 +418,10 @@
   }
   dark.addEventListener("change", () => drawAll());
 
+  // One explanation at a time, and none in the way of what is clicked next.
+  const helps = [...document.querySelectorAll("details.help")];
+  document.addEventListener("click", (event) => helps.forEach((help) => { if (!help.contains(event.target)) help.open = false; }));
+  restore();
+  nameSmoothing();
   window.logparse = { page, rows, state, views, zoom, smooth, ready: drawAll() };
 })();

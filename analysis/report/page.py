@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from analysis.charts import chart_rows
-from analysis.charts.along import TITLES
+from analysis.charts import chart_rows, same_curves
+from analysis.charts.along import ALONG, TITLES
 from analysis.charts.axes import AXIS_TITLES
 from analysis.charts.look import PARTS
 from analysis.charts.marks import mark_rows
@@ -18,7 +18,7 @@ from analysis.metrics import DRAWN
 from analysis.present.parts import Table
 from analysis.present.views.expectations import list_expectations
 from analysis.present.views.ranks import spread_of_ranks, table_of_ranks
-from analysis.present.views.title import who
+from analysis.present.views.title import extent, who
 from analysis.present.words import evidence_text, framework_text, say, word
 from analysis.published.match import place_among
 from analysis.report.against import against_tables
@@ -45,23 +45,31 @@ from logparse.language import msg, tr
 
 # By the anchor of a section, in the order of the page.
 SECTIONS = {
-    "answer": msg("What the run achieved"),
-    "rates": msg("The four rates"),
-    "time": msg("Time per iteration"),
+    "answer": msg("Summary"),
+    "charts": msg("Charts"),
     "ranks": TITLES["ranks"],
-    "throughput": msg("Throughput and MFU"),
-    "loss": msg("Loss, gradient norm, loss scale"),
-    "time_breakdown": msg("Where the time went"),
-    "against": msg("Against its plan and published rates"),
-    "context": msg("What the run was"),
-    "how": msg("How it was computed"),
+    "time_breakdown": TITLES["time_breakdown"],
+    "rates": msg("Rates"),
+    "against": msg("Plan and published rates"),
+    "context": msg("Configuration"),
+    "how": msg("Calculation of TFLOP/s"),
 }
+# The charts of that section; the others are next to their tables.
+CHARTS = (*ALONG, "time_histogram")
+LEVELS = {"low": msg("low"), "middle": msg("middle"), "high": msg("high")}
 
 
-def render_page(runs: Sequence[Run], title: str | None = None, command: str = "", price: float | None = None) -> str:
+def render_page(
+    runs: Sequence[Run],
+    title: str | None = None,
+    command: str = "",
+    price: float | None = None,
+    links: Sequence[tuple[str, str]] = (),
+) -> str:
     """The page about ``runs`` in the language in use; the others are compared with the first.
 
-    ``command`` is what was typed, printed at the foot. ``price`` of a device-hour gives the losses a cost.
+    ``command`` is what was typed, printed at the foot. ``price`` of a device-hour gives the overheads a cost.
+    ``links`` are texts and relative addresses of what is written with the page, such as its tables and the index.
     """
     rows = chart_rows(pl.concat(run.steps for run in runs), partial(word, "reasons"))
     given = payload(runs, rows)
@@ -69,6 +77,7 @@ def render_page(runs: Sequence[Run], title: str | None = None, command: str = ""
         "page.html.j2",
         title or _title(runs),
         given,
+        links=links,
         runs=runs,
         command=command,
         sources=list(dict.fromkeys(source for run in runs for source in run.log.sources)),
@@ -116,6 +125,11 @@ def _constant_scales(runs: Sequence[Run]) -> list[tuple[str, str]]:
     return [(name, f"{values[0]:,g}") for name, values in scales if len(values)]
 
 
+def _positive_losses(rows: pl.DataFrame) -> bool:
+    """Whether the loss can be drawn on a logarithmic scale."""
+    return bool((rows["loss"].drop_nulls() > 0).all())
+
+
 # By the name in the template: what it shows of all runs together, and of each run.
 _OF_ALL: Mapping[str, Callable[[Sequence[Run]], Any]] = {
     "overview": overview_table,
@@ -151,6 +165,11 @@ def _sections(runs: Sequence[Run], charts: dict[str, Any], rows: pl.DataFrame, p
         "answers": [answer_of(run, first, price) for run in runs],
         "figures": figures(charts, runs, "", thinned, first.name),
         "thinned": thinned,
+        "drawn": [name for name in CHARTS if name in charts],
+        "repeated": same_curves(pl.concat(run.steps for run in runs)),
+        "log_scale": "loss" in charts and _positive_losses(rows),
+        "levels": {name: tr(text) for name, text in LEVELS.items()},
+        "extents": [extent(run) for run in runs],
         "stills": {name: Markup(svg) for name, svg in stills(rows, list(charts)).items()},
         "titles": {name: tr(title) for name, title in TITLES.items()},
         "metrics": [metric.column for metric in DRAWN],

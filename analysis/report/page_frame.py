@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Sequence
+from datetime import UTC, date, datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -35,11 +36,13 @@ def render(
     script: str = "page.js",
     styles: Sequence[str] = ("page.css",),
     charts: bool = True,
+    links: Sequence[tuple[str, str]] = (),
     **values: Any,
 ) -> str:
     """The page of ``template``, a file of this folder as ``script`` and ``styles`` are, in the language in use.
 
-    ``data`` is what its script works with, where it has one; without ``charts`` there is no Vega on it.
+    ``data`` is what its script works with, where it has one; without ``charts`` there is no Vega on it. ``links`` are
+    texts and relative addresses for the bar at the top.
     """
     scripts = [*([bundle()] if charts else []), *([_resource(script)] if script else [])]
     return (
@@ -55,9 +58,17 @@ def render(
             colors=len(LIGHT["range"]["category"]),
             hashes=list(map(_hash, scripts)),
             data=as_json(data),
+            links=links,
+            made_on=f"{_today():%Y-%m-%d}",
             **({"command": "", "sources": ()} | values),
         )
     )
+
+
+def _today() -> date:
+    """The day on which the page is made, or that of SOURCE_DATE_EPOCH, with which builds are reproducible."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(given), UTC).date() if given.isdigit() else datetime.now().astimezone().date()
 
 
 @cache

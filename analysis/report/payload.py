@@ -18,6 +18,7 @@ from analysis.charts import (
     evaluation_rows,
     goodput_chart,
     ranks_chart,
+    same_curves,
     series_charts,
     time_breakdown_chart,
     time_histogram,
@@ -72,7 +73,7 @@ def page_data(
         "axes": axes,
         "series": series,
         "rows": rows,
-        "beside": other_rows or {},
+        "other_rows": other_rows or {},
         "reads": reads,
         "charts": charts,
         "looks": {"light": _look(LIGHT), "dark": _look(DARK)},
@@ -123,7 +124,10 @@ def _specs(
     known = [peak.peak_tflops_per_second for peak in peaks if peak]
     formula = runs[0].analysis.computation.formula.name
     specs: dict[str, dict[str, Any]] = {}
+    repeated = same_curves(steps)
     for name, chart in series_charts(steps, evaluations, known, formula, rows=rows).items():
+        if name in repeated:
+            continue
         drawn = specification(chart)
         specs[name] = {axis: zoomed(along(drawn, axis)) for axis in axes}
     time_breakdown = pl.concat(run.time_breakdown for run in runs)
@@ -146,7 +150,7 @@ def specification(chart: alt.LayerChart) -> dict[str, Any]:
     subtitle = spec["title"].pop("subtitle", "")
     remarks = SEPARATOR.join([subtitle] if isinstance(subtitle, str) else subtitle).split(SEPARATOR)
     size = {"width": "container", "autosize": {"type": "fit-x", "contains": "padding", "resize": True}, "padding": 4}
-    return spec | size | {"usermeta": spec.get("usermeta", {}) | {"said": remarks}}
+    return spec | size | {"usermeta": spec.get("usermeta", {}) | {"remarks": remarks}}
 
 
 def _words() -> dict[str, str]:
@@ -154,6 +158,7 @@ def _words() -> dict[str, str]:
     return {
         "png": tr("Save as PNG"),
         "svg": tr("Save as SVG"),
+        "csv": tr("Save as CSV"),
         "menu": tr("Save this chart"),
         "off": tr("off"),
         "step": tr("step"),

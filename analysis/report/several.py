@@ -11,52 +11,51 @@ from analysis.history.records import run_frame
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.present.metric_names import titled
 from analysis.present.parts import Cell, Table
+from analysis.present.views.overheads import outside_steps
 from analysis.present.views.title import who
 from analysis.present.words import word
-from analysis.report.answer import CARDS, rate_of
+from analysis.report.answer import headline_value
 from analysis.report.numbers import NONE, difference, percent, shown
 from analysis.report.settings import ONLY_WITH
-from analysis.run.overheads import PUBLISHED
 from analysis.run.run import Run
 from logparse.language import some, tr
 
+# The metrics of the overview.
+COMPARED_FIRST = ("mfu", "tokens_per_second_per_device", "tflops_per_second_per_device")
 # Fields that are named where two runs do not match; further fields are counted.
 MOST_NAMED = 4
 
 
 def overview_table(runs: Sequence[Run]) -> Table:
-    """Who ran, what was delivered and how far it lies from the first run, what cost most."""
-    metrics = [BY_COLUMN[name] for name in CARDS]
-    heads = [tr("run"), *(titled(metric) for metric in metrics), tr("goodput"), tr("lost most to")]
-    most = [max((_with_stalls(run, metric.column) or 0.0 for run in runs), default=0.0) or 1.0 for metric in metrics]
+    """Who ran, the steady rates, their difference from the first run, and the largest overhead."""
+    metrics = [BY_COLUMN[name] for name in COMPARED_FIRST]
+    heads = [tr("run"), *(titled(metric) for metric in metrics), tr("goodput"), tr("largest overhead")]
+    most = [max((headline_value(run, m.column) or 0.0 for run in runs), default=0.0) or 1.0 for m in metrics]
     rows = []
     for run in runs:
         cells = [_cell(metric, run, runs, longest) for metric, longest in zip(metrics, most, strict=True)]
-        rows.append([Cell(run.name, who(run)), *cells, Cell(percent(run.analysis.goodput)), Cell(_dearest(run))])
-    return Table(heads, rows, tr("Delivered, and the difference from the first run"), prose={len(heads) - 1})
+        rows.append(
+            [Cell(run.name, who(run)), *cells, Cell(percent(run.analysis.goodput)), Cell(_largest_overhead(run))]
+        )
+    return Table(heads, rows, tr("Steady rates, and the difference from the first run"), prose={len(heads) - 1})
 
 
 def _cell(metric: Metric, run: Run, runs: Sequence[Run], most: float) -> Cell:
-    value = _with_stalls(run, metric.column)
-    bar = value / most if value is not None and metric.column == CARDS[0] else None
+    value = headline_value(run, metric.column)
+    bar = value / most if value is not None and metric.column == COMPARED_FIRST[0] else None
     return Cell(shown(metric, value), difference(value, _of_first(runs, run, metric.column)), bar=bar)
 
 
 def _of_first(runs: Sequence[Run], run: Run, column: str) -> float | None:
-    return None if run is runs[0] else _with_stalls(runs[0], column)
+    return None if run is runs[0] else headline_value(runs[0], column)
 
 
-def _with_stalls(run: Run, column: str) -> float | None:
-    value: float | None = rate_of(run, "with_stalls")[column]
-    return value
-
-
-def _dearest(run: Run) -> str:
-    # What others reached is no cause.
-    loss = next((loss for loss in run.overheads if loss.cause != PUBLISHED), None)
-    if loss is None:
+def _largest_overhead(run: Run) -> str:
+    largest = next(iter(outside_steps(run)), None)
+    if largest is None:
         return NONE
-    return tr("{loss} {share}", loss=word("overheads", loss.cause), share=percent(loss.share).replace(" ", "\u00a0"))
+    share = percent(largest.share).replace(" ", "\u00a0")
+    return tr("{overhead} {share}", overhead=word("overheads", largest.cause), share=share)
 
 
 def incomparable(runs: Sequence[Run]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import polars as pl
 from analysis.charts.along import ALONG, DASHED
 from analysis.charts.look import LIGHT
 from analysis.charts.plot import HEIGHT, WIDTH
-from analysis.report.numbers import number
+from analysis.report.numbers import figure, number
 from logparse.language import tr
 
 # Pixels left of and below the frame for its numbers; points of a line, each the mean of neighbouring rows.
@@ -48,7 +48,7 @@ def _still(rows: pl.DataFrame, name: str, runs: Sequence[str]) -> str:
     lines = "".join(_lines(rows, columns, runs, frame))
     # A longer unit has no room next to the frame; the title has it.
     unit = chart.unit if len(chart.unit) < SHORT_UNIT else ""
-    top, foot = (f"{number(value, chart.digits, chart.scale)} {unit}".strip() for value in (high, low))
+    top, foot = (f"{figure(value, chart)} {unit}".strip() for value in (high, low))
     return (
         f'<svg class="picture" viewBox="0 0 {WIDTH} {HEIGHT + BELOW}" width="{WIDTH}" role="img" font-size="11">'
         f"<title>{escape(tr(chart.title))}</title>{lines}{_words(top, foot, first, last)}</svg>"

@@ -1,4 +1,4 @@
-"""Whether files can be one run. Ranks of one job and its restarts are, on other devices too; what cannot be is refused.
+"""Whether files can be one run. Ranks of one job and its restarts are, on other devices too; other files are refused.
 
 Comes in: a run that was read and its rows as analysed. Goes out: nothing, or the error. Files whose names show ranks of
 one job, and those that print the same losses and times, are never refused for their clocks.
@@ -32,7 +32,7 @@ Contexts = Mapping[str, RunContext]
 
 
 def check_one_run(run: Loaded, steps: pl.DataFrame) -> None:
-    """Refuse files that cannot be one run. Raises InputError with the values that differ, and the files of each."""
+    """Refuse files that are not one run. Raises InputError with the values that differ, and the files of each."""
     heads = steps.group_by("source", maintain_order=True).agg(pl.col("line_number").min(), pl.col("step").min())
     if len(heads) < 2:
         return
@@ -43,12 +43,41 @@ def check_one_run(run: Loaded, steps: pl.DataFrame) -> None:
     begun = heads.filter(pl.col("step") <= pl.col("step").min())["source"]
     _check_values("world_size", {file: contexts[file] for file in begun})
     _check_clocks(steps)
+    _check_finished(steps)
 
 
 def _refusal(reason: str, files: Sequence[str]) -> InputError:
-    problem = tr("these files cannot be one run: {reason}", reason=reason)
-    remedy = tr("pass --each to analyze every file as a run of its own, or name the files of one run")
-    return InputError(problem, where=some(files, MOST_NAMED), remedy=remedy)
+    if len(files) > MOST_NAMED:
+        problem = tr("these {n} files are not one run: {reason}", n=len(files), reason=reason)
+    else:
+        problem = tr("these files are not one run: {reason}", reason=reason)
+    return InputError(problem, remedy=tr("add --each to analyze every file as a run, or name the files of one run"))
+
+
+def _check_finished(steps: pl.DataFrame) -> None:
+    """Refuse files that repeat a run which did all its planned steps. Raises InputError."""
+    files = steps["source"].unique(maintain_order=True).to_list()
+    if _one_job(files):
+        return
+    order = steps.group_by("source", maintain_order=True).agg(
+        first=pl.col("step").min(),
+        last=pl.col("step").max(),
+        planned=pl.col("train_steps").max(),
+        begun=pl.col("timestamp").min(),
+        ended=pl.col("timestamp").max(),
+    )
+    done = order.filter(pl.col("last") == pl.col("planned")).sort("begun")
+    again = done.filter((pl.col("first") == pl.col("first").shift(1)) & (pl.col("begun") > pl.col("ended").shift(1)))
+    if len(again):
+        first, last = done.select("first", "last").row(0)
+        reason = tr("{n} of them do all the steps {first} to {last}", n=len(done), first=first, last=last)
+        raise _refusal(reason, files)
+
+
+def _one_job(files: Sequence[str]) -> bool:
+    """Whether the names of ``files`` are those of the ranks of one job."""
+    jobs = {place.job if (place := place_of(file)) else None for file in files}
+    return None not in jobs and len(jobs) == 1
 
 
 def _contexts(run: Loaded, heads: pl.DataFrame) -> dict[str, RunContext]:
@@ -65,9 +94,7 @@ def _check_values(name: str, contexts: Contexts) -> None:
         if (value := context.get(name)) is not None:
             groups.setdefault(value, []).append(file)
     if len(groups) > 1:
-        values = (
-            tr("{value} in {files}", value=value, files=some(files, MOST_NAMED)) for value, files in groups.items()
-        )
+        values = (tr("{value} in {files}", value=v, files=some(files, 1)) for v, files in list(groups.items())[:2])
         raise _refusal(tr("{name} is {values}", name=name, values=tr(", ").join(values)), list(contexts))
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from math import isfinite
+from typing import Any
 
 import polars as pl
 
 from analysis.identify import Identification
-from analysis.metrics import HEADLINE
+from analysis.metrics import HEADLINE, RATES
 from analysis.run.expectations import Expectations
 from analysis.run.overheads import Overhead, sum_up
 from analysis.run.result import Analysis
@@ -19,16 +20,12 @@ from analysis.run.title import Title, title_of
 from logparse.context.dialects import Framework
 from logparse.context.run_context import RunContext
 from logparse.decode.read_run import ParsedLog
+from logparse.errors import unknown_name
 from logparse.findings import Note
+from logparse.language import msg, tr
 
 # A run of less is short: what it lost, and what is left, says nothing of a whole training.
 FEWEST_STEPS, SHORTEST_SECONDS = 20, 300.0
-
-
-def _escaped(text: str) -> str:
-    from html import escape
-
-    return escape(text)
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,6 +37,9 @@ class Run:
     ``expectations`` what its plan and published rates let expect, ``overheads`` what cost time, the largest first.
     ``notes`` must be read with the numbers, warnings first. ``requirements`` are what it must reach, see
     ``target_verdicts``. Rates are per device and second, times in ms, ratios from 0 to 1.
+
+    The figures, from ``step_time_ms`` to ``hfu``, are those of the steady rate: the median of the settled steps. Use
+    ``rate`` for the other rates. A figure is None if an input is unknown; a note says which.
     """
 
     log: ParsedLog
@@ -51,9 +51,6 @@ class Run:
     expectations: Expectations
     overheads: tuple[Overhead, ...] = ()
     requirements: tuple[Requirement, ...] = ()
-
-    # How a notebook shows a run. Texts are in ``present``, so ``analysis.api`` sets it.
-    shown_as_html: ClassVar[Callable[[Run], str]] = lambda run: _escaped(repr(run))
 
     @property
     def name(self) -> str:
@@ -111,6 +108,69 @@ class Run:
         """The lines other than step lines: events, evaluations, memory, timers."""
         return self.log.records
 
+    @property
+    def step_time_ms(self) -> float | None:
+        """Steady step time: milliseconds per optimizer step."""
+        return self._steady("step_time_ms")
+
+    @property
+    def step_time_seconds(self) -> float | None:
+        """Steady step time: seconds per optimizer step."""
+        milliseconds = self.step_time_ms
+        return None if milliseconds is None else milliseconds / 1000
+
+    @property
+    def samples_per_second(self) -> float | None:
+        """Steady samples per second and device: global batch size / step time / devices."""
+        return self._steady("samples_per_second_per_device")
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Steady tokens per second and device: samples per second and device times sequence length."""
+        return self._steady("tokens_per_second_per_device")
+
+    @property
+    def tflops(self) -> float | None:
+        """Steady TFLOP/s of one device, FLOPs by the chosen formula."""
+        return self._steady("tflops_per_second_per_device")
+
+    @property
+    def peak_utilization(self) -> float | None:
+        """``tflops`` over the peak of the device: a ratio, 0.5 is 50 %."""
+        return self._steady("peak_utilization")
+
+    @property
+    def mfu(self) -> float | None:
+        """Steady MFU, FLOPs of the real model over the peak of the device: a ratio, 0.5 is 50 %."""
+        return self._steady("mfu")
+
+    @property
+    def hfu(self) -> float | None:
+        """Steady HFU, as ``mfu`` but with the FLOPs of recomputation: a ratio, 0.5 is 50 %."""
+        return self._steady("hfu")
+
+    @property
+    def goodput(self) -> float | None:
+        """Useful time over the time of the whole run: a ratio, 0.9 is 90 %."""
+        return _finite(self.analysis.goodput)
+
+    @property
+    def time_to_train_seconds(self) -> float | None:
+        """Seconds from the line that training starts to the line that it ended."""
+        return _finite(self.analysis.time_to_train_seconds)
+
+    def rate(self, name: str = "steady") -> dict[str, Any]:
+        """The figures of one rate by the columns of ``rates``: steady, with_stalls, all_steps or wall_clock.
+
+        Raises UsageError for any other name.
+        """
+        if name not in RATES:
+            raise unknown_name(msg("rate"), name, RATES, tr("use one of {names}", names=", ".join(RATES)))
+        return dict(self.analysis.rate(name))
+
+    def _steady(self, column: str) -> float | None:
+        return _finite(self.analysis.rate("steady")[column])
+
     def value(self, metric: str, statistic: str = "median") -> float | None:
         """One number of ``metric``; None where it could not be computed, and a note says why.
 
@@ -129,5 +189,7 @@ class Run:
         parts = [known, f"{len(self.steps)} step lines", *numbers]
         return f"<Run {self.name!r}: {', '.join(part for part in parts if part)}>"
 
-    def _repr_html_(self) -> str:
-        return type(self).shown_as_html(self)
+
+def _finite(value: float | None) -> float | None:
+    """``value``, or None for NaN and infinity, as in the JSON document."""
+    return value if value is not None and isfinite(value) else None

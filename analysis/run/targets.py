@@ -11,7 +11,7 @@ from functools import cache
 
 from analysis.conditions import COMPARISONS, FORM
 from analysis.metrics import BY_COLUMN, METRICS, RATED, RATES, Metric
-from logparse.errors import UsageError, unknown_name
+from logparse.errors import UsageError, unknown_name, use_one_of
 from logparse.language import msg, tr
 
 # Shares of the published rate that the run is compared with, and of the planned share of the peak.
@@ -76,10 +76,7 @@ def parse_requirement(text: str, where: str | None = None) -> Requirement:
         raise UsageError(problem, where=where, remedy=remedy)
     name, comparison, number, percent = match.groups()
     if name.lower() not in figures():
-        remedy = tr(
-            "use one of {names}, or a rate other than steady, such as with_stalls_mfu",
-            names=", ".join((*BY_COLUMN, *SHARES)),
-        )
+        remedy = use_one_of(figures(), "logparse analyze --help-all")
         raise unknown_name(msg("figure"), name, figures(), remedy)
     figure = figures()[name.lower()]
     requirement = Requirement(text.strip(), figure, comparison, float(number) / (100 if percent else 1))

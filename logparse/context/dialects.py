@@ -15,11 +15,11 @@ from logparse.context.corrections import CORRECTIONS
 from logparse.context.run_context import RunContext
 from logparse.context.step_times import TIME, FoundTimes, KnownRun, find_times, missing_sizes
 from logparse.decode.read_run import ParsedLog
-from logparse.errors import unknown_name
+from logparse.errors import unknown_name, use_one_of
 from logparse.findings import Note, info
 from logparse.formats import all_formats
 from logparse.formats._base import Covers, LogFormat
-from logparse.language import msg, tr
+from logparse.language import msg
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def find_dialect(key: str) -> Dialect:
     """The dialect of that key; UsageError when there is none."""
     keys = {dialect.key: dialect for dialect in _all_dialects()}
     if key not in keys:
-        raise unknown_name(msg("dialect"), key, keys, tr("known dialects: {names}", names=", ".join(keys)))
+        raise unknown_name(msg("dialect"), key, keys, use_one_of(keys, "logparse analyze --help-all"))
     return keys[key]
 
 

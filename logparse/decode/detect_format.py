@@ -44,7 +44,7 @@ def recognize(
 
     ``starts`` (source, line_number) are the lines on which a process printed its settings.
 
-    Raises NoStepLineError where none finds a step line, InputError where files of two formats cannot be one run.
+    Raises NoStepLineError where none finds a step line, InputError where files of two formats are not one run.
     """
     stepped = sorted((f for f in decoded if len(f[1].steps)), key=richest)
     if not stepped:
@@ -85,12 +85,9 @@ def _check_formats(stepped: Sequence[tuple[LogFormat, StepLines]]) -> None:
     by_format = (tr("{value} in {files}", value=name, files=some(of_it, 3)) for name, of_it in files.items())
     values = tr(", ").join(by_format)
     raise InputError(
-        tr("these files cannot be one run: {reason}", reason=tr("the format is {values}", values=values)),
+        tr("these files are not one run: {reason}", reason=tr("the format is {values}", values=values)),
         where=some(named, 3),
-        remedy=tr(
-            "pass --each to analyze every file as a run of its own, name the files of one run, "
-            "or choose a format by --format"
-        ),
+        remedy=tr("add --each to analyze every file as a run, name the files of one run, or choose one with --format"),
     )
 
 
@@ -106,39 +103,40 @@ def _nothing_found(
     # A line may be torn for several formats.
     formats = [fmt for fmt, _ in decoded]
     torn, trainer = max((result.torn for _, result in decoded), default=0), find_trainer(ends, formats)
-    reasons = [tr("no step line found"), *(_trainer_reasons(trainer, sources) if trainer else [])]
+    reasons = [tr("no step line found"), *_trainer_reasons(trainer, sources)]
     reasons += [tr("{n} lines start like one but are torn", n=torn)] if torn else []
     reasons += list(describe_damage(sources))
     where = some([source.name for source in sources], 3)
     # For a trainer that is not read, steps may follow an earlier error.
     errors = [] if trainer and not trainer.is_read else quote(error_lines(ends.tails))
     if errors:
-        remedy = tr(
-            "mend what these lines tell if it stopped before its first step, or give the log of the rank that prints "
-            "the steps (often the last)"
-        )
+        remedy = tr("fix the error above, or pass the log of the rank that prints the steps (often the last)")
         return NoStepLineError(_with_errors(reasons, errors, sources, starts), where=where, remedy=remedy)
     command = shlex.join(["logparse", "formats", "suggest", *(source.name for source in sources[:1])])
     remedy = tr(
-        "give the log of the rank that prints the steps (often the last); "
-        "`{command}` drafts a format for a trainer that is not listed",
+        "pass the log of the rank that prints the steps (often the last); `logparse formats` lists all formats; "
+        "`{command}` generates a draft for a new one",
         command=command,
     )
-    return NoStepLineError(_with_formats([*reasons, *_nearest(formats, ends)], formats), where=where, remedy=remedy)
+    reasons = [*reasons, *_nearest(formats, ends, trainer)]
+    return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
 
 
-def _nearest(formats: Sequence[LogFormat], ends: FileEnds) -> list[str]:
-    """The format with most labels among the first and the last lines, where it has several."""
+def _nearest(formats: Sequence[LogFormat], ends: FileEnds, trainer: Trainer | None) -> list[str]:
+    """The format of ``trainer`` with most labels among the first and the last lines, where it has several."""
+    own = [fmt for fmt in formats if trainer is not None and fmt.framework == trainer.name]
     blocks = [block.lines["text"] for block in (*ends.heads, *ends.tails)]
     there = {label.strip() for lines in blocks for text in lines for label in _LABEL.findall(text)}
-    fmt = max(formats, key=lambda fmt: len(there & fmt.labels.keys()), default=None)
+    fmt = max(own, key=lambda fmt: len(there & fmt.labels.keys()), default=None)
     common = sorted(there & fmt.labels.keys()) if fmt else []
     if fmt is None or len(common) < LEAST_COMMON:
         return []
-    return [tr("nearest is the format {name}, by the labels {labels}", name=fmt.name, labels=some(common, 3))]
+    return [tr("the nearest format is {name}, by the labels {labels}", name=fmt.name, labels=some(common, 3))]
 
 
-def _trainer_reasons(trainer: Trainer, sources: Sequence[Source]) -> list[str]:
+def _trainer_reasons(trainer: Trainer | None, sources: Sequence[Source]) -> list[str]:
+    if trainer is None:
+        return [tr("no line names a known trainer")]
     looks = tr("this looks like {trainer} ({place})", trainer=trainer.name, place=_place(trainer, sources))
     return [looks] if trainer.is_read else [looks, tr("its step lines are not read")]
 
@@ -168,11 +166,6 @@ def _how_often(cause: ErrorLine, sources: Sequence[Source], starts: pl.DataFrame
     if len(attempts) > 1 and len(sources) == 1:
         return tr(" ({n} times, in {starts} starts)", n=len(same), starts=len(attempts))
     return tr(" ({n} times)", n=len(same)) if len(same) > 1 else ""
-
-
-def _with_formats(reasons: Sequence[str], formats: Sequence[LogFormat]) -> str:
-    looked = "\n".join(tr("    {name}: a line with {marker!r}", name=fmt.name, marker=fmt.marker[0]) for fmt in formats)
-    return tr("{reasons}. Looked for:\n{formats}", reasons=tr("; ").join(reasons), formats=looked)
 
 
 def _place(evidence: Trainer | ErrorLine, sources: Sequence[Source]) -> str:

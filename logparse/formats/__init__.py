@@ -10,9 +10,9 @@ import pkgutil
 from functools import cache
 from typing import TYPE_CHECKING
 
-from logparse.errors import unknown_name
+from logparse.errors import unknown_name, use_one_of
 from logparse.formats._base import LogFormat
-from logparse.language import msg, tr
+from logparse.language import msg
 
 if TYPE_CHECKING:
     from logparse.formats._packages import Packaged
@@ -50,5 +50,5 @@ def find_format(name: str) -> LogFormat:
     if name not in formats:
         formats |= {f.name: f for f in packaged().formats}
     if name not in formats:
-        raise unknown_name(msg("format"), name, formats, tr("known formats: {names}", names=", ".join(formats)))
+        raise unknown_name(msg("format"), name, formats, use_one_of(formats, "logparse formats"))
     return formats[name]

@@ -484,11 +484,13 @@ def test_a_command_is_imported_when_it_is_asked_for(arguments):
         "analysis.commands",
         "analysis.commands._completion",
         "analysis.commands._help",
+        "analysis.commands._help_pages",
         "analysis.commands._values",
         "logparse.__main__",
         "logparse.errors",
         "logparse.language",
         "logparse.memory",
+        "logparse.shadowed",
     }
 
 

@@ -6,8 +6,10 @@ program ``gh`` a script keeps the comments in files.
 """
 
 import os
+import platform
 import subprocess
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS = ACTION["runs"]["steps"]
 SCRIPTS = [step for step in STEPS if "run" in step]
 PULL_REQUEST = "${{ github.event.pull_request.number }}"
+MATRIX = "${{ toJSON(matrix) }}"
 RELEASES = ("CANN 8.0.RC1", "CANN 8.0.RC2", "CANN 8.0.RC3")
 INPUT = r"\$\{\{ inputs\.([\w-]+) \}\}"
 
@@ -31,6 +34,7 @@ class Runner:
     """A job of a workflow: its workspace, and what the runner keeps outside of it."""
 
     folder: Path
+    matrix: str = "null"
 
     @property
     def workspace(self):
@@ -68,7 +72,9 @@ class Runner:
     def _run(self, step, inputs):
         script = self.folder / "step.sh"
         script.write_text(step["run"], encoding="utf-8")
-        texts = {name: text.replace(PULL_REQUEST, "7") for name, text in step["env"].items()}
+        texts = {
+            name: text.replace(PULL_REQUEST, "7").replace(MATRIX, self.matrix) for name, text in step["env"].items()
+        }
         given = {name: regex.sub(INPUT, lambda m: inputs[m[1]], text) for name, text in texts.items()}
         environment = os.environ | given | self._environment()
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
@@ -233,9 +239,65 @@ def test_one_comment_is_written_anew(runner):
         (comment,) = (runner.folder / "comments").iterdir()
         said.append(comment.read_text(encoding="utf-8"))
     assert ["verdict: regression" in said[0], "verdict: no regression" in said[1]] == [True, True]
-    assert all(text.startswith("<!-- logparse gate: nightly logparse-gate -->\n") for text in said)
+    assert all(text.startswith("<!-- logparse gate: nightly logparse-gate ") for text in said)
     runner.use(release=RELEASES[1], out="other", **given)
     assert len(list((runner.folder / "comments").iterdir())) == 2
+
+
+def test_jobs_of_a_matrix_write_a_comment_each(runner):
+    for number, release in enumerate(RELEASES[:2], start=1):
+        runner.use(logs=f"8.0.RC{number}-1.log", release=release, history="runs")
+    given = {"baseline": f"release={RELEASES[0]}", "history": "runs", "comment": "yes", "token": "t"}
+    for model in ("7b", "13b", "7b"):
+        # As GitHub writes it, over several lines.
+        replace(runner, matrix=f'{{\n  "model": "{model}"\n}}').use(release=RELEASES[1], **given)
+    assert len(list((runner.folder / "comments").iterdir())) == 2
+
+
+def test_each_baseline_and_history_has_a_comment(runner):
+    for number, release in enumerate(RELEASES[:2], start=1):
+        for history in ("runs", "other runs"):
+            runner.use(logs=f"8.0.RC{number}-1.log", release=release, history=history)
+    given = {"release": RELEASES[1], "comment": "yes", "token": "t"}
+    judged = [(RELEASES[0], "runs"), (RELEASES[1], "runs"), (RELEASES[0], "other runs"), (RELEASES[0], "runs")]
+    for baseline, history in judged:
+        runner.use(baseline=f"release={baseline}", history=history, **given)
+    assert len(list((runner.folder / "comments").iterdir())) == 3
+
+
+def _cache_key(python: Path, folder: Path) -> str:
+    (script,) = [step["run"] for step in STEPS if step["name"] == "Pins"]
+    output = folder / "key.txt"
+    output.unlink(missing_ok=True)
+    given = {"PYTHON": str(python), "GITHUB_OUTPUT": str(output), "GITHUB_ACTION_PATH": str(ROOT)}
+    subprocess.run(["bash", "-eo", "pipefail", "-c", script], env=os.environ | given, check=True)
+    return output.read_text(encoding="utf-8")
+
+
+def test_key_of_the_cache_holds_version_and_path_of_the_interpreter(tmp_path):
+    """A cached environment links to a path: an interpreter in another place needs another environment."""
+    real = Path(sys.executable).resolve()
+    elsewhere = tmp_path / "elsewhere" / real.name
+    elsewhere.parent.mkdir()
+    elsewhere.symlink_to(real)
+    keys = [_cache_key(python, tmp_path) for python in (real, real, elsewhere)]
+    assert keys[0] == keys[1] != keys[2]
+    start = f"key=logparse-{platform.python_version()}-{sys.platform}-{platform.machine()}-"
+    assert all(regex.fullmatch(f"{regex.escape(start)}[0-9a-f]{{12}}-[0-9a-f]{{64}}\n", key) for key in keys)
+    (cache,) = [step for step in STEPS if step["name"] == "Cache"]
+    assert cache["with"]["key"] == "${{ steps.pins.outputs.key }}"
+
+
+def test_recipe_of_the_cache_keeps_the_history_of_a_failing_night():
+    texts = regex.findall(r"```yaml\n(.*?)```", DOCS, regex.S)
+    (recipe,) = [yaml.safe_load(text) for text in texts if "actions/cache" in text]
+    restore, save = recipe
+    assert (restore["uses"], save["uses"]) == ("actions/cache/restore@v6", "actions/cache/save@v6")
+    assert save["if"] == "always()"
+    assert save["with"] == {name: restore["with"][name] for name in ("path", "key")}
+    # What is kept is never overwritten, so that each try has a key of its own; the newest that begins so is restored.
+    assert "${{ github.run_id }}-${{ github.run_attempt }}" in save["with"]["key"]
+    assert save["with"]["key"].startswith(restore["with"]["restore-keys"])
 
 
 def test_values_with_blanks_stand_in_quotes(runner):
@@ -259,12 +321,12 @@ def test_scripts_hold_no_expression(step):
     """GitHub would paste an input into the script before the shell reads it."""
     assert "${{" not in step["run"]
     assert step["shell"] == "bash"
-    texts = [text for text in step["env"].values() if text != PULL_REQUEST]
+    texts = [text for text in step["env"].values() if text not in (PULL_REQUEST, MATRIX)]
     assert all(regex.fullmatch(INPUT, text)[1] in ACTION["inputs"] for text in texts)
 
 
 def test_other_actions_are_those_of_github_by_a_version():
-    assert [step["uses"] for step in STEPS if "uses" in step] == ["actions/cache@v4", "actions/upload-artifact@v4"]
+    assert [step["uses"] for step in STEPS if "uses" in step] == ["actions/cache@v6", "actions/upload-artifact@v7"]
 
 
 DOCS = (ROOT / "docs/releases.md").read_text(encoding="utf-8")

@@ -2,14 +2,20 @@
 
 import ast
 import importlib.metadata
+import itertools
+import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
+from pathlib import Path
 
 import pytest
 from helpers import ROOT
+from packaging.requirements import Requirement
 
 import logparse
 
@@ -21,13 +27,18 @@ INSTALLING = {"editables", "hatchling"}
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
+def wheel_file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (path,) = folder.glob("*.whl")
-    with zipfile.ZipFile(path) as archive:
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel(wheel_file):
+    with zipfile.ZipFile(wheel_file) as archive:
         yield archive
 
 
@@ -79,6 +90,92 @@ def test_data_files_are_whole_in_the_wheel(wheel):
         assert wheel.read(name) == (ROOT / name).read_bytes()
 
 
+EVERY_PYTHON = ("python3.11", "python3.12", "python3.13", "python3.14")
+RUNNING = f"python{sys.version_info.major}.{sys.version_info.minor}"
+# `make wheel` tries all and needs a package index; `make test` tries the one that runs the tests.
+THOROUGH = bool(os.environ.get("LOGPARSE_EVERY_PYTHON"))
+INTERPRETERS = EVERY_PYTHON if THOROUGH else (RUNNING,)
+OF_PYENV = Path.home() / ".pyenv/versions"
+
+
+def run(*command: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run outside the checkout, with nothing of it on the path of Python."""
+    clean = {name: text for name, text in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    words = [str(word) for word in command]
+    return subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, check=False)
+
+
+def interpreter(name: str) -> str | None:
+    """Path of an interpreter that runs and can make environments; a shim of pyenv may do neither."""
+    found = OF_PYENV.glob(f"{name.removeprefix('python')}.*/bin/{name}")
+    for path in [sys.executable] if name == RUNNING else [name, *map(str, found)]:
+        if shutil.which(path) and run(path, "-c", "import ensurepip, venv").returncode == 0:
+            return path
+    return None
+
+
+def empty_environment(python: str, folder: Path) -> Path:
+    """The interpreter of a new environment that holds pip alone."""
+    made = run(python, "-m", "venv", folder / "empty")
+    assert made.returncode == 0, made.stderr
+    return folder / "empty/bin/python"
+
+
+def install(python: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    pip = ("-m", "pip", "-q", "--disable-pip-version-check", "install")
+    return run(python, *pip, *arguments, folder=python.parents[2])
+
+
+def check_installed(python: Path) -> None:
+    """The command works from outside the checkout, by the packages of the environment of ``python``."""
+    folder = python.parents[2]
+    shutil.copy(ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log", folder)
+    done = run(python.with_name("logparse"), "analyze", "run.log", "--hw", "910b3", "-o", "out", folder=folder)
+    assert (done.returncode, "MFU" in done.stdout) == (0, True), done.stderr
+    assert (folder / "out/report.html").stat().st_size > 10_000
+    places = run(python, "-c", "import analysis, logparse; print(analysis.__file__, logparse.__file__)", folder=folder)
+    assert [Path(place).is_relative_to(folder / "empty") for place in places.stdout.split()] == [True, True]
+
+
+def test_wheel_runs_without_an_index(wheel_file, tmp_path):
+    """What the wheel needs is that of the environment of this test, so that the test needs no network."""
+    python = empty_environment(sys.executable, tmp_path)
+    # First the wheel: pip would take the logparse of this environment for it.
+    done = install(python, "--no-index", "--no-deps", wheel_file)
+    assert done.returncode == 0, done.stderr
+    (packages,) = (tmp_path / "empty/lib").glob("python*/site-packages")
+    (packages / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    check_installed(python)
+
+
+@pytest.mark.parametrize("name", INTERPRETERS)
+def test_wheel_runs_after_plain_pip(wheel_file, tmp_path, name):
+    path = interpreter(name)
+    if path is None:
+        pytest.skip(f"{name} is not on this machine")
+    python = empty_environment(path, tmp_path)
+    found = install(python, "--dry-run", "--no-deps", "--retries", "0", "--timeout", "10", "rich")
+    if found.returncode and not THOROUGH:
+        pytest.skip(f"no package index is reachable: {found.stderr.strip()}")
+    done = install(python, wheel_file)
+    assert done.returncode == 0, done.stderr
+    check_installed(python)
+
+
+def test_each_python_of_the_classifiers_is_tried():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = [re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text) for text in project["classifiers"]]
+    assert tuple(f"python{version[1]}" for version in versions if version) == EVERY_PYTHON
+
+
+def test_what_runs_on_every_landing_tries_the_wheel():
+    """In all Pythons of the machine, by a target of the Makefile."""
+    assert "\nmake wheel\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nwheel:")[2].split("\n")[1]
+    assert "LOGPARSE_EVERY_PYTHON=1" in recipe
+    assert "-k wheel_runs tests/docs/test_packaging.py" in recipe
+
+
 def pins(name):
     """Lines ``package==version`` with the rest of the line, of a file of pins."""
     return set(re.findall(r"^([a-z0-9-]+==.*?) \\$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE))
@@ -93,6 +190,15 @@ def test_users_install_no_tool_of_development():
     assert needed <= pinned
     assert pinned & asked["dev"] == INSTALLING
     assert pins("constraints.txt") < pins("constraints-dev.txt")
+
+
+def test_pins_are_within_the_bounds_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    bounds = {(one := Requirement(text)).name: one.specifier for text in asked}
+    pinned = [re.match(r"([\w-]+)==([\w.]+)", pin).groups() for pin in pins("constraints-dev.txt")]
+    assert bounds.keys() <= {name for name, _ in pinned}
+    assert [(name, pin) for name, pin in pinned if name in bounds and pin not in bounds[name]] == []
 
 
 def test_installed_version_is_that_of_the_project():

@@ -329,7 +329,7 @@ def test_each_way_of_asking_for_chinese(folder, way):
     assert refused.returncode == 2
     assert refused.stderr.startswith("logparse: 文件不存在：gone.log\n  建议：")
     helped = run_logparse("analyze", *flags, "--help", cwd=folder, **environment)
-    assert helped.stdout.startswith("用法：")
+    assert helped.stdout.startswith("示例：")
     assert "显示本帮助并退出" in helped.stdout
     assert "Print " not in helped.stdout
 

@@ -15,7 +15,6 @@ from analysis.charts import (
     CHART_NAMES,
     LIGHT,
     Rows,
-    time_breakdown_chart,
     chart_rows,
     grad_norm_chart,
     loss_chart,
@@ -24,6 +23,7 @@ from analysis.charts import (
     ranks_chart,
     run_charts,
     tflops_chart,
+    time_breakdown_chart,
     time_chart,
     time_histogram,
 )
@@ -34,7 +34,7 @@ from analysis.metrics import DRAWN, Metric
 from analysis.run.exclusion_reasons import COPY
 from analysis.run.rank_comparison import compare_ranks
 from analysis.run.time_breakdown import USEFUL
-from analysis.tables import TIME_BREAKDOWN_COLUMNS, STEP_COLUMNS
+from analysis.tables import STEP_COLUMNS, TIME_BREAKDOWN_COLUMNS
 from logparse.schema import conform
 
 REASON = "warm-up"
@@ -52,6 +52,7 @@ def steps(count: int = 30, **columns: list[object]) -> pl.DataFrame:
         "seq_length": [4096] * count,
         "step_time_ms": [1200.0] + [1000.0 + i % 7 for i in range(1, count)],
         "loss": [10 - 5 * i / count for i in range(count)],
+        "learning_rate": [1e-5 * (i + 1) for i in range(count)],
         "grad_norm": [1 + i % 4 / 10 for i in range(count)],
         "loss_scale": [65536.0 if i < count / 2 else 32768.0 for i in range(count)],
         **{metric.column: [(40.0 + i % 3) / metric.scale for i in range(count)] for metric in DRAWN},
@@ -70,7 +71,7 @@ def account(*parts: tuple[str, float], run: str = "seven-b") -> pl.DataFrame:
     return conform(pl.DataFrame(rows), TIME_BREAKDOWN_COLUMNS)
 
 
-ACCOUNT = time_breakdown((USEFUL, 80.0), ("stalls", 5.0), ("start-up", 16.0), ("variation of settled steps", -1.0))
+ACCOUNT = account((USEFUL, 80.0), ("stalls", 5.0), ("start-up", 16.0), ("variation of settled steps", -1.0))
 
 
 def several_ranks(count: int = 3, steps_of_each: int = 30, slow: float = 1.05) -> pl.DataFrame:
@@ -202,7 +203,7 @@ def test_a_colour_means_a_run():
 
 def test_the_subtitle_names_the_run_and_counts_what_is_left_out(drawn):
     assert "seven-b" in subtitle(drawn["loss"])
-    assert "1 of 30 rows" in subtitle(drawn["loss"])
+    assert "excluded (1 of 30)" in subtitle(drawn["loss"])
 
 
 def test_a_run_in_which_every_row_counts_and_is_drawn_says_neither():
@@ -232,7 +233,7 @@ def test_the_median_is_that_of_the_rows_that_count():
 def test_times_above_the_scale_stand_over_the_frame_and_are_counted():
     chart = time_chart(steps(100, step_time_ms=[500_000.0] + [1000.0] * 98 + [60_000.0]))
     assert len([label for label in labels(chart) if "500,000" in label]) == 1
-    assert "above the frame: 2" in subtitle(chart)
+    assert "2 points above the axis" in subtitle(chart)
     assert "above the frame" not in subtitle(time_chart(steps()))
 
 
@@ -276,7 +277,7 @@ def test_on_a_page_the_scale_of_the_time_fits_the_rows_that_count():
     assert 990 < ends["low"] < 1000
     assert 1006 < ends["high"] < 60_000
     assert ends["highest"] == 500_000
-    assert "above the frame: 2" in subtitle(chart)
+    assert "2 points above the axis" in subtitle(chart)
 
 
 def test_lines_of_more_than_four_runs_differ_in_their_dashes():
@@ -349,7 +350,7 @@ def test_the_account_begins_with_useful_work_and_draws_nothing_below_zero():
 
 
 def test_the_accounts_of_two_runs_are_two_bars():
-    both = pl.concat([ACCOUNT, time_breakdown((USEFUL, 9.0), ("stalls", 1.0), run="other")])
+    both = pl.concat([ACCOUNT, account((USEFUL, 9.0), ("stalls", 1.0), run="other")])
     values = data(time_breakdown_chart(both), "part")
     assert [row["share"] for row in values if row["run"] == "other"] == [0.9, 0.1]
     assert len({e.get("y") or e.get("d") for e in marks(time_breakdown_chart(both), "bar")}) > 1

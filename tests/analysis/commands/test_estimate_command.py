@@ -282,8 +282,8 @@ def test_no_chart_without_memory_by_stage_is_said(tmp_path):
 
 def test_help_names_what_is_taken_by_default():
     shown = " ".join(run_logparse("estimate", "--help", cwd=ROOT).stdout.split())
-    assert "megatron (default; the model as built)" in shown
-    assert "TOML file with any of the flags of `logparse analyze`" in shown
+    assert "megatron (default; real model)" in shown
+    assert "TOML file with any options of `logparse analyze`" in shown
 
 
 def test_a_config_file_gives_the_peak_too(tmp_path):

@@ -25,9 +25,9 @@ def test_the_short_names_are_those_of_the_field():
 
 @pytest.mark.parametrize("command", COMPUTING)
 def test_every_command_that_computes_has_both_names(command, folder):
-    told = run_logparse(command, "--help", cwd=folder, COLUMNS="200").stdout
+    told = run_logparse(command, "--help-all", cwd=folder, COLUMNS="200").stdout
     for short, name in SHORT.items():
-        assert f"{short} <" in told or f"{short} 0|" in told, short
+        assert f"{short} NUMBER" in told or f"{short} 0|" in told, short
         assert f"--{name.replace('_', '-')}" in told, name
 
 

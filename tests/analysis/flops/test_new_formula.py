@@ -88,10 +88,10 @@ def test_a_new_module_is_a_new_formula():
 @pytest.mark.parametrize(
     ("language", "command", "listed", "comma"),
     [
-        ("en", "analyze", "ascendspeed (default), megatron (the model as built), {others}.", ", "),
-        ("zh", "analyze", "ascendspeed（默认）、megatron（按模型实际结构）、{others}。", "、"),
-        ("en", "estimate", "megatron (default; the model as built), ascendspeed, {others}.", ", "),
-        ("zh", "estimate", "megatron（默认，按模型实际结构）、ascendspeed、{others}。", "、"),
+        ("en", "analyze", "ascendspeed (default), megatron (real model), {others}.", ", "),
+        ("zh", "analyze", "ascendspeed（默认）、megatron（真实模型）、{others}。", "、"),
+        ("en", "estimate", "megatron (default; real model), ascendspeed, {others}.", ", "),
+        ("zh", "estimate", "megatron（默认，真实模型）、ascendspeed、{others}。", "、"),
     ],
 )
 def test_help_lists_the_new_formula(language, command, listed, comma):

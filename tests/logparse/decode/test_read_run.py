@@ -35,9 +35,8 @@ def test_a_file_cut_before_its_first_step_line_says_that_it_is_cut(tmp_path):
     path.write_bytes(gzip.compress(b"text\n" * 1000)[:-6])
     with pytest.raises(NoStepLineError) as caught:
         read_run([str(path)])
-    first, _, looked = caught.value.problem.partition(". Looked for:")
+    first = caught.value.problem
     assert first.startswith(f"no step line found; {path} ends early or is damaged (")
-    assert "'elapsed time per iteration'" in looked
 
 
 # Each with what is left of it between two letters.
