@@ -25,8 +25,8 @@ IMPOSSIBLE = "!"
 class Inputs:
     """What the rates of a row are computed with: expressions over the steps, null where unknown.
 
-    The FLOPs are of one sample of the row's length: ``formula_flops`` by the chosen formula, ``model_flops`` of the real
-    model, ``executed_flops`` the same with recomputation. ``peak`` is that of one device in TFLOP/s.
+    The FLOPs are of one sample of the row's length: ``formula_flops`` by the chosen formula, ``model_flops`` of the
+    real model, ``executed_flops`` the same with recomputation. ``peak`` is that of one device in TFLOP/s.
     """
 
     devices: pl.Expr

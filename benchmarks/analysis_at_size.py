@@ -38,7 +38,15 @@ STEP_SPREAD, RESEMBLANCE = 0.01, 0.7
 KINDS = ("noisy", "exact", "shifting")
 STAGES: dict[ModuleType, tuple[str, ...]] = {
     run: (
-        *("of_one_clock", "number_starts", "find_pauses", "trace_starts", "select_rows", "by_settings", "break_down_time"),
+        *(
+            "of_one_clock",
+            "number_starts",
+            "find_pauses",
+            "trace_starts",
+            "select_rows",
+            "by_settings",
+            "break_down_time",
+        ),
         *("summarize", "list_segments", "name_rates", "describe_damage", "describe_copies", "describe_batches"),
         *("describe_run", "describe_pace", "count_goodput", "compare_ranks", "mend_clock", "read_clock"),
     ),

@@ -1,6 +1,7 @@
 """Many runs as one table: a row each, under the names of the registry; and those of them that are asked for.
 
-Comes in: runs. Goes out: the frames ``runs`` and ``overheads``, the same wherever they were read, and the totals of them.
+Comes in: runs. Goes out: the frames ``runs`` and ``overheads``, the same wherever they were read, and
+their totals.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ def no_modules(_shape: ModelShape, _seq_length: int) -> Modules:
 class Formula:
     """One published way to count the operations of training; ``text`` is the model FLOPs per token in symbols.
 
-    ``title`` and the names of the terms are translated where a catalogue knows them. ``needs`` names the sizes a given
+    ``title``, ``phrase`` (its short name) and the names of the terms are translated where a catalogue knows them.
+    ``needs`` names the sizes a given
     shape must know, which depends on the kind of model. ``terms`` gives the FLOPs per token, forward and backward
     without recomputation, and may only be called when none of them is missing. ``symbols`` writes the terms out in the
     letters of docs/formulas.md. ``selective`` and ``full`` name the terms whose forward pass runs a second time under
@@ -51,6 +52,7 @@ class Formula:
 
     name: str
     title: str
+    phrase: str
     source: str
     text: str
     needs: Callable[[ModelShape], tuple[str, ...]]

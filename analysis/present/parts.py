@@ -16,7 +16,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Title:
+class RunTitle:
     """The title of a run: who ran, and how long and how far. Each is a list of clauses; a line breaks between two."""
 
     who: Sequence[str]
@@ -24,7 +24,7 @@ class Title:
 
 
 @dataclass(frozen=True)
-class Fact:
+class Row:
     """A row of the first screen: a label, a value, and clauses that explain it. A line breaks between two clauses."""
 
     label: str
@@ -33,10 +33,10 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Facts:
+class Rows:
     """The rows of the first screen."""
 
-    rows: Sequence[Fact]
+    rows: Sequence[Row]
 
 
 @dataclass(frozen=True)
@@ -129,4 +129,4 @@ class Sparkline:
         return max(self.values)
 
 
-Part = Title | Facts | Heading | Sentence | Sentences | Table | Bar | Sparkline
+Part = RunTitle | Rows | Heading | Sentence | Sentences | Table | Bar | Sparkline

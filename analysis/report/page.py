@@ -89,7 +89,11 @@ def render_page(
 
 
 def _title(runs: Sequence[Run]) -> str:
-    return who(runs[0]) if len(runs) == 1 else ", ".join(run.name for run in runs)
+    return (
+        tr("{name}: {text}", name=runs[0].name, text=who(runs[0]))
+        if len(runs) == 1
+        else ", ".join(run.name for run in runs)
+    )
 
 
 def _thinning(rows: pl.DataFrame) -> str:

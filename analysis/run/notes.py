@@ -20,7 +20,7 @@ from logparse.schema import flag_of
 # Codes that say that files given as one run may be several.
 PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"}
 # Shares of the peak, the first of which is shown over the SKUs of a family.
-OF_PEAK = ("mfu", "peak_utilization", "hfu")
+OF_PEAK = ("mfu", "hfu", "peak_utilization")
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
 # Codes of the notes on a model that has what the formula ignores.

@@ -341,7 +341,7 @@ def test_the_planned_utilisation_is_set_beside_the_run(folder):
     planned = {row["name"]: row["planned"] for row in run["planned"]["rows"]}
     assert planned["utilisation"] == 0.45
     shown = " ".join(run_logparse("analyze", *asked, "-v", cwd=folder).stdout.split())
-    assert "45.0% planned" in shown
+    assert "45.0 % planned" in shown
     assert "at 45.0% of the peak" in shown
 
 

@@ -7,13 +7,13 @@ from helpers import named_unit, unit_endings
 from analysis.metrics import OF_ROWS
 from analysis.run.result import STATISTICS
 from analysis.tables import (
-    TIME_BREAKDOWN_COLUMNS,
     COMPUTED_COLUMNS,
     RANK_COLUMNS,
     RATE_COLUMNS,
     SEGMENT_COLUMNS,
     STEP_COLUMNS,
     SUMMARY_COLUMNS,
+    TIME_BREAKDOWN_COLUMNS,
     UNITS,
 )
 from logparse.schema import DECODED_COLUMNS, QUANTITIES, conform

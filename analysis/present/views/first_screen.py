@@ -11,7 +11,7 @@ from typing import Any
 
 from analysis.metrics import BY_COLUMN
 from analysis.present.numbers import about, percent, percent_of_peak, step_time, three
-from analysis.present.parts import Fact, Facts, Part
+from analysis.present.parts import Part, Row, Rows
 from analysis.present.views.ending import ending_clause, failure
 from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
@@ -25,7 +25,7 @@ from logparse.language import msg, tr
 
 TOKENS, TFLOPS = "tokens_per_second_per_device", "tflops_per_second_per_device"
 LOGGED = "logged_tflops_per_second_per_device"
-# The rates in the order in which one stands in for another that is unknown.
+# Where a rate is unknown the next one is shown.
 FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
 # The longest answer in one line.
 LONGEST = 100
@@ -33,19 +33,19 @@ LONGEST = 100
 
 def first_screen(run: Run) -> list[Part]:
     """The title and the rows."""
-    return [title_part(run), Facts(list(rows(run)))]
+    return [title_part(run), Rows(list(rows(run)))]
 
 
-def rows(run: Run) -> Iterator[Fact]:
+def rows(run: Run) -> Iterator[Row]:
     """Every row that is known, in the order of reading."""
     rate = shown_rate(run)
     yield from (fact for fact in (_time(run, rate), _throughput(rate), _tflops(run, rate), _mfu(run, rate)) if fact)
     yield from _lost(run)
     yield from (fact for fact in (remaining(run), compared(run)) if fact)
     if clauses := missing_clauses(run):
-        yield Fact(tr("missing"), "", clauses)
+        yield Row(tr("missing"), "", clauses)
     if clauses := warning_clauses(run):
-        yield Fact(tr("warnings"), "", clauses)
+        yield Row(tr("warnings"), "", clauses)
 
 
 def quiet_line(run: Run) -> str:
@@ -85,7 +85,7 @@ def shown_rate(run: Run) -> Mapping[str, Any]:
     return next((rate for rate in rates if rate["step_time_ms"] is not None), rates[0])
 
 
-def _time(run: Run, rate: Mapping[str, Any]) -> Fact | None:
+def _time(run: Run, rate: Mapping[str, Any]) -> Row | None:
     if rate["step_time_ms"] is None:
         return None
     value, clauses = step_time(rate["step_time_ms"]), []
@@ -94,23 +94,23 @@ def _time(run: Run, rate: Mapping[str, Any]) -> Fact | None:
         clauses = [word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
         clauses = [tr("{time} including stalls", time=step_time(with_stalls))]
-    return Fact(tr("step time"), value, clauses)
+    return Row(tr("step time"), value, clauses)
 
 
-def _throughput(rate: Mapping[str, Any]) -> Fact | None:
+def _throughput(rate: Mapping[str, Any]) -> Row | None:
     samples = rate["samples_per_second_per_device"]
     if samples is None:
         return None
     parts = [] if rate[TOKENS] is None else [tr("{n} tokens/s/p", n=three(rate[TOKENS]))]
     per_device = tr("{n} samples/s/p (per device)", n=three(samples))
-    return Fact(tr("throughput"), "", [*parts, per_device])
+    return Row(tr("throughput"), "", [*parts, per_device])
 
 
-def _tflops(run: Run, rate: Mapping[str, Any]) -> Fact | None:
+def _tflops(run: Run, rate: Mapping[str, Any]) -> Row | None:
     logged, how = median_logged(run), run.analysis.computation
     if rate[TFLOPS] is None:
-        return None if logged is None else Fact(tr("TFLOP/s"), three(logged), [tr("per device, printed by the log")])
-    clauses = [tr("per device by {formula}", formula=word("formulas", how.formula.name))]
+        return None if logged is None else Row(tr("TFLOP/s"), three(logged), [tr("per device, printed by the log")])
+    clauses = [tr("per device by {formula}", formula=tr(how.formula.phrase))]
     if how.quoted.layers:
         clauses[0] = tr("{clause}, recomputation included", clause=clauses[0])
     if rate["peak_utilization"] is not None and how.peak:
@@ -118,7 +118,7 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> Fact | None:
         clauses.append(tr("{share} of the peak {peak}", share=share, peak=three(how.peak.peak_tflops_per_second)))
     if logged is not None:
         clauses.append(tr("the log prints {value}", value=three(logged)))
-    return Fact(tr("TFLOP/s"), three(rate[TFLOPS]), clauses)
+    return Row(tr("TFLOP/s"), three(rate[TFLOPS]), clauses)
 
 
 def median_logged(run: Run) -> float | None:
@@ -127,12 +127,12 @@ def median_logged(run: Run) -> float | None:
     return statistics.median(logged[(len(logged) - 1) // 2 : len(logged) // 2 + 1]) if len(logged) else None
 
 
-def _mfu(run: Run, rate: Mapping[str, Any]) -> Fact | None:
+def _mfu(run: Run, rate: Mapping[str, Any]) -> Row | None:
     mfu = rate["mfu"]
     if mfu is None:
         logged = run.steps.filter("counted")["logged_mfu"].drop_nulls().median()
         known = isinstance(logged, float)
-        return Fact(tr("MFU"), percent(logged), [tr("printed by the log")]) if known else None  # type: ignore[arg-type]
+        return Row(tr("MFU"), percent(logged), [tr("printed by the log")]) if known else None  # type: ignore[arg-type]
     clauses = _hfu(run, rate)
     fields = {note.code: note.fields for note in run.notes}
     if packed := fields.get("attention_within_documents"):
@@ -141,7 +141,7 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> Fact | None:
     if skus and skus["metric"] == "mfu":
         low, high = percent(skus["low"]), percent_of_peak(skus["high"])
         clauses.append(tr("{low} to {high}: device variant unknown", low=low, high=high))
-    return Fact(tr("MFU"), percent_of_peak(mfu), clauses)
+    return Row(tr("MFU"), percent_of_peak(mfu), clauses)
 
 
 def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:
@@ -164,16 +164,16 @@ def _has_goodput(run: Run) -> bool:
     return run.analysis.goodput is not None and not run.short and not mixed
 
 
-def _lost(run: Run) -> Iterator[Fact]:
+def _lost(run: Run) -> Iterator[Row]:
     if _has_goodput(run):
         named = named_overheads(outside_steps(run))
         if named:
             named[0] = tr("lost: {overheads}", overheads=named[0])
-        yield Fact(tr("goodput"), percent(run.analysis.goodput or 0.0), [*named, *_starts(run)])
+        yield Row(tr("goodput"), percent(run.analysis.goodput or 0.0), [*named, *_starts(run)])
         if text := advice(run):
-            yield Fact(tr("  advice"), "", [text])
+            yield Row(tr("  advice"), "", [text])
     if (inside := named_overheads(inside_steps(run))) and not run.short:
-        yield Fact(tr("inside a step"), "", inside)
+        yield Row(tr("inside a step"), "", inside)
 
 
 def _starts(run: Run) -> list[str]:
@@ -187,7 +187,7 @@ def _starts(run: Run) -> list[str]:
 # What is left, and others.
 
 
-def remaining(run: Run) -> Fact | None:
+def remaining(run: Run) -> Row | None:
     """The steps that are left and how long they take; None where that is unknown or the run is short."""
     left = run.expectations.plan.left
     if run.short or left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
@@ -198,17 +198,17 @@ def remaining(run: Run) -> Fact | None:
     if low == high:
         took = tr("about {time}", time=time)
     unseen = [tr("batch {batches} not seen yet", batches=range_of(b.batches))] if (b := left.unseen_batches) else []
-    return Fact(tr("remaining"), "", [tr(resumed, n=f"{left.steps:,}"), took, *unseen])
+    return Row(tr("remaining"), "", [tr(resumed, n=f"{left.steps:,}"), took, *unseen])
 
 
-def compared(run: Run) -> Fact | None:
+def compared(run: Run) -> Row | None:
     """The nearest published rate, and the best one where that is another; None where no row matches."""
     matches = run.expectations.published.matches
     if not matches:
         return None
     nearest, best = matches[0], min(matches, key=lambda match: match.share)
     of_best = [] if best is nearest else [tr("{share} of the best", share=percent(best.share, 0))]
-    return Fact(tr("compared"), "", [_share_of(nearest), *of_best])
+    return Row(tr("compared"), "", [_share_of(nearest), *of_best])
 
 
 def _share_of(match: Against) -> str:

@@ -18,7 +18,7 @@ UNKNOWN = (
     "mfu_not_computed",
 )
 # Sizes that a named model gives together.
-OF_MODEL = frozenset(ModelShape.__dataclass_fields__) | {"padded_vocab_size", "vocab_size"}
+OF_MODEL = frozenset(ModelShape.__dataclass_fields__) - {"lora", "adapter_parameters"} | {"vocab_size"}
 
 
 def missing_clauses(run: Run) -> list[str]:

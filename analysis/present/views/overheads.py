@@ -39,7 +39,7 @@ def advice(run: Run) -> str:
 
 
 def overheads_tables(run: Run, price: float | None = None) -> Iterator[Table]:
-    """A table of the time outside the steps, and one of the work inside a step; ``price`` of a device-hour adds cost."""
+    """The time outside the steps, and the work inside a step; ``price`` of a device-hour adds the cost."""
     if outside := outside_steps(run):
         yield _table(outside, tr("overhead"), tr("goodput without it"), price)
     if inside := [overhead for overhead in run.overheads if overhead.in_steps]:

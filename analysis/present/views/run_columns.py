@@ -50,7 +50,7 @@ def shown_columns() -> tuple[Shown, ...]:
         _figure(TOKENS, f"{tokens}\n{word('rates', 'steady')}"),
         _figure("mfu", _in_two_lines("mfu")),
         _figure("hfu", _in_two_lines("hfu")),
-        Shown("largest_overhead_ratio", tr("largest loss"), overhead_of, prose=True),
+        Shown("largest_overhead_ratio", tr("largest overhead"), overhead_of, prose=True),
         _figure("goodput", _in_two_lines("goodput")),
         Shown("warnings", "!", lambda row: f"{row['warnings'] or ''}", shared=_warnings),
     )

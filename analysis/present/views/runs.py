@@ -24,7 +24,7 @@ ROOM, BETWEEN = 120, 1
 def compose_runs(
     runs: pl.DataFrame, overheads: pl.DataFrame, everything: pl.DataFrame, failed: int = 0, price: float | None = None
 ) -> list[Part]:
-    """``runs``, those of ``everything`` that were asked for, and their ``overheads``, at a ``price`` of a device-hour."""
+    """The chosen ``runs`` of ``everything``, and their ``overheads``, at a ``price`` of a device-hour."""
     of = len(everything)
     title = counted(of) if len(runs) == of else tr("{n} of {of} runs", n=len(runs), of=of)
     return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.present.parts import Title as TitlePart
+from analysis.present.parts import RunTitle
 from analysis.present.views.ending import ending_clause
 from analysis.present.words import framework_text
 from analysis.present.words.forms import big, devices, span
@@ -11,9 +11,9 @@ from analysis.run.title import Title
 from logparse.language import msg, tr
 
 
-def title_part(run: Run) -> TitlePart:
+def title_part(run: Run) -> RunTitle:
     """The two lines that every screen of a run begins with."""
-    return TitlePart(_who(run), _extent(run))
+    return RunTitle(_who(run), _extent(run))
 
 
 def who(run: Run) -> str:

@@ -70,7 +70,7 @@ def test_the_finding_names_the_worst_first_by_what_tells_most():
     assert far(runs) == {"d": "goodput mfu", "e": f"{TOKENS} mfu"}
     assert [(one["run"], one["metric"]) for one in outliers(runs)] == [("d", "goodput"), ("e", TOKENS)]
     found = describe_outliers(runs, runs["run"])
-    words = "2 of 5 stand out: d (goodput 40%, median 80%), e (17% fewer tokens/s/p than the median)"
+    words = "2 of 5 stand out: d (goodput 40 %, median 80 %), e (17 % fewer tokens/s/p than the median)"
     assert say(found) == words
     assert say(describe_outliers(runs, ["a", "e"])).startswith("1 of 2 stand out: e (")
     assert describe_outliers(runs, ["a"]) is None

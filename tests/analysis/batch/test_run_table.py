@@ -71,7 +71,11 @@ def test_what_was_lost_is_the_sum_of_the_runs_own_losses(runs, table):
     assert core["run_seconds"] == seconds
     own = [loss for loss in runs[0].overheads if loss.cause != "published"]
     assert core["lost_device_hours"] == pytest.approx(sum(loss.seconds for loss in own) * 8 / 3600)
-    assert (core["largest_overhead"], core["largest_overhead_ratio"]) == (own[0].cause, own[0].share) == ("saves", own[0].share)
+    assert (
+        (core["largest_overhead"], core["largest_overhead_ratio"])
+        == (own[0].cause, own[0].share)
+        == ("saves", own[0].share)
+    )
 
 
 def test_losses_of_all_runs_by_cause(runs, table):

@@ -165,7 +165,7 @@ def test_the_commands_judge_them_by_default(tmp_path, command):
     done = run_logparse(command, *sides, cwd=tmp_path)
     said = " ".join(done.stdout.split())
     assert (done.returncode, "verdict: regression" in said) == (1 if command == "gate" else 0, True)
-    assert "time per step, delivered: regression" in said
+    assert "time per step, including stalls: regression" in said
     assert "may be wrong in 5 of 100 cases, any of the others in 5 (Holm)" in said
     named = run_logparse(command, *sides, "--metric", "steady_step_time_ms", cwd=tmp_path)
     assert "verdict: no regression" in named.stdout

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shapes import LLAMA2_7B, LLAMA2_70B, MIXTRAL
 
-from analysis.flops import Ignorable, Recompute, all_formulas, real_model_formula, default_formula, find_formula
+from analysis.flops import Ignorable, Recompute, all_formulas, default_formula, find_formula, real_model_formula
 from analysis.flops._base import sizes
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.model.shape import ModelShape

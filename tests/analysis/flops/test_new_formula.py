@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from analysis import flops
 from analysis.cli import build_app
-from analysis.flops import all_formulas, real_model_formula, default_formula, find_formula
+from analysis.flops import all_formulas, default_formula, find_formula, real_model_formula
 from analysis.model.parameters import count_parameters
 from analysis.report import render_page
 from analysis.report.worked_formula import write_out
@@ -35,6 +35,7 @@ def terms(shape, seq_length):
 FORMULA = Formula(
     name="NAME",
     title="6 N as nobody calls it, without the input embedding",
+    phrase="6 N without the embedding",
     source="nowhere",
     text="6 (N - h V)",
     needs=six_n.needs,
@@ -75,7 +76,9 @@ def output(*arguments: str) -> str:
 def test_a_new_module_is_a_new_formula():
     assert "8n" in all_formulas()
     assert "draft" not in all_formulas()
-    assert list(all_formulas())[:2] == [default_formula().name, real_model_formula().name] == ["ascendspeed", "megatron"]
+    assert (
+        list(all_formulas())[:2] == [default_formula().name, real_model_formula().name] == ["ascendspeed", "megatron"]
+    )
     parameters = count_parameters(LLAMA2_7B)
     expected = 6.0 * (parameters.total - LLAMA2_7B.hidden_size * LLAMA2_7B.padded_vocab_size)
     assert find_formula("8n").model_flops_per_token(LLAMA2_7B, 4096) == expected

@@ -107,7 +107,7 @@ def test_an_old_file_at_which_polars_panics_is_told_in_a_line(tmp_path, bit):
 
 def test_a_file_of_a_newer_logparse_is_left_out_and_named(history, tmp_path, told):
     before = history.runs()
-    path = tmp_path / "h/summary/release=r1" / f"{'ab' * 16}.12345678.v3.parquet"
+    path = tmp_path / "h/summary/release=r1" / f"{'ab' * 16}.12345678.v4.parquet"
     path.write_bytes(_parquet(pl.DataFrame({"new": [1]})))
     assert history.runs().equals(before)
     assert [(note.code, note.fields["n"], path.name in note.fields["path"]) for note in told] == [
@@ -120,7 +120,7 @@ def test_a_file_of_a_newer_logparse_is_left_out_and_named(history, tmp_path, tol
 def test_a_run_of_a_newer_logparse_is_not_recorded_beside_it(history, tmp_path):
     kept = record(write_run(tmp_path / "a.log", 1))
     path = next((tmp_path / "h/summary").rglob(f"{kept.run_id}*"))
-    path.rename(path.with_name(path.name.replace(".v2.", ".v3.")))
+    path.rename(path.with_name(path.name.replace(".v3.", ".v4.")))
     with pytest.raises(InputError, match="newer logparse"):
         history.add(kept)
 

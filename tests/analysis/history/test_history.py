@@ -219,7 +219,7 @@ def test_compacted_runs_are_the_same(store, tmp_path):
 
 
 def test_compacting_clears_what_the_dead_left(history, tmp_path):
-    orphan = tmp_path / "h/steps/release=8/00.v2.parquet"
+    orphan = tmp_path / "h/steps/release=8/00.v3.parquet"
     orphan.write_bytes(b"")
     (tmp_path / "h" / UNFINISHED / "torn").write_bytes(b"")
     assert history.compact().removed == 0
@@ -244,11 +244,11 @@ def _warned(tmp_path):
 @pytest.mark.parametrize("data", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_summary_is_left_out_and_named(history, tmp_path, data):
     before = history.runs()
-    (tmp_path / "h/summary/release=8/bbbb.v2.parquet").write_bytes(data)
+    (tmp_path / "h/summary/release=8/bbbb.v3.parquet").write_bytes(data)
     careful, told = _warned(tmp_path)
     assert careful.runs().equals(before)
     assert len(told) == 1
-    assert "summary/release=8/bbbb.v2.parquet" in told[0].fields["path"]
+    assert "summary/release=8/bbbb.v3.parquet" in told[0].fields["path"]
     with pytest.warns(UserWarning, match="bbbb"):
         history.runs()
 
@@ -258,11 +258,11 @@ def test_a_summary_that_is_not_one_row_is_damaged(history, tmp_path):
     path = next((tmp_path / "h/summary/release=8").glob("*.parquet"))
     row = pl.read_parquet(path)
     for name, rows in {"aa": row.clear(), "bb": pl.concat([row, row])}.items():
-        rows.write_parquet(path.with_name(f"{name}.v2.parquet"))
-    (path.parent / "cc.v2.parquet").mkdir()
+        rows.write_parquet(path.with_name(f"{name}.v3.parquet"))
+    (path.parent / "cc.v3.parquet").mkdir()
     careful, told = _warned(tmp_path)
     assert careful.runs().equals(before)
-    assert [note.fields["path"].partition(".v2")[0][-2:] for note in told] == ["aa", "bb", "cc"]
+    assert [note.fields["path"].partition(".v3")[0][-2:] for note in told] == ["aa", "bb", "cc"]
 
 
 def test_a_damaged_copy_is_left_out_until_the_next(history, tmp_path):
@@ -291,7 +291,7 @@ def _rewrite(path, row):
     """As another logparse would have written it, whose files have no seal: the name has the hash of the row."""
     path.unlink()
     run_id = path.name.partition(".")[0]
-    row.write_parquet(path.with_name(f"{run_id}.{row_hash(row)}.v2.parquet"))
+    row.write_parquet(path.with_name(f"{run_id}.{row_hash(row)}.v3.parquet"))
 
 
 def test_a_summary_of_other_types_is_read(history, tmp_path):
@@ -307,11 +307,11 @@ def test_a_copy_of_another_logparse_is_not_read(history, tmp_path):
     before = history.runs(heavy=True)
     folder = tmp_path / "h/compacted"
     folder.mkdir()
-    for name in ("aa.00000000.v3.parquet", "bb.00000000.v2.parquet", "cc.v2.parquet"):
+    for name in ("aa.00000000.v4.parquet", "bb.00000000.v3.parquet", "cc.v3.parquet"):
         before.with_columns(name=pl.lit("old")).write_parquet(folder / name)
     assert history.runs(heavy=True).equals(before)
     history.compact()
-    assert (folder / "aa.00000000.v3.parquet").exists()
+    assert (folder / "aa.00000000.v4.parquet").exists()
     assert len(list(folder.iterdir())) == 2
 
 
@@ -325,13 +325,13 @@ def test_what_is_no_folder_is_an_error_with_its_path(history, tmp_path):
         History(Folder(tmp_path / "file")).add(record(write_run(tmp_path / "a.log", 1)))
 
 
-@pytest.mark.parametrize("target", ["aa.v2.parquet", "nowhere"])
+@pytest.mark.parametrize("target", ["aa.v3.parquet", "nowhere"])
 def test_a_link_that_leads_nowhere_is_left_out_and_named(history, tmp_path, target):
     before = history.runs()
-    (tmp_path / "h/summary/release=8/aa.v2.parquet").symlink_to(target)
+    (tmp_path / "h/summary/release=8/aa.v3.parquet").symlink_to(target)
     careful, told = _warned(tmp_path)
     assert careful.runs().equals(before)
-    assert [(note.code, note.fields["path"]) for note in told] == [("file_left_out", "summary/release=8/aa.v2.parquet")]
+    assert [(note.code, note.fields["path"]) for note in told] == [("file_left_out", "summary/release=8/aa.v3.parquet")]
 
 
 @pytest.mark.parametrize("refused", ["os.scandir", "pathlib.Path.unlink"])
@@ -547,15 +547,15 @@ class TestCommands:
         assert f"logparse history remove {record(tmp_path / 'a.log').run_id[:12]}" in done.stderr
 
     def test_a_damaged_file_is_told_once(self, history, tmp_path):
-        (tmp_path / "h/summary/release=8/bbbb.v2.parquet").write_bytes(b"garbage")
+        (tmp_path / "h/summary/release=8/bbbb.v3.parquet").write_bytes(b"garbage")
         done = run_logparse("history", "list", "--json", "--history", "h", cwd=tmp_path)
         document = json.loads(done.stdout)
         assert (done.returncode, document["schema_version"], len(document["runs"])) == (0, SCHEMA_VERSION, 3)
-        assert done.stderr.count("bbbb.v2.parquet") == 1
+        assert done.stderr.count("bbbb.v3.parquet") == 1
         shown = run_logparse(
             "gate", "--baseline", "release=CANN 8.0/RC1", "--candidate", "release=8", "--history", "h", cwd=tmp_path
         )
-        assert (shown.returncode, shown.stderr.count("bbbb.v2.parquet")) == (1, 1)
+        assert (shown.returncode, shown.stderr.count("bbbb.v3.parquet")) == (1, 1)
 
     def test_an_old_run_is_listed_with_dashes(self, tmp_path):
         folder = tmp_path / "h/summary/release=old"

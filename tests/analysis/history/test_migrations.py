@@ -217,7 +217,9 @@ def test_lost_steps_of_an_old_run_are_kept_again_beside_it(place, tmp_path):
     with pytest.raises(InputError, match="is damaged"):
         history.steps(run_id)
     now = History(Folder(place / "now"))
-    history.storage.put(old.relative_to(tmp_path / "h").as_posix().replace(".v1.", f".v{STORE_VERSION}."), _parquet(now.steps(run_id)))
+    history.storage.put(
+        old.relative_to(tmp_path / "h").as_posix().replace(".v1.", f".v{STORE_VERSION}."), _parquet(now.steps(run_id))
+    )
     assert history.steps(run_id).equals(now.steps(run_id))
 
 

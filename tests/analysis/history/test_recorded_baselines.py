@@ -68,7 +68,7 @@ def test_a_recorded_run_can_be_chosen(place):
 def test_its_own_record_can_be_chosen_too(place):
     runs = json.loads(run_logparse("history", "list", "--history", "h", "--json", cwd=place).stdout)["runs"]
     (own,) = [run["run_id"][:12] for run in runs if run["name"] == "run0"]
-    assert "100% of the" in analyzed(place, "--baseline", own, log="run0.log").stdout
+    assert "100 % of the" in analyzed(place, "--baseline", own, log="run0.log").stdout
 
 
 def test_a_history_that_is_not_there_yet_is_none(place):
@@ -82,5 +82,5 @@ def test_a_history_that_cannot_be_read_is_told_and_the_run_all_the_same(place):
     for file in (place / "damaged/summary").rglob("*.parquet"):
         file.write_bytes(b"rubbish")
     done = analyzed(place, history="damaged")
-    assert (done.returncode, "steady" in done.stdout, "recorded for" in done.stdout) == (0, True, False)
+    assert (done.returncode, "step time" in done.stdout, "recorded for" in done.stdout) == (0, True, False)
     assert ".parquet is damaged and is left out" in done.stderr

@@ -100,7 +100,7 @@ def test_formula_that_is_only_about_right_is_asked_last():
     found = identify(steps, LLAMA2_7B)
     assert found.matches == ("G",)
     said = (
-        "it fits within 0.20% and not exactly, as do M4, M5, M6, M7, D-none, D1-none, N1, torchtitan: check the sizes"
+        "it fits within 0.20 % and not exactly, as do M4, M5, M6, M7, D-none, D1-none, N1, torchtitan: check the sizes"
     )
     assert said in sentence(found)
     assert identify(steps, replace(LLAMA2_7B, padded_vocab_size=40000)).matches == ()
@@ -240,7 +240,7 @@ def test_nearest_is_named_where_none_fits():
     found = identify(printed("A3", LLAMA2_7B, scale=1.03, decimals=2), LLAMA2_7B)
     assert found.matches == ()
     assert sentence(found).startswith("none of the 35 formulas that can be computed here gives the log's 148.")
-    assert "; the nearest is PaLM (6N+12lhs) with 147.8, -0.39%; either the shape" in sentence(found)
+    assert "; the nearest is PaLM (6N+12lhs) with 147.8, -0.39 %; either the shape" in sentence(found)
 
 
 def test_formulas_that_lack_a_size_are_counted():

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("analysed_once")
 LOG = str(ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log")
 NUMBER = re.compile(r"[0-9][0-9,.]*")
 RATES = re.compile(
-    r"^(steady|delivered|all steps|all-in|tokens/s/p|TFLOP/s/p.*?|MFU, %.*?)  +[0-9,.]+ .*", re.MULTILINE
+    r"^(steady|including stalls|all steps|wall clock|tokens/s/p|TFLOP/s/p.*?|MFU, %) +[0-9,.]+ .*", re.MULTILINE
 )
 
 
@@ -51,54 +51,47 @@ def test_no_number_is_cut_at_any_width(width, tmp_path):
     narrow = run_logparse("analyze", LOG, "--hw", "910b", "-v", cwd=tmp_path, COLUMNS=width).stdout
     assert "…" not in narrow
     numbers = [NUMBER.findall(found.group()) for found in RATES.finditer(narrow)]
-    assert len(numbers) >= 8
+    assert len(numbers) >= 7
     # Words beside the numbers may go on in the next line.
     for cut, whole in zip(numbers, (NUMBER.findall(found.group()) for found in RATES.finditer(wide)), strict=True):
         assert cut[:4] == whole[:4]
 
 
 def test_the_trace_of_step_times_says_where_its_bars_are_cut(tmp_path):
-    shown = run_logparse("analyze", LOG, cwd=tmp_path).stdout
+    shown = run_logparse("analyze", LOG, "-v", cwd=tmp_path).stdout
     assert re.search(r"^time of each step, 4,986 to 5,057 ms, 3 above: █[▁-█]{20,}$", shown, re.MULTILINE)
 
 
 def test_no_bars_where_the_terminal_cannot_show_them(tmp_path):
     shown = run_process("analyze", LOG, cwd=tmp_path, PYTHONIOENCODING="ascii").stdout
     assert not set(shown) & set(BARS)
-    assert "steady" in shown
+    assert "step time" in shown
 
 
 def test_quiet_is_one_line_for_each_run_and_nothing_beside_it(tmp_path):
     done = run_logparse("analyze", "--each", LOG, LOG, "-q", "--hw", "910b3", "-o", "out", "--no-charts", cwd=tmp_path)
     first, second = done.stdout.splitlines()
     name = Path(LOG).parent.name
-    assert first.startswith(f"{name}: llama2-7b on 8 x Ascend910B3 · Megatron-LM core 0.5 or later · bf16 · ")
-    for figure in (
-        "tokens/s/p 3,218.0 (steady 3,271.2)",
-        "MFU, % (model) 49.85 (steady 50.68)",
-        "MFU as built, % 46.77 (steady 47.54)",
-        "goodput, % 78.38",
-        "most was lost to checkpoint saves: 11.2%, 43 s",
-        "! MFU is 47.5% as the model is built",
-    ):
-        assert figure in first
-    assert second == first.replace(f"{name}:", f"{name}-2:")
+    figures = "5.01 s/step, 3,270 tokens/s/p, 149 TFLOP/s/p, MFU 47.5 %, goodput 78.4 %, 1 warning"
+    assert first.endswith(f": {figures}")
+    assert second.endswith(f": {figures}")
+    assert (first[:5], first != second) == (name[:5], True)
     assert done.stderr == ""
     assert (tmp_path / "out" / "steps.parquet").exists()
 
 
 def test_colour_goes_where_it_is_refused(tmp_path):
     coloured = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
-    assert "\x1b[33m" in run_logparse("analyze", LOG, "--hw", "910b", cwd=tmp_path, **coloured).stdout
+    assert "\x1b[33m" in run_logparse("analyze", LOG, "--hw", "910b", "-v", cwd=tmp_path, **coloured).stdout
     for options, env in ((["--no-color"], {}), ([], {"NO_COLOR": "1"})):
-        shown = run_logparse("analyze", LOG, "--hw", "910b", *options, cwd=tmp_path, **coloured, **env).stdout
+        shown = run_logparse("analyze", LOG, "--hw", "910b", "-v", *options, cwd=tmp_path, **coloured, **env).stdout
         assert "\x1b[33m" not in shown
 
 
 def test_markdown_holds_the_same_numbers_as_the_screen(tmp_path):
-    screen = run_logparse("analyze", LOG, "--hw", "910b3", cwd=tmp_path).stdout
-    text = run_logparse("analyze", LOG, "--hw", "910b3", "--markdown", cwd=tmp_path).stdout
-    assert text.startswith("### llama2-7b on 8 x Ascend910B3 · Megatron-LM core 0.5 or later")
+    screen = run_logparse("analyze", LOG, "--hw", "910b3", "-v", cwd=tmp_path, COLUMNS="120").stdout
+    text = run_logparse("analyze", LOG, "--hw", "910b3", "-v", "--markdown", cwd=tmp_path).stdout
+    assert text.startswith("### llama2-7b on 8 x Ascend910B3, bf16, Megatron-LM core 0.5 or later")
     shown = list(RATES.finditer(screen))
     assert len(shown) >= 3
     for found in shown:
@@ -141,18 +134,17 @@ def test_a_run_of_one_step_has_no_trace(tmp_path):
     assert "time of each step" not in shown
 
 
-def test_quiet_says_why_there_is_no_answer(tmp_path):
+def test_quiet_leaves_out_what_is_unknown(tmp_path):
     (tmp_path / "run.log").write_text(megatron_line(1) + "\n")
     (line,) = run_logparse("analyze", "run.log", "-q", cwd=tmp_path).stdout.splitlines()
-    assert "time per iteration, ms -" in line
-    assert "no row counts" in line
+    assert line == "run: 1.00 s/step, short run, 5 warnings"
 
 
 def test_one_bad_log_does_not_cost_the_others(tmp_path):
     (tmp_path / "bad.log").write_text("hello\n")
     done = run_logparse("analyze", "--each", LOG, "bad.log", "--quiet", cwd=tmp_path)
     assert done.returncode == 3
-    assert done.stdout.startswith("run: llama2-7b on 8 devices")
+    assert done.stdout.startswith("run: 5.01 s/step, 3,270 tokens/s/p")
     assert "where: bad.log" in done.stderr
 
 

@@ -85,7 +85,7 @@ ANNOTATION_COLUMNS = [
     ),
     (
         info("pace_changes", change=0.0512, step=101),
-        "the pace changes by +5.1% around step 101: one median hides two levels, or a drift",
+        "the pace changes by +5.1 % around step 101: one median hides two levels, or a drift",
     ),
     (
         warning("lines_overruled", name="seq_length", value=64, origin=flag("--seq-length"), printed=[4096, 4096]),
@@ -93,17 +93,17 @@ ANNOTATION_COLUMNS = [
     ),
     (
         warning("above_peak", metric="hfu", share=1.0234, peak_tflops_per_second=353.8944),
-        "HFU is 102.3% of 353.894 TFLOP/s, above the peak: the device, the device count, the shape or the time on the "
+        "HFU is 102.3 % of 353.894 TFLOP/s, above the peak: the device, the device count, the shape or the time on the "
         "line is wrong",
     ),
     (
         warning("hfu_is_a_range", setting="recompute_method block", low=0.3512, high=0.4682),
-        "HFU lies between 35.1% and 46.8%: the setting recompute_method block does not tell what is recomputed; "
+        "HFU lies between 35.1 % and 46.8 %: the setting recompute_method block does not tell what is recomputed; "
         "TFLOP/s counts the model alone; --recompute or --recomputed-layers settles it",
     ),
     (
         warning("recompute_not_understood", setting="recompute_modules mhc", least=0.0, most=1 / 3),
-        "between 0% and 33% of the model's own work is recomputed: the setting recompute_modules mhc does not tell "
+        "between 0 % and 33 % of the model's own work is recomputed: the setting recompute_modules mhc does not tell "
         "more; TFLOP/s counts the model alone; --recompute or --recomputed-layers settles it",
     ),
     (
@@ -127,7 +127,7 @@ ANNOTATION_COLUMNS = [
             ratio=0.5,
             cause=info("divided_by_own_other", peak=1979.0, ours=989.4, kinds=["bf16 sparse", "fp8"]),
         ),
-        "MFU: the log prints 21.22%, 0.5 times the 42.47% here: divided by 1,979 TFLOP/s, the peak for bf16 sparse, "
+        "MFU: the log prints 21.22 %, 0.5 times the 42.47 % here: divided by 1,979 TFLOP/s, the peak for bf16 sparse, "
         "fp8; that of this run is 989.4",
     ),
     (

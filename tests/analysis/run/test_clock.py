@@ -58,7 +58,9 @@ def test_a_save_where_the_clock_is_set_back_is_a_pause_still(tmp_path):
             late += timedelta(seconds=40)
             lines.append(f"saving checkpoint at iteration {step:7d} to ckpt")
     result = analyze_text(tmp_path, "\n".join(lines))
-    assert parts_of(result.time_breakdown) == pytest.approx({USEFUL: 1400.0, "saves_between": 120.0, "not_explained": 0.0})
+    assert parts_of(result.time_breakdown) == pytest.approx(
+        {USEFUL: 1400.0, "saves_between": 120.0, "not_explained": 0.0}
+    )
     (note,) = of_code(result.notes, "clock_set_back")
     assert note.fields["seconds"] == 3600.0
 

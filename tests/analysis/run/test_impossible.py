@@ -10,15 +10,15 @@ from analysis.metrics import BY_COLUMN
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
-# LLaMA2-7B, full recomputation, 32 samples of 4096 tokens in 1.0155 s (the middle of 1001 ms to 1030 ms) on 8 devices:
-# 45.687 GFLOP x 131072 tokens / 1.0155 s / 8 = 737.1 TFLOP/s of the model, of a peak of 512: 144.0 %.
-PEAK = ["--peak-tflops", "512"]
+# LLaMA2-7B, full recomputation, 32 samples of 4096 tokens in 1.1655 s (the middle of 1001 ms to 1330 ms) on 8 devices:
+# 42.864 GFLOP x 131072 tokens / 1.1655 s / 8 = 602.6 TFLOP/s of the model, of a peak of 420: 143.5 %.
+PEAK = ["--peak-tflops", "420"]
 
 
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "run.log"
-    path.write_text(megatron_log(30))
+    path.write_text(megatron_log(330))
     return path
 
 
@@ -29,18 +29,16 @@ def test_a_value_above_the_peak_is_marked():
     assert BY_COLUMN["tokens_per_second_per_device"].text(1e9) == "1,000,000,000.0"
 
 
-def test_one_line_marks_it_and_says_why(log):
+def test_one_line_marks_it(log):
     done = run_logparse("analyze", str(log), *PEAK, "-q", cwd=log.parent)
-    # 1016 ms is the mean of delivered, 1015.5 ms the median.
-    assert re.search(r"MFU, % \(model\) 14[34]\.\d\d! \(steady 14[34]\.\d\d!\); MFU as built", done.stdout)
-    assert "above the peak" in done.stdout
+    assert re.search(r"MFU 14[34]\.\d %!", done.stdout)
     assert done.returncode == 0
 
 
 def test_json_marks_it(log):
     done = run_logparse("analyze", str(log), *PEAK, "--json", cwd=log.parent)
     (found,) = json.loads(done.stdout)["runs"]
-    assert found["impossible"] == ["mfu", "mfu_as_built", "hfu"]
+    assert found["impossible"] == ["peak_utilization", "mfu", "hfu"]
     assert found["metrics"]["mfu"]["impossible"] is True
     assert "impossible" not in found["metrics"]["tokens_per_second_per_device"]
 
@@ -49,7 +47,7 @@ def test_json_marks_it(log):
 def test_tables_mark_it(log, form):
     done = run_logparse("analyze", str(log), *PEAK, *form, cwd=log.parent)
     marked = [line for line in done.stdout.splitlines() if line.lstrip("| ").startswith(("MFU", "HFU"))]
-    assert [line.count("!") for line in marked] == [4, 4, 4]
+    assert [line.count("!") for line in marked] == [2]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -57,8 +55,8 @@ def test_sentences_mark_it(log, language):
     """MFU, HFU and the parts of the gap to the peak; one that the sentence itself calls too much is bare."""
     done = run_logparse("analyze", str(log), *PEAK, "--markdown", "-v", cwd=log.parent, LANG=language)
     text = [line for line in done.stdout.splitlines() if "%" in line and "|" not in line]
-    shares = [share for line in text for share in re.findall(r"1[1-9]\d\.\d%!?|-\d{2}\.\d%!?", line)]
-    assert [share[-1] for share in shares] == ["%", "!", "!", "!", "!", "!"]
+    shares = [share for line in text for share in re.findall(r"1[1-9]\d\.\d ?%!?|-\d{2}\.\d ?%!?", line)]
+    assert [share[-1] for share in shares] == ["%", "!", "!", "!"]
     assert shares[0] == "143.9%"
 
 
@@ -67,7 +65,7 @@ def test_the_page_marks_it(log):
     (page,) = (log.parent / "out").glob("**/*.html")
     # The ends of an axis are no figures of the run.
     text = re.sub(r"<svg.*?</svg>", "", page.read_text(), flags=re.DOTALL)
-    shares = re.findall(r"\b1[34]\d\.\d+!? %!?", text)
+    shares = re.findall(r"\b1[34]\d\.\d+!? %!?(?! of 420)", text)
     assert shares
     assert all("!" in share for share in shares)
 
@@ -76,7 +74,7 @@ def test_the_page_marks_it(log):
 def test_strict_refuses_it(log, command):
     done = run_logparse(*command, str(log), *PEAK, "--strict", cwd=log.parent)
     assert done.returncode == 2
-    assert "MFU is 14" in done.stderr
+    assert "peak utilization is 20" in done.stderr
     assert "Traceback" not in done.stderr
 
 

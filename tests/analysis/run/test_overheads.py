@@ -118,7 +118,7 @@ def test_a_price_gives_each_loss_a_cost(tmp_path):
         assert saves["cost"] == pytest.approx(2.5 * saves["device_hours"])
     shown = run_logparse("analyze", "run.log", "--price", "2.5/h", cwd=tmp_path).stdout
     (row,) = [line for line in shown.splitlines() if line.startswith("checkpoint saves")]
-    assert row.split()[7:9] == ["0.13", "0.33"]
+    assert row.split()[6:8] == ["0.13", "0.33"]
 
 
 @pytest.mark.parametrize("price", ["much", "-1", "nan", "inf", "2.5/day"])

@@ -32,7 +32,9 @@ def computed(steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pau
     return as_computed(select_rows(traced, pauses, RowRules(time_holds_pauses=holds)))
 
 
-def time_breakdown(steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pauses = NO_PAUSES, holds: bool = False):
+def time_breakdown(
+    steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pauses = NO_PAUSES, holds: bool = False
+):
     happened = events() if found is None else found
     return break_down_time(computed(steps, happened, pauses, holds), happened, pauses)
 

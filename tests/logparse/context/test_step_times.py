@@ -24,7 +24,9 @@ def log(**columns: list[Any]) -> ParsedLog:
     steps = conform(rows.with_columns(source=pl.lit("run.log")), DECODED_COLUMNS)
     nowhere = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
     time_breakdown = Coverage(len(steps), len(steps), 0, 0, {})
-    return ParsedLog("run", ("run.log",), find_format("deepspeed"), steps, pl.DataFrame(), time_breakdown, {}, nowhere, {})
+    return ParsedLog(
+        "run", ("run.log",), find_format("deepspeed"), steps, pl.DataFrame(), time_breakdown, {}, nowhere, {}
+    )
 
 
 def known(**values: int) -> RunContext:
