@@ -5,7 +5,6 @@ from __future__ import annotations
 from analysis.flops import megatron
 from analysis.flops._base import Formula, Modules, sizes
 from analysis.model.shape import ModelShape
-from logparse.language import msg
 
 NEEDS = ("num_layers", "hidden_size", "padded_vocab_size")
 
@@ -43,7 +42,7 @@ def modules(shape: ModelShape, seq_length: int) -> Modules:
 FORMULA = Formula(
     name="ascendspeed",
     title="AscendSpeed: plain transformer with an MLP of 4h, full attention matrix",
-    phrase=msg("AscendSpeed's formula"),
+    phrase="AscendSpeed's formula",
     source="AscendSpeed ascendspeed/utils.py throughput_calculator; with c = 4 it is equation 3 of arXiv 2104.04473",
     text="24 c l h^2 (1 + s/(6h) + V/(16 l h)), c = 3; c = 4 with full recomputation",
     needs=lambda _: NEEDS,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from analysis.flops import _linear_layers as linear
 from analysis.flops._base import Formula, Modules, sizes
 from analysis.model.shape import ModelShape
-from logparse.language import msg
 
 # A multiply and an add; once forward and twice backward.
 FLOPS_PER_WEIGHT = 6.0
@@ -139,7 +138,7 @@ def _mlp_weights(shape: ModelShape) -> dict[str, int]:
 FORMULA = Formula(
     name="megatron",
     title="Megatron-LM since core 0.12: grouped queries, gated MLP, experts, MLA, MTP, causal half of the attention",
-    phrase=msg("Megatron's formula"),
+    phrase="Megatron's formula",
     source="Megatron-LM megatron/training/training.py num_floating_point_operations, core 0.12 and later",
     text=(
         "6 [(l+m) (2 h d (a+g) + a d s) + h u (f l_dense + (k f_e + f_s) l_moe) + m (3h + 2h^2) + h V (m+1)], "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from analysis.flops import six_n
 from analysis.flops._base import Formula, sizes
 from analysis.model.shape import ModelShape
-from logparse.language import msg
 
 
 def terms(shape: ModelShape, seq_length: int) -> dict[str, float]:
@@ -17,7 +16,7 @@ def terms(shape: ModelShape, seq_length: int) -> dict[str, float]:
 FORMULA = Formula(
     name="palm",
     title="PaLM: 6 N and a full attention matrix as wide as the model",
-    phrase=msg("the PaLM formula"),
+    phrase="the PaLM formula",
     source="Chowdhery et al. 2022, PaLM, appendix B, with heads times head width = h",
     text="6 N + 12 l h s",
     needs=six_n.needs,

@@ -6,7 +6,6 @@ from analysis.flops import megatron
 from analysis.flops._base import Formula, Modules
 from analysis.model.parameters import count_parameters
 from analysis.model.shape import ModelShape
-from logparse.language import msg
 
 # A multiply and an add per parameter, once forward and twice backward.
 FLOPS_PER_PARAMETER = 6.0
@@ -37,7 +36,7 @@ def modules(shape: ModelShape, seq_length: int) -> Modules:
 FORMULA = Formula(
     name="6n",
     title="6 N: six per active parameter, embeddings included, no attention between tokens",
-    phrase=msg("the 6 N rule"),
+    phrase="the 6 N rule",
     source="Kaplan et al. 2020, Scaling Laws for Neural Language Models, section 2.1; the embeddings are our addition",
     text="6 N, N = parameters one token meets; 8 N with full recomputation",
     needs=needs,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from analysis.present.parts import Bar, Cell, Heading, Part, Rows, RunTitle, Sentence, Sentences, Sparkline, Table
+from analysis.present.parts import Bar, Cell, Heading, Part, RunTitle, ScreenRows, Sentence, Sentences, Sparkline, Table
 from logparse.language import tr
 
 # Characters of a cell that may be wrapped; a number is shorter.
@@ -19,8 +19,8 @@ def html(parts: Sequence[Part], level: int = 4) -> str:
     return "\n".join(_part(part, level) for part in parts if not isinstance(part, Sparkline))
 
 
-def _part(part: RunTitle | Rows | Heading | Sentence | Sentences | Table | Bar, level: int) -> str:
-    if isinstance(part, RunTitle | Rows):
+def _part(part: RunTitle | ScreenRows | Heading | Sentence | Sentences | Table | Bar, level: int) -> str:
+    if isinstance(part, RunTitle | ScreenRows):
         return _first_screen(part, level)
     if isinstance(part, Heading):
         tag = f"h{level if part.kind == 'title' else level + 1}"
@@ -32,7 +32,7 @@ def _part(part: RunTitle | Rows | Heading | Sentence | Sentences | Table | Bar, 
     return _table(part) if isinstance(part, Table) else _bar(part)
 
 
-def _first_screen(part: RunTitle | Rows, level: int) -> str:
+def _first_screen(part: RunTitle | ScreenRows, level: int) -> str:
     if isinstance(part, RunTitle):
         who, extent = tr(", ").join(part.who), tr(" · ").join(part.extent)
         return f"<h{level}>{escape(who)}</h{level}>\n<p>{escape(extent)}</p>"

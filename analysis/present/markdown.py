@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.present.parts import Bar, Cell, Heading, Part, Rows, RunTitle, Sentence, Sentences, Sparkline, Table
+from analysis.present.parts import Bar, Cell, Heading, Part, RunTitle, ScreenRows, Sentence, Sentences, Sparkline, Table
 from logparse.language import tr
 
 FORMS = {"plain": "{}\n", "warning": "- **{}**", "info": "- {}"}
@@ -17,8 +17,8 @@ def markdown(parts: Sequence[Part]) -> str:
     return "\n".join(piece for piece in pieces if piece) + "\n"
 
 
-def _part(part: RunTitle | Rows | Heading | Sentence | Sentences | Table | Bar) -> str:
-    if isinstance(part, RunTitle | Rows):
+def _part(part: RunTitle | ScreenRows | Heading | Sentence | Sentences | Table | Bar) -> str:
+    if isinstance(part, RunTitle | ScreenRows):
         return _first_screen(part)
     if isinstance(part, Heading):
         return _heading(part)
@@ -31,7 +31,7 @@ def _part(part: RunTitle | Rows | Heading | Sentence | Sentences | Table | Bar) 
     return FORMS["plain"].format(_plain(tr("; ").join((part.words, part.scale))))
 
 
-def _first_screen(part: RunTitle | Rows) -> str:
+def _first_screen(part: RunTitle | ScreenRows) -> str:
     if isinstance(part, RunTitle):
         return f"### {_plain(tr(', ').join(part.who))}\n\n{_plain(tr(' · ').join(part.extent))}\n"
     rows = [(fact.label, fact.value, tr(", ").join(fact.clauses)) for fact in part.rows]

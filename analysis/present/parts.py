@@ -24,7 +24,7 @@ class RunTitle:
 
 
 @dataclass(frozen=True)
-class Row:
+class ScreenRow:
     """A row of the first screen: a label, a value, and clauses that explain it. A line breaks between two clauses."""
 
     label: str
@@ -33,10 +33,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ScreenRows:
     """The rows of the first screen."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ScreenRow]
 
 
 @dataclass(frozen=True)
@@ -129,4 +129,4 @@ class Sparkline:
         return max(self.values)
 
 
-Part = RunTitle | Rows | Heading | Sentence | Sentences | Table | Bar | Sparkline
+Part = RunTitle | ScreenRows | Heading | Sentence | Sentences | Table | Bar | Sparkline

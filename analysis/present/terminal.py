@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from analysis.present.console import cut, fill, fold
-from analysis.present.parts import Bar, Cell, Heading, Part, Rows, RunTitle, Sentence, Sentences, Sparkline, Table
+from analysis.present.parts import Bar, Cell, Heading, Part, RunTitle, ScreenRows, Sentence, Sentences, Sparkline, Table
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _print(console: Console, part: Part) -> None:
         _print_first_screen(console, part)
 
 
-def _print_first_screen(console: Console, part: RunTitle | Rows) -> None:
+def _print_first_screen(console: Console, part: RunTitle | ScreenRows) -> None:
     """Lines break between clauses only; those of a row go on below the first clause."""
     from rich.cells import cell_len
 

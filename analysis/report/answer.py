@@ -10,7 +10,7 @@ from analysis.hardware.devices import DevicePeak
 from analysis.metrics import BY_COLUMN, RATED, Metric
 from analysis.present.metric_names import headed, titled
 from analysis.present.numbers import percent_of_peak
-from analysis.present.parts import Bar, Cell, Row, Table
+from analysis.present.parts import Bar, Cell, ScreenRow, Table
 from analysis.present.views.first_screen import TFLOPS, rows, shown_rate
 from analysis.present.words import word
 from analysis.report.numbers import NONE, difference, interval, number, percent, shown
@@ -28,7 +28,7 @@ COMPARED = tuple(metric for metric in RATE_METRICS if metric.column not in IN_PR
 TILES = {"mfu": msg("MFU"), "step_time_ms": msg("step time"), TFLOPS: msg("TFLOP/s"), "goodput": msg("goodput")}
 # In the tile of the step time.
 THROUGHPUT = msg("throughput")
-# Rows of the first screen of a terminal that the page shows in another way.
+# ScreenRows of the first screen of a terminal that the page shows in another way.
 SHOWN_ELSEWHERE = (*TILES.values(), THROUGHPUT, msg("warnings"))
 # A tile names this many of the overheads; the table below it has all.
 MOST_CLAUSES = 2
@@ -69,7 +69,7 @@ def cards(run: Run, first: Run) -> list[Card]:
     return [_card(column, run, first, facts) for column in columns]
 
 
-def _card(column: str, run: Run, first: Run, facts: Mapping[str, Row]) -> Card:
+def _card(column: str, run: Run, first: Run, facts: Mapping[str, ScreenRow]) -> Card:
     label = tr(TILES[column])
     fact = facts.get(label)
     value, base = headline_value(run, column), None if run is first else headline_value(first, column)
@@ -94,7 +94,7 @@ def _limits_text(column: str) -> str:
     return tr("low: below {low}, middle: {low} to {high}, high: {high} or more", low=low, high=high)
 
 
-def other_facts(run: Run) -> list[Row]:
+def other_facts(run: Run) -> list[ScreenRow]:
     """The rows of a terminal's first screen that the page does not show in another way."""
     elsewhere = {tr(label) for label in SHOWN_ELSEWHERE}
     return [fact for fact in rows(run) if fact.label not in elsewhere]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.present.parts import Bar, Rows, Sentences, Table
+from analysis.present.parts import Bar, ScreenRows, Sentences, Table
 from analysis.present.views.analyze import list_notes
 from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.requirements import required_sentences
@@ -28,7 +28,7 @@ class Answer:
     notes: Sentences
     time: Sequence[Segment]
     overheads: Sequence[Table]
-    facts: Rows
+    facts: ScreenRows
 
     @property
     def complete(self) -> bool:
@@ -50,5 +50,5 @@ def answer_of(run: Run, first: Run, price: float | None = None) -> Answer:
         list_notes(infos, run.log.sources),
         time_breakdown_bar(run),
         list(overheads_tables(run, price)),
-        Rows(other_facts(run)),
+        ScreenRows(other_facts(run)),
     )

@@ -103,9 +103,8 @@ def _nothing_found(
     # A line may be torn for several formats.
     formats = [fmt for fmt, _ in decoded]
     torn, trainer = max((result.torn for _, result in decoded), default=0), find_trainer(ends, formats)
-    reasons = [tr("no step line found"), *_trainer_reasons(trainer, sources)]
+    reasons = [tr("no step line found"), *describe_damage(sources), *_trainer_reasons(trainer, sources)]
     reasons += [tr("{n} lines start like one but are torn", n=torn)] if torn else []
-    reasons += list(describe_damage(sources))
     where = some([source.name for source in sources], 3)
     # For a trainer that is not read, steps may follow an earlier error.
     errors = [] if trainer and not trainer.is_read else quote(error_lines(ends.tails))

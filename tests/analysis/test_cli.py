@@ -236,7 +236,7 @@ METRICS = [
     "samples_per_second_per_device",
     "tokens_per_second_per_device",
     "tflops_per_second_per_device",
-    "model_tflops_per_second_per_device",
+    "peak_utilization",
     "mfu",
     "hfu",
 ]
@@ -340,9 +340,9 @@ def test_the_planned_utilisation_is_set_beside_the_run(folder):
     (run,) = analyze_json(folder, *asked)["runs"]
     planned = {row["name"]: row["planned"] for row in run["planned"]["rows"]}
     assert planned["utilisation"] == 0.45
-    shown = " ".join(run_logparse("analyze", *asked, "-v", cwd=folder).stdout.split())
-    assert "45.0 % planned" in shown
-    assert "at 45.0% of the peak" in shown
+    sentences = " ".join(run["planned"]["sentences"])
+    assert "45.0 % planned" in sentences
+    assert "at 45.0 % of the peak" in sentences
 
 
 # Files.
@@ -405,8 +405,8 @@ def test_version(tmp_path, command):
 
 
 def test_table_is_for_people(folder):
-    brief = ("llama-7b or llama2-7b on 8 x H100 SXM5", "1,004.0", "tokens/s/p", "MFU, %", "5 of 6 step lines count")
-    whole = ("time per iteration, ms", "samples/s/p", "6 step lines for 6 steps, 5 lines count", "log line 1")
+    brief = ("llama-7b or llama2-7b on 8 x H100 SXM5", "step time     1.00 s", "tokens/s/p", "MFU  ", "short run")
+    whole = ("time per iteration, ms", "1,004.0", "6 step lines for 6 steps, 5 lines count", "log line 1")
     for flags, texts in (((), brief), (("-v",), (*brief, *whole))):
         done = run_logparse("analyze", "run.log", "--hw", "h100", *flags, cwd=folder)
         assert (done.returncode, done.stderr) == (0, "")

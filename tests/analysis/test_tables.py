@@ -29,9 +29,8 @@ FRAMES = {
 COLUMNS = {f"{frame}.{c.name}": c for frame, columns in FRAMES.items() for c in columns}
 # Users script against these names: adding is free, renaming is not.
 CONTRACT = {
-    *("step_time_ms", "segment", "counted", "excluded_reason", "mfu", "hfu"),
+    *("step_time_ms", "segment", "counted", "excluded_reason", "mfu", "hfu", "peak_utilization"),
     *("samples_per_second_per_device", "tokens_per_second_per_device", "tflops_per_second_per_device"),
-    *("model_tflops_per_second_per_device", "hardware_tflops_per_second_per_device"),
 }
 
 

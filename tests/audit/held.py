@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 from audit.printers import Printed
-from audit.truth import Rate, as_built_flops, ascendspeed_flops
+from audit.truth import Rate, as_built_flops, ascendspeed_flops, executed_flops
 from runs import parts_of
 
 from analysis.run.build import analyze_logs
@@ -56,7 +56,7 @@ def _time_rounding(printed: Printed, steps: int) -> float:
 def _rates(run: Run, printed: Printed) -> list[str]:
     """The four rates, each with the work that a device did."""
     truth, history = printed.truth, printed.truth.history
-    flops = ascendspeed_flops(history, executed=False)
+    model, executed = as_built_flops(history.model, history.seq_length), executed_flops(history)
     wrong = []
     named: tuple[tuple[str, Rate | None], ...] = (
         ("steady", truth.steady),
@@ -73,9 +73,10 @@ def _rates(run: Run, printed: Printed) -> list[str]:
         figures = {
             "step_time_ms": rate.ms,
             "tokens_per_second_per_device": samples * history.seq_length,
-            "mfu": samples * flops / 1e12 / PEAK,
-            "hfu": samples * ascendspeed_flops(history, executed=True) / 1e12 / PEAK,
+            "peak_utilization": samples * ascendspeed_flops(history) / 1e12 / PEAK,
         }
+        if printed.shape_is_known:
+            figures |= {"mfu": samples * model / 1e12 / PEAK, "hfu": samples * executed / 1e12 / PEAK}
         within = _rate_rounding(printed, name == "wall_clock")
         for column, figure in figures.items():
             if row[column] is None or not isclose(row[column], figure, rel_tol=within):
@@ -88,11 +89,11 @@ def _as_built(run: Run, printed: Printed) -> list[str]:
     history = printed.truth.history
     flops = as_built_flops(history.model, history.seq_length)
     figure = printed.truth.steady.samples_per_second_per_device * flops / 1e12 / PEAK
-    found = run.value("mfu_as_built")
+    found = run.value("mfu")
     if not printed.shape_is_known:
-        return [f"mfu_as_built {found} of a shape that is not known"] if found is not None else []
+        return [f"mfu {found} of a shape that is not known"] if found is not None else []
     if found is None or not isclose(found, figure, rel_tol=_rate_rounding(printed, by_clock=False)):
-        return [f"mfu_as_built {found}, not {figure}"]
+        return [f"mfu {found}, not {figure}"]
     return []
 
 
@@ -117,8 +118,8 @@ def _goodput(run: Run, printed: Printed) -> list[str]:
     for part, seconds in found.items():
         as_one = "pauses" if part.startswith(("saves", "evaluation")) else part
         told[as_one] = told.get(as_one, 0.0) + seconds
-    for part in sorted({*truth.time_breakdown, *told} - {"variation", "not_explained"}):
-        here, there = told.get(part, 0.0), truth.time_breakdown.get(part, 0.0)
+    for part in sorted({*truth.account, *told} - {"variation", "not_explained"}):
+        here, there = told.get(part, 0.0), truth.account.get(part, 0.0)
         if abs(here - there) > within:
             wrong.append(f"time_breakdown: {part} {here} s, not {there}")
     return wrong

@@ -264,13 +264,19 @@ def as_built_flops(model: Model, tokens: int) -> float:
     return 3 * sum(forward_flops(model, tokens).values())
 
 
-def ascendspeed_flops(history: History, executed: bool) -> float:
-    """The user's formula, 24 c B s l h^2 (1 + s/(6h) + V/(16 l h)), of a sequence; c grows by what is recomputed."""
+def executed_flops(history: History) -> float:
+    """The same with what runs again: the forward pass of layers, or of the attention core of all; never the logits."""
+    forward = forward_flops(history.model, history.seq_length)
+    layers = sum(flops for name, flops in forward.items() if name != "logits")
+    core = forward["attention"] if history.recompute.granularity == "selective" else 0.0
+    return as_built_flops(history.model, history.seq_length) + recomputed_share(history) * layers + core
+
+
+def ascendspeed_flops(history: History) -> float:
+    """The user's formula, 24 c B s l h^2 (1 + s/(6h) + V/(16 l h)), of a sequence; c grows with recomputed layers."""
     m, s = history.model, history.seq_length
-    passes = 3 + (recomputed_share(history) if executed else 0.0)
     base = 24 * s * m.layers * m.hidden**2 * (1 + s / (6 * m.hidden) + m.vocab / (16 * m.layers * m.hidden))
-    core_again = 4.0 * s * s * m.layers * m.hidden if executed and history.recompute.granularity == "selective" else 0.0
-    return passes * base + core_again
+    return (3 + recomputed_share(history)) * base
 
 
 def recomputed_share(history: History) -> float:

@@ -137,7 +137,7 @@ def words_of_formula(name: str) -> set[str]:
     """Its title and its terms. They may have a translation; those of a formula in the documents must."""
     shape = replace(find_model("llama2-7b").shape, padded_vocab_size=32000, adapter_parameters=1)
     formula = find_formula(name)
-    return {formula.title, *(formula.terms_per_token(shape, 4096) or {})}
+    return {formula.title, formula.phrase, *(formula.terms_per_token(shape, 4096) or {})}
 
 
 @cache

@@ -121,7 +121,7 @@ NAMED_UNITS = {
     "_samples": "samples",
     "_ratio": "ratio",
     "mfu": "ratio",
-    "mfu_as_built": "ratio",
+    "peak_utilization": "ratio",
     "hfu": "ratio",
 }
 WORK = {"steps": "steps", "samples": "samples", "tokens": "tokens", "tflops": "TFLOP"}

@@ -16,6 +16,18 @@ def failure(run: Run) -> Note | None:
     return next((note for note in run.notes if note.code in FAILED), None)
 
 
+def error_clauses(run: Run) -> list[str]:
+    """The first error line of a failed run, with its place; empty for any other."""
+    note = failure(run)
+    first = next(iter(note.fields["lines"]), None) if note else None
+    if first is None:
+        return []
+    source = first.fields.get("source")
+    place = tr("{file}, line {line}", file=source, line=first.fields["line"]) if source else ""
+    place = place or tr("line {line}", line=first.fields["line"])
+    return [tr("{place}: {text}", place=place, text=first.fields["text"]), tr("more with -v")]
+
+
 def ending_clause(run: Run) -> str:
     """What the title of a failed run says instead of its steps; empty for any other."""
     note = failure(run)

@@ -11,8 +11,8 @@ from typing import Any
 
 from analysis.metrics import BY_COLUMN
 from analysis.present.numbers import about, percent, percent_of_peak, step_time, three
-from analysis.present.parts import Part, Row, Rows
-from analysis.present.views.ending import ending_clause, failure
+from analysis.present.parts import Part, ScreenRow, ScreenRows
+from analysis.present.views.ending import ending_clause, error_clauses, failure
 from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
 from analysis.present.views.title import title_part
@@ -33,19 +33,21 @@ LONGEST = 100
 
 def first_screen(run: Run) -> list[Part]:
     """The title and the rows."""
-    return [title_part(run), Rows(list(rows(run)))]
+    return [title_part(run), ScreenRows(list(rows(run)))]
 
 
-def rows(run: Run) -> Iterator[Row]:
+def rows(run: Run) -> Iterator[ScreenRow]:
     """Every row that is known, in the order of reading."""
     rate = shown_rate(run)
+    if clauses := error_clauses(run):
+        yield ScreenRow(tr("error"), "", clauses)
     yield from (fact for fact in (_time(run, rate), _throughput(rate), _tflops(run, rate), _mfu(run, rate)) if fact)
     yield from _lost(run)
     yield from (fact for fact in (remaining(run), compared(run)) if fact)
     if clauses := missing_clauses(run):
-        yield Row(tr("missing"), "", clauses)
+        yield ScreenRow(tr("missing"), "", clauses)
     if clauses := warning_clauses(run):
-        yield Row(tr("warnings"), "", clauses)
+        yield ScreenRow(tr("warnings"), "", clauses)
 
 
 def quiet_line(run: Run) -> str:
@@ -85,7 +87,7 @@ def shown_rate(run: Run) -> Mapping[str, Any]:
     return next((rate for rate in rates if rate["step_time_ms"] is not None), rates[0])
 
 
-def _time(run: Run, rate: Mapping[str, Any]) -> Row | None:
+def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate["step_time_ms"] is None:
         return None
     value, clauses = step_time(rate["step_time_ms"]), []
@@ -94,22 +96,24 @@ def _time(run: Run, rate: Mapping[str, Any]) -> Row | None:
         clauses = [word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
         clauses = [tr("{time} including stalls", time=step_time(with_stalls))]
-    return Row(tr("step time"), value, clauses)
+    return ScreenRow(tr("step time"), value, clauses)
 
 
-def _throughput(rate: Mapping[str, Any]) -> Row | None:
+def _throughput(rate: Mapping[str, Any]) -> ScreenRow | None:
     samples = rate["samples_per_second_per_device"]
     if samples is None:
         return None
     parts = [] if rate[TOKENS] is None else [tr("{n} tokens/s/p", n=three(rate[TOKENS]))]
     per_device = tr("{n} samples/s/p (per device)", n=three(samples))
-    return Row(tr("throughput"), "", [*parts, per_device])
+    return ScreenRow(tr("throughput"), "", [*parts, per_device])
 
 
-def _tflops(run: Run, rate: Mapping[str, Any]) -> Row | None:
+def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     logged, how = median_logged(run), run.analysis.computation
     if rate[TFLOPS] is None:
-        return None if logged is None else Row(tr("TFLOP/s"), three(logged), [tr("per device, printed by the log")])
+        return (
+            None if logged is None else ScreenRow(tr("TFLOP/s"), three(logged), [tr("per device, printed by the log")])
+        )
     clauses = [tr("per device by {formula}", formula=tr(how.formula.phrase))]
     if how.quoted.layers:
         clauses[0] = tr("{clause}, recomputation included", clause=clauses[0])
@@ -118,7 +122,7 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> Row | None:
         clauses.append(tr("{share} of the peak {peak}", share=share, peak=three(how.peak.peak_tflops_per_second)))
     if logged is not None:
         clauses.append(tr("the log prints {value}", value=three(logged)))
-    return Row(tr("TFLOP/s"), three(rate[TFLOPS]), clauses)
+    return ScreenRow(tr("TFLOP/s"), three(rate[TFLOPS]), clauses)
 
 
 def median_logged(run: Run) -> float | None:
@@ -127,12 +131,12 @@ def median_logged(run: Run) -> float | None:
     return statistics.median(logged[(len(logged) - 1) // 2 : len(logged) // 2 + 1]) if len(logged) else None
 
 
-def _mfu(run: Run, rate: Mapping[str, Any]) -> Row | None:
+def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     mfu = rate["mfu"]
     if mfu is None:
         logged = run.steps.filter("counted")["logged_mfu"].drop_nulls().median()
         known = isinstance(logged, float)
-        return Row(tr("MFU"), percent(logged), [tr("printed by the log")]) if known else None  # type: ignore[arg-type]
+        return ScreenRow(tr("MFU"), percent(logged), [tr("printed by the log")]) if known else None  # type: ignore[arg-type]
     clauses = _hfu(run, rate)
     fields = {note.code: note.fields for note in run.notes}
     if packed := fields.get("attention_within_documents"):
@@ -141,7 +145,7 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> Row | None:
     if skus and skus["metric"] == "mfu":
         low, high = percent(skus["low"]), percent_of_peak(skus["high"])
         clauses.append(tr("{low} to {high}: device variant unknown", low=low, high=high))
-    return Row(tr("MFU"), percent_of_peak(mfu), clauses)
+    return ScreenRow(tr("MFU"), percent_of_peak(mfu), clauses)
 
 
 def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:
@@ -164,16 +168,16 @@ def _has_goodput(run: Run) -> bool:
     return run.analysis.goodput is not None and not run.short and not mixed
 
 
-def _lost(run: Run) -> Iterator[Row]:
+def _lost(run: Run) -> Iterator[ScreenRow]:
     if _has_goodput(run):
         named = named_overheads(outside_steps(run))
         if named:
             named[0] = tr("lost: {overheads}", overheads=named[0])
-        yield Row(tr("goodput"), percent(run.analysis.goodput or 0.0), [*named, *_starts(run)])
+        yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), [*named, *_starts(run)])
         if text := advice(run):
-            yield Row(tr("  advice"), "", [text])
+            yield ScreenRow(tr("  advice"), "", [text])
     if (inside := named_overheads(inside_steps(run))) and not run.short:
-        yield Row(tr("inside a step"), "", inside)
+        yield ScreenRow(tr("inside a step"), "", inside)
 
 
 def _starts(run: Run) -> list[str]:
@@ -187,7 +191,7 @@ def _starts(run: Run) -> list[str]:
 # What is left, and others.
 
 
-def remaining(run: Run) -> Row | None:
+def remaining(run: Run) -> ScreenRow | None:
     """The steps that are left and how long they take; None where that is unknown or the run is short."""
     left = run.expectations.plan.left
     if run.short or left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
@@ -198,17 +202,17 @@ def remaining(run: Run) -> Row | None:
     if low == high:
         took = tr("about {time}", time=time)
     unseen = [tr("batch {batches} not seen yet", batches=range_of(b.batches))] if (b := left.unseen_batches) else []
-    return Row(tr("remaining"), "", [tr(resumed, n=f"{left.steps:,}"), took, *unseen])
+    return ScreenRow(tr("remaining"), "", [tr(resumed, n=f"{left.steps:,}"), took, *unseen])
 
 
-def compared(run: Run) -> Row | None:
+def compared(run: Run) -> ScreenRow | None:
     """The nearest published rate, and the best one where that is another; None where no row matches."""
     matches = run.expectations.published.matches
     if not matches:
         return None
     nearest, best = matches[0], min(matches, key=lambda match: match.share)
     of_best = [] if best is nearest else [tr("{share} of the best", share=percent(best.share, 0))]
-    return Row(tr("compared"), "", [_share_of(nearest), *of_best])
+    return ScreenRow(tr("compared"), "", [_share_of(nearest), *of_best])
 
 
 def _share_of(match: Against) -> str:

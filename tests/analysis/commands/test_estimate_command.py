@@ -131,8 +131,8 @@ def test_a_log_gives_shape_layout_and_utilisation(tmp_path):
         ).stdout
     )
     hfu = measured["runs"][0]["rates"]["with_stalls"]["hfu"]
-    assert any(f"{hfu:.2%}" in note for note in texts(found))
-    # the time of a step at the utilisation of the run is the delivered time of its steps
+    assert any(f"{hfu * 100:.2f} %" in note for note in texts(found))
+    # the time of a step at the utilisation of the run is that of its steps including stalls
     step = measured["runs"][0]["rates"]["with_stalls"]["step_time_ms"] / 1000
     assert found["figures"]["step_time"]["value"] == pytest.approx(step)
 
@@ -181,7 +181,7 @@ def test_a_model_given_for_a_log_that_does_not_print_its_shape(tmp_path):
     plain = ("estimate", "--from", "run.log", "--peak-tflops", "2500")
     assert any("is not known" in note for note in texts(estimated(*plain, cwd=tmp_path)))
     named = " ".join(texts(estimated(*plain, "--model", "llama2-7b", cwd=tmp_path)))
-    assert "HFU by megatron, delivered by run.log, computed with --model llama2-7b" in named
+    assert "HFU of run.log, including stalls, computed with --model llama2-7b" in named
     # of another model the run tells nothing
     other = " ".join(texts(estimated(*plain, "--model", "llama2-13b", cwd=tmp_path)))
     assert "the utilisation of run.log is not known" in other
@@ -217,7 +217,7 @@ def test_devices_hold_the_padded_vocabulary():
 def test_a_log_that_tells_of_no_recompute_gives_its_mfu(tmp_path):
     (tmp_path / "run.log").write_text(megatron_log(30, recompute_granularity="?"))
     found = estimated("estimate", "--from", "run.log", "--peak-tflops", "2500", cwd=tmp_path)
-    assert any("MFU by megatron, delivered by run.log, which tells of no recompute" in note for note in texts(found))
+    assert any("MFU of run.log, including stalls; recomputation is not in its log" in note for note in texts(found))
     assert told(found, "recompute") == ("none", "assumed")
 
 

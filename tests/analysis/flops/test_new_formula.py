@@ -108,12 +108,11 @@ def test_help_lists_the_new_formula(language, command, listed, comma):
 def test_a_run_is_computed_and_told_by_the_new_formula():
     given = (str(LOG), "--formula", "8n", "--mtp-num-layers", "1", "--recompute", "full")
     (run,) = json.loads(output("analyze", *given, "--json"))["runs"]
-    model, own, hardware = (
-        run["metrics"][f"{kind}tflops_per_second_per_device"]["median"] for kind in ("model_", "", "hardware_")
-    )
-    assert own == hardware == pytest.approx(model * 4 / 3)
-    (told,) = [note["text"] for note in run["notes"] if note["code"] == "work_as_built_differs"]
-    assert told.startswith("as the model is built a step is +14% work against what 8n counts (")
+    (none,) = json.loads(output("analyze", *given[:-1], "none", "--json"))["runs"]
+    own, model = (each["metrics"]["tflops_per_second_per_device"]["median"] for each in (run, none))
+    assert own == pytest.approx(model * 4 / 3)
+    (text,) = [note["text"] for note in run["notes"] if note["code"] == "formula_counts_other_work"]
+    assert text.startswith("TFLOP/s by 8n counts -12 % work compared with the real model: ")
     assert "c = 4: --recompute" in output("analyze", *given, "-v")
 
 

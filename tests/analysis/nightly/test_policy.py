@@ -95,13 +95,13 @@ WRONG = {
     "threshold = 2": ("gate.threshold is 2", '"2%"'),
     'threshold = "2"': ("gate.threshold is '2'", '"2%", or "noise"'),
     'fail_on = "doubt"': ("gate.fail_on is 'doubt'", "regression, less work, suspicious"),
-    '[metrics]\nmfu2 = "1%"': ("unknown metric 'mfu2'", "use one of"),
+    '[metrics]\nmfu2 = "1%"': ("unknown metric 'mfu2'", "did you mean mfu?"),
     'jobs = ["a"]': ("gate.jobs is ['a']", "[gate.jobs]"),
     'metrics = "mfu"': ("gate.metrics is 'mfu'", "[gate.metrics]"),
     '[jobs.a]\nselect = "eight"': ("selects nothing", "key=value"),
     '[jobs.a]\nowners = "ann"': ("gate.jobs.a.owners is 'ann'", "give a list"),
     '[jobs.a]\nfail_on = "regression"': ("unknown key 'fail_on'", "[gate.jobs.a] takes"),
-    '[metrics]\nsteady_step_time_ms = "off"\ndelivered_step_time_ms = "off"\ngoodput = "off"\nfinal_loss = "off"\n'
+    '[metrics]\nsteady_step_time_ms = "off"\nwith_stalls_step_time_ms = "off"\ngoodput = "off"\nfinal_loss = "off"\n'
     'skipped_share = "off"\nnan_share = "off"': ("gate.metrics is", "leave one metric"),
 }
 

@@ -75,7 +75,7 @@ def test_a_run_that_failed_says_so_in_its_second_line_and_has_no_plan_but_if_it_
     )
     lines = run_logparse("analyze", "worker_0.log", cwd=tmp_path, COLUMNS="100").stdout.splitlines()
     assert lines[1].startswith("failed at step 339 of 500: out of device memory · ")
-    assert any(line.startswith("remaining     161 steps if resumed, about ") for line in lines)
+    assert any(line.startswith("remaining      161 steps if resumed, about ") for line in lines)
 
 
 def test_a_short_run_has_no_goodput_no_plan_and_no_interval(log, tmp_path):

@@ -57,7 +57,7 @@ def test_sentences_mark_it(log, language):
     text = [line for line in done.stdout.splitlines() if "%" in line and "|" not in line]
     shares = [share for line in text for share in re.findall(r"1[1-9]\d\.\d ?%!?|-\d{2}\.\d ?%!?", line)]
     assert [share[-1] for share in shares] == ["%", "!", "!", "!"]
-    assert shares[0] == "143.9%"
+    assert shares[0].replace(" ", "") == "143.4%"
 
 
 def test_the_page_marks_it(log):

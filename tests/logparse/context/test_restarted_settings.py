@@ -45,8 +45,9 @@ def test_recompute_that_a_restart_switches_off_counts_from_there_on(tmp_path):
     run, steps = analyzed(tmp_path, text, *PEAK)
     full, none = by_start(steps, "tflops_per_second_per_device")
     assert full == pytest.approx(none * 4 / 3)
+    # Every layer runs its forward pass again, the logits do not: 56.889 of 42.864 GFLOP per token.
     executed, model = by_start(steps, "hfu")
-    assert executed == pytest.approx(model * 4 / 3)
+    assert executed == pytest.approx(model * 56.889 / 42.864, rel=1e-4)
     (note,) = coded(run, "setting_changed_at_restart")
     told = note["fields"]
     assert (note["level"], told["name"], told["before"], told["after"]) == ("warning", "recompute", "full", "none")
@@ -77,7 +78,7 @@ def test_the_users_value_holds_for_all_starts(tmp_path):
 def test_a_later_file_has_its_own_settings(tmp_path):
     (tmp_path / "1.log").write_text(start(1, 20))
     (tmp_path / "2.log").write_text(start(21, 40, recompute_granularity=None))
-    done = run_logparse("analyze", "1.log", "2.log", "-o", "out", "--no-charts", cwd=tmp_path)
+    done = run_logparse("analyze", "1.log", "2.log", "-v", "-o", "out", "--no-charts", cwd=tmp_path)
     assert "recompute is full" in " ".join(done.stdout.split())
     full, none = by_start(pl.read_parquet(tmp_path / "out" / "steps.parquet"), "tflops_per_second_per_device")
     assert full == pytest.approx(none * 4 / 3)
