@@ -122,7 +122,7 @@ def main() -> None:
         ),
     )
     tail = found_within_two("independent", trials, 20, slower=0.2)
-    print(f"\nEvery tenth step three times as long, delivered + 20 %: {tail:.1%} on night 2.")
+    print(f"\nEvery tenth step three times as long, including stalls + 20 %: {tail:.1%} on night 2.")
     print(f"\nTwo sides that are alike, called a regression, {trials} trials:\n")
     head = ("noise of 1 %", "threshold", *(f"{new} against {old}" for new, old in SIDES))
     table(
