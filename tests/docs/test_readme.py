@@ -19,6 +19,10 @@ def test_the_first_two_commands_are_targets_of_the_makefile():
     assert all(regex.search(rf"^{command.split()[1]}:", makefile, regex.MULTILINE) for command in indented)
 
 
+def test_it_is_short():
+    assert len(README.splitlines()) <= 130
+
+
 def test_there_are_commands():
     assert len(COMMANDS) >= 4
     assert SHOWN
