@@ -2,7 +2,8 @@
 
 A run's colour means a run and nothing else. The first are safe for colour-blind readers (Okabe and Ito's hues, made
 lighter or darker until each has a contrast of 3 against the paper); of more runs the lines differ in their dashes too.
-A part of an account has one colour wherever it is drawn: Okabe and Ito's for what costs most, useful work is slate.
+A part of the time breakdown has one colour wherever it is drawn: Okabe and Ito's for what costs most, slate for useful
+work.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def run_charts(
 ) -> dict[str, alt.LayerChart]:
     """Every chart that has data, by file name, each with its data in it.
 
-    ``reasons`` and ``parts`` say what the codes of ``excluded_reason`` and of the account's parts are called.
+    ``reasons`` and ``parts`` say what the codes of ``excluded_reason`` and of the parts of the time are called.
     """
     charts = series_charts(steps, evaluations, peaks, formula, rows=Rows(chart_rows(steps, reasons, MOST_DRAWN)))
     there = with_data(steps, time_breakdown, ranks, goodput)

@@ -29,7 +29,7 @@ def parts_in_order(time_breakdown: pl.DataFrame) -> list[str]:
 
 
 def by_cause(time_breakdown: pl.DataFrame) -> pl.DataFrame:
-    """The account with one part for each cause, whether its time lay in the lines or between them."""
+    """The time breakdown with one part for each cause, whether its time lay in the lines or between them."""
     cause = pl.col("part").str.strip_suffix(BETWEEN)
     return time_breakdown.group_by("run", cause, maintain_order=True).agg(pl.col("seconds", "share").sum())
 

@@ -11,6 +11,7 @@ import io
 import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,16 @@ from typing import Any
 import typer
 import typer.core
 
-from analysis.commands._help_pages import ADVANCED, EXAMPLES, GROUP_OF, GROUPS, MISSING, OUTPUT, is_detailed
+from analysis.commands._help_pages import (
+    ADVANCED,
+    EXAMPLES,
+    GROUP_OF,
+    GROUPS,
+    MISSING,
+    OUTPUT,
+    is_detailed,
+    listed_names,
+)
 from analysis.commands._values import taking_text
 from logparse.language import current_language, msg, tr
 
@@ -143,6 +153,8 @@ class Command(typer.core.TyperCommand):
         """The arguments, then the options by groups."""
         _write_arguments(self, ctx, formatter)
         _write_groups(self, ctx, formatter)
+        if ctx.meta.get(HELP_ALL):
+            _write_names(ctx, formatter)
 
     def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
         """The first sentence, whole."""
@@ -256,6 +268,14 @@ def _write_groups(command: Any, ctx: Any, formatter: Any) -> None:
         if rows[group]:
             with formatter.section(group):
                 formatter.write_dl(rows[group], 26)
+
+
+def _write_names(ctx: Any, formatter: Any) -> None:
+    for title, names in listed_names(ctx.command_path.partition(" ")[2]):
+        # A name that is broken at a hyphen cannot be copied.
+        lines = textwrap.wrap(", ".join(names), formatter.width - 2, break_on_hyphens=False, break_long_words=False)
+        with formatter.section(title):
+            formatter.write("".join(f"  {line}\n" for line in lines))
 
 
 def _option(parameter: Any, ctx: Any) -> tuple[str, str] | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from logparse.language import msg
+from logparse.language import msg, tr
 
 COMMON, MISSING, OUTPUT, ADVANCED = (
     msg("Common options"),
@@ -86,6 +86,27 @@ DETAILED = frozenset(
 )
 # Quantities that --help lists all the same, as most logs without settings need them.
 SHOWN_QUANTITIES = frozenset(("world_size", "global_batch_size", "seq_length", "precision"))
+
+
+def listed_names(command: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """The titles and the names that ``--help-all`` of ``command`` adds, as errors about a name lead there."""
+    # Imported here, as other help does not wait for polars.
+    from analysis.batch.run_table import RUNS_COLUMNS
+    from analysis.compare.comparability import FIELDS, UNKNOWN
+    from analysis.flops import all_formulas
+    from analysis.metrics import JUDGED
+    from analysis.run.targets import figures
+    from logparse.context.dialects import dialect_keys
+
+    if command == "analyze":
+        yield tr("Figures for --require"), list(figures())
+        yield tr("Columns for --sort and --where"), [column.name for column in RUNS_COLUMNS]
+        yield tr("Formulas for --formula"), list(all_formulas())
+        yield tr("Dialects for --dialect"), dialect_keys()
+    if command in ("analyze", "compare", "gate", "trend", "bisect"):
+        yield tr("Metrics"), list(JUDGED)
+    if command == "compare":
+        yield tr("Fields for --allow"), [*FIELDS, UNKNOWN]
 
 
 def is_detailed(name: str, is_quantity: bool) -> bool:

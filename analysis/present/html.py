@@ -37,9 +37,9 @@ def _first_screen(part: RunTitle | ScreenRows, level: int) -> str:
         who, extent = tr(", ").join(part.who), tr(" · ").join(part.extent)
         return f"<h{level}>{escape(who)}</h{level}>\n<p>{escape(extent)}</p>"
     rows = (
-        f'<tr><th scope="row">{escape(fact.label)}</th><td><b>{escape(fact.value)}</b> '
-        f"{escape(tr(', ').join(fact.clauses))}</td></tr>"
-        for fact in part.rows
+        f'<tr><th scope="row">{escape(row.label)}</th><td><b>{escape(row.value)}</b> '
+        f"{escape(tr(', ').join(row.clauses))}</td></tr>"
+        for row in part.rows
     )
     return f'<table class="facts"><tbody>\n{chr(10).join(rows)}\n</tbody></table>'
 

@@ -69,12 +69,12 @@ def _print_first_screen(console: Console, part: RunTitle | ScreenRows) -> None:
         console.print("\n".join(fill(part.who, ", ", console.width)), style="bold", soft_wrap=True)
         console.print("\n".join(fill(part.extent, " · ", console.width)) + "\n", soft_wrap=True)
         return
-    labels = max((cell_len(fact.label) for fact in part.rows), default=0)
-    for fact in part.rows:
-        head = _padded(fact.label, max(labels, LEAST_LABEL) + 2)
-        if fact.value:
-            head += _padded(fact.value, LEAST_VALUE) if fact.clauses else fact.value
-        lines = fill(fact.clauses, ", ", console.width - cell_len(head)) or [""]
+    labels = max((cell_len(row.label) for row in part.rows), default=0)
+    for row in part.rows:
+        head = _padded(row.label, max(labels, LEAST_LABEL) + 2)
+        if row.value:
+            head += _padded(row.value, LEAST_VALUE) if row.clauses else row.value
+        lines = fill(row.clauses, ", ", console.width - cell_len(head)) or [""]
         indented = ("\n" + " " * cell_len(head)).join(lines)
         console.print((head + indented).rstrip(), soft_wrap=True)
 

@@ -28,7 +28,7 @@ COMPARED = tuple(metric for metric in RATE_METRICS if metric.column not in IN_PR
 TILES = {"mfu": msg("MFU"), "step_time_ms": msg("step time"), TFLOPS: msg("TFLOP/s"), "goodput": msg("goodput")}
 # In the tile of the step time.
 THROUGHPUT = msg("throughput")
-# ScreenRows of the first screen of a terminal that the page shows in another way.
+# Rows of the first screen of a terminal that the page shows in another way.
 SHOWN_ELSEWHERE = (*TILES.values(), THROUGHPUT, msg("warnings"))
 # A tile names this many of the overheads; the table below it has all.
 MOST_CLAUSES = 2
@@ -64,22 +64,22 @@ def cards(run: Run, first: Run) -> list[Card]:
 
     Goodput has no tile where the terminal has no row for it, as of a short run.
     """
-    facts = {fact.label: fact for fact in rows(run)}
-    columns = [column for column in TILES if column != "goodput" or tr(TILES[column]) in facts]
-    return [_card(column, run, first, facts) for column in columns]
+    by_label = {row.label: row for row in rows(run)}
+    columns = [column for column in TILES if column != "goodput" or tr(TILES[column]) in by_label]
+    return [_card(column, run, first, by_label) for column in columns]
 
 
-def _card(column: str, run: Run, first: Run, facts: Mapping[str, ScreenRow]) -> Card:
+def _card(column: str, run: Run, first: Run, by_label: Mapping[str, ScreenRow]) -> Card:
     label = tr(TILES[column])
-    fact = facts.get(label)
+    row = by_label.get(label)
     value, base = headline_value(run, column), None if run is first else headline_value(first, column)
-    clauses = list(fact.clauses) if fact else []
-    if column == "step_time_ms" and tr(THROUGHPUT) in facts:
-        clauses = [*facts[tr(THROUGHPUT)].clauses[:1], *clauses]
+    clauses = list(row.clauses) if row else []
+    if column == "step_time_ms" and tr(THROUGHPUT) in by_label:
+        clauses = [*by_label[tr(THROUGHPUT)].clauses[:1], *clauses]
     shown_clauses = clauses[: MOST_CLAUSES if column != "mfu" else None]
     limits = _limits_text(column) if column in LIMITS else ""
     return Card(
-        label, fact.value if fact else NONE, shown_clauses, level_of(column, value), limits, difference(value, base)
+        label, row.value if row else NONE, shown_clauses, level_of(column, value), limits, difference(value, base)
     )
 
 
@@ -94,10 +94,10 @@ def _limits_text(column: str) -> str:
     return tr("low: below {low}, middle: {low} to {high}, high: {high} or more", low=low, high=high)
 
 
-def other_facts(run: Run) -> list[ScreenRow]:
+def other_rows(run: Run) -> list[ScreenRow]:
     """The rows of a terminal's first screen that the page does not show in another way."""
     elsewhere = {tr(label) for label in SHOWN_ELSEWHERE}
-    return [fact for fact in rows(run) if fact.label not in elsewhere]
+    return [row for row in rows(run) if row.label not in elsewhere]
 
 
 def gauge(run: Run) -> Bar | None:

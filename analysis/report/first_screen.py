@@ -10,7 +10,7 @@ from analysis.present.views.analyze import list_notes
 from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.requirements import required_sentences
 from analysis.present.views.warnings import SHOWN, warning_sentences
-from analysis.report.answer import Card, cards, gauge, other_facts
+from analysis.report.answer import Card, cards, gauge, other_rows
 from analysis.report.time_breakdown import Segment, time_breakdown_bar
 from analysis.run.run import Run
 
@@ -28,7 +28,7 @@ class Answer:
     notes: Sentences
     time: Sequence[Segment]
     overheads: Sequence[Table]
-    facts: ScreenRows
+    rows: ScreenRows
 
     @property
     def complete(self) -> bool:
@@ -50,5 +50,5 @@ def answer_of(run: Run, first: Run, price: float | None = None) -> Answer:
         list_notes(infos, run.log.sources),
         time_breakdown_bar(run),
         list(overheads_tables(run, price)),
-        ScreenRows(other_facts(run)),
+        ScreenRows(other_rows(run)),
     )

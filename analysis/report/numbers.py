@@ -6,6 +6,7 @@ import math
 
 from analysis.charts.along import Along
 from analysis.metrics import IMPOSSIBLE, Metric
+from analysis.present.numbers import percent as percentage
 from analysis.present.words.forms import span
 from logparse.language import tr
 
@@ -34,9 +35,10 @@ def figure(value: float | None, chart: Along) -> str:
 
 def percent(share: float | None, digits: int = 1) -> str:
     """A part of a whole in percent; marked where it is more than all of it."""
-    shown = number(share, digits, 100.0)
-    too_much = IMPOSSIBLE if share is not None and share > 1 else ""
-    return shown if shown == NONE else f"{shown} %{too_much}"
+    if share is None or not math.isfinite(share):
+        return NONE
+    # The sum turns a negative zero into a plain one.
+    return percentage(round(share, digits + 2) + 0.0, digits) + (IMPOSSIBLE if share > 1 else "")
 
 
 def difference(value: float | None, first: float | None) -> str:

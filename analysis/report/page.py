@@ -64,12 +64,10 @@ def render_page(
     title: str | None = None,
     command: str = "",
     price: float | None = None,
-    links: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page about ``runs`` in the language in use; the others are compared with the first.
 
     ``command`` is what was typed, printed at the foot. ``price`` of a device-hour gives the overheads a cost.
-    ``links`` are texts and relative addresses of what is written with the page, such as its tables and the index.
     """
     rows = chart_rows(pl.concat(run.steps for run in runs), partial(word, "reasons"))
     given = payload(runs, rows)
@@ -77,7 +75,6 @@ def render_page(
         "page.html.j2",
         title or _title(runs),
         given,
-        links=links,
         runs=runs,
         command=command,
         sources=list(dict.fromkeys(source for run in runs for source in run.log.sources)),

@@ -36,13 +36,11 @@ def render(
     script: str = "page.js",
     styles: Sequence[str] = ("page.css",),
     charts: bool = True,
-    links: Sequence[tuple[str, str]] = (),
     **values: Any,
 ) -> str:
     """The page of ``template``, a file of this folder as ``script`` and ``styles`` are, in the language in use.
 
-    ``data`` is what its script works with, where it has one; without ``charts`` there is no Vega on it. ``links`` are
-    texts and relative addresses for the bar at the top.
+    ``data`` is what its script works with, where it has one; without ``charts`` there is no Vega on it.
     """
     scripts = [*([bundle()] if charts else []), *([_resource(script)] if script else [])]
     return (
@@ -58,7 +56,6 @@ def render(
             colors=len(LIGHT["range"]["category"]),
             hashes=list(map(_hash, scripts)),
             data=as_json(data),
-            links=links,
             made_on=f"{_today():%Y-%m-%d}",
             **({"command": "", "sources": ()} | values),
         )

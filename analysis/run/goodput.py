@@ -1,6 +1,6 @@
 """Goodput as the field counts it: badput by its named types, ETTR, interruptions, and the longest dead stretch.
 
-Comes in: priced rows, the time_breakdown, starts, events. Goes out: a ``Reliability``. The types are those of Google's
+Comes in: priced rows, the time breakdown, starts, events. Goes out: a ``Reliability``. The types are those of Google's
 goodput library (AI-Hypercomputer/ml-goodput-measurement 57092cfc, goodput_utils.py); ETTR is productive time over wall
 time of all starts, as a whole (arXiv 2410.21680) and over a sliding hour (arXiv 2509.16293). A log does not show
 queueing and set-up before its first line, nor asynchronous saves, nor a slow rank's share of a step. After its last
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# The parts of the account by the library's types; what is in none is OTHER.
+# The parts of the time breakdown by the library's types; what is in none is OTHER.
 TYPES: Mapping[str, tuple[str, ...]] = {
     "PROGRAM_STARTUP": ("start_up", "warm_up"),
     "UNPRODUCTIVE_CHECKPOINT_SAVE_TIME": ("saves", "saves_between"),

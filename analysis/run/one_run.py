@@ -47,11 +47,11 @@ def check_one_run(run: Loaded, steps: pl.DataFrame) -> None:
 
 
 def _refusal(reason: str, files: Sequence[str]) -> InputError:
+    remedy = tr("add --each to analyze every file as a run, or name the files of one run")
     if len(files) > MOST_NAMED:
-        problem = tr("these {n} files are not one run: {reason}", n=len(files), reason=reason)
-    else:
-        problem = tr("these files are not one run: {reason}", reason=reason)
-    return InputError(problem, remedy=tr("add --each to analyze every file as a run, or name the files of one run"))
+        return InputError(tr("these {n} files are not one run: {reason}", n=len(files), reason=reason), remedy=remedy)
+    problem = tr("these files are not one run: {reason}", reason=reason)
+    return InputError(problem, where=some(files, MOST_NAMED), remedy=remedy)
 
 
 def _check_finished(steps: pl.DataFrame) -> None:

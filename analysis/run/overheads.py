@@ -1,7 +1,7 @@
 """What a run lost, the dearest first: time in which no useful step was made, and speed that its steps did not reach.
 
 Comes in: an analysed run, its pauses, what its plan and published rates let expect. Goes out: a ``Overhead`` for each
-cause, with what the run would have been without it, by its own arithmetic, and the findings that sum it up.
+cause, with what the run would have been without it, by its own arithmetic.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ PUBLISHED = "published"
 IN_STEPS = ("bubble", "recomputation", PUBLISHED)
 # What saves or evaluations may cost, as a share of the useful time, before rarer ones are advised.
 DEAR = 0.05
-# A cause below this share is no loss, and one below the other not worth a word in the sum.
-LEAST_SHARE, WORTH_A_WORD = 0.0005, 0.01
+# A cause below this share is no overhead. Advice must raise goodput by the other.
+LEAST_SHARE, LEAST_GAIN = 0.0005, 0.01
 
 
 @dataclass(frozen=True)
@@ -86,27 +86,6 @@ def list_overheads(
     )
 
 
-def sum_up(analysis: Analysis, losses: Sequence[Overhead]) -> Note:
-    """The run in a sentence: its useful share, what cost most outside the steps, and what cost most inside them."""
-    shares = dict(analysis.time_breakdown.select("part", "share").iter_rows())
-    if not shares.get(USEFUL):
-        return info("nothing_useful_known")
-    answer = _most_lost(shares[USEFUL], [loss for loss in losses if not loss.in_steps])
-    answer = answer if analysis.has_clock else info("of_the_steps_alone", told=answer)
-    inside = [loss for loss in losses if loss.in_steps and loss.cause != PUBLISHED and loss.share >= WORTH_A_WORD]
-    return info("inside_the_steps", told=answer, cause=inside[0].cause, share=inside[0].share) if inside else answer
-
-
-def _most_lost(useful: float, losses: Sequence[Overhead]) -> Note:
-    if not losses or losses[0].share < WORTH_A_WORD:
-        return info("useful_and_little_lost", useful=useful)
-    most = losses[0]
-    fields = {"useful": useful, "cause": most.cause, "share": most.share, "seconds": most.seconds}
-    if most.advice is None:
-        return info("useful_and_most_lost", **fields)
-    return info("most_lost_advised", **fields, advice=most.advice)
-
-
 def _devices(analysis: Analysis) -> int | None:
     first, last = analysis.computation.world_size, analysis.latest.world_size
     return first if first == last else None
@@ -136,7 +115,7 @@ def _rarer(cause: str, seconds: float, marks: Sequence[int], time: _Time) -> Not
     now = max(1, round(median(b - a for a, b in pairwise(marks))))
     every = _round_number(now * seconds / (DEAR * time.useful))
     useful = time.useful / (time.total - seconds + seconds * now / every)
-    if useful - time.useful / time.total < WORTH_A_WORD:
+    if useful - time.useful / time.total < LEAST_GAIN:
         return None
     return info(f"{cause}_rarer", now=now, every=every, each=seconds / len(marks), useful=useful)
 

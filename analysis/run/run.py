@@ -13,7 +13,7 @@ import polars as pl
 from analysis.identify import Identification
 from analysis.metrics import HEADLINE, RATES
 from analysis.run.expectations import Expectations
-from analysis.run.overheads import Overhead, sum_up
+from analysis.run.overheads import Overhead
 from analysis.run.result import Analysis
 from analysis.run.targets import Requirement
 from analysis.run.title import Title, title_of
@@ -67,11 +67,6 @@ class Run:
         """Whether the run is too short for a goodput, a plan or an interval: below 20 counted steps or 5 minutes."""
         counted = self.steps.filter("counted")["iterations"].sum()
         return counted < FEWEST_STEPS or (self.title.seconds or 0.0) < SHORTEST_SECONDS
-
-    @property
-    def overhead_summary(self) -> Note:
-        """Goodput and the largest overhead, as a finding."""
-        return sum_up(self.analysis, self.overheads)
 
     @property
     def steps(self) -> pl.DataFrame:

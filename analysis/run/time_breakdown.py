@@ -1,7 +1,7 @@
 """Where the time went.
 
-Comes in: rows marked by ``row_selection``, events, pauses. Goes out: the frame ``account``, whose parts add up to the
-clock, or to the step lines where there is no clock. No part is below 0, so that no share is above 1.
+Comes in: rows marked by ``row_selection``, events, pauses. Goes out: the frame ``time_breakdown``; its parts add up to
+the clock, or to the step lines where there is no clock. No part is below 0, so that no share is above 1.
 """
 
 from __future__ import annotations

@@ -174,6 +174,11 @@ def _dialect_of(fmt: LogFormat, framework: str) -> Dialect:
     return Dialect(framework, None, (), (), (fmt.name,), fmt.pauses_inside, fmt.rate_covers)
 
 
+def dialect_keys() -> list[str]:
+    """The keys of all dialects."""
+    return list(dict.fromkeys(dialect.key for dialect in _all_dialects()))
+
+
 def find_dialect(key: str) -> Dialect:
     """The dialect of that key; UsageError when there is none."""
     keys = {dialect.key: dialect for dialect in _all_dialects()}

@@ -104,7 +104,7 @@ def _rate_rounding(printed: Printed, by_clock: bool) -> float:
 
 
 def _goodput(run: Run, printed: Printed) -> list[str]:
-    """Goodput, the parts of the time_breakdown, and that they add up."""
+    """Goodput, the parts of the time breakdown, and that they add up."""
     truth = printed.truth
     within = _seconds_rounding(printed)
     goodput = run.analysis.goodput

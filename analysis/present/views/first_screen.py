@@ -9,7 +9,6 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from analysis.metrics import BY_COLUMN
 from analysis.present.numbers import about, percent, percent_of_peak, step_time, three
 from analysis.present.parts import Part, ScreenRow, ScreenRows
 from analysis.present.views.ending import ending_clause, error_clauses, failure
@@ -41,9 +40,9 @@ def rows(run: Run) -> Iterator[ScreenRow]:
     rate = shown_rate(run)
     if clauses := error_clauses(run):
         yield ScreenRow(tr("error"), "", clauses)
-    yield from (fact for fact in (_time(run, rate), _throughput(rate), _tflops(run, rate), _mfu(run, rate)) if fact)
+    yield from (row for row in (_time(run, rate), _throughput(rate), _tflops(run, rate), _mfu(run, rate)) if row)
     yield from _lost(run)
-    yield from (fact for fact in (remaining(run), compared(run)) if fact)
+    yield from (row for row in (remaining(run), compared(run)) if row)
     if clauses := missing_clauses(run):
         yield ScreenRow(tr("missing"), "", clauses)
     if clauses := warning_clauses(run):
@@ -222,8 +221,3 @@ def _share_of(match: Against) -> str:
     publisher = match.row.publisher or match.row.name
     share = percent(match.share, 0)
     return tr(recorded if match.row.recorded else published, share=share, publisher=publisher, rate=rate)
-
-
-def metric_title(column: str) -> str:
-    """The label of a metric, in the language in use."""
-    return tr(BY_COLUMN[column].label)

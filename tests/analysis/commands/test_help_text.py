@@ -2,7 +2,7 @@
 
 import pytest
 import regex
-from helpers import ROOT, run_logparse
+from helpers import ROOT, megatron_log, run_logparse
 
 from analysis.commands._help_pages import EXAMPLES
 
@@ -46,3 +46,22 @@ def test_an_unknown_log_has_an_error_of_three_lines(tmp_path):
     done = run_logparse("analyze", "x.log", cwd=tmp_path)
     assert (done.returncode, len(done.stderr.splitlines())) == (3, 3)
     assert "`logparse formats`" in done.stderr
+
+
+UNKNOWN_NAMES = {
+    "analyze run.log --require mf>=1": "with_stalls_mfu",
+    "analyze --each run.log --sort mf": "largest_overhead",
+    "analyze --each run.log --where mf<1": "run_seconds",
+    "analyze run.log --dialect mega": "torchtitan",
+    "compare a.log b.log --allow mbs": "micro_batch_size",
+    "compare a.log b.log --metric zzz": "steady_step_time_ms",
+}
+
+
+@pytest.mark.parametrize(("command", "name"), UNKNOWN_NAMES.items())
+def test_an_error_about_a_name_leads_to_the_names(command, name, tmp_path):
+    (tmp_path / "run.log").write_text(megatron_log())
+    done = run_logparse(*command.split(), cwd=tmp_path)
+    assert done.returncode == 2
+    (path,) = regex.findall(r"`logparse (\w+) --help-all` lists all", done.stderr)
+    assert name in regex.findall(r"[\w-]+", shown(path, "--help-all"))
