@@ -13,7 +13,6 @@ from analysis.batch.analyze_runs import analyze_all
 from analysis.charts.of_run import RunCharts
 from analysis.commands._named_sides import named_sides
 from analysis.commands._output_folder import (
-    TABLES,
     DrawingOptions,
     tables_of,
     write_results,
@@ -27,10 +26,8 @@ from analysis.compare.verdict import guards_of
 from analysis.outputs import (
     DEFAULT_FORMATS,
     DEFAULT_TABLES,
-    TABLE_FORMATS,
     check_chart_options,
     check_table_formats,
-    clear_stale,
     write_table,
 )
 from analysis.present.html import html
@@ -102,7 +99,8 @@ class AnalyzedRun(Run):
         out, forms, charts = _folder(folder), _table_formats(tables), _as_list(chart_formats)
         check_chart_options(charts, theme)
         out.check(force)
-        write_results([self], out, DrawingOptions(charts, theme, quiet=True, tables=forms, price=price))
+        drawing = DrawingOptions(charts, theme, quiet=True, tables=forms, price=price)
+        write_results([self], out, drawing, force)
 
     @naming_arguments()
     def write_tables(
@@ -121,10 +119,11 @@ class AnalyzedRun(Run):
         """
         out, forms = _folder(folder), _table_formats(tables)
         out.check(force)
-        with out.opened() as opened:
+        with out.opened("tables", force) as opened:
             frames = tables_of([self])
-            written = [write_table(frame, opened / name, form) for name, frame in frames.items() for form in forms]
-            clear_stale(opened, [f"{name}.{form}" for name in TABLES for form in TABLE_FORMATS], written)
+            for name, frame in frames.items():
+                for form in forms:
+                    write_table(frame, opened / name, form)
 
     def _repr_html_(self) -> str:
         return html(compose(self))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import os
+import resource
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -28,15 +33,22 @@ COMMANDS = {
     "formulas": msg("Identify the FLOPs formula a log used."),
     "formats": msg("List, show, test or generate log formats."),
     "hardware": msg("List devices with their peaks, or show one with its sources."),
-    "models": msg("List the models whose shape --model knows, or show one."),
-    "record": msg("Record a run, to compare later releases with it."),
+    "models": msg("List the models that --model accepts, or show one."),
+    "record": msg("Record a run for later comparisons."),
     "compare": msg("Compare runs and list what changed."),
-    "gate": msg("Judge whether training became slower, for use in CI."),
+    "gate": msg("Check in CI whether training became slower."),
     "bisect": msg("Find the change that caused a slowdown."),
     "trend": msg("Show the trend of a metric over recorded runs."),
     "history": msg("Manage recorded runs."),
     "config": msg("Show the effective settings and their source."),
 }
+
+# With this variable an internal error shows its traceback.
+DEBUG = "LOGPARSE_DEBUG"
+# The exit code of a command that Ctrl-C ended; the most characters of an unforeseen error that are printed.
+INTERRUPTED, LONGEST_ERROR = 130, 300
+# Bytes of address space that polars and numpy take before they read anything.
+LEAST_MEMORY = 1.5e9
 
 
 class Commands(Group):
@@ -120,6 +132,7 @@ def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapper(*positional: Any, **named: Any) -> None:
         try:
+            _check_memory_limit()
             command(*positional, **named)
             sys.stdout.flush()
         except OSError as error:
@@ -136,6 +149,14 @@ def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
+def _check_memory_limit() -> None:
+    """Raise InputError where a library would end the process, with an exit code of its own choice."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= limit < LEAST_MEMORY:
+        problem = tr("the memory limit is {gb} GB", gb=f"{limit / 1e9:.1f}")
+        raise InputError(problem, remedy=tr("raise it to {gb} GB or more (ulimit -v)", gb=f"{LEAST_MEMORY / 1e9:.1f}"))
+
+
 def _discard_output() -> None:
     """What is left in the buffer must not be tried again when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -146,29 +167,132 @@ def _unusable(error: OSError) -> InputError:
         problem = tr("cannot use {path}: {reason}", path=error.filename, reason=reason_of(error))
         return InputError(problem, remedy=tr("check the path and its permissions"))
     problem = tr("cannot write the output: {reason}", reason=reason_of(error))
-    return InputError(problem, remedy=tr("free some space, or send the output elsewhere"))
+    return InputError(problem, remedy=tr("free some disk space, or write the output elsewhere"))
 
 
 def run() -> None:
-    """Run the command line, in the language in use; the only place that catches LogparseError."""
+    """Run the command line, in the language in use; the only place that catches LogparseError.
+
+    Exit code 1 is a verdict, and nothing else ends with it.
+    """
     answer_shell()
     # A command ends soon and leaves few circles of objects: to look for them as often as Python does takes a tenth of
     # its time.
     gc.set_threshold(50_000, 20, 50)
+    with _ended_by_sigterm():
+        code = _exit_code()
+    # What could not be said, as on a full disk, must not pass for success.
+    sys.exit(code or (InputError.exit_code if getattr(sys.stderr, "lost", False) else 0))
+
+
+def _exit_code() -> int:
     try:
-        sys.exit(build_app()(standalone_mode=False))
+        code = _finished(build_app()(standalone_mode=False))
     except Refusal as error:
         show_refusal(error)
-        sys.exit(getattr(error, "exit_code", 2))
+        return int(getattr(error, "exit_code", 2))
     except LogparseError as error:
-        print(f"logparse: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(error.exit_code)
-    except Exception:
-        # Python would exit with 1, which means a regression.
-        traceback.print_exc()
-        print(f"logparse: {_defect()}", file=sys.stderr)  # noqa: T201
-        sys.exit(InputError.exit_code)
+        _say(f"logparse: {error}")
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        stop_drawing()
+        return INTERRUPTED
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        # Typer ends so where a reader closes the pipe of help.
+        _discard_output()
+        return 0
+    except OSError as error:
+        _discard_output()
+        return 0 if isinstance(error, BrokenPipeError) else _told(_unusable(error))
+    except BaseException as error:
+        # polars panics with an error that is no Exception.
+        return unforeseen(error)
+    return code
 
 
-def _defect() -> LogparseError:
-    return LogparseError(tr("a defect of logparse"), remedy=tr("report it with the lines above"))
+def _finished(code: object) -> int:
+    """``code`` of a command, once everything it printed is written."""
+    sys.stdout.flush()
+    if "analysis.pictures" in sys.modules:
+        _tell_missing_pictures()
+    return code if isinstance(code, int) else 0
+
+
+def _tell_missing_pictures() -> None:
+    from analysis.pictures import take_missing
+
+    if take_missing():
+        problem = tr("charts are missing: the process that draws them ended early")
+        _say(
+            f"logparse: {InputError(problem, remedy=tr('raise the memory limit (ulimit -v), and repeat with --force'))}"
+        )
+
+
+def unforeseen(error: BaseException) -> int:
+    """Print an error that nobody expected, and return its exit code. The tests raise it instead."""
+    if os.environ.get(DEBUG):
+        _say("".join(traceback.format_exception(error)).rstrip())
+    return _told(_defect(error))
+
+
+def _defect(error: BaseException) -> LogparseError:
+    if isinstance(error, MemoryError):
+        return InputError(tr("out of memory"), remedy=tr("free some memory, or raise the limit (ulimit -v)"))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_ours(frame.filename)]
+    text = " ".join(str(error).split())[:LONGEST_ERROR]
+    return LogparseError(
+        tr("internal error: {error}", error=f"{type(error).__name__}: {text}".removesuffix(": ")),
+        where=f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None,
+        remedy=tr("set {name}=1, run it again, and report the traceback", name=DEBUG),
+    )
+
+
+def _is_ours(file: str) -> bool:
+    return Path(file).is_relative_to(Path(__file__).parent.parent) and "site-packages" not in Path(file).parts[-4:]
+
+
+def _told(error: LogparseError) -> int:
+    _say(f"logparse: {error}")
+    return error.exit_code
+
+
+def _say(text: str) -> None:
+    """Print on stderr; where that is full or gone, the exit code must not change."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr)  # noqa: T201
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Remove temporary files before SIGTERM ends the process.
+
+    The handler does it itself: an error that it raised could be lost, as in a finalizer.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _: object) -> None:
+        stop_drawing()
+        if "analysis.own_files" in sys.modules:
+            from analysis.own_files import remove_temporary
+
+            remove_temporary()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+def stop_drawing() -> None:
+    """End the processes that draw, where there are some."""
+    if "analysis.pictures" in sys.modules:
+        from analysis.pictures import stop
+
+        stop()

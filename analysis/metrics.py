@@ -147,7 +147,7 @@ METRICS = (
         expression=lambda _: pl.col("samples_per_second_per_device") * pl.col("seq_length"),
         rated=True,
         headline=True,
-        chart=msg("Tokens per second and device"),
+        chart=msg("Tokens per second per device"),
     ),
     _rate(
         "tflops_per_second_per_device",
@@ -205,7 +205,7 @@ METRICS = (
     Metric(
         "max_memory_allocated_bytes",
         "bytes",
-        msg("memory allocated at most"),
+        msg("peak memory allocated"),
         "largest memory allocated on a device",
         2**-30,
         digits=2,
@@ -214,7 +214,7 @@ METRICS = (
     Metric(
         "max_memory_reserved_bytes",
         "bytes",
-        msg("memory reserved at most"),
+        msg("peak memory reserved"),
         "largest memory reserved on a device",
         2**-30,
         digits=2,
@@ -235,7 +235,7 @@ HEALTH = (
         worse=1,
     ),
     Metric("grad_norm", "", msg("gradient norm"), "median of the rows that count", digits=3, worse=1),
-    Metric("skipped_share", "ratio", msg("updates skipped"), "share of the steps", 100.0, 2, worse=1, offset=1.0),
+    Metric("skipped_share", "ratio", msg("skipped updates"), "share of the steps", 100.0, 2, worse=1, offset=1.0),
     Metric("nan_share", "ratio", msg("steps with a NaN"), "share of the steps", 100.0, 2, worse=1, offset=1.0),
 )
 BY_COLUMN = {metric.column: metric for metric in METRICS}

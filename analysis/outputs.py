@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from analysis.own_files import is_bookkeeping, removed_by_signal
 from logparse.errors import InputError, UsageError, reason_of, unknown_name
 from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION
@@ -29,7 +30,7 @@ def check_folder(folder: Path, force: bool) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(tr("{path} is a file, not a folder", path=folder), remedy=tr("give another folder with -o"))
-    if folder.is_dir() and any(folder.iterdir()) and not force:
+    if folder.is_dir() and any(not is_bookkeeping(path.name) for path in folder.iterdir()) and not force:
         raise UsageError(
             tr("the folder {path} is not empty", path=folder),
             remedy=tr("give another folder with -o, or overwrite with --force"),
@@ -41,7 +42,7 @@ def prepare_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = tr("cannot make the folder {path}: {reason}", path=folder, reason=reason_of(error))
+        reason = tr("cannot create the folder {path}: {reason}", path=folder, reason=reason_of(error))
         raise InputError(reason, remedy=tr("give another folder with -o")) from error
 
 
@@ -52,36 +53,25 @@ DEFAULT_FORMATS = ("json", "png", "svg")
 MOST_WAITING = 32
 
 
-def clear_stale(folder: Path, outputs: Iterable[str], written: Iterable[Path]) -> None:
-    """Delete those of ``outputs`` that an earlier run left and this one did not write.
-
-    In the folder of charts only files named as charts are; other files are the user's, and links are not followed.
-    """
-    from analysis.charts import CHART_NAMES
-
-    kept = set(written)
-    for path in (folder / name for name in outputs):
-        if path.is_symlink():
-            continue
-        charts = (p for p in path.glob("*") if p.suffix[1:] in CHART_FORMATS and p.stem in CHART_NAMES)
-        for file in charts if path.is_dir() else [path]:
-            if file.is_file() and not file.is_symlink() and file not in kept:
-                file.unlink()
+def refused(error: OSError | pl.exceptions.PolarsError, path: object) -> InputError:
+    """The error for a ``path`` that cannot be written."""
+    number = getattr(error, "errno", None)
+    reason = tr(os.strerror(number)) if number else error
+    problem = tr("cannot write {path}: {reason}", path=path, reason=reason)
+    return InputError(problem, remedy=tr("check the folder's permissions and space"))
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Call ``write`` with a temporary name in the folder of ``path``, then rename."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(temporary)
-        temporary.replace(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        number = getattr(error, "errno", None)
-        reason = tr(os.strerror(number)) if number else error
-        problem = tr("cannot write {path}: {reason}", path=path, reason=reason)
-        raise InputError(problem, remedy=tr("check the folder's permissions and space")) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with removed_by_signal(temporary):
+        try:
+            write(temporary)
+            temporary.replace(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise refused(error, path) from error
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
@@ -148,7 +138,7 @@ def check_chart_options(formats: Sequence[str], theme: str | None) -> None:
     for name in formats:
         if name not in CHART_FORMATS:
             raise unknown_name(msg("chart format"), name, CHART_FORMATS, _use(CHART_FORMATS))
-    if theme is not None and theme not in (themes := _themes()):
+    if theme is not None and (themes := _themes()) and theme not in themes:
         raise unknown_name(msg("theme"), theme, themes, _use(themes))
 
 
@@ -193,15 +183,22 @@ class ChartWriter:
             self._write_first()
 
     def finish(self) -> list[Path]:
-        """The files of all charts, when they are written. Raises InputError for one that cannot be."""
+        """The files of all charts that could be drawn. Raises InputError for one that cannot be written."""
         while self._waiting:
             self._write_first()
         return self._written
 
     def _write_first(self) -> None:
         stem, drawn = self._waiting.popleft()
+        from analysis.pictures import NoPictureError
+
+        try:
+            pictures = drawn.result()
+        except NoPictureError:
+            self._advance()
+            return
         stem.parent.mkdir(parents=True, exist_ok=True)
-        for form, made in drawn.result().items():
+        for form, made in pictures.items():
             path = stem.with_name(f"{stem.name}.{form}")
             write_whole(path, lambda p, made=made: p.write_bytes(made))  # type: ignore[misc]
             self._written.append(path)
@@ -213,6 +210,10 @@ def _use(names: Sequence[str]) -> str:
 
 
 def _themes() -> list[str]:
-    import vl_convert
+    """The names of all themes; none where the process that draws cannot run."""
+    from analysis.pictures import NoPictureError, drawing_pool
 
-    return sorted(vl_convert.get_themes())
+    try:
+        return list(drawing_pool().call("themes"))
+    except NoPictureError:
+        return []

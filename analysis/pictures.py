@@ -64,55 +64,125 @@ def _page(spec: str, theme: Any) -> str:
     return page.replace(PLACEHOLDER, "\\u003c")
 
 
+# A process that another one killed is no sign that none can draw.
+ATTEMPTS = 2
+
+
+class NoPictureError(Exception):
+    """A chart could not be drawn because the process that draws cannot run here."""
+
+
 class DrawingProcess:
     """A process that draws one chart after the other, and ends with this one."""
 
     def __init__(self) -> None:
         # In a session of its own it gets no Ctrl-C. -P: this folder has modules with common names.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-P", __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # What the library prints as it dies is of no use to a user.
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
-        atexit.register(self._end)
+        atexit.register(self.end)
 
-    def draw(self, *order: Any) -> Pictures | None:
-        """As ``draw``; None where it could not. Raises OSError or EOFError where the process is gone."""
+    def ask(self, *order: Any) -> Any:
+        """The answer to ``order``. Raises OSError or EOFError where the process is gone."""
         sent, received = self._process.stdin, self._process.stdout
-        assert sent is not None
-        assert received is not None
-        pickle.dump(order, sent)
-        sent.flush()
-        return cast("Pictures | None", pickle.load(received))
+        if sent is None or received is None:
+            raise EOFError
+        try:
+            pickle.dump(order, sent)
+            sent.flush()
+            return pickle.load(received)
+        except (ValueError, pickle.UnpicklingError) as error:
+            # It was ended meanwhile, or in the middle of an answer.
+            raise EOFError from error
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End it, whatever it is doing."""
+        atexit.unregister(self.end)
         self._process.kill()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             self._process.communicate()
 
 
 class DrawingPool:
-    """Processes that draw, and the charts that wait for one."""
+    """Processes that draw, and the charts that wait for one.
+
+    Nothing is drawn in this process: where memory is limited, the library that draws ends the process it is in.
+    ``missing`` counts what could not be drawn.
+    """
 
     def __init__(self) -> None:
         count = min(os.cpu_count() or 1, MOST_PROCESSES)
         self._free: SimpleQueue[DrawingProcess | None] = SimpleQueue()
         self._pool = ThreadPoolExecutor(count)
+        # Whether a process ever answered. Where none can, none is started again.
+        self._proven, self._hopeless = False, False
+        self.missing = 0
+        self._running: set[DrawingProcess] = set()
         for _ in range(count):
-            with contextlib.suppress(OSError):
-                self._free.put(DrawingProcess())
-        if self._free.empty():
-            self._free.put(None)
+            self._free.put(self._started())
 
     def begin(self, spec: dict[str, Any], formats: Sequence[str], theme: str | None) -> Future[Pictures]:
-        """Draw when a process is free."""
-        return self._pool.submit(self._draw, spec, formats, theme)
+        """Draw when a process is free. The result raises NoPictureError where no process can, ValueError for what is
+        no chart.
+        """
+        return self._submit("draw", spec, formats, theme)
 
-    def _draw(self, *order: Any) -> Pictures:
+    def call(self, name: str, *arguments: Any) -> Any:
+        """What the function ``name`` of this file returns. Raises as the result of ``begin``."""
+        return self._submit(name, *arguments).result()
+
+    def _submit(self, *order: Any) -> Future[Any]:
+        try:
+            return self._pool.submit(self._ask, *order)
+        except RuntimeError:
+            # No thread can be started, or the pool has stopped.
+            self.missing += 1
+            failed: Future[Any] = Future()
+            failed.set_exception(NoPictureError())
+            return failed
+
+    def stop(self) -> None:
+        """Begin nothing more, and end the processes."""
+        self._hopeless = True
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in list(self._running):
+            process.end()
+
+    def _started(self) -> DrawingProcess | None:
+        try:
+            process = DrawingProcess()
+        except OSError:
+            return None
+        self._running.add(process)
+        return process
+
+    def _ask(self, *order: Any) -> Any:
         process = self._free.get()
         try:
-            return (process and process.draw(*order)) or draw(*order)
-        except (OSError, EOFError):
-            process = None
-            return draw(*order)
+            for _ in range(ATTEMPTS):
+                if process is None and not self._hopeless:
+                    process = self._started()
+                if process is None:
+                    break
+                try:
+                    made, answer = process.ask(*order)
+                except (OSError, EOFError):
+                    process.end()
+                    self._running.discard(process)
+                    process = None
+                    continue
+                self._proven = True
+                if not made:
+                    raise ValueError(answer)
+                return answer
+            self._hopeless = self._hopeless or not self._proven
+            self.missing += 1
+            raise NoPictureError
         finally:
             self._free.put(process)
 
@@ -123,22 +193,54 @@ def drawing_pool() -> DrawingPool:
     return DrawingPool()
 
 
+def stop() -> None:
+    """End the processes of the pool, where there is one."""
+    if drawing_pool.cache_info().currsize:
+        drawing_pool().stop()
+        drawing_pool.cache_clear()
+
+
+def take_missing() -> int:
+    """How many pictures and scripts could not be made since this was last asked."""
+    if not drawing_pool.cache_info().currsize:
+        return 0
+    pool = drawing_pool()
+    missing, pool.missing = pool.missing, 0
+    return missing
+
+
+def script() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def themes() -> list[str]:
+    """The names of the themes of charts."""
+    import vl_convert
+
+    return sorted(vl_convert.get_themes())
+
+
+CALLS: dict[str, Callable[..., Any]] = {"draw": draw, "script": script, "themes": themes}
+
+
 def _work() -> None:
-    """Draw what comes in until nothing does."""
+    """Answer what comes in until nothing does: True and the answer, or False and what was wrong."""
     import vl_convert
 
     # What a library prints must not get among the pictures.
-    with os.fdopen(os.dup(1), "wb") as out, contextlib.suppress(EOFError):
+    with os.fdopen(os.dup(1), "wb") as out, contextlib.suppress(EOFError, BrokenPipeError):
         os.dup2(2, 1)
         vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "point"})
         while True:
-            order = pickle.load(sys.stdin.buffer)
+            name, *arguments = pickle.load(sys.stdin.buffer)
             try:
-                made: Pictures | None = draw(*order)
-            except Exception:
-                # Whoever asked draws it again, and meets the error.
-                made = None
-            pickle.dump(made, out)
+                answer = (True, CALLS[name](*arguments))
+            except Exception as error:
+                answer = (False, str(error))
+            pickle.dump(answer, out)
             out.flush()
 
 

@@ -3,7 +3,7 @@
 Where they differ, Otava is asked again in other WAYS, to see what the difference is due to. Then both are judged by the
 truth, on simulated series that neither was set up with. Otava 0.8.0 pins its own numpy, so it is installed in an
 environment of its own (needs uv and a package index); its series are read from its source archive. Prints the tables of
-docs/releases.md.
+docs/statistics.md.
 
     python benchmarks/changes_against_otava.py
 """

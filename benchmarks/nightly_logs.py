@@ -1,4 +1,4 @@
-"""Write the logs of the nightly story in docs/releases.md: six jobs, thirty nights each.
+"""Write the logs of the nightly story in docs/nightly.md: six jobs, thirty nights each.
 
 From the sixteenth night on they run a newer release that prints the settings of a dense model's experts differently. In
 the last three nights every tenth step of one job takes three times as long; the newest night of another was 20 %

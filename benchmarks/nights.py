@@ -1,4 +1,4 @@
-"""How often the gate of a night is wrong, and how soon it is right. Prints the tables of docs/releases.md.
+"""How often the gate of a night is wrong, and how soon it is right. Prints the tables of docs/nightly.md.
 
 A job has two numbers a night whose noise has nothing to do with each other, as a time per step and a goodput, and is
 judged as ``logparse gate`` without sides does, by the metrics' own limits. The seeds are fixed; no setting was chosen

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from typing import Any
 
 from logparse.errors import InputError
 from logparse.language import language_of_locale, use_language
@@ -20,6 +21,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _open_closed_streams()
     _print_what_can_be_shown()
+    sys.stderr = Diagnostics(sys.stderr)
     use_language(language_of_locale(os.environ))
     try:
         check_analysis_package()
@@ -32,10 +34,51 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """A shell may start a command with a stream closed (``>&-``); what goes there goes nowhere."""
+    """A shell may start a command with a stream closed (``>&-``); what goes there goes nowhere.
+
+    Its number must be taken, or the next file that is opened gets what libraries print.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+
+
+class Diagnostics:
+    """Standard error that never fails: what cannot be written is lost, and ``lost`` says so."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.lost = False
+
+    def write(self, text: str) -> int:
+        """Write ``text``."""
+        try:
+            return int(self._stream.write(text))
+        except OSError as error:
+            self._note(error)
+            return len(text)
+
+    def flush(self) -> None:
+        """Hand over what was written."""
+        try:
+            self._stream.flush()
+        except OSError as error:
+            self._note(error)
+
+    def _note(self, error: OSError) -> None:
+        # A reader that has closed its pipe wants no more.
+        self.lost = self.lost or not isinstance(error, BrokenPipeError)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _print_what_can_be_shown() -> None:

@@ -20,7 +20,7 @@ def check_analysis_package() -> None:
     if theirs != ours:
         raise InputError(
             tr("another package called 'analysis' is imported in place of logparse's"),
-            where=str(theirs or tr("a folder without __init__.py on the path")),
+            where=str(theirs or tr("a folder without __init__.py on the import path")),
             remedy=tr("unset PYTHONPATH, or start logparse from another folder"),
         )
 

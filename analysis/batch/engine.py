@@ -64,7 +64,7 @@ def _by_ray(
 ) -> Iterator[T | LogparseError]:
     if any("-" in logs for _, logs in runs):
         problem = tr("the workers of Ray cannot read the standard input of this process")
-        raise UsageError(problem, remedy=tr("write it to a file that every node sees, or leave out --engine"))
+        raise UsageError(problem, remedy=tr("write it to a file that every node can read, or omit --engine"))
     with _cluster() as ray:
         task = ray.remote(num_cpus=cores, max_retries=RETRIES)(_task())
         sent = ray.put(ray.cloudpickle.dumps(read))
@@ -158,8 +158,8 @@ def _fetched(ray: Any, logs: Sequence[str], reference: Any) -> Any:
     except ray.exceptions.RayTaskError:
         raise
     except ray.exceptions.RayError as error:
-        problem = tr("every worker that read it died: {reason}", reason=str(error).partition("\n")[0])
-        return InputError(problem, where=logs[0], remedy=tr("read it by itself, without --engine; see Ray's own logs"))
+        problem = tr("all workers that read this log died: {reason}", reason=str(error).partition("\n")[0])
+        return InputError(problem, where=logs[0], remedy=tr("read this log alone, without --engine; see the Ray logs"))
     if state == "read":
         return answer
     raise answer if state == "refused" else _unfit(state, answer)
@@ -168,8 +168,8 @@ def _fetched(ray: Any, logs: Sequence[str], reference: Any) -> Any:
 def _unfit(state: str, answer: Any) -> UsageError:
     """The error for a worker that cannot be used, with its host and what is missing there."""
     if state == "elsewhere":
-        problem = tr("a worker does not see the folder {path}", path=Path.cwd())
-        remedy = tr("start logparse in a folder that every node sees under the same name")
+        problem = tr("a worker cannot access the folder {path}", path=Path.cwd())
+        remedy = tr("start logparse in a folder that has the same path on every node")
         return UsageError(problem, where=answer, remedy=remedy)
     remedy = tr("install logparse {version} on every node of the cluster", version=logparse.__version__)
     if state == "missing":

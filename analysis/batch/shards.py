@@ -50,7 +50,7 @@ def parse_shard(text: str) -> Shard:
     """The shard of a text such as 2/4. Raises UsageError for any other text."""
     match = regex.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
     if not match or int(match[1]) > int(match[2]):
-        remedy = tr("write --shard i/n with i from 1 to n, such as 2/4; is a variable of the shell unset?")
+        remedy = tr("write --shard i/n with i from 1 to n, such as 2/4; check that the shell variables are set")
         raise UsageError(tr("{name} is {value!r}", name="--shard", value=text), remedy=remedy)
     return Shard(int(match[1]), int(match[2]))
 
@@ -132,4 +132,4 @@ def account_from(data: bytes, place: str) -> Account:
         return Account(shard, whole, document["read"], document["tables"], failed)
     except (ValueError, KeyError, TypeError) as error:
         problem = tr("cannot read {path}: {reason}", path=place, reason=error)
-        raise InputError(problem, remedy=tr("run the shard again, with --force")) from error
+        raise InputError(problem, remedy=tr("run the shard again with --force")) from error

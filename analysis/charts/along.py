@@ -37,7 +37,7 @@ DASHED = {"mfu": "hfu"}
 TITLES = {
     **{name: chart.title for name, chart in ALONG.items()},
     "time_histogram": msg("Distribution of the step time"),
-    "time_breakdown": msg("Where the time went"),
+    "time_breakdown": msg("Time breakdown"),
     "goodput": msg("Goodput over time"),
     "ranks": msg("Comparison of ranks"),
 }
@@ -46,7 +46,7 @@ CHART_NAMES = tuple(TITLES)
 HELP = {
     "loss": msg("Training loss of every step; hollow circles are evaluations."),
     "learning_rate": msg("Learning rate of every step, as the log prints it."),
-    "time_per_iteration": msg("Time of every optimizer step; saves and evaluations are marked at the foot."),
+    "time_per_iteration": msg("Time of every optimizer step; saves and evaluations are marked at the bottom."),
     "tokens_per_second_per_device": msg("Tokens trained per second on each device, higher is better."),
     "tflops_per_second_per_device": msg("FLOPs of the formula per second on each device, higher is better."),
     "mfu": msg("FLOPs of the real model over the peak of the device, higher is better."),

@@ -29,7 +29,7 @@ def goodput_chart(curve: pl.DataFrame) -> alt.LayerChart:
     )
     whole = _line(base, "ettr").mark_line(clip=True)
     of_hour = _line(base, "ettr_of_hour").mark_line(clip=True, strokeDash=[5, 3], opacity=0.8)
-    subtitle = tr("productive time over the clock so far; dashed: over the hour before")
+    subtitle = tr("goodput since the start; dashed: over the last hour")
     heading = alt.TitleParams(text=tr(TITLES["goodput"]), subtitle=subtitle)
     data = alt.InlineData(values=values)
     return layered(data=data, layer=[of_hour, whole], width=WIDTH, height=HEIGHT, title=heading)

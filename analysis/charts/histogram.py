@@ -40,7 +40,7 @@ def time_histogram(steps: pl.DataFrame) -> alt.LayerChart:
             x2=alt.X2("to"),
             y=alt.Y(
                 "share:Q",
-                title=tr("share of the rows that count"),
+                title=tr("share of counted rows"),
                 axis=alt.Axis(format=".2~%", tickCount=5),
                 stack=None,
             ),
@@ -57,7 +57,7 @@ def time_histogram(steps: pl.DataFrame) -> alt.LayerChart:
     medians = counted.group_by("run", maintain_order=True).agg(pl.col("step_time_ms").median()).to_dicts()
     rule = alt.Chart(alt.InlineData(values=medians)).mark_rule(strokeDash=[6, 4], tooltip=False)
     drawn = rule.encode(x=alt.X("step_time_ms:Q"), **({"color": color} if len(runs) > 1 else {}))
-    subtitle = tr("steps that count; dashed: median")
+    subtitle = tr("counted steps; dashed: median")
     heading = alt.TitleParams(text=tr(TITLES["time_histogram"]), subtitle=subtitle)
     return layered(layer=[bars, drawn], width=WIDTH, height=HEIGHT, title=heading)
 

@@ -36,7 +36,7 @@ def memory_chart(fit: Fit) -> alt.LayerChart:
         .mark_bar()
         .encode(
             x=alt.X("stage:O", title=tr("pipeline stage"), axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("gb:Q", title=tr("memory of one device, GB"), stack="zero"),
+            y=alt.Y("gb:Q", title=tr("memory per device, GB"), stack="zero"),
             color=alt.Color("part:O", sort=parts, scale=alt.Scale(domain=parts, range="ordinal"), title=None),
             order="rank:Q",
             tooltip=[
@@ -50,6 +50,6 @@ def memory_chart(fit: Fit) -> alt.LayerChart:
     if fit.memory_bytes is not None:
         limit = alt.Chart(alt.InlineData(values=[{"gb": fit.memory_bytes / 1e9}]))
         layers.append(limit.mark_rule(strokeDash=[6, 4], strokeWidth=2, tooltip=False).encode(y="gb:Q"))
-    dashed = [tr("dashed: memory of the device")] if len(layers) > 1 else []
+    dashed = [tr("dashed: device memory")] if len(layers) > 1 else []
     title = alt.TitleParams(text=tr("Memory by pipeline stage"), subtitle=[str(fit.layout), *dashed])
     return layered(layer=layers, width=WIDTH, height=HEIGHT, title=title)

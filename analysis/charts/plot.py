@@ -241,7 +241,7 @@ class Plot:
             place.insert(0, alt.Tooltip("run:N", title=tr("run")))
         if not bucket:
             value = alt.Tooltip(f"{column}:Q", title=self.series.unit or self.series.title, format=style)
-            return [*place, value, alt.Tooltip("why:N", title=tr("counts?"))]
-        ends = {"_low": tr("least"), "": tr("mean"), "_high": tr("greatest")}
+            return [*place, value, alt.Tooltip("why:N", title=tr("counted"))]
+        ends = {"_low": tr("min"), "": tr("mean"), "_high": tr("max")}
         values = [alt.Tooltip(f"{column}{end}:Q", title=text, format=style) for end, text in ends.items()]
         return [*place, *values, alt.Tooltip("rows:Q", title=tr("rows"))]

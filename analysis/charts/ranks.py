@@ -46,16 +46,18 @@ def ranks_chart(steps: pl.DataFrame, ranks: pl.DataFrame) -> alt.LayerChart:
             x=alt.X("from:Q", title=tr("step"), scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(grid=False)),
             x2=alt.X2("to"),
             y=alt.Y("rank:N", title=tr("rank"), sort=list(drawn.values())),
-            color=alt.Color("behind:Q", title=tr("behind the median"), scale=scale, legend=legend),
+            color=alt.Color("behind:Q", title=tr("slower than the median"), scale=scale, legend=legend),
             tooltip=[
                 alt.Tooltip("rank:N", title=tr("rank")),
                 alt.Tooltip("from:Q", title=tr("step"), format=",d"),
-                alt.Tooltip("behind:Q", title=tr("behind the median"), format=".2%"),
+                alt.Tooltip("behind:Q", title=tr("slower than the median"), format=".2%"),
                 alt.Tooltip("step_time_ms:Q", title="ms", format=",.1f"),
             ],
         )
     )
-    subtitle = tr("time of each rank against the median of all; the slowest {n} of {of}", n=len(drawn), of=len(names))
+    subtitle = tr(
+        "step time relative to the median of all ranks; slowest {n} of {of} ranks", n=len(drawn), of=len(names)
+    )
     heading = alt.TitleParams(text=tr(TITLES["ranks"]), subtitle=subtitle)
     data = alt.InlineData(values=cells.drop("source").to_dicts())
     return layered(data=data, layer=[heat], width=WIDTH, height=min(ROW * len(drawn), TALLEST), title=heading)

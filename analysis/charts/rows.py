@@ -23,7 +23,7 @@ SPANNED = tuple(chart.column for chart in ALONG.values())
 SERIES = (*SPANNED, *DASHED.values())
 # Digits that a chart can show.
 DIGITS = 6
-COUNTS, EVALUATION = msg("counts"), msg("evaluation")
+COUNTS, EVALUATION = msg("counted"), msg("evaluation")
 # Name of the rows of evaluations in a page.
 EVALUATIONS = "evaluations"
 # A bucket gives two points, its least and its greatest value; rows that do not count get this part of the points.

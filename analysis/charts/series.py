@@ -60,9 +60,9 @@ def tflops_chart(
 def mfu_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """MFU, and HFU as a dashed line where activations are recomputed."""
     differ = steps.select(((pl.col("hfu") - pl.col("mfu")).abs() > 1e-9).any()).item()
-    series = replace(_of_metric(BY_COLUMN["mfu"]), unit=tr("of the peak"))
+    series = replace(_of_metric(BY_COLUMN["mfu"]), unit=tr("share of the peak"))
     if differ:
-        series = replace(series, title=tr("MFU and, dashed, HFU"))
+        series = replace(series, title=tr("MFU; dashed: HFU"))
     return draw_series(series, steps, x, rows, dashed=DASHED["mfu"] if differ else None)
 
 
@@ -178,7 +178,7 @@ def _columns(drawn: pl.DataFrame, series: Series, x: str) -> pl.DataFrame:
 
 def describe_thinning(drawn: pl.DataFrame) -> str:
     """Say that rows were put together, and into how many points."""
-    text = msg("{total} rows in {n} groups of neighbours: mean, least, greatest")
+    text = msg("{total} rows in {n} groups of adjacent rows: mean, min, max")
     return tr(text, total=f"{drawn['rows'].sum():,}", n=f"{len(drawn):,}")
 
 
@@ -196,8 +196,8 @@ def _account(steps: pl.DataFrame, drawn: pl.DataFrame, plot: Plot) -> list[str]:
     below = int((own[column].is_finite() & (own[column] < bottom)).sum()) if bottom is not None else 0
     parts = {
         tr("hollow: excluded ({n} of {total})", n=f"{excluded:,}", total=f"{len(own):,}"): excluded,
-        tr("{n} rows of other ranks not drawn", n=f"{copies:,}"): copies,
-        tr("without a value: {n}", n=f"{unknown:,}"): unknown,
+        tr("{n} rows of other ranks not shown", n=f"{copies:,}"): copies,
+        tr("rows without a value: {n}", n=f"{unknown:,}"): unknown,
         describe_thinning(drawn): drawn["rows"].max() != 1,
         _outside(above, msg("1 point above the axis"), msg("{n} points above the axis")): above,
         _outside(below, msg("1 point below the axis"), msg("{n} points below the axis")): below,

@@ -38,7 +38,7 @@ def trend_chart(trend: Trend) -> alt.LayerChart:
 def _subtitle(trend: Trend) -> str:
     step = _every(trend)
     counts = tr("{runs} runs, {changes} changes", runs=f"{len(trend.runs):,}", changes=len(trend.changes))
-    return counts if step == 1 else tr("{said}; every {n}th run is drawn", said=counts, n=step)
+    return counts if step == 1 else tr("{said}; every {n}th run is shown", said=counts, n=step)
 
 
 def _every(trend: Trend) -> int:

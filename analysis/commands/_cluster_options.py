@@ -16,7 +16,7 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="|".join(ENGINES),
-        help="Where runs are read: local, or an existing Ray cluster.",
+        help="Where to read runs: local, or an existing Ray cluster.",
     ),
 ]
 ShardOption = Annotated[
@@ -38,5 +38,5 @@ def check_cluster_options(each: bool, engine: str, shard: Shard | None, *others:
     check_engine(engine)
     for flag, given in (("--shard", shard is not None), ("--engine", engine != "local"), *others):
         if given and not each:
-            problem = tr("{flag} is for many runs, and without --each there is one", flag=flag)
-            raise UsageError(problem, remedy=tr("add --each, and give a LOG for every run"))
+            problem = tr("{flag} requires --each", flag=flag)
+            raise UsageError(problem, remedy=tr("add --each and pass one LOG per run"))

@@ -39,7 +39,7 @@ def _install(shell: str | None) -> None:
         from typer.completion import install  # type: ignore[attr-defined]
 
         named, path = install(shell=_shell(shell), prog_name="logparse")
-        typer.echo(tr("completion for {shell} is in {path}; a new shell has it", shell=named, path=path))
+        typer.echo(tr("wrote completion for {shell} to {path}; open a new shell to use it", shell=named, path=path))
         raise typer.Exit
 
 

@@ -313,13 +313,13 @@ def show_refusal(error: Any) -> None:
     if hint := _meant(str(getattr(error, "option_name", None) or ""), message):
         sys.stderr.write(hint + "\n")
     if quantity := _without_flag(getattr(error, "option_name", None)):
-        sys.stderr.write(tr("{name} has no flag: set it in a file for --config", name=quantity) + "\n")
+        sys.stderr.write(tr("{name} has no option: set it in a --config file", name=quantity) + "\n")
 
 
 def _meant(option: str, message: str) -> str:
     """A hint for a device flag of another name, or for a log given in place of a command; empty for other errors."""
     if option in DEVICE_OPTIONS:
-        return tr("the device is given with --hw, such as --hw {name}", name="910b")
+        return tr("use --hw to set the device, such as --hw {name}", name="910b")
     unknown = re.search(_pattern(NO_COMMAND), message)
     if unknown and Path(unknown["name"]).exists():
         return tr("to read a log: {command}", command=shlex.join(["logparse", "analyze", unknown["name"]]))

@@ -25,14 +25,10 @@ from analysis.project.project_file import history_place
 from logparse.errors import UsageError
 from logparse.language import tr
 
-Named = Annotated[
-    list[str], typer.Argument(metavar="RUN...", help="The beginnings of ids, or selectors as for `history list`.")
-]
+Named = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, or selectors as in `history list`.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, shown with the run.")]
 Text = Annotated[str, typer.Argument(metavar="TEXT", help='Text of the note; "" removes the note.')]
-RunsAndLabels = Annotated[
-    list[str], typer.Argument(metavar="RUN... KEY=VALUE...", help="The beginnings of ids, then labels.")
-]
+RunsAndLabels = Annotated[list[str], typer.Argument(metavar="RUN... KEY=VALUE...", help="Run ids, then labels.")]
 Issue = Annotated[str | None, typer.Option("--issue", metavar="LINK", help="Link to the issue.")]
 Until = Annotated[
     str | None,
@@ -73,7 +69,7 @@ def label(marks: RunsAndLabels, history: HistoryDir = None, lang: options.Langua
     pairs = [mark for mark in marks if "=" in mark]
     runs = [mark for mark in marks if "=" not in mark]
     if not (pairs and runs):
-        raise UsageError(tr("a run or a label is missing"), remedy=tr("write RUN... KEY=VALUE..."))
+        raise UsageError(tr("missing run or label"), remedy=tr("write runs first, then labels: RUN... KEY=VALUE..."))
     labels = parse_pairs(pairs, "label", (*TAKEN, *ANNOTATION_COLUMNS))
     _say("label", history, runs, labels=tuple(sorted(labels.items())))
 
@@ -138,5 +134,5 @@ def _checked_text(name: str, text: str) -> str:
     """``text`` without outer blanks. Raises UsageError for an empty text, or one with characters no line can hold."""
     if not text.strip() or UNTYPED.search(text):
         problem = tr("{name} is {value!r}", name=name, value=text)
-        raise UsageError(problem, remedy=tr("give a line of text"))
+        raise UsageError(problem, remedy=tr("give one line of printable text"))
     return text.strip()

@@ -10,31 +10,56 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from analysis.outputs import write_bytes, write_page
+from logparse.language import tr
 
 if TYPE_CHECKING:
     import polars as pl
 
+# The text of a link, and where it leads.
+Link = tuple[str, str]
 CSV, INDEX, PAGES, PAGE = "runs.csv", "index.html", "runs", "report.html"
+# The tables that pages link to: the index to all of them, a run to the last two.
+LINKED = ("runs", "overheads", "steps", "summary")
 
 
 def write_index(
-    folder: Path, tables: Mapping[str, pl.DataFrame], failed: Sequence[str], pages: bool, order: str | None = None
+    folder: Path,
+    tables: Mapping[str, pl.DataFrame],
+    failed: Sequence[str],
+    pages: bool,
+    order: str | None = None,
+    formats: Sequence[str] = (),
+    overlay: bool = False,
 ) -> list[Path]:
     """Write the CSV and the index of ``tables``; nothing where there is no run. ``pages`` says that each has one.
 
-    The rows of the index are in the ``order`` that was asked for, those of the CSV in that of the logs.
+    The rows of the index are in the ``order`` that was asked for, those of the CSV in that of the logs. It links to the
+    tables in their ``formats``, and to the page of all runs where there is an ``overlay``.
     """
     from analysis.report import render_index
 
     if "runs" not in tables:
         return []
-    index = render_index(tables["runs"], tables["overheads"], failed, pages, order)
+    links = [*_overlay("", overlay), (CSV, CSV), *_tables("", LINKED, formats)]
+    index = render_index(tables["runs"], tables["overheads"], failed, pages, order, links)
     csv = tables["runs"].write_csv().encode()
     return [write_bytes(csv, folder / CSV), write_page(index, folder / INDEX)]
 
 
-def pages_left(folder: Path) -> list[str]:
-    """The pages of runs that are in ``folder`` already, by their paths in it."""
-    return [str(path.relative_to(folder)) for path in (folder / PAGES).glob(f"*/{PAGE}")]
+def links_of(page: str, runs: Sequence[str], formats: Sequence[str], each: bool, overlay: bool) -> list[Link]:
+    """The links of the ``page`` of ``runs``: the index, the page of all runs or of each, the tables in ``formats``."""
+    up = "../" * page.count("/")
+    own = [(run, f"{up}{PAGES}/{quote(run, safe='')}/{PAGE}") for run in runs] if len(runs) > 1 else []
+    index = [(tr("index of all runs"), up + INDEX)] if each else []
+    return [*index, *(own or _overlay(up, overlay)), *_tables(up, LINKED[2:], formats)]
+
+
+def _overlay(up: str, overlay: bool) -> list[Link]:
+    return [(tr("all runs in the same charts"), up + PAGE)] if overlay else []
+
+
+def _tables(up: str, names: Sequence[str], formats: Sequence[str]) -> list[Link]:
+    return [(file, up + file) for name in names for form in formats for file in (f"{name}.{form}",)]

@@ -59,13 +59,13 @@ def exit_of_jobs(judged: JudgedJobs) -> None:
     refused = [job for job in judged.jobs if job.refused]
     if refused:
         raise UsageError(
-            tr("{n} jobs have a newest run that cannot be compared", n=len(refused)),
+            tr("jobs whose newest run is not comparable: {n}", n=len(refused)),
             where=f"{refused[0].name}: {refusal(refused[0])}",
-            remedy=tr("give what it is a job of its own in logparse.toml, or none"),
+            remedy=tr("define a separate job for this run in logparse.toml, or exclude it from all jobs"),
         )
     if judged.strict and any(job.is_idle or job.verdict == "insufficient data" for job in judged.jobs):
         raise InsufficientDataError(
-            tr("the data do not suffice for a verdict"),
+            tr("insufficient data for a verdict"),
             where=title(judged.jobs),
-            remedy=tr("record more runs, or leave out --strict"),
+            remedy=tr("record more runs, or remove --strict"),
         )

@@ -56,7 +56,7 @@ def _parse_where(text: str) -> Condition:
     is_share = metric.most == 1 if metric is not None else condition.name in SHARES
     if is_share and condition.limit > 1:
         problem = tr("{name} is {value!r}", name="--where", value=text)
-        percent = tr("{name} is a share from 0 to 1: write 0.30 or 30%", name=condition.name)
+        percent = tr("{name} is a ratio from 0 to 1: write 0.30 or 30%", name=condition.name)
         raise UsageError(problem, remedy=percent)
     return condition
 

@@ -47,7 +47,7 @@ Logs = Annotated[
 
 def words(complete: Callable[[str], list[str]]) -> Any:
     """The argument for a name, or parts of names, that ``complete`` knows."""
-    meaning = msg("A name, or parts of names; leave out to list all.")
+    meaning = msg("Name, or parts of a name; default: list all.")
     return typer.Argument(metavar="[WORDS]...", autocompletion=complete, help=meaning)
 
 
@@ -111,7 +111,7 @@ def folder_of(text: str) -> ResultFolder:
     """The folder that -o names. Raises UsageError for an empty name, which would be the current folder."""
     if not text.strip():
         raise UsageError(
-            tr("the folder of -o has no name"), remedy=tr("give a folder; is a variable of the shell unset?")
+            tr("-o has an empty folder name"), remedy=tr("give a folder name; check for an unset shell variable")
         )
     return ResultFolder(text)
 
@@ -153,7 +153,7 @@ def price_of(text: str) -> float:
     except ValueError:
         price = -1.0
     if not 0 <= price < float("inf"):
-        problem = tr("{text!r} is no price of a device-hour", text=text)
+        problem = tr("{text!r} is not a valid price per device-hour", text=text)
         raise UsageError(problem, where="--price", remedy=tr("give a number, in any currency: --price 2.5/h"))
     return price
 
@@ -170,14 +170,14 @@ Price = Annotated[
 NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colors.")]
 Charts = Annotated[
     bool,
-    typer.Option("--charts/--no-charts", help="Write charts and report.html to the folder of -o."),
+    typer.Option("--charts/--no-charts", help="Write charts and report.html to the -o folder."),
 ]
 ChartFormats = Annotated[
     str | None,
     typer.Option(
         "--chart-format",
         metavar="FORMAT[,FORMAT...]",
-        help=f"Forms of the charts: {', '.join(CHART_FORMATS)}; by default {', '.join(DEFAULT_FORMATS)}.",
+        help=f"Chart formats: {', '.join(CHART_FORMATS)}; default: {', '.join(DEFAULT_FORMATS)}.",
     ),
 ]
 Tables = Annotated[
@@ -185,20 +185,20 @@ Tables = Annotated[
     typer.Option(
         "--tables",
         metavar="FORMAT[,FORMAT...]",
-        help=f"Forms of the tables: {', '.join(TABLE_FORMATS)}.",
+        help=f"Table formats: {', '.join(TABLE_FORMATS)}.",
     ),
 ]
 Theme = Annotated[
     str | None,
-    typer.Option("--theme", help="Vega theme of the charts, such as dark."),
+    typer.Option("--theme", help="Vega theme for charts, such as dark."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files in the folder of -o.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files in the -o folder.")]
 Baseline = Annotated[
     str | None,
     typer.Option(
         "--baseline",
         autocompletion=_completion.baselines,
-        help="Published result to compare with; `logparse baselines`.",
+        help="Published result to compare with; see `logparse baselines`.",
     ),
 ]
 PlannedUtilisation = Annotated[
@@ -233,11 +233,11 @@ AllFiles = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", metavar="N", min=1, help="Parts read in parallel; default: one per core."),
+    typer.Option("--jobs", metavar="N", min=1, help="Number of parallel readers; default: one per core."),
 ]
 Each = Annotated[
     bool,
-    typer.Option("--each", help="Each LOG, or each entry of a folder, is a run."),
+    typer.Option("--each", help="Treat each LOG or folder entry as a run."),
 ]
 Where = Annotated[
     list[str] | None,

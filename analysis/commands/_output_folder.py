@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.batch.run_table import overheads_table, runs_table
-from analysis.commands._index_files import CSV, INDEX, PAGE, PAGES, pages_left, write_index
+from analysis.commands._index_files import PAGE, PAGES, links_of, write_index
 from analysis.commands._progress import drawing_bar
 from analysis.outputs import (
     DEFAULT_TABLES,
-    TABLE_FORMATS,
     ChartWriter,
-    clear_stale,
     prepare_folder,
     write_bytes,
     write_page,
@@ -31,16 +29,8 @@ if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
-# What a run writes into its folder; --force clears these, and nothing else, of an earlier run.
+# The tables that a run writes into its folder.
 TABLES = ("runs", "overheads", "steps", "summary", "segments", "rates", "time_breakdown", "ranks", *RECORD_COLUMNS)
-OUTPUTS = (
-    *(f"{name}.{form}" for name in TABLES for form in TABLE_FORMATS),
-    "charts",
-    PAGE,
-    CSV,
-    INDEX,
-    *requirements.FILES,
-)
 # The most runs that a reader can distinguish on one page.
 MOST_ON_A_PAGE = 12
 
@@ -51,7 +41,7 @@ class DrawingOptions:
 
     ``tables`` are the formats of the tables. ``quiet`` shows no progress. ``command`` is the command line at the foot
     of the page. ``price`` is that of a device-hour; with it the page shows the cost of losses. ``order`` is the column
-    by which the rows of the index are sorted.
+    by which the rows of the index are sorted. ``part`` says that the runs are part of a whole without a page of all.
     """
 
     formats: Sequence[str] | None
@@ -61,6 +51,12 @@ class DrawingOptions:
     command: str = ""
     price: float | None = None
     order: str | None = None
+    part: bool = False
+
+    @property
+    def sure(self) -> list[str]:
+        """Names of tables that are written in any case."""
+        return [f"{name}.{form}" for name in TABLES[:4] for form in self.tables]
 
     def prepare(self) -> None:
         """Let the processes that draw start while the logs are read."""
@@ -71,14 +67,18 @@ class DrawingOptions:
 
 
 def write_results(
-    results: Sequence[Run], out: ResultFolder, drawing: DrawingOptions, failed: Sequence[str] | None = None
+    results: Sequence[Run],
+    out: ResultFolder,
+    drawing: DrawingOptions,
+    force: bool,
+    failed: Sequence[str] | None = None,
 ) -> None:
     """Write the tables of all runs and, unless nothing is drawn, the pages and the charts.
 
     Of many runs also their index; ``failed`` says why others could not be read, None where one run was asked for.
-    What an earlier run left there and this one does not write is deleted.
+    With ``force`` they replace the files of an earlier run.
     """
-    with out.opened() as folder:
+    with out.opened("analyze", force) as folder:
         write_into(folder, results, drawing, apart=len(results) > 1, failed=failed)
 
 
@@ -87,18 +87,22 @@ def write_into(
 ) -> None:
     """``write_results`` into ``folder``; with ``apart`` the charts of each run have a folder of their own."""
     tables = tables_of(results)
-    written = [write_table(frame, folder / name, form) for name, frame in tables.items() for form in drawing.tables]
-    written += write_verdicts(folder, [_judged(run) for run in results])
+    for name, frame in tables.items():
+        for form in drawing.tables:
+            write_table(frame, folder / name, form)
+    write_verdicts(folder, [_judged(run) for run in results])
     if drawing.formats is not None and results:
-        written += _write_pictures(results, folder, drawing.formats, drawing, apart, each=failed is not None)
+        _write_pictures(results, folder, drawing.formats, drawing, apart, each=failed is not None)
     if failed is not None:
-        written += write_index(folder, tables, failed, drawing.formats is not None, drawing.order)
-    clear_stale(folder, (*OUTPUTS, *pages_left(folder)), written)
+        drawn = drawing.formats is not None
+        overlay = drawn and has_overlay(len(results))
+        write_index(folder, tables, failed, drawn, drawing.order, drawing.tables, overlay)
 
 
-def write_verdicts(folder: Path, runs: Sequence[Mapping[str, Any]]) -> list[Path]:
+def write_verdicts(folder: Path, runs: Sequence[Mapping[str, Any]]) -> None:
     """What CI reads of ``runs`` of the JSON document; nothing where nothing is required of them."""
-    return [write_bytes(text.encode(), folder / name) for name, text in requirements.requirement_files(runs).items()]
+    for name, text in requirements.requirement_files(runs).items():
+        write_bytes(text.encode(), folder / name)
 
 
 def _judged(run: Run) -> dict[str, Any]:
@@ -122,7 +126,7 @@ def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
 
 def _write_pictures(
     results: Sequence[Run], out: Path, formats: Sequence[str], drawing: DrawingOptions, apart: bool, each: bool
-) -> list[Path]:
+) -> None:
     """The pages, made while other processes draw the charts."""
     from altair.utils.schemapi import debug_mode
 
@@ -133,7 +137,6 @@ def _write_pictures(
     total = len(pages) + sum(
         len(with_data(r.steps, r.time_breakdown, r.ranks, r.analysis.reliability.curve)) for r in results
     )
-    written = []
     # Altair's check of every part takes as long as all else; the tests let it check what we make.
     with debug_mode(False), drawing_bar(drawing.quiet, total) as advance:
         charts = ChartWriter(formats, drawing.theme, advance)
@@ -143,9 +146,17 @@ def _write_pictures(
                 charts.add(chart, folder / name)
         for path, runs in pages.items():
             prepare_folder((out / path).parent)
-            written.append(write_page(render_page(runs, command=drawing.command, price=drawing.price), out / path))
+            overlay = has_overlay(len(results)) and not drawing.part
+            links = links_of(path, [run.name for run in runs], drawing.tables, each, overlay)
+            page = render_page(runs, command=drawing.command, price=drawing.price, links=links)
+            write_page(page, out / path)
             advance()
-        return [*written, *charts.finish()]
+        charts.finish()
+
+
+def has_overlay(runs: int) -> bool:
+    """Whether so many runs have a page on which they are drawn in the same charts."""
+    return 1 < runs <= MOST_ON_A_PAGE
 
 
 def _pages(results: Sequence[Run], each: bool) -> dict[str, Sequence[Run]]:

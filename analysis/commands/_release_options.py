@@ -31,7 +31,7 @@ Threshold = Annotated[
         "--threshold",
         metavar=f"PERCENT|{NOISE}",
         show_default=NOISE,
-        help="Smallest change that counts, such as 1%; noise: from the spread of runs of one release.",
+        help="Smallest change to report, such as 1%; noise: derived from repeated runs of a release.",
     ),
 ]
 Metrics = Annotated[

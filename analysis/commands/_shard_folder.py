@@ -43,7 +43,7 @@ class ShardFolder:
         account = read_account(self.folder)
         if account is not None and (names := self.whole.differences(account.whole)):
             different = ", ".join(names)
-            problem = tr("{path} holds a shard that differs in {names}", path=self.folder, names=different)
+            problem = tr("{path} already contains a shard with different {names}", path=self.folder, names=different)
             raise UsageError(problem, remedy=tr("give another folder with -o, or overwrite with --force"))
 
     def write(self, results: Sequence[Run], failed: Sequence[LogparseError], drawing: DrawingOptions) -> None:
@@ -51,12 +51,11 @@ class ShardFolder:
         failures = [Failure(error.exit_code, str(error)) for error in failed]
         names = [run.name for run in results]
         account = Account(self.shard, self.whole, names, list(tables_of(results)), failures)
-        with self.folder.opened() as path:
-            (path / ACCOUNT).unlink(missing_ok=True)
-        with self.folder.opened() as path:
+        self.folder.remove(ACCOUNT)
+        with self.folder.opened("analyze", force=True) as path:
             write_into(path, results, drawing, apart=True, failed=[str(error) for error in failed])
             write_bytes(json.dumps(document(list(results)), allow_nan=False).encode(), path / RUNS)
-        with self.folder.opened() as path:
+        with self.folder.opened("shard", force=True) as path:
             write_bytes(account.to_json(), path / ACCOUNT)
 
 
@@ -69,8 +68,8 @@ def read_shards(folder: ResultFolder) -> list[Account]:
     read_accounts = [read_account(folder.below(f"{SHARDS}/{name.parent}")) for name in names if name.name == ACCOUNT]
     accounts = sorted((account for account in read_accounts if account), key=lambda account: account.shard)
     if not accounts:
-        remedy = tr("make them with `{command}` and so on", command=_command(folder, Shard(1, 4)))
-        raise InputError(tr("there is no finished shard in {path}", path=folder), remedy=remedy)
+        remedy = tr("run every shard first, such as `{command}`", command=_command(folder, Shard(1, 4)))
+        raise InputError(tr("no finished shard in {path}", path=folder), remedy=remedy)
     first, *others = accounts
     for other in others:
         if names_apart := first.whole.differences(other.whole):
@@ -84,13 +83,13 @@ def read_shards(folder: ResultFolder) -> list[Account]:
 def _refuse_mixed(folder: ResultFolder, first: Shard, other: Shard, names: Sequence[str]) -> None:
     different = ", ".join(names)
     problem = tr("shards {first} and {other} differ in {names}", first=first, other=other, names=different)
-    remedy = tr("delete the folders of shards that are left over, or make those shards again with --force")
+    remedy = tr("delete the folders of outdated shards, or run these shards again with --force")
     raise UsageError(problem, where=str(folder.below(SHARDS)), remedy=remedy)
 
 
 def _refuse_incomplete(folder: ResultFolder, missing: Sequence[Shard]) -> None:
-    problem = tr("shards are missing or not finished: {names}", names=", ".join(map(str, missing)))
-    remedy = tr("run `{command}` with the logs and options of the others", command=_command(folder, missing[0]))
+    problem = tr("missing or unfinished shards: {names}", names=", ".join(map(str, missing)))
+    remedy = tr("run `{command}` with the logs and options of the other shards", command=_command(folder, missing[0]))
     raise InputError(problem, where=str(folder.below(SHARDS)), remedy=remedy)
 
 

@@ -14,8 +14,9 @@ from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
 from analysis.commands._command_line import command_as_given
 from analysis.commands._index_files import INDEX, PAGE
+from analysis.commands._input_files import input_files
 from analysis.commands._many_runs import Printer, RunSelection
-from analysis.commands._output_folder import DrawingOptions, write_results
+from analysis.commands._output_folder import DrawingOptions, has_overlay, write_results
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
@@ -91,11 +92,12 @@ def analyze(
     runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
     drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(), price, asked.order)
     if shard is None:
-        results, failed = _into_folder(out, runs, work, drawing, force, each)
+        inputs = input_files((*logs, baseline_file))
+        results, failed = _into_folder(out, runs, work, drawing, force, each, inputs)
     else:
         out = _folder_of(shard, out)
         # From Parquet merge puts the shards together.
-        drawing = replace(drawing, tables=tuple(dict.fromkeys((*DEFAULT_TABLES, *written))))
+        drawing = replace(drawing, tables=tuple(dict.fromkeys((*DEFAULT_TABLES, *written))), part=True)
         part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
         results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
     printer = Printer(as_json, as_markdown, quiet, no_color, verbose, price)
@@ -104,8 +106,8 @@ def analyze(
     else:
         printer.one(results[0])
     if out is not None and not (quiet or as_json):
-        page = INDEX if each and shard is None else "" if formats is None else PAGE
-        make_console(stderr=True, no_color=no_color).print(say(info("wrote", path=f"{out}/{page}")))
+        for page in _pages(each and shard is None, formats is not None, len(results)):
+            make_console(stderr=True, no_color=no_color).print(say(info("wrote", path=f"{out}/{page}")))
     for error in failed:
         typer.echo(f"logparse: {error}", err=True)
     if failed:
@@ -135,6 +137,12 @@ def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[
     return formats if charts else None
 
 
+def _pages(each: bool, drawn: bool, runs: int) -> list[str]:
+    """The pages to name where results were written; the folder itself where there is none."""
+    page = [PAGE] if drawn and (has_overlay(runs) or not each) else []
+    return [INDEX, *page] if each else page or [""]
+
+
 def _drawn(drawing: DrawingOptions) -> dict[str, str]:
     """On what the pictures of a shard depend."""
     if drawing.formats is None:
@@ -144,22 +152,28 @@ def _drawn(drawing: DrawingOptions) -> dict[str, str]:
 
 def _folder_of(shard: Shard, out: ResultFolder | None) -> ResultFolder:
     if out is None:
-        raise UsageError(tr("--shard needs a folder"), remedy=tr("give the one folder of all shards with -o"))
+        raise UsageError(tr("--shard requires -o"), remedy=tr("add -o DIR, with the same folder for all shards"))
     return out.below(shard.folder)
 
 
 def _into_folder(
-    out: ResultFolder | None, runs: Runs, work: Work, drawing: DrawingOptions, force: bool, each: bool
+    out: ResultFolder | None,
+    runs: Runs,
+    work: Work,
+    drawing: DrawingOptions,
+    force: bool,
+    each: bool,
+    inputs: Sequence[str],
 ) -> Outcome:
     """Do ``work`` and keep what it gives; raises where no run can be read."""
     if out is not None:
-        out.check(force)
+        out.check(force, drawing.sure, inputs)
         drawing.prepare()
     results, failed = work(runs)
     if not results:
         raise failed[0]
     if out is not None:
-        write_results(results, out, drawing, [str(error) for error in failed] if each else None)
+        write_results(results, out, drawing, force, [str(error) for error in failed] if each else None)
     return results, failed
 
 

@@ -18,17 +18,17 @@ from analysis.published.rows import Baseline, find_baseline, published, read_bas
 from logparse.errors import UsageError, unknown_name, use_one_of
 from logparse.language import msg, tr
 
-Name = Annotated[str | None, typer.Argument(help=msg("One row, with its source; leave out to list all."))]
+Name = Annotated[str | None, typer.Argument(help=msg("Row to show with its source; default: list all."))]
 OfModel = Annotated[
     str | None,
-    typer.Option("--model", help=msg("Show rows of this model, such as llama2-7b.")),
+    typer.Option("--model", help=msg("Rows for this model, such as llama2-7b.")),
 ]
-OfDevices = Annotated[int | None, typer.Option("--devices", min=1, help=msg("Rows on this many devices."))]
-OfPrecision = Annotated[str | None, typer.Option("--dtype", help=msg("Rows of this number type, such as bf16."))]
-OfPublisher = Annotated[str | None, typer.Option("--publisher", help=msg("Rows of this publisher."))]
+OfDevices = Annotated[int | None, typer.Option("--devices", min=1, help=msg("Rows for this number of devices."))]
+OfPrecision = Annotated[str | None, typer.Option("--dtype", help=msg("Rows for this precision, such as bf16."))]
+OfPublisher = Annotated[str | None, typer.Option("--publisher", help=msg("Rows from this publisher."))]
 Own = Annotated[
     Path | None,
-    typer.Option("--file", help=msg("CSV file with rows of your own, in the columns of --json; they come first.")),
+    typer.Option("--file", help=msg("CSV file with your own rows, listed first; columns as in --json.")),
 ]
 
 
@@ -46,10 +46,10 @@ def baselines(
 ) -> None:
     """List published training rates, filter them, or show one with its source.
 
-    Rates are tokens/s of one device. A row marked ! contradicts itself: its published rate cannot come from its own
-    step time, batch and number of devices.
+    Rates are tokens/s per device. A row marked ! is inconsistent: the published rate does not match the published step
+    time, batch size and number of devices.
 
-    Exit code 0 done, also where no row is left, 2 wrong usage or unreadable input.
+    Exit code: 0 done (even if no row matches), 2 wrong usage or unreadable input.
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
@@ -57,7 +57,7 @@ def baselines(
     if name is None:
         chosen = _filtered(rows, model, devices, dtype, publisher)
     elif any(given is not None for given in (model, devices, dtype, publisher)):
-        problem = tr("NAME shows one row, and --model, --devices, --dtype and --publisher choose among all")
+        problem = tr("NAME cannot be combined with --model, --devices, --dtype or --publisher")
         raise UsageError(problem, remedy=tr("leave one out"))
     else:
         chosen = (find_baseline(rows, name),)
@@ -74,7 +74,7 @@ def _filtered(
     rows: tuple[Baseline, ...], model: str | None, devices: int | None, dtype: str | None, publisher: str | None
 ) -> tuple[Baseline, ...]:
     """Raises UsageError for a number type or a publisher that no row has."""
-    _check_known(msg("number type"), dtype, {row.precision for row in rows})
+    _check_known(msg("precision"), dtype, {row.precision for row in rows})
     _check_known(msg("publisher"), publisher, {row.publisher for row in rows})
     return tuple(row for row in rows if _kept(row, model, devices, dtype, publisher))
 

@@ -27,7 +27,7 @@ Good = Annotated[
         help="Fast side: a log, a folder of runs, a run id, or key=value.",
     ),
 ]
-Bad = Annotated[str, typer.Argument(metavar="BAD", help="Slow side, given in the same way.")]
+Bad = Annotated[str, typer.Argument(metavar="BAD", help="Slow side, in the same form.")]
 
 
 @with_run_flags(**COMPUTING, **READING)
@@ -41,7 +41,7 @@ def bisect(
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
-    """Find the change that caused a slowdown, or name the next run that would show it.
+    """Find the change that caused a slowdown, or propose the next run to find it.
 
     Exit code: 0 done, 2 wrong usage or not comparable, 3 no step line found.
     """

@@ -10,6 +10,7 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._index_files import PAGE
+from analysis.commands._input_files import input_files
 from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
@@ -19,7 +20,7 @@ from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import guards_of
-from analysis.outputs import clear_stale, write_page
+from analysis.outputs import write_page
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
 from analysis.present.terminal import print_parts
@@ -38,8 +39,9 @@ Baseline = Annotated[
         help="Baseline: a log, a folder of runs, a run id, or key=value.",
     ),
 ]
-Candidates = Annotated[list[str], typer.Argument(metavar="B...", help="Candidates, given in the same way.")]
+Candidates = Annotated[list[str], typer.Argument(metavar="B...", help="Candidates, in the same form.")]
 
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show p-values and how they were computed.")]
 Out = Annotated[
     ResultFolder | None,
     typer.Option(
@@ -47,7 +49,7 @@ Out = Annotated[
         "--out",
         parser=options.folder_of,
         metavar="DIR",
-        help="Folder for report.html: the comparison, and the runs of both sides in charts.",
+        help="Folder for report.html with the comparison and charts of both sides.",
     ),
 ]
 
@@ -65,6 +67,7 @@ def compare(
     force: options.Force = False,
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
+    verbose: Verbose = False,
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
@@ -77,7 +80,7 @@ def compare(
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
-        out.check(force)
+        out.check(force, [PAGE], input_files((baseline, *candidates)))
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
     report = teller()
@@ -85,33 +88,35 @@ def compare(
     first, *others = named.sides
     results = [compare_sides(first, other, chosen, limit, allowed, named.others, guards=guards) for other in others]
     if out is not None:
-        _write(results, out, report)
-    print_comparisons(results, as_json, as_markdown, no_color)
+        _write(results, out, force, report, verbose)
+    print_comparisons(results, as_json, as_markdown, no_color, verbose)
     for result in results:
         refuse_incomparable(result)
 
 
-def print_comparisons(results: Sequence[Comparison], as_json: bool, as_markdown: bool, no_color: bool) -> None:
-    """Print comparisons in one of their forms."""
+def print_comparisons(
+    results: Sequence[Comparison], as_json: bool, as_markdown: bool, no_color: bool, details: bool = False
+) -> None:
+    """Print comparisons in one of their forms; ``details`` adds the p-values."""
     if as_json:
         typer.echo(json.dumps(document(results), indent=1, ensure_ascii=False, allow_nan=False))
         return
     for result in results:
         if as_markdown:
-            typer.echo(markdown(compose_comparison(result)))
+            typer.echo(markdown(compose_comparison(result, details)))
         else:
-            print_parts(make_console(no_color=no_color), compose_comparison(result))
+            print_parts(make_console(no_color=no_color), compose_comparison(result, details))
 
 
-def _write(results: Sequence[Comparison], out: ResultFolder, report: Callable[[Note], object]) -> None:
+def _write(
+    results: Sequence[Comparison], out: ResultFolder, force: bool, report: Callable[[Note], object], details: bool
+) -> None:
     """A page for each candidate; those that an earlier run left and this one does not write are deleted."""
     from analysis.report.comparison_page import comparison_page
 
     names = [f"report-{number}.html" if number > 1 else PAGE for number in range(1, len(results) + 1)]
-    with out.opened() as folder:
-        pages = [
-            write_page(comparison_page(result), folder / name) for name, result in zip(names, results, strict=True)
-        ]
-        clear_stale(folder, [PAGE, *(path.name for path in folder.glob("report-*.html"))], pages)
+    with out.opened("compare", force) as folder:
+        for name, result in zip(names, results, strict=True):
+            write_page(comparison_page(result, details), folder / name)
     for name in names:
         report(info("wrote", path=f"{out}/{name}"))

@@ -11,6 +11,7 @@ import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
+from analysis.commands._input_files import input_files
 from analysis.commands._run_flags import with_quantity_flags
 from analysis.estimate.job_inputs import Asked, all_given, find_machine, short_facts
 from analysis.estimate.layout_search import Fit
@@ -45,36 +46,37 @@ def _switch(name: str, text: str) -> Any:
 
 Size = int | None
 Amount = float | None
-Devices = Annotated[Size, _size("--devices", msg("Number of devices; alone: try every layout."))]
+Devices = Annotated[Size, _size("--devices", msg("Number of devices; without other sizes every layout is tried."))]
 Tp = Annotated[Size, _size("--tp", msg("Tensor parallel size: devices that share each matrix."))]
-Pp = Annotated[Size, _size("--pp", msg("Pipeline parallel size: stages the layers are cut into."))]
-Dp = Annotated[Size, _size("--dp", msg("Data parallel size: copies of the model, each with its part of the batch."))]
+Pp = Annotated[Size, _size("--pp", msg("Pipeline parallel size: number of pipeline stages."))]
+Dp = Annotated[Size, _size("--dp", msg("Data parallel size: number of model replicas."))]
 Cp = Annotated[Size, _size("--cp", msg("Context parallel size: devices that share each sequence."))]
-Ep = Annotated[Size, _size("--ep", msg("Expert parallel size: data-parallel devices that share the experts."))]
-Vpp = Annotated[Size, _size("--vpp", msg("Interleaving: chunks of layers in each pipeline stage; 1 is none."))]
+Ep = Annotated[Size, _size("--ep", msg("Expert parallel size: devices that share the experts."))]
+Vpp = Annotated[
+    Size, _size("--vpp", msg("Virtual pipeline size: model chunks per pipeline stage; 1 means no interleaving."))
+]
 Zero = Annotated[
     int | None,
     typer.Option(
         "--zero",
         metavar="0|1|2|3",
-        help=msg(
-            "ZeRO: data-parallel ranks share nothing (0), optimizer state (1), gradients too (2), weights too (3)."
-        ),
+        help=msg("ZeRO: shard nothing (0), optimizer state (1), also gradients (2), also weights (3)."),
     ),
 ]
 SequenceParallel = Annotated[
-    bool | None, _switch("sequence-parallel", msg("Tensor-parallel ranks share norms and dropouts too."))
+    bool | None,
+    _switch("sequence-parallel", msg("Sequence parallelism: tensor-parallel ranks also split norms and dropouts.")),
 ]
-Flash = Annotated[bool | None, _switch("flash-attention", msg("Attention that keeps no matrix of tokens by tokens."))]
+Flash = Annotated[bool | None, _switch("flash-attention", msg("FlashAttention: the attention matrix is not stored."))]
 Dropout = Annotated[
     bool | None,
-    _switch("dropout", msg("The model has dropout and keeps its masks; LLaMA and what came after have none.")),
+    _switch("dropout", msg("The model uses dropout and stores its masks; LLaMA and later models do not.")),
 ]
 Tokens = Annotated[Amount, _amount("--tokens", msg("Tokens to train on, such as 2e12."))]
 Utilisation = Annotated[Amount, _amount("--utilisation", msg("Utilization of the peak, such as 0.4."))]
-Days = Annotated[Amount, _amount("--days", msg("Deadline in days: how many devices are needed."))]
-MemoryGb = Annotated[Amount, _amount("--memory-gb", msg("Memory of one device in GB; overrides --hw."))]
-Network = Annotated[Amount, _amount("--network-gbits", msg("Network of one device, Gbit/s; default: 200."))]
+Days = Annotated[Amount, _amount("--days", msg("Deadline in days; computes the number of devices needed."))]
+MemoryGb = Annotated[Amount, _amount("--memory-gb", msg("Memory per device in GB; overrides --hw."))]
+Network = Annotated[Amount, _amount("--network-gbits", msg("Network bandwidth per device in Gbit/s; default: 200."))]
 Out = Annotated[
     ResultFolder | None,
     typer.Option(
@@ -86,7 +88,7 @@ FromLog = Annotated[
     typer.Option(
         "--from",
         metavar="LOG",
-        help=msg("Take model, layout, batch and utilization from a log."),
+        help=msg("Read model, layout, batch size and utilization from a log."),
     ),
 ]
 
@@ -138,14 +140,14 @@ def estimate(
 ) -> None:
     """Estimate what a job should reach: parameters, memory per stage, time, devices.
 
-    GB are 1e9 bytes. Memory excludes the driver, the communication library and fragmentation.
+    1 GB is 1e9 bytes. Memory excludes the driver, the communication library and fragmentation.
 
     Exit code: 0 done, 2 wrong usage or unreadable input.
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
-        out.check(force)
+        out.check(force, inputs=input_files([from_log]))
     inputs = gather(given, model, config)
     short = short_facts(devices=devices, tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, vpp=vpp, zero=zero)
     switches = {"sequence_parallel": sequence_parallel, "flash_attention": flash_attention, "dropout": dropout}
@@ -158,7 +160,7 @@ def estimate(
     asked.check()
     machine = find_machine(*choose_device(hw, peak_tflops, (options_of(inputs), *standing.layers)), memory_gb)
     planned = estimate_planned(facts, asked, machine, named, from_log)
-    written = _write(planned.result.fit, out) if out is not None else None
+    written = _write(planned.result.fit, out, force) if out is not None else None
     if as_json:
         typer.echo(json.dumps(estimate_document(planned), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
@@ -169,12 +171,12 @@ def estimate(
         make_console(stderr=True, no_color=no_color).print(written)
 
 
-def _write(fit: Fit | None, out: ResultFolder) -> str:
+def _write(fit: Fit | None, out: ResultFolder, force: bool) -> str:
     """The chart of memory by stage, and what became of it."""
     from analysis.charts.memory import memory_chart
 
     if fit is None:
-        return tr("nothing is written to {folder}/: the memory by stage is not known, see above", folder=out)
-    with out.opened() as folder:
+        return tr("nothing written to {folder}/: memory by stage is unknown, see above", folder=out)
+    with out.opened("estimate", force) as folder:
         write_charts({"memory": memory_chart(fit)}, folder / "charts")
     return tr("wrote {folder}/", folder=out)

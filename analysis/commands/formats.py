@@ -10,6 +10,7 @@ import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
+from analysis.commands._input_files import check_output_file, input_files
 from analysis.outputs import write_whole
 from analysis.present.console import make_console
 from analysis.present.parts import Sentence
@@ -27,12 +28,12 @@ from logparse.language import some, tr
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", autocompletion=_completion.formats)]
 Tested = Annotated[
-    str, typer.Argument(metavar="FORMAT", autocompletion=_completion.formats, help="A TOML file, or a format's name.")
+    str, typer.Argument(metavar="FORMAT", autocompletion=_completion.formats, help="Format name or TOML file.")
 ]
 Logs = Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs to read.")]
 
 Target = Annotated[
-    Path | None, typer.Option("-o", "--out", metavar="FILE", help="File to write; by default it is printed.")
+    Path | None, typer.Option("-o", "--out", metavar="FILE", help="File to write; default: print to stdout.")
 ]
 
 # The command where none is given: `logparse formats` and `logparse formats NAME`.
@@ -90,6 +91,8 @@ def suggest(
 
     Next: `logparse formats test FILE LOG`.
     """
+    if out:
+        check_output_file(out, input_files(logs))
     if out and out.exists() and not force:
         raise UsageError(tr("{path} exists", path=out), remedy=tr("give another name, or overwrite with --force"))
     draft, check = draft_format(find_sources(logs))

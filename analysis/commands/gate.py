@@ -13,6 +13,7 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._help import filled
+from analysis.commands._input_files import input_files
 from analysis.commands._job_gate import exit_of_jobs, job_texts, judge_all, print_jobs
 from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
@@ -25,7 +26,7 @@ from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import Verdict, guards_of, insufficient
 from analysis.nightly.policy import FAILING
-from analysis.outputs import clear_stale, write_whole
+from analysis.outputs import write_bytes
 from analysis.present.views.gate import judged, no_verdict, verdicts
 from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
@@ -42,7 +43,7 @@ Baseline = Annotated[
         help="Baseline: a log, a folder, a run id, or key=value.",
     ),
 ]
-Candidate = Annotated[str | None, typer.Option("--candidate", metavar="SEL", help="Candidate, given in the same way.")]
+Candidate = Annotated[str | None, typer.Option("--candidate", metavar="SEL", help="Candidate, in the same form.")]
 Strict = Annotated[
     bool,
     typer.Option(
@@ -80,15 +81,15 @@ def _telling_failure(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapper(*, out: ResultFolder | None, force: bool, **values: Any) -> None:
         if out is not None:
-            out.check(force)
-            _write(out, {})
+            inputs = input_files((values.get("baseline"), values.get("candidate")))
+            out.check(force, (JUNIT, SUMMARY), inputs)
         try:
             command(out=out, force=force, **values)
         except LogparseError as error:
             # One that follows from the verdict finds the files of the verdict written.
             with suppress(LogparseError):
-                if out is not None and out.read(JUNIT) is None:
-                    _write(out, {JUNIT: junit_of_error(str(error)), SUMMARY: no_verdict(error)})
+                if out is not None and not out.published:
+                    _write(out, {JUNIT: junit_of_error(str(error)), SUMMARY: no_verdict(error)}, force)
             raise
 
     return wrapper
@@ -107,13 +108,13 @@ def gate(
     strict: Strict = False,
     fail_on: FailOn = None,
     out: Out = None,
-    force: options.Force = False,  # noqa: ARG001
+    force: options.Force = False,
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
-    """Check that training did not become slower, for CI.
+    """Check in CI whether training became slower.
 
     Give --baseline and --candidate. Without them the newest recorded run of every job is compared with earlier runs
     (docs/nightly.md).
@@ -126,7 +127,7 @@ def gate(
     if baseline is None and candidate is None:
         _refuse_flags_of_sides(threshold, metric, allow)
         judgements = judge_all(history, strict, fail_on, report)
-        _publish(out, job_texts(judgements), judgements.summary, report)
+        _publish(out, force, job_texts(judgements), judgements.summary, report)
         try:
             print_jobs(judgements.jobs, as_json, as_markdown, no_color)
         finally:
@@ -140,7 +141,7 @@ def gate(
     old, new = named.sides
     result = compare(old, new, chosen, limit, allowed, named.others, everything=False, guards=guards)
     judgement = judged(result, strict, failing)
-    _publish(out, _texts(judgement), judgement.summary, report)
+    _publish(out, force, _texts(judgement), judgement.summary, report)
     try:
         print_comparisons([result], as_json, as_markdown, no_color)
     finally:
@@ -156,7 +157,7 @@ def _both_sides(baseline: str | None, candidate: str | None) -> tuple[str, str]:
     name = "--baseline" if baseline is None else "--candidate"
     raise UsageError(
         tr("{name} is missing", name=name),
-        remedy=tr("give --baseline and --candidate, or neither to judge the newest run of every job"),
+        remedy=tr("give both --baseline and --candidate, or neither to judge the newest run of every job"),
     )
 
 
@@ -166,17 +167,21 @@ def _refuse_flags_of_sides(threshold: str | None, metric: list[str] | None, allo
     names = [name for name, value in given.items() if value]
     if names:
         raise UsageError(
-            tr("{names} are for two sides: --baseline and --candidate", names=", ".join(names)),
-            remedy=tr("say it of the jobs in logparse.toml, under [gate]"),
+            tr("use {names} only with --baseline and --candidate", names=", ".join(names)),
+            remedy=tr("for recorded jobs, set it in logparse.toml under [gate]"),
         )
 
 
 def _publish(
-    out: ResultFolder | None, texts: Mapping[str, str | None], summary: str, report: Callable[[Note], object]
+    out: ResultFolder | None,
+    force: bool,
+    texts: Mapping[str, str | None],
+    summary: str,
+    report: Callable[[Note], object],
 ) -> None:
     """Write the files before anything is printed: CI gets its report even where a reader closes the pipe."""
     if out is not None:
-        _write(out, texts)
+        _write(out, texts, force)
     _add_to_job_summary(summary, report)
 
 
@@ -186,16 +191,12 @@ def _texts(judgement: Judged) -> dict[str, str | None]:
     return {output.name: output.text(judgement) for output in outputs}
 
 
-def _write(out: ResultFolder, texts: Mapping[str, str | None]) -> None:
-    """Write ``texts``; what an earlier run left there and this one does not write is deleted."""
-    with out.opened() as folder:
-        written = [_write_text(folder / name, text) for name, text in texts.items() if text is not None]
-        clear_stale(folder, [output.name for output in OUTPUTS], written)
-
-
-def _write_text(path: Path, text: str) -> Path:
-    write_whole(path, lambda place: place.write_text(text, encoding="utf-8"))
-    return path
+def _write(out: ResultFolder, texts: Mapping[str, str | None], force: bool) -> None:
+    """Write ``texts``; with ``force`` they replace the files of an earlier gate."""
+    with out.opened("gate", force) as folder:
+        for name, text in texts.items():
+            if text is not None:
+                write_bytes(text.encode(), folder / name)
 
 
 def _add_to_job_summary(summary: str, report: Callable[[Note], object]) -> None:
@@ -216,7 +217,7 @@ def _exit(result: Comparison, strict: bool, failing: frozenset[Verdict]) -> None
         raise typer.Exit(1)
     if strict and any(insufficient(finding) for finding in result.decisive):
         raise InsufficientDataError(
-            tr("the data do not suffice for a verdict"),
+            tr("insufficient data for a verdict"),
             where=verdicts(result),
-            remedy=tr("record more runs, at least {n} a side, or leave out --strict", n=FEWEST_RUNS),
+            remedy=tr("record at least {n} runs per side, or remove --strict", n=FEWEST_RUNS),
         )

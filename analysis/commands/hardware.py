@@ -27,16 +27,16 @@ def hardware(
 ) -> None:
     """List the devices that MFU and HFU can be computed for, with their peaks.
 
-    A device is what one rank sees: one die of a 910C, one GCD of an MI250X.
-    Give a name to see every peak of that device with basis, source and
-    confidence, or parts of names, as in `logparse hardware 910`, to list the
-    devices that have them. MFU is taken against the matrix peak; the headline
-    figure of an Ascend data sheet is larger because it counts the vector units
-    too.
+    A device is what one rank uses: one die of a 910C, one GCD of an MI250X.
+    A full name shows every peak of that device with basis, source and confidence.
+    Part of a name lists all matches, as in `logparse hardware 910`.
 
-    "910b" is the A2 family, four SKUs from 245.76 to 363.72 TFLOP/s: pass
-    910b1, 910b2, 910b3 or 910b4, as `npu-smi info` prints it.
-    A run on a device that is not listed needs --peak-tflops.
+    MFU is relative to the matrix peak. The headline peak of an Ascend data sheet
+    is larger because it includes the vector units.
+
+    "910b" is the A2 family: four SKUs from 245.76 to 363.72 TFLOP/s. Pass 910b1,
+    910b2, 910b3 or 910b4, as `npu-smi info` prints it. For a device that is not
+    listed, pass --peak-tflops.
     \f
     Raises UsageError when no device goes by WORDS.
     """

@@ -12,6 +12,7 @@ import typer
 
 from analysis.commands import _options as options
 from analysis.commands._history_events import COMMANDS as OF_EVENTS
+from analysis.commands._input_files import check_output_file
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence, select_runs
@@ -26,12 +27,12 @@ from logparse.errors import UsageError
 from logparse.findings import info
 from logparse.language import tr
 
-Select = Annotated[str | None, typer.Argument(metavar="[SEL]", help="Which runs; leave out for all.")]
-Run = Annotated[str, typer.Argument(metavar="RUN", help="The beginning of a run's id.")]
-Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="The beginnings of ids.")]
+Select = Annotated[str | None, typer.Argument(metavar="[SEL]", help="Runs to list; default: all.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Run id, or its first characters.")]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, or their first characters.")]
 Target = Annotated[Path, typer.Argument(metavar="FILE", help="Table to write: .csv, .parquet or .json.")]
 ToExport = Annotated[
-    str | None, typer.Option("--select", metavar="SEL", help="Only these runs, named as for `logparse history list`.")
+    str | None, typer.Option("--select", metavar="SEL", help="Only these runs, selected as in `logparse history list`.")
 ]
 Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
 
@@ -78,7 +79,7 @@ def remove(runs: Runs, history: HistoryDir = None, lang: options.Language = None
 
 
 def compact(history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Copy all summaries into one file. Thousands of runs are then read at once; safe while others record."""
+    """Copy all run summaries into one file to speed up large histories. Safe while other jobs record."""
     typer.echo(compacted(open_history(history_place(history), teller()).compact()))
 
 
@@ -89,7 +90,10 @@ def export(
     force: Overwrite = False,
     lang: options.Language = None,
 ) -> None:
-    """Write the recorded runs as one table, a row each. A .csv has no labels, versions and settings."""
+    """Export the recorded runs as a table with one row per run. A .csv file has no labels, versions or settings."""
+    place = history_place(history)
+    if place is not None and target.suffix == ".parquet":
+        check_output_file(target, [place])
     if target.exists() and not force:
         raise UsageError(tr("{path} exists", path=target), remedy=tr("give another name, or overwrite with --force"))
     runs = _chosen(history, select, heavy=target.suffix != ".csv")
@@ -104,7 +108,7 @@ def export(
         ".json": lambda: write_whole(target, write_json),
     }
     if target.suffix not in writers:
-        remedy = tr("give a name that ends in {endings}", endings=", ".join(writers))
+        remedy = tr("use a file name that ends in {endings}", endings=", ".join(writers))
         raise UsageError(tr("cannot write {path}", path=target), remedy=remedy)
     writers[target.suffix]()
     teller()(info("wrote", path=target))

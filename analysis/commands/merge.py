@@ -14,11 +14,11 @@ import typer
 from analysis.batch.peers import with_outliers
 from analysis.batch.shards import SHARDS, Account
 from analysis.commands import _options as options
-from analysis.commands._index_files import PAGE, PAGES, pages_left, write_index
+from analysis.commands._index_files import PAGE, PAGES, write_index
 from analysis.commands._many_runs import RunSelection
-from analysis.commands._output_folder import OUTPUTS, TABLES, write_verdicts
+from analysis.commands._output_folder import TABLES, write_verdicts
 from analysis.commands._shard_folder import RUNS, read_shards
-from analysis.outputs import clear_stale, prepare_folder, write_bytes, write_table
+from analysis.outputs import prepare_folder, write_bytes, write_table
 from analysis.present.console import make_console
 from analysis.present.terminal import print_parts
 from analysis.present.views.analyze_json import outliers_document
@@ -29,7 +29,7 @@ from analysis.run.target_verdicts import exit_code
 from logparse.errors import InputError, UsageError
 from logparse.language import tr
 
-Folder = Annotated[str, typer.Argument(metavar="DIR", help="Folder given to every shard with -o.")]
+Folder = Annotated[str, typer.Argument(metavar="DIR", help="The -o folder of the shards.")]
 Out = Annotated[
     ResultFolder | None,
     typer.Option(
@@ -37,7 +37,7 @@ Out = Annotated[
         "--out",
         parser=options.folder_of,
         metavar="OUT",
-        help="Folder for tables and charts/ of all runs; by default DIR.",
+        help="Folder for tables and charts/ of all runs; default: DIR.",
     ),
 ]
 
@@ -70,7 +70,7 @@ def merge(
     if runs:
         document, frames = _document(folder, accounts), dict(_tables(folder, accounts))
         judged = [requirement for run in document["runs"] for requirement in run["requirements"]]
-        _write(folder, accounts, target, document["runs"], frames, formats, asked.order)
+        _write(folder, accounts, target, document["runs"], frames, formats, asked.order, force)
         shown = asked.of_runs(frames["runs"])
         if as_json:
             chosen = {run["name"]: run for run in document["runs"]}
@@ -95,7 +95,7 @@ def _check(target: ResultFolder, folder: ResultFolder, force: bool) -> None:
         target.check(force)
     elif not force and any(not name.startswith(f"{SHARDS}/") for name in folder.names()):
         raise UsageError(
-            tr("the folder {path} holds more than shards", path=folder),
+            tr("folder {path} contains results other than shards", path=folder),
             remedy=tr("give another folder with -o, or overwrite with --force"),
         )
 
@@ -104,7 +104,7 @@ def _read(folder: ResultFolder, account: Account, name: str) -> bytes:
     data = folder.below(account.shard.folder).read(name)
     if data is None:
         path = f"{folder}/{account.shard.folder}/{name}"
-        remedy = tr("run the shard again, with --force")
+        remedy = tr("run the shard again with --force")
         raise InputError(tr("no such file: {path}", path=path), remedy=remedy)
     return data
 
@@ -122,18 +122,21 @@ def _write(
     tables: Mapping[str, pl.DataFrame],
     formats: Sequence[str],
     order: str | None,
+    force: bool,
 ) -> None:
     """Write what ``analyze`` would for all ``runs``, but the page of all. A run alone has no folder for its charts."""
     pages = "chart_format" in accounts[0].whole.options
     failed = [failure.text for account in accounts for failure in account.failed]
-    with target.opened() as out:
-        written = [write_table(frame, out / name, form) for name, frame in tables.items() for form in formats]
-        written += write_verdicts(out, runs)
+    with target.opened("analyze", force) as out:
+        for name, frame in tables.items():
+            for form in formats:
+                write_table(frame, out / name, form)
+        write_verdicts(out, runs)
         for account in accounts:
-            written += _copy_charts(folder, account, out / "charts", alone=len(runs) == 1)
-            written += _copy_pages(folder, account, out) if pages else []
-        written += write_index(out, tables, failed, pages, order)
-        clear_stale(out, (*OUTPUTS, *pages_left(out)), written)
+            _copy_charts(folder, account, out / "charts", alone=len(runs) == 1)
+            if pages:
+                _copy_pages(folder, account, out)
+        write_index(out, tables, failed, pages, order, formats)
 
 
 def _tables(folder: ResultFolder, accounts: Sequence[Account]) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -145,19 +148,17 @@ def _tables(folder: ResultFolder, accounts: Sequence[Account]) -> Iterator[tuple
             yield name, with_outliers(frame) if name == "runs" else frame
 
 
-def _copy_charts(folder: ResultFolder, account: Account, charts: Path, alone: bool) -> list[Path]:
-    written = []
+def _copy_charts(folder: ResultFolder, account: Account, charts: Path, alone: bool) -> None:
     drawn = folder.below(f"{account.shard.folder}/charts")
     for run in account.read:
         for name in drawn.below(run).names():
             place = charts / name if alone else charts / run / name
             prepare_folder(place.parent)
-            written.append(write_bytes(_read(folder, account, f"charts/{run}/{name}"), place))
-    return written
+            write_bytes(_read(folder, account, f"charts/{run}/{name}"), place)
 
 
-def _copy_pages(folder: ResultFolder, account: Account, out: Path) -> Iterator[Path]:
+def _copy_pages(folder: ResultFolder, account: Account, out: Path) -> None:
     for run in account.read:
         name = f"{PAGES}/{run}/{PAGE}"
         prepare_folder((out / name).parent)
-        yield write_bytes(_read(folder, account, name), out / name)
+        write_bytes(_read(folder, account, name), out / name)

@@ -24,10 +24,10 @@ def models(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of models instead of a table.")] = False,
     lang: options.Language = None,
 ) -> None:
-    """List the models whose shape --model takes, or show one with its source.
+    """List the models that --model accepts, or show one with its source.
 
-    WORDS are a name, which shows that model, or parts of names, as in `logparse models qwen 7b`, which list the models
-    that have them. For logs that print no shape: `logparse analyze LOG --model llama2-7b`.
+    A full name shows that model. Parts of a name list all matches, as in `logparse models qwen 7b`.
+    Use --model for logs that do not print the model shape: `logparse analyze LOG --model llama2-7b`.
     """
     chosen = _chosen(words or ())
     if as_json:

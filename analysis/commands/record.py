@@ -23,11 +23,11 @@ from logparse.inputs.run_discovery import named_runs
 
 Release = Annotated[
     str,
-    typer.Option("--release", metavar="NAME", help='What was run, such as "CANN 8.0.RC2".'),
+    typer.Option("--release", metavar="NAME", help='Name of the release, such as "CANN 8.0.RC2".'),
 ]
 Labels = Annotated[
     list[str] | None,
-    typer.Option("--label", metavar="KEY=VALUE", help="Anything to find the run by later; repeatable."),
+    typer.Option("--label", metavar="KEY=VALUE", help="Label for later searches, such as team=vision; repeatable."),
 ]
 Versions = Annotated[
     list[str] | None,
@@ -55,9 +55,9 @@ def record(
     as_json: options.Json = False,
     lang: options.Language = None,
 ) -> None:
-    """Record a run, to compare later releases with it.
+    """Record a run for later comparisons.
 
-    The history is a folder; many jobs can record at once. The log is not kept.
+    The history is a folder; many jobs can record at the same time. The log itself is not stored.
 
     Exit code: 0 done, 2 wrong usage or unreadable input, 3 no step line found.
     """

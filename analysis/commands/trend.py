@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +20,7 @@ from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence
 from analysis.metrics import FOLLOWED
 from analysis.nightly.trend import Trend, follow_all
-from analysis.outputs import CHART_FORMATS, clear_stale, write_charts, write_page
+from analysis.outputs import write_charts, write_page
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
 from analysis.present.terminal import print_parts
@@ -36,16 +35,14 @@ from logparse.language import tr
 
 # Forms of the chart next to the page.
 FORMS = ("json", "png", "svg")
-# A chart that an earlier run left; earlier versions wrote a page of each.
-CHART = regex.compile(rf"trend(-\d+)?\.({'|'.join(CHART_FORMATS)})")
 # The folder of the pages of jobs, next to the index of all; the most characters of a page's name.
 JOBS, LONGEST_NAME = "jobs", 80
-NO_WORD, PAGE_OF_JOB = regex.compile(r"[^\w.]+"), regex.compile(r"[\w.-]+\.html")
+NO_WORD = regex.compile(r"[^\w.]+")
 By = Annotated[
     str, typer.Option("--by", metavar="NAME", help="Group by release, day, week, month, a version or a label.")
 ]
 Select = Annotated[
-    str | None, typer.Option("--select", metavar="SEL", help="Only these runs, named as for `logparse history list`.")
+    str | None, typer.Option("--select", metavar="SEL", help="Only these runs, selected as in `logparse history list`.")
 ]
 MetricName = Annotated[
     str,
@@ -67,8 +64,7 @@ Out = Annotated[
         "--out",
         parser=options.folder_of,
         metavar="DIR",
-        help="Folder for report.html (of several jobs an index, with a page for each in jobs/) and the charts as PNG, "
-        "SVG and JSON.",
+        help="Folder for report.html and charts (PNG, SVG, JSON); with several jobs, one page per job in jobs/.",
     ),
 ]
 
@@ -93,7 +89,7 @@ def trend(
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     if out is not None:
-        out.check(force)
+        out.check(force, [PAGE])
     day = None if since is None else parse_day("--since", since)
     report = teller()
     store = open_history(history_place(history), report)
@@ -104,7 +100,7 @@ def trend(
     annotations = remarks(chosen.runs)
     # Files first: a reader that closes the pipe must not cost the folder.
     if out is not None:
-        _write(trends, annotations, out, report)
+        _write(trends, annotations, out, force, report)
     try:
         _print(trends, annotations, document(trends, chosen.runs) if as_json else None, as_markdown, no_color)
         for note in left_out(trends) if not (as_json or as_markdown) else ():
@@ -136,34 +132,31 @@ def _write(
     trends: Sequence[Trend],
     annotations: Mapping[str, list[str]],
     out: ResultFolder,
+    force: bool,
     report: Callable[[Note], object],
 ) -> None:
     """Write the charts of the trends that are shown, and the page of a single job, or a page of each and the index."""
     charted = shown(trends)
     names = [f"trend-{number}" if number > 1 else "trend" for number in range(1, len(charted) + 1)]
     charts = {name: trend_chart(one) for name, one in zip(names, charted, strict=True)}
-    with out.opened() as folder:
-        written = write_charts(charts, folder, FORMS)
-        written += _write_pages(trends, annotations, folder)
-        stale = [path for path in folder.iterdir() if CHART.fullmatch(path.name)]
-        pages = [path for path in (folder / JOBS).glob("*") if PAGE_OF_JOB.fullmatch(path.name)]
-        clear_stale(folder, [str(path.relative_to(folder)) for path in (*stale, *pages)], written)
-        with suppress(OSError):
-            # Of one job there are none; what is not ours stays.
-            (folder / JOBS).rmdir()
+    with out.opened("trend", force) as folder:
+        write_charts(charts, folder, FORMS)
+        _write_pages(trends, annotations, folder)
     report(info("wrote", path=f"{out}/{PAGE}"))
 
 
-def _write_pages(trends: Sequence[Trend], annotations: Mapping[str, list[str]], folder: Path) -> list[Path]:
+def _write_pages(trends: Sequence[Trend], annotations: Mapping[str, list[str]], folder: Path) -> None:
     from analysis.report.trend_page import trend_page, trends_page
 
     if len(trends) == 1:
-        return [write_page(trend_page(trends[0], trend_chart(trends[0]), annotations), folder / PAGE)]
+        write_page(trend_page(trends[0], trend_chart(trends[0]), annotations), folder / PAGE)
+        return
     (folder / JOBS).mkdir(exist_ok=True)
     links = _links(trends)
     pages = (trend_page(trend, trend_chart(trend), annotations, f"../{PAGE}") for trend in trends)
-    written = [write_page(page, folder / link) for page, link in zip(pages, links, strict=True)]
-    return [*written, write_page(trends_page(trends, links), folder / PAGE)]
+    for page, link in zip(pages, links, strict=True):
+        write_page(page, folder / link)
+    write_page(trends_page(trends, links), folder / PAGE)
 
 
 def _links(trends: Sequence[Trend]) -> list[str]:

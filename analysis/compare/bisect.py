@@ -119,7 +119,7 @@ def make_plan(
     if (bad.log - good.log) * metric.direction < 0 and are_apart(good, bad):
         values = f"{metric.text(good.value)} {metric.shown_unit}", f"{metric.text(bad.value)} {metric.shown_unit}"
         raise UsageError(
-            tr("the bad side is better than the good one: {bad} after {good}", good=values[0], bad=values[1]),
+            tr("the bad side ({bad}) is better than the good side ({good})", good=values[0], bad=values[1]),
             remedy=tr("give the good side first"),
         )
     candidates = sorted((c for c in changes if c.is_candidate), key=lambda change: ORDER.index(change.kind))

@@ -304,9 +304,9 @@ def _refuse_overlap(baseline: Side, candidate: Side, jobs: Jobs) -> None:
     both = baseline.runs.filter(jobs.named().is_in(theirs))
     if len(both):
         raise UsageError(
-            tr("{n} runs are on both sides, whole or in part, such as {name}", n=len(both), name=both["name"][0]),
+            tr("{n} runs are on both sides, fully or partly, for example {name}", n=len(both), name=both["name"][0]),
             where=tr("{first} and {second}", first=baseline.asked, second=candidate.asked),
-            remedy=tr("give two sides that have no run in common"),
+            remedy=tr("give two sides without common runs"),
         )
 
 

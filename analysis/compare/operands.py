@@ -59,13 +59,13 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, ho
         remedy = tr("give a log, a folder of logs, or a selector such as release=CANN 8.0.RC2")
         raise UsageError(tr("a side is empty"), remedy=remedy)
     if history is not None and _is_selector_and_file(asked):
-        problem = tr("{asked} is a selector and a file or folder as well", asked=asked)
-        raise UsageError(problem, remedy=tr("write ./{asked} for the file, or leave out --history", asked=asked))
+        problem = tr("{asked} is both a selector and a file or folder", asked=asked)
+        raise UsageError(problem, remedy=tr("write ./{asked} for the file, or omit --history", asked=asked))
     if is_of_logs(asked):
         return _of_logs(asked, how, report)
     if history is None or runs is None:
-        remedy = tr("check the path; runs that were recorded need --history DIR")
-        raise UsageError(tr("{asked} is no file and no folder", asked=asked), remedy=remedy)
+        remedy = tr("check the path; for recorded runs add --history DIR")
+        raise UsageError(tr("{asked} is not a file or folder", asked=asked), remedy=remedy)
     named_runs = _named(asked, history, runs, report)
     if named_runs.is_empty():
         raise _no_run(asked, runs)
@@ -77,8 +77,8 @@ def find_side(asked: str, history: History | None, runs: pl.DataFrame | None, ho
 def _no_run(asked: str, runs: pl.DataFrame) -> UsageError:
     """The error for a side that no run of the history is of, with the releases that there are."""
     kept = ", ".join(f"release={release}" for release in runs["release"].unique().sort().to_list()[:8])
-    remedy = tr("there are {names}", names=kept) if kept else tr("the history is empty; record runs first")
-    return UsageError(tr("no run of the history is {asked}", asked=asked), remedy=remedy)
+    remedy = tr("available: {names}", names=kept) if kept else tr("the history is empty; record runs first")
+    return UsageError(tr("no recorded run matches {asked}", asked=asked), remedy=remedy)
 
 
 def _named(asked: str, history: History, runs: pl.DataFrame, report: Report) -> pl.DataFrame:
@@ -88,7 +88,7 @@ def _named(asked: str, history: History, runs: pl.DataFrame, report: Report) -> 
     evidence = select_evidence(runs, asked)
     if evidence.runs.is_empty() and len(evidence.excluded):
         problem = tr("all runs of {asked} are excluded", asked=asked)
-        remedy = tr("name one by its id, or let them count with `logparse history include`")
+        remedy = tr("give one by its id, or include them again with `logparse history include`")
         raise UsageError(problem, remedy=remedy)
     for note in evidence.notes:
         report(note)
@@ -119,7 +119,7 @@ def _of_logs(asked: str, how: RunOptions, report: Report) -> Side:
     records = {record.run_id: record for record in _records(parts, how, report)}
     if not records:
         problem = tr("no log in the folder {path}", path=shown(asked))
-        raise NoStepLineError(problem, remedy=tr("name the folder that holds the logs"))
+        raise NoStepLineError(problem, remedy=tr("give the folder of the logs"))
     frame = pl.concat(r.summary.with_columns(release=pl.lit(None, pl.String)) for r in records.values())
     return Side(shown(asked), frame, frame, lambda run_id: records[run_id].steps, report)
 

@@ -18,10 +18,10 @@ def refuse_incomparable(result: Comparison) -> None:
     unknown = [field for field in result.refused if field.state == "unknown"]
     problems = []
     if different:
-        text = msg("the two sides differ in {names}, so a difference in speed says nothing of the release")
+        text = msg("the two sides differ in {names}, so their speeds are not comparable")
         problems.append(tr(text, names=_names(different)))
     if unknown:
-        text = msg("{names} are not known of both sides, so nobody knows whether they did the same work")
+        text = msg("{names} are not known for both sides, so they may have done different work")
         problems.append(tr(text, names=_names(unknown)))
     raise UsageError(
         tr("; ").join(problems),
@@ -37,9 +37,9 @@ def _remedies(result: Comparison, different: Sequence[Field], unknown: Sequence[
     incomplete = [side for side, fields in sides if any(not values or None in values for values in fields)]
     recorded = [side.details["release"].is_not_null().any() for side in incomplete]
     if not all(recorded):
-        yield tr("give what the log lacks (--model, --seq-length ...)")
+        yield tr("give what is missing in the log (--model, --seq-length ...)")
     if any(recorded):
-        yield tr("remove the recorded runs and record them again with what their logs lack (--model, --seq-length ...)")
+        yield tr("remove the recorded runs and record them again with the missing values (--model, --seq-length ...)")
     names = [*(field.name for field in different), *([UNKNOWN] if unknown else [])]
     yield tr("or accept it: {flags}", flags=" ".join(f"--allow {name}" for name in names))
 

@@ -53,8 +53,8 @@ def levels(good: Sequence[float], bad: Sequence[float]) -> tuple[SideLevel, Side
     free = sum(runs - 1 for _, _, runs in sides)
     if min(len(good), len(bad)) < 1 or free < 1:
         raise UsageError(
-            tr("{good} + {bad} runs do not tell how far runs of one side are apart", good=len(good), bad=len(bad)),
-            remedy=tr("give more runs of a side; three of each are good"),
+            tr("{good} + {bad} runs are too few to estimate the noise between runs", good=len(good), bad=len(bad)),
+            remedy=tr("give more runs of a side; three per side are enough"),
         )
     spread = math.sqrt(sum((runs - 1) * spread**2 for _, spread, runs in sides) / free)
     reach = float(stdtrit(free, 1 - BEYOND)) * spread

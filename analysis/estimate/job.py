@@ -191,7 +191,7 @@ def _given(fixed: Fixed) -> Layout:
         whole, rest = divmod(fixed.devices, tp * pp * fixed.cp)
         if rest or not whole or fixed.dp not in (None, whole):
             sizes = f"tp {tp} x pp {pp} x cp {fixed.cp}" + (f" x dp {fixed.dp}" if fixed.dp else "")
-            text = tr("{n} devices cannot be laid out as {sizes}", n=fixed.devices, sizes=sizes)
+            text = tr("{n} devices cannot be split into {sizes}", n=fixed.devices, sizes=sizes)
             raise UsageError(text, remedy=tr("change --devices or the sizes"))
         dp = whole
     layout = Layout(tp, pp, dp, fixed.cp, fixed.ep or 1, fixed.vpp, fixed.zero or 0, fixed.sequence_parallel)

@@ -193,7 +193,7 @@ def plan_job(facts: Mapping[str, Fact], asked: Asked, machine: Machine, measured
     """Put together what is known and what is asked. Raises UsageError where nothing is known of the model."""
     if "num_layers" not in facts and "hidden_size" not in facts:
         remedy = tr("pass --model (`logparse models` lists them), --from LOG, or the shape: --num-layers and so on")
-        raise UsageError(tr("nothing is known of the model"), remedy=remedy)
+        raise UsageError(tr("the model is unknown"), remedy=remedy)
     values = {name: fact.value for name, fact in facts.items()}
     return Job(
         shape=ModelShape.from_quantities(values).all_trained,

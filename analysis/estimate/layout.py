@@ -29,7 +29,7 @@ IMPOSSIBLE = (*LIMITS, Limit("vocab_size", "padded_vocab_size", MORE, operator.g
 SPLIT = {
     "heads": msg("attention heads"),
     "sequence": msg("the sequence length"),
-    "tokens": msg("with sequence parallelism the tokens of one device"),
+    "tokens": msg("with sequence parallelism, the tokens per device"),
     "experts": msg("the experts"),
     "expert_ranks": msg("the ranks that share the experts"),
 }
@@ -141,7 +141,7 @@ def check_model(shape: ModelShape, vocab_size: int | None, training: Training | 
         flags = f"{flag_of(limit.first)}, {flag_of(limit.second)}"
         raise UsageError(text, remedy=tr("change one of {flags}", flags=flags))
     if training is not None and training.dtype not in TRAINED:
-        text = tr("nothing is trained in --dtype {dtype}", dtype=training.dtype)
+        text = tr("training in --dtype {dtype} is not supported", dtype=training.dtype)
         raise UsageError(text, remedy=tr("use one of {names}", names=", ".join(TRAINED)))
 
 
@@ -197,7 +197,7 @@ def _check_key_value_heads(shape: ModelShape, layout: Layout) -> None:
     groups, tp = shape.num_query_groups, layout.tp
     if groups is None or shape.multi_latent_attention or groups % tp == 0 or tp % groups == 0:
         return
-    text = tr("{groups} key/value heads do not go evenly on --tp {tp} devices", groups=groups, tp=tp)
+    text = tr("{groups} key/value heads cannot be split evenly by --tp {tp}", groups=groups, tp=tp)
     raise UsageError(text, remedy=tr("give another {flag}", flag="--tp"))
 
 
@@ -207,7 +207,7 @@ def _check_pipeline(shape: ModelShape, layout: Layout, training: Training) -> No
     if shape.num_layers is not None and layout.pp * layout.vpp > shape.num_layers:
         raise UsageError(tr("{layers} layers cannot fill {pp} stages of {vpp} chunks", **sizes), remedy=smaller)
     if layout.vpp > 1 and layout.pp == 1:
-        raise UsageError(tr("--vpp needs a pipeline"), remedy=tr("give --pp above 1, or leave --vpp out"))
+        raise UsageError(tr("--vpp needs a pipeline"), remedy=tr("give --pp above 1, or omit --vpp"))
     micro_batches = training.micro_batches(layout.dp)
     if layout.vpp == 1 or layout.uneven:
         return
@@ -216,7 +216,7 @@ def _check_pipeline(shape: ModelShape, layout: Layout, training: Training) -> No
         raise UsageError(text, remedy=tr("give another {flag}", flag="--vpp"))
     if micro_batches is not None and micro_batches % layout.pp:
         text = tr("with --vpp the micro-batches ({m}) must be a multiple of --pp {pp}", m=micro_batches, pp=layout.pp)
-        raise UsageError(text, remedy=tr("change --global-batch-size, --micro-batch-size or --dp, or leave --vpp out"))
+        raise UsageError(text, remedy=tr("change --global-batch-size, --micro-batch-size or --dp, or omit --vpp"))
 
 
 def layers_of_stages(num_layers: int, stages: int) -> tuple[int, ...]:

@@ -85,11 +85,11 @@ _BRANDS |= {"amd": "AMD", "instinct": "AMD", "google": "Google", "intel": "Intel
 _BRAND = re.compile(rf"(?:({'|'.join(_BRANDS)})[\s_-]+)+")
 _SEPARATORS = re.compile(r"[\s_-]+")
 _AMBIGUOUS = msg(
-    "{name!r} names more than one device: `npu-smi info` prints Ascend910 on A3 (910C), and the 2019 part is a 910 too"
+    "{name!r} can mean several devices: `npu-smi info` prints Ascend910 on A3 (910C), and the 2019 part is also a 910"
 )
 _AMBIGUOUS_REMEDY = msg(
-    "pass 910c (A3, SKU unknown), 910_9392 or its like (A3; the NPU Name in `npu-smi info -t board -i 0 -c 0`), "
-    "910a (2019), or give the peak with --peak-tflops"
+    "pass 910c (A3, SKU unknown), the NPU Name of `npu-smi info -t board -i 0 -c 0` such as 910_9392 (A3), "
+    "910a (2019), or --peak-tflops"
 )
 
 

@@ -27,7 +27,7 @@ def resolve_peak(
         remedy = tr("use one of {names}", names=", ".join(BASES))
         raise UsageError(tr("{name} is {value!r}", name="--peak-basis", value=basis), remedy=remedy)
     if basis is not None and peak_tflops is not None:
-        problem = tr("--peak-basis chooses a peak of --hw, and --peak-tflops gives one")
+        problem = tr("--peak-basis and --peak-tflops exclude each other: --peak-basis selects a peak of --hw")
         raise UsageError(problem, remedy=tr("leave one out"))
     device = find_device(hw) if hw is not None else None
     if peak_tflops is not None:

@@ -64,7 +64,9 @@ def holds(runs: pl.DataFrame, condition: RunCondition) -> pl.Expr:
         return _at(condition)
     if runs.is_empty():
         return pl.lit(False)
-    remedy = tr("a key is a column, a version or a label: logparse history list; a value that holds a comma is quoted")
+    remedy = tr(
+        "a key is a column, a version or a label (`logparse history list`); quote a value that contains a comma"
+    )
     raise unknown_name(msg("key"), condition.key, selectable(runs), remedy)
 
 
@@ -115,7 +117,7 @@ def _number(key: str, text: str) -> float:
 def _like(key: str, kind: Kind, glob: str) -> Test:
     if kind in NUMBERS or kind == pl.Boolean:
         remedy = tr("use =, !=, <, <=, > or >=; ~ is for text")
-        raise UsageError(tr("{key} is no text", key=key), remedy=remedy)
+        raise UsageError(tr("{key} is not text", key=key), remedy=remedy)
     parts = {"*": ".*", "?": "."}
     pattern = "".join(parts.get(sign) or pl.escape_regex(sign) for sign in glob)
     return lambda value: value.str.contains(f"(?is)^{pattern}$")
@@ -128,7 +130,7 @@ def _check_ordered(runs: pl.DataFrame, key: str, kind: Kind) -> None:
     pair = pl.col("labels").explode(empty_as_null=False).struct
     values = runs.select(pair.field("value").filter(pair.field("name").str.to_lowercase() == key)).to_series()
     if kind != "labels" or values.cast(pl.Float64, strict=False).is_null().all():
-        problem = tr("{key} is no number and no date, so it has no order", key=key)
+        problem = tr("{key} is not a number or date, so it cannot be ordered", key=key)
         raise UsageError(problem, remedy=tr("use =, != or ~, as in {key}~8.*", key=key))
 
 
@@ -138,7 +140,7 @@ def _begins(condition: RunCondition) -> pl.Expr:
     if condition.operator in ("=", "!=", "in") and all(condition.values):
         return ~begins if condition.operator == "!=" else begins
     remedy = tr("write {key}=VALUE", key=condition.key)
-    raise UsageError(tr("{said!r} asks nothing", said=condition.text), remedy=remedy)
+    raise UsageError(tr("{said!r} is not a condition", said=condition.text), remedy=remedy)
 
 
 def _at(condition: RunCondition) -> pl.Expr:
@@ -147,7 +149,7 @@ def _at(condition: RunCondition) -> pl.Expr:
     sign: str = condition.operator
     if sign == "~" or (key in ("since", "until") and sign != "="):
         remedy = tr("write {key}=2026-03-01", key=key)
-        raise UsageError(tr("{said!r} asks nothing", said=condition.text), remedy=remedy)
+        raise UsageError(tr("{said!r} is not a condition", said=condition.text), remedy=remedy)
     sign = {"since": ">=", "until": "<="}.get(key, sign)
     ends = [_lasting(key, text) for text in condition.values]
     begin, end = ends[0]

@@ -139,7 +139,7 @@ def read_events(storage: Storage, warn: Warn) -> list[Event]:
         if event.key == key:
             events.append(event)
         else:
-            warn(warning("file_left_out", path=key, reason=tr("its content is not what was written")))
+            warn(warning("file_left_out", path=key, reason=tr("its content differs from what was written")))
     return sorted(events, key=lambda event: (event.at, event.id))
 
 

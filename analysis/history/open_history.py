@@ -18,11 +18,11 @@ Report = Callable[[Note], object]
 def open_history(place: str | None, report: Report, must_exist: bool = True) -> History:
     """The history at ``place``. Raises UsageError where none is given, or nothing is there though it must be."""
     if not (place and place.strip()):
-        remedy = tr("name its folder: --history DIR, the variable LOGPARSE_HISTORY, or history in logparse.toml")
+        remedy = tr("give its folder: --history DIR, the variable LOGPARSE_HISTORY, or history in logparse.toml")
         raise UsageError(tr("no history is given"), remedy=remedy)
     if must_exist and not is_url(place) and not Path(place).is_dir():
         raise UsageError(
             tr("there is no history in {place}", place=place),
-            remedy=tr("check the path; `logparse record LOG --history DIR --release NAME` begins one"),
+            remedy=tr("check the path; `logparse record LOG --history DIR --release NAME` creates one"),
         )
     return History(open_storage(place), warn=report)

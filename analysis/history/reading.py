@@ -50,5 +50,5 @@ def left_out_newer(keys: Sequence[str], warn: Warn) -> None:
 def first_line(error: Exception) -> str:
     """The reason why a file cannot be read, in one line."""
     if isinstance(error, FileNotFoundError):
-        return tr("the link leads nowhere")
+        return tr("the link target does not exist")
     return str(error).partition("\n")[0]

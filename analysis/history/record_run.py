@@ -71,7 +71,7 @@ def parse_pairs(texts: Sequence[str], flag: str, taken: Collection[str] = ()) ->
                 problem, remedy=tr("a key has letters, digits, '_', '.' and '-', so that selectors can name it")
             )
         if key.lower() in taken:
-            raise UsageError(problem, remedy=tr("take another key: {key} is a column of the history", key=key))
+            raise UsageError(problem, remedy=tr("use another key: {key} is a column of the history", key=key))
         if key.lower() in map(str.lower, pairs):
             problem = tr("{flag} {key} is given twice", flag=flag, key=key)
             raise UsageError(problem, remedy=tr("give one value for each key"))

@@ -24,6 +24,7 @@ from analysis.run.result import Analysis
 from analysis.run.summary import largest_memory
 from logparse.context.run_context import RunContext
 from logparse.findings import Origin
+from logparse.masking import mask_settings
 from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform
 
 # History of the store's format. A version is raised where a column changes its name or meaning, not where one is added.
@@ -216,6 +217,19 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, ident
         "schema_version": STORE_VERSION,
     }
     return RunRecord(identity.release, run_frame([row]), steps)
+
+
+def mask_secrets(rows: pl.DataFrame) -> pl.DataFrame:
+    """``rows`` without secrets in their settings; older versions kept them as they were printed."""
+    if "settings" not in rows.columns or rows.is_empty():
+        return rows
+    every = rows.select("settings").with_row_index("row").explode("settings").drop_nulls().unnest("settings")
+    masked = mask_settings(every)
+    if masked.equals(every):
+        return rows
+    pairs = masked.group_by("row", maintain_order=True).agg(settings=pl.struct("name", "value"))
+    others = rows.drop("settings").with_row_index("row").join(pairs, on="row", how="left", maintain_order="left")
+    return others.with_columns(pl.coalesce("settings", rows["settings"])).select(rows.columns)
 
 
 def run_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:

@@ -22,7 +22,7 @@ HASH = 16
 def check_release(release: str) -> None:
     """Raise UsageError for a release that cannot name a folder, or that no selector can name."""
     if not release.strip():
-        remedy = tr('name what was changed: --release "CANN 8.0.RC2"')
+        remedy = tr('name the release: --release "CANN 8.0.RC2"')
         raise UsageError(tr("the release is empty"), remedy=remedy)
     if UNTYPED.search(release):
         problem = tr("{name} is {value!r}", name="--release", value=release)

@@ -71,7 +71,7 @@ def _hash(data: bytes, at: int) -> bytes:
 
 def _hold(is_whole: bool) -> None:
     if not is_whole:
-        raise DamagedError(tr("its content is not what was written"))
+        raise DamagedError(tr("its content differs from what was written"))
 
 
 @contextmanager

@@ -159,9 +159,9 @@ def _twice(text: str, key: str, at: int, part: str) -> UsageError:
 
 def _no_condition(text: str, at: int) -> UsageError:
     rest = text[at:].strip()
-    remedy = tr("write key=value, as in release=CANN 8.0.RC2; `logparse history list --help` has the other forms")
+    remedy = tr("write key=value, as in release=CANN 8.0.RC2; for other forms see `logparse history list --help`")
     place = _place(text, at + 1, rest) if at else None
-    return UsageError(tr("{text!r} selects nothing", text=rest), where=place, remedy=remedy)
+    return UsageError(tr("{text!r} is not a selector", text=rest), where=place, remedy=remedy)
 
 
 def _place(text: str, at: int, part: str) -> str:

@@ -31,7 +31,7 @@ from analysis.history.events import Acceptance, Event, read_events, standing
 from analysis.history.folder import DEAD_SECONDS, SUFFIX
 from analysis.history.migrations import columns_of, migrate_runs, migrate_steps, refuse_newer
 from analysis.history.reading import first_line, left_out_newer, read_whole
-from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs
+from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs, mask_secrets
 from analysis.history.release_names import check_release, folder_name
 from analysis.history.storage import Storage
 from analysis.tables import STEP_COLUMNS
@@ -189,7 +189,7 @@ class History:
         if len(matches) > 1:
             raise UsageError(
                 tr("{n} runs begin with {prefix}", n=len(matches), prefix=prefix),
-                remedy=tr("give more of it: {names}", names=", ".join(matches[:4])),
+                remedy=tr("give more characters: {names}", names=", ".join(matches[:4])),
             )
         if not matches:
             raise unknown_name(msg("run"), prefix, ids, tr("`logparse history list` shows the runs"))
@@ -216,7 +216,7 @@ class History:
 
         What a newer logparse compacted is left alone.
         """
-        rows = self._again(lambda: self._rows(heavy=True)).sort(FILE)
+        rows = mask_secrets(self._again(lambda: self._rows(heavy=True)).sort(FILE))
         data = _parquet(rows)
         key = f"compacted/{hashlib.sha256(data).hexdigest()[:32]}.{COLUMNS}.v{STORE_VERSION}{SUFFIX}"
         older = [file[0] for file in self._compacted() if int(file["version"]) <= STORE_VERSION and file[0] != key]
@@ -291,7 +291,7 @@ class History:
         schema = _schema(version, heavy, named.columns) if len(keys) > 1 else None
         rows = migrate_runs(self.storage.read(keys, schema), version).drop(named.columns, strict=False)
         if rows["key"].to_list() != list(keys):
-            raise pl.exceptions.ShapeError(tr("it has {n} rows, not one", n=len(rows)))
+            raise pl.exceptions.ShapeError(tr("it has {n} rows, expected 1", n=len(rows)))
         rows = rows.rename({"key": FILE}).join(named, on=FILE, maintain_order="left")
         whole = conform_runs(rows).with_columns(rows[FILE], release=pl.coalesce("long_release", "release"))
         return whole.select(_no_rows(heavy).columns)
@@ -305,8 +305,8 @@ class History:
                 return read()
             except FileNotFoundError as error:
                 gone = error
-        problem = tr("the history lists a file that is not there: {reason}", reason=gone)
-        raise InputError(problem, remedy=tr("remove the link, or bring back what it leads to")) from gone
+        problem = tr("a file of the history is missing: {reason}", reason=gone)
+        raise InputError(problem, remedy=tr("remove the link, or restore its target")) from gone
 
 
 def _key(table: str, release: str, run_id: str) -> str:
@@ -333,12 +333,12 @@ def _schema(version: int, heavy: bool, without: Sequence[str]) -> pl.Schema | No
 
 def _one_each(rows: pl.DataFrame) -> pl.DataFrame:
     """One row of each run: two may have recorded it at once, each with labels of its own."""
-    return rows.sort(FILE).unique("run_id", keep="first", maintain_order=True).drop(FILE)
+    return mask_secrets(rows.sort(FILE).unique("run_id", keep="first", maintain_order=True).drop(FILE))
 
 
 def _recorded_elsewhere(kept: HistoryFile, record: RunRecord) -> RecordedElsewhereError:
     return RecordedElsewhereError(
-        tr("this run is recorded already, as a run of {release!r}", release=kept.release),
+        tr("this run is already recorded under {release!r}", release=kept.release),
         where=tr("run {id}", id=kept.run_id),
         remedy=tr(
             "if {release!r} is right, remove it first: logparse history remove {id}",

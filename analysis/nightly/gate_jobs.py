@@ -128,9 +128,9 @@ def _has_runs(rule: JobRule, sample: Observations) -> bool:
     if len(sample.runs) or rule.select is None:
         return len(sample.runs) > 0
     raise UsageError(
-        tr("job {job} has no run of which enough rows count", job=rule.name),
+        tr("job {job} has no run with enough counted rows", job=rule.name),
         where=rule.select,
-        remedy=tr("`logparse history list` shows what there is"),
+        remedy=tr("`logparse history list` lists the recorded runs"),
     )
 
 

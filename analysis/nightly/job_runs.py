@@ -53,8 +53,8 @@ def _parts(rule: JobRule, runs: pl.DataFrame) -> list[tuple[JobRule, pl.DataFram
 
 def nothing_to_judge() -> UsageError:
     """The error of a history without a run that counts."""
-    remedy = tr("`logparse record LOG --history DIR --release NAME` keeps one")
-    return UsageError(tr("the history has no run that can be judged"), remedy=remedy)
+    remedy = tr("record one with `logparse record LOG --history DIR --release NAME`")
+    return UsageError(tr("the history has no run to judge"), remedy=remedy)
 
 
 def _selected(runs: pl.DataFrame, rule: JobRule) -> pl.DataFrame:
@@ -63,7 +63,7 @@ def _selected(runs: pl.DataFrame, rule: JobRule) -> pl.DataFrame:
         raise UsageError(
             tr("job {job} selects no run", job=rule.name),
             where=rule.select,
-            remedy=tr("`logparse history list` shows what there is"),
+            remedy=tr("`logparse history list` lists the recorded runs"),
         )
     return chosen
 
@@ -93,17 +93,17 @@ def place_baseline(runs: pl.DataFrame, rule: JobRule) -> tuple[pl.DataFrame, int
     chosen = _best(runs, rule) if kind == "best" else select_runs(runs, rule.baseline.text)
     if newest["run_id"][0] in chosen["run_id"]:
         problem = tr(
-            "the baseline of job {job}, {text}, holds the run that is judged", job=rule.name, text=rule.baseline.text
+            "the baseline of job {job} ({text}) contains the run to judge", job=rule.name, text=rule.baseline.text
         )
-        raise UsageError(problem, remedy=tr("name runs before it, or use last {n}", n=KEPT))
+        raise UsageError(problem, remedy=tr("give earlier runs, or use last {n}", n=KEPT))
     if chosen.is_empty():
-        problem = tr("job {job} has no run of its baseline, {text}", job=rule.name, text=rule.baseline.text)
-        raise UsageError(problem, remedy=tr("`logparse history list` shows what there is"))
+        problem = tr("job {job} has no run of its baseline ({text})", job=rule.name, text=rule.baseline.text)
+        raise UsageError(problem, remedy=tr("`logparse history list` lists the recorded runs"))
     if len(chosen) < FEWEST:
         problem = tr(
-            "the baseline of job {job}, {text}, has {n} runs", job=rule.name, text=rule.baseline.text, n=len(chosen)
+            "the baseline of job {job} ({text}) has {n} runs", job=rule.name, text=rule.baseline.text, n=len(chosen)
         )
-        raise UsageError(problem, remedy=tr("fewer than {n} runs tell no spread", n=FEWEST))
+        raise UsageError(problem, remedy=tr("at least {n} runs are needed to estimate the noise", n=FEWEST))
     after = runs.filter((pl.col("when") > chosen["when"].max()) & ~pl.col("run_id").is_in(chosen["run_id"].to_list()))
     watched = after if newest["run_id"][0] in after["run_id"] else pl.concat([after, newest])
     return pl.concat([chosen, watched]), len(chosen)
@@ -127,7 +127,7 @@ def block_of(runs: pl.DataFrame, label: str | None) -> pl.Expr:
     known = runs.select(pl.col("labels").explode(empty_as_null=False).struct.field("name")).to_series()
     if label is not None and label not in known:
         raise UsageError(
-            tr("no run has the label {name}", name=label), remedy=tr("`logparse history list` shows what there is")
+            tr("no run has the label {name}", name=label), remedy=tr("`logparse history list` lists the recorded runs")
         )
     if label is None:
         return pl.lit(None, pl.String)

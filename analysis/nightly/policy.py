@@ -125,7 +125,7 @@ def _metrics(known: Mapping[str, float], table: Mapping[str, Any], where: str) -
     given = {name: _least(value, f"{where}.{name}", name) for name, value in table.items() if value != LEFT_OUT}
     left = {name: least for name, least in known.items() if table.get(name) != LEFT_OUT}
     if not left | given:
-        raise _wrong(where, dict(table), tr("leave one metric to judge"))
+        raise _wrong(where, dict(table), tr("keep at least one metric to judge"))
     return left | given
 
 
@@ -135,13 +135,13 @@ def parse_baseline(text: str, where: str = "--baseline") -> BaselineRule:
         return BaselineRule("best" if text == "best" else "same release", text)
     if match := LAST.fullmatch(text):
         if int(match[1]) < FEWEST:
-            raise _wrong(where, text, tr("fewer than {n} runs tell no spread", n=FEWEST))
+            raise _wrong(where, text, tr("at least {n} runs are needed to estimate the noise", n=FEWEST))
         return BaselineRule("last", text, int(match[1]))
     if match := SINCE.fullmatch(text):
         try:
             return BaselineRule("since", text, day=date.fromisoformat(match[1]))
         except ValueError as error:
-            raise _wrong(where, text, tr("write a day as in since 2026-03-01")) from error
+            raise _wrong(where, text, tr("write a date, such as since 2026-03-01")) from error
     try:
         parse_selector(text)
     except UsageError as error:
@@ -167,7 +167,7 @@ def _nights(value: Any, where: str) -> int:
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise _wrong(where, value, tr("give a text"))
+        raise _wrong(where, value, tr("give text"))
     return value
 
 
@@ -181,7 +181,7 @@ def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
 def _check_keys(table: Mapping[str, Any], known: Collection[str], where: str) -> None:
     for key in table:
         if key not in known:
-            remedy = tr("[{table}] takes {names}", table=where, names=", ".join(known))
+            remedy = tr("keys of [{table}]: {names}", table=where, names=", ".join(known))
             raise unknown_name(msg("key"), key, known, remedy)
 
 

@@ -97,7 +97,7 @@ def follow_all(
     known = [trend for trend in trends if len(trend.runs)]
     if not known:
         problem = tr("no recorded run has this metric") if len(runs) else tr("no run is selected")
-        raise UsageError(problem, remedy=tr("`logparse history list` shows what there is"))
+        raise UsageError(problem, remedy=tr("`logparse history list` lists the recorded runs"))
     heavy = settings([run_id for trend in known for run_id in explaining_runs(trend)])
     explained = [explain(trend, heavy) for trend in known]
     return sorted(explained, key=lambda trend: (not trend.changes, trend.newest_off is None))
@@ -169,9 +169,7 @@ def _group(runs: pl.DataFrame, by: str, elsewhere: bool = False) -> pl.Expr:
             return values.fill_null("-")
     if elsewhere:
         return pl.lit("-")
-    remedy = tr(
-        "use release, {spans}, a version or a label: `logparse history show RUN` has them", spans=", ".join(SPANS)
-    )
+    remedy = tr("use release, {spans}, a version or a label; see `logparse history show RUN`", spans=", ".join(SPANS))
     raise UsageError(tr("no run has a {name}", name=by), remedy=remedy)
 
 

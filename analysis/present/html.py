@@ -97,7 +97,7 @@ def _bar(bar: Bar) -> str:
     marks += [] if bar.hfu is None else [("hfu", f"width:{bar.hfu}%", "HFU")]
     if bar.band:
         low, high = bar.band
-        marks.append(("band", f"left:{low}%;width:{high - low}%", tr("peaks of the SKUs")))
+        marks.append(("band", f"left:{low}%;width:{high - low}%", tr("peak range of the SKUs")))
     # What is drawn later lies upon what is drawn before.
     lengths = "".join(f'<span class="{name}" style="{place}"></span>' for name, place, _ in reversed(marks))
     peak = f'<span class="peak" style="left:{bar.peak}%"></span>'

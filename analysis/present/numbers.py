@@ -20,8 +20,16 @@ def three(value: float) -> str:
 
 def percent(share: float, digits: int = 1) -> str:
     """A share as a percentage, with the blank that English puts before the sign."""
-    blank = " " if current_language() == "en" else ""
-    return f"{share * 100:,.{digits}f}{blank}%"
+    return f"{share * 100:,.{digits}f}{_percent_sign()}"
+
+
+def signed_percent(share: float, digits: int = 2) -> str:
+    """A difference as a percentage, with its sign."""
+    return f"{share * 100:+,.{digits}f}{_percent_sign()}"
+
+
+def _percent_sign() -> str:
+    return " %" if current_language() == "en" else "%"
 
 
 def percent_of_peak(share: float) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 STYLES = {"plain": "", "warning": "yellow", "info": "dim"}
+# By the mark of a cell.
+MARKS = {"regression": "red", "improvement": "green"}
 SIGNS = {"warning": "! ", "info": "- "}
 BARS = "▁▂▃▄▅▆▇█"
 LEAST_BARS = 10
@@ -134,6 +136,7 @@ def _folded(table: Table, rows: Sequence[Sequence[str]], width: int) -> list[lis
 
 def _drawn(table: Table, rows: Sequence[Sequence[str]]) -> rich.table.Table:
     import rich.table
+    from rich.text import Text
 
     prose = _ends_in_prose(table)
     drawn = rich.table.Table(
@@ -152,8 +155,8 @@ def _drawn(table: Table, rows: Sequence[Sequence[str]]) -> rich.table.Table:
             drawn.add_column(heading, overflow="fold")
         else:
             drawn.add_column(heading, justify="right" if at and at not in table.prose else "left", no_wrap=True)
-    for row in rows:
-        drawn.add_row(*row)
+    for cells, row in zip(table.cells, rows, strict=True):
+        drawn.add_row(*(Text(text, MARKS.get(cell.mark, "")) for cell, text in zip(cells, row, strict=True)))
     return drawn
 
 

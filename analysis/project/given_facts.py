@@ -123,7 +123,7 @@ def _option(key: str, value: Any, path: Path, expected: type) -> Any:
 def _file_fact(key: str, value: Any, path: Path, known: Mapping[str, type]) -> Fact:
     key = "precision" if key == "dtype" else key
     if key not in QUANTITY:
-        remedy = tr("{path} may hold the flags of `logparse analyze`, with _ for -", path=path)
+        remedy = tr("{path} can contain the flags of `logparse analyze`, with _ for -", path=path)
         raise unknown_name(msg("key"), key, [*QUANTITY, *known, "dtype"], remedy)
     quantity = QUANTITY[key]
     _check_choice(key, value, key, str(path))

@@ -110,7 +110,7 @@ def _unknown(run: Achieved) -> Iterator[Note]:
 def _chosen(rows: Sequence[Baseline], name: str) -> Baseline:
     row = find_baseline(rows, name)
     if row.tokens_per_second_per_device is None:
-        problem = tr("the baseline {name} publishes no tokens/s/p", name=row.name)
+        problem = tr("the baseline {name} has no tokens/s/p", name=row.name)
         raise UsageError(problem, remedy=tr("`logparse baselines` lists them all"))
     return row
 

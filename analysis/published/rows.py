@@ -218,14 +218,14 @@ def _rows(text: str, where: str) -> tuple[Baseline, ...]:
         for cells in table:
             row = _row(cells, f"{where}, line {table.line_num}")
             if row.name in rows:
-                problem = tr("the name {name!r} is there twice", name=row.name)
-                remedy = tr("give each row a name of its own")
+                problem = tr("the name {name!r} occurs twice", name=row.name)
+                remedy = tr("give each row a unique name")
                 raise InputError(problem, where=f"{where}, line {table.line_num}", remedy=remedy)
             rows[row.name] = row
     except csv.Error as error:
         remedy = tr("check the quotes of that line, or save the file as CSV again")
         raise InputError(
-            tr("no CSV: {error}", error=error), where=f"{where}, after line {table.line_num}", remedy=remedy
+            tr("not a CSV file: {error}", error=error), where=f"{where}, after line {table.line_num}", remedy=remedy
         ) from error
     return tuple(rows.values())
 
@@ -236,13 +236,13 @@ def _check_columns(columns: Sequence[str], where: str) -> None:
             remedy = tr("the columns are those of analysis/published/published.csv")
             raise located(unknown_name(msg("column"), column, COLUMNS, remedy), where)
         if columns.count(column) > 1:
-            problem = tr("the column {name!r} is there twice", name=column)
+            problem = tr("the column {name!r} occurs twice", name=column)
             raise InputError(problem, where=where, remedy=tr("leave one out"))
 
 
 def _row(texts: Mapping[str | None, str | None], where: str) -> Baseline:
     if texts.get(None):
-        remedy = tr("put a cell that holds a comma in quotes")
+        remedy = tr("put a cell that contains a comma in quotes")
         raise InputError(tr("a row with more cells than there are columns"), where=where, remedy=remedy)
     cells = {name: (texts.get(name) or "").strip() for name in COLUMNS}
     if not (cells["name"] and cells["model"]):

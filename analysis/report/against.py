@@ -28,7 +28,7 @@ def against_tables(run: Run) -> Iterator[Table]:
         rows: list[list[Cell | str]] = [
             [word("gap", part.part), Cell(of_peak(part.share), bar=part.share)] for part in gap
         ]
-        yield Table(["", tr("share of the peak")], rows, tr("Where the peak went in settled steps"))
+        yield Table(["", tr("share of the peak")], rows, tr("Peak breakdown of steady steps"))
     if compared.matches or compared.differing:
         yield _published_table(run, (*compared.matches, *compared.differing)[:MOST_DRAWN])
 
@@ -43,7 +43,7 @@ def _plan_table(planned: list[Planned]) -> Table:
             [word("planned", row.name), tr("planned"), Cell(_range(row, ends), bar=longest)],
             ["", tr("measured"), Cell(_amount(row, row.measured), bar=(row.measured or 0.0) / most)],
         ]
-    return Table(["", "", tr("amount")], rows, tr("Against its plan"), prose={1})
+    return Table(["", "", tr("amount")], rows, tr("Compared with the plan"), prose={1})
 
 
 def _range(row: Planned, ends: list[float | None]) -> str:
@@ -68,12 +68,12 @@ def _published_table(run: Run, published_rows: tuple[Against, ...]) -> Table:
     drawn = [(published, _published(published, most, against, rate)) for published, against in rates]
     own = [Cell(run.name, mark="sum"), Cell(number(rate), mark="sum", bar=rate / most), Cell("")]
     rows = [row for _, row in sorted([*drawn, (rate, own)], key=lambda pair: -pair[0])]
-    head = ["", tr("tokens/s/p"), tr("this run beside it")]
-    return Table(head, rows, tr("Against published rates"))
+    head = ["", tr("tokens/s/p"), tr("difference of this run")]
+    return Table(head, rows, tr("Compared with published rates"))
 
 
 def _published(rate: float, most: float, against: Against, own: float) -> list[Cell]:
     row = against.row
-    other = tr("differs in {names}", names=tr(", ").join(against.differs_in)) if against.differs_in else ""
+    other = tr("different: {names}", names=tr(", ").join(against.differs_in)) if against.differs_in else ""
     publisher = tr("; ").join(part for part in (row.publisher, other) if part)
     return [Cell(row.name, publisher), Cell(number(rate), bar=rate / most), Cell(difference(own, rate))]

@@ -167,7 +167,7 @@ def _rates_of_one(run: Run) -> Table:
         heading = Cell(word("rates", rate["rate"]), word("covers", rate["rate"]))
         rows.append([heading, Cell(time, span), *values, number(rate["steps"], 0)])
     units = [headed(metric, run.analysis).replace(" ", "\u00a0") for metric in rated]
-    return Table(["", tr("ms/step"), *units, tr("useful steps")], rows, tr("Rates and what each covers"))
+    return Table(["", tr("ms/step"), *units, tr("useful steps")], rows, tr("Rates by time covered"))
 
 
 def _rates_of_several(runs: Sequence[Run]) -> Table:

@@ -11,13 +11,13 @@ from analysis.report.document import Drawing, Text, Tracks, render_document
 from analysis.report.payload import ROWS
 
 
-def comparison_page(comparison: Comparison) -> str:
-    """The page, in the language in use."""
+def comparison_page(comparison: Comparison, details: bool = False) -> str:
+    """The page, in the language in use; ``details`` adds the p-values and how they were computed."""
     overlay = overlay_runs(comparison)
     named = rename_sides(overlay, {side: word("sides", side) for side in overlay.runs})
     pieces: list[Text | Drawing] = [
-        Text(html(compose_answer(comparison), 2)),
-        Text(f'<div id="notes">{html(compose_notes(comparison))}</div>'),
+        Text(html(compose_answer(comparison, details), 2)),
+        Text(f'<div id="notes">{html(compose_notes(comparison, details))}</div>'),
         *(Drawing(name, chart, along=True) for name, chart in comparison_charts(named, ROWS).items()),
         Text(html(compose_drawn(comparison, overlay), 2)),
     ]

@@ -71,7 +71,7 @@ def _remarks(specs: dict[str, Any], seen: set[str]) -> str:
 
 def _key_numbers(name: str, runs: Sequence[Run]) -> Table:
     chart, metric = ALONG[name], BY_COLUMN.get(ALONG[name].column)
-    heads = ["", tr("median"), tr("mean"), tr("least"), tr("greatest"), tr("first"), tr("last"), tr("rows")]
+    heads = ["", tr("median"), tr("mean"), tr("min"), tr("max"), tr("first"), tr("last"), tr("rows")]
     rows = []
     for run in runs:
         values = run.steps.filter("counted")[chart.column]
@@ -80,7 +80,7 @@ def _key_numbers(name: str, runs: Sequence[Run]) -> Table:
         marks = (metric.mark(value) if metric else "" for value in picked)
         shown = (figure(value, chart) + mark for value, mark in zip(picked, marks, strict=True))
         rows.append([run.name, *shown, number(len(values), 0)])
-    title = tr("{title}, steps that count", title=tr(chart.title))
+    title = tr("{title}, counted steps", title=tr(chart.title))
     return Table(heads, rows, f"{title}, {chart.unit}" if chart.unit else title)
 
 
@@ -103,13 +103,13 @@ def _alternative(name: str, runs: Sequence[Run], numbers: Table | None) -> str:
 
 def _number_words(row: Sequence[Cell], unit: str) -> str:
     name, median, _, least, greatest, _, _, n = (cell.text for cell in row)
-    text = msg("{run}: {n} rows that count, median {median}, from {least} to {greatest}")
+    text = msg("{run}: {n} counted rows, median {median}, {least} to {greatest}")
     return tr(text, run=name, n=n, median=f"{median} {unit}".strip(), least=least, greatest=greatest)
 
 
 def _spread_words(run: Run) -> str:
     time = run.summary.row(0, named=True)
-    text = msg("{run}: nine steps of ten take {low} ms or longer, nine of ten {high} ms or less")
+    text = msg("{run}: step time p10 {low} ms, p90 {high} ms")
     return tr(text, run=run.name, low=number(time["p10"]), high=number(time["p90"]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.present.parts import Bar, ScreenRows, Sentences, Table
+from analysis.present.parts import Bar, ScreenRows, Sentence, Sentences, Table
 from analysis.present.views.analyze import list_notes
 from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.requirements import required_sentences
@@ -27,7 +27,7 @@ class Answer:
     others: Sentences
     notes: Sentences
     time: Sequence[Segment]
-    overheads: Sequence[Table]
+    overheads: Sequence[Table | Sentence]
     rows: ScreenRows
 
     @property

@@ -23,7 +23,7 @@ def goodput_table(runs: Sequence[Run]) -> Table:
 
 def _figures(run: Run) -> Iterator[tuple[str, Cell]]:
     reliability = run.analysis.reliability
-    yield tr("ETTR: productive time over the clock"), Cell(percent(reliability.ettr))
+    yield tr("ETTR (productive time / wall clock)"), Cell(percent(reliability.ettr))
     hour = reliability.worst_hour
     yield tr("ETTR of the least productive hour"), Cell(percent(hour.share), _from(hour)) if hour else Cell("–")
     yield tr("interruptions"), Cell(number(reliability.interruptions, 0))
@@ -33,7 +33,7 @@ def _figures(run: Run) -> Iterator[tuple[str, Cell]]:
     yield tr("mean time between interruptions"), Cell(between, bound)
     yield tr("steps lost"), Cell(number(reliability.lost_steps, 0))
     dead = reliability.longest_dead
-    yield tr("longest stretch without a step"), Cell(span(dead.seconds), _from(dead)) if dead else Cell("–")
+    yield tr("longest time without a step"), Cell(span(dead.seconds), _from(dead)) if dead else Cell("–")
     badput = {kind: (seconds, share) for _, kind, seconds, share in reliability.badput.rows()}
     for kind in TYPES:
         if kind in badput:

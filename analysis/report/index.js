@@ -1,5 +1,6 @@
 "use strict";
-// The table of runs: sorted by a heading, filtered by words and conditions. Without this script it is a plain table.
+// The table of runs: sorted by a heading, filtered by words and conditions, with the columns that the reader chooses.
+// Without this script it is a plain table.
 (() => {
   const find = (name) => document.getElementById(name);
   const { numbers } = JSON.parse(find("page-data").textContent);
@@ -10,6 +11,8 @@
   const FORM = /^([\w/.-]+)(>=|<=|>|<)(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)(%?)$/;
   const COMPARE = { ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, "<": (a, b) => a < b };
   const given = heads.map((head) => head.getAttribute("aria-sort"));
+  const boxes = [...document.querySelectorAll("#columns input")];
+  const HASH = "#columns=";
   let order = null;
 
   const condition = (word) => {
@@ -29,7 +32,33 @@
     for (const one of rows) one.row.hidden = !shown.includes(one);
     count.textContent = unknown ? `${unknown.unknown}?` : `${shown.length} / ${rows.length}`;
     count.classList.toggle("wrong", Boolean(unknown));
-    reset.disabled = !filter.value && !order;
+    reset.disabled = !filter.value && !order && boxes.every((box) => box.checked === box.defaultChecked);
+  };
+
+  // The columns that are not the main ones are in the address, so that a link shows the same table.
+  const chosen = () => {
+    if (!location.hash.startsWith(HASH)) return null;
+    return decodeURIComponent(location.hash.slice(HASH.length)).split(",");
+  };
+
+  const showColumns = () => {
+    for (const box of boxes) {
+      const place = heads.findIndex((head) => head.dataset.column === box.value);
+      heads[place].hidden = !box.checked;
+      for (const { row } of rows) row.cells[place].hidden = !box.checked;
+    }
+    const same = boxes.every((box) => box.checked === box.defaultChecked);
+    const names = boxes.filter((box) => box.checked).map((box) => box.value);
+    const address = same ? location.href.split("#")[0] : HASH + names.join(",");
+    if (!same || chosen()) history.replaceState(null, "", address);
+    show();
+  };
+
+  const readColumns = () => {
+    const names = chosen();
+    if (!names) return;
+    for (const box of boxes) box.checked = names.includes(box.value);
+    showColumns();
   };
 
   const valueOf = (column) => {
@@ -46,7 +75,7 @@
       const [x, y] = [value(a), value(b)];
       return way * (typeof x === "number" ? x - y : x.localeCompare(y, undefined, { numeric: true }));
     };
-    // What is unknown stands last, whichever way.
+    // Unknown values are last in both orders.
     const by = (a, b) => unknown(a) - unknown(b) || (unknown(a) ? 0 : compare(a, b)) || a.at - b.at;
     body.append(...(column ? [...rows].sort(by) : rows).map(({ row }) => row));
     for (const [at, head] of heads.entries()) {
@@ -68,11 +97,19 @@
     });
   }
   filter.addEventListener("input", show);
-  reset.addEventListener("click", () => { filter.value = ""; sort(null); });
+  reset.addEventListener("click", () => {
+    filter.value = "";
+    for (const box of boxes) box.checked = box.defaultChecked;
+    showColumns();
+    sort(null);
+  });
+  for (const box of boxes) box.addEventListener("change", showColumns);
+  addEventListener("hashchange", readColumns);
   find("controls").hidden = false;
   const below = () => document.documentElement.style.setProperty("--controls", `${find("controls").offsetHeight}px`);
   addEventListener("resize", below);
   below();
   show();
+  readColumns();
   window.logparse = { ready: Promise.resolve(), sort, show };
 })();

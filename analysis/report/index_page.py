@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ import polars as pl
 from analysis.batch.peers import COMPARED, DEVIATIONS, FAR, FEWEST_COMPARABLE, TOKENS, outliers, peer_median
 from analysis.batch.run_table import NUMBERS, choose_runs, lost_by_cause
 from analysis.metrics import BY_COLUMN, Metric
-from analysis.present.views.run_columns import UNKNOWN, Row, Shown, shared_columns, shown_columns
+from analysis.present.views.run_columns import UNKNOWN, Row, Shown, figure, shared_columns, shown_columns
 from analysis.present.views.runs import counted, lowest, outlying_runs
 from analysis.present.words import word
 from analysis.report.numbers import NONE, number, percent
@@ -27,6 +28,27 @@ from logparse.language import tr
 RATES = tuple(f"{prefix}{TOKENS}" for prefix in ("wall_clock_", "with_stalls_", ""))
 # Cards of runs that are outliers; the sentence above the table names more.
 MOST_CARDS = 3
+# Columns that are shown unless the reader chooses others.
+MAIN = ("model", "world_size", "steps", TOKENS, "mfu", "goodput", "largest_overhead_ratio", "warnings")
+ORDER = (
+    "model",
+    "device",
+    "world_size",
+    "begun_at",
+    "steps",
+    "steady_step_time_ms",
+    TOKENS,
+    f"with_stalls_{TOKENS}",
+    f"wall_clock_{TOKENS}",
+    "tflops_per_second_per_device",
+    "mfu",
+    "hfu",
+    "goodput",
+    "device_hours",
+    "lost_device_hours",
+    "largest_overhead_ratio",
+    "warnings",
+)
 # Columns whose largest value is the one to look at first.
 LARGEST_FIRST = ("warnings", "steps", "begun_at", "device_hours", "lost_device_hours", "largest_overhead_ratio")
 
@@ -53,13 +75,20 @@ class IndexCard:
 
 
 def render_index(
-    runs: pl.DataFrame, overheads: pl.DataFrame, failed: Sequence[str], pages: bool, order: str | None = None
+    runs: pl.DataFrame,
+    overheads: pl.DataFrame,
+    failed: Sequence[str],
+    pages: bool,
+    order: str | None = None,
+    links: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page, in the language in use; ``failed`` says why others could not be read, ``pages`` that each run has one.
 
-    The rows are in the order of the column ``order``, descending after ``-``; without it outliers come first. The
-    page asks no network, and is a plain table where there is no JavaScript.
+    The rows are in the order of the column ``order``, descending after ``-``; without it outliers come first. ``links``
+    are the texts and the places of what belongs to it, such as the tables. The page asks no network, and is a plain
+    table of the MAIN columns where there is no JavaScript.
     """
+    order = (order or "").strip().lower()
     apart = pl.col("stands_out").is_null()
     runs = choose_runs(runs, order=order) if order else runs.sort(apart, maintain_order=True)
     shared, columns = shared_columns(runs, _columns())
@@ -76,7 +105,9 @@ def render_index(
         shared=shared,
         outlying_runs=outlying_runs(runs, runs),
         columns=columns,
-        order=(order or "").strip().lower(),
+        order=order,
+        main=(*MAIN, order.removeprefix("-")),
+        links=links,
         largest_first=LARGEST_FIRST,
         rows=[(row, _link(row["run"], pages), [_cell(column, row, greatest) for column in columns]) for row in rows],
         paged=pages,
@@ -95,8 +126,7 @@ def render_index(
 
 
 def _columns() -> tuple[Shown, ...]:
-    """The columns of the terminal, and more for which a terminal has no room."""
-    *shown, loss, goodput, warnings = shown_columns()
+    """The columns of the terminal, and more for which a terminal has no room, in the order of the page."""
     begun = Shown(
         "begun_at",
         tr("begun"),
@@ -104,11 +134,20 @@ def _columns() -> tuple[Shown, ...]:
         prose=True,
         shared=lambda row: tr("begun {time}", time=_begun(row)),
     )
-    hours = (
-        Shown("device_hours", tr("device-\nhours"), lambda row: number(row["device_hours"])),
-        Shown("lost_device_hours", tr("of them\nlost"), lambda row: number(row["lost_device_hours"])),
+    own = (
+        begun,
+        figure("steady_step_time_ms", tr("step time\nms")),
+        figure("tflops_per_second_per_device", tr("TFLOP/s/p")),
+        Shown("device_hours", tr("device-\nhours"), partial(_hours, column="device_hours")),
+        Shown("lost_device_hours", tr("lost device-\nhours"), partial(_hours, column="lost_device_hours")),
     )
-    return (*shown[:2], begun, *shown[2:], goodput, *hours, loss, warnings)
+    by_name = {column.column: column for column in (*shown_columns(), *own)}
+    by_name["warnings"] = replace(by_name["warnings"], heading=tr("warnings"))
+    return tuple(by_name[name] for name in ORDER)
+
+
+def _hours(row: Row, column: str) -> str:
+    return UNKNOWN if row[column] is None else number(row[column])
 
 
 def _begun(row: Row) -> str:
@@ -164,7 +203,7 @@ def _to_look_at(runs: pl.DataFrame) -> Iterator[tuple[str, Metric, float, Any, s
     far = outliers(runs)[:MOST_CARDS]
     for one in far:
         metric = BY_COLUMN[one["metric"].removeprefix("wall_clock_").removeprefix("with_stalls_")]
-        yield tr("stands out: {metric}", metric=tr(metric.label)), metric, one["value"], one["median"], one["run"]
+        yield tr("outlier: {metric}", metric=tr(metric.label)), metric, one["value"], one["median"], one["run"]
     for metric, value, name in lowest(runs) if not far else ():
         yield tr("lowest {metric}", metric=tr(metric.label)), metric, value, runs[metric.column].median(), name
 

@@ -64,10 +64,12 @@ def render_page(
     title: str | None = None,
     command: str = "",
     price: float | None = None,
+    links: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page about ``runs`` in the language in use; the others are compared with the first.
 
     ``command`` is what was typed, printed at the foot. ``price`` of a device-hour gives the overheads a cost.
+    ``links`` are the texts and the places of what belongs to it: the index, the tables.
     """
     rows = chart_rows(pl.concat(run.steps for run in runs), partial(word, "reasons"))
     given = payload(runs, rows)
@@ -77,6 +79,7 @@ def render_page(
         given,
         runs=runs,
         command=command,
+        links=links,
         sources=list(dict.fromkeys(source for run in runs for source in run.log.sources)),
         titles_of={name: tr(title) for name, title in SECTIONS.items()},
         contents=[(name, tr(title)) for name, title in SECTIONS.items() if name != "ranks" or ranked(runs)],

@@ -16,10 +16,10 @@ from logparse.schema import QUANTITIES, QUANTITY, flag_of
 GROUPS = {
     "world_size": msg("Layout"),
     "global_batch_size": msg("Batch"),
-    "num_layers": msg("Shape of the model"),
-    "num_experts": msg("Experts, latent attention, prediction of several tokens"),
+    "num_layers": msg("Model shape"),
+    "num_experts": msg("Experts, latent attention, multi-token prediction"),
     "attention_output_gate": msg("Linear attention, Mamba, windows"),
-    "precision": msg("Precision, recomputation and the rest"),
+    "precision": msg("Precision, recomputation, other"),
 }
 # Quantities that mean something only where another one is set.
 ONLY_WITH = {
@@ -107,14 +107,14 @@ def coverage_table(runs: Sequence[Run]) -> Table:
     labels = {
         "lines": tr("lines"),
         "step_lines": tr("step lines"),
-        "torn_lines": tr("torn step lines"),
-        "malformed_values": tr("values not readable"),
+        "torn_lines": tr("truncated step lines"),
+        "malformed_values": tr("unreadable values"),
     }
     read = [run.log.coverage for run in runs]
     rows = [[text, *(f"{getattr(coverage, key):,}" for coverage in read)] for key, text in labels.items()]
     unread = dict.fromkeys(label for coverage in read for label in coverage.unread_labels)
     for label in unread:
         counts = (coverage.unread_labels.get(label, 0) for coverage in read)
-        rows.append([tr("label not read: {label}", label=label), *(f"{n:,}" for n in counts)])
+        rows.append([tr("unrecognized label: {label}", label=label), *(f"{n:,}" for n in counts)])
     heads = [run.name for run in runs] if len(runs) > 1 else [tr("count")]
-    return Table(["", *heads], rows, tr("What was read"))
+    return Table(["", *heads], rows, tr("Lines read"))

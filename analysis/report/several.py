@@ -69,9 +69,7 @@ def incomparable(runs: Sequence[Run]) -> Iterator[str]:
         if differing:
             yield tr("{run} is not comparable with {first}: {fields}", **names, fields=some(differing, MOST_NAMED))
         elif unknown:
-            yield tr(
-                "whether {run} is comparable with {first} is unknown: {fields}", **names, fields=tr(", ").join(unknown)
-            )
+            yield tr("{run}: comparability with {first} is unknown: {fields}", **names, fields=tr(", ").join(unknown))
 
 
 def _known(run: Run) -> pl.DataFrame:

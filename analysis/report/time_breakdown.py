@@ -35,9 +35,9 @@ def time_breakdown_table(runs: Sequence[Run]) -> Table | None:
         for part in parts_in_order(time_breakdown)
     ]
     totals = [float(run.time_breakdown["seconds"].sum()) for run in runs]
-    rows.append([Cell(tr("together"), mark="sum"), *(Cell(lasted(total), mark="sum") for total in totals)])
+    rows.append([Cell(tr("total"), mark="sum"), *(Cell(lasted(total), mark="sum") for total in totals)])
     names = [run.name for run in runs] if len(runs) > 1 else [tr("time")]
-    return Table([tr("part"), *names], rows, tr("Where the time went"))
+    return Table([tr("part"), *names], rows, tr("Time breakdown"))
 
 
 def _spent(part: tuple[float, float | None] | None) -> Cell:
@@ -81,7 +81,7 @@ def stalls_table(run: Run) -> Table | None:
     caption = (
         tr("Stalls: the {n} longest of {total}", n=MOST_STALLS, total=total) if total > MOST_STALLS else tr("Stalls")
     )
-    head = [tr("step"), tr("start"), tr("ended"), tr("took"), tr("longer than usual"), tr("cause")]
+    head = [tr("step"), tr("start"), tr("ended"), tr("duration"), tr("above baseline"), tr("cause")]
     return Table(head, rows, caption, prose={5})
 
 
@@ -117,8 +117,8 @@ def starts_table(run: Run) -> Table | None:
         ]
         for row in segments.iter_rows(named=True)
     ]
-    head = [tr("start"), tr("steps"), tr("first line"), tr("warm-up rows"), tr("steps done again"), tr("steps lost")]
-    return Table(head, rows, tr("Starts of the run"))
+    head = [tr("start"), tr("steps"), tr("first line"), tr("warm-up rows"), tr("replayed steps"), tr("steps lost")]
+    return Table(head, rows, tr("Starts"))
 
 
 def _start(row: Mapping[str, Any]) -> Cell:
@@ -140,4 +140,4 @@ def left_out_table(runs: Sequence[Run]) -> Table | None:
         [word("reasons", reason), *(number(by_reason.get(reason, 0), 0) for by_reason in counts)] for reason in reasons
     ]
     names = [run.name for run in runs] if len(runs) > 1 else [tr("rows")]
-    return Table([tr("reason"), *names], rows, tr("Rows left out of the metrics"))
+    return Table([tr("reason"), *names], rows, tr("Excluded rows"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from analysis.nightly.trend import ChangePoint, Trend
 from analysis.present.html import html
 from analysis.present.metric_names import titled
+from analysis.present.numbers import signed_percent
 from analysis.present.views.trend import NOTHING, compose_trend, page_title
 from analysis.report.document import Drawing, Text, render_document
 from analysis.report.page_frame import render
@@ -54,7 +55,7 @@ def trends_page(trends: Sequence[Trend], links: Sequence[str]) -> str:
         styles=("page.css", "trends.css"),
         charts=False,
         metric=titled(trends[0].metric),
-        counted=tr("{n} jobs, {changed} of them changed; the newest change first", n=len(trends), changed=changed),
+        counted=tr("{n} jobs, {changed} changed; newest change first", n=len(trends), changed=changed),
         cards=[_card(trend, link) for trend, link in jobs],
     )
 
@@ -84,11 +85,11 @@ def _by(trend: Trend) -> Iterator[float]:
 def _changes(trend: Trend) -> Iterator[str]:
     yield _changed(trend, trend.changes[-1]) if trend.changes else tr("no change found")
     if (away := trend.newest_off) is not None:
-        yield tr("the newest run is {change} from those before", change=f"{away:+.2%}")
+        yield tr("the newest run is {change} from the earlier runs", change=signed_percent(away))
 
 
 def _changed(trend: Trend, change: ChangePoint) -> str:
     day = f"{trend.runs['when'][change.at]:%Y-%m-%d}"
     old, new = change.groups
     where = new if old == new else f"{old} -> {new}"
-    return tr("{change} on {day} ({where})", change=f"{change.change:+.2%}", day=day, where=where)
+    return tr("{change} on {day} ({where})", change=signed_percent(change.change), day=day, where=where)

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from analysis.present.numbers import percent
 from analysis.present.parts import Cell, Table
 from analysis.report.numbers import NONE, engineering
 from analysis.run.result import Analysis
@@ -131,7 +132,7 @@ def terms_table(written: Written) -> Table:
         (tr(term.name), term.symbols or NONE, engineering(term.flops_per_token), _passes(term))
         for term in written.terms
     ]
-    total = [Cell(text, mark="sum") for text in (tr("together"), "", engineering(written.flops_per_token), "")]
+    total = [Cell(text, mark="sum") for text in (tr("total"), "", engineering(written.flops_per_token), "")]
     return Table(heads, [*rows, total], prose={1})
 
 
@@ -141,8 +142,8 @@ def _passes(term: FormulaTerm) -> str:
     if not again:
         return str(passes)
     if math.isclose(again, 1):
-        return tr("{passes} and the forward again: × {times}", passes=passes, times=f"{passes + 1}/{passes}")
-    share = f"{again:.1%}"
+        return tr("{passes}, forward recomputed: × {times}", passes=passes, times=f"{passes + 1}/{passes}")
+    share = percent(again)
     return tr(
-        "{passes} and {share} of the forward again: × {times}", passes=passes, share=share, times=f"{term.times:.4f}"
+        "{passes}, {share} of the forward recomputed: × {times}", passes=passes, share=share, times=f"{term.times:.4f}"
     )

@@ -125,7 +125,9 @@ def _impossible(name: str, analysis: Analysis) -> InputError:
     values = [*rates, analysis.value(metric.column) if metric.row_column else analysis.goodput]
     most = max(value for value in values if value is not None)
     problem = tr(
-        "{metric} is {value} %, more than can be", metric=tr(metric.label), value=f"{most * metric.scale:,.1f}"
+        "{metric} is {value} %, above the possible maximum",
+        metric=tr(metric.label),
+        value=f"{most * metric.scale:,.1f}",
     )
-    remedy = tr("check --hw, --world-size, the batch and the shape; leave out --strict to see it marked")
+    remedy = tr("check --hw, --world-size, the batch and the shape; omit --strict to see the value")
     return InputError(problem, where=name, remedy=remedy)

@@ -70,7 +70,7 @@ def _check_finished(steps: pl.DataFrame) -> None:
     again = done.filter((pl.col("first") == pl.col("first").shift(1)) & (pl.col("begun") > pl.col("ended").shift(1)))
     if len(again):
         first, last = done.select("first", "last").row(0)
-        reason = tr("{n} of them do all the steps {first} to {last}", n=len(done), first=first, last=last)
+        reason = tr("{n} of them run all steps {first} to {last}", n=len(done), first=first, last=last)
         raise _refusal(reason, files)
 
 
@@ -109,7 +109,7 @@ def _check_clocks(steps: pl.DataFrame) -> None:
     for mine, theirs in pairwise(order):
         one, other = mine.item(0, "source"), theirs.item(0, "source")
         if (jobs[one] is None or jobs[one] != jobs[other]) and _apart(mine, theirs):
-            reason = tr("{one} and {other} did the same steps at the same time, each for itself", one=one, other=other)
+            reason = tr("{one} and {other} ran the same steps at the same time, independently", one=one, other=other)
             raise _refusal(reason, files)
 
 

@@ -286,7 +286,7 @@ def _broken_limits(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[
             continue
         if all(n in given for n in names):
             first, second = (f"{n} {facts[n].value} ({facts[n].origin})" for n in names)
-            remedy = tr("no model has such a shape: give other values")
+            remedy = tr("this model shape is impossible: give other values")
             raise UsageError(tr(PROBLEMS[limit.code], first=first, second=second), remedy=remedy)
         yield warning(limit.code, first=_known(facts, limit.first), second=_known(facts, limit.second))
 
@@ -335,7 +335,7 @@ def _contradiction(note: Note) -> UsageError:
     whole, *parts = (_side(known) for known in (note.fields["whole"], *note.fields["parts"]))
     return UsageError(
         tr(problem, whole=whole, product=note.fields["product"], sides=" x ".join(parts)),
-        remedy=tr("give values whose product comes out, or leave one of them out"),
+        remedy=tr("give values whose product matches, or remove one of them"),
     )
 
 

@@ -17,6 +17,7 @@ import regex
 from logparse.decode.fast_path import Templates
 from logparse.decode.records import Found, find_records
 from logparse.decode.settings import matches
+from logparse.decode.slow_patterns import stopped_by_name
 from logparse.decode.step_lines import StepBlock, decode_block
 from logparse.decode.values import there
 from logparse.decode.versions import MARKERS as VERSION_MARKERS
@@ -117,7 +118,10 @@ def find_in(marked: pl.DataFrame, wanted: Wanted, size: int) -> BlockContents:
 
 def _with_sentences(marked: pl.DataFrame, wanted: Wanted, size: int, words: Container[str]) -> pl.DataFrame:
     """The lines that hold a sentence of settings or a version; of sentences on every step line the first line."""
-    sentences = {s for fmt in wanted.whole for s in fmt.sentences if s.first and s.marker in words}
+    sentences = {s: fmt.name for fmt in wanted.whole for s in fmt.sentences if s.first and s.marker in words}
     whole = marked.filter("complete") if sentences else marked
-    firsts = [number for s in sentences for _, number, _ in islice(matches(whole, s), 1)]
+    firsts = []
+    for sentence, name in sentences.items():
+        with stopped_by_name(name):
+            firsts += [number for _, number, _ in islice(matches(whole, sentence), 1)]
     return marked.filter(any_of(wanted.sentences, pl.col("text"), size) | pl.col("line_number").is_in(firsts))

@@ -33,7 +33,8 @@ from logparse.language import some, tr
 # Bytes of files that are read once more to see how often they say why they failed.
 MOST_READ_AGAIN = 2**26
 # What may be a label, and how many common labels make a format the nearest.
-_LABEL = regex.compile(r"([A-Za-z_][\w ()/.%-]*)[\"']?\s*[:=]")
+# Each run of the characters of a label is looked at once, however long it is.
+_LABEL = regex.compile(r"(?<![\w ()/.%-])(?:(?![A-Za-z_])[\w ()/.%-])*+([A-Za-z_][\w ()/.%-]*+)[\"']?\s*+[:=]")
 LEAST_COMMON = 2
 
 
@@ -87,14 +88,14 @@ def _check_formats(stepped: Sequence[tuple[LogFormat, StepLines]]) -> None:
     raise InputError(
         tr("these files are not one run: {reason}", reason=tr("the format is {values}", values=values)),
         where=some(named, 3),
-        remedy=tr("add --each to analyze every file as a run, name the files of one run, or choose one with --format"),
+        remedy=tr("add --each to analyze every file as a run, pass files of one run, or set the format with --format"),
     )
 
 
 def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
     """What an error says of sources that ended early."""
-    for note in (note for source in sources for note in source.notes):
-        yield tr("{path} ends early or is damaged ({reason})", **note.fields)
+    for note in (note for source in sources for note in source.notes if note.code == "file_damaged"):
+        yield tr("{path} is truncated or corrupted ({reason})", **note.fields)
 
 
 def _nothing_found(
@@ -104,7 +105,7 @@ def _nothing_found(
     formats = [fmt for fmt, _ in decoded]
     torn, trainer = max((result.torn for _, result in decoded), default=0), find_trainer(ends, formats)
     reasons = [tr("no step line found"), *describe_damage(sources), *_trainer_reasons(trainer, sources)]
-    reasons += [tr("{n} lines start like one but are torn", n=torn)] if torn else []
+    reasons += [tr("truncated step lines: {n}", n=torn)] if torn else []
     where = some([source.name for source in sources], 3)
     # For a trainer that is not read, steps may follow an earlier error.
     errors = [] if trainer and not trainer.is_read else quote(error_lines(ends.tails))
@@ -130,14 +131,14 @@ def _nearest(formats: Sequence[LogFormat], ends: FileEnds, trainer: Trainer | No
     common = sorted(there & fmt.labels.keys()) if fmt else []
     if fmt is None or len(common) < LEAST_COMMON:
         return []
-    return [tr("the nearest format is {name}, by the labels {labels}", name=fmt.name, labels=some(common, 3))]
+    return [tr("the closest format is {name} (labels {labels})", name=fmt.name, labels=some(common, 3))]
 
 
 def _trainer_reasons(trainer: Trainer | None, sources: Sequence[Source]) -> list[str]:
     if trainer is None:
-        return [tr("no line names a known trainer")]
+        return [tr("no known training framework in the log")]
     looks = tr("this looks like {trainer} ({place})", trainer=trainer.name, place=_place(trainer, sources))
-    return [looks] if trainer.is_read else [looks, tr("its step lines are not read")]
+    return [looks] if trainer.is_read else [looks, tr("its step lines are not supported")]
 
 
 def _with_errors(

@@ -139,8 +139,10 @@ class LineTemplate:
 
     @cached_property
     def _possible(self) -> pl.Expr:
-        numbers = (column for column in self.filled if DTYPE[column] != TIME)
-        return pl.all_horizontal(pl.lit(value=True), *(can_be(column, pl.col(column)) for column in numbers))
+        values = ((column, pl.col(column)) for column in self.filled)
+        # A damaged time stamp is left to the rule, which reports it.
+        fit = (value.is_not_null() if DTYPE[column] == TIME else can_be(column, value) for column, value in values)
+        return pl.all_horizontal(pl.lit(value=True), *fit)
 
     @cached_property
     def _columns(self) -> list[pl.Expr]:

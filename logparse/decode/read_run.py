@@ -18,7 +18,7 @@ from logparse.decode.reader import CORES, Contents, read_sources
 from logparse.decode.records import join_records
 from logparse.decode.sample_files import SPOT_BYTES
 from logparse.decode.settings import settings_frame
-from logparse.decode.step_lines import Malformed
+from logparse.decode.step_lines import STAMP, Malformed
 from logparse.decode.versions import Version, versions_of
 from logparse.errors import InputError, NoStepLineError
 from logparse.failures.detect import describe_end
@@ -29,6 +29,7 @@ from logparse.inputs.discovery import find_sources
 from logparse.inputs.run_names import run_names
 from logparse.inputs.sources import Source
 from logparse.language import tr
+from logparse.masking import masked_settings
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def read_run(
     contents = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
     if not contents.lines:
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
-        raise NoStepLineError(problem, where=sources[0].name, remedy=tr("give the log the training printed"))
+        raise NoStepLineError(problem, where=sources[0].name, remedy=tr("pass the log that the training job printed"))
     starts = {fmt.name: _starts(contents.inside, fmt) for fmt in formats}
     fmt, stepped, completions, notes = recognize(contents.steps, sources, contents.ends, max(starts.values(), key=len))
     coverage = Coverage(contents.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
@@ -122,12 +123,16 @@ def read_run(
     notes += _describe_reading(sources, fmt, named=bool(format_name))
     notes += describe_end(contents.ends, steps)
     notes += _describe_malformed(stepped.malformed)
+    settings = settings_frame(contents.sentences, contents.inside, fmt)
+    other_settings = tuple(_other_settings(contents, formats, fmt))
+    if masked := masked_settings([settings, *(frame for _, frame in other_settings)]):
+        notes.append(info("secrets_masked", n=masked))
     return ParsedLog(
         name,
         tuple(s.name for s in sources),
         fmt,
         steps,
-        settings_frame(contents.sentences, contents.inside, fmt),
+        settings,
         coverage,
         stepped.labels,
         starts[fmt.name],
@@ -135,7 +140,7 @@ def read_run(
         tuple(notes),
         versions_of(contents.sentences),
         completions,
-        tuple(_other_settings(contents, formats, fmt)),
+        other_settings,
     )
 
 
@@ -162,6 +167,10 @@ def _describe_reading(sources: Sequence[Source], fmt: LogFormat, named: bool) ->
     """How the files were read; also which packages of formats failed, unless the user ``named`` the format."""
     for source in sources:
         yield from source.notes
+        if source.until is not None:
+            yield info("damage_located", path=source.name, line=source.until + 1)
+        elif source.damage is not None:
+            yield warning("damage_not_located", path=source.name)
     if not named:
         yield from packaged().notes
     yield from _describe_probing(sources)
@@ -170,7 +179,10 @@ def _describe_reading(sources: Sequence[Source], fmt: LogFormat, named: bool) ->
 
 
 def _describe_malformed(malformed: Sequence[Malformed]) -> Iterator[Note]:
-    for bad in malformed[:3]:
+    stamps = [bad for bad in malformed if bad.label == STAMP]
+    for bad in stamps[:1]:
+        yield warning("stamps_invalid", n=len(stamps), text=bad.text, source=bad.source, line=bad.line_number)
+    for bad in [bad for bad in malformed if bad.label != STAMP][:3]:
         yield warning("value_malformed", **asdict(bad))
 
 
@@ -221,11 +233,11 @@ _NO_START = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
 def _refuse_damage(coverage: Coverage, malformed: tuple[Malformed, ...]) -> None:
     if malformed:
         bad = malformed[0]
-        problem = tr("{label!r} is {text!r}, not a number of the kind expected", label=bad.label, text=bad.text)
+        problem = tr("{label!r} is {text!r}, not a valid number", label=bad.label, text=bad.text)
         where = tr("{source}, line {line}", source=bad.source, line=bad.line_number)
-        raise InputError(problem, where=where, remedy=tr("leave out --strict to count it and go on"))
+        raise InputError(problem, where=where, remedy=tr("remove --strict to count it and continue"))
     if coverage.torn_lines:
         raise InputError(
-            tr("{n} step lines are torn", n=coverage.torn_lines),
-            remedy=tr("leave out --strict to count them and go on"),
+            tr("truncated step lines: {n}", n=coverage.torn_lines),
+            remedy=tr("remove --strict to count them and continue"),
         )

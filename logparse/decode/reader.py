@@ -16,6 +16,7 @@ from functools import partial
 import polars as pl
 
 from logparse.decode.block_contents import BlockContents, find_in
+from logparse.decode.damage import stop_at_damage
 from logparse.decode.detect_format import richest
 from logparse.decode.first_timestamps import first_stamps
 from logparse.decode.marker_filter import LineSearch, find, search_all, size_of
@@ -65,7 +66,7 @@ def read_sources(
     """Read ``sources`` with all ``formats``, ``jobs`` blocks at once. Raises InputError for a file that cannot be read.
 
     Files that show nothing where they are probed are left out, unless ``all_files`` says otherwise or nothing else
-    holds a step line; ``part`` of a source says how much of it was read.
+    holds a step line; ``part`` of a source says how much of it was read. A damaged file is read up to the damage.
     """
     left_out = [] if all_files else probe(sources, search_all(formats), jobs)
     contents = _read(sources, formats, block_bytes, jobs)
@@ -73,7 +74,7 @@ def read_sources(
         for source in left_out:
             source.part = None
         contents = _read(sources, formats, block_bytes, jobs)
-    return contents
+    return _read(sources, formats, block_bytes, jobs) if stop_at_damage(sources) else contents
 
 
 def _read(sources: Sequence[Source], formats: tuple[LogFormat, ...], block_bytes: int, jobs: int) -> Contents:

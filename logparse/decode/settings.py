@@ -18,9 +18,11 @@ from typing import NamedTuple
 import polars as pl
 import regex
 
+from logparse.decode.slow_patterns import SECONDS, stopped_by_name
 from logparse.decode.values import holds, there
 from logparse.formats._base import Block, LogFormat, SettingSentence
 from logparse.inputs.blocks import TextBlock
+from logparse.masking import mask_settings
 from logparse.schema import SETTING_COLUMNS
 
 SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
@@ -111,7 +113,7 @@ def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) 
     for source, opened, number, text in lines:
         if number == opened:
             path = []
-        for match in entry.finditer(_beginning(text)):
+        for match in entry.finditer(_beginning(text), timeout=SECONDS):
             name, value = match.group(1), match.group(2).replace("\r", " ").strip().rstrip(",").strip()
             if block.nested:
                 column = match.start(1)
@@ -140,13 +142,17 @@ def matches(lines: pl.DataFrame, sentence: SettingSentence) -> Iterator[tuple[st
     search = regex.compile(sentence.pattern).search
     marked = lines.filter(holds(pl.col("text"), sentence.marker))
     for source, number, text in marked["source", "line_number", "text"].iter_rows():
-        if match := search(_beginning(text)):
+        if match := search(_beginning(text), timeout=SECONDS):
             yield source, number, match
 
 
 def settings_frame(lines: pl.DataFrame, inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
-    """Every setting that ``fmt`` finds in sentences on ``lines`` or ``inside`` its blocks, in order of appearance."""
-    rows = [row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].iter_rows())]
-    rows += settings_of_sentences(lines, fmt.sentences)
+    """Every setting that ``fmt`` finds in sentences on ``lines`` or ``inside`` its blocks, in order of appearance.
+
+    Secrets are masked.
+    """
+    with stopped_by_name(fmt.name):
+        rows = [row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].iter_rows())]
+        rows += settings_of_sentences(lines, fmt.sentences)
     rows.sort(key=lambda setting: setting.line_number)
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    return mask_settings(pl.DataFrame(rows, schema=SCHEMA, orient="row"))

@@ -7,7 +7,7 @@ account of what could not be read. Settings are not read here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 
@@ -25,12 +25,15 @@ from logparse.decode.related_lines import (
     no_companions,
     read_companions,
 )
+from logparse.decode.slow_patterns import SECONDS, stopped_by_name
 from logparse.decode.step_numbers import with_step
 from logparse.decode.values import DTYPE, group_names, with_others
-from logparse.formats._base import LogFormat
+from logparse.formats._base import TIMESTAMP, LogFormat
 from logparse.schema import DECODED_COLUMNS, conform
 
 _NO_ROW = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64, "timestamp": pl.Datetime})
+# The label of a damaged time stamp.
+STAMP = "timestamp"
 _NO_STEP = conform(_NO_ROW, DECODED_COLUMNS)
 _NO_TAIL = pl.DataFrame(
     schema={"row": pl.UInt32, "label": pl.String, "column": pl.String, "number": pl.Float64, "repeated": pl.Boolean}
@@ -136,8 +139,15 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
         rows=spread(heads, known),
         tails=_repeated(tails, known) if len(tails) else _NO_TAIL,
         labels=_count(pairs),
-        malformed=_malformed(known),
+        malformed=(*_damaged_stamps(heads), *_malformed(known)),
     )
+
+
+def _damaged_stamps(heads: pl.DataFrame) -> Iterator[Malformed]:
+    """The time stamps before ``heads`` that are no time, such as one of the year 0."""
+    unstamped = heads.filter(pl.col("timestamp").is_null() & pl.col("before").is_not_null())
+    stamps = unstamped.select("source", "line_number", stamp=pl.col("before").str.extract(f"({TIMESTAMP})"))
+    return (Malformed(source, at, STAMP, text) for source, at, text in stamps.drop_nulls("stamp").iter_rows())
 
 
 def _repeated(tails: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
@@ -315,7 +325,9 @@ def _unread(labels: dict[str, int], fmt: LogFormat) -> dict[str, int]:
     """The labels that the format neither reads nor leaves out."""
     ignored = regex.compile("|".join(fmt.ignored_patterns) or "(?!)")
     known = fmt.ignored | fmt.labels.keys()
-    return {name: n for name, n in labels.items() if name not in known and not ignored.fullmatch(name)}
+    with stopped_by_name(fmt.name):
+        others = ((name, n) for name, n in labels.items() if name not in known)
+        return {name: n for name, n in others if not ignored.fullmatch(name, timeout=SECONDS)}
 
 
 def _malformed(pairs: pl.DataFrame) -> tuple[Malformed, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
+from datetime import datetime
 
 import polars as pl
 import regex
@@ -12,12 +12,14 @@ from logparse.formats._base import MULTIPLES, NUMBER, TIMESTAMP, Reading
 from logparse.schema import BOOL, DECODED_COLUMNS, INT, TIME, UNITS
 
 DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
-# What a measured value can be: nothing negative, and what a float holds exactly. No step takes ten years.
-_LEAST = {"elapsed_time_per_iteration_ms": math.ulp(0.0), "global_batch_size": 1.0, "seq_length": 1.0}
+# What a measured value can be: nothing negative, and what a float holds exactly. No step takes ten years, or less than
+# a microsecond. What is printed closer to zero than TINY is damaged, and would make other values infinite.
+_LEAST = {"elapsed_time_per_iteration_ms": 1e-3, "global_batch_size": 1.0, "seq_length": 1.0}
 _MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
-_EXACT = 2.0**53 - 1
-# Milliseconds from 1970 on.
-_YEAR_10000 = 253_402_300_800_000
+_EXACT, TINY = 2.0**53 - 1, 1e-9
+# No training ran before the first of these, or runs after the second; stamps are as of no zone.
+FIRST_DATE, LAST_DATE = datetime(1970, 1, 1), datetime(2200, 1, 1)
+_LAST_MILLISECOND = 7_258_118_400_000
 # Columns of time that is written as a clock or in words too; seconds of a day, an hour, a minute and a second.
 DURATIONS = frozenset({"runtime_seconds"})
 _UNITS = (86400.0, 3600.0, 60.0, 1.0)
@@ -73,7 +75,9 @@ def written(text: pl.Expr, reading: Reading) -> pl.Expr:
     if reading.multiples:
         parts = bare(text).str.extract_groups(rf"^({NUMBER}) ?([{''.join(MULTIPLES)}]?)(?:{reading.suffix})?$")
         factor = parts.struct[1].replace_strict({"": 1.0, **MULTIPLES}, default=None, return_dtype=pl.Float64)
-        return parted_float(parts.struct[0]) * (factor * reading.scale)
+        value = parted_float(parts.struct[0]) * (factor * reading.scale)
+        # A factor such as 1e9 leaves a fraction of the last bit: 1.2589B.
+        return value.round() if DTYPE[reading.column] == INT else value
     digits = bare(text).str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1)
     return parted_float(digits) * reading.scale
 
@@ -116,9 +120,9 @@ def possible(column: str, value: pl.Expr) -> pl.Expr:
 
 def can_be(column: str, value: pl.Expr) -> pl.Expr:
     """Whether the column can hold the number; what has no unit, such as a loss, may be negative and NaN too."""
-    fits = (
-        value.is_between(_LEAST.get(column, 0.0), _MOST.get(column, _EXACT)) if UNITS[column] else value.is_not_null()
-    )
+    least, most = _LEAST.get(column, TINY), _MOST.get(column, _EXACT)
+    measured = value.is_between(least, most) | (value == 0 if column not in _LEAST else False)
+    fits = measured if UNITS[column] else value.is_not_null()
     return fits & _is_whole(value) if DTYPE[column] == INT else fits
 
 
@@ -139,14 +143,18 @@ def finite(value: pl.Expr) -> pl.Expr:
 def clock(text: pl.Expr) -> pl.Expr:
     """The last time stamp of a text, whatever the logger's layout around it."""
     stamp = text.str.extract(rf"^.*({TIMESTAMP})", 1)
-    date = stamp.str.replace(r"^(\d+).(\d+).(\d+).", "${1}-${2}-${3} ")
+    date = stamp.str.replace(r"^(\d{4})[-/]?(\d\d)[-/]?(\d\d).", "${1}-${2}-${3} ")
     plain = date.str.replace(",", ".", literal=True)
     return moment(plain, "%Y-%m-%d %H:%M:%S%.f")
 
 
 def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
-    """The time that a stamp is; null for a day or an hour that does not exist."""
-    return stamp.str.to_datetime(layout, time_unit="us", strict=False, cache=False)
+    """The time that a stamp is; null for a day or an hour that does not exist, or a year of no training."""
+    return _likely(stamp.str.to_datetime(layout, time_unit="us", strict=False, cache=False))
+
+
+def _likely(time: pl.Expr) -> pl.Expr:
+    return pl.when(time.is_between(FIRST_DATE, LAST_DATE, closed="left")).then(time)
 
 
 def stamped(text: pl.Expr) -> pl.Expr:
@@ -155,9 +163,9 @@ def stamped(text: pl.Expr) -> pl.Expr:
 
 
 def since_1970(text: pl.Expr) -> pl.Expr:
-    """The time that so many milliseconds since 1970 are, UTC; null where that is no year of four digits."""
+    """The time that so many milliseconds since 1970 are, UTC; null for a year of no training."""
     milliseconds = text.cast(pl.Int64, strict=False)
-    possible = pl.when(milliseconds.is_between(0, _YEAR_10000, closed="left")).then(milliseconds)
+    possible = pl.when(milliseconds.is_between(0, _LAST_MILLISECOND, closed="left")).then(milliseconds)
     return possible.cast(pl.Datetime("ms")).cast(pl.Datetime("us"))
 
 

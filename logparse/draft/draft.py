@@ -83,15 +83,15 @@ def draft_format(sources: Sequence[Source]) -> tuple[Draft, FormatCheck]:
 def _nothing(drafts: Sequence[Draft], sources: Sequence[Source]) -> NoStepLineError:
     if not drafts:
         return NoStepLineError(
-            tr("no lines repeat with a number that grows by a constant, as step lines do"),
+            tr("no step lines found: no repeated line has a number that grows by a constant"),
             where=some([source.name for source in sources], 3),
-            remedy=tr("give the log of the rank that prints the steps, with {n} step lines or more", n=4),
+            remedy=tr("pass the log of the rank that prints the steps, with at least {n} step lines", n=4),
         )
     text, line = drafts[0].example.strip()[:80], drafts[0].line_number
     return NoStepLineError(
-        tr("the lines with a number that grows hold nothing else that has a label: {text!r}", text=text),
+        tr("lines with a step number have no other labelled value: {text!r}", text=text),
         where=tr("{source}, line {line}", source=sources[0].name, line=line),
-        remedy=tr("let the trainer print loss and time on the line of the step, each with a label"),
+        remedy=tr("make the trainer print loss and time on the step line, each with a label"),
     )
 
 

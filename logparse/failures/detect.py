@@ -19,6 +19,7 @@ import regex
 from logparse.findings import Note, info, warning
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import LINE_COLUMNS, TextBlock
+from logparse.masking import mask_text
 
 # Roles, the most informative first. A line of noise has no role; lines after a planned end are tear-down.
 ROLES = ("cause", "finding", "follows")
@@ -27,6 +28,8 @@ TABLES = ("aftermath", *ROLES)
 _ROLE_OF = {"aftermath": "follows"}
 # Lines that are quoted, and characters of each.
 MOST_QUOTED, LONGEST_QUOTE = 3, 160
+# Characters at each end of a long line in which signs of a failure are looked for.
+LONGEST_END = 4096
 # What launchers put before a line: "[rank3]:", "3: ", "(Worker pid=1)".
 _PREFIX = regex.compile(r"^(?: *(?:\[\w+\]:|\d+:|\(\w+ pid=[^)]*\)))*")
 # A row of a Markdown table: it speaks of trainers, none prints it.
@@ -103,7 +106,7 @@ def _of_tail(tail: TextBlock, last: int) -> Iterator[ErrorLine]:
     for number, text in (
         lines.filter(pl.col("text").str.contains(_any_mark())).select("line_number", "text").iter_rows()
     ):
-        role, kind, mark = _kind_of(_bare(text))
+        role, kind, mark = _kind_of(_ends_of(_bare(text)))
         if role == "planned":
             return
         if role in ROLES:
@@ -111,8 +114,15 @@ def _of_tail(tail: TextBlock, last: int) -> Iterator[ErrorLine]:
             yield ErrorLine(tail.source, number, _quoted(message, mark), kind, role)
 
 
+def _ends_of(text: str) -> str:
+    """``text``, or of a long line its beginning and its end: the patterns take a time that grows with its square."""
+    return text if len(text) <= 2 * LONGEST_END else f"{text[:LONGEST_END]}\n{text[-LONGEST_END:]}"
+
+
 def _quoted(text: str, mark: str) -> str:
-    """``text``, or if it is long the part around ``mark``, as after a progress bar."""
+    """``text`` without secrets, or if it is long the part around ``mark``, as after a progress bar."""
+    at = max(0, text.find(mark))
+    text = mask_text(text[max(0, at - LONGEST_END) : at + LONGEST_END])
     begin = max(0, text.find(mark) - LONGEST_QUOTE // 2) if len(text) > LONGEST_QUOTE else 0
     shown = f"…{text[begin:]}" if begin else text
     return " ".join(shown.split())[:LONGEST_QUOTE]

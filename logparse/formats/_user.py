@@ -30,6 +30,8 @@ from logparse.language import msg, tr
 from logparse.schema import DECODED_COLUMNS
 
 NEEDED = ("marker", "head")
+# To build a regex of ten thousand alternatives takes seconds for each block of a log.
+LONGEST_PATTERN = 10_000
 # Sets of columns that give the step.
 STEP = (frozenset({"step"}), frozenset({"epochs_done"}), frozenset({"epoch", "step_in_epoch"}))
 TEXTS = ("title", "head", "pair", "separator", "foreign")
@@ -63,7 +65,7 @@ def make_format(table: Mapping[str, Any], path: str) -> LogFormat:
         if name not in (known := (*_WORDS, *_CHOICES, "labels")):
             raise unknown_name(msg("setting"), name, known, tr("in {path}", path=path))
     if missing := [name for name in _needed(table) if not table.get(name)]:
-        raise _wrong(path, tr("{names} is not there", names=", ".join(missing)))
+        raise _wrong(path, tr("{names} is missing", names=", ".join(missing)))
     words = _settings(path, table, _WORDS)
     labels = dict(_readings(path, table.get("labels", {})))
     _check_patterns(path, words, {reading.column for reading in labels.values()})
@@ -94,13 +96,13 @@ def _table(path: str) -> dict[str, Any]:
 
 
 def _wrong(path: str, problem: str) -> InputError:
-    remedy = tr("write it as docs/formats.md shows; patterns in single quotes")
+    remedy = tr("see docs/formats.md; put regular expressions in single quotes")
     return InputError(problem, where=path, remedy=remedy)
 
 
 def _text(path: str, name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise _wrong(path, tr("{name} is {value!r}, not a text", name=name, value=value))
+        raise _wrong(path, tr("{name} is {value!r}, not a string", name=name, value=value))
     return value
 
 
@@ -113,7 +115,7 @@ def _covers(path: str, name: str, value: Any) -> str:
 
 def _texts(path: str, name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
-        raise _wrong(path, tr("{name} is {value!r}, not a list of texts", name=name, value=value))
+        raise _wrong(path, tr("{name} is {value!r}, not a list of strings", name=name, value=value))
     return tuple(value)
 
 
@@ -136,7 +138,7 @@ def _pair_lines(path: str, name: str, value: Any) -> PairLines:
             raise unknown_name(msg("setting"), setting, ("marker", "pair"), tr("in {path}", path=path))
     marker, pair = _texts(path, "marker", value.get("marker", [])), _text(path, "pair", value.get("pair", ""))
     if not (marker and pair):
-        raise _wrong(path, tr("{names} is not there", names=name))
+        raise _wrong(path, tr("{names} is missing", names=name))
     _check_patterns(path, {"pair": pair}, set())
     return PairLines(marker, pair)
 
@@ -147,13 +149,13 @@ def _readings(path: str, labels: Any) -> Iterable[tuple[str, Reading]]:
     for label, entry in labels.items():
         fields = {"column": entry} if isinstance(entry, str) else entry
         if not isinstance(fields, dict) or "column" not in fields:
-            raise _wrong(path, tr("the label {label!r} names no column", label=label))
+            raise _wrong(path, tr("label {label!r} has no column", label=label))
         for name, value in fields.items():
             if name not in OF_LABEL:
                 raise unknown_name(msg("setting"), name, OF_LABEL, tr("in {path}", path=path))
             if not isinstance(value, OF_LABEL[name]):
                 raise _wrong(
-                    path, tr("{name} of the label {label!r} is {value!r}", name=name, label=label, value=value)
+                    path, tr("{name} of label {label!r} is invalid: {value!r}", name=name, label=label, value=value)
                 )
         column = fields["column"]
         if column not in COLUMNS:
@@ -172,15 +174,17 @@ def _check_patterns(path: str, words: Mapping[str, Any], of_labels: AbstractSet[
         if name == "head" and not any(columns <= {*of_labels, *groups} for columns in STEP):
             raise _wrong(path, tr("{name} has no group {group}", name="head", group="(?P<step>...)"))
         if name == "pair" and len(groups) != 2:
-            raise _wrong(path, tr("pair has {n} groups, not one for the label and one for the value", n=len(groups)))
+            raise _wrong(path, tr("pair has {n} groups instead of two: label and value", n=len(groups)))
 
 
 def _groups(path: str, name: str, pattern: str) -> list[str]:
+    if len(pattern) > LONGEST_PATTERN:
+        raise _wrong(path, tr("{name} is longer than {n:,} characters", name=name, n=LONGEST_PATTERN))
     try:
         return pl.select(pl.lit("").str.extract_groups(pattern).struct.unnest()).columns
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n\n")[0].strip()
-        raise _wrong(path, tr("{name} is no pattern: {reason}", name=name, reason=reason)) from error
+        raise _wrong(path, tr("{name} is not a valid regex: {reason}", name=name, reason=reason)) from error
 
 
 # What reads each setting, from the path, its name and its value; the labels need all of them.

@@ -63,7 +63,7 @@ FORMAT = LogFormat(
             "Config(general=GeneralArgs(",
             start=r"\bConfig\(general=GeneralArgs\(",
             end=r"\|TP=\d+[^\]]*\]:\s*(?:[A-Z][a-z_]+:|$)",
-            entry=r"\b([a-z_]+)=([^,()]+?)[,)]",
+            entry=r"\b([a-z_]+)=([^,()]{1,1024}+)[,)]",
             max_lines=200,
         ),
     ),

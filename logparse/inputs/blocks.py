@@ -1,7 +1,8 @@
 """Bytes to lines: blocks cut after newlines, each a frame of numbered lines. What they say is not read here.
 
-Text may be UTF-8, GBK or damaged; NUL bytes are dropped. Line numbers count newlines, as ``grep -n`` does. A line of
-more than LONGEST_LINE bytes is refused.
+Text may be UTF-8, GBK or damaged; NUL bytes are dropped. Line numbers count newlines, as ``grep -n`` does. At most
+LONGEST_TEXT bytes of a line, or of each part of it between carriage returns, are read; a line of more than LONGEST_LINE
+bytes is refused.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from itertools import islice
 import polars as pl
 
 from logparse.errors import InputError
+from logparse.findings import warning
 from logparse.inputs.sources import GIVE_TEXT, SLACK_BYTES, Source, text_chunks
 from logparse.language import tr
 
 BLOCK_BYTES, FIRST_BYTES = 12 * 2**20, 2**18
 LINE_COLUMNS = {"source": pl.String(), "line_number": pl.Int64(), "text": pl.String(), "complete": pl.Boolean()}
-LONGEST_LINE = 256 * 2**20
+LONGEST_LINE, LONGEST_TEXT = 256 * 2**20, 2**20
+# Bytes before the end of a text that is cut, in which a blank is looked for.
+LONGEST_WORD = 2**12
 # What a terminal obeys instead of showing it: sequences for colours, cursor and title, other control characters, and
 # signs that turn the direction of writing. Tab stays, and so does the carriage return, which parts progress bars.
 TERMINAL = (
@@ -120,13 +124,64 @@ def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Text
     """Yield the lines of ``source`` in blocks.
 
     Raises InputError for a file that cannot be opened or is not text. A compressed file that ends early or is
-    damaged gives what could be read, and a note.
+    damaged gives what could be read, and a note; so does a file with lines that are cut.
     """
     first = 1
-    for text, complete in _short_first(_blocks(source, block_bytes)):
+    cut: list[int] = []
+    for text, complete in _up_to_damage(source, _short_first(_blocks(source, block_bytes))):
         count = _count_newlines(text) + (not complete)
+        text, lines = _without_long_texts(text)
+        cut += [first + line for line in lines]
         yield TextBlock(source.name, first, count, complete, text)
         first += count
+    if cut:
+        size = LONGEST_TEXT >> 20
+        source.notes.append(warning("lines_cut", n=len(cut), size=size, source=source.name, line=cut[0]))
+
+
+def _up_to_damage(source: Source, blocks: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
+    """The ``blocks`` up to the last line before the damage."""
+    if source.until is None or source.damage is None:
+        yield from blocks
+        return
+    left = source.until
+    for text, complete in blocks:
+        count = _count_newlines(text) + (not complete)
+        if count > left:
+            if left:
+                yield b"\n".join((*text.split(b"\n", left)[:left], b"")), True
+            if source.damage not in source.notes:
+                source.notes.append(source.damage)
+            return
+        left -= count
+        yield text, complete
+
+
+def _without_long_texts(block: bytes) -> tuple[bytes, list[int]]:
+    """``block`` with the beginning of each long text, and on which of its lines, counted from 0, those are."""
+    parts, cut, begin = [], [], 0
+    while len(block) - begin > LONGEST_TEXT:
+        end = block.rfind(b"\n", begin, begin + LONGEST_TEXT + 1) + 1
+        if not end:
+            end = block.find(b"\n", begin) + 1 or len(block)
+            newline = block[begin:end].endswith(b"\n")
+            texts = block[begin : end - newline].split(b"\r")
+            if any(len(text) > LONGEST_TEXT for text in texts):
+                cut.append(_count_newlines(block[:begin]))
+                parts.append(b"\r".join(map(_beginning, texts)) + b"\n" * newline)
+                begin = end
+                continue
+        parts.append(block[begin:end])
+        begin = end
+    return (b"".join((*parts, block[begin:])), cut) if cut else (block, cut)
+
+
+def _beginning(text: bytes) -> bytes:
+    """The first LONGEST_TEXT bytes, up to the last blank, since the last number may have lost digits."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    blank = text.rfind(b" ", LONGEST_TEXT - LONGEST_WORD, LONGEST_TEXT) + 1
+    return text[: blank or LONGEST_TEXT - LONGEST_WORD]
 
 
 def _short_first(blocks: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
@@ -153,7 +208,7 @@ def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
     enough = size - SLACK_BYTES if size > SLACK_BYTES else size
     for chunk in text_chunks(source, size):
         if held > LONGEST_LINE and b"\n" not in chunk:
-            problem = tr("a line of more than {size} MiB: {path}", size=LONGEST_LINE >> 20, path=source.name)
+            problem = tr("{path} has a line longer than {size} MiB", size=LONGEST_LINE >> 20, path=source.name)
             raise InputError(problem, remedy=tr(GIVE_TEXT))
         parts.append(chunk)
         held += len(chunk)

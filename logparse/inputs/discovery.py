@@ -55,7 +55,7 @@ def _objects(url: str) -> list[Source]:
     if not objects:
         raise InputError(
             tr("no such file: {path}", path=printable(shown(url))),
-            remedy=tr("check the path; quote a pattern so that the shell leaves it alone"),
+            remedy=tr("check the path; put quotes around a glob pattern"),
         )
     sources = [_source(one) for one in sorted(objects, key=lambda one: natural(one.key))]
     return _texts(sources, shown(url)) if names_folder(url, objects) else sources
@@ -78,7 +78,7 @@ def _files(argument: str) -> list[Source]:
     if not files:
         raise InputError(
             tr("no such file: {path}", path=printable(argument)),
-            remedy=tr("check the path; quote a pattern so that the shell leaves it alone"),
+            remedy=tr("check the path; put quotes around a glob pattern"),
         )
     return files
 
@@ -104,7 +104,7 @@ def _texts(sources: Sequence[Source], folder: str) -> list[Source]:
     if not texts:
         raise InputError(
             tr("no log in the folder {path}", path=printable(folder)),
-            remedy=tr("name the log file itself, or the folder that holds it"),
+            remedy=tr("pass the log file or the folder that contains it"),
         )
     return texts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -11,18 +12,38 @@ from logparse.inputs.stores import shown
 
 
 def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
-    """A name for each run: its first argument without endings, or its folder where several names are the same.
+    """A name for each run: its first argument without endings, or the folders that tell namesakes apart.
 
     A number distinguishes names that are still the same.
     """
     first = [shown(arguments[0]) for arguments in runs]
     plain = [_plain_name(argument) for argument in first]
-    names: list[str] = []
-    for argument, name in zip(first, plain, strict=True):
-        wanted = name if plain.count(name) == 1 else PurePath(printable(argument)).parent.name.strip(".") or name
+    folders = [_folders(argument) for argument in first]
+    namesakes: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for path, name in zip(folders, plain, strict=True):
+        namesakes[name].append(path)
+    names: dict[str, None] = {}
+    for path, name in zip(folders, plain, strict=True):
+        others = namesakes[name]
+        wanted = name if len(others) == 1 else _shortest_end(path, set(others)) or name
         numbered = (f"{wanted}-{n}" for n in itertools.count(2))
-        names.append(wanted if wanted not in names else next(name for name in numbered if name not in names))
-    return names
+        names[wanted if wanted not in names else next(name for name in numbered if name not in names)] = None
+    return list(names)
+
+
+def _folders(argument: str) -> tuple[str, ...]:
+    """The names of the folders above an argument."""
+    return tuple(name for part in PurePath(printable(argument)).parent.parts if (name := part.strip("./")))
+
+
+def _shortest_end(path: tuple[str, ...], others: set[tuple[str, ...]]) -> str:
+    """The shortest end of ``path`` that differs for all ``others``, without the folders in which all of them end."""
+    if len(others) == 1:
+        return path[-1] if path else ""
+    same = next(n for n in itertools.count() if len({other[-n - 1 :] for other in others}) > 1)
+    ends = {other: other[: len(other) - same] for other in others}
+    depth = next(n for n in itertools.count(1) if len({end[-n:] for end in ends.values()}) == len(others))
+    return "-".join(ends[path][-depth:])
 
 
 def _plain_name(argument: str) -> str:

@@ -24,7 +24,7 @@ PORTION_BYTES = 2**16
 SLACK_BYTES = 2**16
 # Beginnings of files that people keep next to their logs: PNG, zip and torch, ELF, pickle, JPEG.
 MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
-GIVE_TEXT = msg("give the text log that the training printed")
+GIVE_TEXT = msg("pass the text log that the training job printed")
 # Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
 _CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
 
@@ -37,6 +37,9 @@ class Source:
 
     ``bytes_read`` counts bytes as they lie in the file; ``watch`` is called whenever it has grown. ``part`` is how many
     bytes from its beginning are to be read; None is all.
+
+    ``damage`` is the note on a compressed file whose text is wrong somewhere before the end of what can be read;
+    ``until`` is the last line that is read of it.
     """
 
     name: str
@@ -45,6 +48,8 @@ class Source:
     bytes_read: int = 0
     watch: Callable[[], None] | None = None
     part: int | None = None
+    damage: Note | None = None
+    until: int | None = None
 
     @property
     def size(self) -> int | None:
@@ -90,8 +95,8 @@ def open_source(source: Source) -> io.BufferedReader:
         return source.path.open()
     try:
         if _never_ends(source.path):
-            problem = tr("not a file: {path} is a device", path=source.name)
-            raise InputError(problem, remedy=tr("name the log file, or pipe it in"))
+            problem = tr("not a file: {path} is a device file", path=source.name)
+            raise InputError(problem, remedy=tr("pass the log file, or pipe the log to stdin"))
         return open(0, "rb", closefd=False) if source.path is None else source.path.open("rb")
     except OSError as error:
         raise InputError(
@@ -141,4 +146,8 @@ def _chunks(source: Source, size: int) -> Iterator[bytes]:
                     source.watch()
                 yield chunk
         except DAMAGE as error:
-            source.notes.append(warning("file_damaged", path=source.name, reason=str(error)))
+            note = warning("file_damaged", path=source.name, reason=str(error))
+            source.notes.append(note)
+            # What ends early is right as far as it goes, and so is what the system cannot read any further.
+            is_wrong = not isinstance(error, EOFError) and not getattr(error, "errno", None)
+            source.damage = note if is_wrong else source.damage

@@ -137,7 +137,7 @@ def _open(place: str, open_with: Callable[[Any, dict[str, timedelta]], Any]) -> 
     try:
         import obstore.store
     except ImportError as error:
-        problem = tr("{place} is on an object store, for which obstore is needed", place=shown(place))
+        problem = tr("{place} is on an object store; this requires the obstore package", place=shown(place))
         raise UsageError(problem, remedy=tr("pip install 'logparse[cloud]'")) from error
     try:
         return open_with(obstore.store, {"retry_timeout": RETRY_TIMEOUT})
@@ -158,7 +158,7 @@ def refusal(act: Act, path: str, error: Exception, where: str | None = None) -> 
         "write": tr("cannot write {path}: {reason}", path=path, reason=error_text(error)),
         "remove": tr("cannot remove {path}: {reason}", path=path, reason=error_text(error)),
     }[act]
-    remedy = tr("check the URL and the credentials, and that the store can be reached")
+    remedy = tr("check the URL, the credentials and the network connection")
     return InputError(problem, where=where, remedy=remedy)
 
 

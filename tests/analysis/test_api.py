@@ -81,7 +81,7 @@ def test_the_other_rates_are_given_by_name(run):
 
 
 def files_of(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("[!.]*") if path.is_file())
 
 
 def test_a_report_is_what_the_command_writes(tmp_path, run):
@@ -113,8 +113,11 @@ def test_nothing_is_overwritten_without_force(tmp_path, run):
     run.write_tables(tmp_path, force=True, tables=["jsonl"])
     assert (tmp_path / "steps.jsonl").exists()
     assert not (tmp_path / "steps.csv").exists()
+    with pytest.raises(UsageError, match="is in the way") as caught:
+        run.write_report(tmp_path, force=True, chart_formats="json")
+    assert caught.value.remedy == "move it, or give another folder with folder="
+    (tmp_path / "report.html").unlink()
     run.write_report(tmp_path, force=True, chart_formats="json")
-    assert (tmp_path / "report.html").read_text() != "mine"
     assert {path.suffix for path in (tmp_path / "charts").iterdir()} == {".json"}
 
 
@@ -229,8 +232,8 @@ def test_quantities_are_given_by_name(tmp_path):
         ({"precision": "fp5"}, "precision is 'fp5'", "use one of bf16"),
         ({"config": "none.toml"}, "cannot read none.toml", "check the path given with config="),
         ({"require": "mfu"}, "require is 'mfu'", "require='mfu>=0.45'"),
-        ({"hw": "910b3", "peak_tflops": 9, "peak_basis": "matrix"}, "peak_basis= chooses a peak of hw=", "leave one"),
-        ({"hw": "910b3", "peak_tflops": 9, "strict": True}, "more than can be", "check hw=, world_size="),
+        ({"hw": "910b3", "peak_tflops": 9, "peak_basis": "matrix"}, "peak_basis= and peak_tflops= exclude each other", "leave one"),
+        ({"hw": "910b3", "peak_tflops": 9, "strict": True}, "above the possible maximum", "check hw=, world_size="),
         ({"model": "llama9"}, "unknown model 'llama9'", "by arguments: num_layers="),
     ],
 )

@@ -38,7 +38,7 @@ FORMULAS, FORMAT_NAMES = ", ".join(all_formulas()), ", ".join(f.name for f in al
     ("arguments", "hint"),
     [
         (["a log.txt"], "to read a log: logparse analyze 'a log.txt'"),
-        (["analyze", "a log.txt", "--hardware", "910b"], "the device is given with --hw, such as --hw 910b"),
+        (["analyze", "a log.txt", "--hardware", "910b"], "use --hw to set the device, such as --hw 910b"),
     ],
 )
 def test_what_was_meant_is_told(tmp_path, arguments, hint):
@@ -279,7 +279,7 @@ def test_malformed_value_is_counted_and_named(folder):
     (run,) = analyze_json(folder, "malformed.log")["runs"]
     assert run["coverage"]["malformed_values"] == 1
     line = run["coverage"]["lines"]
-    text = f"'lm loss' is '2.3O1', not a number of the kind expected (malformed.log, line {line})"
+    text = f"malformed.log, line {line}: 'lm loss' is '2.3O1', which is not a valid number"
     assert [note["level"] for note in run["notes"] if note["text"] == text] == ["warning"]
 
 
@@ -332,7 +332,7 @@ def test_flags_beat_the_config_file_which_beats_the_log(folder):
     assert facts["hidden_size"]["value"] == 4096
     assert facts["hidden_size"]["origin"].startswith("log line ")
     assert "H100" in run["device"]["name"].upper()
-    assert any("is used" in note["text"] and "seq_length" in note["text"] for note in run["notes"])
+    assert any("overrides" in note["text"] and "seq_length" in note["text"] for note in run["notes"])
 
 
 def test_the_planned_utilisation_is_set_beside_the_run(folder):
@@ -406,7 +406,7 @@ def test_version(tmp_path, command):
 
 def test_table_is_for_people(folder):
     brief = ("llama-7b or llama2-7b on 8 x H100 SXM5", "step time     1.00 s", "tokens/s/p", "MFU  ", "short run")
-    whole = ("time per iteration, ms", "1,004.0", "6 step lines for 6 steps, 5 lines count", "log line 1")
+    whole = ("time per iteration, ms", "1,004.0", "6 step lines for 6 steps, 5 counted", "log line 1")
     for flags, texts in (((), brief), (("-v",), (*brief, *whole))):
         done = run_logparse("analyze", "run.log", "--hw", "h100", *flags, cwd=folder)
         assert (done.returncode, done.stderr) == (0, "")
@@ -540,12 +540,35 @@ def failing(monkeypatch, tmp_path):
     return run
 
 
-def test_a_defect_is_no_regression(failing):
+def test_the_runner_of_the_tests_hides_no_defect(failing):
+    with pytest.raises(ZeroDivisionError):
+        failing(ZeroDivisionError("of nothing"))
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError("of\nnothing"), "internal error: ZeroDivisionError: of nothing\n  where: test_cli.py:"),
+        (pl.exceptions.PanicException("index out of bounds"), "internal error: PanicException: index out of bounds"),
+        (RecursionError("too deep"), "internal error: RecursionError: too deep"),
+        (MemoryError(), "out of memory\n  try:   free some memory"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_a_defect_is_no_regression(monkeypatch, capsys, error, said, debug):
     """Python's own exit code for a traceback is 1, by which the gate stops a release."""
-    done = failing(ZeroDivisionError("of nothing"))
-    assert done.returncode == 2
-    assert "ZeroDivisionError: of nothing" in done.stderr
-    assert done.stderr.endswith("logparse: a defect of logparse\n  try:   report it with the lines above\n")
+
+    def command():
+        raise error
+
+    monkeypatch.setattr(cli, "build_app", lambda: lambda **_: cli._to_the_end(command)())
+    monkeypatch.setenv("LOGPARSE_DEBUG", debug)
+    assert cli._exit_code() == 2
+    err = capsys.readouterr().err
+    assert f"logparse: {said}" in err
+    assert "\n  try:   " in err
+    assert ("Traceback" in err) == bool(debug)
 
 
 def test_a_file_that_cannot_be_used_is_named(failing):

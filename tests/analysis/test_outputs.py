@@ -18,7 +18,6 @@ from analysis.outputs import (
     CHART_FORMATS,
     DEFAULT_FORMATS,
     check_folder,
-    clear_stale,
     prepare_folder,
     write_charts,
     write_page,
@@ -58,15 +57,6 @@ def test_force_takes_a_folder_with_files_and_deletes_nothing(tmp_path):
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
-def test_what_an_earlier_run_left_is_cleared_and_nothing_else(tmp_path):
-    for name in ("charts/mfu.png", "charts/loss.png", "steps.parquet", "mine.txt"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("old")
-    clear_stale(tmp_path, ["steps.parquet", "memory.parquet", "charts"], [tmp_path / "charts/loss.png"])
-    left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
-    assert left == ["charts/loss.png", "mine.txt"]
-
-
 @pytest.mark.parametrize("force", [False, True])
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path, force):
     (tmp_path / "out").write_text("mine")
@@ -77,7 +67,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path, force):
 
 def test_a_folder_that_cannot_be_made_is_an_input_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot make the folder") as caught:
+    with pytest.raises(InputError, match="cannot create the folder") as caught:
         prepare_folder(tmp_path / "file" / "out")
     assert caught.value.remedy == "give another folder with -o"
 

@@ -9,7 +9,7 @@ import pytest
 
 import analysis.pictures
 from analysis.charts.plot import UNSEEN
-from analysis.pictures import DrawingPool, DrawingProcess, draw
+from analysis.pictures import DrawingPool, DrawingProcess, NoPictureError, draw
 
 FORMS = ("json", "png", "svg")
 POINTS = {"mark": "point", "encoding": {"x": {"field": "a", "type": "quantitative"}}}
@@ -36,7 +36,24 @@ def test_a_layer_for_the_pointer_is_no_part_of_a_picture():
     assert b"rule" in both["html"]
 
 
-def test_a_chart_whose_process_is_killed_is_drawn_all_the_same(monkeypatch):
+def test_a_chart_whose_process_is_killed_is_drawn_by_another(monkeypatch):
+    begun: list[DrawingProcess] = []
+
+    class Killed(DrawingProcess):
+        def __init__(self) -> None:
+            super().__init__()
+            begun.append(self)
+            if len(begun) == 1:
+                os.kill(self._process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(analysis.pictures, "DrawingProcess", Killed)
+    monkeypatch.setattr(analysis.pictures, "MOST_PROCESSES", 1)
+    pool = DrawingPool()
+    assert pool.begin(spec(1), FORMS, None).result() == draw(spec(1), FORMS, None)
+    assert (len(begun), pool.missing) == (2, 0)
+
+
+def test_where_every_process_dies_nothing_is_drawn_and_this_one_goes_on(monkeypatch):
     begun: list[DrawingProcess] = []
 
     class Killed(DrawingProcess):
@@ -46,13 +63,26 @@ def test_a_chart_whose_process_is_killed_is_drawn_all_the_same(monkeypatch):
             os.kill(self._process.pid, signal.SIGKILL)
 
     monkeypatch.setattr(analysis.pictures, "DrawingProcess", Killed)
-    assert DrawingPool().begin(spec(1), FORMS, None).result() == draw(spec(1), FORMS, None)
-    assert begun
+    monkeypatch.setattr(analysis.pictures, "MOST_PROCESSES", 1)
+    pool = DrawingPool()
+    for _ in range(3):
+        with pytest.raises(NoPictureError):
+            pool.begin(spec(1), FORMS, None).result()
+    # The second chart does not try again.
+    assert (len(begun), pool.missing) == (analysis.pictures.ATTEMPTS, 3)
 
 
-def test_where_no_process_can_be_started_charts_are_drawn_here(monkeypatch):
+def test_where_no_process_can_be_started_nothing_is_drawn(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere")
-    assert DrawingPool().begin(spec(1), FORMS, None).result() == draw(spec(1), FORMS, None)
+    with pytest.raises(NoPictureError):
+        DrawingPool().begin(spec(1), FORMS, None).result()
+
+
+def test_after_a_stop_nothing_is_drawn():
+    pool = DrawingPool()
+    pool.stop()
+    with pytest.raises(NoPictureError):
+        pool.begin(spec(1), FORMS, None).result()
 
 
 def test_what_is_no_chart_raises_as_it_would_here_and_the_process_goes_on():

@@ -9,6 +9,7 @@ from helpers import ROOT, run_logparse
 from polars.testing import assert_frame_equal
 from s3 import keys, put, s3
 
+from analysis.own_files import LIST
 from analysis.result_folder import ResultFolder
 from logparse.errors import InputError, UsageError
 from logparse.inputs.stores import open_store
@@ -58,13 +59,22 @@ def test_nothing_is_overwritten_without_force(written, tmp_path):
 
 
 def test_with_force_earlier_results_go_and_nothing_else(s3, tmp_path):
+    listed = {"files": {"charts/mfu.png": "analyze", "report.html": "analyze"}}
     put({f"old/{name}": b"old" for name in ("mine.txt", "charts/mfu.png", "charts/mine.png", "report.html")})
+    put({f"old/{LIST}": json.dumps(listed).encode()})
     done = run_logparse("analyze", LOG, "-o", "s3://bucket/old", "--no-charts", "--force", "-q", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     left = [key.removeprefix("old/") for key in keys("old")]
-    assert [name for name in left if not name.endswith(".parquet")] == ["charts/mine.png", "mine.txt"]
+    assert [name for name in left if not name.endswith(".parquet")] == [LIST, "charts/mine.png", "mine.txt"]
     assert content("old/mine.txt") == b"old"
     assert "steps.parquet" in left
+
+
+def test_a_file_of_others_in_a_store_is_not_overwritten(s3, tmp_path):
+    put({"others/steps.parquet": b"theirs"})
+    done = run_logparse("analyze", LOG, "-o", "s3://bucket/others", "--no-charts", "--force", "-q", cwd=tmp_path)
+    assert (done.returncode, "others/steps.parquet is in the way" in done.stderr) == (2, True)
+    assert content("others/steps.parquet") == b"theirs"
 
 
 @pytest.mark.parametrize(
@@ -95,9 +105,8 @@ def test_a_failure_half_way_leaves_the_store_as_it_was(s3):
     put({"half/report.html": b"old", "half/steps.parquet": b"old"})
 
     def fail():
-        with ResultFolder("s3://bucket/half").opened() as folder:
+        with ResultFolder("s3://bucket/half").opened("analyze", force=True) as folder:
             (folder / "report.html").write_text("new")
-            (folder / "steps.parquet").unlink()
             raise InputError("stop")
 
     with pytest.raises(InputError, match="stop"):

@@ -221,7 +221,7 @@ def test_what_the_gate_found_is_put_out(runner):
     assert (runner.outputs["verdict"], runner.outputs["report"]) == ("no regression", "gate 3")
     assert runner.use(release="none", **given).returncode == 2
     assert (runner.outputs["verdict"], runner.outputs["exit-code"]) == ("", "2")
-    assert "no run of the history is release=none" in runner.outputs["table"]
+    assert "no recorded run matches release=none" in runner.outputs["table"]
 
 
 def test_each_output_is_that_of_the_gate():
@@ -329,7 +329,7 @@ def test_other_actions_are_those_of_github_by_a_version():
     assert [step["uses"] for step in STEPS if "uses" in step] == ["actions/cache@v6", "actions/upload-artifact@v7"]
 
 
-DOCS = (ROOT / "docs/releases.md").read_text(encoding="utf-8")
+DOCS = (ROOT / "docs/gate.md").read_text(encoding="utf-8")
 
 
 def _shell_of(language: str) -> str:

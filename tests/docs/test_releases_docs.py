@@ -1,4 +1,4 @@
-"""What docs/releases.md shows is what happens."""
+"""Run the examples of docs/releases.md, gate.md and history.md, in this order and in one folder."""
 
 import pytest
 import regex
@@ -6,13 +6,14 @@ from helpers import ROOT, run_shown
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
-TEXT = (ROOT / "docs/releases.md").read_text(encoding="utf-8")
+PAGES = ("releases.md", "gate.md", "history.md")
+TEXT = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in PAGES)
 BLOCKS = regex.findall(r"```(sh|text|python)([^\n]*)\n(.*?)```", TEXT, regex.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """Every command with what it did, in the order of the page."""
+    """The folder, and every command with its result, in the order of the pages."""
     folder = tmp_path_factory.mktemp("story")
     done = [
         (command, regex.search(r"exit=(\d)", said), run_shown(command, folder))
@@ -24,7 +25,7 @@ def told(tmp_path_factory):
 
 
 def test_every_command_ends_as_the_page_says(told):
-    assert len(told[1]) >= 9
+    assert len(told[1]) >= 26
     for command, code, done in told[1]:
         assert done.returncode == (int(code[1]) if code else 0), f"{command}: {done.stderr}"
 

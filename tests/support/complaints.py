@@ -17,7 +17,7 @@ from logparse.findings import Note
 COMPLAINTS: list[dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("complaints.toml").read_text(encoding="utf-8")
 )["complaint"]
-HEADINGS = ("thread", "printed", "true", "cause", "how we say it")
+HEADINGS = ("thread", "printed", "correct", "cause", "message")
 
 
 def log_of(complaint: dict[str, Any]) -> str:

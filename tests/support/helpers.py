@@ -175,6 +175,8 @@ def run_logparse(*arguments: str, cwd: Path, stdin: bytes = b"", **env: str) -> 
         # Typer names a command after the module that Python was started with, such as ``python -m pytest``.
         patch.object(sys.modules["__main__"], "__package__", None),
         patch.object(cli, "_imported", _command),
+        # A fault must not pass for an error that was expected.
+        patch.object(cli, "unforeseen", _raise),
         warnings.catch_warnings(),
         TemporaryFile() as out,
         TemporaryFile() as err,
@@ -192,7 +194,9 @@ def run_process(
     words = [*command, *arguments]
     with cores.on_all():
         done = subprocess.run(words, cwd=cwd, input=stdin, capture_output=True, check=False, env=_environment(env))
-    return subprocess.CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
+    said = done.stderr.decode()
+    assert "logparse: internal error" not in said, said
+    return subprocess.CompletedProcess(words, done.returncode, done.stdout.decode(), said)
 
 
 def run_shown(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -212,7 +216,7 @@ def run_shown(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def _environment(env: dict[str, str]) -> dict[str, str]:
     unwanted = ("PYTHONPATH", "FORCE_COLOR", "LC_ALL", "LC_MESSAGES", "POLARS_MAX_THREADS")
     plain = {name: value for name, value in os.environ.items() if name not in unwanted}
-    return plain | {"COLUMNS": "100", "LANG": "C.UTF-8"} | env
+    return plain | {"COLUMNS": "100", "LANG": "C.UTF-8", "LOGPARSE_DEBUG": "1"} | env
 
 
 @contextlib.contextmanager
@@ -255,6 +259,10 @@ def _exit_code() -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
+
+
+def _raise(error: BaseException) -> int:
+    raise error
 
 
 def _content(file: BinaryIO) -> str:

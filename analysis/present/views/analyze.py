@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS
+from analysis.metrics import HEADLINE, OF_ROWS, Metric
 from analysis.present.metric_names import counting
 from analysis.present.numbers import percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
 from analysis.present.views.expectations import plan_sentences, published_sentences
-from analysis.present.views.first_screen import LOGGED, first_screen, median_logged
+from analysis.present.views.first_screen import first_screen
 from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.ranks import slowest_ranks
 from analysis.present.views.rates import rates_table
@@ -24,8 +24,6 @@ from analysis.run.throughput import Computation
 from logparse.findings import Note
 from logparse.language import tr
 
-# Under which metric the framework's own is shown.
-LOGGED_BELOW = "tflops_per_second_per_device"
 # Parts of the time breakdown below this share are not shown.
 LEAST_SHARE = 0.0005
 
@@ -86,7 +84,7 @@ def trace(run: Run) -> Iterator[Sparkline]:
     time, shown = pl.col("step_time_ms"), pl.col("excluded_reason").ne_missing(COPY)
     times = run.steps.select(time.filter(shown & time.is_finite())).to_series()
     if len(times) > 1:
-        yield Sparkline(tr("time of each step"), tuple(times.to_list()), "ms")
+        yield Sparkline(tr("step time over the run"), tuple(times.to_list()), "ms")
 
 
 def list_notes(notes: Iterable[Note], sources: Sequence[str] = ()) -> Sentences:
@@ -102,24 +100,24 @@ def _title(result: Run) -> str:
 def _counts(result: Run) -> str:
     steps = result.analysis.steps
     return tr(
-        "{lines} step lines for {steps} steps, {counted} lines count; {left}",
+        "{lines} step lines for {steps} steps, {counted} counted; {left}",
         lines=result.log.coverage.step_lines,
         steps=int(steps.filter(~steps["copied"])["iterations"].sum()),
         counted=int(steps["counted"].sum()),
-        left=tr("; ").join(_left_out(result)) or tr("none left out"),
+        left=tr("; ").join(_left_out(result)) or tr("none excluded"),
     )
 
 
 def _left_out(result: Run) -> Iterator[str]:
     coverage = result.log.coverage
     for reason, count in Counter(result.analysis.steps["excluded_reason"].drop_nulls()).most_common():
-        yield tr("{n} left out: {reason}", n=count, reason=word("reasons", reason))
+        yield tr("{n} excluded: {reason}", n=count, reason=word("reasons", reason))
     if coverage.torn_lines:
-        yield tr("{n} torn", n=coverage.torn_lines)
+        yield tr("{n} truncated", n=coverage.torn_lines)
     if coverage.malformed_values:
-        yield tr("{n} values not readable", n=coverage.malformed_values)
+        yield tr("{n} unreadable values", n=coverage.malformed_values)
     for label, count in coverage.unread_labels.items():
-        yield tr("label not read: {label} ({n})", label=label, n=count)
+        yield tr("unrecognized label: {label} ({n})", label=label, n=count)
 
 
 def _time_breakdown(result: Run) -> str:
@@ -129,8 +127,10 @@ def _time_breakdown(result: Run) -> str:
         f"{word('parts', part)} {percent(share)}" for part, share in parts if abs(share) >= LEAST_SHARE
     )
     if not shares:
-        return tr("where the time went: unknown, no row counts")
-    return tr("where {seconds} s went: {shares}", seconds=f"{time_breakdown['seconds'].sum():,.0f}", shares=shares)
+        return tr("time breakdown: unknown, no counted rows")
+    return tr(
+        "time breakdown of {seconds} s: {shares}", seconds=f"{time_breakdown['seconds'].sum():,.0f}", shares=shares
+    )
 
 
 def _metrics(result: Run) -> Table:
@@ -140,18 +140,14 @@ def _metrics(result: Run) -> Table:
         row = summary[metric.column]
         numbers = [metric.text(row[statistic]) for statistic in ("median", "mean", "p10", "p90")]
         rows.append((counting(metric, result.analysis), *numbers, str(row["n"])))
-        if metric.column == LOGGED_BELOW:
-            rows += _logged(result)
+        rows += _printed(result, metric)
     return Table(("", tr("median"), tr("mean"), "p10", "p90", "n"), tuple(rows))
 
 
-def _logged(result: Run) -> list[tuple[str, ...]]:
-    """The framework's own TFLOP/s, under ours."""
-    logged = median_logged(result)
-    if logged is None:
-        return []
-    n = int((result.steps["counted"] & result.steps[LOGGED].is_not_null()).sum())
-    return [(tr("  printed by the log"), BY_COLUMN[LOGGED_BELOW].text(logged), "", "", "", str(n))]
+def _printed(result: Run, metric: Metric) -> list[tuple[str, ...]]:
+    """The framework's own figure, under ours."""
+    printed = result.printed.get(metric.column)
+    return [(tr("  printed by the log"), metric.text(printed.median), "", "", "", str(printed.n))] if printed else []
 
 
 def _origins(result: Run) -> Table:

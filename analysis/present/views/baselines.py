@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.published.rows import Baseline, Check, check_row, contradicts_itself
 from logparse.language import tr
@@ -15,7 +16,7 @@ def baselines_parts(rows: Sequence[Baseline]) -> list[Part]:
     """All rows, one a line."""
     headings = ("", tr("model"), tr("nodes"), "dtype", "seq", "tokens/s/p", tr("reference"), tr("s/step"), tr("date"))
     return [
-        Heading(tr("{n} published rows; ! contradicts itself", n=len(rows)), "title"),
+        Heading(tr("{n} published rows; ! = inconsistent figures", n=len(rows)), "title"),
         Table(headings, tuple(map(_cells, rows))),
     ]
 
@@ -43,11 +44,11 @@ def baseline_parts(row: Baseline) -> list[Part]:
 
 def _check(check: Check) -> Sentence:
     text = tr(
-        "{quantity}: published {published}, from its own figures {recomputed} ({difference})",
+        "{quantity}: published {published}, recomputed {recomputed} ({difference})",
         quantity=check.quantity,
         published=f"{check.published:,.6g}",
         recomputed=f"{check.recomputed:,.6g}",
-        difference=f"{check.difference:+.2%}",
+        difference=signed_percent(check.difference),
     )
     return Sentence(text, "info" if check.agrees else "warning")
 

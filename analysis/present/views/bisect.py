@@ -9,6 +9,7 @@ from analysis.compare.bisect import Bisection, Placement, Trial
 from analysis.compare.comparability import Change
 from analysis.compare.side_level import SideLevel
 from analysis.present.metric_names import titled
+from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import folded
 from analysis.present.words import word
@@ -35,29 +36,29 @@ def compose_plan(plan: Bisection, good: str, bad: str) -> list[Part]:
 def _title(plan: Bisection) -> str:
     match plan.outcome:
         case "no_candidate":
-            return tr("nothing to try: no version, setting or label differs that both sides tell")
+            return tr("nothing to try: no version, setting or label differs between the sides")
         case "contradiction":
-            return tr("no single change explains it: several causes together, or one that no log tells")
+            return tr("no single change explains it: there are several causes, or the cause is not in the logs")
         case "cause":
-            return tr("cause, as far as logs tell: {change}", change=_change_text(plan.remain[0]))
+            return tr("cause according to the logs: {change}", change=_change_text(plan.remain[0]))
         case "not_apart":
-            return tr("the two sides are too close to tell of which a run is")
+            return tr("the two sides are too close to classify a run")
         case "next":
-            return tr("candidates that remain: {n} of {all}", n=len(plan.remain), all=len(plan.candidates))
+            return tr("remaining candidates: {n} of {all}", n=len(plan.remain), all=len(plan.candidates))
 
 
 def _answer(plan: Bisection, good: str) -> Iterator[str]:
     match plan.outcome:
         case "cause":
-            yield tr("{metric}: {change} with it", metric=tr(plan.metric.label), change=f"{plan.effect:+.2%}")
+            yield tr("effect on {metric}: {change}", metric=tr(plan.metric.label), change=signed_percent(plan.effect))
         case "contradiction":
-            yield tr("a run that was off may be left out: `logparse history exclude RUN --reason TEXT`")
+            yield tr("to exclude an outlier: `logparse history exclude RUN --reason TEXT`")
         case "not_apart":
             yield tr("record more runs of each side")
         case "next":
             values = ", ".join(f"{change.name} {change.candidate[0]}" for change in plan.to_try)
-            yield tr("next: run with {values}, all else as in {good}, and record it", values=values, good=good)
-            yield tr("runs still needed at most: {n}", n=plan.runs_needed)
+            yield tr("next: run with {values}, everything else as in {good}, and record it", values=values, good=good)
+            yield tr("runs still needed: at most {n}", n=plan.runs_needed)
 
 
 def _change_text(change: Change) -> str:
@@ -72,7 +73,7 @@ def _level(level: SideLevel, plan: Bisection) -> dict[str, str]:
 def _candidates(plan: Bisection) -> Iterator[Table]:
     rows = tuple(_candidate(change, plan) for change in plan.candidates[:MOST_LISTED])
     if rows:
-        headings = (tr("in the order of trying"), tr("good"), tr("bad"), "")
+        headings = (tr("candidate, in order of trial"), tr("good"), tr("bad"), "")
         yield Table(headings, rows, prose={1, 2, 3}, headed=True)
 
 
@@ -85,7 +86,13 @@ def _candidate(change: Change, plan: Bisection) -> tuple[str, ...]:
 def _trials(plan: Bisection) -> Iterator[Table]:
     placed = [trial for trial in plan.trials if trial.placement != "other"]
     if placed:
-        headings = (tr("recorded run"), titled(plan.metric), tr("as the bad side"), tr("it is"), tr("remain"))
+        headings = (
+            tr("recorded run"),
+            titled(plan.metric),
+            tr("values of BAD"),
+            tr("result"),
+            tr("remaining candidates"),
+        )
         yield Table(
             headings, tuple(_trial(trial, plan) for trial in placed[-MOST_LISTED:]), prose={2, 3, 4}, headed=True
         )
@@ -103,8 +110,8 @@ def _trial(trial: Trial, plan: Bisection) -> tuple[str, ...]:
 
 
 def _placement(placement: Placement) -> str:
-    words = {"good": tr("as good as GOOD"), "bad": tr("as bad as BAD")}
-    return words.get(placement, tr("neither, excludes nothing"))
+    words = {"good": tr("like GOOD"), "bad": tr("like BAD")}
+    return words.get(placement, tr("neither"))
 
 
 def _names(changes: Sequence[Change]) -> str:
@@ -113,23 +120,23 @@ def _names(changes: Sequence[Change]) -> str:
 
 def _notes(plan: Bisection) -> Iterator[str]:
     if plan.candidates:
-        yield tr("one single change is taken for the cause; settings are tried first, since a flag changes them")
+        yield tr("assumption: one change is the cause; settings come first because a flag changes them")
     if plan.trials:
         yield tr(
-            "a run is as good within {good} of that side, as bad within {bad}, if beyond 99 of 100 of the other",
-            good=f"{math.expm1(plan.good.near):.2%}",
-            bad=f"{math.expm1(plan.bad.near):.2%}",
+            "a run is like GOOD within {good}, like BAD within {bad}, and outside 99 of 100 runs of the other side",
+            good=percent(math.expm1(plan.good.near), 2),
+            bad=percent(math.expm1(plan.bad.near), 2),
         )
     others = [trial.run for trial in plan.trials if trial.placement == "other"]
     if others:
         yield tr(
-            "runs that have what neither side has, and so exclude nothing: {n}, such as {run} with {names}",
+            "ignored runs, with values that neither side has: {n}, for example {run} with {names}",
             n=len(others),
             run=others[-1].run_id[:12],
             names=some(others[-1].other_values, 4),
         )
     if plan.one_sided:
-        yield tr("only one side tells, so perhaps unchanged: {names}", names=some(plan.one_sided))
+        yield tr("known for one side only: {names}", names=some(plan.one_sided))
     more = len(plan.candidates) - MOST_LISTED
     if more > 0:
-        yield tr("{n} more; --json has all", n=more)
+        yield tr("{n} more; --json lists all", n=more)

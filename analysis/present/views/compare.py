@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.compare.comparability import Change, Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
+from analysis.compare.final_loss import LAST
 from analysis.compare.independent_records import LeftOut
-from analysis.compare.verdict import Effect, Finding
+from analysis.compare.verdict import Finding
 from analysis.compare.work_difference import Less
-from analysis.metrics import Metric
+from analysis.metrics import FINAL_LOSS, Metric
 from analysis.present.metric_names import titled
-from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
+from analysis.present.numbers import percent, signed_percent
+from analysis.present.parts import Cell, Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import fill, word
 from analysis.stats.mann_whitney import RESAMPLES
@@ -24,6 +27,8 @@ from logparse.language import some, tr
 if TYPE_CHECKING:
     from analysis.charts.comparison import Overlay
 
+# Reasons of a verdict on a metric that became better by more than the threshold.
+BETTER = ("faster", "declared_faster")
 # Settings that are listed; a log of another framework version may differ in hundreds.
 MOST_CHANGES = 30
 # Characters of a value that is shown whole.
@@ -32,19 +37,19 @@ LONGEST = 36
 OTHER_DATA = 0.5
 
 
-def compose_comparison(comparison: Comparison) -> list[Part]:
-    """All parts, the answer first."""
-    return [*compose_answer(comparison), *compose_notes(comparison)]
+def compose_comparison(comparison: Comparison, details: bool = False) -> list[Part]:
+    """All parts, the answer first; ``details`` adds the p-values and how they were computed."""
+    return [*compose_answer(comparison, details), *compose_notes(comparison, details)]
 
 
-def compose_answer(comparison: Comparison) -> list[Part]:
+def compose_answer(comparison: Comparison, details: bool = False) -> list[Part]:
     """The verdict, whether the sides may be compared, how they differ, what changed."""
     return [
         Heading(title(comparison), "title"),
         Sentence(tr("job: {name}", name=comparison.job)),
         *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
         *_fields(comparison),
-        _effects(comparison),
+        _effects(comparison, details),
         *(Sentence(sentence(finding)) for finding in comparison.decisive if not comparison.refused),
         *(Sentence(text, "warning") for text in _warnings(comparison)),
         *_losses(comparison),
@@ -53,15 +58,15 @@ def compose_answer(comparison: Comparison) -> list[Part]:
     ]
 
 
-def compose_notes(comparison: Comparison) -> list[Part]:
-    """What the numbers rest on."""
-    return [_infos(_notes(comparison))]
+def compose_notes(comparison: Comparison, details: bool = False) -> list[Part]:
+    """What the numbers rest on; with ``details`` also the statistical tests."""
+    return [_infos([*_notes(comparison), *(_tests(comparison) if details else ())])]
 
 
 def compose_drawn(comparison: Comparison, drawn: Overlay) -> list[Part]:
     """The runs of each side that a page draws, each with what it is judged by."""
     metrics = [finding.metric for finding in comparison.verdicts]
-    headings = (tr("run"), tr("side"), tr("release"), *map(titled, metrics), tr("rows that count"))
+    headings = (tr("run"), tr("side"), tr("release"), *map(_title_of, metrics), tr("counted rows"))
     rows = [_drawn(run, name, metrics) for name, runs in drawn.runs.items() for run in runs.iter_rows(named=True)]
     return [Heading(tr("runs in the charts"), "title"), _infos(_limits(comparison, drawn)), Table(headings, rows)]
 
@@ -71,14 +76,14 @@ def _infos(texts: Iterable[str]) -> Sentences:
 
 
 def _limits(comparison: Comparison, drawn: Overlay) -> Iterator[str]:
-    yield tr("drawn are the rows that count: no warm-up, no stall, nothing done twice")
+    yield tr("the charts show counted rows only: no warm-up, stalls or replayed steps")
     if drawn.merged > 1:
-        yield tr("a point is the mean of up to {n} neighbouring rows", n=drawn.merged)
+        yield tr("a point is the mean of up to {n} adjacent rows", n=drawn.merged)
     for name, side in _sides(comparison):
         lines, runs = len(drawn.runs[name]), len(side.runs)
         if lines < runs:
             yield tr(
-                "{side}: only {drawn} of {runs} runs are drawn, the last that can be read",
+                "{side}: the charts show the last {drawn} readable runs of {runs}",
                 side=word("sides", name),
                 drawn=lines,
                 runs=runs,
@@ -114,7 +119,7 @@ def page_title(comparison: Comparison) -> str:
 def title(comparison: Comparison) -> str:
     """The verdict on all that is judged."""
     if comparison.verdict is None:
-        return tr("not comparable, so no verdict")
+        return tr("no verdict: not comparable")
     return tr("verdict: {verdict}", verdict=word("verdicts", comparison.verdict))
 
 
@@ -135,13 +140,13 @@ def _fields(comparison: Comparison) -> Iterator[Part]:
     decisive = [f.name for f in comparison.refused if f.state == "unknown"]
     unknown = [f.name for f in comparison.fields if f.state == "unknown" and f.name not in decisive]
     equal = sum(f.state == "equal" for f in comparison.fields)
-    yield Sentence(tr("comparable? {equal} of {all} fields are equal", equal=equal, all=len(comparison.fields)))
+    yield Sentence(tr("comparability: {equal} of {all} fields are equal", equal=equal, all=len(comparison.fields)))
     if different:
         yield Table((tr("field"), *_heads()), tuple(_field(f) for f in different))
     if decisive:
-        yield Sentence(tr("not known, and no verdict without them: {names}", names=", ".join(decisive)), "warning")
+        yield Sentence(tr("unknown but required for a verdict: {names}", names=", ".join(decisive)), "warning")
     if unknown:
-        yield Sentence(tr("not known, so neither equal nor different: {names}", names=", ".join(unknown)), "warning")
+        yield Sentence(tr("unknown, not compared: {names}", names=", ".join(unknown)), "warning")
 
 
 def _field(field: Field) -> tuple[str, str, str]:
@@ -153,25 +158,47 @@ def _values(values: tuple[object, ...]) -> str:
     return ", ".join("-" if value is None else str(value) for value in values) or "-"
 
 
-def _effects(comparison: Comparison) -> Table:
-    headings = ("", *_heads(), tr("change"), tr("interval"), "p", tr("runs"))
-    findings = (f for f in comparison.findings if f.effect or f in comparison.verdicts)
-    return Table(headings, tuple(_effect(finding) for finding in findings))
+def _effects(comparison: Comparison, details: bool) -> Table:
+    """A row for each metric; ``details`` adds p and the numbers of runs, which differ where a run has no value."""
+    findings = [f for f in comparison.findings if f.effect or f in comparison.verdicts]
+    baseline, candidate = _heads()
+    columns: list[tuple[str, Callable[[Finding], Cell | str]]] = [
+        ("", lambda f: _title_of(f.metric)),
+        (baseline, lambda f: f.metric.text(f.effect.baseline if f.effect else None)),
+        (candidate, lambda f: f.metric.text(f.effect.candidate if f.effect else None)),
+        (tr("change"), lambda f: signed_percent(f.effect.change) if f.effect else "-"),
+    ]
+    if any(f.effect and f.effect.low is not None for f in findings):
+        columns.append((tr("interval"), _interval))
+    columns.append((tr("verdict"), partial(_outcome, comparison)))
+    if details:
+        columns.append(("p", _p))
+    if details or len({f.runs for f in findings}) > 1:
+        columns.append((tr("runs"), lambda f: f"{f.runs[0]} + {f.runs[1]}"))
+    rows = [[text(finding) for _, text in columns] for finding in findings]
+    return Table([heading for heading, _ in columns], rows, headed=True)
 
 
-def _effect(finding: Finding) -> tuple[str, ...]:
-    metric, effect = finding.metric, finding.effect
-    title = titled(metric)
-    runs = f"{finding.runs[0]} + {finding.runs[1]}"
-    if effect is None:
-        return (title, "-", "-", "-", "-", "-", runs)
-    sides = (metric.text(value) for value in (effect.baseline, effect.candidate))
-    return (title, *sides, f"{effect.change:+.2%}", _interval(finding), _p(effect), runs)
+def _title_of(metric: Metric) -> str:
+    """The metric with its unit; of the final loss also over what it is taken."""
+    return tr("final loss (mean, last {n} common steps)", n=LAST) if metric == FINAL_LOSS else titled(metric)
 
 
-def _p(effect: Effect) -> str:
+def _outcome(comparison: Comparison, finding: Finding) -> Cell | str:
+    """The verdict on a metric that is judged, in one or two words."""
+    if comparison.refused or finding not in comparison.verdicts:
+        return "-"
+    if finding.reason in BETTER:
+        return Cell(tr("improvement"), mark="improvement")
+    if finding.verdict == "no regression":
+        return tr("no change")
+    return Cell(word("verdicts", finding.verdict), mark="regression" if finding.verdict == "regression" else "")
+
+
+def _p(finding: Finding) -> str:
     """The smaller p, and of which direction it is."""
-    if effect.p_worse is None or effect.p_better is None:
+    effect = finding.effect
+    if effect is None or effect.p_worse is None or effect.p_better is None:
         return "-"
     if effect.p_worse <= effect.p_better:
         return tr("{p} worse", p=f"{effect.p_worse:.2g}")
@@ -182,7 +209,7 @@ def _interval(finding: Finding) -> str:
     effect = finding.effect
     if effect is None or effect.low is None or effect.high is None:
         return "-"
-    return tr("{low} to {high}", low=f"{effect.low:+.2%}", high=f"{effect.high:+.2%}")
+    return tr("{low} to {high}", low=signed_percent(effect.low), high=signed_percent(effect.high))
 
 
 def _losses(comparison: Comparison) -> Iterator[Part]:
@@ -190,28 +217,28 @@ def _losses(comparison: Comparison) -> Iterator[Part]:
     if losses is None:
         return
     if not isinstance(losses, LossAgreement):
-        yield Sentence(tr("losses not compared: {reason}", reason=word("loss_reasons", losses)), "warning")
+        yield Sentence(tr("loss not compared: {reason}", reason=word("loss_reasons", losses)), "warning")
         return
     if losses.undefined:
         yield Sentence(tr("at {n} more steps only the baseline's loss is 0", n=losses.undefined), "warning")
     if losses.largest == 0:
-        yield Sentence(tr("losses: the same at all {steps} steps that both did", steps=losses.steps))
+        yield Sentence(tr("loss: identical at all {steps} common steps", steps=losses.steps))
         return
     if losses.final > OTHER_DATA:
         text = tr(
-            "other data or another model: at the last of {steps} equal steps the losses are {final} apart",
+            "different data or model: losses differ by {final} at the last of {steps} common steps",
             steps=losses.steps,
-            final=f"{losses.final:,.0%}",
+            final=percent(losses.final, 0),
         )
         yield Sentence(text, "warning")
         return
     yield Sentence(
         tr(
-            "losses at {steps} equal steps: {largest} apart at most (step {at}), {final} at the last (step {last})",
+            "loss difference over {steps} common steps: {largest} at most (step {at}), {final} at last (step {last})",
             steps=losses.steps,
-            largest=f"{losses.largest:.3%}",
+            largest=percent(losses.largest, 3),
             at=losses.largest_at,
-            final=f"{losses.final:.3%}",
+            final=percent(losses.final, 3),
             last=losses.final_at,
         )
     )
@@ -228,7 +255,7 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
     for (name, _), lost in zip(_sides(comparison), comparison.lost, strict=True):
         if lost:
             yield tr(
-                "{side}: in {lost} of {runs} runs the loss is not finite, from step {step} on",
+                "{side}: the loss is not finite in {lost} of {runs} runs, from step {step}",
                 side=word("sides", name),
                 lost=lost.lost,
                 runs=lost.runs,
@@ -237,8 +264,8 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
     for finding in comparison.verdicts:
         if finding.worse_runs:
             yield tr(
-                "{metric}: {n} of {runs} runs of the candidate are worse than all of the baseline by more than the "
-                "threshold: {names}",
+                "{metric}: {n} of {runs} candidate runs are worse than every baseline run by more than the threshold: "
+                "{names}",
                 metric=tr(finding.metric.label),
                 n=len(finding.worse_runs),
                 runs=finding.runs[1],
@@ -247,7 +274,7 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
         yield from _outliers(comparison, finding)
     if comparison.unclear:
         pairs = [tr("{first} and {second}", first=first, second=second) for first, second in comparison.unclear]
-        yield tr("the same losses and no clocks, so perhaps one job that is counted twice: {names}", names=some(pairs))
+        yield tr("identical losses and no timestamps, possibly one job counted twice: {names}", names=some(pairs))
 
 
 def _outliers(comparison: Comparison, finding: Finding) -> Iterator[str]:
@@ -255,11 +282,11 @@ def _outliers(comparison: Comparison, finding: Finding) -> Iterator[str]:
     if finding.rest is None:
         return
     names = [
-        tr("{name} of the {side} ({off})", name=name, side=word("sides", one.side), off=f"{one.off:+.1%}")
+        tr("{name} of the {side} ({off})", name=name, side=word("sides", one.side), off=signed_percent(one.off, 1))
         for one, name in comparison.outliers(finding)
     ]
     yield tr(
-        "{metric}: off by far are {names}; with them: {before}, without: {after}, {change}",
+        "{metric}: outliers: {names}; with them: {before}, without: {after}, {change}",
         metric=tr(finding.metric.label),
         names=some(names),
         before=word("verdicts", finding.before or finding.verdict),
@@ -270,7 +297,7 @@ def _outliers(comparison: Comparison, finding: Finding) -> Iterator[str]:
 
 def _change_without(rest: Finding) -> str:
     runs = f"{rest.runs[0]} + {rest.runs[1]}"
-    change = f"{rest.effect.change:+.2%}" if rest.effect else "-"
+    change = signed_percent(rest.effect.change) if rest.effect else "-"
     return tr("{change} with {runs} runs", change=change, runs=runs)
 
 
@@ -279,17 +306,17 @@ def _changes(comparison: Comparison) -> Iterator[Part]:
     incidental = [change.name for change in comparison.changes if change.incidental and not change.one_sided]
     one_sided = [change.name for change in comparison.changes if change.one_sided]
     if changes:
-        yield Heading(tr("changed between the sides, so candidates for the cause"))
+        yield Heading(tr("differences that may explain it"))
         yield Table(("", *_heads()), tuple(_change(c) for c in changes[:MOST_CHANGES]), prose={1, 2}, headed=True)
     else:
-        text = tr("no setting, version or label is one in most runs of one side and another in most of the other")
+        text = tr("no setting, version or label differs between most runs of the two sides")
         yield Sentence(text)
     more = len(changes) - MOST_CHANGES
-    notes = [tr("{n} more; --json has all", n=more)] if more > 0 else []
+    notes = [tr("{n} more; --json lists all", n=more)] if more > 0 else []
     if incidental:
-        notes.append(tr("places, names and seeds differ, which makes no step slower: {names}", names=some(incidental)))
+        notes.append(tr("paths, names and seeds that differ, without effect on speed: {names}", names=some(incidental)))
     if one_sided:
-        notes.append(tr("only one side tells, so perhaps unchanged: {names}", names=some(one_sided)))
+        notes.append(tr("known for one side only: {names}", names=some(one_sided)))
     yield _infos(notes)
 
 
@@ -321,30 +348,35 @@ def describe_change(change: Change) -> str:
 
 def _notes(comparison: Comparison) -> Iterator[str]:
     for run in comparison.left_out:
-        yield tr("left out: {name}: {why}", name=called(run), why=word("left_out", run.reason))
+        yield tr("excluded: {name}: {why}", name=called(run), why=word("left_out", run.reason))
     effects = [f.effect for f in comparison.findings if f.effect]
-    for confidence, method in sorted({(e.confidence, e.method) for e in effects if e.confidence and e.method}):
-        yield fill("p_methods", method, {"percent": confidence, "n": RESAMPLES})
     if comparison.threshold is None and any(finding.effect for finding in comparison.verdicts):
         yield _thresholds(comparison)
     if any(effect.p_worse is None for effect in effects):
-        yield tr("too few runs: noise between them cannot be told from a change; the threshold decides alone")
-    if len(comparison.verdicts) > 1:
-        yield tr(
-            "{n} metrics are {n} tests: the first may be wrong in 5 of 100 cases, any of the others in 5 (Holm)",
-            n=len(comparison.verdicts),
-        )
+        yield tr("too few runs to separate noise from a change: the threshold alone decides")
     for finding in comparison.asked_for:
         noise = _noise(comparison.noises[finding.metric.column], finding)
         named = len(comparison.primary) > 1
-        yield tr("{metric}: {told}", metric=tr(finding.metric.label), told=noise) if named else noise
+        yield tr("{metric}: {text}", metric=tr(finding.metric.label), text=noise) if named else noise
+
+
+def _tests(comparison: Comparison) -> Iterator[str]:
+    """How the intervals and the p-values were computed."""
+    effects = [f.effect for f in comparison.findings if f.effect]
+    for confidence, method in sorted({(e.confidence, e.method) for e in effects if e.confidence and e.method}):
+        yield fill("p_methods", method, {"percent": confidence, "n": RESAMPLES})
+    if len(comparison.verdicts) > 1:
+        yield tr(
+            "{n} metrics, {n} tests: 5 % error for the first and 5 % for all others together (Holm)",
+            n=len(comparison.verdicts),
+        )
 
 
 def _thresholds(comparison: Comparison) -> str:
     """The threshold of each metric, from the noise between runs."""
     return tr(
-        "threshold: twice the noise between runs, within limits (--threshold gives another): {names}",
-        names=tr(", ").join(f"{tr(f.metric.label)} {f.threshold:.2%}" for f in comparison.verdicts if f.effect),
+        "threshold: twice the noise between runs, within limits (set it with --threshold): {names}",
+        names=tr(", ").join(f"{tr(f.metric.label)} {percent(f.threshold, 2)}" for f in comparison.verdicts if f.effect),
     )
 
 
@@ -356,21 +388,21 @@ def called(run: LeftOut) -> str:
 def _noise(noise: Noise | None, finding: Finding) -> str:
     runs = finding.runs
     if noise is None:
-        return tr("noise between runs of one release: unknown, no release has two runs that tell it")
+        return tr("noise between runs of one release: unknown, no release has two usable runs")
     noise_text = tr(
         "noise between runs of one release: {spread} (standard deviation, {runs} runs of {groups} groups)",
-        spread=f"{noise.spread:.2%}",
+        spread=percent(noise.spread, 2),
         runs=noise.runs,
         groups=noise.releases,
     )
     if min(runs) < FEWEST_RUNS or noise.spread == 0:
         return noise_text
     visible = tr(
-        "{n} + {m} runs show a change of {visible} in 80 of 100 cases; {threshold} takes {needed} runs a side",
+        "{n} + {m} runs detect a change of {visible} in 80 of 100 cases; {threshold} needs {needed} runs per side",
         n=runs[0],
         m=runs[1],
-        visible=f"{noise.visible(*runs):.2%}",
-        threshold=f"{finding.threshold:.2%}",
+        visible=percent(noise.visible(*runs), 2),
+        threshold=percent(finding.threshold, 2),
         needed=noise.needed(finding.threshold) if finding.threshold else "-",
     )
     return tr("; ").join((noise_text, visible))

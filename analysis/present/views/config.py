@@ -19,13 +19,11 @@ from logparse.schema import SCHEMA_VERSION
 def config_parts(settings: Sequence[EffectiveSetting], file: Path | None) -> list[Part]:
     """A setting a row: value and origin; then the project file in use."""
     rows = tuple((setting.name, *_cells(setting)) for setting in settings)
-    text = tr("project file: {path}", path=file) if file else tr("no {name} here or above", name=PROJECT_FILE)
+    text = tr("project file: {path}", path=file) if file else tr("no {name} in this folder or above", name=PROJECT_FILE)
     return [
         Table((tr("setting"), tr("value"), tr("origin")), rows, prose={1, 2}, headed=True),
         Sentence(text),
-        Sentence(
-            tr("a flag beats the file of --config, which beats {names}, which beat the project file", names=_names())
-        ),
+        Sentence(tr("precedence, highest first: flags, --config file, {names}, project file", names=_names())),
     ]
 
 

@@ -11,6 +11,7 @@ from analysis.estimate.job import Estimate, Section, Smallest
 from analysis.estimate.layout_search import Fit
 from analysis.estimate.worked_figure import Figure
 from analysis.present.findings_json import fact_document, note_document
+from analysis.present.numbers import percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.words import describe_origin, say, word, words
 from analysis.run.planned_job import PlannedJob
@@ -30,7 +31,7 @@ def estimate_parts(planned: PlannedJob) -> list[Part]:
         *([_stages(result, result.fit)] if result.fit else []),
         *([_layouts(result)] if result.layouts else []),
         *(part for section in result.sections for part in _section(section)),
-        Heading(tr("computed with")),
+        Heading(tr("inputs")),
         Table(
             (tr("quantity"), tr("value"), tr("origin")),
             tuple((n, str(fact.value), describe_origin(fact.origin)) for n, fact in planned.facts.items()),
@@ -50,7 +51,7 @@ def _verdict(result: Estimate) -> Iterator[Sentence]:
         return
     fields = {"layout": str(fit.layout), "devices": fit.layout.devices, "gb": _gb(fit.worst.total_bytes)}
     if fit.memory_bytes is None:
-        yield Sentence(tr("{layout} on {devices} devices needs up to {gb} GB on one", **fields))
+        yield Sentence(tr("{layout} on {devices} devices needs up to {gb} GB per device", **fields))
     elif fit.fits:
         fitting = tr(
             "{layout} on {devices} devices fits: up to {gb} GB of {memory}", **fields, memory=_gb(fit.memory_bytes)
@@ -65,19 +66,17 @@ def _fewest(fewest: Smallest, fit: Fit) -> Iterator[Sentence]:
     """The smallest layouts that fit, and what would help where none does."""
     laid_out, at_all, recomputed = fewest.laid_out, fewest.at_all, fewest.recomputed
     if laid_out is None and fit.fits is False:
-        given = msg("with the sizes given no layout fits")
+        given = msg("no layout fits with the given sizes")
         if at_all is None and recomputed is None:
-            given = msg(
-                "no layout fits, also not with --recompute full: give a smaller --micro-batch-size or --cp above 1"
-            )
+            given = msg("no layout fits, even with --recompute full: give a smaller --micro-batch-size or --cp above 1")
         yield Sentence(tr(given), "warning")
     if laid_out and at_all and at_all.layout.devices == laid_out.layout.devices:
-        yield Sentence(tr("the smallest that fits: {layout}", layout=_sized(laid_out)))
+        yield Sentence(tr("smallest layout that fits: {layout}", layout=_sized(laid_out)))
         return
     for smallest, text in (
-        (laid_out, msg("the smallest that fits as laid out: {layout}")),
-        (at_all, msg("the smallest that fits at all: {layout}")),
-        (recomputed, msg("the smallest that fits with --recompute full: {layout}")),
+        (laid_out, msg("smallest layout that fits with the given sizes: {layout}")),
+        (at_all, msg("smallest layout that fits with any sizes: {layout}")),
+        (recomputed, msg("smallest layout that fits with --recompute full: {layout}")),
     ):
         if smallest:
             yield Sentence(tr(text, layout=_sized(smallest)))
@@ -98,7 +97,7 @@ def _overflow(fit: Fit, memory_bytes: float) -> str:
     if len(fit.overflows) == 1:
         return tr("stage {stage} does not fit: {gb} GB of {memory}, {over} GB too much", **fullest)
     return tr(
-        "stages {names} do not fit; the fullest is {stage}: {gb} GB of {memory}, {over} GB too much",
+        "stages {names} do not fit; the largest is {stage}: {gb} GB of {memory}, {over} GB too much",
         names=", ".join(map(str, fit.overflows)),
         **fullest,
     )
@@ -113,7 +112,7 @@ def _stages(result: Estimate, fit: Fit) -> Table:
         tr("in flight"),
         tr("activations GB"),
         "GB",
-        tr("by rule GB"),
+        tr("activations by rule, GB"),
         tr("fits"),
     )
     rule = result.rule or (None,) * len(fit.stages)
@@ -135,7 +134,7 @@ def _stages(result: Estimate, fit: Fit) -> Table:
 
 
 def _layouts(result: Estimate) -> Table:
-    headings = (tr("layout"), tr("devices"), tr("fullest stage"), "GB", tr("too full"), tr("fits"))
+    headings = (tr("layout"), tr("devices"), tr("largest stage"), "GB", tr("stages that do not fit"), tr("fits"))
     rows = (
         (
             str(fit.layout),
@@ -155,7 +154,7 @@ def _section(section: Section) -> Iterator[Part]:
         (word("figures", figure.label), shown(figure), worked(figure) or _needs(figure)) for figure in section.figures
     )
     yield Heading(word("sections", section.name))
-    yield Table((tr("quantity"), tr("value"), tr("worked out")), tuple(rows), prose={2})
+    yield Table((tr("quantity"), tr("value"), tr("calculation")), tuple(rows), prose={2})
 
 
 def worked(figure: Figure) -> str:
@@ -184,7 +183,7 @@ def shown(figure: Figure) -> str:
         "parameters": lambda: f"{value:,.0f}",
         "devices": lambda: f"{value:,.0f}",
         "FLOPs": lambda: f"{value:.5g}",
-        "ratio": lambda: f"{value:.2%}",
+        "ratio": lambda: percent(value, 2),
         "s": lambda: tr("{n} days", n=f"{value / DAY:,.2f}") if value >= DAY else f"{value:,.3g} s",
     }
     return forms[figure.unit]()

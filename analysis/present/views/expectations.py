@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.estimate.assumptions import ASSUMED
 from analysis.present.findings_json import note_document, plain
+from analysis.present.numbers import percent
 from analysis.present.parts import Sentence, Sentences
 from analysis.present.words import sentences_of, word
 from analysis.present.words.forms import NO_SHARE, of_peak
@@ -35,15 +36,15 @@ def plan_sentences(plan: Plan) -> Iterator[str]:
     yield from (sentences_of(row.findings) for row in plan.rows)
     if plan.gap:
         parts = ", ".join(f"{word('gap', part.part)} {of_peak(part.share)}" for part in plan.gap)
-        yield tr("where the peak went in settled steps: {parts}", parts=parts)
+        yield tr("peak breakdown of steady steps: {parts}", parts=parts)
         if plan.gap[-1].share < -NO_SHARE:
-            yield tr("nothing is left for the rest, so the peak or a setting of the pipeline is wrong")
+            yield tr("the rest is negative: the peak or a pipeline setting is wrong")
     if plan.mfu_ceiling is not None and plan.mfu_ceiling < 1:
-        most = f"{plan.mfu_ceiling:.1%}"
-        yield tr("with this pipeline and recomputation MFU could be {most} at most", most=most)
+        most = percent(plan.mfu_ceiling)
+        yield tr("maximum MFU with this pipeline and recomputation: {most}", most=most)
     if plan.assumed:
         taken = ", ".join(f"{name} {ASSUMED[name]}" for name in plan.assumed)
-        yield tr("the log does not tell, so for the memory it is assumed: {taken}", taken=taken)
+        yield tr("not in the log, assumed for the memory: {taken}", taken=taken)
 
 
 def published_sentences(compared: PublishedComparison) -> Iterator[str]:

@@ -14,18 +14,18 @@ from logparse.language import msg, some, tr
 
 # By reason: why a line was not read, in the counts; and how to repair that, for one line.
 COUNTED: Mapping[str, str] = {
-    "no_head": msg("a marker is there, and head does not match"),
-    "no_marker": msg("head matches and a label is there, but no marker"),
-    "no_pair": msg("head matches, and pair matches nothing behind it"),
-    "lacks": msg("head matches, and a required column is not there"),
-    "malformed": msg("a value is no number of its column"),
+    "no_head": msg("a marker is found, but head does not match"),
+    "no_marker": msg("head matches and a label is found, but no marker"),
+    "no_pair": msg("head matches, but pair matches nothing after it"),
+    "lacks": msg("head matches, but a required column is missing"),
+    "malformed": msg("a value is not a valid number of its column"),
 }
 REMEDIES: Mapping[str, str] = {
-    "no_head": msg("mend head, or make marker narrower if it is no step line"),
-    "no_marker": msg("add a literal of this line to marker, or make head narrower if it is no step line"),
-    "no_pair": msg("mend pair"),
-    "lacks": msg("name the label that gives it, or take it out of required"),
-    "malformed": msg("give the label a suffix for what stands behind the number, or name the word in absent"),
+    "no_head": msg("fix head, or make marker narrower if this is not a step line"),
+    "no_marker": msg("add a literal of this line to marker, or make head narrower if this is not a step line"),
+    "no_pair": msg("fix pair"),
+    "lacks": msg("add its label, or remove the column from required"),
+    "malformed": msg("add a suffix for the text after the number, or add the word to absent"),
 }
 
 
@@ -54,11 +54,11 @@ def _counts(fmt: LogFormat, check: FormatCheck, log: str) -> Iterator[Sentence]:
         yield Sentence(text, kind)  # type: ignore[arg-type]
     else:
         markers = tr(" or ").join(map(repr, fmt.marker))
-        text = tr("{name} reads nothing: not one of {lines} lines in {log} holds {markers}", markers=markers, **counts)
-        yield Sentence(text, "warning")
-        yield Sentence(
-            tr("{command} drafts a format from the lines that repeat", command=f"`logparse formats suggest {log}`")
+        text = tr(
+            "{name} reads nothing: none of the {lines} lines in {log} contains {markers}", markers=markers, **counts
         )
+        yield Sentence(text, "warning")
+        yield Sentence(tr("{command} drafts a format from repeated lines", command=f"`logparse formats suggest {log}`"))
     for reason, n in check.unread.items():
         yield Sentence(tr("{n} × {reason}", n=f"{n:,}", reason=tr(COUNTED[reason])), "warning")
 
@@ -71,24 +71,24 @@ def _unread(line: UnreadLine) -> Iterator[Sentence]:
 def _why(line: UnreadLine) -> str:
     if line.reason == "no_head" and line.details[0]:
         pattern, _, rest = line.details
-        return tr("head matches as far as {pattern}, then comes {text!r}", pattern=pattern, text=rest[:40])
+        return tr("head matches up to {pattern}; the next text is {text!r}", pattern=pattern, text=rest[:40])
     if line.reason == "malformed":
         return tr("the label {label!r} has the value {text!r}", label=line.details[0], text=line.details[1])
     if line.reason == "lacks":
-        return tr("{names} is not there", names=", ".join(line.details))
+        return tr("{names} is missing", names=", ".join(line.details))
     return tr("head matches nowhere") if line.reason == "no_head" else tr(COUNTED[line.reason])
 
 
 def _unknown(check: FormatCheck) -> Iterator[Part]:
     if not check.unknown:
         return
-    yield Heading(tr("labels in neither list"))
+    yield Heading(tr("unknown labels"))
     rows = [
         (unknown.label, f"{unknown.n:,}", unknown.value[:40], some(unknown.near, 4) if unknown.near else "–")
         for unknown in check.unknown
     ]
     yield Table((tr("label"), tr("lines"), tr("first value"), tr("nearest")), rows, prose={2, 3}, headed=True)
-    yield Sentence(tr("name each in labels with its column, or in ignored"), "info")
+    yield Sentence(tr("add each to labels with its column, or to ignored"), "info")
 
 
 def _known(check: FormatCheck) -> Iterator[Part]:
@@ -99,7 +99,7 @@ def _known(check: FormatCheck) -> Iterator[Part]:
         rows = [(k.label or '""', k.column, f"{k.n:,}", _value(k.column, k.value)) for k in there]
         yield Table((tr("label"), tr("column"), tr("lines"), tr("first value")), rows, prose={1}, headed=True)
     if there and never:
-        yield Sentence(tr("on no line: {labels}", labels=some(never)), "info")
+        yield Sentence(tr("labels not found: {labels}", labels=some(never)), "info")
 
 
 def _placed(line: ReadLine | UnreadLine) -> str:

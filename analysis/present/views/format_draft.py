@@ -15,23 +15,23 @@ from logparse.language import msg, some, tr
 
 # What a draft does not know of the whole, and of one label.
 OF_ALL: Mapping[str, str] = {
-    "no_time": msg("no time of a step, rate or runtime was found: without time stamps there will be no rates"),
-    "epochs": msg("the number that grows counts epochs, not steps"),
-    "no_loss": msg("no loss was found"),
+    "no_time": msg("no step time, rate or runtime found: without timestamps there are no rates"),
+    "epochs": msg("the increasing number counts epochs, not steps"),
+    "no_loss": msg("no loss found"),
     "starts_again": msg(
-        "the step starts again, as in each epoch: name steps from the start of training if a label has them"
+        "the step number restarts, for example in each epoch: prefer a label that counts from the start of training"
     ),
 }
 OF_LABEL: Mapping[str, str] = {
     "unit": msg("its unit is not printed"),
-    "factor": msg("what stands behind the number changes it: add its factor as scale"),
-    "column": msg("what it means is not sure"),
-    "grows": msg("it grows: a runtime, or the time of a step that becomes slower"),
+    "factor": msg("the suffix changes the size of the number: add its factor as scale"),
+    "column": msg("its meaning is unclear"),
+    "grows": msg("it increases: a runtime, or a growing step time"),
     "bare": msg("several numbers have a unit and no label"),
 }
 FACTORS: Mapping[str, str] = {
-    "elapsed_time_per_iteration_ms": msg("scale 1000 where it is in s"),
-    "max_memory_allocated_bytes": msg("scale 1073741824 where it is in GiB"),
+    "elapsed_time_per_iteration_ms": msg("scale 1000 if it is in s"),
+    "max_memory_allocated_bytes": msg("scale 1073741824 if it is in GiB"),
 }
 
 
@@ -79,7 +79,7 @@ def _labels(draft: Draft) -> Iterator[str]:
 def _doubtful(label: DraftLabel) -> Iterator[str]:
     """A comment for each column that ``label`` may fill, to be taken for a line of the file."""
     fields = {"name": label.label or '""', "value": label.value, "reason": tr(OF_LABEL[label.doubt or "column"])}
-    yield from _comment(tr("{name} ({value}): {reason}; take a line, and take it out of ignored", **fields))
+    yield from _comment(tr("{name} ({value}): {reason}; choose a line and remove it from ignored", **fields))
     for column in label.may_be:
         settings = {"column": column, "scale": label.scale if label.scale != 1 else 1, "suffix": label.suffix}
         settings = {name: value for name, value in settings.items() if value not in (1, "")}
@@ -114,7 +114,7 @@ def wrote(path: str, draft: Draft) -> str:
     columns = (label.reading.column for label in draft.labels if label.reading)
     names = some(list(dict.fromkeys((*group_names(draft.head), *columns))), 8)
     return tr(
-        "wrote {path}, which reads {names}; see what it reads: {command}",
+        "wrote {path}, which reads {names}; check it with: {command}",
         path=path,
         names=names,
         command=f"logparse formats test {path} LOG",

@@ -25,7 +25,7 @@ def format_parts(fmt: LogFormat, packages: Mapping[str, str]) -> list[Part]:
     labels = tuple((label, reading.column, UNITS[reading.column]) for label, reading in fmt.labels.items())
     return [
         _headline(fmt, packages),
-        Sentence(tr("lines are looked at that hold {markers}", markers=tr(" or ").join(map(repr, fmt.marker)))),
+        Sentence(tr("reads lines that contain {markers}", markers=tr(" or ").join(map(repr, fmt.marker)))),
         Table((tr("label"), tr("column"), tr("unit")), labels, prose={1, 2}),
         *map(Sentence, _lines(fmt)),
     ]

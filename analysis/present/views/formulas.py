@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.identify import Candidate, Identification, ImpliedPeak
 from analysis.present.findings_json import note_document
+from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Table
 from analysis.present.views.analyze import list_notes
 from analysis.present.words import sentences_of, word
@@ -20,7 +21,7 @@ def formulas_parts(
     name: str, identified: Identification, peak: ImpliedPeak | None, notes: Sequence[Note]
 ) -> list[Part]:
     """All parts, every formula first."""
-    headings = ("  id", "TFLOP/s", tr("to the log"), tr("formula"))
+    headings = ("  id", "TFLOP/s", tr("difference from the log"), tr("formula"))
     return [
         Heading(_title(name, identified.logged), "title"),
         Table(headings, tuple(map(_cells, identified.rows)), prose={3}, headed=True),
@@ -33,7 +34,7 @@ def formulas_parts(
 def _title(name: str, logged: float | None) -> str:
     printed = tr("no TFLOP/s") if logged is None else f"{logged:g}"
     return tr(
-        "{name}: TFLOP/s per device at the row of median time, where the log prints {printed}",
+        "{name}: TFLOP/s per device at the median step; the log prints {printed}",
         name=name,
         printed=printed,
     )
@@ -45,7 +46,7 @@ def _cells(row: Candidate) -> tuple[str, ...]:
     return (
         ("* " if row.matches else "  ") + row.id,
         "-" if value is None else f"{value:,.2f}",
-        "-" if difference is None else f"{difference:+.2%}",
+        "-" if difference is None else signed_percent(difference),
         tr(row.title) + missing,
     )
 
@@ -53,12 +54,12 @@ def _cells(row: Candidate) -> tuple[str, ...]:
 def peak_text(peak: ImpliedPeak) -> str:
     """Against which peak the log's MFU or HFU was taken."""
     return tr(
-        "the log's {ratio} was taken against {middle:.4g} TFLOP/s ({low:.5g} to {high:.5g}): {devices}",
+        "the log's {ratio} uses a peak of {middle:.4g} TFLOP/s ({low:.5g} to {high:.5g}): {devices}",
         ratio=word("metrics", peak.ratio),
         middle=peak.tflops_per_second,
         low=peak.low,
         high=peak.high,
-        devices=", ".join(_devices(peak)) or tr("no device of the table"),
+        devices=", ".join(_devices(peak)) or tr("no known device"),
     )
 
 

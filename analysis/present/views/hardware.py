@@ -20,7 +20,7 @@ def hardware_parts(devices: Sequence[Device]) -> list[Part]:
         Heading(tr("Peaks of one device, TFLOP/s"), "title"),
         Table(headings, tuple(map(_cells, devices)), prose={4, 5}, headed=True),
         Sentence(
-            tr("bf16, or fp16 (marked *) where there is no bf16; a family with the span of its SKUs; - is unknown")
+            tr("bf16, or fp16 (marked *) if there is no bf16; a family shows the range of its SKUs; - is unknown")
         ),
     ]
 
@@ -56,7 +56,7 @@ def _facts(device: Device) -> Iterator[tuple[str, str]]:
     yield tr("device"), device.name
     yield tr("also called"), ", ".join(device.aliases)
     yield tr("one of"), ", ".join(device.members)
-    yield tr("span"), _spread(_training_peak(device, "matrix"), tr(" TFLOP/s, matrix"))
+    yield tr("range"), _spread(_training_peak(device, "matrix"), tr(" TFLOP/s, matrix"))
     yield tr("vendor"), device.vendor
     yield tr("year"), _number(device.year)
     yield tr("dies"), _number(device.dies)

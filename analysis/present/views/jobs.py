@@ -12,6 +12,7 @@ from analysis.nightly.job_runs import MOST_IDLE_DAYS
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.markdown import markdown
 from analysis.present.metric_names import titled
+from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import describe_change, less_work
 from analysis.present.views.remarks import remark_sentences, remarks
@@ -86,7 +87,7 @@ def _expected(metric: MetricNight) -> str:
 
 
 def _change(metric: MetricNight) -> str:
-    return "-" if metric.night is None or metric.night.own_change is None else f"{metric.night.own_change:+.2%}"
+    return "-" if metric.night is None or metric.night.own_change is None else signed_percent(metric.night.own_change)
 
 
 def _job_parts(job: JobVerdict) -> Iterator[Part]:
@@ -114,10 +115,10 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
     if 1 < job.idle_days <= MOST_IDLE_DAYS:
         yield tr("its newest run is {n} days older than the newest of all jobs", n=job.idle_days)
     for run in job.left_out:
-        yield tr("a later run, {name}, does not count: {why}", name=run.name, why=word("left_out", run.reason))
+        yield tr("a later run, {name}, is not used: {why}", name=run.name, why=word("left_out", run.reason))
     if job.changes:
         names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
-        yield tr("changed where that began: {names}", names=names)
+        yield tr("changed at that run: {names}", names=names)
 
 
 def refusal(job: JobVerdict) -> str:
@@ -126,7 +127,7 @@ def refusal(job: JobVerdict) -> str:
         return tr("no run for {n} days", n=job.idle_days)
     fields = (f"{f.name} {_values(f.baseline)} -> {_values(f.candidate)}" for f in job.refused)
     return tr(
-        "the newest run, {run}, is another job than those before it: {fields}; give it a job of its own",
+        "the newest run, {run}, is a different job: {fields}; define a separate job for it",
         run=job.newest["run_id"][:12],
         fields="; ".join(fields),
     )
@@ -147,8 +148,8 @@ def sentence(job: JobVerdict, metric: MetricNight) -> str:
     if metric.night is None or metric.night.change is None:
         return verdict
     value = tr(
-        "{told}: {value}, expected {expected}, {change}",
-        told=verdict,
+        "{text}: {value}, expected {expected}, {change}",
+        text=verdict,
         value=f"{metric.metric.text(metric.value)} {metric.metric.shown_unit}".rstrip(),
         expected=_expected(metric),
         change=_change(metric),
@@ -156,11 +157,11 @@ def sentence(job: JobVerdict, metric: MetricNight) -> str:
     if not metric.began:
         return value
     if metric.night.nights == 1:
-        return tr("{told}, p {p}", told=value, p=_p(metric))
+        return tr("{text}, p {p}", text=value, p=_p(metric))
     return tr(
-        "{told}; {change} over {n} nights since run {run}, p {p}",
-        told=value,
-        change=f"{metric.night.change:+.2%}",
+        "{text}; {change} over {n} nights since run {run}, p {p}",
+        text=value,
+        change=signed_percent(metric.night.change),
         n=metric.night.nights,
         run=_since(job, metric),
         p=_p(metric),
@@ -183,14 +184,12 @@ def _notes(jobs: Sequence[JobVerdict]) -> Iterator[str]:
         yield tr("no run for more than {n} days: {names}", n=MOST_IDLE_DAYS, names=_some(idle))
     new = [job.name for job in jobs if job.verdict == "insufficient data"]
     if new:
-        yield tr("too few runs before the newest ({n} at least): {names}", n=FEWEST, names=_some(new))
+        yield tr("too few earlier runs (at least {n} needed): {names}", n=FEWEST, names=_some(new))
     tests = sum(metric.p is not None for job in jobs for metric in job.metrics)
-    yield tr(
-        "expected: where 99 of 100 runs like those before are; one beyond it proves nothing until the next confirms it"
-    )
+    yield tr("expected: range of 99 of 100 runs like the earlier ones; the next run must confirm one outside it")
     if tests > 1:
         yield tr(
-            "{n} metrics of {jobs} jobs are as many tests: what is confirmed holds among all of them (Holm, 5 of 100)",
+            "{n} metrics of {jobs} jobs are tested; the error over all confirmed changes is 5 % (Holm)",
             n=tests,
             jobs=len(jobs),
         )

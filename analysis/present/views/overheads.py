@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analysis.present.numbers import percent, three
-from analysis.present.parts import Cell, Table
+from analysis.present.parts import Cell, Sentence, Table
 from analysis.present.words import say, word
 from analysis.present.words.forms import span
 from analysis.run.overheads import PUBLISHED, Overhead
@@ -38,12 +38,30 @@ def advice(run: Run) -> str:
     return next((say(note) for note in notes if note and "useful" in note.fields), "")
 
 
-def overheads_tables(run: Run, price: float | None = None) -> Iterator[Table]:
-    """The time outside the steps, and the work inside a step; ``price`` of a device-hour adds the cost."""
+def overheads_tables(run: Run, price: float | None = None) -> Iterator[Table | Sentence]:
+    """The time outside the steps, the work inside a step, and the gap to the best known rate, which is neither.
+
+    ``price`` of a device-hour adds the cost of each overhead.
+    """
     if outside := outside_steps(run):
         yield _table(outside, tr("overhead"), tr("goodput without it"), price)
-    if inside := [overhead for overhead in run.overheads if overhead.in_steps]:
+    if inside := inside_steps(run):
         yield _table(inside, tr("inside a step"), tr("tokens/s/p without it"), price)
+    yield from (_gap(overhead, run) for overhead in run.overheads if overhead.cause == PUBLISHED)
+
+
+def _gap(overhead: Overhead, run: Run) -> Sentence:
+    """How far the rate is below the best known, and whose that is."""
+    best = min(run.expectations.published.matches, key=lambda match: match.share)
+    return Sentence(
+        tr(
+            "{gap}: {share} ({rate} tokens/s/p, {source})",
+            gap=word("overheads", overhead.cause),
+            share=percent(1 - best.share),
+            rate=three(best.row.tokens_per_second_per_device or 0.0),
+            source=say(overhead.advice) if overhead.advice else best.row.name,
+        )
+    )
 
 
 def _table(overheads: Sequence[Overhead], name: str, without: str, price: float | None) -> Table:

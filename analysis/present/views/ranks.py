@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from analysis.metrics import HEADLINE
+from analysis.present.numbers import percent
 from analysis.present.parts import Heading, Part, Sentence, Table
 from analysis.run.rank_comparison import rank_names
 from logparse.language import tr
@@ -38,7 +39,7 @@ def table_of_ranks(ranks: pl.DataFrame) -> Table:
         (name, _known(row["node"]), median(row["step_time_ms"]), median(row["step_time_p90_ms"]), *_shares(row))
         for name, row in zip(rank_names(ranks), ranks.head(SLOWEST).iter_rows(named=True), strict=False)
     ]
-    heads = (tr("the slowest"), tr("node"), tr("ms/step"), "p90", tr("slowest of all"), tr("2 % behind"))
+    heads = (tr("slowest ranks"), tr("node"), tr("ms/step"), "p90", tr("share slowest"), tr("share 2 % late"))
     return Table(heads, rows)
 
 
@@ -48,4 +49,4 @@ def _known(number: int | None) -> str:
 
 def _shares(row: dict[str, Any]) -> tuple[str, str]:
     """The share of the steps in which a rank is the slowest, and the share in which it is late."""
-    return f"{row['slowest_share']:.1%}", f"{row['behind_share']:.1%}"
+    return percent(row["slowest_share"]), percent(row["behind_share"])

@@ -15,10 +15,10 @@ def sentence(one: Recorded) -> str:
     """What became of a run."""
     fields = {"name": one.name, "id": one.run_id[:12], "release": one.release}
     if one.state == "known":
-        return tr("{name}: run {id} of {release} was recorded before; nothing changed", **fields)
+        return tr("{name}: run {id} of {release} is already recorded; nothing changed", **fields)
     if one.state == "completed":
         return tr(
-            "{name}: run {id} of {release} was recorded before; its steps were lost or damaged and are kept again",
+            "{name}: run {id} of {release} is already recorded; its lost or damaged steps are stored again",
             **fields,
         )
     if len(one.sources) > 1:

@@ -101,7 +101,7 @@ def requirement_files(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _table(results: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
-    headings = (tr("run"), tr("required"), tr("value"), tr("outcome"), tr("why"))
+    headings = (tr("run"), tr("required"), tr("value"), tr("outcome"), tr("reason"))
     return Table(headings, tuple(tuple(_cells(name, judged)) for name, judged in results), prose={0, 1, 3, 4})
 
 

@@ -12,6 +12,7 @@ from analysis.batch.peers import TOKENS
 from analysis.hardware.devices import BY_HAND
 from analysis.metrics import BY_COLUMN
 from analysis.present.metric_names import named
+from analysis.present.numbers import percent
 from analysis.present.parts import Sentence
 from analysis.present.words import word
 from analysis.present.words.forms import big, devices
@@ -45,18 +46,18 @@ def shown_columns() -> tuple[Shown, ...]:
         Shown("device", tr("device"), _device, prose=True, shared=_device),
         Shown("world_size", tr("devices"), _devices, shared=lambda row: devices(_devices(row))),
         Shown("steps", tr("steps"), _steps, shared=lambda row: tr("{n} steps", n=_steps(row))),
-        _figure(SPARE, f"{tokens}\n{word('rates', 'wall_clock')}"),
-        _figure(f"with_stalls_{TOKENS}", f"{tokens}\n{word('rates', 'with_stalls')}"),
-        _figure(TOKENS, f"{tokens}\n{word('rates', 'steady')}"),
-        _figure("mfu", _in_two_lines("mfu")),
-        _figure("hfu", _in_two_lines("hfu")),
+        figure(SPARE, f"{tokens}\n{word('rates', 'wall_clock')}"),
+        figure(f"with_stalls_{TOKENS}", f"{tokens}\n{word('rates', 'with_stalls')}"),
+        figure(TOKENS, f"{tokens}\n{word('rates', 'steady')}"),
+        figure("mfu", _in_two_lines("mfu")),
+        figure("hfu", _in_two_lines("hfu")),
         Shown("largest_overhead_ratio", tr("largest overhead"), overhead_of, prose=True),
-        _figure("goodput", _in_two_lines("goodput")),
+        figure("goodput", _in_two_lines("goodput")),
         Shown("warnings", "!", lambda row: f"{row['warnings'] or ''}", shared=_warnings),
     )
 
 
-def _figure(column: str, heading: str) -> Shown:
+def figure(column: str, heading: str) -> Shown:
     """A metric of the registry, in as few digits as distinguish runs."""
     metric = BY_COLUMN[column.removeprefix("with_stalls_").removeprefix("wall_clock_")]
     short = replace(metric, digits=max(0, metric.digits - 1))
@@ -93,7 +94,7 @@ def overhead_of(row: Row) -> str:
     """What cost most, and its share of the time."""
     if row["largest_overhead"] is None:
         return UNKNOWN
-    return f"{row['largest_overhead_ratio']:.1%} {word('overheads', row['largest_overhead'])}"
+    return f"{percent(row['largest_overhead_ratio'])} {word('overheads', row['largest_overhead'])}"
 
 
 def shared_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> tuple[list[Sentence], list[Shown]]:

@@ -90,7 +90,7 @@ def totals(runs: pl.DataFrame, overheads: pl.DataFrame, price: float | None = No
         yield Sentence(tr("{spent} device-hours, {lost} of them lost: {causes}", spent=spent, lost=lost, causes=causes))
     if price is not None:
         cost, gone = (f"{float(known[name].sum()) * price:,.2f}" for name in ("device_hours", "lost_device_hours"))
-        yield Sentence(tr("they cost {cost}, {lost} of it for what was lost", cost=cost, lost=gone))
+        yield Sentence(tr("cost {cost}, of which {lost} for lost time", cost=cost, lost=gone))
 
 
 def _worst(runs: pl.DataFrame) -> Iterator[Sentence]:
@@ -116,6 +116,6 @@ def _marks(runs: pl.DataFrame) -> Iterator[Sentence]:
     """The meaning of the mark after a number and of the column of warnings."""
     cannot = runs.filter(pl.col("impossible").is_not_null())["run"]
     if len(cannot):
-        yield Sentence(tr("figures marked ! cannot be: {names}", names=some(cannot.to_list())), "warning")
+        yield Sentence(tr("! = impossible value: {names}", names=some(cannot.to_list())), "warning")
     if runs["warnings"].sum():
-        yield Sentence(tr("`analyze -v` has the warnings (!) in words"), "info")
+        yield Sentence(tr("`analyze -v` shows the warnings (!)"), "info")

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from analysis.metrics import Metric
 from analysis.nightly.trend import ChangePoint, Trend
 from analysis.present.metric_names import titled
+from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Table
 from analysis.present.views.compare import describe_change
 from analysis.present.views.remarks import remark_sentences
@@ -60,13 +61,13 @@ def left_out(trends: Sequence[Trend]) -> list[Note]:
 
 def page_title() -> str:
     """What a page of trends is called."""
-    return tr("The course over the recorded runs")
+    return tr("Trend over recorded runs")
 
 
 def _unknown(trend: Trend) -> Iterator[Sentence]:
     if trend.unknown:
         names = ", ".join(trend.unknown)
-        yield Sentence(tr("not known of all its runs, so some may be of another job: {names}", names=names), "warning")
+        yield Sentence(tr("not known for all runs, so some may be of a different job: {names}", names=names), "warning")
 
 
 def _changes(trend: Trend, form: Metric) -> Iterator[Sentence]:
@@ -74,9 +75,9 @@ def _changes(trend: Trend, form: Metric) -> Iterator[Sentence]:
         yield Sentence(tr("no change found"))
     if (away := trend.newest_off) is not None:
         text = tr(
-            "the newest run, {run}, is {change} from the runs before it: one run is no change, the next will tell",
+            "the newest run, {run}, is {change} from the earlier runs; the next run must confirm it",
             run=trend.runs["run_id"][-1][:12],
-            change=f"{away:+.2%}",
+            change=signed_percent(away),
         )
         yield Sentence(text, "warning" if away * trend.metric.direction > 0 else "plain")
     for change in trend.changes:
@@ -88,7 +89,7 @@ def _sentence(change: ChangePoint, form: Metric) -> str:
     where = tr("within {group}", group=new) if old == new else tr("from {old} to {new}", old=old, new=new)
     text = tr(
         "{change} at run {run} ({where}): {before} to {after} {unit}, p {p}",
-        change=f"{change.change:+.2%}",
+        change=signed_percent(change.change),
         run=change.run_id[:12],
         where=where,
         before=form.text(change.before),
@@ -97,4 +98,4 @@ def _sentence(change: ChangePoint, form: Metric) -> str:
         p=f"{change.p:.1g}",
     )
     names = "; ".join(describe_change(c) for c in change.changes[:MOST_CHANGES])
-    return tr("{told}; changed: {names}", told=text, names=names) if names else text
+    return tr("{text}; changed: {names}", text=text, names=names) if names else text

@@ -11,10 +11,12 @@ from analysis.run.run import Run
 from logparse.findings import Note
 from logparse.language import tr
 
-# By what they do to the answer: it is of something else; it failed; figures are wrong, uncertain, missing; the rest.
+# By what they do to the answer: part of the log is unknown; it is of something else; it failed; figures are wrong,
+# uncertain, missing; the rest.
 RANKED = (
+    *("damage_not_located", "file_damaged"),
     *("device_contradicts_log", "above_peak", "clock_shorter_than_steps", "trainings_in_one_file"),
-    *("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind", "file_damaged"),
+    *("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"),
     *("ended_early_with_errors", "ended_with_errors"),
     *("no_row_counts", "no_step_time", "rate_lacks_sizes", "steps_rounded", "clock_unknown", "clock_set_back"),
     *("printed_rate_differs", "printed_share_differs", "consumed_samples_differ", "ramp_not_printed"),

@@ -137,9 +137,9 @@ def test_a_run_that_kills_every_worker_stops_no_other(worker):
     worker.answer = RuntimeError("The worker died unexpectedly\nand so on")
     outcomes = list(map_runs(read, RUNS, "ray"))
     assert [str(error) for error in outcomes][1] == (
-        "every worker that read it died: The worker died unexpectedly\n"
+        "all workers that read this log died: The worker died unexpectedly\n"
         "  where: b.log\n"
-        "  try:   read it by itself, without --engine; see Ray's own logs"
+        "  try:   read this log alone, without --engine; see the Ray logs"
     )
     assert {type(error) for error in outcomes} == {InputError}
 
@@ -156,7 +156,7 @@ def test_a_defect_on_a_worker_is_one_here(worker):
         ({"logparse": None}, "0.1.0", ".", "a worker has no logparse\n  where: here\n  try:   install logparse"),
         ({"analysis.batch.engine": None}, None, ".", "a worker has no logparse"),
         ({}, "9.9", ".", "a worker has logparse 0.1.0\n  where: here\n  try:   install logparse 9.9 on every node"),
-        ({}, None, "nowhere", "a worker does not see the folder nowhere\n  where: here\n  try:   start logparse in"),
+        ({}, None, "nowhere", "a worker cannot access the folder nowhere\n  where: here\n  try:   start logparse in"),
     ],
 )
 def test_a_worker_that_cannot_be_used_says_why(worker, monkeypatch, modules, version, folder, said):

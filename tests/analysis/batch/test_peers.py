@@ -70,13 +70,13 @@ def test_the_finding_names_the_worst_first_by_what_tells_most():
     assert far(runs) == {"d": "goodput mfu", "e": f"{TOKENS} mfu"}
     assert [(one["run"], one["metric"]) for one in outliers(runs)] == [("d", "goodput"), ("e", TOKENS)]
     found = describe_outliers(runs, runs["run"])
-    words = "2 of 5 stand out: d (goodput 40 %, median 80 %), e (17 % fewer tokens/s/p than the median)"
+    words = "2 of 5 runs are outliers: d (goodput 40 %, median 80 %), e (17 % fewer tokens/s/p than the median)"
     assert say(found) == words
-    assert say(describe_outliers(runs, ["a", "e"])).startswith("1 of 2 stand out: e (")
+    assert say(describe_outliers(runs, ["a", "e"])).startswith("1 of 2 runs are outliers: e (")
     assert describe_outliers(runs, ["a"]) is None
     use_language("zh")
     try:
-        assert say(found).startswith("5 次运行中有 2 次明显偏离：d（有效时间占比 40%")
+        assert say(found).startswith("5 个任务中有 2 个离群：d（有效时间占比 40%")
     finally:
         use_language("en")
 

@@ -184,7 +184,7 @@ def test_rows_that_do_not_count_are_hollow_and_tell_their_reason():
 
 def test_codes_are_called_as_the_caller_calls_them():
     named = run_charts(steps(excluded_reason=["stall"] + [None] * 29), ACCOUNT, reasons="<{}>".format, parts=str.upper)
-    assert {row["why"] for row in data(named["loss"], "why")} == {"<stall>", "counts"}
+    assert {row["why"] for row in data(named["loss"], "why")} == {"<stall>", "counted"}
     assert "STALLS" in {row["part"] for row in data(named["time_breakdown"], "part")}
 
 
@@ -247,7 +247,7 @@ def test_the_time_scale_shows_the_steady_rows_in_full():
 def test_copies_of_other_ranks_are_not_drawn_but_told():
     copied = steps(counted=[True] * 20 + [False] * 10, excluded_reason=[None] * 20 + [COPY] * 10)
     assert len(marks(loss_chart(copied))) == 20
-    assert subtitle(loss_chart(copied)) == "seven-b | 10 rows of other ranks not drawn"
+    assert subtitle(loss_chart(copied)) == "seven-b | 10 rows of other ranks not shown"
 
 
 def test_every_start_has_its_own_line():
@@ -377,7 +377,7 @@ def test_of_many_ranks_the_slowest_are_drawn():
     rows = several_ranks(ROWS + 2, 4)
     chart = ranks_chart(rows, compare_ranks(rows))
     assert len({cell["rank"] for cell in data(chart, "behind")}) == ROWS
-    assert f"the slowest {ROWS} of {ROWS + 2}" in subtitle(chart)
+    assert f"slowest {ROWS} of {ROWS + 2} ranks" in subtitle(chart)
     # From the top down: the slow one, then those that print a little more each.
     assert chart.to_dict()["layer"][0]["encoding"]["y"]["sort"][:2] == [str(ROWS + 1), str(ROWS)]
 

@@ -80,7 +80,7 @@ def test_the_script_of_each_shell_asks_this_program(tmp_path, shell):
 def test_it_is_installed_where_the_shell_looks(tmp_path, shell, script, start):
     done = run_logparse("--install-completion", shell, cwd=tmp_path, HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert f"completion for {shell} is in {tmp_path / script}" in done.stdout
+    assert f"wrote completion for {shell} to {tmp_path / script}" in done.stdout
     assert "_LOGPARSE_COMPLETE" in (tmp_path / script).read_text()
     assert start is None or (tmp_path / start).exists()
 

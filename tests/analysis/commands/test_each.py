@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def test_verbose_shows_every_run_behind_the_table(folder):
 def test_what_chooses_among_runs_needs_each(folder, options):
     done = run_logparse("analyze", "logs/core.log", *options, cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{options[0]} is for many runs" in done.stderr
+    assert f"{options[0]} requires --each" in done.stderr
 
 
 @pytest.mark.parametrize("options", [["--where", "mfu"], ["--where", "mf<1"], ["--sort", "mf"]], ids=" ".join)
@@ -107,7 +108,7 @@ def test_what_nobody_can_choose_by_is_refused_before_a_log_is_read(folder, optio
 @pytest.fixture(scope="module")
 def written(folder):
     done = each(folder, "-o", "out", "--chart-format", "json", "--where", "mfu>0", "--sort", "mfu")
-    assert done.stderr.startswith("wrote out/index.html\n")
+    assert done.stderr.startswith("wrote out/index.html\nwrote out/report.html\n")
     return folder / "out"
 
 
@@ -129,7 +130,12 @@ def test_every_run_has_its_page_and_the_index_leads_there(written):
         page = written / "runs" / name / "report.html"
         assert f'<a href="runs/{name}/report.html">{name}</a>' in index
         titles.add(page.read_text(encoding="utf-8").partition("<title>")[2].partition("</title>")[0])
+        links = re.findall(r'<p class="links">(.*?)</p>', page.read_text(encoding="utf-8"))
+        places = [f"../../{file}" for file in ("index.html", "report.html", "steps.parquet", "summary.parquet")]
+        assert re.findall('href="(.*?)"', links[0]) == places
+        assert all((page.parent / place).is_file() for place in places)
     assert len(titles) == len(FIXTURES)
+    assert '<a href="report.html">all runs in the same charts</a>' in index
     assert "crashed.log" in index
     assert (written / "report.html").is_file()
 
@@ -185,7 +191,7 @@ def alike(tmp_path_factory):
 
 
 def test_what_stands_out_is_said_in_every_way(alike):
-    words = "1 of 6 stand out: f (17 % fewer tokens/s/p than the median)"
+    words = "1 of 6 runs are outliers: f (17 % fewer tokens/s/p than the median)"
     assert f"! {words}\n" in each(alike).stdout
     assert words in each(alike, "--markdown").stdout
     told = json.loads(each(alike, "--json").stdout)["stands_out"]

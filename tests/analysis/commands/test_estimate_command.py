@@ -72,7 +72,7 @@ def test_table_says_which_stage_overflows():
 
 def test_of_several_stages_that_overflow_the_fullest_is_measured():
     shown = run_logparse(*THIRTEEN, "--tp", "1", "--pp", "4", "--zero", "0", "--micro-batch-size", "2", cwd=ROOT).stdout
-    assert "! stages 1, 2, 3 do not fit; the fullest is 1: 114.07 GB of 80.00, 34.07 GB too much" in shown
+    assert "! stages 1, 2, 3 do not fit; the largest is 1: 114.07 GB of 80.00, 34.07 GB too much" in shown
 
 
 def test_every_figure_has_its_formula_or_says_what_it_lacks():
@@ -108,7 +108,7 @@ def test_shape_from_flags_is_as_good_as_a_name():
 def test_nothing_given_says_what_to_give():
     done = run_logparse("estimate", "--hw", "a100", cwd=ROOT)
     assert done.returncode == 2
-    assert "nothing is known of the model" in done.stderr
+    assert "the model is unknown" in done.stderr
     assert "--model" in done.stderr
 
 
@@ -152,7 +152,7 @@ def test_another_model_for_the_job_of_a_log(tmp_path):
 def test_a_log_without_a_device_says_that_its_utilisation_is_not_known(tmp_path):
     (tmp_path / "run.log").write_text(megatron_log(30))
     found = estimated("estimate", "--from", "run.log", cwd=tmp_path)
-    assert any("utilisation of run.log is not known" in note for note in texts(found))
+    assert any("utilization of run.log is unknown" in note for note in texts(found))
 
 
 def test_the_rest_of_the_layout_of_a_log_stays(tmp_path):
@@ -166,7 +166,7 @@ def test_the_rest_of_the_layout_of_a_log_stays(tmp_path):
     values = {name: fact["value"] for name, fact in found["context"].items()}
     assert (values["world_size"], values["num_microbatches"], values["padded_vocab_size"]) == (8, 8, 32000)
     notes = " ".join(texts(found))
-    assert "of the layout of run.log stays: --devices 8 --pp 2 --cp 1 --zero 1" in notes
+    assert "kept from the layout of run.log: --devices 8 --pp 2 --cp 1 --zero 1" in notes
     assert "measured with tensor_model_parallel_size 2, data_parallel_size 2; this job may reach another" in notes
 
 
@@ -179,12 +179,12 @@ def test_copies_given_for_the_job_of_a_log_give_the_devices(tmp_path):
 def test_a_model_given_for_a_log_that_does_not_print_its_shape(tmp_path):
     (tmp_path / "run.log").write_text(megatron_log(30, num_query_groups=None, group_query_attention=None))
     plain = ("estimate", "--from", "run.log", "--peak-tflops", "2500")
-    assert any("is not known" in note for note in texts(estimated(*plain, cwd=tmp_path)))
+    assert any("utilization of run.log is unknown" in note for note in texts(estimated(*plain, cwd=tmp_path)))
     named = " ".join(texts(estimated(*plain, "--model", "llama2-7b", cwd=tmp_path)))
     assert "HFU of run.log, including stalls, computed with --model llama2-7b" in named
     # of another model the run tells nothing
     other = " ".join(texts(estimated(*plain, "--model", "llama2-13b", cwd=tmp_path)))
-    assert "the utilisation of run.log is not known" in other
+    assert "the utilization of run.log is unknown" in other
 
 
 def test_a_utilisation_measured_with_another_job_is_said(tmp_path):
@@ -196,14 +196,14 @@ def test_a_utilisation_measured_with_another_job_is_said(tmp_path):
     assert any("measured with seq_length 4096, recompute full;" in note for note in texts(other))
     # who gives a utilisation is not told another
     given = estimated(*plain, "--seq-length", "8192", "--utilisation", "0.4", cwd=tmp_path)
-    assert not any("utilisation" in note for note in texts(given))
+    assert not any("utilization" in note for note in texts(given))
 
 
 def test_one_size_changes_the_shape_of_the_log_and_says_what_stays(tmp_path):
     (tmp_path / "run.log").write_text(megatron_log(30, num_query_groups=32, group_query_attention=True))
     found = estimated("estimate", "--from", "run.log", "--num-layers", "16", "--peak-tflops", "2500", cwd=tmp_path)
     assert (found["context"]["num_layers"]["value"], found["context"]["hidden_size"]["value"]) == (16, 4096)
-    (note,) = [note for note in texts(found) if note.startswith("of the shape of run.log stays: ")]
+    (note,) = [note for note in texts(found) if note.startswith("kept from the model shape of run.log: ")]
     assert ("hidden_size 4096" in note, "num_layers" in note) == (True, False)
 
 
@@ -238,7 +238,7 @@ def test_sequence_parallelism_is_off_unless_given(switch, kept, fits):
     assert found["layout"]["fits"] is fits
     origin = switch[0] if switch else "assumed"
     assert told(found, "sequence_parallel") == (bool(switch), origin)
-    assert any("sequence parallelism is taken as off" in note for note in texts(found)) is not bool(switch)
+    assert any("sequence parallelism is assumed off" in note for note in texts(found)) is not bool(switch)
 
 
 def test_switches_and_what_is_taken_for_them_are_shown():
@@ -259,16 +259,16 @@ def test_the_smallest_as_laid_out_and_at_all_are_told_apart():
     assert (found["smallest"]["devices"], found["smallest"]["zero"]) == (128, 0)
     assert found["smallest_at_all"]["devices"] < 128
     shown = run_logparse(*THIRTEEN, *layout, cwd=ROOT).stdout
-    assert "the smallest that fits as laid out: tp 1 pp 4 dp 32 ZeRO-0, 128 devices" in shown
-    assert "the smallest that fits at all: " in shown
+    assert "smallest layout that fits with the given sizes: tp 1 pp 4 dp 32 ZeRO-0, 128 devices" in shown
+    assert "smallest layout that fits with any sizes: " in shown
     assert "no layout fits" not in shown
 
 
 def test_where_nothing_fits_it_is_said_what_would():
     crowded = ("estimate", "--model", "llama2-7b", "--hw", "a100", "--seq-length", "4096", "--micro-batch-size")
     shown = run_logparse(*crowded, "16", cwd=ROOT).stdout
-    assert "! with the sizes given no layout fits" in shown
-    assert "the smallest that fits with --recompute full: " in shown
+    assert "! no layout fits with the given sizes" in shown
+    assert "smallest layout that fits with --recompute full: " in shown
     shown = run_logparse(*crowded, "512", cwd=ROOT).stdout
     assert "! no layout fits, also not with --recompute full" in shown
 
@@ -276,7 +276,7 @@ def test_where_nothing_fits_it_is_said_what_would():
 def test_no_chart_without_memory_by_stage_is_said(tmp_path):
     done = run_logparse("estimate", "--model", "llama2-13b", "-o", "out", cwd=tmp_path)
     assert done.returncode == 0
-    assert "nothing is written to out/: the memory by stage is not known" in done.stderr
+    assert "nothing written to out/: memory by stage is unknown" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -335,7 +335,7 @@ def test_chart_is_written_though_nobody_reads_what_is_printed(tmp_path):
 def test_a_folder_without_a_name_is_refused(tmp_path, name):
     done = run_logparse(*THIRTEEN, "--devices", "8", "-o", name, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "the folder of -o has no name" in done.stderr
+    assert "-o has an empty folder name" in done.stderr
     assert "try:   give a folder" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -367,7 +367,7 @@ def test_markdown():
     ("arguments", "problem"),
     [
         (("--tp", "3"), "attention heads (40) cannot be split by --tp 3"),
-        (("--devices", "8", "--tp", "4", "--pp", "4"), "8 devices cannot be laid out as tp 4 x pp 4 x cp 1"),
+        (("--devices", "8", "--tp", "4", "--pp", "4"), "8 devices cannot be split into tp 4 x pp 4 x cp 1"),
         (("--dp", "3"), "the global batch 64 is not a multiple of micro batch x data parallel size (1 x 3)"),
         (("--utilisation", "1.5"), "--utilisation is 1.5"),
         (("--tokens", "0"), "--tokens is 0"),

@@ -71,7 +71,7 @@ def test_help_of_a_group_cuts_nothing(folder):
 def test_a_quantity_without_a_flag_is_named_where_it_can_be_given(folder):
     done = run_logparse("analyze", "run.log", "--num-microbatches", "4", cwd=folder)
     assert done.returncode == 2
-    assert "num_microbatches has no flag: set it in a file for --config" in done.stderr
+    assert "num_microbatches has no option: set it in a --config file" in done.stderr
     assert "has no flag" not in run_logparse("analyze", "run.log", "--nonsense", "4", cwd=folder).stderr
 
 

@@ -67,7 +67,7 @@ def test_the_changed_setting_is_named(place):
 
 def test_strict_wants_evidence(place):
     done = gate(place, *FEW, "--strict")
-    assert (done.returncode, "at least 3 a side" in done.stderr) == (4, True)
+    assert (done.returncode, "at least 3 runs per side" in done.stderr) == (4, True)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_one_bad_run_of_the_baseline(bad_night, tmp_path, arguments):
     code, verdict = NIGHTS[arguments]
     assert (done.returncode, done.stdout.splitlines()[0]) == (code, f"verdict: {verdict}")
     said = " ".join(done.stdout.split())
-    assert f"off by far are old{runs}-1 of the baseline (+" in said
+    assert f"outliers: old{runs}-1 of the baseline (+" in said
     assert "with them: suspicious, without: regression, +" in said
     found = outcomes(tmp_path / "out")
     assert (found["failures"] > 0, found["errors"] > 0) == (code == 1, code == 4)
@@ -175,7 +175,7 @@ def outcomes(out):
 def test_junit_and_exit_code_agree(place, tmp_path):
     done = gate(place, "release=long", "-o", str(tmp_path / "refused"))
     assert (done.returncode, outcomes(tmp_path / "refused")) == (2, {"failures": 0, "errors": 1, "skipped": 0})
-    assert sorted(p.name for p in (tmp_path / "refused").iterdir()) == ["junit.xml", "summary.md"]
+    assert sorted(p.name for p in (tmp_path / "refused").glob("[!.]*")) == ["junit.xml", "summary.md"]
     error = ElementTree.parse(tmp_path / "refused/junit.xml").find("testsuite/testcase/error")
     assert error.get("type") == "incomparable"
     strict = gate(place, *FEW, "--strict", "-o", str(tmp_path / "few"))
@@ -192,7 +192,7 @@ def test_what_an_earlier_verdict_left_is_cleared(place, tmp_path):
 
 
 FAILING = {
-    "no such release": (["--candidate", "release=none"], 2, "no run of the history is release=none"),
+    "no such release": (["--candidate", "release=none"], 2, "no recorded run matches release=none"),
     "no such metric": (["--candidate", "release=same", "--metric", "speed"], 2, "unknown metric 'speed'"),
     "no such device": (["--candidate", "same-0.log", "--hw", "abacus"], 2, "abacus"),
     "both sides": (["--candidate", "release=good"], 2, "5 runs are on both sides"),
@@ -223,7 +223,7 @@ def test_a_gate_that_fails_leaves_no_green_files(place, green, tmp_path, failure
     assert (out / "mine.txt").exists()
     if code == 2:
         assert (out / "summary.md").read_text().splitlines()[0].endswith("no verdict")
-        assert {path.name for path in out.iterdir()} == {"junit.xml", "summary.md", "mine.txt"}
+        assert {path.name for path in out.glob("[!.]*")} == {"junit.xml", "summary.md", "mine.txt"}
 
 
 def test_a_folder_that_is_not_given_up_keeps_its_files(place, green, tmp_path):
@@ -266,7 +266,7 @@ def test_a_folder_without_a_name_is_refused(place, command):
     }
     before = sorted(place.iterdir())
     done = run_logparse(command, *sides[command], "--history", "h", "-o", "", "--force", cwd=place)
-    assert (done.returncode, "the folder of -o has no name" in done.stderr) == (2, True)
+    assert (done.returncode, "-o has an empty folder name" in done.stderr) == (2, True)
     assert sorted(place.iterdir()) == before
 
 
@@ -301,7 +301,7 @@ def test_what_a_log_lacks_is_given_by_a_flag(tmp_path):
     sides = ("--baseline", "a.log", "--candidate", "b.log")
     refused = run_logparse("gate", *sides, cwd=tmp_path)
     assert (refused.returncode, "num_layers are not known of both sides" in refused.stderr) == (2, True)
-    assert "give what the log lacks (--model, --seq-length ...); or accept it: --allow unknown" in refused.stderr
+    assert "give what is missing in the log (--model, --seq-length ...); or accept it: --allow unknown" in refused.stderr
     told = json.loads(run_logparse("gate", *sides, "--num-layers", "32", "--json", cwd=tmp_path).stdout)
     field = told["fields"]["num_layers"]
     assert (field["state"], field["baseline"]) == ("equal", [32])
@@ -319,7 +319,7 @@ def test_what_differs_and_what_is_unknown_have_remedies_of_their_own(tmp_path):
     assert "the two sides differ in seq_length, so" in refused
     assert "num_layers are not known" in refused
     assert "remove the recorded runs and record them again" in refused
-    assert "give what the log lacks" not in refused
+    assert "give what is missing in the log" not in refused
     assert refused.rstrip().endswith("or accept it: --allow seq_length --allow unknown")
 
 

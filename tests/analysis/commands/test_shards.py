@@ -1,6 +1,7 @@
 """Shards: parts of one call, made by themselves and again, put together to what the call itself gives."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from polars.testing import assert_frame_equal
 from s3 import keys, put, s3
 
 from analysis.batch.shards import Account, Failure, Shard, Whole, account_from, parse_shard
+from analysis.own_files import LIST
 from logparse.errors import InputError, UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
@@ -146,9 +148,13 @@ def test_charts_lie_where_one_call_puts_them(logs, tmp_path):
     assert not (tmp_path / "all/report.html").exists()
     assert (out / "shards/1-of-2/report.html").is_file()
     pages, own = content(tmp_path / "all/runs"), content(tmp_path / "local/runs")
-    assert pages == own
+    # Only one call writes a page of all runs to link to.
+    overlay = re.compile(rb'<a href="[./]*report.html">all runs in the same charts</a>')
+    assert pages == {name: overlay.sub(b"", page) for name, page in own.items()}
     assert sorted(pages) == ["0-core/report.html", "2-ramp-up/report.html"]
-    assert (tmp_path / "all/index.html").read_bytes() == (tmp_path / "local/index.html").read_bytes()
+    index = (tmp_path / "local/index.html").read_bytes()
+    assert overlay.search(index)
+    assert (tmp_path / "all/index.html").read_bytes() == overlay.sub(b"", index)
 
 
 def test_charts_of_the_only_run_have_no_folder(logs, tmp_path):
@@ -187,7 +193,7 @@ def test_an_empty_shard_is_done_at_once(logs, tmp_path):
     done = analyze(logs, "-o", str(tmp_path / "out"), "--shard", "1/9", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["runs"] == []
-    assert sorted(content(tmp_path / "out/shards/1-of-9")) == ["runs.json", "shard.json"]
+    assert sorted(content(tmp_path / "out/shards/1-of-9")) == [LIST, "runs.json", "shard.json"]
 
 
 # Made again.
@@ -215,7 +221,7 @@ def test_while_a_shard_is_made_again_it_is_not_finished(logs, out, tmp_path):
     (out / "shards/2-of-2/runs.json").mkdir()
     assert analyze(logs, "-o", str(out), "--shard", "2/2").returncode == 2
     done = run_logparse("merge", "out", cwd=tmp_path)
-    assert "shards are missing or not finished: 2/2" in done.stderr
+    assert "missing or unfinished shards: 2/2" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -232,7 +238,7 @@ def test_a_shard_made_otherwise_is_refused(logs, out, tmp_path, options, named):
     done = analyze(logs, "-o", str(out), "--shard", "1/2", *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"logparse: {out}/shards/1-of-2 holds a shard that differs in {named}\n"
+        f"logparse: {out}/shards/1-of-2 already contains a shard with different {named}\n"
         "  try:   give another folder with -o, or overwrite with --force\n"
     )
     assert content(out) == before
@@ -244,7 +250,7 @@ def test_a_shard_made_otherwise_is_refused(logs, out, tmp_path, options, named):
 
 def test_a_shard_of_other_logs_is_refused(logs, out):
     done = analyze(logs, "-o", str(out), "--shard", "1/2", logs=LOGS[1:])
-    assert "holds a shard that differs in runs, logs\n" in done.stderr
+    assert "already contains a shard with different runs, logs\n" in done.stderr
 
 
 def test_how_many_blocks_are_read_at_once_does_not_matter(logs, out):
@@ -262,9 +268,9 @@ def test_missing_shards_are_named_with_a_command(logs, tmp_path):
     done = run_logparse("merge", "out", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "logparse: shards are missing or not finished: 2/4, 4/4\n"
+        "logparse: missing or unfinished shards: 2/4, 4/4\n"
         "  where: out/shards\n"
-        "  try:   run `logparse analyze --each LOG... -o out --shard 2/4` with the logs and options of the others\n"
+        "  try:   run `logparse analyze --each LOG... -o out --shard 2/4` with the logs and options of the other shards\n"
     )
 
 
@@ -272,7 +278,7 @@ def test_shards_of_two_splits_are_refused(logs, out, tmp_path):
     analyze(logs, "-o", str(out), "--shard", "1/9")
     done = run_logparse("merge", "out", cwd=tmp_path)
     assert "shards 1/2 and 1/9 differ in of\n" in done.stderr
-    assert "delete the folders of shards that are left over" in done.stderr
+    assert "delete the folders of outdated shards" in done.stderr
 
 
 def test_a_file_that_was_lost_is_named(out, tmp_path):
@@ -284,15 +290,21 @@ def test_a_file_that_was_lost_is_named(out, tmp_path):
 def test_without_shards_there_is_nothing_to_merge(tmp_path):
     done = run_logparse("merge", "out", cwd=tmp_path)
     assert done.returncode == 2
-    assert "there is no finished shard in out\n  try:   make them with `logparse analyze --each" in done.stderr
+    assert "no finished shard in out\n  try:   run every shard first, such as `logparse analyze --each" in done.stderr
 
 
 def test_results_are_not_overwritten_without_force(out, tmp_path):
     assert run_logparse("merge", "out", cwd=tmp_path).returncode == 3
     merged = content(tmp_path / "out")
     done = run_logparse("merge", "out", cwd=tmp_path)
-    assert "the folder out holds more than shards\n  try:   give another folder with -o, or overwrite" in done.stderr
+    assert (
+        "folder out contains results other than shards\n  try:   give another folder with -o, or overwrite"
+        in done.stderr
+    )
     (tmp_path / "out/ranks.parquet").write_bytes(b"of an earlier run")
+    listed = json.loads((tmp_path / "out" / LIST).read_text())
+    listed["files"]["ranks.parquet"] = "analyze"
+    (tmp_path / "out" / LIST).write_text(json.dumps(listed))
     assert run_logparse("merge", "out", "--force", cwd=tmp_path).returncode == 3
     assert content(tmp_path / "out") == merged
     (tmp_path / "other").mkdir()
@@ -308,13 +320,13 @@ def test_results_are_not_overwritten_without_force(out, tmp_path):
 def test_one_run_is_not_shared_out(logs, command, flag, value):
     done = run_logparse(*command, LOGS[0], flag, value, cwd=logs)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{flag} is for many runs, and without --each there is one\n  try:   add --each" in done.stderr
+    assert f"{flag} requires --each\n  try:   add --each" in done.stderr
 
 
 def test_a_shard_needs_a_folder(logs):
     done = analyze(logs, "--shard", "1/2")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--shard needs a folder\n  try:   give the one folder of all shards with -o" in done.stderr
+    assert "--shard requires -o\n  try:   add -o DIR, with the same folder for all shards" in done.stderr
 
 
 # On an object store, and for a history.
@@ -346,4 +358,4 @@ def test_recorded_shards_are_the_history_of_one_call(tmp_path):
     ]
     assert content(tmp_path / "one").keys() == content(tmp_path / "many").keys()
     again = run_logparse(*command, "--history", "many", "--shard", "4/4", cwd=tmp_path)
-    assert "was recorded before; nothing changed" in again.stdout
+    assert "is already recorded; nothing changed" in again.stdout

@@ -24,7 +24,7 @@ def analyze(folder, *options):
 
 
 def endings(folder):
-    return {path.suffix for path in (folder / "out").iterdir()}
+    return {path.suffix for path in (folder / "out").glob("[!.]*")}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_forms_that_are_asked_for(folder, asked, there):
 
 def test_all_forms_hold_the_same(folder):
     analyze(folder, "--tables", "parquet,csv,jsonl")
-    names = {path.stem for path in (folder / "out").iterdir()}
+    names = {path.stem for path in (folder / "out").glob("[!.]*")}
     assert {"steps", "summary", "rates", "time_breakdown", "segments"} <= names
     for name in names:
         whole = pl.read_parquet(folder / f"out/{name}.parquet")
@@ -83,7 +83,7 @@ def test_shards_keep_parquet_and_merge_writes_what_it_is_asked_for(folder):
         assert run_logparse("analyze", *logs, "--shard", f"{n}/2", "--tables", "csv", cwd=folder).returncode == 0
     assert (folder / "out/shards/1-of-2/steps.csv").exists()
     assert run_logparse("merge", "out", "--tables", "csv", cwd=folder).returncode == 0
-    assert {path.suffix for path in (folder / "out").iterdir() if path.is_file()} == {".csv", ".html"}
+    assert {path.suffix for path in (folder / "out").glob("[!.]*") if path.is_file()} == {".csv", ".html"}
     assert len(pl.read_csv(folder / "out/steps.csv")) == 14
 
 

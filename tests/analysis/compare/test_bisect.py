@@ -65,9 +65,9 @@ def test_half_of_the_candidates_are_tried_first():
     found = plan()
     assert (found.outcome, found.to_try, found.runs_needed) == ("next", (A, B), 2)
     assert said(found)[:3] == [
-        "candidates that remain: 4 of 4",
-        "next: run with a off, b off, all else as in G, and record it",
-        "runs still needed at most: 2",
+        "remaining candidates: 4 of 4",
+        "next: run with a off, b off, everything else as in G, and record it",
+        "runs still needed: at most 2",
     ]
 
 
@@ -99,8 +99,8 @@ def test_trials_follow_each_other_to_the_cause():
     assert [trial.remain for trial in found.trials] == [(C, D), (C,)]
     assert (found.outcome, found.remain, found.to_try, found.runs_needed) == ("cause", (C,), (), 0)
     assert said(found)[:2] == [
-        "cause, as far as logs tell: setting c, on -> off",
-        "time per step, steady: +4.00% with it",
+        "cause according to the logs: setting c, on -> off",
+        "effect on time per step, steady: +4.00 %",
     ]
 
 
@@ -108,7 +108,7 @@ def test_trials_that_no_single_change_explains():
     """Slow with a and b as BAD, and with c and d: two causes, or one that no log tells."""
     found = plan(tried([A, B], 1040.0), tried([C, D], 1041.0))
     assert (found.outcome, found.remain, found.to_try) == ("contradiction", (), ())
-    assert said(found)[0] == "no single change explains it: several causes together, or one that no log tells"
+    assert said(found)[0] == "no single change explains it: there are several causes, or the cause is not in the logs"
 
 
 def test_what_neither_side_has_excludes_nothing():
@@ -129,7 +129,7 @@ def test_sides_that_are_too_close_tell_of_no_run():
     found = plan(sides=([990.0, 1000.0, 1010.0], [995.0, 1006.0, 1015.0]))
     assert (found.outcome, found.to_try) == ("not_apart", ())
     assert said(found)[:2] == [
-        "the two sides are too close to tell of which a run is",
+        "the two sides are too close to classify a run",
         "record more runs of each side",
     ]
 
@@ -143,9 +143,9 @@ def test_nothing_differs_that_both_sides_tell():
 @pytest.mark.parametrize(
     ("sides", "problem"),
     [
-        (SIDES[::-1], "the bad side is better than the good one: 1,000.0 ms after 1,040.0 ms"),
-        (([1000.0], [1040.0]), "1 + 1 runs do not tell how far runs of one side are apart"),
-        (([], [1040.0, 1041.0]), "0 + 2 runs do not tell how far runs of one side are apart"),
+        (SIDES[::-1], "the bad side (1,000.0 ms) is better than the good side (1,040.0 ms)"),
+        (([1000.0], [1040.0]), "1 + 1 runs are too few to estimate the noise between runs"),
+        (([], [1040.0, 1041.0]), "0 + 2 runs are too few to estimate the noise between runs"),
     ],
 )
 def test_sides_without_a_plan(sides, problem):
@@ -236,7 +236,7 @@ def test_a_history_leads_to_the_cause(folder):
     assert {one["name"]: one["remains"] for one in told["candidates"]} == {"fused": False, "overlap": True}
     done = bisect(folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("cause, as far as logs tell: setting overlap, on -> off\n")
+    assert done.stdout.startswith("cause according to the logs: setting overlap, on -> off\n")
     excluded = run_logparse(
         "history", "exclude", kept[1].run_id[:12], "--history", "h", "--reason", "throttled", cwd=folder
     )
@@ -257,5 +257,5 @@ def test_sides_of_logs_need_no_history(folder):
         write_run(folder / "a" / f"{seed}.log", 950 + seed, 1000, overlap="on")
         write_run(folder / "b" / f"{seed}.log", 960 + seed, 1050, overlap="off")
     done = run_logparse("bisect", "a", "b", cwd=folder)
-    assert done.stdout.startswith("cause, as far as logs tell: setting overlap, on -> off\n")
+    assert done.stdout.startswith("cause according to the logs: setting overlap, on -> off\n")
     assert run_logparse("bisect", "a", cwd=folder).returncode == 2

@@ -172,16 +172,16 @@ def compared(one, two):
 
 def changed(comparison):
     parts = compose_answer(comparison)
-    at = next(i for i, part in enumerate(parts) if getattr(part, "text", "").startswith("changed between"))
+    at = next(i for i, part in enumerate(parts) if getattr(part, "text", "").startswith("differences that may"))
     return parts[at + 1].rows
 
 
 def test_losses_that_end_far_apart_are_of_other_data(tmp_path):
     one, two = side(tmp_path, "a", steps=4), side(tmp_path, "b", seeds=(2,), steps=4)
     near, far = ([2.0] * 3 + [last] for last in (2.2, 30.0))
-    said = "other data or another model: at the last of 4 equal steps the losses are 1,400% apart"
+    said = "different data or model: losses differ by 1,400 % at the last of 4 common steps"
     assert said in str(compose_answer(compared(with_losses(one, [2.0] * 4), with_losses(two, far))))
-    assert "10.000% at the last" in str(compose_answer(compared(with_losses(one, [2.0] * 4), with_losses(two, near))))
+    assert "10.000 % at last" in str(compose_answer(compared(with_losses(one, [2.0] * 4), with_losses(two, near))))
 
 
 def test_a_range_of_versions_is_no_version():
@@ -231,7 +231,7 @@ def test_without_a_common_step_that_is_said(tmp_path):
         for part in compose_comparison(compare(*apart, [JUDGED[DEFAULT_METRIC]], 0.03))
         if isinstance(part, Sentence)
     ]
-    assert "losses not compared: no step has a finite loss on both sides" in said
+    assert "loss not compared: no step has a finite loss on both sides" in said
 
 
 def test_a_loss_that_is_lost_is_said(tmp_path):
@@ -240,7 +240,7 @@ def test_a_loss_that_is_lost_is_said(tmp_path):
     for step in range(10, 21):
         log.write_text(log.read_text().replace(f"lm loss: {3 + 1 / step:.6E}", "lm loss: nan"))
     done = run_logparse("compare", "a.log", "b.log", cwd=tmp_path)
-    assert "! candidate: in 1 of 1 runs the loss is not finite, from step 10 on" in done.stdout
+    assert "! candidate: the loss is not finite in 1 of 1 runs, from step 10" in done.stdout
     gated = run_logparse("gate", "--baseline", "a.log", "--candidate", "b.log", "--json", cwd=tmp_path)
     document = json.loads(gated.stdout)
     assert (document["verdict"], document["losses_not_finite"]["candidate"]["step"]) == ("regression", 10)
@@ -317,7 +317,7 @@ def test_incomparable(tmp_path):
     write_run(tmp_path / "b.log", 2, seq_length=8192)
     done = run_logparse("compare", "a.log", "b.log", cwd=tmp_path)
     assert done.returncode == 2
-    assert "not comparable, so no verdict" in done.stdout
+    assert "no verdict: not comparable" in done.stdout
     assert "--allow seq_length" in done.stderr
     told = run_logparse("compare", "a.log", "b.log", "--allow", "seq_length", cwd=tmp_path)
     assert (told.returncode, "seq_length (allowed)" in told.stdout) == (0, True)

@@ -98,7 +98,7 @@ def test_reasons_have_codes_beside_the_sentence(place):
         "time per step, steady",
     )
     (left,) = told["left_out"]
-    assert (left["reason_code"], left["reason"]) == ("same_job", "another record of the same job counts")
+    assert (left["reason_code"], left["reason"]) == ("same_job", "another record of the same job is counted")
     lost = json.loads(both(place, "compare", *SIDES["lost"], "--json")[1])
     assert lost["losses_reason_code"] == "no_common_step"
     assert lost["losses_reason"] == "no step has a finite loss on both sides"
@@ -111,7 +111,7 @@ def test_files_of_the_gate(place, tmp_path, case):
     for locale in LOCALES:
         sides = ("--baseline", old, "--candidate", new, *where)
         run_logparse("gate", *sides, *BOTH, "-o", str(tmp_path / locale), cwd=place, LANG=locale)
-    english, chinese = ({path.name: path.read_text() for path in (tmp_path / at).iterdir()} for at in LOCALES)
+    english, chinese = ({path.name: path.read_text() for path in (tmp_path / at).glob("[!.]*")} for at in LOCALES)
     assert english.keys() == chinese.keys()
     assert [name for name in english if english[name] != chinese[name]] == ["summary.md"]
     assert HAN.search(chinese["summary.md"])

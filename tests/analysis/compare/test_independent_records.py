@@ -141,7 +141,7 @@ def test_a_part_on_the_other_side_is_refused(tmp_path):
     whole = write_run(tmp_path / "whole.log", 1)
     cut(whole, "part.log", 3)
     done = run_logparse("compare", "whole.log", "part.log", cwd=tmp_path)
-    assert (done.returncode, "on both sides, whole or in part, such as whole" in done.stderr) == (2, True)
+    assert (done.returncode, "on both sides, fully or partly, for example whole" in done.stderr) == (2, True)
 
 
 def side(name, frame):

@@ -198,7 +198,7 @@ def test_the_gate_tells_it(tmp_path):
     done = run_logparse("gate", *sides, "-o", "out", cwd=tmp_path)
     assert done.returncode == 0
     assert "verdict: less work" in done.stdout
-    assert "the capacity of experts is 1.25, beyond it they drop tokens; they dropped none" in " ".join(
+    assert "expert capacity 1.25, tokens beyond it are dropped; none were dropped before" in " ".join(
         done.stdout.split()
     )
     assert "<failure" not in (tmp_path / "out" / "junit.xml").read_text()

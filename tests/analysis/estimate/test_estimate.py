@@ -323,8 +323,8 @@ def test_layers_that_do_not_divide_go_to_the_first_stages():
         (Layout(tp=16), Training(4096), "attention heads (40) cannot be split by --tp 16"),
         (Layout(cp=3), Training(4096), "the sequence length (4096) cannot be split by 2 x --cp 3"),
         (Layout(cp=4096), Training(4096), "the sequence length (4096) cannot be split by 2 x --cp 4096"),
-        (Layout(tp=8), Training(4097), "the tokens of one device (4097) cannot be split by --tp 8"),
-        (Layout(tp=8, cp=2), Training(4100), "the tokens of one device (2050) cannot be split by --tp 8"),
+        (Layout(tp=8), Training(4097), "the tokens per device (4097) cannot be split by --tp 8"),
+        (Layout(tp=8, cp=2), Training(4100), "the tokens per device (2050) cannot be split by --tp 8"),
         (Layout(pp=4, vpp=3), Training(4096), "40 layers do not divide into 4 stages of 3 equal chunks"),
         (Layout(pp=3, vpp=5), Training(4096), "40 layers do not divide into 3 stages of 5 equal chunks"),
         (Layout(pp=4, vpp=2), Training(4096, 1, 3), "with --vpp the micro-batches (3) must be a multiple of --pp 4"),
@@ -363,7 +363,7 @@ def test_key_value_heads_are_shared_out_evenly_or_shared(groups, tp, runs):
             info("key_value_heads_below_tp", groups=groups, tp=tp)
         ] * (groups < tp)
     else:
-        with pytest.raises(UsageError, match=f"{groups} key/value heads do not go evenly on --tp {tp} devices"):
+        with pytest.raises(UsageError, match=f"{groups} key/value heads cannot be split evenly by --tp {tp}"):
             check_layout(shape, layout, Training(4096))
 
 
@@ -403,7 +403,7 @@ def test_no_model_of_the_catalogue_is_refused(model):
 
 
 def test_nothing_is_trained_in_whole_numbers():
-    with pytest.raises(UsageError, match="nothing is trained in --dtype int8"):
+    with pytest.raises(UsageError, match="training in --dtype int8 is not supported"):
         estimate(job(training=Training(4096, dtype="int8")))
 
 
@@ -605,7 +605,7 @@ def test_without_a_sequence_length_only_the_size_is_known():
 
 
 def test_devices_that_cannot_be_laid_out_are_refused():
-    with pytest.raises(UsageError, match="8 devices cannot be laid out as tp 3 x pp 1"):
+    with pytest.raises(UsageError, match="8 devices cannot be split into tp 3 x pp 1"):
         estimate(job(fixed=Fixed(devices=8, tp=3)))
 
 

@@ -112,7 +112,7 @@ def test_a_run_is_computed_and_told_by_the_new_formula():
     own, model = (each["metrics"]["tflops_per_second_per_device"]["median"] for each in (run, none))
     assert own == pytest.approx(model * 4 / 3)
     (text,) = [note["text"] for note in run["notes"] if note["code"] == "formula_counts_other_work"]
-    assert text.startswith("TFLOP/s by 8n counts -12 % work compared with the real model: ")
+    assert text.startswith("TFLOP/s by 8n counts -12 % FLOPs compared with the real model: ")
     assert "c = 4: --recompute" in output("analyze", *given, "-v")
 
 

@@ -142,10 +142,10 @@ def test_bare_ascend910_is_refused_with_what_to_pass(name):
     with pytest.raises(UsageError) as error:
         find_device(name)
     assert str(error.value) == (
-        f"{name!r} names more than one device: `npu-smi info` prints Ascend910 on A3 (910C), "
-        "and the 2019 part is a 910 too\n"
-        "  try:   pass 910c (A3, SKU unknown), 910_9392 or its like (A3; the NPU Name in "
-        "`npu-smi info -t board -i 0 -c 0`), 910a (2019), or give the peak with --peak-tflops"
+        f"{name!r} can mean several devices: `npu-smi info` prints Ascend910 on A3 (910C), "
+        "and the 2019 part is also a 910\n"
+        "  try:   pass 910c (A3, SKU unknown), the NPU Name of `npu-smi info -t board -i 0 -c 0` such as "
+        "910_9392 (A3), 910a (2019), or --peak-tflops"
     )
 
 

@@ -35,7 +35,7 @@ def test_peak_tflops_that_is_no_peak_is_refused(tflops):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("v100", ['v100 is taken for V100 SXM2 (125 TFLOP/s); if it is another, name it: --hw "V100 PCIe" (112)']),
+        ("v100", ['v100 is taken as V100 SXM2 (125 TFLOP/s); name another with --hw "V100 PCIe" (112)']),
         ("Tesla V100-SXM2", []),
         ("a100", []),  # all its parts have one peak
     ],
@@ -48,19 +48,19 @@ def test_a_name_of_several_parts_tells_which_was_taken(name, told):
 def test_no_device_is_no_peak_with_the_flags_that_give_one():
     peak, said = resolve_peak(None, "bf16")
     assert peak is None
-    assert list(map(say, said)) == ["mfu and hfu not computed: the device is unknown; pass --hw NAME or --peak-tflops"]
+    assert list(map(say, said)) == ["MFU and HFU not computed: the device is unknown; pass --hw NAME or --peak-tflops"]
 
 
 def test_an_unknown_dtype_takes_bf16_and_says_so():
     peak, said = resolve_peak("910b3", None)
     assert peak.dtype == "bf16"
-    assert say(said[0]) == "the log does not tell the number type; the bf16 peak is used; pass --dtype"
+    assert say(said[0]) == "precision is not in the log; the bf16 peak is assumed; pass --dtype"
 
 
 def test_a_dtype_the_device_has_no_peak_for_is_no_peak_with_a_remedy():
     peak, said = resolve_peak("910b3", "fp4")
     assert peak is None
-    expected = "mfu and hfu not computed: no fp4 matrix peak for Ascend910B3; pass --peak-tflops or --dtype"
+    expected = "MFU and HFU not computed: no fp4 matrix peak for Ascend910B3; pass --peak-tflops or --dtype"
     assert say(said[0]) == expected
 
 

@@ -65,7 +65,7 @@ def test_every_flipped_bit_is_found(history, tmp_path, told, part):
 def test_every_flipped_bit_of_steps_is_found(history, tmp_path):
     run_id = history.runs()["run_id"][0]
     for _ in _flips(next((tmp_path / "h/steps").rglob(f"{run_id}*"))):
-        with pytest.raises(InputError, match="is damaged: its content is not what was written"):
+        with pytest.raises(InputError, match="is damaged: its content differs from what was written"):
             history.steps(run_id)
 
 

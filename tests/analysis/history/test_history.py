@@ -85,7 +85,7 @@ def test_recording_twice_is_one_run(store, tmp_path):
 def test_a_run_has_one_release(store, tmp_path):
     log = write_run(tmp_path / "a.log", 1)
     store.add(record(log, "r1"))
-    with pytest.raises(UsageError, match="recorded already, as a run of 'r1'"):
+    with pytest.raises(UsageError, match="already recorded under 'r1'"):
         store.add(record(log, "r2"))
 
 
@@ -504,7 +504,7 @@ class TestCommands:
         done = run_logparse(*arguments, cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
         assert "a: recorded as run" in done.stdout
-        assert "was recorded before" in run_logparse(*arguments, cwd=tmp_path).stdout
+        assert "is already recorded" in run_logparse(*arguments, cwd=tmp_path).stdout
         assert "CANN 8" in run_logparse("history", "list", *told, cwd=tmp_path).stdout
         shown = run_logparse("history", "show", record(tmp_path / "a.log").run_id[:6], *told, cwd=tmp_path).stdout
         assert '"cann": {\n   "value": "8.0",\n   "origin": "--version-of"' in shown
@@ -518,7 +518,7 @@ class TestCommands:
         done = run_logparse("record", "0.log", "1.log", *told, cwd=tmp_path)
         assert "2 logs, one run" in done.stdout
         assert done.stdout.endswith("of r\n")
-        assert done.stderr == "! 1.log begins the training again, at step 1: if it is another run, pass --each\n"
+        assert done.stderr == "! 1.log starts the training again at step 1; for another run, pass --each\n"
         each = run_logparse("record", "--each", "0.log", "1.log", *told, cwd=tmp_path)
         assert (each.stdout.count("recorded as run"), "--each" in each.stderr) == (2, False)
 
@@ -534,7 +534,7 @@ class TestCommands:
         assert [(run["name"], run["state"], run["differs"]) for run in document["runs"]] == [("0", "recorded", [])]
         assert done.returncode == 3
         assert "none.log" in done.stderr
-        assert "as a run of 'other'" in done.stderr
+        assert "already recorded under 'other'" in done.stderr
 
     def test_what_differs_is_said_and_how_to_change_it(self, tmp_path):
         write_run(tmp_path / "a.log", 1)
@@ -543,7 +543,7 @@ class TestCommands:
         done = run_logparse(*told, "--label", "team=z", cwd=tmp_path)
         assert done.returncode == 0
         assert "nothing changed" in done.stdout
-        assert "differs from what is kept of it in label team\n" in done.stderr
+        assert "differs from its record in label team\n" in done.stderr
         assert f"logparse history remove {record(tmp_path / 'a.log').run_id[:12]}" in done.stderr
 
     def test_a_damaged_file_is_told_once(self, history, tmp_path):

@@ -77,11 +77,12 @@ def test_answer_names_all_that_are_the_same_number_and_what_others_give():
     found = identify(printed("M4", shape, decimals=2), shape)
     assert found.matches == ("M4", "M5", "M6", "M7", "D-none", "D1-none", "N1")
     assert sentence(found) == (
-        "the log's 145.38 is Megatron core 0.6 (M4), Megatron core 0.7 to 0.9 (M5), Megatron core 0.10 and 0.11 (M6), "
-        "Megatron-LM 2025-02 (M7), Megatron-DeepSpeed since 2024-10, no recompute (D-none), "
+        "the log's 145.38 matches Megatron core 0.6 (M4), Megatron core 0.7 to 0.9 (M5), "
+        "Megatron core 0.10 and 0.11 (M6), Megatron-LM 2025-02 (M7), "
+        "Megatron-DeepSpeed since 2024-10, no recompute (D-none), "
         "Megatron-DeepSpeed 2024-08 to 2024-10, no recompute (D1-none), NeMo before 2025-08 (N1); "
-        "for this shape they are the same number; the ascendspeed formula gives 144.1; "
-        "with causal attention (megatron) it is 135.2"
+        "they give the same number for this model shape; the ascendspeed formula gives 144.1; "
+        "with causal attention (megatron formula) it is 135.2"
     )
 
 
@@ -99,9 +100,7 @@ def test_formula_that_is_only_about_right_is_asked_last():
     steps = printed("M4", replace(LLAMA2_7B, padded_vocab_size=32768), decimals=2)
     found = identify(steps, LLAMA2_7B)
     assert found.matches == ("G",)
-    said = (
-        "it fits within 0.20 % and not exactly, as do M4, M5, M6, M7, D-none, D1-none, N1, torchtitan: check the sizes"
-    )
+    said = "accurate to 0.20 %, not exact, as are M4, M5, M6, M7, D-none, D1-none, N1, torchtitan: check the sizes"
     assert said in sentence(found)
     assert identify(steps, replace(LLAMA2_7B, padded_vocab_size=40000)).matches == ()
 
@@ -196,7 +195,7 @@ def test_gflops_printed_as_tflops():
     shape = ModelShape(64, 11600, 46400, False, 80, 80, 145, 50688)
     found = identify(printed("B4", shape, scale=1000, decimals=2), shape, recompute="full")
     assert (found.matches, found.scale) == (("B4",), 0.001)
-    assert sentence(found).startswith(f"the log's {found.logged:g} is 1000 times too large and stands for 2607: ")
+    assert sentence(found).startswith(f"the log's {found.logged:g} is 1000 times too large; 2607 matches ")
     assert next(row for row in found.rows if row.id == "B4").difference == pytest.approx(0, abs=1e-4)
 
 
@@ -214,11 +213,11 @@ def test_pflops_printed_as_tflops():
 @pytest.mark.parametrize(
     ("name", "recompute", "said"),
     [
-        ("A3", "full", "recompute is not counted although everything is recomputed: AscendSpeed looked only at"),
+        ("A3", "full", "full recompute is not counted: AscendSpeed checks only --checkpoint-activations"),
         ("A4", "selective", "selective recompute is counted as full"),
-        ("A4", "none", "it counts a recompute that the settings do not show"),
-        ("D-full", "none", "it counts a recompute that the settings do not show"),
-        ("D-none", "full", "recompute is not counted although everything is recomputed"),
+        ("A4", "none", "it counts recompute that is not in the settings"),
+        ("D-full", "none", "it counts recompute that is not in the settings"),
+        ("D-none", "full", "full recompute is not counted"),
     ],
 )
 def test_recompute_that_the_settings_contradict_is_said(name, recompute, said):
@@ -239,15 +238,15 @@ def test_the_ascendspeed_figure_beside_is_that_of_the_setting(recompute, value):
 def test_nearest_is_named_where_none_fits():
     found = identify(printed("A3", LLAMA2_7B, scale=1.03, decimals=2), LLAMA2_7B)
     assert found.matches == ()
-    assert sentence(found).startswith("none of the 35 formulas that can be computed here gives the log's 148.")
-    assert "; the nearest is PaLM (6N+12lhs) with 147.8, -0.39 %; either the shape" in sentence(found)
+    assert sentence(found).startswith("none of the 35 computable formulas gives the log's 148.")
+    assert "; the nearest is PaLM (6N+12lhs) with 147.8, -0.39 %; the framework used another" in sentence(found)
 
 
 def test_formulas_that_lack_a_size_are_counted():
     shape = replace(LLAMA2_7B, ffn_hidden_size=None)
     found = identify(printed("M1", shape, decimals=2), shape)
     assert found.matches == ("P3", "M1")
-    assert "26 formulas were not computed: ffn_hidden_size unknown; pass --ffn-hidden-size; or name" in sentence(found)
+    assert "26 formulas were not computed: ffn_hidden_size unknown; pass --ffn-hidden-size; or pass" in sentence(found)
     missing = {row.id: row.missing for row in found.rows if row.missing}
     assert missing["M8"] == ("ffn_hidden_size",)
     assert missing["M8r"] == ("ffn_hidden_size", "core_attention_ratio")
@@ -257,7 +256,7 @@ def test_formulas_that_lack_a_size_are_counted():
 def test_size_without_a_flag_gets_none_in_the_advice():
     shape = replace(LLAMA2_7B, untie_embeddings_and_output_weights=None)
     assert sentence(identify(printed("A3", shape), shape)).endswith(
-        "6 formulas were not computed: untie_embeddings_and_output_weights unknown; or name the --model"
+        "6 formulas were not computed: untie_embeddings_and_output_weights unknown; or pass --model"
     )
 
 
@@ -274,8 +273,8 @@ def test_size_without_a_flag_gets_none_in_the_advice():
             {},
             "no formula can be computed: global_batch_size unknown; pass --global-batch-size",
         ),
-        (rows(step=[1, 2]), {}, "nothing to compare: no line gives the time of a step"),
-        (rows(step=[]), {}, "nothing to compare: no line gives the time of a step"),
+        (rows(step=[1, 2]), {}, "nothing to compare: step time is not in the log"),
+        (rows(step=[]), {}, "nothing to compare: step time is not in the log"),
         (
             rows(elapsed_time_per_iteration_ms=[9.5, 9.6], global_batch_size=[4, 4]),
             {},
@@ -284,12 +283,12 @@ def test_size_without_a_flag_gets_none_in_the_advice():
         (
             printed("A3", LLAMA2_7B, scale=0.0),
             {},
-            "nothing to compare: every TFLOP/s the log prints is rounded to 0",
+            "nothing to compare: all TFLOP/s in the log are rounded to 0",
         ),
         (
             rows(elapsed_time_per_iteration_ms=[9.5, None], global_batch_size=[None, 4]),
             {},
-            "nothing to compare: no line gives batch, sequence length and time together",
+            "nothing to compare: no row has batch, sequence length and step time",
         ),
     ],
 )
@@ -302,7 +301,7 @@ def test_reason_why_nothing_is_compared(steps, given, said):
 def test_unknown_shape_is_told():
     found = identify(printed("A3", LLAMA2_7B), ModelShape())
     assert sentence(found).startswith("no formula can be computed: num_layers, hidden_size, padded_vocab_size")
-    assert sentence(found).endswith("; or name the --model")
+    assert sentence(found).endswith("; or pass --model")
 
 
 def test_log_without_tflops_still_gets_the_table():
@@ -328,20 +327,20 @@ def test_peak_is_told_from_tflops_and_mfu(tflops, mfu, devices):
     peak = implied_peak(rows(logged_tflops_per_second_per_device=tflops, logged_mfu=mfu))
     assert peak.low < peak.tflops_per_second < peak.high
     assert all(any(name.startswith(device) for name, _ in peak.peaks) for device in devices)
-    assert peak_text(peak).startswith("the log's MFU was taken against ")
+    assert peak_text(peak).startswith("the log's MFU uses a peak of ")
 
 
 def test_peak_of_no_device():
     peak = implied_peak(rows(logged_tflops_per_second_per_device=[100.01], logged_mfu=[0.5001]))
     assert peak.peaks == ()
-    assert peak_text(peak).endswith("(199.95 to 200.01): no device of the table")
+    assert peak_text(peak).endswith("(199.95 to 200.01): no known device")
 
 
 def test_hfu_is_what_tflops_with_recompute_are_divided_into():
     steps = rows(logged_tflops_per_second_per_device=[156.0], logged_mfu=[0.375], logged_hfu=[0.5])
     peak = implied_peak(steps)
     assert peak.tflops_per_second == 312
-    assert peak_text(peak).startswith("the log's HFU was taken against 312 TFLOP/s")
+    assert peak_text(peak).startswith("the log's HFU uses a peak of 312 TFLOP/s")
 
 
 @pytest.mark.parametrize("columns", [{"logged_mfu": [0.4]}, {"logged_tflops_per_second_per_device": [100.0]}])
@@ -391,7 +390,7 @@ def test_command_writes_one_document(command, tmp_path):
     assert document["scale"] == 1
     assert {row["id"] for row in document["formulas"]} == set(PRINTED_FORMULAS)
     assert document["implied_peak"] is None
-    assert "; its digits do not tell them apart (135.168 to 135.173); " in document["sentence"]
+    assert "; the printed digits do not distinguish them (135.168 to 135.173); " in document["sentence"]
 
 
 def test_command_takes_what_the_log_lacks_from_flags_model_and_file(command, tmp_path):

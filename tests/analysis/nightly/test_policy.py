@@ -86,10 +86,10 @@ def test_baselines(text, kind):
 
 WRONG = {
     'baselin = "last 5"': ("unknown key 'baselin'", "did you mean baseline?"),
-    'baseline = "last 2"': ("gate.baseline is 'last 2'", "fewer than 5 runs tell no spread"),
+    'baseline = "last 2"': ("gate.baseline is 'last 2'", "at least 5 runs are needed to estimate the noise"),
     'baseline = "since May"': ("gate.baseline is 'since May'", "since 2026-03-01"),
     'baseline = "the best"': ("gate.baseline is 'the best'", "give last 30, since 2026-03-01"),
-    "baseline = 5": ("gate.baseline is 5", "give a text"),
+    "baseline = 5": ("gate.baseline is 5", "give text"),
     "confirm = 0": ("gate.confirm is 0", "1 or more"),
     "confirm = true": ("gate.confirm is True", "1 or more"),
     "threshold = 2": ("gate.threshold is 2", '"2%"'),
@@ -98,11 +98,11 @@ WRONG = {
     '[metrics]\nmfu2 = "1%"': ("unknown metric 'mfu2'", "did you mean mfu?"),
     'jobs = ["a"]': ("gate.jobs is ['a']", "[gate.jobs]"),
     'metrics = "mfu"': ("gate.metrics is 'mfu'", "[gate.metrics]"),
-    '[jobs.a]\nselect = "eight"': ("selects nothing", "key=value"),
+    '[jobs.a]\nselect = "eight"': ("is not a selector", "key=value"),
     '[jobs.a]\nowners = "ann"': ("gate.jobs.a.owners is 'ann'", "give a list"),
-    '[jobs.a]\nfail_on = "regression"': ("unknown key 'fail_on'", "[gate.jobs.a] takes"),
+    '[jobs.a]\nfail_on = "regression"': ("unknown key 'fail_on'", "keys of [gate.jobs.a]: "),
     '[metrics]\nsteady_step_time_ms = "off"\nwith_stalls_step_time_ms = "off"\ngoodput = "off"\nfinal_loss = "off"\n'
-    'skipped_share = "off"\nnan_share = "off"': ("gate.metrics is", "leave one metric"),
+    'skipped_share = "off"\nnan_share = "off"': ("gate.metrics is", "keep at least one metric"),
 }
 
 

@@ -65,7 +65,7 @@ def test_a_restart_by_another_clock_does_not_begin_the_run(log, tmp_path):
 def test_copies_by_other_ranks_are_counted_apart(log, tmp_path):
     (tmp_path / "worker_1.log").write_text(log.read_text())
     shown = " ".join(run_logparse("analyze", str(tmp_path), "-v", cwd=tmp_path).stdout.split())
-    assert "20 left out: printed by another rank too" in shown
+    assert "20 excluded: copy from another rank" in shown
 
 
 def test_a_run_that_failed_says_so_in_its_second_line_and_has_no_plan_but_if_it_resumes(log, tmp_path):

@@ -60,7 +60,7 @@ def test_of_many_names_some_are_said():
 
 def test_random_orders_are_counted():
     told = fill("p_methods", "permutation", {"n": 9999, "percent": 0.905})
-    assert told.endswith(", 9,999 random orders")
+    assert told.endswith(", 9,999 random permutations")
     assert "90.5 %" in told
 
 

@@ -31,27 +31,28 @@ SEVEN = info("known_quantity", name="dp", value=7, origin=LOG)
 ANNOTATION_COLUMNS = [
     (
         info("sink_time_divided", n=4),
-        "'time' is that of a sink of 4 steps in this MindFormers; it was divided by 4",
+        "'time' of this MindFormers version covers a sink of 4 steps; it was divided by 4",
     ),
     (
         info("second_row_unmixed", lines=[2, 31, 60]),
-        "Megatron core 0.16 to 0.19 counts the first iteration again in the second row; taken out of line 2, 31, 60",
+        "Megatron core 0.16 to 0.19 counts the first iteration again in the second row; removed from line 2, 31, 60",
     ),
     (
         info("stamps_in_utc", hours=-8),
-        "step lines are stamped -8 h from the lines around them, as in UTC; taken back to those",
+        "timestamps of step lines differ by -8 h from the lines around them, probably UTC; converted to the clock of "
+        "those",
     ),
     (
         info("loss_vanished", n=1, line=3),
-        "1 rows print no loss though no update was skipped (line 3): NaN, zero or negative",
+        "1 rows have no loss although no update was skipped (line 3): the loss is NaN, zero or negative",
     ),
     (
         warning("file_damaged", path="run.log.gz", reason="Compressed file ended"),
-        "run.log.gz ends early or is damaged (Compressed file ended); what stands before is used",
+        "run.log.gz is truncated or damaged (Compressed file ended); the part before it is used",
     ),
     (
         warning("other_format_left_out", n=7, name="mindspore"),
-        "7 lines of the format 'mindspore' are in the log too and were left out; --format mindspore reads them instead",
+        "7 lines of the format 'mindspore' were ignored; to read these instead, pass --format mindspore",
     ),
     (
         warning("setting_has_two_values", name="world_size", first="8", origin=LOG, other="16", place=OF_A_FILE),
@@ -61,50 +62,50 @@ ANNOTATION_COLUMNS = [
         warning("product_no_multiple", whole=SEVEN, product=3, parts=[SEVEN]),
         "dp 7 (log line 8) is not a multiple of 3 = dp 7 (log line 8)",
     ),
-    (info("warm_up_as_asked", n=3), "warm-up: 3 rows of each start, as --warmup says"),
+    (info("warm_up_as_asked", n=3), "warm-up: the first 3 rows of each start (--warmup)"),
     (
         info("warm_up_of_start", start=1, n=2, slowest_ms=46211.4, settled_ms=6773.5),
-        "start 1: 2 rows of up to 46,211 ms before the median of 6,774 ms",
+        "2 rows of start 1, up to 46,211 ms (median afterwards 6,774 ms)",
     ),
     (
         warning("stamp_damaged", value=datetime(2027, 3, 1, 8, 0, 4), source="a.log", line=50),
-        "2027-03-01 08:00:04 is out of line with the clock around it; it is not used (a.log, line 50)",
+        "a.log, line 50: timestamp 2027-03-01 08:00:04 is out of order; ignored",
     ),
     (
         warning("copy_behind", name="b.log", seconds=28_800.4),
-        "b.log prints the same steps, losses and times as another file by a clock that is 8:00:00 behind: it was taken "
-        "for another rank; if it is another run, pass --each",
+        "b.log has the steps, losses and times of another file, with timestamps 8:00:00 earlier; it is treated as "
+        "another rank; for another run, pass --each",
     ),
     (
         info("stalls_as_often_as_saves", n=5, longer_ms=500.4, period=20),
-        "5 stalls, 500 ms longer than usual, every 20 steps, as often as a checkpoint is saved",
+        "5 stalls, 500 ms longer than a typical step, every 20 steps, the interval of checkpoint saves",
     ),
     (
         info("stalls_several", n=6, longer_ms=1234.0, steps=[1, 20, 31, 44, 58, 70]),
-        "6 stalls, 1,234 ms longer than usual, at step 1, 20, 31, 44, 58 ...",
+        "6 stalls, 1,234 ms longer than a typical step, at steps 1, 20, 31, 44, 58 ...",
     ),
     (
         info("pace_changes", change=0.0512, step=101),
-        "the pace changes by +5.1 % around step 101: one median hides two levels, or a drift",
+        "step time changes by +5.1 % around step 101: the median covers two levels or a drift",
     ),
     (
         warning("lines_overruled", name="seq_length", value=64, origin=flag("--seq-length"), printed=[4096, 4096]),
-        "seq_length 64 (--seq-length) is used; the step lines print 4096",
+        "seq_length 64 (--seq-length) is used, but the step lines print 4096",
     ),
     (
         warning("above_peak", metric="hfu", share=1.0234, peak_tflops_per_second=353.8944),
-        "HFU is 102.3 % of 353.894 TFLOP/s, above the peak: the device, the device count, the shape or the time on the "
-        "line is wrong",
+        "HFU is 102.3 % of 353.894 TFLOP/s, above the peak: check the device, the device count, the model shape and "
+        "the step time",
     ),
     (
         warning("hfu_is_a_range", setting="recompute_method block", low=0.3512, high=0.4682),
-        "HFU lies between 35.1 % and 46.8 %: the setting recompute_method block does not tell what is recomputed; "
-        "TFLOP/s counts the model alone; --recompute or --recomputed-layers settles it",
+        "HFU is between 35.1 % and 46.8 %: the setting recompute_method block does not specify what is recomputed; "
+        "TFLOP/s excludes recomputation; pass --recompute or --recomputed-layers",
     ),
     (
         warning("recompute_not_understood", setting="recompute_modules mhc", least=0.0, most=1 / 3),
-        "between 0 % and 33 % of the model's own work is recomputed: the setting recompute_modules mhc does not tell "
-        "more; TFLOP/s counts the model alone; --recompute or --recomputed-layers settles it",
+        "0 % to 33 % of the model's work is recomputed: the setting recompute_modules mhc does not specify it; "
+        "TFLOP/s excludes recomputation; pass --recompute or --recomputed-layers",
     ),
     (
         warning(
@@ -115,8 +116,8 @@ ANNOTATION_COLUMNS = [
             ratio=8.0,
             cause=info("model_parallel_counted", sizes=[info("named_value", name=n, value=v) for n, v in TP_AND_PP]),
         ),
-        "tokens/s: the log prints 201,824, 8 times the 25,228 here: devices that share a sample are counted as if "
-        "each had its own (tp 2 x pp 4)",
+        "tokens/s: the log prints 201,824, 8 times the computed 25,228: devices that share a sample are counted as if"
+        " each had its own (tp 2 x pp 4)",
     ),
     (
         warning(
@@ -127,21 +128,21 @@ ANNOTATION_COLUMNS = [
             ratio=0.5,
             cause=info("divided_by_own_other", peak=1979.0, ours=989.4, kinds=["bf16 sparse", "fp8"]),
         ),
-        "MFU: the log prints 21.22 %, 0.5 times the 42.47 % here: divided by 1,979 TFLOP/s, the peak for bf16 sparse, "
-        "fp8; that of this run is 989.4",
+        "MFU: the log prints 21.22 %, 0.5 times the computed 42.47 %: divided by 1,979 TFLOP/s, the peak for bf16 "
+        "sparse, fp8; the peak of this run is 989.4",
     ),
     (
         info("several_causes", causes=[info("rate_divided_again", n=8), info("seconds_for_ms")]),
-        "several causes explain it and none is proven: the rate of one device is divided by the 8 devices again; or "
-        "seconds are taken for milliseconds, as in BigScience's code of 2021-12 and 2022-01",
+        "several causes are possible, none is proven: the rate of one device is divided by 8 devices again; or "
+        "seconds are treated as milliseconds, as in the BigScience code of 2021-12 and 2022-01",
     ),
     (
         info("no_known_cause_of_samples", ours=4, implied=1024),
-        "no known cause; with a batch of 1024 instead of 4 the two would agree: --global-batch-size settles it",
+        "cause unknown; with a batch of 1024 instead of 4 both agree: check --global-batch-size",
     ),
     (
         warning("time_damaged", value=50.0, source="a.log", line=110),
-        "50 ms cannot be the time of a step here; its row does not count (a.log, line 110)",
+        "a.log, line 110: step time 50 ms is invalid; row ignored",
     ),
 ]
 
@@ -154,17 +155,17 @@ def test_a_note_in_english(note, text):
 def test_a_note_in_chinese():
     with speaking("zh"):
         assert say(info("loss_vanished", n=1, line=3)) == (
-            "1 行没有打印 loss，但参数更新并未跳过（第 3 行）：loss 为 NaN、零或负数"
+            "1 行没有 loss，但参数更新未跳过（第 3 行）：loss 为 NaN、零或负数"
         )
         told = warning("setting_has_two_values", name="x", first="8", origin=LOG, other="16", place=OF_A_FILE)
-        assert say(told) == "x 为 8（日志第 8 行），又为 16（a.log 第 8 行）；整个任务采用前者"
+        assert say(told) == "x 有两个值：8（日志第 8 行）和 16（a.log 第 8 行）；整个任务采用前者"
 
 
 def test_findings_inside_findings_are_said_in_the_same_language():
     lacking = info("unknown_but_both", names=["a", "b"], flags=["--a"], others=["b"])
     note = warning("flops_rate_not_computed", formula="palm", unknown=lacking)
     assert say(note) == (
-        "TFLOP/s/p by palm not computed: a, b unknown; pass --a and set b in a file for --config, or name the --model"
+        "TFLOP/s/p by palm not computed: a, b unknown; pass --a and set b in a --config file, or pass --model"
     )
     sides = [info("known_quantity", name=n, value=v, origin=LOG) for n, v in (("dp", 3), ("tp", 8))]
     whole = info("known_quantity", name="world_size", value=64, origin=flag("--world-size"))
@@ -178,7 +179,7 @@ def test_what_is_none_is_said():
     note = warning("setting_changed_at_restart", name="num_experts", before=8, origin_before=LOG, after=None)
     fields = {**note.fields, "origin_after": Origin("not set")}
     assert say(Note(note.code, note.level, fields)) == (
-        "num_experts is 8 (log line 8), then None (not set): each start has its own"
+        "num_experts changes from 8 (log line 8) to None (not set) at a restart; each start uses its own"
     )
 
 
@@ -210,12 +211,12 @@ def test_an_unknown_code_fails_wherever_it_stands():
 
 def test_a_list_is_shown_with_commas_or_with_its_sign():
     note = info("layout_kept", log="a.log", flags=["--tp 2", "--pp 4"])
-    assert say(note) == "of the layout of a.log stays: --tp 2 --pp 4"
+    assert say(note) == "kept from the layout of a.log: --tp 2 --pp 4"
     sizes = [info("named_value", name=name, value=value) for name, value in (("a", 1), ("b", 2))]
-    assert say(info("shape_kept", log="a.log", sizes=sizes)) == "of the shape of a.log stays: a 1, b 2"
+    assert say(info("shape_kept", log="a.log", sizes=sizes)) == "kept from the model shape of a.log: a 1, b 2"
     starts = [info("warm_up_never_settled", start=1, n=2, slowest_ms=3.0), info("warm_up_more_starts", n=4)]
-    assert say(info("warm_up_found", starts=starts)) == "warm-up, start 1: 2 rows of up to 3 ms; 4 more starts"
-    assert say(info("warm_up_found", starts=starts[1:])) == "warm-up, 4 more starts"
+    assert say(info("warm_up_found", starts=starts)) == "warm-up: 2 rows of start 1, up to 3 ms; 4 more starts"
+    assert say(info("warm_up_found", starts=starts[1:])) == "warm-up: 4 more starts"
 
 
 @pytest.mark.parametrize(("sign", "text"), [("", "1, 2, 3"), (".1f", "1.0, 2.0, 3.0"), ("product", "1 x 2 x 3")])
@@ -284,7 +285,7 @@ ORIGINS = [
     (Origin("config", "jobs/job.toml"), "config file jobs/job.toml", "配置文件 jobs/job.toml"),
     (Origin("derived", rule="moe_layers_of_pattern"), "derived: moe_layer_freq", "推算：moe_layer_freq"),
     (Origin("assumed"), "assumed", "假定"),
-    (Origin("appearance"), "how the log looks", "由日志样式判断"),
+    (Origin("appearance"), "inferred from the log format", "由日志格式推断"),
     (Origin("not set"), "not set", "未设置"),
     (Origin("text", rule="by hand"), "by hand", "by hand"),
 ]
@@ -304,7 +305,7 @@ def test_every_kind_of_origin_is_tried():
 def test_evidence_is_joined():
     seen = (info("evidence_setting", name="noop_layers"), info("evidence_label", name="TFLOPs"))
     assert evidence_text(Framework("x", None, seen)) == "setting 'noop_layers' and label 'TFLOPs'"
-    assert evidence_text(Framework(None, None, (info("evidence_none"),))) == "nothing in the log tells"
+    assert evidence_text(Framework(None, None, (info("evidence_none"),))) == "nothing in the log identifies it"
     assert evidence_text(Framework("x", None, (info("evidence_flag", name="--dialect"),))) == "--dialect"
     with speaking("zh"):
         assert evidence_text(Framework("x", None, seen)) == "配置项 'noop_layers' 和 标签 'TFLOPs'"

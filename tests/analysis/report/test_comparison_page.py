@@ -17,6 +17,7 @@ from analysis.compare.comparison import Side, compare
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.metrics import JUDGED
 from analysis.nightly.trend import follow
+from analysis.own_files import LIST, list_of
 from analysis.report import Text, render_document
 from analysis.report.comparison_page import comparison_page
 
@@ -55,7 +56,7 @@ def compared(request, folder):
     out = folder / f"out-{len(request.param)}"
     done = run_logparse(*request.param, "-o", str(out), cwd=folder)
     assert (done.returncode, f"wrote {out}/report.html" in done.stderr.replace("\n", "")) == (0, True)
-    assert [path.name for path in out.iterdir()] == ["report.html"]
+    assert [path.name for path in out.iterdir() if not path.name.startswith(".")] == ["report.html"]
     return out / "report.html"
 
 
@@ -77,14 +78,23 @@ def test_the_comparison_says_what_the_terminal_says(browser, compared):
         for sentence in (
             "Verdict: regression",
             "fields are equal",
-            "Losses: the same at all 20 steps",
+            "Loss: identical at all 20 common steps",
             "Noise between",
         ):
             assert sentence in said
         cells = page.page.locator("tr", has_text="setting overlap").locator("td").all_inner_texts()
         assert cells == ["True", "False"]
         times = page.page.locator("tr", has_text="time per step, steady").first.locator("td").all_inner_texts()
-        assert float(times[2].rstrip("%")) == pytest.approx(5, abs=0.6)
+        assert float(times[2].rstrip(" %")) == pytest.approx(5, abs=0.6)
+        assert times[-1] == "regression"
+        assert page.page.locator("td.regression").count() >= 1
+        assert page.page.locator("thead").first.inner_text().split() == [
+            "baseline",
+            "candidate",
+            "change",
+            "interval",
+            "verdict",
+        ]
         assert page.page.locator("h2", has_text="runs in the charts").count() == 1
         assert page.page.locator("table").last.locator("tbody tr").count() == 6
 
@@ -174,8 +184,8 @@ def test_a_page_of_many_long_runs_is_thinned_and_says_so(browser, tmp_path):
     path.write_text(text, encoding="utf-8")
     with opened(browser, path) as page:
         said = words(page)
-        assert "Candidate: only 20 of 23 runs are drawn, the last that can be read" in said
-        assert "A point is the mean of up to 40 neighbouring rows" in said
+        assert "Candidate: the charts show the last 20 readable runs of 23" in said
+        assert "A point is the mean of up to 40 adjacent rows" in said
         assert page.page.locator("#smoothing").is_hidden()
 
 
@@ -209,7 +219,7 @@ def test_runs_whose_steps_are_damaged_are_left_out(tmp_path, spoilt):
         path.write_bytes(b"PAR1")
     done = run_logparse("compare", "release=r1", "release=r2", "--history", "h", "-o", "out", cwd=tmp_path)
     assert done.returncode == 0
-    losses = "the same at all 20 steps" if spoilt == 1 else "no step has a finite loss on both sides"
+    losses = "identical at all 20 common steps" if spoilt == 1 else "no step has a finite loss on both sides"
     assert losses in " ".join(done.stdout.split())
     assert [done.stderr.count(path.name) for path in files] == [1] * spoilt
     page = (tmp_path / "out/report.html").read_text()
@@ -233,7 +243,7 @@ def test_sides_that_cannot_be_compared_have_a_page_too(tmp_path):
     write_run(tmp_path / "b.log", 2, seq_length=8192)
     assert run_logparse("compare", "a.log", "b.log", "-o", "out", cwd=tmp_path).returncode == 2
     text = (tmp_path / "out/report.html").read_text()
-    assert "not comparable, so no verdict" in text
+    assert "no verdict: not comparable" in text
     assert '<th scope="row">seq_length</th><td>4096</td><td>8192</td>' in text
 
 
@@ -245,7 +255,11 @@ def test_nothing_is_overwritten_without_force(folder, tmp_path, command):
         (out / name).write_text("mine")
     refused = run_logparse(*command, "-o", str(out), cwd=folder)
     assert (refused.returncode, refused.stdout, "--force" in refused.stderr) == (2, "", True)
-    assert {path.name: path.read_text() for path in out.iterdir()} == {"report.html": "mine", "mine.txt": "mine"}
+    assert {path.name: path.read_text() for path in out.glob("[!.]*")} == {"report.html": "mine", "mine.txt": "mine"}
+    in_the_way = run_logparse(*command, "-o", str(out), "--force", cwd=folder)
+    assert (in_the_way.returncode, "report.html is in the way" in in_the_way.stderr) == (2, True)
+    assert (out / "report.html").read_text() == "mine"
+    (out / "report.html").unlink()
     assert run_logparse(*command, "-o", str(out), "--force", cwd=folder).returncode == 0
     assert (out / "report.html").read_text().startswith("<!doctype html>")
     assert (out / "mine.txt").read_text() == "mine"
@@ -254,11 +268,11 @@ def test_nothing_is_overwritten_without_force(folder, tmp_path, command):
 @pytest.mark.parametrize("command", [OF_LOGS, ("trend", "--history", "h")], ids=["compare", "trend"])
 def test_a_folder_without_a_name_is_refused(folder, command):
     done = run_logparse(*command, "-o", "", cwd=folder)
-    assert (done.returncode, "the folder of -o has no name" in done.stderr) == (2, True)
+    assert (done.returncode, "-o has an empty folder name" in done.stderr) == (2, True)
 
 
 def test_the_trend_has_a_chart_a_table_and_the_changes(browser, followed):
-    names = {path.name for path in followed.iterdir()}
+    names = {path.name for path in followed.glob("[!.]*")}
     assert names == {"report.html", "trend.json", "trend.png", "trend.svg"}
     with opened(browser, followed / "report.html", leaves_as_found=True) as page:
         assert page.evaluate("[...logparse.views.keys()]") == ["trend"]
@@ -275,8 +289,9 @@ def test_the_trend_clears_what_it_no_longer_writes(folder, tmp_path):
     out.mkdir()
     for name in ("trend.html", "trend-2.png", "trend-of-mine.png"):
         (out / name).write_text("old")
+    (out / LIST).write_bytes(list_of({"trend.html": "trend", "trend-2.png": "trend"}))
     assert run_logparse("trend", "--history", "h", "-o", str(out), "--force", cwd=folder).returncode == 0
-    names = {path.name for path in out.iterdir()}
+    names = {path.name for path in out.glob("[!.]*")}
     assert names == {"report.html", "trend.json", "trend.png", "trend.svg", "trend-of-mine.png"}
 
 
@@ -327,6 +342,6 @@ def test_several_candidates_have_a_page_each(folder, tmp_path):
     command = ("compare", "release=r1", f"release={RELEASE}", "new", "--history", "h")
     told = json.loads(run_logparse(*command, "--json", "-o", str(out), cwd=folder).stdout)
     assert [one["candidate"]["asked"] for one in told["comparisons"]] == [f"release={RELEASE}", "new"]
-    assert sorted(path.name for path in out.iterdir()) == ["report-2.html", "report.html"]
+    assert sorted(path.name for path in out.glob("*.html")) == ["report-2.html", "report.html"]
     assert run_logparse(*command[:3], *command[4:], "-o", str(out), "--force", cwd=folder).returncode == 0
-    assert [path.name for path in out.iterdir()] == ["report.html"]
+    assert [path.name for path in out.iterdir() if not path.name.startswith(".")] == ["report.html"]

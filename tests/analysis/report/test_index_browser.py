@@ -1,5 +1,6 @@
 """The index of many runs in a real browser: it sorts, filters, is a plain table without JavaScript, asks no network."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 from browser import chromium, hostile, opened, run_of
 from helpers import SETTINGS, arguments_dump, megatron_line
 
-from analysis.commands._index_files import write_index
+from analysis.commands._index_files import LINKED, write_index
 from analysis.commands._output_folder import tables_of
 from analysis.report import render_index
+from analysis.report.index_page import MAIN
 from analysis.run.run import Run
 from logparse.language import use_language
 
@@ -198,20 +200,20 @@ def test_runs_that_are_alike_are_marked_by_their_median(browser, alike):
     with opened(browser, alike, leaves_as_found=True) as page:
         marked = low_cells(page)
         assert set(marked) == {"slow", "stalled", "larger"}
-        rates = [f"{rate}tokens_per_second_per_device" for rate in ("with_stalls_", "")]
+        rates = [f"{rate}tokens_per_second_per_device" for rate in ("", "with_stalls_")]
         assert marked["slow"] == [*rates, "mfu", "hfu"]
-        assert marked["stalled"] == [rates[0], "goodput"]
+        assert marked["stalled"] == [rates[1], "goodput"]
         # It has no run alike, so that the limits for all hold.
         assert marked["larger"] == ["mfu"]
         legend = page.page.locator(".legend").inner_text()
-        assert "over 10 % below the median of the runs alike" in legend
-        assert "fewer than 5 runs alike: " in legend
+        assert "more than 10 % and 5 median absolute deviations below the median of comparable runs" in legend
+        assert "fewer than 5 comparable runs: " in legend
 
 
 def test_what_stands_out_is_told_above_the_table(browser, alike):
     with opened(browser, alike, leaves_as_found=True) as page:
         sentence = page.page.locator(".outliers").inner_text()
-        assert sentence.startswith("2 of 7 stand out: stalled (goodput ")
+        assert sentence.startswith("2 of 7 runs are outliers: stalled (goodput ")
         assert sentence.endswith("slow (15 % fewer tokens/s/p than the median)")
         cards = page.page.locator(".card").all_inner_texts()
         assert ["stalled" in card for card in cards] == [False, True, False, True]
@@ -268,6 +270,7 @@ def test_without_javascript_it_is_a_plain_table(browser, index):
     assert page.locator("#runs button").count() == 0
     assert not page.locator("#controls").is_visible()
     assert page.locator("#runs a").first.get_attribute("href") == "runs/usual/report.html"
+    assert page.evaluate(VISIBLE) == SHOWN_FIRST
     context.close()
 
 
@@ -296,9 +299,41 @@ def test_a_phone_scrolls_down_only_and_keeps_the_names(browser, index, scheme):
 
 
 @pytest.mark.parametrize("width", [1180, 1280, 1600])
-def test_the_table_lies_within_the_page(browser, index, width):
+def test_the_main_columns_fit_the_page(browser, index, width):
     with opened(browser, index, viewport={"width": width, "height": 900}) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('.index'))") == 0
+
+
+VISIBLE = "[...document.querySelectorAll('#runs thead th:not([hidden])')].map(th => th.dataset.column)"
+SHOWN_FIRST = ["run", *MAIN]
+
+
+def test_the_reader_chooses_columns_and_the_address_remembers_them(browser, index):
+    with opened(browser, index) as page:
+        assert page.evaluate(VISIBLE) == SHOWN_FIRST
+        menu = page.page.locator("#columns")
+        menu.locator("summary").click()
+        menu.locator("input[value=hfu]").check()
+        menu.locator("input[value=model]").uncheck()
+        chosen = ["run", *MAIN[1:5], "hfu", *MAIN[5:]]
+        assert page.evaluate(VISIBLE) == chosen
+        hidden = "[...document.querySelectorAll('#runs tr')].map(row => [...row.cells].filter(c => c.hidden).length)"
+        assert len(set(page.evaluate(hidden))) == 1
+        address = page.evaluate("location.href")
+        assert address.endswith(f"#columns={','.join(chosen[1:])}")
+        page.page.locator("#reset").click()
+        assert page.evaluate(VISIBLE) == SHOWN_FIRST
+        assert "#" not in page.evaluate("location.href")
+        page.evaluate(f"location.hash = '{address.partition('#')[2]}'")
+        page.settled(f"JSON.stringify({VISIBLE}) === '{json.dumps(chosen, separators=(',', ':'))}'")
+
+
+def test_the_index_links_to_the_tables_and_to_the_page_of_all_runs(browser, runs, tmp_path):
+    write_index(tmp_path, tables_of(runs), [], pages=True, formats=["parquet"], overlay=True)
+    with opened(browser, tmp_path / "index.html") as page:
+        links = page.page.locator(".links a").evaluate_all("links => links.map(a => a.getAttribute('href'))")
+        assert links == ["report.html", "runs.csv", *(f"{name}.parquet" for name in LINKED)]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

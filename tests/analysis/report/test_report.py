@@ -1,5 +1,6 @@
 """The page as text: what it says, that its numbers are the run's, that it escapes."""
 
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -14,6 +15,7 @@ from analysis.charts import Rows, axes_of, chart_rows, same_curves, series_chart
 from analysis.charts.look import PARTS
 from analysis.flops import all_formulas, find_formula
 from analysis.flops._base import FORWARD_SHARE
+from analysis.present.parts import Sentence
 from analysis.present.views.first_screen import rows
 from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.title import extent, who
@@ -140,6 +142,9 @@ def test_the_page_begins_as_the_terminal_does(llama):
     for text in (who(llama), extent(llama), *(sentence.text for sentence in warning_sentences(llama))):
         assert " ".join(text.split()) in page
     for table in overheads_tables(llama):
+        if isinstance(table, Sentence):
+            assert table.text in page
+            continue
         for row in table.cells:
             assert " ".join(cell.text for cell in row if cell.text) in page
     assert page.index(who(llama)) < page.index(extent(llama)) < page.index("goodput without it") < page.index("x axis")
@@ -260,15 +265,15 @@ def test_stalls_starts_and_reasons_are_listed(llama):
     said = words(llama)
     assert "Stalls" in said
     # 9,418.0 ms beside the median of its neighbours, 5,008.0 ms.
-    assert "37 run.log:237 1 2025-06-17 09:16:22 9.4 s +4.4 s not told by the log" in said
+    assert "37 run.log:237 1 2025-06-17 09:16:22 9.4 s +4.4 s not in the log" in said
     assert "One start, no restart." in said
     resumed = run_of(RESUMED)
-    assert ("Starts of the run" in words(resumed)) == (len(resumed.analysis.segments) > 1)
+    assert ("Starts" in words(resumed)) == (len(resumed.analysis.segments) > 1)
 
 
 def test_the_context_names_origin_and_what_is_missing(llama):
     said = words(llama)
-    assert "world_size devices that train together 8 log line 153" in said
+    assert "world_size number of devices (ranks) of the job 8 log line 153" in said
     bare = words(run_of(LLAMA, hw=None, world_size=16))
     assert "--world-size" in bare
 
@@ -294,7 +299,7 @@ def test_a_run_in_which_nothing_counts_still_has_a_page(tmp_path):
     log = tmp_path / "one.log"
     log.write_text(megatron_log(1))
     said = words(run_of(log))
-    assert "no row counts" in said
+    assert "no usable step times" in said
     assert "all steps" in said
 
 
@@ -373,7 +378,7 @@ def test_a_stall_has_its_cause_where_the_log_tells_it():
 
 def test_settings_are_grouped_and_hold_only_what_applies(llama):
     tables = {table.caption: [row[0].text for row in table.cells] for table in context_tables([llama])}
-    assert list(tables)[:3] == ["Layout", "Batch", "Shape of the model"]
+    assert list(tables)[:3] == ["Layout", "Batch", "Model shape"]
     assert "world_size" in tables["Layout"]
     names = {name for group in tables.values() for name in group}
     assert not names & {"num_experts", "moe_router_topk", "q_lora_rank", "kv_lora_rank", "expert_model_parallel_size"}
@@ -392,10 +397,10 @@ def test_every_quantity_is_in_one_group():
 
 def test_gap_and_published_rates_are_bars_from_the_longest_down(llama):
     tables = {table.caption: table for table in against_tables(llama)}
-    for caption in ("Where the peak went in settled steps", "Against published rates"):
+    for caption in ("Peak breakdown of steady steps", "Compared with published rates"):
         bars = [row[1].bar for row in tables[caption].cells]
         assert bars == sorted(bars, reverse=True)
-    assert "run" in [row[0].text for row in tables["Against published rates"].cells]
+    assert "run" in [row[0].text for row in tables["Compared with published rates"].cells]
 
 
 def test_among_ten_published_rates_and_more_the_run_has_a_place(llama):
@@ -478,13 +483,31 @@ def cache_folder(tmp_path, monkeypatch):
 def test_the_script_of_charts_is_put_together_once(cache_folder, monkeypatch):
     script = bundle()
     (kept,) = cache_folder.iterdir()
-    assert kept.read_text(encoding="utf-8") == script
+    checksum, _, text = kept.read_text(encoding="utf-8").partition("\n")
+    assert (checksum, text) == (hashlib.sha256(script.encode()).hexdigest(), script)
     bundle.cache_clear()
-    monkeypatch.delattr("vl_convert.javascript_bundle")
+    monkeypatch.delattr("analysis.report.page_frame.put_together")
     assert bundle() == script
 
 
+@pytest.mark.parametrize("change", ["content", "checksum", "mode"])
+def test_a_cached_script_that_others_may_have_changed_is_not_used(cache_folder, monkeypatch, change):
+    monkeypatch.setattr("analysis.report.page_frame.put_together", lambda: "the script")
+    bundle()
+    bundle.cache_clear()
+    (kept,) = cache_folder.iterdir()
+    text = kept.read_text(encoding="utf-8")
+    if change == "mode":
+        forged = "alert(1)"
+        kept.write_text(f"{hashlib.sha256(forged.encode()).hexdigest()}\n{forged}", encoding="utf-8")
+        kept.chmod(0o666)
+    else:
+        kept.write_text(f"{text}alert(1)" if change == "content" else text[1:], encoding="utf-8")
+    assert bundle() == "the script"
+    assert kept.read_text(encoding="utf-8") == text
+
+
 def test_a_cache_that_cannot_be_written_costs_no_page(cache_folder, monkeypatch):
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: "the script")
+    monkeypatch.setattr("analysis.report.page_frame.put_together", lambda: "the script")
     cache_folder.parent.write_text("a file where the folder should be")
     assert bundle() == "the script"

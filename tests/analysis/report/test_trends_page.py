@@ -11,6 +11,7 @@ from releases import fill
 
 from analysis.metrics import JUDGED
 from analysis.nightly.trend import follow
+from analysis.own_files import LIST, list_of
 from analysis.report.small_chart import HEIGHT, small_chart
 from analysis.report.trend_page import trends_page
 
@@ -41,7 +42,7 @@ def test_the_newest_change_is_first():
     page = trends_page([quiet, early, off, late], ["a", "b", "c", "d"])
     assert names(page) == ["late", "early", "off", "quiet"]
     assert regex.findall(r'class="job (\w*)"', page) == ["", "worse", "worse", ""]
-    assert "4 jobs, 2 of them changed" in page
+    assert "4 jobs, 2 changed" in page
     assert "-10." in page
     assert "the newest run is +" in page
 
@@ -72,10 +73,11 @@ def test_every_job_has_its_page(tmp_path):
     old.parent.mkdir(parents=True)
     for path in (old, old.with_name("mine.txt")):
         path.write_text("old")
+    (tmp_path / "out" / LIST).write_bytes(list_of({"jobs/gone.html": "trend"}))
     assert run_logparse("trend", "--history", "h", "-o", "out", "--force", cwd=tmp_path).returncode == 0
     page = (tmp_path / "out" / "report.html").read_text()
     links = regex.findall(r'href="(jobs/[^"]*)"', page)
     assert len(set(links)) == 2
-    assert {path.name for path in old.parent.iterdir()} == {"mine.txt", *(link.removeprefix("jobs/") for link in links)}
+    assert {path.name for path in old.parent.glob("[!.]*")} == {"mine.txt", *(link.removeprefix("jobs/") for link in links)}
     for link in links:
         assert 'href="../report.html"' in (tmp_path / "out" / link).read_text()

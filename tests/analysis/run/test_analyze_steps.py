@@ -192,7 +192,7 @@ def test_where_no_row_counts_the_reasons_are_counted():
     ]
     # No update was kept but that of the first step, of 256 x 4096 tokens on 8 devices: 4 x 30 s for one useful step.
     assert say(note) == (
-        "no row counts (3 x NaN, 1 x warm-up), so no settled pace is known; "
+        "no usable step times (3 x NaN, 1 x warm-up), so the settled step time is unknown; "
         "all steps: 120,000.0 ms per step, 1,092.3 tokens/s/p"
     )
     assert result.value("mfu") is None
@@ -249,7 +249,7 @@ def test_files_at_another_pace_are_told():
 @pytest.mark.parametrize(
     ("facts", "code", "words"),
     [
-        ({"num_experts": 8}, "formula_ignores_experts", "takes the model for dense and ignores its 8 experts"),
+        ({"num_experts": 8}, "formula_ignores_experts", "assumes a dense model and ignores its 8 experts"),
         ({"multi_latent_attention": True}, "formula_ignores_latent_attention", "ignores multi-latent attention"),
         ({"mtp_num_layers": 1}, "formula_ignores_multi_token_prediction", "ignores multi-token prediction"),
         ({"num_window_layers": 3}, "formula_ignores_windows", "ignores the sliding window of 3 layers"),

@@ -84,9 +84,7 @@ def test_samples_that_contradict_the_batch_throughout_are_told_with_both_sides()
     found = marked([1, 2, 3, 4, 5], [32] * 5, [64, 128, 192, 256, 320])
     (note,) = describe_batches(found)
     assert note == warning("consumed_samples_differ", mean=64.0, batch=32, source="a.log", line=20, more=3)
-    assert say(note).startswith(
-        "consumed samples grow by 64 per step where the batch is 32 (a.log, line 20, and 3 more)"
-    )
+    assert say(note).startswith("a.log, line 20, and 3 more: consumed samples grow by 64 per step, but the batch is 32")
     assert found["counted"].to_list() == [False, *[True] * 4]
 
 

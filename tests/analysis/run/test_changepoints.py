@@ -115,8 +115,8 @@ def test_two_levels_are_a_warning_with_both_paces_and_their_spans():
     (note,) = describe_pace(steps, NO_PAUSES)
     assert note.level == "warning"
     assert say(note) == (
-        "the pace has levels 50 % apart: 1,000.0 ms at steps 2 to 98; 1,500.0 ms at steps 99 to 200; "
-        "steady, 1,500.0 ms, is the median over all of them; --warmup 98 leaves the first out"
+        "step time changes by 50 % during the run: 1,000.0 ms at steps 2 to 98; 1,500.0 ms at steps 99 to 200; "
+        "steady, 1,500.0 ms, is the median of all; --warmup 98 excludes the first level"
     )
 
 

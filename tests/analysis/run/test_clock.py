@@ -45,7 +45,7 @@ def test_a_clock_set_back_within_a_start_is_mended(tmp_path, by):
     (note,) = of_code(result.notes, "clock_set_back")
     assert note.level == "warning"
     assert note.fields["seconds"] == by.total_seconds()
-    assert "the clock goes back by" in say(note)
+    assert "timestamps go back by" in say(note)
 
 
 def test_a_save_where_the_clock_is_set_back_is_a_pause_still(tmp_path):
@@ -83,7 +83,7 @@ def test_a_restart_in_another_time_zone_leaves_the_clock_unknown(tmp_path):
     assert rate_of(result, "with_stalls") == pytest.approx(7000.0)
     assert parts_of(result.time_breakdown) == pytest.approx({USEFUL: 700.0, "replayed": 70.0, "not_explained": 0.0})
     (note,) = of_code(result.notes, "clock_unknown")
-    assert say(note).endswith("all-in and goodput are unknown, and the account is of the step lines alone")
+    assert say(note).endswith("wall-clock rate and goodput are unknown, the time breakdown covers step lines only")
 
 
 def test_a_step_whose_time_is_not_known_proves_nothing():

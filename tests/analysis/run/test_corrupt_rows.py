@@ -153,10 +153,10 @@ def test_what_was_damaged_is_told_with_file_and_line():
         warning("batch_damaged", value=-32, source="a.log", line=70),
     ]
     assert [say(note) for note in notes] == [
-        "99 cannot be a step number here; its row does not count (a.log, line 30)",
-        "2027-03-01 08:00:04 is out of line with the clock around it; it is not used (a.log, line 50)",
-        "0 cannot be a batch size; it is not used (a.log, line 60)",
-        "-32 cannot be a batch size; it is not used (a.log, line 70)",
+        "a.log, line 30: step number 99 is out of order; row ignored",
+        "a.log, line 50: timestamp 2027-03-01 08:00:04 is out of order; ignored",
+        "a.log, line 60: batch size 0 is invalid; ignored",
+        "a.log, line 70: batch size -32 is invalid; ignored",
     ]
 
 

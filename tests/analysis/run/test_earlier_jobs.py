@@ -47,7 +47,5 @@ def test_its_steps_are_no_work_of_the_run_and_its_time_is_start_up(tmp_path, wit
 def test_it_is_told(tmp_path, with_a_trial):
     (tmp_path / "run.log").write_text(with_a_trial)
     done = run_logparse("analyze", "run.log", "-v", cwd=tmp_path)
-    assert "2 left out: of a job before" in done.stdout
-    assert "the 2 steps of lines 1 to 2 (run.log) are of a job that ended before this one began" in done.stdout.replace(
-        "\n", " "
-    )
+    assert "2 excluded: step of an earlier job" in done.stdout
+    assert "run.log, lines 1 to 2: 2 steps of a job that ended before this one" in done.stdout.replace("\n", " ")

@@ -58,7 +58,7 @@ def test_the_same_steps_at_the_same_time_are_two_runs(tmp_path):
     """Each does a step minutes before the other, and with another loss."""
     write(tmp_path, "a.log")
     write(tmp_path, "b.log", BEGIN + timedelta(minutes=3), loss=0.1)
-    told = "a.log and b.log did the same steps at the same time, each for itself"
+    told = "a.log and b.log ran the same steps at the same time, independently"
     assert refused(tmp_path, "a.log", "b.log") == told
 
 
@@ -77,7 +77,7 @@ def test_the_same_steps_at_the_same_time_are_two_runs(tmp_path):
     ],
     ids=[
         "it goes on",
-        "steps done again",
+        "replayed steps",
         "it goes on on other devices",
         "another padding",
         "begun again the next day",

@@ -126,5 +126,5 @@ def test_a_price_gives_each_loss_a_cost(tmp_path):
 def test_what_is_no_price_is_refused(tmp_path, price):
     done = run_logparse("analyze", "run.log", f"--price={price}", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{price!r} is no price of a device-hour" in done.stderr
+    assert f"{price!r} is not a valid price per device-hour" in done.stderr
     assert "try:   give a number" in done.stderr

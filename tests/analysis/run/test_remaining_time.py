@@ -85,7 +85,7 @@ def test_one_batch_does_not_tell_what_the_next_takes(tmp_path):
     assert (left.steps, left.tokens) == (150, (50 * 16 + 100 * 32) * 4096)
     assert left.seconds == pytest.approx(50 * 2.91 + 100 * 5.82, rel=0.001)
     assert left.seconds_low < 150 * 2.91 < 50 * 2.91 + 100 * 5.31 < left.seconds_high
-    assert "batch 32 has not run: its steps are taken in proportion to batch 16" in sentences_of(row.findings)
+    assert "batch 32 has not run: its step time is scaled from batch 16" in sentences_of(row.findings)
 
 
 def test_two_batches_tell_what_the_next_takes(tmp_path):
@@ -103,7 +103,7 @@ def test_two_batches_tell_what_the_next_takes(tmp_path):
     assert left.tokens == sum(sizes[250:]) * 4096
     assert left.seconds == pytest.approx(true, rel=0.02)
     assert left.seconds_low < true < left.seconds_high < 1.1 * true
-    assert "batch 48 to 112 has not run: its steps are taken as a fixed time" in sentences_of(row.findings)
+    assert "batch 48 to 112 has not run: its step time is a fixed part" in sentences_of(row.findings)
 
 
 def test_saves_take_no_longer_for_a_larger_batch(tmp_path):

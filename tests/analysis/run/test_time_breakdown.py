@@ -293,4 +293,4 @@ def test_a_time_that_lost_digits_is_told_with_file_and_line():
     lines = [110, 210, 310]
     assert told[:3] == [info("time_damaged", value=50.0, source="a.log", line=line) for line in lines]
     assert told[3:] == [info("more_times_damaged", n=1)]
-    assert say(told[0]) == "50 ms cannot be the time of a step here; its row does not count (a.log, line 110)"
+    assert say(told[0]) == "a.log, line 110: step time 50 ms is invalid; row ignored"

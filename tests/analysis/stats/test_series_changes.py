@@ -43,7 +43,7 @@ def test_a_series_without_noise():
     assert [at for at, _ in find_changes([1000.0] * 5 + [1040.0] * 5)] == [5]
 
 
-# The kinds of noise of docs/releases.md, where more series of each are counted.
+# The kinds of noise of docs/statistics.md, where more series of each are counted.
 SERIES, RUNS = range(20), 60
 
 

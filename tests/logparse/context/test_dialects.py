@@ -152,7 +152,7 @@ def test_sink_time_is_divided_by_the_sink_size(parse):
     assert meaning.steps["step_time_ms"].to_list() == [476.0, 477.0]
     assert meaning.steps["elapsed_time_per_iteration_ms"].to_list() == [1904.0, 1908.0]
     assert meaning.notes == (info("sink_time_divided", n=4),)
-    assert say(meaning.notes[0]) == "'time' is that of a sink of 4 steps in this MindFormers; it was divided by 4"
+    assert say(meaning.notes[0]) == "'time' of this MindFormers version covers a sink of 4 steps; it was divided by 4"
 
 
 @pytest.mark.parametrize("size", [1, None])

@@ -55,8 +55,8 @@ def test_recompute_that_a_restart_switches_off_counts_from_there_on(tmp_path):
     assert before < after
     setting = "recompute_granularity"
     assert note["text"] == (
-        f"recompute is full (log line {before}: {setting} full), then none (log line {after}: {setting} None): "
-        "each start has its own"
+        f"recompute changes from full (log line {before}: {setting} full) to none (log line {after}: {setting} None) "
+        "at a restart; each start uses its own"
     )
 
 
@@ -79,7 +79,7 @@ def test_a_later_file_has_its_own_settings(tmp_path):
     (tmp_path / "1.log").write_text(start(1, 20))
     (tmp_path / "2.log").write_text(start(21, 40, recompute_granularity=None))
     done = run_logparse("analyze", "1.log", "2.log", "-v", "-o", "out", "--no-charts", cwd=tmp_path)
-    assert "recompute is full" in " ".join(done.stdout.split())
+    assert "recompute changes from full" in " ".join(done.stdout.split())
     full, none = by_start(pl.read_parquet(tmp_path / "out" / "steps.parquet"), "tflops_per_second_per_device")
     assert full == pytest.approx(none * 4 / 3)
 
@@ -118,7 +118,7 @@ def test_a_flag_beats_what_the_lines_print(tmp_path, flag, column):
     printed = {"global_batch_size": 32, "seq_length": 4096}[column]
     (note,) = (n for n in coded(run, "lines_overruled") if n["fields"]["name"] == column)
     assert (note["level"], note["fields"]["value"], note["fields"]["printed"]) == ("warning", 64, [printed, printed])
-    assert note["text"] == f"{column} 64 ({flag}) is used; the step lines print {printed}"
+    assert note["text"] == f"{column} 64 ({flag}) is used, but the step lines print {printed}"
     tokens = {"global_batch_size": 64 * 4096, "seq_length": 32 * 64}[column]
     assert steps["tokens_per_second_per_device"].last() == pytest.approx(tokens / 10 / 8)
 
@@ -128,7 +128,7 @@ def test_a_flag_against_a_growing_batch_names_its_ends(tmp_path):
     run, _ = analyzed(tmp_path, text, "--global-batch-size", "32")
     (note,) = coded(run, "lines_overruled")
     assert note["fields"]["printed"] == [16, 32]
-    assert note["text"] == "global_batch_size 32 (--global-batch-size) is used; the step lines print 16 to 32"
+    assert note["text"] == "global_batch_size 32 (--global-batch-size) is used, but the step lines print 16 to 32"
 
 
 def settings(*rows: tuple[str, str, str, str, int]) -> pl.DataFrame:
@@ -191,7 +191,7 @@ def test_a_flag_against_a_later_start_is_told_once(tmp_path):
     text = start(1, 20) + start(21, 40, **other) + start(41, 60, **other)
     run, _ = analyzed(tmp_path, text, "--world-size", "8")
     (note,) = (n for n in coded(run, "setting_overridden") if n["fields"]["name"] == "world_size")
-    assert note["text"].startswith("world_size 8 (--world-size) is used; log line ")
+    assert note["text"].startswith("world_size 8 (--world-size) overrides 4 (log line ")
 
 
 def test_settings_of_files_without_steps_that_differ_are_told(tmp_path):
@@ -223,7 +223,7 @@ def test_a_second_file_that_begins_again_may_be_another_run(tmp_path):
     done = run_logparse("analyze", "1.log", "2.log", "--json", cwd=tmp_path)
     (note,) = coded(json.loads(done.stdout)["runs"][0], "training_begun_again")
     assert (note["level"], note["fields"]) == ("warning", {"source": "2.log", "step": 1})
-    assert note["text"] == "2.log begins the training again, at step 1: if it is another run, pass --each"
+    assert note["text"] == "2.log starts the training again at step 1; for another run, pass --each"
 
 
 def test_without_time_stamps_there_is_no_all_in_and_it_is_said(tmp_path):

@@ -69,9 +69,9 @@ def test_flag_beats_model_beats_file_beats_log_and_each_is_told():
         for origin, value in ((MODEL, 3), (CONFIG, 2), (at(101), 1))
     )
     assert [say(note) for note in known.notes] == [
-        "num_layers 4 (--flag) is used; --model m says 3",
-        "num_layers 4 (--flag) is used; config file c.toml says 2",
-        "num_layers 4 (--flag) is used; log line 101 says 1",
+        "num_layers 4 (--flag) overrides 3 (--model m)",
+        "num_layers 4 (--flag) overrides 2 (config file c.toml)",
+        "num_layers 4 (--flag) overrides 1 (log line 101)",
     ]
 
 

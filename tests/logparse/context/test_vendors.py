@@ -38,7 +38,7 @@ def test_a_framework_of_another_vendor_is_told_before_all_else():
     first, *others = run_of(MINDFORMERS, hw="gh-200").notes
     assert (first.code, first.level) == ("device_contradicts_log", "warning")
     assert (first.fields["device"], first.fields["vendor"], first.fields["vendors"]) == ("GH200", "NVIDIA", ["Huawei"])
-    assert say(first).startswith("GH200 is of NVIDIA, but the log names MindFormers (label ")
+    assert say(first).startswith("GH200 is from NVIDIA, but the log names MindFormers (label ")
     assert first.code not in [note.code for note in others]
     assert contradicted(MINDFORMERS, "910b") == []
     assert contradicted(MINDFORMERS, None) == []
@@ -47,10 +47,10 @@ def test_a_framework_of_another_vendor_is_told_before_all_else():
 @pytest.mark.parametrize(
     ("head", "hw", "words"),
     [
-        (CANN, "h100", "cann 8.0.RC2 (log line 1), for devices of Huawei"),
-        (CUDA, "910b3", "cuda 11.8 (log line 1), for devices of NVIDIA"),
-        ("NCCL version 2.25.1+cuda12.8\n", "910b3", "nccl 2.25.1+cuda12.8 (log line 1), for devices of NVIDIA"),
-        ("NCCL version 2.25.1+cuda12.8\n", "mi300x", "for devices of NVIDIA"),
+        (CANN, "h100", "cann 8.0.RC2 (log line 1), used only on Huawei devices"),
+        (CUDA, "910b3", "cuda 11.8 (log line 1), used only on NVIDIA devices"),
+        ("NCCL version 2.25.1+cuda12.8\n", "910b3", "nccl 2.25.1+cuda12.8 (log line 1), used only on NVIDIA devices"),
+        ("NCCL version 2.25.1+cuda12.8\n", "mi300x", "used only on NVIDIA devices"),
     ],
 )
 def test_a_version_of_another_vendors_software_is_told_with_its_line(log, head, hw, words):

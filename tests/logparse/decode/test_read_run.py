@@ -27,7 +27,7 @@ def test_a_file_cut_before_its_first_line_says_that_it_is_cut(tmp_path, kind):
     path.write_bytes(PACKED[kind](b"text\n" * 1000)[:12])
     with pytest.raises(NoStepLineError) as caught:
         read_run([str(path)])
-    assert caught.value.problem.startswith(f"the log is empty; {path} ends early or is damaged (")
+    assert caught.value.problem.startswith(f"the log is empty; {path} is truncated or corrupted (")
 
 
 def test_a_file_cut_before_its_first_step_line_says_that_it_is_cut(tmp_path):
@@ -36,7 +36,7 @@ def test_a_file_cut_before_its_first_step_line_says_that_it_is_cut(tmp_path):
     with pytest.raises(NoStepLineError) as caught:
         read_run([str(path)])
     first = caught.value.problem
-    assert first.startswith(f"no step line found; {path} ends early or is damaged (")
+    assert first.startswith(f"no step line found; {path} is truncated or corrupted (")
 
 
 # Each with what is left of it between two letters.
@@ -71,8 +71,8 @@ def test_what_a_terminal_obeys_reaches_no_frame(tmp_path, kind):
     assert (note.code, note.level) == ("value_malformed", "warning")
     expected = {"source": str(tmp_path / "run.log"), "line_number": 4, "label": "params norm", "text": f"x{left}y"}
     assert note.fields == expected
-    place = f"({tmp_path / 'run.log'}, line 4)"
-    assert say(note) == f"'params norm' is 'x{left}y', not a number of the kind expected {place}"
+    place = f"{tmp_path / 'run.log'}, line 4"
+    assert say(note) == f"{place}: 'params norm' is 'x{left}y', which is not a valid number"
 
 
 def test_nothing_printed_moves_the_cursor(tmp_path):
@@ -114,6 +114,9 @@ def test_versions_of_software_come_with_their_line(tmp_path):
         (["run.log", "../run.log", "a/run.log"], ["run", "run-2", "a"]),
         (["-"], ["stdin"]),
         (["runs/a/*.log", "runs/b/*.log"], ["a", "b"]),
+        (["r1/logs/run.log", "r2/logs/run.log"], ["r1", "r2"]),
+        (["x/1/run.log", "x/2/run.log", "y/1/run.log"], ["x-1", "x-2", "y-1"]),
+        (["run.log", "r1/run.log", "b/r1/run.log"], ["run", "r1", "b-r1"]),
     ],
 )
 def test_runs_are_named_after_their_log_or_the_folder_that_tells_them_apart(logs, names):

@@ -92,8 +92,8 @@ def test_a_table_is_read_by_its_headings(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["loading", "loaded", "done in 3 s"], "no lines repeat with a number that grows"),
-        ([f"Epoch {n}/9" for n in range(1, 9)], "hold nothing else that has a label: 'Epoch"),
+        (["loading", "loaded", "done in 3 s"], "no repeated line has a number that grows"),
+        ([f"Epoch {n}/9" for n in range(1, 9)], "lines with a step number have no other labelled value: 'Epoch"),
     ],
 )
 def test_nothing_to_draft_is_an_error_of_three_parts(lines, said, tmp_path):

@@ -212,13 +212,13 @@ def test_standard_input_tells_the_same(tmp_path):
 def test_no_format_is_near_without_a_trainer_and_the_draft_is_named(tmp_path):
     lines = "".join(f"{n} global_step: {n} reduced_train_loss: 2.5 lr=0.1\n" for n in range(5))
     error = refused(tmp_path, lines)
-    assert "nearest format" not in error.problem
+    assert "closest format" not in error.problem
     assert "`logparse formats suggest " in error.remedy
 
 
 def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
     error = refused(tmp_path, "500/500 - 90s - 180ms/step - loss: 2.3\n" + TRACEBACK)
-    assert "this looks like Keras (line 1); its step lines are not read" in error.problem
+    assert "this looks like Keras (line 1); its step lines are not supported" in error.problem
     assert "OutOfMemory" not in error.problem
 
 
@@ -262,7 +262,7 @@ def test_nobody_is_named_where_nothing_tells():
 )
 def test_a_text_that_only_speaks_of_trainers_is_not_named_after_one(tmp_path, text):
     assert find_trainer(FileEnds([block("# Readme\n" + text)], [])) is None
-    assert refused(tmp_path, text).problem == "no step line found; no line names a known trainer"
+    assert refused(tmp_path, text).problem == "no step line found; no known training framework in the log"
 
 
 # A run that ended before its last step.
@@ -273,7 +273,7 @@ def test_error_lines_behind_the_last_step_are_quoted_with_their_numbers(tmp_path
     number = text[: text.index("torch.OutOfMemoryError")].count("\n") + 1
     ((level, said),) = told(tmp_path, text)
     assert level == "warning"
-    assert said.startswith("the run ended at step 6 of 500, and error lines follow (3): out of device memory")
+    assert said.startswith("the run ended at step 6 of 500, followed by error lines (3): out of device memory")
     assert f"(line {number}: [rank3]: torch.OutOfMemoryError: CUDA out of memory" in said
 
 

@@ -138,4 +138,4 @@ def test_each_job_of_a_folder_is_analysed_and_missing_ranks_are_named(tmp_path):
     ]
     (note,) = [note for run in runs for note in run["notes"] if note["code"] == "ranks_missing"]
     assert note["fields"] == {"ranks": [2], "n": 1, "of": 4}
-    assert note["text"] == "by the names of the files 1 of 4 ranks are missing: 2"
+    assert note["text"] == "1 of 4 ranks are missing, according to the file names: 2"

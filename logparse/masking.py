@@ -1,0 +1,182 @@
+"""Secrets in texts of a log: masked before a text is kept, so that no output can show one.
+
+A setting is masked by its name, any text by its shape. A mask shows whether two values differ: ``***`` and four
+hexadecimal digits of the value's SHA-256. What is masked stays as it is when it is masked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from functools import cache
+
+import polars as pl
+import regex
+
+_WORD = regex.compile(r"[A-Z]++(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[0-9]+")
+MASKED = regex.compile(r"\*\*\*[0-9a-f]{4}")
+# Numbers, booleans, None and lists of them, special tokens such as <pad> and [MASK], and masks: no secrets.
+_NUMBER = r"[-+]?(?:[0-9][0-9_,]*+\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?[%a-zA-Z]?"
+_ITEM = rf"(?:{_NUMBER}|(?i:true|false|none|null|nan|inf|auto|default|yes|no|on|off)|<[^<>]*+>|\[[A-Z_]++\])"
+_PLAIN = regex.compile(rf"[\s\[\](){{}}'\"]*+(?:{_ITEM}(?:[\s,'\"\])}}]++|$))*+|\*\*\*[0-9a-f]{{4}}")
+_DIGITS = regex.compile(r"[0-9]{4,}+")
+_LOWER_WORDS = regex.compile(r"[\s\[\]'\",a-z_.:/-]*+")
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# Words of a name. One of SECRET makes a secret of the value, whatever the other words are.
+SECRET = _set(
+    "password passwords passwd passphrase secret secrets credential credentials cred creds auth authorization bearer "
+    "cookie cookies apikey apikeys accesskey secretkey privatekey authtoken hftoken apitoken accesstoken"
+)
+# A number of several digits is a secret too.
+PASSWORD = frozenset(("password", "passwd", "passphrase", "secret"))
+# Whose token, key or pass it is.
+OWNERS = _set(
+    "api access secret private encryption encrypt signing sign ssh tls ssl license account storage master service "
+    "subscription app client session refresh hf hub huggingface wandb openai anthropic azure aws s3 oss obs gcs gcp "
+    "google github gitlab git comet neptune swanlab mlflow clearml dashscope modelscope slack sas db database user "
+    "http https proxy mysql postgres redis smtp mail webhook bot login"
+)
+# In front of ``token`` these name a token of text.
+OF_TEXT = _set(
+    "pad eos bos unk mask sep cls eod eot eom bot boi eoi image img video audio speech special prefix suffix middle "
+    "start stop end begin beginning decoder encoder think thinking fim per next first last multi each one single drop "
+    "dropped pooled pad padding loss response prompt answer query reward label placeholder separator extra dummy "
+    "additional vision text draft mtp"
+)
+# Last words of names of something about a secret.
+ABOUT = _set("type types method mode file files path dir folder timeout ttl len length size dim env var")
+# Last words that say nothing.
+OF_VALUE = frozenset(("id", "ids", "value", "string", "str", "text", "b64", "base64"))
+
+_SHAPES = regex.compile(
+    r"(?<![\w-])(?:"
+    r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{8,}+"
+    r"|sk-(?=[\w-]{0,64}[A-Z0-9])[\w-]{8,}+"
+    r"|hf_(?=[a-z]{0,64}[A-Z0-9])[A-Za-z0-9]{8,}+"
+    r"|gh[pousr]_[A-Za-z0-9]{8,}+|github_pat_\w{8,}+|glpat-[\w-]{8,}+|xox[a-z]-[\w-]{8,}+|AIza[\w-]{16,}+"
+    r"|eyJ[\w-]{4,}+\.[\w-]{4,}+(?:\.[\w-]*+)?"
+    r")"
+)
+# What follows these words up to the end of the group.
+_AFTER = regex.compile(
+    r"(?<![\w-])((?i:authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|basic|token|digest))\s{1,3})([\w.~+/=-]++)"
+    r"|(?<![\w-])((?i:bearer)\s{1,3})(?=[a-z]{0,64}+[^a-z\s])([\w.~+/=-]{6,}+)"
+    r"|(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)([^-]++)"
+    r"|((?i:[?&](?:sig|signature|x-(?:amz|goog|oss)-(?:signature|credential|security-token))=))([^&\s\"']++)"
+    r"|(hooks\.slack\.com/services/)([\w/]++)"
+)
+_IN_URL = regex.compile(
+    r"(?<=://)([^\s/@:'\"]{0,256}+:)(?![0-9]{1,5}+/)([^\s'\"@]{1,512}+@(?:[^\s/@'\"]{0,512}+@)*+)"
+    r"|(?<=://)()([^\s/@:'\"]{16,512}+@)"
+    r"|(?<![\w.+/-])(\w[\w.+-]{0,64}+:)([^\s:@/'\"]{1,256}+@)(?=[\w-]{1,64}+(?:\.\w|:\d))"
+)
+_NAME = r"([A-Za-z_][\w.-]{0,128}+)"
+_VALUE = r"(?|\\?\"([^\"\\]++)|\\?'([^'\\]++)|([^\s\"',;&|)}\]\\]++))"
+_ASSIGNED = regex.compile(rf"(?<![\w.])-{{0,2}}+{_NAME}(\\?[\"']?\s{{0,3}}+[:=]\s{{0,3}}+){_VALUE}")
+_FLAG = regex.compile(rf"(?<![\w-])--?{_NAME}([\"']?,?\s{{1,3}}+)(?!\\?[\"']?-){_VALUE}")
+# What a text holds that any of the patterns above can match; looked for in a column at once.
+_TRIGGER = (
+    r"(?i)AKIA|ASIA|AROA|AIDA|sk-|hf_|gh[pousr]_|github_pat|glpat|xox|AIza|eyJ|bearer|basic |digest |PRIVATE KEY"
+    r"|sig=|signature=|slack\.com|@|token|key|secret|pass|pwd|cred|auth|cookie"
+)
+
+
+def mask(value: str) -> str:
+    """What is shown in place of a secret; of two that differ two masks that differ."""
+    return f"***{hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:4]}"
+
+
+def mask_setting(name: str, value: str) -> str:
+    """``value``, masked where ``name`` or its own shape makes it a secret."""
+    return mask(value) if is_secret(name, value) else mask_text(value)
+
+
+def mask_text(text: str) -> str:
+    """``text`` with each secret in it masked that its shape or the name in front of it shows."""
+    text = _SHAPES.sub(lambda match: mask(match[0]), text)
+    text = _IN_URL.sub(_without_password, text)
+    text = _AFTER.sub(_after, text)
+    text = _ASSIGNED.sub(_assigned, text)
+    return _FLAG.sub(_assigned, text)
+
+
+def mask_settings(settings: pl.DataFrame) -> pl.DataFrame:
+    """A frame of settings (``name``, ``value`` and others) without secrets."""
+    suspects = settings.filter(_suspect()).select("name", "value").unique()
+    masks = [(name, value, mask_setting(name, value)) for name, value in suspects.iter_rows()]
+    changed = [row for row in masks if row[1] != row[2]]
+    if not changed:
+        return settings
+    schema = {"name": pl.String, "value": pl.String, "masked": pl.String}
+    masked = pl.DataFrame(changed, schema=schema, orient="row")
+    joined = settings.join(masked, on=["name", "value"], how="left", maintain_order="left")
+    return joined.with_columns(value=pl.coalesce("masked", "value")).select(settings.columns)
+
+
+def masked_settings(frames: Iterable[pl.DataFrame]) -> int:
+    """How many settings of ``frames`` hold a mask; one that is printed several times counts once."""
+    names = (frame.filter(pl.col("value").str.contains(MASKED.pattern))["name"] for frame in frames)
+    return len(set().union(*(series.to_list() for series in names)))
+
+
+def _suspect() -> pl.Expr:
+    return pl.col("name").str.contains(_TRIGGER) | pl.col("value").str.contains(_TRIGGER)
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether the setting ``name`` holds a secret, by its name, and ``value`` can be one."""
+    *parents, last = _words(name)
+    if last and last[-1] in ABOUT:
+        return False
+    if not PASSWORD.isdisjoint(last) and _DIGITS.fullmatch(value):
+        return True
+    if _PLAIN.fullmatch(value):
+        return False
+    if not SECRET.isdisjoint(last) or any(len(parent) == 1 and parent[0] in SECRET for parent in parents):
+        return True
+    while len(last) > 1 and last[-1] in OF_VALUE:
+        last = last[:-1]
+    *front, noun = last or ("",)
+    return _is_owned(noun, front, value)
+
+
+def _is_owned(noun: str, front: list[str], value: str) -> bool:
+    """Whether a token, a key or the like is a secret, by the words in ``front`` and the ``value``."""
+    owned = not OWNERS.isdisjoint(front)
+    if noun in ("token", "tokens"):
+        return owned or (noun == "token" and OF_TEXT.isdisjoint(front))
+    if noun in ("key", "keys"):
+        return owned or not _LOWER_WORDS.fullmatch(value)
+    if noun in ("pass", "pwd"):
+        return (owned or not front) and not value.startswith(("/", "~", "."))
+    return False
+
+
+@cache
+def _words(name: str) -> tuple[list[str], ...]:
+    """The words of each part of a name, in lower case."""
+    return tuple([word.lower() for word in _WORD.findall(part)] for part in name[-512:].split("."))
+
+
+def _without_password(match: regex.Match[str]) -> str:
+    user, password = next((match[i], match[i + 1]) for i in (1, 3, 5) if match[i + 1] is not None)
+    secret = password[:-1]
+    return match[0] if MASKED.fullmatch(secret) else f"{user}{mask(secret)}@"
+
+
+def _after(match: regex.Match[str]) -> str:
+    front, secret = next((match[i], match[i + 1]) for i in (1, 3, 5, 7, 9) if match[i] is not None)
+    return match[0] if MASKED.match(secret) else f"{front}{mask(secret)}"
+
+
+def _assigned(match: regex.Match[str]) -> str:
+    name, value = match[1], match[3]
+    if MASKED.match(value) or value.lower() in ("bearer", "basic", "digest", "token") or not is_secret(name, value):
+        return match[0]
+    begin, end = (place - match.start() for place in match.span(3))
+    return f"{match[0][:begin]}{mask(value)}{match[0][end:]}"
