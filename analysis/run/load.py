@@ -17,6 +17,7 @@ from logparse.context.run_context import (
     build_context,
     facts_of_other_formats,
 )
+from logparse.context.sizes_of_rates import sizes_of_rates
 from logparse.context.step_times import KnownRun
 from logparse.decode.read_run import ParsedLog, Watch, read_run
 from logparse.findings import Origin
@@ -38,6 +39,9 @@ def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: W
     several = len(log.sources) > 1
     given, lines = how.given, {**facts_of_other_formats(log.other_settings, several), **_facts_of_lines(log)}
     context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, given.weaker)
+    if sizes := sizes_of_rates(log.steps, context):
+        weaker = {**sizes, **(given.weaker or {})}
+        context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, weaker)
     changes = build_changes(context, log.settings, log.format, several, log.steps)
     return Loaded(log, interpret(log, how.dialect, KnownRun(context, changes)), context, tuple(changes))
 

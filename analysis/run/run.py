@@ -14,6 +14,7 @@ from analysis.identify import Identification
 from analysis.metrics import HEADLINE, RATES
 from analysis.run.expectations import Expectations
 from analysis.run.overheads import Overhead
+from analysis.run.printed_rates import PrintedRate, printed_rates
 from analysis.run.result import Analysis
 from analysis.run.targets import Requirement
 from analysis.run.title import Title, title_of
@@ -87,6 +88,11 @@ class Run:
     def time_breakdown(self) -> pl.DataFrame:
         """Where the time went: part, seconds, share."""
         return self.analysis.time_breakdown
+
+    @cached_property
+    def printed(self) -> Mapping[str, PrintedRate]:
+        """The rates that the log itself prints, by the names of the metrics; never mixed with ours."""
+        return printed_rates(self.steps)
 
     @property
     def ranks(self) -> pl.DataFrame:

@@ -72,7 +72,7 @@ def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     if not fmt.tail:
         return pl.DataFrame(schema=PAIRS)
     labels = "|".join(regex.escape(label, special_only=True) for label in fmt.tail)
-    groups = pl.col("body").str.extract_groups(rf"(?:^|\|)\s*({labels}):\s*({NUMBER})\s*$")
+    groups = pl.col("body").str.extract_groups(rf"(?:^|\|)\s*({labels}):\s*({NUMBER}(?:/[0-9.]+)?)\s*$")
     named = heads.filter("complete").select(
         "row", "source", "line_number", label=groups.struct[0], text=groups.struct[1]
     )

@@ -73,7 +73,9 @@ def written(text: pl.Expr, reading: Reading) -> pl.Expr:
     if reading.multiples:
         parts = bare(text).str.extract_groups(rf"^({NUMBER}) ?([{''.join(MULTIPLES)}]?)(?:{reading.suffix})?$")
         factor = parts.struct[1].replace_strict({"": 1.0, **MULTIPLES}, default=None, return_dtype=pl.Float64)
-        return parted_float(parts.struct[0]) * (factor * reading.scale)
+        value = parted_float(parts.struct[0]) * (factor * reading.scale)
+        # A factor such as 1e9 leaves a fraction of the last bit: 1.2589B.
+        return value.round() if DTYPE[reading.column] == INT else value
     digits = bare(text).str.extract(rf"^({NUMBER})(?:{reading.suffix})?$", 1)
     return parted_float(digits) * reading.scale
 
@@ -139,7 +141,7 @@ def finite(value: pl.Expr) -> pl.Expr:
 def clock(text: pl.Expr) -> pl.Expr:
     """The last time stamp of a text, whatever the logger's layout around it."""
     stamp = text.str.extract(rf"^.*({TIMESTAMP})", 1)
-    date = stamp.str.replace(r"^(\d+).(\d+).(\d+).", "${1}-${2}-${3} ")
+    date = stamp.str.replace(r"^(\d{4})[-/]?(\d\d)[-/]?(\d\d).", "${1}-${2}-${3} ")
     plain = date.str.replace(",", ".", literal=True)
     return moment(plain, "%Y-%m-%d %H:%M:%S%.f")
 

@@ -18,8 +18,9 @@ from typing import Literal
 # Digits of ASCII: to build a regex for those of all scripts takes three times as long, and nothing reads them.
 # Takes in any comma; ``steps`` judges whether it parts thousands.
 NUMBER = r"(?:[-+]?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|infinity|inf))"
-# The year comes first, with any separator: 2026-03-01 08:00:00,123, 2026/03/01 08:00:00, 2026-03-01,08:00:00.
-TIMESTAMP = r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T,][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
+# The year comes first, with any separator: 2026-03-01 08:00:00,123, 2026/03/01 08:00:00, 2026-03-01,08:00:00; Primus
+# prints none: 20260301 08:00:00.
+TIMESTAMP = r"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T,]|\b20[0-9]{6} )[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
 
 # The factor of a letter after a number, in counts and rates printed for people.
 MULTIPLES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}

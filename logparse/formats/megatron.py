@@ -42,9 +42,10 @@ ARGUMENTS = (
 ).split()
 
 # A command line that starts training, such as ``set -x`` echoes; commands of other tools have no --train-iters.
-# The first launcher on the line is the one: (?>...) keeps a line of many from being read again for each.
+# The first launcher or script on the line is the one: (?>...) keeps a line of many from being read again for each.
 LAUNCHER = (
-    r"^(?>.{0,200}?\b(?:torchrun|torch\.distributed\.(?:launch|run))(?=\s))(?=.*\s--train-(?:iters|samples)[= ]\d)"
+    r"^(?>.{0,200}?\b(?:torchrun|torch\.distributed\.(?:launch|run)|\w+\.py)(?=\s))"
+    r"(?=.*\s--train-(?:iters|samples)[= ]\d)"
 )
 UNTIED = "untie_embeddings_and_output_weights"
 # A setting of a number type or format that is on.
@@ -93,7 +94,7 @@ def _launched(name: str, before: str, value: str) -> SettingSentence:
 FORMAT = LogFormat(
     name="megatron",
     title="Megatron-LM and its descendants (ModelLink, MindSpeed-LLM, AscendSpeed, Megatron-DeepSpeed)",
-    marker=("elapsed time per iteration", "elapsed_time_per_iteration_ms", "| consumed samples"),
+    marker=("elapsed time per iteration", "elapsed_time_per_iteration_ms", "| consumed samples", "| iteration time: "),
     head=(
         r"(?:samples/sec:\s*(?P<logged_samples_per_second>[\d.]+)\s*\|\s*)?"
         r"\biteration(?:\s+(?:=\s*)?|=\s*|:\s+)(?P<step>\d+)(?:/\s*(?P<train_steps>\d+))?\s*\|"
@@ -105,6 +106,9 @@ FORMAT = LogFormat(
         ),  # Primus: now/mean
         "elapsed time per iteration (s)": Reading("elapsed_time_per_iteration_ms", scale=1000),  # BigScience, JSC
         "elapsed_time_per_iteration_ms": Reading("elapsed_time_per_iteration_ms"),  # Argonne
+        "iteration time": Reading(
+            "elapsed_time_per_iteration_ms", scale=1000, suffix=r" s(?: samples/sec: [\d.]+)?"
+        ),  # llm-jp's Megatron-DeepSpeed: two pairs in one
         "global batch size": Reading("global_batch_size"),
         "gloabl batch size": Reading("global_batch_size"),  # printed so in the AscendSpeed README
         "global_batch_size": Reading("global_batch_size"),
@@ -112,7 +116,7 @@ FORMAT = LogFormat(
         "actual_seqlen": Reading("seq_length"),
         "consumed samples": Reading("consumed_samples"),
         "consumed_samples": Reading("consumed_samples"),
-        "consumed tokens": Reading("consumed_tokens"),
+        "consumed tokens": Reading("consumed_tokens", multiples=True),  # swiss-ai: 1.258B
         "consumed_tokens": Reading("consumed_tokens"),
         "lm loss": Reading("loss"),
         "lm-loss": Reading("loss"),  # Megatron-DeepSpeed
@@ -149,10 +153,20 @@ FORMAT = LogFormat(
         "tokens/sec/gpu": Reading("logged_tokens_per_second_per_device"),  # swiss-ai
         "tokens-per-second-per-gpu": Reading("logged_tokens_per_second_per_device"),  # bigcode
         "tokens per GPU (tokens/s/GPU)": Reading("logged_tokens_per_second_per_device", suffix=r"/[\d.]+"),
+        "tokens/s/GPU inst/harmonic mean": Reading("logged_tokens_per_second_per_device", suffix=r"/[\d.]+"),
+        "tokens/GPU/s": Reading("logged_tokens_per_second_per_device"),  # ROCm
+        "toks/s": Reading("logged_tokens_per_second"),
+        "toks/s/gpu": Reading("logged_tokens_per_second_per_device"),
         "throughput per GPU (TFLOP/s/GPU)": Reading("logged_tflops_per_second_per_device", suffix=r"/[\d.]+"),
         "theoretical throughput per NPU (TFLOP/s/NPU)": Reading("logged_tflops_per_second_per_device"),
         "TFLOPs": Reading("logged_tflops_per_second_per_device"),
-        "approx flops per GPU": Reading("logged_tflops_per_second_per_device", suffix="TFLOPS"),  # GPT-NeoX
+        "approx flops per GPU": Reading(
+            "logged_tflops_per_second_per_device", scale=1e-12, suffix="FLOPS", multiples=True
+        ),  # GPT-NeoX
+        "compute per GPU (TFLOP/s/GPU)": Reading(
+            "logged_tflops_per_second_per_device", suffix=r" \(avg [\d.]+\)"
+        ),  # Primus 26.5
+        "[LM]TFLOPs": Reading("logged_tflops_per_second_per_device"),  # Argonne; [DS] is another count of the same
         "actual throughput per NPU (TFLOP/s/NPU)": Reading("logged_measured_tflops_per_second_per_device"),
         "actual throughput per NPU with recompute (TFLOP/s/NPU)": Reading(
             "logged_measured_hardware_tflops_per_second_per_device"
@@ -166,6 +180,8 @@ FORMAT = LogFormat(
         "max_memory_allocated(GB)": Reading("max_memory_allocated_bytes", scale=GIB),
         "max_memory_reserved(GB)": Reading("max_memory_reserved_bytes", scale=GIB),
         "mem-reserved (GB)": Reading("max_memory_reserved_bytes", scale=1e9),  # bigcode
+        "memory(GiB)": Reading("max_memory_reserved_bytes", scale=GIB),  # Megatron-SWIFT
+        "elapsed time": Reading("runtime_seconds"),  # Megatron-SWIFT: 1h 2m 3s
     },
     ignored=frozenset(
         {
@@ -184,14 +200,13 @@ FORMAT = LogFormat(
             "generator loss",
             "discriminator loss",
             "eta",
-            "toks/s",
-            "toks/s/gpu",
+            "remaining time",
+            # Of the generation and of the update in reinforcement learning; toks/s is that of the whole step.
             "compute_toks/s",
             "compute_toks/s/gpu",
             "actual_toks/s",
             "actual_toks/s/gpu",
             "packing_eff",
-            "[LM]TFLOPs",
             "[DS]TFLOPs",
             "cpu_used_memory(GB)",
             "cpu_available_memory(GB)",
@@ -202,11 +217,9 @@ FORMAT = LogFormat(
     ignored_patterns=(
         r"mtp_\d+ loss",
         r"(?:rank-\d+ )?(?:hip|rocm)(?: max)? mem usage.*",  # Primus
-        r"tokens/s/GPU inst/harmonic mean",
-        r"compute per GPU \(TFLOP/s/GPU\)",
     ),
     foreign=r"\[Rank \d+\] \(|\(min, max\) time|\btime \(ms\)",
-    tail=frozenset({"grad norm"}),
+    tail=frozenset({"grad norm", "tokens/s/GPU inst/harmonic mean"}),
     # DeepSpeed's pipeline engine reports the step before Megatron does.
     companions=(
         Companion(
@@ -305,6 +318,8 @@ FORMAT = LogFormat(
         SettingSentence(
             "world", "using world size", r"[ ,]pipeline-model-parallel size: (?P<pipeline_model_parallel_size>\d+)"
         ),
+        # Primus: on every line of its logger.
+        SettingSentence("logger", "[rank-", r"\[rank-\d+/(?P<world_size>\d+)\]", first=True),
         # Whose dump of arguments it is.
         SettingSentence("title", "rguments ----------", r"-{10,} (?P<modellink_arguments>ModelLink) Arguments -{10,}"),
         SettingSentence(
@@ -398,6 +413,7 @@ FORMAT = LogFormat(
                 "pipeline_model_parallel_size",
             )
         ),
+        Name("world_size", "logger:world_size"),
         Name("padded_vocab_size", "vocab:padded_vocab_size"),
         Name("vocab_size", "vocab:vocab_size"),
         Name("num_microbatches", "microbatches:num_microbatches"),

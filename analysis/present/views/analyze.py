@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from analysis.metrics import BY_COLUMN, HEADLINE, OF_ROWS
+from analysis.metrics import HEADLINE, OF_ROWS, Metric
 from analysis.present.metric_names import counting
 from analysis.present.numbers import percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
 from analysis.present.views.expectations import plan_sentences, published_sentences
-from analysis.present.views.first_screen import LOGGED, first_screen, median_logged
+from analysis.present.views.first_screen import first_screen
 from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.ranks import slowest_ranks
 from analysis.present.views.rates import rates_table
@@ -24,8 +24,6 @@ from analysis.run.throughput import Computation
 from logparse.findings import Note
 from logparse.language import tr
 
-# Under which metric the framework's own is shown.
-LOGGED_BELOW = "tflops_per_second_per_device"
 # Parts of the time breakdown below this share are not shown.
 LEAST_SHARE = 0.0005
 
@@ -140,18 +138,14 @@ def _metrics(result: Run) -> Table:
         row = summary[metric.column]
         numbers = [metric.text(row[statistic]) for statistic in ("median", "mean", "p10", "p90")]
         rows.append((counting(metric, result.analysis), *numbers, str(row["n"])))
-        if metric.column == LOGGED_BELOW:
-            rows += _logged(result)
+        rows += _printed(result, metric)
     return Table(("", tr("median"), tr("mean"), "p10", "p90", "n"), tuple(rows))
 
 
-def _logged(result: Run) -> list[tuple[str, ...]]:
-    """The framework's own TFLOP/s, under ours."""
-    logged = median_logged(result)
-    if logged is None:
-        return []
-    n = int((result.steps["counted"] & result.steps[LOGGED].is_not_null()).sum())
-    return [(tr("  printed by the log"), BY_COLUMN[LOGGED_BELOW].text(logged), "", "", "", str(n))]
+def _printed(result: Run, metric: Metric) -> list[tuple[str, ...]]:
+    """The framework's own figure, under ours."""
+    printed = result.printed.get(metric.column)
+    return [(tr("  printed by the log"), metric.text(printed.median), "", "", "", str(printed.n))] if printed else []
 
 
 def _origins(result: Run) -> Table:

@@ -19,7 +19,6 @@ from analysis.run.goodput import Reliability, Stretch
 from analysis.run.overheads import Overhead
 from analysis.run.result import Analysis
 from analysis.run.run import Run
-from analysis.tables import UNITS
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
@@ -61,7 +60,7 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
             "flops_per_iteration": analysis.flops_per_iteration,
         },
         "metrics": _metrics(analysis),
-        "printed": _printed(result),
+        "printed": {name: _metric(asdict(rate)) for name, rate in result.printed.items()},
         "impossible": list(analysis.impossible),
         "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
         **_metric({"goodput": analysis.goodput, "time_to_train_seconds": analysis.time_to_train_seconds}),
@@ -84,18 +83,6 @@ def _overhead(overhead: Overhead, price: float | None) -> dict[str, Any]:
     advice = None if overhead.advice is None else note_document(overhead.advice)
     more = {"label": word("overheads", overhead.cause), "in_steps": overhead.in_steps, "advice": advice}
     return {**_metric(vars(overhead)), **cost, **more}
-
-
-def _printed(run: Run) -> dict[str, Any]:
-    """What the log itself prints of rates, by the names of the step columns: median and number of rows that count."""
-    columns = [name for name in run.steps.columns if name.startswith("logged_") and name in UNITS]
-    rows = run.steps.filter("counted")
-    printed = {name: rows[name].drop_nulls() for name in columns if rows[name].dtype.is_numeric()}
-    return {
-        name: {"unit": UNITS[name], "median": values.median(), "n": len(values), "covers": "counted rows"}
-        for name, values in printed.items()
-        if len(values)
-    }
 
 
 def _reliability(goodput: Reliability) -> dict[str, Any]:

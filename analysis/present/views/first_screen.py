@@ -5,7 +5,6 @@ A row that cannot be computed is left out; one row names the flags that would gi
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,7 +22,13 @@ from analysis.run.run import Run
 from logparse.language import msg, tr
 
 TOKENS, TFLOPS = "tokens_per_second_per_device", "tflops_per_second_per_device"
-LOGGED = "logged_tflops_per_second_per_device"
+# Printed rates that are shown where ours is unknown, the most telling one first.
+PRINTED_RATES = {
+    TOKENS: msg("{n} tokens/s/p"),
+    "samples_per_second_per_device": msg("{n} samples/s/p (per device)"),
+    "tokens_per_second": msg("{n} tokens/s of all devices"),
+    "samples_per_second": msg("{n} samples/s of all devices"),
+}
 # Where a rate is unknown the next one is shown.
 FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
 # The longest answer in one line.
@@ -40,7 +45,7 @@ def rows(run: Run) -> Iterator[ScreenRow]:
     rate = shown_rate(run)
     if clauses := error_clauses(run):
         yield ScreenRow(tr("error"), "", clauses)
-    yield from (row for row in (_time(run, rate), _throughput(rate), _tflops(run, rate), _mfu(run, rate)) if row)
+    yield from (row for row in (_time(run, rate), _throughput(run, rate), _tflops(run, rate), _mfu(run, rate)) if row)
     yield from _lost(run)
     yield from (row for row in (remaining(run), compared(run)) if row)
     if clauses := missing_clauses(run):
@@ -98,13 +103,23 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     return ScreenRow(tr("step time"), value, clauses)
 
 
-def _throughput(rate: Mapping[str, Any]) -> ScreenRow | None:
+def _throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     samples = rate["samples_per_second_per_device"]
     if samples is None:
-        return None
+        return _printed_throughput(run)
     parts = [] if rate[TOKENS] is None else [tr("{n} tokens/s/p", n=three(rate[TOKENS]))]
     per_device = tr("{n} samples/s/p (per device)", n=three(samples))
-    return ScreenRow(tr("throughput"), "", [*parts, per_device])
+    printed = run.printed.get(TOKENS)
+    of_log = [tr("the log prints {value}", value=three(printed.median))] if printed and parts else []
+    return ScreenRow(tr("throughput"), "", [*parts, per_device, *of_log])
+
+
+def _printed_throughput(run: Run) -> ScreenRow | None:
+    """The first rate that the log prints; None where it prints none."""
+    for name, text in PRINTED_RATES.items():
+        if rate := run.printed.get(name):
+            return ScreenRow(tr("throughput"), "", [tr(text, n=three(rate.median)), tr("printed by the log")])
+    return None
 
 
 def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
@@ -125,17 +140,15 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
 
 
 def median_logged(run: Run) -> float | None:
-    """The framework's own TFLOP/s in the middle row that counts."""
-    logged = run.steps.filter("counted")[LOGGED].drop_nulls().sort()
-    return statistics.median(logged[(len(logged) - 1) // 2 : len(logged) // 2 + 1]) if len(logged) else None
+    """The TFLOP/s per device that the log prints."""
+    return run.printed[TFLOPS].median if TFLOPS in run.printed else None
 
 
 def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     mfu = rate["mfu"]
     if mfu is None:
-        logged = run.steps.filter("counted")["logged_mfu"].drop_nulls().median()
-        known = isinstance(logged, float)
-        return ScreenRow(tr("MFU"), percent(logged), [tr("printed by the log")]) if known else None  # type: ignore[arg-type]
+        printed = run.printed.get("mfu")
+        return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log")]) if printed else None
     clauses = _hfu(run, rate)
     fields = {note.code: note.fields for note in run.notes}
     if packed := fields.get("attention_within_documents"):

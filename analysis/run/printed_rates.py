@@ -1,0 +1,46 @@
+"""What the log itself prints of rates: the framework's own figures, never mixed with ours.
+
+Comes in: rows marked by ``row_selection``. Goes out: a median for each printed rate, over the rows that count; over all
+rows where none counts.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+import polars as pl
+
+from logparse.schema import UNITS
+
+PREFIX = "logged_"
+COUNTED, ALL = "counted rows", "all rows"
+
+
+@dataclass(frozen=True)
+class PrintedRate:
+    """The ``median`` of a rate over ``n`` rows, as the log prints it; ``covers`` says which rows these are."""
+
+    unit: str
+    median: float
+    n: int
+    covers: str
+
+
+def printed_rates(steps: pl.DataFrame) -> dict[str, PrintedRate]:
+    """Each rate that rows print, by the name of ours: ``tokens_per_second_per_device``, ``mfu`` and so on."""
+    printed = {}
+    for column in (name for name in steps.columns if name.startswith(PREFIX)):
+        counted = steps.filter("counted")[column].drop_nulls()
+        values = counted if len(counted) else steps[column].drop_nulls()
+        if len(values):
+            covers = COUNTED if len(counted) else ALL
+            name = column.removeprefix(PREFIX)
+            printed[name] = PrintedRate(UNITS[column], _median(values), len(values), covers)
+    return printed
+
+
+def _median(values: pl.Series) -> float:
+    """The median. The mean of two in the middle overflows for numbers that no rate has."""
+    ordered = values.sort()
+    return float(statistics.median(ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]))
