@@ -239,6 +239,10 @@ Each = Annotated[
     bool,
     typer.Option("--each", help="Each LOG, or each entry of a folder, is a run."),
 ]
+Split = Annotated[
+    bool,
+    typer.Option("--split", help="Analyze each run by itself where several write to one file."),
+]
 Where = Annotated[
     list[str] | None,
     typer.Option(

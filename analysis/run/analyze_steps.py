@@ -30,6 +30,7 @@ from analysis.run.restarts import lines_of_starts, list_segments, number_starts,
 from analysis.run.result import Analysis
 from analysis.run.row_selection import DEFAULT_RULES, RowRules, select_rows
 from analysis.run.step_time_patterns import describe_pace
+from analysis.run.streams import describe_streams, find_streams
 from analysis.run.summary import summarize
 from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.time_breakdown import USEFUL, break_down_time
@@ -56,6 +57,7 @@ def analyze_steps(
     """
     how = plan_computation(context, formula, peak)
     numbered = number_starts(mark_nan_updates(steps), lines_of_starts(starts, records["events"]))
+    streams = find_streams(numbered)
     events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
     traced = trace_starts(numbered, events, context.get("log_interval"))
     repaired = repair_clock(traced, events, pauses)
@@ -94,10 +96,12 @@ def analyze_steps(
         pauses=pauses,
         warm_up=rules.warm_up,
         time_to_train_seconds=time_to_train(computed, events) if known else None,
+        streams=tuple(streams),
     )
     data_notes = (
+        *describe_streams(streams),
         *describe_rounded(context),
-        *describe_damage(steps, numbered),
+        *(() if streams else describe_damage(steps, numbered)),
         *describe_copies(numbered),
         *describe_other_jobs(numbered),
     )

@@ -10,7 +10,7 @@ from analysis.identify import LOGGED, Identification, describe_disagreements, id
 from analysis.metrics import BY_COLUMN
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.expectations import measure_against
-from analysis.run.load import Loaded, load
+from analysis.run.load import Loaded, load, understand
 from analysis.run.one_run import check_one_run
 from analysis.run.options import RunOptions
 from analysis.run.overheads import list_overheads
@@ -18,6 +18,8 @@ from analysis.run.rank_comparison import describe_missing
 from analysis.run.result import Analysis
 from analysis.run.row_selection import RowRules, describe_warm_up
 from analysis.run.run import Run
+from analysis.run.self_checks import GOODPUT, PLAN, check_run, is_withheld, without_goodput
+from analysis.run.split_runs import split_log, trainings_in_turn
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
 from logparse.context.vendors import named_vendors
@@ -33,6 +35,25 @@ MISSING_SIZES = "rate_lacks_sizes"
 def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Run:
     """Read ``logs`` as one run and compute what it achieved. Raises as ``load`` and ``analyze_run``."""
     return analyze_run(load(logs, how, name, watch), how)
+
+
+def analyze_parts(
+    logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None, split: bool = False
+) -> list[Run]:
+    """As ``analyze_logs``, but trainings of one file that follow each other are runs of their own.
+
+    With ``split`` runs that write to one file at the same time are too.
+    """
+    loaded = load(logs, how, name, watch)
+    run = analyze_run(loaded, how)
+    mixed, in_turn = run.analysis.streams, trainings_in_turn(run.steps)
+    if mixed and split:
+        parts = split_log(loaded.log, mixed, in_turn=False)
+    elif in_turn and not mixed:
+        parts = split_log(loaded.log, in_turn, in_turn=True)
+    else:
+        return [run]
+    return [analyze_run(understand(part, how), how) for part in parts]
 
 
 def analyze_run(run: Loaded, how: RunOptions) -> Run:
@@ -68,11 +89,16 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         *_of_rows(run, how, analysis),
         *_named_formula(identified, differ),
     )
-    ordered = sorted(notes, key=lambda note: note.level != "warning")
+    ordered = tuple(sorted(notes, key=lambda note: note.level != "warning"))
+    checks = check_run(ordered)
     expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
+    if is_withheld(checks, PLAN):
+        expected = replace(expected, plan=replace(expected.plan, left=None))
     overheads = list_overheads(analysis, context, analysis.pauses, expected)
+    if is_withheld(checks, GOODPUT):
+        analysis, overheads = without_goodput(analysis), ()
     return Run(
-        log, meaning.framework, context, analysis, identified, tuple(ordered), expected, overheads, how.requirements
+        log, meaning.framework, context, analysis, identified, ordered, expected, overheads, how.requirements, checks
     )
 
 

@@ -35,7 +35,11 @@ class Loaded:
 
 def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Loaded:
     """Read ``logs`` as one run."""
-    log = read_run(logs, how.log_format, how.strict, name, watch, how.jobs, how.all_files)
+    return understand(read_run(logs, how.log_format, how.strict, name, watch, how.jobs, how.all_files), how)
+
+
+def understand(log: ParsedLog, how: RunOptions) -> Loaded:
+    """Find what the numbers of ``log`` mean and what is known of its run."""
     several = len(log.sources) > 1
     given, lines = how.given, {**facts_of_other_formats(log.other_settings, several), **_facts_of_lines(log)}
     context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, given.weaker)

@@ -19,6 +19,7 @@ from analysis.run.goodput import Reliability, Stretch
 from analysis.run.overheads import Overhead
 from analysis.run.result import Analysis
 from analysis.run.run import Run
+from analysis.run.self_checks import Check
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
@@ -73,8 +74,13 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
         "lost_steps": int(analysis.segments["lost_steps"].sum()),
         **expectations_document(result.expectations),
         "requirements": requirement_documents(result),
+        "checks": [_check(check) for check in result.checks],
         "notes": [note_document(note) for note in result.notes],
     }
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {"code": check.code, "passed": check.passed, "fields": plain(check.fields)}
 
 
 def _overhead(overhead: Overhead, price: float | None) -> dict[str, Any]:
