@@ -226,6 +226,7 @@ QUANTITIES = (
     Quantity("moe_shared_expert_intermediate_size", "int", "inner width of all shared experts together"),
     Quantity("num_moe_layers", "int", "layers with experts"),
     Quantity("moe_layer_freq", "text", "which layers have experts: every n-th, or a list of 0 and 1", flag=False),
+    Quantity("num_shared_experts", "int", "experts that every token meets", flag=False),
     Quantity("first_k_dense_replace", "int", "first layers without experts", flag=False),
     Quantity("multi_latent_attention", "bool", "attention over a compressed key/value (MLA)", flag=False),
     Quantity("q_lora_rank", "int", "MLA: rank of the query", flag=False),

@@ -99,15 +99,15 @@ def _reliability(goodput: Reliability) -> dict[str, Any]:
     return {**plain(values | stretches), "badput": badput}
 
 
-def _metrics(analysis: Analysis) -> dict[str, Any]:
-    """Each metric; HFU with both ends where it is a range, and marked where it is more than can be."""
+def _metrics(analysis: Analysis) -> dict[str, dict[str, Any] | None]:
+    """Each metric, null if unknown; HFU with both ends where it is a range, and marked where it is more than can be."""
     metrics = {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()}
     for name in metrics.keys() & set(analysis.impossible):
         metrics[name]["impossible"] = True
     times, mfu = analysis.computation.executed_times(), analysis.value("mfu")
     if times and mfu is not None and times[0] != times[1]:
         metrics["hfu"]["range"] = [mfu * end for end in times]
-    return metrics
+    return {name: metric if metric["n"] or "range" in metric else None for name, metric in metrics.items()}
 
 
 def _recomputed(recomputed: Recomputed | None) -> list[dict[str, Any]] | None:
