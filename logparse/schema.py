@@ -285,6 +285,7 @@ QUANTITIES = (
     Quantity("rampup_batch_size", "text", "start, increment and samples of a growing batch", flag=False),
     Quantity("batch_size_per_model_replica", "int", "samples of one data-parallel rank (Megatron-LM v1)", flag=False),
     Quantity("sink_size", "int", "MindFormers: steps sent to the device at once", flag=False),
+    Quantity("device_name", "text", "name of the device", flag=False),
     Quantity("model_name", "text", "name the framework gives the model", flag=False),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from analysis.hardware.devices import find_device
+from analysis.hardware.devices import find_device, known_name
 from analysis.identify import LOGGED, Identification, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
 from analysis.run.analyze_steps import analyze_steps
@@ -14,6 +14,7 @@ from analysis.run.load import Loaded, load, understand
 from analysis.run.one_run import check_one_run
 from analysis.run.options import RunOptions
 from analysis.run.overheads import list_overheads
+from analysis.run.printed_rates import printed_rates
 from analysis.run.rank_comparison import describe_missing
 from analysis.run.result import Analysis
 from analysis.run.row_selection import RowRules, describe_warm_up
@@ -82,6 +83,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     # First, since it says that every share of the peak is of another device.
     notes = (
         *_contradicted(how, run),
+        *_above_peak(analysis),
         *_missing(run, analysis),
         *differ,
         *_of_reading(run),
@@ -133,15 +135,30 @@ def _named_formula(identified: Identification, differ: Sequence[Note]) -> Iterat
 
 
 def _contradicted(how: RunOptions, run: Loaded) -> Iterator[Note]:
-    """A device of one vendor given for a log that names software of another's alone."""
+    """A device given that is not the one that the log names, or for a log that names software of another vendor."""
     if how.hw is None or how.peak_tflops is not None:
         return
     device, named = find_device(how.hw), list(named_vendors(run.log, run.meaning.framework))
+    fact = run.context.facts.get("device_name")
+    printed = None if fact is None else known_name(fact.value)
+    if fact is not None and printed is not None:
+        other = find_device(printed)
+        if other is not device and other.name not in device.members:
+            yield warning("hw_is_another_device", device=device.name, printed=fact.value, origin=fact.origin)
+        return
     vendors = list(dict.fromkeys(vendor for vendor, _ in named))
     if named and device.vendor not in vendors:
         evidence = [note for _, note in named]
         fields = {"device": device.name, "vendor": device.vendor, "vendors": vendors, "named": evidence}
         yield warning("device_contradicts_log", **fields)
+
+
+def _above_peak(analysis: Analysis) -> Iterator[Note]:
+    """The log prints more TFLOP/s than the device can do: it is another device, number type or formula."""
+    peak, printed = analysis.computation.peak, printed_rates(analysis.steps).get("tflops_per_second_per_device")
+    if peak is not None and printed is not None and printed.median > peak.peak_tflops_per_second:
+        fields = {"printed": printed.median, "peak": peak.peak_tflops_per_second, "dtype": peak.dtype}
+        yield warning("printed_above_peak", device=peak.name, **fields)
 
 
 def _impossible(name: str, analysis: Analysis) -> InputError:

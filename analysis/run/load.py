@@ -51,8 +51,10 @@ def understand(log: ParsedLog, how: RunOptions) -> Loaded:
 
 
 def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
-    """Facts for which every step line prints the same value."""
+    """Facts for which every step line prints the same value, and the device that the log names."""
     facts = {}
+    if log.device is not None:
+        facts["device_name"] = Fact(log.device.value, log.device.origin(len(log.sources) > 1))
     for name in ("global_batch_size", "seq_length"):
         printed = log.steps[name].unique()
         if len(printed) == 1 and printed[0] is not None:

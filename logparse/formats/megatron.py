@@ -290,6 +290,11 @@ FORMAT = LogFormat(
         ),
         Record(
             "evaluations",
+            "results at iteration",  # GPT-NeoX
+            rf"(?P<dataset>validation|test) results at iteration (?P<step>\d+) \| lm_loss value: (?P<loss>{NUMBER})",
+        ),
+        Record(
+            "evaluations",
             "loss at the end of training",
             rf"at the end of training for (?P<dataset>\w+ data){EVALUATED}",
         ),

@@ -119,7 +119,8 @@ def _recomputed(recomputed: Recomputed | None) -> list[dict[str, Any]] | None:
 
 
 def _device(peak: DevicePeak) -> dict[str, Any]:
-    return {**asdict(replace(peak, notes=())), "notes": [note_document(note) for note in peak.notes]}
+    notes = [note_document(note) for note in peak.notes]
+    return {**asdict(replace(peak, notes=())), "origin": origin_text(peak.origin), "notes": notes}
 
 
 def _rate(row: dict[str, Any]) -> dict[str, Any]:

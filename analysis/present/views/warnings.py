@@ -14,7 +14,7 @@ from logparse.language import tr
 
 # By what they do to the answer: it is of something else; it failed; figures are wrong, uncertain, missing; the rest.
 RANKED = (
-    *("runs_mixed", "printed_above_peak"),
+    *("runs_mixed", "hw_is_another_device", "printed_above_peak"),
     *("device_contradicts_log", "above_peak", "clock_shorter_than_steps", "trainings_in_one_file"),
     *("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind", "file_damaged"),
     *("ended_early_with_errors", "ended_with_errors"),
