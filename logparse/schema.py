@@ -245,6 +245,7 @@ QUANTITIES = (
     Quantity("moe_shared_expert_intermediate_size", "int", "intermediate size of all shared experts together"),
     Quantity("num_moe_layers", "int", "layers with experts"),
     Quantity("moe_layer_freq", "text", "which layers have experts: every n-th, or a list of 0 and 1", flag=False),
+    Quantity("num_shared_experts", "int", "experts that every token meets", flag=False),
     Quantity("first_k_dense_replace", "int", "first layers without experts", flag=False),
     Quantity("multi_latent_attention", "bool", "multi-head latent attention (MLA)", flag=False),
     Quantity("q_lora_rank", "int", "MLA: query rank", flag=False),
@@ -311,6 +312,7 @@ QUANTITIES = (
     Quantity("batch_size_per_model_replica", "int", "samples per data-parallel rank (Megatron-LM v1)", flag=False),
     Quantity("sink_size", "int", "MindFormers: steps per device launch (sink size)", flag=False),
     Quantity("model_name", "text", "model name in the framework", flag=False),
+    Quantity("device_name", "text", "name of the device", flag=False),
 )
 
 QUANTITY = {q.name: q for q in QUANTITIES}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from analysis.batch.engine import map_runs
-from analysis.run.build import analyze_logs
+from analysis.run.build import analyze_logs, analyze_parts
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
 from logparse.decode.read_run import Watch
@@ -24,7 +24,24 @@ def analyze_all(
 
     Raises as ``map_runs`` and ``analyze_run``.
     """
-    # Here every core reads a run; a cluster reads as many runs at once as it has cores.
-    cores = how.jobs or 1
-    how = replace(how, jobs=cores) if engine != "local" else how
+    how, cores = _on_cores(how, engine)
     return map_runs(partial(analyze_logs, how=how), runs, engine, watches, cores)
+
+
+def analyze_all_parts(
+    runs: Sequence[tuple[str, Sequence[str]]],
+    how: RunOptions,
+    engine: str = "local",
+    watches: Sequence[Watch | None] = (),
+    split: bool = False,
+) -> Iterator[Run | LogparseError]:
+    """As ``analyze_all``, but several runs for a log that holds several, see ``analyze_parts``."""
+    how, cores = _on_cores(how, engine)
+    for done in map_runs(partial(analyze_parts, how=how, split=split), runs, engine, watches, cores):
+        yield from [done] if isinstance(done, LogparseError) else done
+
+
+def _on_cores(how: RunOptions, engine: str) -> tuple[RunOptions, int]:
+    """Here every core reads a run; a cluster reads as many runs at once as it has cores."""
+    cores = how.jobs or 1
+    return (replace(how, jobs=cores) if engine != "local" else how), cores

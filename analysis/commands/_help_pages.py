@@ -63,6 +63,7 @@ GROUP_OF: Mapping[str, str] = {name: group for group, names in _NAMES.items() fo
 DETAILED = frozenset(
     (
         "peak_basis",
+        "split",
         "dialect",
         "all_files",
         "jobs",

@@ -75,10 +75,10 @@ class Printer:
     verbose: bool
     price: float | None
 
-    def one(self, result: Run) -> None:
-        """Print a run."""
-        required = requirement_parts([result])
-        self._print([result], [self._compose(result), *([required] if required else [])])
+    def parts_of_one(self, results: Sequence[Run]) -> None:
+        """Print a run, or each of those that one log holds."""
+        required = requirement_parts(results)
+        self._print(results, [*map(self._compose, results), *([required] if required else [])])
 
     def many(self, results: Sequence[Run], asked: RunSelection, failed: int) -> None:
         """Print a table of those ``results`` that are asked for; ``failed`` others could not be read."""

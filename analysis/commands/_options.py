@@ -239,6 +239,10 @@ Each = Annotated[
     bool,
     typer.Option("--each", help="Treat each LOG or folder entry as a run."),
 ]
+Split = Annotated[
+    bool,
+    typer.Option("--split", help="Analyze each run by itself where several write to one file."),
+]
 Where = Annotated[
     list[str] | None,
     typer.Option(

@@ -8,7 +8,7 @@ from functools import partial
 
 import typer
 
-from analysis.batch.analyze_runs import analyze_all
+from analysis.batch.analyze_runs import analyze_all_parts
 from analysis.batch.shards import Shard, whole_of
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
@@ -64,6 +64,7 @@ def analyze(
     force: options.Force = False,
     baseline_file: options.BaselineFile = None,
     each: options.Each = False,
+    split: options.Split = False,
     where: options.Where = None,
     sort: options.Sort = None,
     shard: ShardOption = None,
@@ -89,7 +90,7 @@ def analyze(
         find_baseline(rows, how.baseline)
     how = replace(how, published=rows)
     formats, written = _formats(charts, chart_format, theme), options.table_formats(tables)
-    runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet)
+    runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet, split=split)
     drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(), price, asked.order)
     if shard is None:
         inputs = input_files((*logs, baseline_file))
@@ -104,9 +105,10 @@ def analyze(
     if each:
         printer.many(results, asked, len(failed))
     else:
-        printer.one(results[0])
+        printer.parts_of_one(results)
     if out is not None and not (quiet or as_json):
-        for page in _pages(each and shard is None, formats is not None, len(results)):
+        several = each or len(results) > 1
+        for page in _pages(several and shard is None, formats is not None, len(results)):
             make_console(stderr=True, no_color=no_color).print(say(info("wrote", path=f"{out}/{page}")))
     for error in failed:
         typer.echo(f"logparse: {error}", err=True)
@@ -173,7 +175,8 @@ def _into_folder(
     if not results:
         raise failed[0]
     if out is not None:
-        write_results(results, out, drawing, force, [str(error) for error in failed] if each else None)
+        several = each or len(results) > 1
+        write_results(results, out, drawing, force, [str(error) for error in failed] if several else None)
     return results, failed
 
 
@@ -189,9 +192,9 @@ def _into_shard(part: ShardFolder, runs: Runs, work: Work, drawing: DrawingOptio
     return results, failed
 
 
-def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool) -> Outcome:
+def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool, split: bool) -> Outcome:
     """Analyze every run, by its name; one that cannot be read does not stop the others."""
     with reading_bar(quiet, [files for _, files in runs]) as watches:
-        done = list(analyze_all(runs, how, engine, watches))
+        done = list(analyze_all_parts(runs, how, engine, watches, split))
     failed = [error for error in done if isinstance(error, LogparseError)]
     return [run for run in done if isinstance(run, Run)], failed

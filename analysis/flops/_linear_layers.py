@@ -40,9 +40,12 @@ def _gated_delta_net(shape: ModelShape) -> float:
 
 
 def _mamba(shape: ModelShape) -> float:
-    """Input product, scan (7 operations, which are 3.5 multiply-adds), output product; the inner width is 2 h."""
+    """Input product, scan (7 operations, which are 3.5 multiply-adds), output product.
+
+    The inner width is that of the heads, where their number is set, else 2 h (Megatron-LM, core/ssm/mamba_mixer.py).
+    """
     hidden, state = shape.hidden_size or 0, shape.mamba_state_dim or 0
-    inner = 2 * hidden
+    inner = (shape.mamba_num_heads or 0) * (shape.mamba_head_dim or 0) or 2 * hidden
     heads = shape.mamba_num_heads or inner // (shape.mamba_head_dim or 1)
     into = 2 * inner + 2 * (shape.mamba_num_groups or 0) * state + heads
     return hidden * into + 3.5 * inner * state + inner * hidden

@@ -25,13 +25,13 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from logparse.errors import UsageError, unknown_name
-from logparse.findings import Note, info, warning
+from logparse.findings import Note, Origin, info, warning
 from logparse.language import msg, tr
 
 
@@ -66,7 +66,10 @@ class Device:
 
 @dataclass(frozen=True)
 class DevicePeak:
-    """The peak a run is measured against, with its warnings; ``range`` spans the SKUs of a family."""
+    """The peak a run is measured against, with its warnings; ``range`` spans the SKUs of a family.
+
+    ``origin`` is what named the device.
+    """
 
     name: str
     dtype: str
@@ -76,6 +79,7 @@ class DevicePeak:
     confidence: str
     range: tuple[float, float] | None
     notes: tuple[Note, ...]
+    origin: Origin = field(default_factory=lambda: Origin("flag", rule="--hw"))
 
 
 # The device name of a peak from the user, without a known device.
@@ -123,6 +127,17 @@ def find_device(name: str) -> Device:
         known = [spelling for d in all_devices() for spelling in (d.name, *d.aliases)]
         raise unknown_name(msg("device"), name, known, tr("`logparse hardware` lists them all; or give --peak-tflops"))
     return device
+
+
+def known_name(printed: str) -> str | None:
+    """The name of a device in what a log prints: the whole, or without its memory and its form; None if unknown."""
+    words = printed.strip().split()
+    for n in range(len(words), 0, -1):
+        try:
+            return find_device(" ".join(words[:n])).name
+        except UsageError:
+            continue
+    return None
 
 
 def choose_peak(device: Device, dtype: str, basis: str = "matrix") -> DevicePeak | None:

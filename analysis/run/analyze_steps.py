@@ -16,21 +16,25 @@ from analysis.run.baseline_step_time import with_baseline
 from analysis.run.batch_sizes import describe_batches, mean_batch
 from analysis.run.clock import Clock, read_clock, repair_clock, time_to_train
 from analysis.run.corrupt_rows import describe_damage
+from analysis.run.counted_tokens import describe_counted_tokens, tokens_per_sample
 from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.earlier_jobs import describe_other_jobs
 from analysis.run.goodput import count_goodput
 from analysis.run.interruptions import describe_pauses, find_pauses
 from analysis.run.model_flops import describe_counted_work
+from analysis.run.nan_updates import describe_nan_updates, mark_nan_updates
 from analysis.run.notes import describe_rounded, describe_run
 from analysis.run.rank_comparison import compare_ranks, describe_ranks
 from analysis.run.rates import name_rates
-from analysis.run.restarts import list_segments, number_starts, trace_starts
+from analysis.run.restarts import lines_of_starts, list_segments, number_starts, trace_starts
 from analysis.run.result import Analysis
 from analysis.run.row_selection import DEFAULT_RULES, RowRules, select_rows
 from analysis.run.step_time_patterns import describe_pace
+from analysis.run.streams import describe_streams, find_streams
 from analysis.run.summary import summarize
 from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.time_breakdown import USEFUL, break_down_time
+from analysis.run.unprinted_steps import describe_missing_logs
 from analysis.run.useful_time import value_rows
 from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import RunContext
@@ -52,16 +56,20 @@ def analyze_steps(
     ``later`` are the computations for the rows of starts that printed other settings.
     """
     how = plan_computation(context, formula, peak)
-    numbered = number_starts(steps, starts)
+    numbered = number_starts(mark_nan_updates(steps), lines_of_starts(starts, records["events"]))
+    streams = find_streams(numbered)
     events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
     traced = trace_starts(numbered, events, context.get("log_interval"))
     repaired = repair_clock(traced, events, pauses)
     events = repaired.events
     filled = by_settings(repaired.steps, how, later, fill_batch)
     marked = select_rows(filled, pauses, rules)
-    # Rates use the mean batch; the column keeps the printed one.
-    rated = by_settings(marked.with_columns(global_batch_size=mean_batch()), how, later, compute_metrics)
-    computed = conform(rated.with_columns(marked["global_batch_size"]), STEP_COLUMNS)
+    # Rates use the mean batch and the tokens that are counted; the columns keep what is printed.
+    counted = tokens_per_sample(marked)
+    lengths = {} if counted is None else {"seq_length": pl.lit(counted)}
+    means = marked.with_columns(global_batch_size=mean_batch(), **lengths)
+    rated = by_settings(means, how, later, compute_metrics)
+    computed = conform(rated.with_columns(marked["global_batch_size", "seq_length"]), STEP_COLUMNS)
     clock = read_clock(computed, events) if repaired.trusted else Clock(None)
     # The baseline and the value of a row are used several times and are slow to compute.
     rows = with_baseline(computed)
@@ -88,10 +96,12 @@ def analyze_steps(
         pauses=pauses,
         warm_up=rules.warm_up,
         time_to_train_seconds=time_to_train(computed, events) if known else None,
+        streams=tuple(streams),
     )
     data_notes = (
+        *describe_streams(streams),
         *describe_rounded(context),
-        *describe_damage(steps, numbered),
+        *(() if streams else describe_damage(steps, numbered)),
         *describe_copies(numbered),
         *describe_other_jobs(numbered),
     )
@@ -100,6 +110,9 @@ def analyze_steps(
     notes = (
         *data_notes,
         *describe_batches(computed),
+        *describe_counted_tokens(computed, counted),
+        *describe_nan_updates(computed),
+        *describe_missing_logs(computed, events),
         *clock_notes,
         *describe_run(result, steps, context),
         *describe_counted_work(result, context),

@@ -32,7 +32,7 @@ def middle(name: str, slow: Literal["higher", "lower"] = "higher") -> pl.Expr:
 
 
 # Columns that give the pace of a row; its mean batch also depends on the rows before it.
-READ = ("segment", "iterations", "step_time_ms", "global_batch_size", "consumed_samples")
+READ = ("segment", "step", "iterations", "step_time_ms", "global_batch_size", "consumed_samples")
 
 
 def add_pace(rows: pl.DataFrame, settled: pl.Expr) -> pl.DataFrame:

@@ -19,7 +19,12 @@ def mean_batch() -> pl.Expr:
     """
     batch, before, mean = pl.col("global_batch_size"), _before("global_batch_size"), _consumed() / pl.col("iterations")
     ramps = (batch != before) & mean.is_between(pl.min_horizontal(batch, before), pl.max_horizontal(batch, before))
-    return pl.when(ramps).then(mean).otherwise(batch)
+    # The first row of a training covers all samples consumed, of batches below its own while the batch ramps up; where
+    # one batch is missing, the count is printed before the step.
+    consumed, iterations = pl.col("consumed_samples"), pl.col("iterations")
+    whole = (iterations == pl.col("step")) & (consumed != batch * (iterations - 1))
+    first = before.is_null() & whole & (consumed > 0) & (consumed < batch * iterations)
+    return pl.when(ramps).then(mean).when(first).then(consumed / iterations).otherwise(batch)
 
 
 def batch_changes() -> pl.Expr:

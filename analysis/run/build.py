@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from analysis.hardware.devices import find_device
+from analysis.hardware.devices import find_device, known_name
 from analysis.identify import LOGGED, Identification, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.expectations import measure_against
-from analysis.run.load import Loaded, load
+from analysis.run.load import Loaded, load, understand
 from analysis.run.one_run import check_one_run
 from analysis.run.options import RunOptions
 from analysis.run.overheads import list_overheads
+from analysis.run.printed_rates import printed_rates
 from analysis.run.rank_comparison import describe_missing
 from analysis.run.result import Analysis
 from analysis.run.row_selection import RowRules, describe_warm_up
 from analysis.run.run import Run
+from analysis.run.self_checks import GOODPUT, PLAN, check_run, is_withheld, without_goodput
+from analysis.run.split_runs import split_log, trainings_in_turn
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
 from logparse.context.vendors import named_vendors
@@ -33,6 +36,25 @@ MISSING_SIZES = "rate_lacks_sizes"
 def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Run:
     """Read ``logs`` as one run and compute what it achieved. Raises as ``load`` and ``analyze_run``."""
     return analyze_run(load(logs, how, name, watch), how)
+
+
+def analyze_parts(
+    logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None, split: bool = False
+) -> list[Run]:
+    """As ``analyze_logs``, but trainings of one file that follow each other are runs of their own.
+
+    With ``split`` runs that write to one file at the same time are too.
+    """
+    loaded = load(logs, how, name, watch)
+    run = analyze_run(loaded, how)
+    mixed, in_turn = run.analysis.streams, trainings_in_turn(run.steps)
+    if mixed and split:
+        parts = split_log(loaded.log, mixed, in_turn=False)
+    elif in_turn and not mixed:
+        parts = split_log(loaded.log, in_turn, in_turn=True)
+    else:
+        return [run]
+    return [analyze_run(understand(part, how), how) for part in parts]
 
 
 def analyze_run(run: Loaded, how: RunOptions) -> Run:
@@ -61,6 +83,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     # First, since it says that every share of the peak is of another device.
     notes = (
         *_contradicted(how, run),
+        *_above_peak(analysis),
         *_missing(run, analysis),
         *differ,
         *_of_reading(run),
@@ -68,11 +91,16 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         *_of_rows(run, how, analysis),
         *_named_formula(identified, differ),
     )
-    ordered = sorted(notes, key=lambda note: note.level != "warning")
+    ordered = tuple(sorted(notes, key=lambda note: note.level != "warning"))
+    checks = check_run(ordered)
     expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
+    if is_withheld(checks, PLAN):
+        expected = replace(expected, plan=replace(expected.plan, left=None))
     overheads = list_overheads(analysis, context, analysis.pauses, expected)
+    if is_withheld(checks, GOODPUT):
+        analysis, overheads = without_goodput(analysis), ()
     return Run(
-        log, meaning.framework, context, analysis, identified, tuple(ordered), expected, overheads, how.requirements
+        log, meaning.framework, context, analysis, identified, ordered, expected, overheads, how.requirements, checks
     )
 
 
@@ -107,15 +135,30 @@ def _named_formula(identified: Identification, differ: Sequence[Note]) -> Iterat
 
 
 def _contradicted(how: RunOptions, run: Loaded) -> Iterator[Note]:
-    """A device of one vendor given for a log that names software of another's alone."""
+    """A device given that is not the one that the log names, or for a log that names software of another vendor."""
     if how.hw is None or how.peak_tflops is not None:
         return
     device, named = find_device(how.hw), list(named_vendors(run.log, run.meaning.framework))
+    fact = run.context.facts.get("device_name")
+    printed = None if fact is None else known_name(fact.value)
+    if fact is not None and printed is not None:
+        other = find_device(printed)
+        if other is not device and other.name not in device.members:
+            yield warning("hw_is_another_device", device=device.name, printed=fact.value, origin=fact.origin)
+        return
     vendors = list(dict.fromkeys(vendor for vendor, _ in named))
     if named and device.vendor not in vendors:
         evidence = [note for _, note in named]
         fields = {"device": device.name, "vendor": device.vendor, "vendors": vendors, "named": evidence}
         yield warning("device_contradicts_log", **fields)
+
+
+def _above_peak(analysis: Analysis) -> Iterator[Note]:
+    """The log prints more TFLOP/s than the device can do: it is another device, number type or formula."""
+    peak, printed = analysis.computation.peak, printed_rates(analysis.steps).get("tflops_per_second_per_device")
+    if peak is not None and printed is not None and printed.median > peak.peak_tflops_per_second:
+        fields = {"printed": printed.median, "peak": peak.peak_tflops_per_second, "dtype": peak.dtype}
+        yield warning("printed_above_peak", device=peak.name, **fields)
 
 
 def _impossible(name: str, analysis: Analysis) -> InputError:

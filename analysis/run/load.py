@@ -35,7 +35,11 @@ class Loaded:
 
 def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Loaded:
     """Read ``logs`` as one run."""
-    log = read_run(logs, how.log_format, how.strict, name, watch, how.jobs, how.all_files)
+    return understand(read_run(logs, how.log_format, how.strict, name, watch, how.jobs, how.all_files), how)
+
+
+def understand(log: ParsedLog, how: RunOptions) -> Loaded:
+    """Find what the numbers of ``log`` mean and what is known of its run."""
     several = len(log.sources) > 1
     given, lines = how.given, {**facts_of_other_formats(log.other_settings, several), **_facts_of_lines(log)}
     context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, given.weaker)
@@ -47,8 +51,10 @@ def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: W
 
 
 def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
-    """Facts for which every step line prints the same value."""
+    """Facts for which every step line prints the same value, and the device that the log names."""
     facts = {}
+    if log.device is not None:
+        facts["device_name"] = Fact(log.device.value, log.device.origin(len(log.sources) > 1))
     for name in ("global_batch_size", "seq_length"):
         printed = log.steps[name].unique()
         if len(printed) == 1 and printed[0] is not None:

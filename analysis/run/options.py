@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from analysis.flops import Formula, default_formula
-from analysis.hardware.devices import DevicePeak
+from analysis.hardware.devices import DevicePeak, known_name
 from analysis.hardware.peak import resolve_peak
 from analysis.published.rows import Baseline, published
 from analysis.run.targets import Requirement
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.context.given import Given
 from logparse.context.run_context import RunContext
-from logparse.findings import Note
+from logparse.findings import Note, Origin
 
 
 @dataclass(frozen=True)
@@ -43,5 +43,14 @@ class RunOptions:
     requirements: tuple[Requirement, ...] = ()
 
     def peak(self, context: RunContext) -> tuple[DevicePeak | None, tuple[Note, ...]]:
-        """The peak to divide by, and the notes on it."""
-        return resolve_peak(self.hw, context.get("precision"), self.peak_tflops, self.peak_basis, self.peak_origin)
+        """The peak to divide by, and the notes on it: of the device that the log names, unless one is given."""
+        named = context.facts.get("device_name")
+        printed = None if named is None else known_name(named.value)
+        hw, origin = self.hw, Origin("flag", rule="--hw")
+        if hw is None and self.peak_tflops is None and named is not None and printed is not None:
+            hw, origin = printed, named.origin
+        if self.peak_tflops is not None:
+            origin = Origin("flag", rule=self.peak_origin)
+        given = (context.get("precision"), self.peak_tflops, self.peak_basis, self.peak_origin)
+        peak, notes = resolve_peak(hw, *given)
+        return (None if peak is None else replace(peak, origin=origin)), notes

@@ -102,14 +102,16 @@ def _wall_clock(
     Steps whose line has no time that can be were done by the same clock, and count as the others did.
     """
     figures = _over(rows, wall_ms)
+    timed = figures["steps"]
     if wall_ms and "step_time_ms" in figures and untimed:
-        more = 1 + untimed / figures["steps"]
+        more = 1 + untimed / timed
         rates = {name: value * more for name, value in figures.items() if name in SCALED}
-        steps = figures["steps"] + untimed
+        steps = timed + untimed
         figures = {"step_time_ms": wall_ms / steps, "steps": steps, **rates}
     if wall_ms and bounds:
-        outside = (wall_ms - float(rows["time_ms"].sum())) / figures["steps"]
-        figures["interval"] = (bounds[0] + outside, bounds[1] + outside)
+        outside = wall_ms - float(rows["time_ms"].sum())
+        low, high = ((bound * timed + outside) / figures["steps"] for bound in bounds)
+        figures["interval"] = (low, high)
     return figures
 
 

@@ -108,9 +108,10 @@ def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
 
 def _last_start(steps: pl.DataFrame, rule: WarmUpRule) -> pl.DataFrame:
     """The rows of the last start that has enough of them, without warm-up: also that of steps that are done again."""
-    read = steps.select(*READ, "step", "timestamp", "counted", "excluded_reason", "copied", "replayed")
+    read = steps.select(*READ, "timestamp", "counted", "excluded_reason", "copied", "replayed")
     own = only(read, (pl.col("step_time_ms") > 0) & pl.col("iterations").is_not_null())
-    own = own.with_columns(damaged=pl.lit(value=False), other_job=pl.lit(value=False), mean_batch=mean_batch())
+    known = {name: pl.lit(value=False) for name in ("damaged", "other_job")}
+    own = own.with_columns(mean_batch=mean_batch(), beginning_shown=pl.lit(value=True), **known)
     warm_up = pl.int_range(pl.len()).over("segment") < rule.rows_of(own)
     settled = own.filter(pl.col("excluded_reason").ne_missing(WARM_UP) & ~(warm_up & pl.col("replayed")))
     enough = only(settled, pl.len().over("segment") >= FEWEST)

@@ -17,6 +17,8 @@ from logparse.schema import conform
 
 # A stamp is cut to a second, and reading data and logging take a little time between the steps.
 STAMP_MS, SPLIT_SHARE = 1000, 0.1
+# Events before the first step of a process.
+BEGINNINGS = ("process starts", "training starts", "checkpoint loaded")
 # Rows that print a step for the first time, undamaged.
 OWN = ~pl.col("copied") & ~pl.col("damaged") & ~pl.col("other_job")
 
@@ -32,13 +34,19 @@ def number_starts(steps: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
     places = steps.select("source", "line_number").join_asof(
         lines, left_on="line_number", right_on="begun", by="source", strategy="backward", check_sortedness=False
     )
-    known = steps.with_columns(places["begun"])
+    known = steps.with_columns(places["begun"], beginning_shown=places["begun"].is_not_null())
     seen = mark_other_jobs(mark_damage(mark_copies(known))).with_row_index("at")
     read = seen.select("at", "copied", "damaged", "other_job", "source", "begun", "step", "step_time_ms", "timestamp")
     begins = read.filter(OWN).select("at", segment=_begins().cum_sum().cast(pl.Int64))
     segment = seen.select("at").join(begins, on="at", how="left", maintain_order="left")["segment"]
     # Known to ascend, rows are grouped by it in a tenth of the time.
     return seen.drop("at", "begun").with_columns(segment.forward_fill().fill_null(0).set_sorted())
+
+
+def lines_of_starts(settings: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """The lines (source, line_number) that show that a process began: of its ``settings``, and of its beginning."""
+    begun = events.filter(pl.col("kind").is_in(BEGINNINGS)).select("source", "line_number")
+    return pl.concat([settings.select("source", "line_number"), begun]).unique(maintain_order=True)
 
 
 def _begins() -> pl.Expr:

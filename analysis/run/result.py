@@ -11,6 +11,7 @@ import polars as pl
 from analysis.metrics import BY_COLUMN, OF_ROWS, RATED
 from analysis.run.goodput import Reliability
 from analysis.run.interruptions import Pauses
+from analysis.run.streams import Stream
 from analysis.run.throughput import Computation
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.errors import unknown_name
@@ -27,7 +28,7 @@ class Analysis:
     ``computation`` is of the first start, ``latest`` of the last one, which may have had other settings.
     ``reliability`` is goodput by the field's terms. ``time_to_train_seconds``: from the line that says that training
     starts to the one that says that it ended; None where one is not there. ``pauses`` are saves and evaluations.
-    ``warm_up`` is the rule by which rows were left out.
+    ``warm_up`` is the rule by which rows were left out. ``streams`` are runs that write to one file at the same time.
     """
 
     steps: pl.DataFrame
@@ -45,6 +46,7 @@ class Analysis:
     pauses: Pauses
     warm_up: WarmUpRule = FROM_THE_DATA
     time_to_train_seconds: float | None = None
+    streams: tuple[Stream, ...] = ()
 
     @property
     def impossible(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from analysis.run.expectations import Expectations
 from analysis.run.overheads import Overhead
 from analysis.run.printed_rates import PrintedRate, printed_rates
 from analysis.run.result import Analysis
+from analysis.run.self_checks import GOODPUT, Check, is_withheld
 from analysis.run.targets import Requirement
 from analysis.run.title import Title, title_of
 from logparse.context.dialects import Framework
@@ -37,7 +38,7 @@ class Run:
     ``analysis`` holds the frames and numbers, ``identified`` by which formula the log's own TFLOP/s was printed,
     ``expectations`` what its plan and published rates let expect, ``overheads`` what cost time, the largest first.
     ``notes`` must be read with the numbers, warnings first. ``requirements`` are what it must reach, see
-    ``target_verdicts``. Rates are per device and second, times in ms, ratios from 0 to 1.
+    ``target_verdicts``. ``checks`` are self-checks; a failed one withholds figures. Rates are per device and second, times in ms, ratios from 0 to 1.
 
     The figures, from ``step_time_ms`` to ``hfu``, are those of the steady rate: the median of the settled steps. Use
     ``rate`` for the other rates. A figure is None if an input is unknown; a note says which.
@@ -52,6 +53,7 @@ class Run:
     expectations: Expectations
     overheads: tuple[Overhead, ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    checks: tuple[Check, ...] = ()
 
     @property
     def name(self) -> str:
@@ -67,6 +69,8 @@ class Run:
     def short(self) -> bool:
         """Whether the run is too short for a goodput, a plan or an interval: below 20 counted steps or 5 minutes."""
         counted = self.steps.filter("counted")["iterations"].sum()
+        if is_withheld(self.checks, GOODPUT):
+            return counted < FEWEST_STEPS
         return counted < FEWEST_STEPS or (self.title.seconds or 0.0) < SHORTEST_SECONDS
 
     @property

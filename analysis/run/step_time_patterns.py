@@ -33,7 +33,7 @@ def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
     damaged = steps[["source", "line_number", "step_time_ms"]].filter(steps["excluded_reason"] == TIME_DAMAGED)
     yield from map(_as_info, name_first("step_time_ms", damaged, "time_damaged", "more_times_damaged"))
     yield from _stalls(steps, pauses)
-    read = steps.select(*READ, "step", "counted", "excluded_reason")
+    read = steps.select(*READ, "counted", "excluded_reason")
     placed = read.with_columns(place=(pl.col("iterations").is_not_null().cum_sum() - 1).over("segment"))
     yield from _levels(placed.filter(pl.col("counted") | (pl.col("excluded_reason") == STALL)))
 

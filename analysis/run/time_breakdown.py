@@ -37,6 +37,7 @@ from analysis.run.pause_times import (
     holds,
     share_out,
 )
+from analysis.run.unprinted_steps import last_saved, unprinted_seconds
 from analysis.run.useful_time import again_steps, untimed_seconds, value_rows
 from analysis.tables import TIME_BREAKDOWN_COLUMNS
 from logparse.findings import Note, info
@@ -45,6 +46,8 @@ from logparse.schema import conform
 # Codes of ``part``: what the time was spent on. Warm-up goes by the reason of its rows.
 USEFUL = "useful"
 START_UP, RESTARTS = "start_up", "restarts"
+# Useful work of steps that no line prints.
+UNPRINTED = "unprinted"
 SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN = SAVES + BETWEEN, EVALUATION + BETWEEN, UNDIVIDED + BETWEEN
 # Parts by the reasons of their rows: the time of these rows that is not useful.
 PARTS = {
@@ -84,7 +87,9 @@ def break_down_time(
     total = in_lines if wall is None else max(wall, in_lines)
     if wall is not None and parts:
         outside = _outside(rows, events, pauses, _trial_begins(steps))
-        parts |= _within(outside, total - in_lines)
+        fitted = _within(outside, total - in_lines)
+        parts[USEFUL] += fitted.pop(UNPRINTED, 0.0)
+        parts |= fitted
         # Steps whose time is not printed were done all the same, in what is left.
         room = total - in_lines - sum(outside.values())
         parts[USEFUL] += min(max(room, 0.0), untimed_seconds(steps))
@@ -114,7 +119,8 @@ def _inside(rows: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
     again = pl.min_horizontal(lost, pl.col("time_ms") * again_steps() / pl.col("iterations"))
     partly = pl.when(pl.col("excluded_reason").ne_missing(REPLAYED)).then(again).otherwise(0.0)
     began = pl.col("step") - pl.col("iterations")
-    losses = rows.select("excluded_reason", after=began, to="step", lost=lost - partly, again=partly)
+    skipped = pl.min_horizontal(pl.col("skipped_ms"), lost - partly).clip(0)
+    losses = rows.select("excluded_reason", after=began, to="step", lost=lost - partly - skipped, again=partly)
     by_reason = dict(
         losses.group_by("excluded_reason", maintain_order=True).agg(pl.col("lost").sum() / 1000).iter_rows()
     )
@@ -124,6 +130,7 @@ def _inside(rows: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
         for part, share in share_out(seconds, after, to, pauses).items():
             parts[part] += share
     parts["replayed"] += float(losses["again"].sum()) / 1000
+    parts["skipped"] += float(rows.select(skipped.sum()).item()) / 1000
     useful = {USEFUL: float(rows["useful_ms"].sum()) / 1000}
     return useful | {part: seconds for part, seconds in parts.items() if seconds > LEAST_S}
 
@@ -144,7 +151,8 @@ def _trial_begins(steps: pl.DataFrame) -> Any:
 
 def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: Any) -> dict[str, float]:
     """Time between the step lines by their stamps, and after the last of a start; ``trial`` began before them."""
-    parts = dict.fromkeys((START_UP, RESTARTS, SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN), 0.0)
+    names = (START_UP, RESTARTS, UNPRINTED, SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN)
+    parts = dict.fromkeys(names, 0.0)
     before = None
     stamped = only(rows, pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null())
     for _, start in starts_of(stamped):
@@ -157,15 +165,29 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: An
         paused = between_lines(start, events, pauses)
         if before is not None:
             # The pause after a step that is done again may be that of its second time.
-            goes_on = first["step"] - first["iterations"] >= before["step"][-1]
+            begun_after = first["step"] - first["iterations"]
+            goes_on = begun_after >= before["step"][-1]
             held = after_the_last(before, events, pauses, known) if goes_on else {}
-            parts[RESTARTS] += max(0.0, (known - end).total_seconds() - sum(held.values()))
+            idle = max(0.0, (known - end).total_seconds() - sum(held.values()))
+            same = before["lineage"][-1] == first["lineage"]
+            unprinted = unprinted_seconds(before, begun_after, idle) if same else 0.0
+            parts[UNPRINTED] += unprinted
+            parts[RESTARTS] += idle - unprinted
             paused.append(held)
         _add(parts, paused)
         before = start
     if before is not None:
-        _add(parts, [after_the_last(before, events, pauses, None)])
+        held = after_the_last(before, events, pauses, None)
+        unprinted = unprinted_seconds(before, last_saved(before, events), sum(held.values()))
+        parts[UNPRINTED] += unprinted
+        _add(parts, [_less(held, unprinted)])
     return {part: seconds for part, seconds in parts.items() if seconds}
+
+
+def _less(held: dict[str, float], seconds: float) -> dict[str, float]:
+    """``held`` without ``seconds`` of it, in proportion."""
+    together = sum(held.values())
+    return {part: value * (1 - seconds / together) for part, value in held.items()} if together else held
 
 
 def _add(parts: dict[str, float], paused: Iterable[dict[str, float]]) -> None:

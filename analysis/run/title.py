@@ -54,7 +54,7 @@ def title_of(
         printed_model=context.get("model_name"),
         parameters=count_parameters(analysis.computation.shape),
         devices=analysis.computation.world_size,
-        device=_device(analysis, notes),
+        device=_device(analysis, notes) or context.get("device_name"),
         begins=_begins(analysis.steps, events),
         seconds=seconds or None,
         first_step=first_step,

@@ -27,8 +27,8 @@ WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
 PAUSED = (HOLDS_EVALUATION, HOLDS_SAVE)
 # Columns that give the price of a row, along with its baseline.
 PRICED_BY = (
-    *("segment", "step", "iterations", "step_time_ms", "global_batch_size", "counted", "excluded_reason", "loss"),
-    *("replayed", "replayed_steps", "skipped_iterations", "nan_iterations", "overflow"),
+    *("segment", "step", "iterations", "step_time_ms", "global_batch_size", "counted", "excluded_reason"),
+    *("replayed", "replayed_steps", "skipped_iterations", "nan_iterations", "overflow", "update_is_nan"),
 )
 # Slow rows are stalls where they are few; from the second share of a start's rows to the third they become its pace.
 MANY_STALLS, FEW_STALLS, MOST_STALLS = 0.3, 0.4, 0.5
@@ -36,10 +36,15 @@ MANY_STALLS, FEW_STALLS, MOST_STALLS = 0.3, 0.4, 0.5
 
 def kept_steps() -> pl.Expr:
     """Steps of a row whose update was made and kept: not skipped, not NaN, not replayed."""
+    lost = _lost_updates()
+    return pl.when("replayed").then(0).otherwise((pl.col("iterations") - again_steps() - lost).clip(0))
+
+
+def _lost_updates() -> pl.Expr:
+    """Steps of a row whose update was left out or is NaN."""
     # An iteration that is NaN is one of those whose update was skipped: no count adds to another.
     lost = pl.max_horizontal("skipped_iterations", "nan_iterations", pl.col("overflow").cast(pl.Int64)).fill_null(0)
-    none = pl.col("replayed") | pl.col("loss").is_nan().fill_null(False)
-    return pl.when(none).then(0).otherwise((pl.col("iterations") - again_steps() - lost).clip(0))
+    return pl.when("update_is_nan").then("iterations").otherwise(pl.min_horizontal(lost, "iterations"))
 
 
 def again_steps() -> pl.Expr:
@@ -67,7 +72,14 @@ def value_rows(steps: pl.DataFrame) -> pl.DataFrame:
         .otherwise(baseline)
     )
     timed = rows.with_columns(time_ms=pl.col("step_time_ms") * pl.col("iterations"), useful=kept_steps())
-    return timed.with_columns(useful_ms=(worth * pl.col("useful") / pl.col("iterations")).fill_null(0))
+    of_a_step = worth / pl.col("iterations")
+    return timed.with_columns(
+        useful_ms=(of_a_step * pl.col("useful")).fill_null(0),
+        # Steps that were done but whose update was not kept take the time of a step, in a slow row too.
+        skipped_ms=pl.when(reason.is_in(WHOLE).fill_null(False)).then(0.0).otherwise(
+            (of_a_step * pl.min_horizontal(_lost_updates(), pl.col("iterations") - again_steps())).fill_null(0)
+        ),
+    )
 
 
 def _as_stall(stall: pl.Expr) -> pl.Expr:

@@ -16,6 +16,8 @@ from analysis.run.restarts import OWN
 
 # A row is settled when it takes at most this much longer than the median of itself and the rows after it.
 SETTLED_WITHIN, ROWS_AFTER = 1.10, 20
+# The step from which on a lone row is not the first row of a run.
+MIDWAY = 1000
 # A time that this share of the rows of a start takes too is a pace of the run.
 A_PACE = 0.2
 
@@ -37,11 +39,12 @@ class WarmUpRule:
         """How many rows at the beginning of the row's start are warm-up."""
         if self.asked is not None:
             return pl.lit(self.asked)
-        own = only(rows.select("segment", "step", "step_time_ms", "global_batch_size", *OWN.meta.root_names()), OWN)
+        read = ("segment", "step", "step_time_ms", "global_batch_size", "beginning_shown", *OWN.meta.root_names())
+        own = only(rows.select(read), OWN)
         by_profiling = _rows_within(own, self.profiling_steps) if self.profiling_steps else {}
         counts = {
             segment: max(
-                _warm_up_of(start["step_time_ms"], _batches(start), self.times_are_shared),
+                _warm_up_of(start["step_time_ms"], _batches(start), self.times_are_shared, _begins_midway(start)),
                 by_profiling.get(segment, 0),
             )
             for segment, start in starts_of(own)
@@ -61,9 +64,17 @@ def _batches(start: pl.DataFrame) -> pl.Series:
     return start["global_batch_size"].fill_null(1)
 
 
-def _warm_up_of(times: pl.Series, batches: pl.Series, shared: bool) -> int:
-    """Rows before the first settled one; at least one, and all whose time is one mean with the first's."""
-    shared_rows = _equal_times(times) if shared else 1
+def _begins_midway(start: pl.DataFrame) -> bool:
+    """Whether the log begins in the middle of a run: no line shows a beginning, and earlier steps are missing."""
+    step, between = start["step"], start["step"].diff().median()
+    if start["segment"][0] != 0 or start["beginning_shown"][0] or step[0] is None:
+        return False
+    return bool(step[0] > (MIDWAY if between is None else 2 * float(between)))  # type: ignore[arg-type]
+
+
+def _warm_up_of(times: pl.Series, batches: pl.Series, shared: bool, midway: bool) -> int:
+    """Rows before the first settled one; at least one unless the log begins ``midway``, and all of one mean with it."""
+    shared_rows = 0 if midway else _equal_times(times) if shared else 1
     for index in range(shared_rows, len(times)):
         near = zip(times.slice(index, ROWS_AFTER), batches.slice(index, ROWS_AFTER), strict=True)
         following = [(time, n) for time, n in near if time is not None]

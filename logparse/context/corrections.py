@@ -101,15 +101,19 @@ def shift_utc_stamps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     return steps.with_columns(pl.col("timestamp") - pl.duration(hours=hours)), info("stamps_in_utc", hours=hours)
 
 
-def note_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
-    """Megatron-LM before core 0.17 leaves out a loss that is NaN, zero or negative; so does all that forked from it."""
+def mark_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+    """Megatron-LM before core 0.17 leaves out a loss that is NaN, zero or negative; so does all that forked from it.
+
+    Adds ``loss_vanished`` to such rows.
+    """
     if log.format.name != "megatron":
         return steps, None
     skipped = steps["skipped_iterations"].fill_null(0) > 0
-    bare = steps["line_number"].filter(steps["loss"].is_null() & ~skipped)
+    vanished = steps["loss"].is_null() & ~skipped
+    bare = steps["line_number"].filter(vanished)
     if bare.is_empty() or len(bare) == len(steps):
         return steps, None
-    return steps, info("loss_vanished", n=len(bare), line=bare[0])
+    return steps.with_columns(loss_vanished=vanished), info("loss_vanished", n=len(bare), line=bare[0])
 
 
 CORRECTIONS: tuple[Correction, ...] = (
@@ -117,5 +121,5 @@ CORRECTIONS: tuple[Correction, ...] = (
     take_means_apart,
     unmix_second_row,
     shift_utc_stamps,
-    note_vanished_loss,
+    mark_vanished_loss,
 )

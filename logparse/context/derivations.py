@@ -183,6 +183,12 @@ DERIVATIONS = (
         "expert_width_of_mlp",
         lambda q: q["ffn_hidden_size"],
     ),
+    Derivation(
+        "moe_shared_expert_intermediate_size",
+        ("num_shared_experts", "moe_ffn_hidden_size"),
+        "width_of_shared_experts",
+        lambda q: q["num_shared_experts"] * q["moe_ffn_hidden_size"] or None,
+    ),
     Derivation("num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), "moe_layers_of_pattern", moe_layers),
     Derivation(
         "num_moe_layers",

@@ -24,6 +24,8 @@ def moe_layers(q: Known) -> int | None:
     pattern = _read(str(q["moe_layer_freq"]), layers)
     if isinstance(pattern, _Flags):
         return pattern.ones if pattern.length == layers else None
+    # MindSpeed-LLM prints -1 where each layer after the dense ones has experts.
+    pattern = 1 if pattern == -1 else pattern
     return _every(pattern, q.get("first_k_dense_replace") or 0, layers) if pattern and pattern > 0 else None
 
 

@@ -20,10 +20,13 @@ from logparse.decode.settings import matches
 from logparse.decode.slow_patterns import stopped_by_name
 from logparse.decode.step_lines import StepBlock, decode_block
 from logparse.decode.values import there
-from logparse.decode.versions import MARKERS as VERSION_MARKERS
+from logparse.decode.device_names import DEVICE_MARKERS
+from logparse.decode.versions import MARKERS
 from logparse.formats._base import Block, LogFormat
 
 Text = TypeVar("Text", pl.Expr, pl.Series)
+# Of software and devices, in the log of every format.
+VERSION_MARKERS = (*MARKERS, *DEVICE_MARKERS)
 # Bytes from which on a regex of many literals is worth its building.
 WORTH_A_REGEX = 2**20
 

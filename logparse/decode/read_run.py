@@ -13,6 +13,7 @@ import polars as pl
 
 from logparse.decode.detect_format import describe_damage, recognize
 from logparse.decode.first_timestamps import log_begins
+from logparse.decode.device_names import device_of
 from logparse.decode.merge_formats import Completion, may_complete
 from logparse.decode.reader import CORES, Contents, read_sources
 from logparse.decode.records import join_records
@@ -64,7 +65,7 @@ class ParsedLog:
     were printed, as each process does when it begins. ``records`` are the frames of events, evaluations, memory and
     timers. ``versions`` are those of software that the log names. ``notes`` report problems of reading.
     ``completions`` say which columns lines of other formats gave. ``other_settings`` are settings that the formats
-    beneath this one find.
+    beneath this one find. ``device`` is the one that the log names.
     """
 
     name: str
@@ -80,6 +81,7 @@ class ParsedLog:
     versions: dict[str, Version] = field(default_factory=dict)
     completions: tuple[Completion, ...] = ()
     other_settings: tuple[tuple[LogFormat, pl.DataFrame], ...] = ()
+    device: Version | None = None
 
     def giver_of(self, column: str) -> str:
         """The name of the format whose lines print ``column`` of the steps; the run's own where none does."""
@@ -141,6 +143,7 @@ def read_run(
         versions_of(contents.sentences),
         completions,
         other_settings,
+        device_of(contents.sentences),
     )
 
 

@@ -84,17 +84,21 @@ def join_companions(rows: pl.DataFrame, related: pl.DataFrame, companion: Compan
 def _with_sums(rows: pl.DataFrame, related: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """Complete each step line with the sums of ``names`` on the lines since the step line before it, of the same file.
 
-    A sum is null where one part is unreadable, or missing by the number of the next part.
+    A sum is null where one part is unreadable, or missing by the number of the next part; on the first step line of a
+    file, where it has fewer parts than a step had so far.
     """
     part = pl.col("part") if "part" in names else pl.int_range(pl.len())
     names = [name for name in names if name != "part"]
     parts = related.sort("line_number").select("source", "line_number", *names, part=part)
     follows = (pl.col("part").diff().over("source") == 1).fill_null(value=True)
-    places = rows.select("source", "line_number").with_row_index("row").sort("line_number")
-    mine = parts.with_columns(follows=follows).join_asof(
+    places = rows.select("source", "line_number", "step").with_row_index("row").sort("line_number")
+    first = pl.int_range(pl.len()).over("source") == 0
+    mine = parts.with_columns(follows=follows, first=first).join_asof(
         places, on="line_number", by="source", strategy="forward", check_sortedness=False
     )
-    whole = {name: pl.col(name).is_not_null().all() & pl.col("follows").all() for name in names}
+    as_many = (pl.len() * pl.col("step").first() >= pl.col("part").max()).fill_null(value=True)
+    complete = pl.col("follows").all() & (~pl.col("first").any() | as_many)
+    whole = {name: pl.col(name).is_not_null().all() & complete for name in names}
     sums = mine.group_by("row").agg(
         pl.when(there).then(pl.col(name).sum()).alias(name) for name, there in whole.items()
     )

@@ -193,12 +193,13 @@ def versions_of(lines: pl.DataFrame) -> dict[str, Version]:
     versions: dict[str, Version] = {}
     kept = lines.filter(pl.col("text").str.contains_any(list(MARKERS)))
     for spelling in SPELLINGS if len(kept) else ():
-        if spelling.name not in versions and (version := _first(kept, spelling)):
+        if spelling.name not in versions and (version := first_match(kept, spelling)):
             versions[spelling.name] = version
     return versions
 
 
-def _first(lines: pl.DataFrame, spelling: Spelling) -> Version | None:
+def first_match(lines: pl.DataFrame, spelling: Spelling) -> Version | None:
+    """What the first of ``lines`` that has ``spelling`` prints."""
     value = pl.col("text").str.extract(spelling.pattern)
     rows = lines.select("source", "line_number", value=value).filter(~pl.col("value").is_in(NOTHING)).drop_nulls()
     for row in rows.head(1).iter_rows(named=True):

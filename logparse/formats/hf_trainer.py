@@ -80,6 +80,8 @@ FORMAT = LogFormat(
             fixed={"kind": "save starts"},
         ),
         Record("evaluations", "'eval_loss'", rf"'eval_loss': '?(?P<loss>{NUMBER})", fixed={"dataset": "eval"}),
+        # Without a loss, where only metrics are computed.
+        Record("evaluations", "{'eval_runtime'", r"\{'eval_runtime': ", fixed={"dataset": "eval"}),
     ),
     sentences=(
         SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),

@@ -64,7 +64,7 @@ FORMAT = LogFormat(
             {"step": 4, "loss": 1.741, "elapsed_time_per_iteration_ms": 511.70 + 514.14},
         ),
         Sample(
-            "Epoch 1 | iter 96 step 48 | loss train: 2.345, val: 2.5 | iter time: 123.45 ms (step) remaining time: 0:10:00",
+            "Epoch 1 | iter 48 step 48 | loss train: 2.345, val: 2.5 | iter time: 123.45 ms (step) remaining time: 0:10:00",
             {"step": 48, "loss": 2.345, "elapsed_time_per_iteration_ms": 123.45},
         ),
     ),

@@ -20,10 +20,32 @@ _SIZES = {
     "vocab_size": "vocab_size",
     "num_experts": "num_experts",
     "num_experts_per_tok": "moe_router_topk",
+    "moe_mlp_dim": "moe_ffn_hidden_size",
+    "shared_experts": "num_shared_experts",
+    "first_num_dense_layers": "first_k_dense_replace",
+    "interleave_moe_layer_step": "moe_layer_freq",
     "per_device_batch_size": "batch_size_per_device",
     "model_name": "model_name",
 }
-_OTHERS = ("dtype", "quantization", "remat_policy", "mlp_activations", "logits_via_embedding")
+# Of a model without latent attention these are printed too, and mean nothing.
+_MLA = {"config:attention_type": "mla"}
+_LATENT_SIZES = {
+    "q_lora_rank": "q_lora_rank",
+    "kv_lora_rank": "kv_lora_rank",
+    "qk_nope_head_dim": "qk_head_dim",
+    "qk_rope_head_dim": "qk_pos_emb_head_dim",
+    "v_head_dim": "v_head_dim",
+}
+_OTHERS = ("dtype", "quantization", "remat_policy", "mlp_activations", "logits_via_embedding", "attention_type")
+# Settings that change the work of a step and that no formula here counts, with the values that switch them on.
+_NOT_COUNTED = {
+    "attention_type": "(?!global$|full$|mla$|autoselected$).+",
+    "sliding_window_size": r"[1-9]\d*",
+    "mtp_num_layers": r"[1-9]\d*",
+    "use_multimodal": "True",
+    "use_dpo": "True",
+    "use_indexer": "True",
+}
 
 
 def _param(name: str) -> SettingSentence:
@@ -55,9 +77,14 @@ FORMAT = LogFormat(
             fixed={"dataset": "eval"},
         ),
     ),
-    sentences=tuple(_param(name) for name in (*_SIZES, *_OTHERS)),
-    names=tuple(Name(quantity, f"config:{name}") for name, quantity in _SIZES.items()),
+    sentences=tuple(_param(name) for name in dict.fromkeys((*_SIZES, *_LATENT_SIZES, *_OTHERS, *_NOT_COUNTED))),
+    names=(
+        *(Name(quantity, f"config:{name}") for name, quantity in _SIZES.items()),
+        *(Name(quantity, f"config:{name}", when=_MLA) for name, quantity in _LATENT_SIZES.items()),
+    ),
     choices=(
+        *(Choice("uncounted", name, {f"config:{name}": value}) for name, value in _NOT_COUNTED.items()),
+        Choice("multi_latent_attention", "True", _MLA),
         Choice("precision", "fp8", {"config:quantization": ".*fp8.*"}),
         Choice("precision", "bf16", {"config:dtype": "bfloat16"}),
         Choice("precision", "fp32", {"config:dtype": "float32"}),

@@ -44,7 +44,7 @@ ARGUMENTS = (
 # A command line that starts training, such as ``set -x`` echoes; commands of other tools have no --train-iters.
 # The first launcher or script on the line is the one: (?>...) keeps a line of many from being read again for each.
 LAUNCHER = (
-    r"^(?>.{0,200}?\b(?:torchrun|torch\.distributed\.(?:launch|run)|\w+\.py)(?=\s))"
+    r"^(?>.{0,200}?\b(?:torchrun|torch\.distributed\.(?:launch|run)|\w*(?:train|tune|sft)\w*\.py)(?=\s))"
     r"(?=.*\s--train-(?:iters|samples)[= ]\d)"
 )
 UNTIED = "untie_embeddings_and_output_weights"
@@ -60,13 +60,50 @@ LINEAR_SIZES = (
 HYBRID_SIZES = (
     "hybrid_attention_ratio hybrid_mlp_ratio mamba_state_dim mamba_head_dim mamba_num_groups mamba_num_heads".split()
 )
-# Layers in place of the attention or next to it, whose work is not counted here.
-OTHER_LAYERS = {
+# Settings that change the work of a step and that no formula here counts, with the values that switch them on: layers in
+# place of the attention or next to it, layers that do nothing, other models than a decoder, frozen parts.
+COUNT = r"[1-9]\d*"
+NOT_COUNTED = {
     "experimental_attention_variant": "(?!None$|gated_delta_net$).+",
     "compress_ratios": r"\[.*[1-9].*\]",
     "hybrid_layer_pattern": r".*[D+].*",
     "spec": ".*(gdp|gated_delta_product)_stack_spec.*",
+    "noop_layers": "(?!None$).+",
+    "sliding_window": COUNT,
+    "sliding_window_width": COUNT,
+    "interleave_sliding_window": COUNT,
+    "full_attention_interval": COUNT,
+    "enable_dsa_indexer": "True",
+    "enable_mhc": "True",
+    "enable_hyper_connections": "True",
+    "kv_compress": "True",
+    "share_kvstates": "True",
+    "cla_share_factor": r"[2-9]|\d\d+",
+    "num_zero_experts": COUNT,
+    "mamba_d_ssm": COUNT,
+    "heterogeneous_layers_config_path": "(?!None$).+",
+    "heterogeneous_layers_config_encoded_json": "(?!None$).+",
+    "retro_add_retriever": "True",
+    "sparse_attention": "(?!None$).+",
+    "sparsity_config": r"\{.*:.*\}",
+    "attention_config": r".*'(?!global|flash)\w+'.*",  # GPT-NeoX: what each layer has
+    "decoder_num_layers": COUNT,  # T5
+    "decoder_seq_length": COUNT,
+    "tokenizer_type": "Bert.*",
+    "freeze_all_layers": "True",
+    "freeze_LM": "True",
+    "freeze_ViT": "True",
+    "stage": "(?!None$|sft$|pt$|pretrain$).+",  # preference learning and rewards
 }
+# An MLP of three matrices, by the names of its activation.
+GATED = {
+    **dict.fromkeys(("swiglu", "geglu", "quick_geglu"), "True"),
+    "glu_activation": "geglu|liglu|reglu|swiglu",  # BigScience
+    "activation": "geglu|swiglu|reglu|glu",  # GPT-NeoX
+    "mlp_type": "llama",
+}
+# Megatron's FSDP shares out what ZeRO does.
+SHARDED = {"optim_grads_params": "3", "optim_grads": "2", "optim": "1"}
 # Settings that leave to the framework what is recomputed, or choose otherwise than by a number of layers.
 SCHEMES = {
     "adaptive_recompute_device_size": r"\d+",
@@ -253,6 +290,11 @@ FORMAT = LogFormat(
         ),
         Record(
             "evaluations",
+            "results at iteration",  # GPT-NeoX
+            rf"(?P<dataset>validation|test) results at iteration (?P<step>\d+) \| lm_loss value: (?P<loss>{NUMBER})",
+        ),
+        Record(
+            "evaluations",
             "loss at the end of training",
             rf"at the end of training for (?P<dataset>\w+ data){EVALUATED}",
         ),
@@ -339,7 +381,10 @@ FORMAT = LogFormat(
             "init", "to initialize ", r"time (?:took )?to initialize (?P<framework>megatron|ascendspeed|mindspeed)"
         ),
         *(_launched(name, f"--{name.replace('_', '-')}[= ]", r"\d+") for name in LAUNCHED),
-        *(_launched(name, "", f"--{name.replace('_', '-')}") for name in ("bf16", "fp16", "swiglu", UNTIED)),
+        *(
+            _launched(name, "", f"--{name.replace('_', '-')}")
+            for name in ("bf16", "fp16", "swiglu", "geglu", "quick_geglu", UNTIED)
+        ),
         _launched("recompute_granularity", "--recompute-granularity[= ]", r"\w+"),
         _launched("recompute_activations", "", "--recompute-activations"),
         _launched("recompute_method", "--recompute-method[= ]", r"\w+"),
@@ -376,8 +421,10 @@ FORMAT = LogFormat(
         Name("virtual_pipeline_model_parallel_size", "arguments:virtual_pipeline_model_parallel_size"),
         Name("zero_stage", "arguments:zero_stage", when={"arguments:deepspeed": "True"}),  # Megatron-DeepSpeed
         Name("sequence_parallel", "arguments:sequence_parallel"),
-        Name("gated_linear_unit", "arguments:swiglu"),
-        Name("qk_head_dim", "arguments:qk_nope_head_dim"),  # MindSpeed-LLM
+        Name("multi_latent_attention", "arguments:multi_head_latent_attention"),  # MindSpeed-LLM
+        Name("num_shared_experts", "arguments:n_shared_experts"),
+        Name("mtp_num_layers", "arguments:num_nextn_predict_layers", when={"arguments:num_nextn_predict_layers": COUNT}),
+        Name("qk_head_dim", "arguments:qk_nope_head_dim"),
         Name("qk_pos_emb_head_dim", "arguments:qk_rope_head_dim"),
         Name("moe_ffn_hidden_size", "arguments:moe_intermediate_size"),
         Name("recompute_method", "arguments:recompute_method"),
@@ -439,9 +486,17 @@ FORMAT = LogFormat(
         Choice("precision", "fp32", {"arguments:fp16": "False"}),
         Choice("precision", "bf16", {"arguments:bf16": r"\{.*'enabled': True.*\}"}),  # GPT-NeoX before it had a name
         Choice("precision", "fp16", {"arguments:fp16": r"\{.*'enabled': True.*\}"}),
+        *(
+            Choice("zero_stage", stage, {f"arguments:{name}": "True", "arguments:data_parallel_sharding_strategy": how})
+            for name in ("use_megatron_fsdp", "use_custom_fsdp")
+            for how, stage in SHARDED.items()
+        ),
+        Choice("zero_stage", "3", {"arguments:use_torch_fsdp2": "True"}),
         # Megatron-LM's distributed optimizer shares out the optimizer state alone: ZeRO-1.
         Choice("zero_stage", "1", {"arguments:use_distributed_optimizer": "True"}),
         Choice("zero_stage", "0", {"arguments:use_distributed_optimizer": "False"}),
+        *(Choice("gated_linear_unit", "True", {f"arguments:{name}": value}) for name, value in GATED.items()),
+        Choice("gated_linear_unit", "False", {"arguments:swiglu": "False"}),
         Choice("flash_attention", "True", {"arguments:use_flash_attn": "True"}),
         # Transformer Engine chooses by itself; Megatron's own attention keeps the matrix.
         Choice(
@@ -467,13 +522,16 @@ FORMAT = LogFormat(
         ),
         Choice("pipeline_layout", "loss as a layer", {"arguments:account_for_loss_in_pipeline_split": "True"}),
         Choice("recompute", "none", {"arguments:checkpoint_activations": "False"}),
-        *(Choice("uncounted", name, {f"arguments:{name}": value}) for name, value in OTHER_LAYERS.items()),
+        *(Choice("uncounted", name, {f"arguments:{name}": value}) for name, value in NOT_COUNTED.items()),
         Choice("lora", "True", {"arguments:lora_target_modules": r"\[.+\]"}),
         Choice("precision", "fp4", {"launcher:launched_fp4_format": SET}),
         Choice("precision", "fp8", {"launcher:launched_fp8_format": SET}),
         Choice("precision", "bf16", {"launcher:launched_bf16": "--bf16"}),
         Choice("precision", "fp16", {"launcher:launched_fp16": "--fp16"}),
-        Choice("gated_linear_unit", "True", {"launcher:launched_swiglu": "--swiglu"}),
+        *(
+            Choice("gated_linear_unit", "True", {f"launcher:launched_{name}": ".+"})
+            for name in ("swiglu", "geglu", "quick_geglu")
+        ),
         Choice(UNTIED, "True", {f"launcher:launched_{UNTIED}": ".+"}),
         Choice("recompute", "full", {"launcher:launched_recompute_granularity": "full"}),
         Choice("recompute", "selective", {"launcher:launched_recompute_granularity": "selective"}),

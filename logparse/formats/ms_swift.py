@@ -3,9 +3,10 @@
 ``train_speed`` is the mean since the start; ``elapsed_time`` (``1m 34s``) has whole seconds.
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
 
 GIB = float(2**30)
+_EVAL = {"dataset": "eval"}
 
 FORMAT = LogFormat(
     name="ms-swift",
@@ -44,6 +45,10 @@ FORMAT = LogFormat(
     ),
     ignored_patterns=(r"[^/]+/.*", r"\w*(?:loss|acc)\w*"),
     required=("step", "loss"),
+    records=tuple(
+        Record("evaluations", f"{quote}eval_loss{quote}: ", rf"{quote}eval_loss{quote}: '?(?P<loss>{NUMBER})", fixed=_EVAL)
+        for quote in "'\""
+    ),
     sentences=(
         SettingSentence(
             "launch", "local_world_size: ", r"rank: \d+, local_rank: \d+, world_size: (?P<world_size>\d+),"

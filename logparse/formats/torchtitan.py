@@ -20,8 +20,10 @@ def _event(kind: str, marker: str, pattern: str) -> Record:
     return Record("events", marker, pattern, fixed={"kind": kind})
 
 
-def _batch(name: str, printed: str) -> SettingSentence:
-    return SettingSentence("batch", _BATCH, rf"{printed} (?P<{name}>\d+)")
+def _batch(name: str, printed: str) -> list[SettingSentence]:
+    """On the line of the trainer; before 2025-06 on the one that training starts."""
+    pattern = rf"{printed} (?P<{name}>\d+)"
+    return [SettingSentence("batch", marker, pattern) for marker in (_BATCH, "Training starts at step")]
 
 
 FORMAT = LogFormat(
@@ -75,10 +77,10 @@ FORMAT = LogFormat(
     sentences=(
         SettingSentence("mesh", _MESH, r"device mesh with parallelism: (?P<parallelism>\w+=\d+(?:, \w+=\d+)*)"),
         SettingSentence("mesh", _MESH, r"Building \d+-D device mesh with (?P<dimensions>\[[^]]*\], \[[^]]*\])"),
-        _batch("local_batch_size", "local batch size"),
-        _batch("global_batch_size", "global batch size"),
-        _batch("gradient_accumulation_steps", "gradient accumulation steps"),
-        _batch("seq_length", "sequence length"),
+        *_batch("local_batch_size", "local batch size"),
+        *_batch("global_batch_size", "global batch size"),
+        *_batch("gradient_accumulation_steps", "gradient accumulation steps"),
+        *_batch("seq_length", "sequence length"),
         SettingSentence("model", "ModelArgs(", r"Building (?P<flavour>\S+ \S+) with \w+ModelArgs\("),
         *(
             SettingSentence("model", "ModelArgs(", rf"ModelArgs\(.*\b{name}=(?P<{name}>[^,)]+)")

@@ -19,6 +19,7 @@ from analysis.run.goodput import Reliability, Stretch
 from analysis.run.overheads import Overhead
 from analysis.run.result import Analysis
 from analysis.run.run import Run
+from analysis.run.self_checks import Check
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
@@ -73,8 +74,13 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
         "lost_steps": int(analysis.segments["lost_steps"].sum()),
         **expectations_document(result.expectations),
         "requirements": requirement_documents(result),
+        "checks": [_check(check) for check in result.checks],
         "notes": [note_document(note) for note in result.notes],
     }
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {"code": check.code, "passed": check.passed, "fields": plain(check.fields)}
 
 
 def _overhead(overhead: Overhead, price: float | None) -> dict[str, Any]:
@@ -93,15 +99,15 @@ def _reliability(goodput: Reliability) -> dict[str, Any]:
     return {**plain(values | stretches), "badput": badput}
 
 
-def _metrics(analysis: Analysis) -> dict[str, Any]:
-    """Each metric; HFU with both ends where it is a range, and marked where it is more than can be."""
+def _metrics(analysis: Analysis) -> dict[str, dict[str, Any] | None]:
+    """Each metric, null if unknown; HFU with both ends where it is a range, and marked where it is more than can be."""
     metrics = {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()}
     for name in metrics.keys() & set(analysis.impossible):
         metrics[name]["impossible"] = True
     times, mfu = analysis.computation.executed_times(), analysis.value("mfu")
     if times and mfu is not None and times[0] != times[1]:
         metrics["hfu"]["range"] = [mfu * end for end in times]
-    return metrics
+    return {name: metric if metric["n"] or "range" in metric else None for name, metric in metrics.items()}
 
 
 def _recomputed(recomputed: Recomputed | None) -> list[dict[str, Any]] | None:
@@ -113,7 +119,8 @@ def _recomputed(recomputed: Recomputed | None) -> list[dict[str, Any]] | None:
 
 
 def _device(peak: DevicePeak) -> dict[str, Any]:
-    return {**asdict(replace(peak, notes=())), "notes": [note_document(note) for note in peak.notes]}
+    notes = [note_document(note) for note in peak.notes]
+    return {**asdict(replace(peak, notes=())), "origin": origin_text(peak.origin), "notes": notes}
 
 
 def _rate(row: dict[str, Any]) -> dict[str, Any]:

@@ -9,16 +9,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from analysis.present.numbers import about, percent, percent_of_peak, step_time, three
-from analysis.present.parts import Part, ScreenRow, ScreenRows
+from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import ending_clause, error_clauses, failure
 from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
 from analysis.present.views.title import title_part
 from analysis.present.views.warnings import ranked_warnings, warning_clauses
-from analysis.present.words import word
+from analysis.present.words import clause, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
 from analysis.run.run import Run
+from analysis.run.self_checks import broken_by
 from logparse.language import msg, tr
 
 TOKENS, TFLOPS = "tokens_per_second_per_device", "tflops_per_second_per_device"
@@ -36,8 +37,15 @@ LONGEST = 100
 
 
 def first_screen(run: Run) -> list[Part]:
-    """The title and the rows."""
-    return [title_part(run), ScreenRows(list(rows(run)))]
+    """The title and the rows; first of all what a failed self-check found."""
+    return [*failed_checks(run), title_part(run), ScreenRows(list(rows(run)))]
+
+
+def failed_checks(run: Run) -> list[Sentence]:
+    """A sentence for each self-check that failed and so withholds figures."""
+    findings = broken_by(run.checks)
+    notes = [note for note in ranked_warnings(run) if note.code in findings]
+    return [Sentence(tr("doubtful: {finding}", finding=clause(note)), "warning") for note in notes]
 
 
 def rows(run: Run) -> Iterator[ScreenRow]:

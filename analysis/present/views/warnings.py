@@ -8,6 +8,7 @@ from analysis.present.parts import Sentence
 from analysis.present.places import places_of
 from analysis.present.words import clause, say
 from analysis.run.run import Run
+from analysis.run.self_checks import broken_by
 from logparse.findings import Note
 from logparse.language import tr
 
@@ -15,6 +16,7 @@ from logparse.language import tr
 # uncertain, missing; the rest.
 RANKED = (
     *("damage_not_located", "file_damaged"),
+    *("runs_mixed", "hw_is_another_device", "printed_above_peak"),
     *("device_contradicts_log", "above_peak", "clock_shorter_than_steps", "trainings_in_one_file"),
     *("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"),
     *("ended_early_with_errors", "ended_with_errors"),
@@ -57,7 +59,8 @@ def note_sentence(note: Note, sources: Sequence[str]) -> Sentence:
 def warning_clauses(run: Run) -> list[str]:
     """The first warnings in a clause each, after their number; empty where there is none to show."""
     warnings = ranked_warnings(run)
-    texts = [clause(note) for note in warnings if note.code not in NAMED_ELSEWHERE]
+    named = NAMED_ELSEWHERE | broken_by(run.checks)
+    texts = [clause(note) for note in warnings if note.code not in named]
     shown = texts[:SHOWN]
     if not shown:
         return []

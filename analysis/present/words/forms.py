@@ -107,6 +107,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "first5": _first(5),
     "some": some,
     "ranges": ranges,
+    "spans": lambda spans: tr(" and ").join(tr("{low} to {high}", low=f"{a:,}", high=f"{b:,}") for a, b in spans),
     "span": span,
     "clock": _clock_span,
     "minute": lambda time: f"{time:%Y-%m-%d %H:%M}",

@@ -150,7 +150,7 @@ def test_ranks_by_other_clocks_are_copies_and_told(tmp_path, hours):
     seconds = abs(hours) * 3600.0
     told = warning("copy_ahead" if hours > 0 else "copy_behind", name=str(tmp_path / "part1.log"), seconds=seconds)
     assert of_code(result.notes, "copy_ahead", "copy_behind") == [told]
-    assert f"{timedelta(hours=abs(hours))} {'ahead' if hours > 0 else 'behind'}" in say(told)
+    assert f"{timedelta(hours=abs(hours))} {'later' if hours > 0 else 'earlier'}" in say(told)
     for rate in ("steady", "with_stalls", "all_steps", "wall_clock"):
         assert rate_of(result, rate) == pytest.approx(rate_of(alone, rate), rel=2e-3)
 

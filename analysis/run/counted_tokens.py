@@ -1,0 +1,48 @@
+"""Tokens that the log counts: they beat samples times sequence length, which counts padding that no batch has.
+
+Comes in: rows that ``restarts`` has traced and ``fill_batch`` has filled. Goes out: the mean tokens of a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from logparse.findings import Note, warning
+
+# A count that differs by less from the sequence length is rounded; one of so few digits says nothing of a step.
+AGREES, MOST_ROUNDED = 0.01, 1e-3
+
+
+def tokens_per_sample(steps: pl.DataFrame) -> float | None:
+    """Mean tokens of a sample, where the lines count tokens and these are not the sequence length times the samples."""
+    before = pl.col("consumed_tokens").shift(1).over("segment")
+    rows = (
+        steps.filter(pl.col("iterations").is_not_null() & pl.col("consumed_tokens").is_not_null())
+        .with_columns(tokens=pl.col("consumed_tokens") - before)
+        .with_columns(samples=pl.col("iterations") * pl.col("global_batch_size"))
+        .filter((pl.col("tokens") > 0) & (pl.col("samples") > 0))
+    )
+    if rows.is_empty() or _resolution(rows) > MOST_ROUNDED * float(rows["tokens"].median() or 0.0):  # type: ignore[arg-type]
+        return None
+    tokens, samples = float(rows["tokens"].sum()), float(rows["samples"].sum())
+    by_length = float((rows["samples"] * rows["seq_length"]).sum()) if rows["seq_length"].null_count() == 0 else None
+    if by_length and abs(tokens / by_length - 1) <= AGREES:
+        return None
+    return tokens / samples
+
+
+def _resolution(rows: pl.DataFrame) -> int:
+    """The largest power of ten that divides every count: counts such as 1.258B are rounded."""
+    power = 1
+    while rows.select((pl.col("consumed_tokens") % (10 * power) == 0).all()).item() and power < 10**12:
+        power *= 10
+    return power
+
+
+def describe_counted_tokens(steps: pl.DataFrame, counted: float | None) -> Iterator[Note]:
+    """A warning where the log counts other tokens than the sequence length gives."""
+    lengths = steps["seq_length"].drop_nulls()
+    if counted is not None and len(lengths):
+        yield warning("tokens_counted", counted=counted, length=int(lengths[-1]))

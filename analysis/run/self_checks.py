@@ -1,0 +1,100 @@
+"""What a run must hold to be believed: each self-check, the findings that break it, and what it then withholds.
+
+Comes in: an analysis and the notes on it. Goes out: the checks with their results, and the analysis without the figures
+that a failed one contradicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from analysis.run.result import Analysis
+from logparse.findings import Note
+
+# What a check can withhold: figures of lost time, and what a run has still to do.
+GOODPUT, PLAN = "goodput", "plan"
+
+
+@dataclass(frozen=True)
+class SelfCheck:
+    """A check ``code``; it fails where one of the ``findings`` was made, and ``forbids`` figures then."""
+
+    code: str
+    findings: tuple[str, ...]
+    forbids: frozenset[str] = frozenset({GOODPUT, PLAN})
+
+
+SELF_CHECKS = (
+    # One run writes to a file at a time.
+    SelfCheck("one_run_writes_a_file", ("runs_mixed",)),
+    # Step times do not add up to more than the clock allows.
+    SelfCheck("steps_fit_the_clock", ("clock_shorter_than_steps",)),
+    # The clock runs forward, or by how much it was set is known.
+    SelfCheck("clock_runs_forward", ("clock_unknown",)),
+    # The file was read to its end: what is after the damage is unknown.
+    SelfCheck("file_is_whole", ("file_damaged",), frozenset({PLAN})),
+    # No rate is above what the device can do.
+    SelfCheck("rates_are_possible", ("above_peak", "printed_above_peak"), frozenset({PLAN})),
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of a self-check; ``fields`` are those of the finding that broke it."""
+
+    code: str
+    passed: bool
+    fields: Mapping[str, Any]
+    forbids: frozenset[str] = frozenset()
+
+
+def check_run(notes: Iterable[Note]) -> tuple[Check, ...]:
+    """The result of every self-check of a run with these ``notes``."""
+    found: dict[str, Note] = {}
+    for note in notes:
+        found.setdefault(note.code, note)
+    results = []
+    for check in SELF_CHECKS:
+        broken = next((found[code] for code in check.findings if code in found), None)
+        fields = {} if broken is None else dict(broken.fields)
+        results.append(Check(check.code, broken is None, fields, check.forbids))
+    return tuple(results)
+
+
+def broken_by(checks: Sequence[Check]) -> frozenset[str]:
+    """The codes of the findings that can have broken the failed ones of ``checks``."""
+    failed = {check.code for check in checks if not check.passed}
+    return frozenset(code for check in SELF_CHECKS if check.code in failed for code in check.findings)
+
+
+def is_withheld(checks: Sequence[Check], what: str) -> bool:
+    """Whether a failed check forbids ``what``."""
+    return any(not check.passed and what in check.forbids for check in checks)
+
+
+def without_goodput(analysis: Analysis) -> Analysis:
+    """``analysis`` without goodput, the time breakdown and the rate by the clock."""
+    by_clock = pl.col("rate") == "wall_clock"
+    figures = [name for name in analysis.rates.columns if name not in ("run", "rate")]
+    rates = analysis.rates.with_columns(pl.when(~by_clock).then(pl.col(name)).alias(name) for name in figures)
+    reliability = analysis.reliability
+    return replace(
+        analysis,
+        goodput=None,
+        time_breakdown=analysis.time_breakdown.clear(),
+        rates=rates,
+        time_to_train_seconds=None,
+        reliability=replace(
+            reliability,
+            ettr=None,
+            worst_hour=None,
+            seconds_between=None,
+            longest_dead=None,
+            badput=reliability.badput.clear(),
+            curve=reliability.curve.clear(),
+        ),
+    )

@@ -1,0 +1,102 @@
+"""Runs that write to one file at the same time: their step numbers take turns.
+
+Comes in: step rows with ``copied``. Goes out: which stream a row is of. A restart falls back once and goes on from
+there; streams come back to where they were, again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from logparse.findings import Note, warning
+
+# A stream has at least so many rows, and streams take turns at least so often.
+FEWEST_ROWS, FEWEST_TURNS = 3, 3
+# How far a row may be after the last one of its stream, in steps between two rows.
+REACH = 1.5
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The rows ``at`` of one run among those of the file ``source``, from step ``first`` to ``last``."""
+
+    source: str
+    at: tuple[int, ...]
+    first: int
+    last: int
+
+
+def find_streams(steps: pl.DataFrame) -> list[Stream]:
+    """The streams of each file in which several take turns; empty where every file is of one run."""
+    own = steps.select("source", "step", "copied").with_row_index("at").filter(~pl.col("copied")).drop_nulls("step")
+    return [stream for file in own.partition_by("source", maintain_order=True) for stream in _of_file(file)]
+
+
+def _of_file(rows: pl.DataFrame) -> list[Stream]:
+    rise = rows["step"].diff()
+    between = rise.filter(rise > 0).mode().min()
+    falls = int((rise < 0).sum())
+    if falls < FEWEST_TURNS - 1 or not isinstance(between, int):
+        return []
+    places, turns = _follow(rows["step"].to_list(), REACH * between)
+    if turns < FEWEST_TURNS:
+        return []
+    streams = [stream for stream in _joined(places, rows) if len(stream.at) >= FEWEST_ROWS]
+    return streams if len(streams) > 1 else []
+
+
+def _follow(steps: Sequence[int], reach: float) -> tuple[list[int], int]:
+    """The stream of each row, and how often a stream goes on after rows of another one that goes on itself."""
+    last: list[int] = []
+    used: list[int] = []
+    rows: list[int] = []
+    places: list[int] = []
+    turns = 0
+    for at, step in enumerate(steps):
+        near = [(-used[n], n) for n in range(len(last)) if 0 < step - last[n] <= reach]
+        if near:
+            place = min(near)[1]
+            # Numbers that are damaged make streams of one row each, which are no turns.
+            turns += place != places[-1] and rows[places[-1]] > 1
+            rows[place] += 1
+            last[place], used[place] = step, at
+        else:
+            place = len(last)
+            last.append(step)
+            used.append(at)
+            rows.append(1)
+        places.append(place)
+    return places, turns
+
+
+def _joined(places: Sequence[int], rows: pl.DataFrame) -> list[Stream]:
+    """The streams, those of a restart joined to the run that it goes on from: the last that fell silent before it."""
+    source, at, steps = rows["source"][0], rows["at"].to_list(), rows["step"].to_list()
+    members: dict[int, list[int]] = {}
+    for index, place in enumerate(places):
+        members.setdefault(place, []).append(index)
+    streams: list[list[int]] = []
+    for indices in members.values():
+        silent = [stream for stream in streams if stream[-1] < indices[0]]
+        if silent:
+            max(silent, key=lambda stream: stream[-1]).extend(indices)
+        else:
+            streams.append(list(indices))
+    return [
+        Stream(source, tuple(at[i] for i in stream), min(steps[i] for i in stream), max(steps[i] for i in stream))
+        for stream in streams
+    ]
+
+
+def describe_streams(streams: Sequence[Stream]) -> list[Note]:
+    """A warning for each file to which several runs write."""
+    files: dict[str, list[Stream]] = {}
+    for stream in streams:
+        files.setdefault(stream.source, []).append(stream)
+    return [
+        warning("runs_mixed", source=source, n=len(several), spans=[[s.first, s.last] for s in several])
+        for source, several in files.items()
+    ]

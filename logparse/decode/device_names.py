@@ -1,0 +1,91 @@
+"""The device that a log names: by torch, a trainer, nvidia-smi, npu-smi, rocm-smi, JAX or Slurm.
+
+Comes in: lines of the log. Goes out: the first name and its place. Which device goes by it is not decided here. The
+regexes are data: one row per spelling; a row above another is the more exact one.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from logparse.decode.versions import Spelling, Version, first_match
+
+_NAME = r"((?:NVIDIA|AMD|Ascend|Intel|Tesla|TPU|HPU)[^,'\"|\r]*?)"
+
+DEVICE_SPELLINGS = (
+    Spelling(
+        "device",
+        " capacity: ",
+        r"\b[A-Z]{2,5} capacity: (.+?) with [0-9.]+ ?GiB",
+        "torchtitan",
+        "[rank0]:[titan] - root - INFO - CUDA capacity: NVIDIA H100 80GB HBM3 with 79.11GiB memory",
+    ),
+    Spelling(
+        "device",
+        "Peak flops undefined for",
+        r"Peak flops undefined for:? (.+?),",
+        "torchtitan, nanochat",
+        "Peak flops undefined for: NVIDIA GeForce RTX 5090, fallback to A100",
+    ),
+    Spelling(
+        "device", "(UUID: ", r"^\s*GPU \d+: (.+?) \(UUID: ", "nvidia-smi -L", "GPU 0: NVIDIA B200 (UUID: GPU-0a1b)"
+    ),
+    Spelling(
+        "device",
+        "|   0  ",
+        r"^\|\s+\d+\s+((?:NVIDIA|Tesla|Quadro)[^|]*?[^.|])\s+(?:On|Off)\s+\|",
+        "nvidia-smi",
+        "|   0  NVIDIA H100 80GB HBM3          On  | 00000000:1B:00.0 Off |                    0 |",
+    ),
+    Spelling(
+        "device",
+        "| OK ",
+        r"^\|\s*\d+\s+((?:Ascend)?\d{3}[A-Z][A-Z0-9_-]*)\s*\|\s*OK\s",
+        "npu-smi info",
+        "| 0     910B3               | OK            | 93.7        38                0    / 0             |",
+    ),
+    *(
+        Spelling("device", marker, rf"(?i:card series|device name):\s+{_NAME}\s*$", "rocm-smi, torch", sample)
+        for marker, sample in (
+            ("ard series:", "GPU[0]\t\t: Card series:\t\tAMD Instinct MI300X OAM"),
+            ("ard Series:", "GPU[0]\t\t: Card Series: \t\tAMD Instinct MI250X"),
+            ("evice Name:", "Device Name: AMD Instinct MI300X"),
+            ("evice name:", "Device name: NVIDIA A100-SXM4-80GB"),
+        )
+    ),
+    *(
+        Spelling("device", marker, rf"\b{marker}['\"]?\s*[:=]\s*['\"]?{_NAME}\s*(?:[,'\"|}}\)]|$)", source, sample)
+        for marker, source, sample in (
+            ("device_name", "torch's properties, as trainers print them", "device_name: NVIDIA A100-SXM4-80GB"),
+            ("gpu_name", "torch's properties, as trainers print them", "{'gpu_name': 'NVIDIA H100 PCIe', 'gpus': 8}"),
+            ("device_kind", "JAX", "device_kind: TPU v5 lite"),
+        )
+    ),
+    Spelling(
+        "device",
+        "GPU: ",
+        r"\bGPU: (NVIDIA [^|,\r]*?)(?:\. |\s*\||\s*$)",
+        "nanochat, Unsloth",
+        "GPU: NVIDIA H100 80GB HBM3 | Peak FLOPS (BF16): 9.89e+14",
+    ),
+    *(
+        Spelling("device", marker, rf"{marker}[=: ]+['\"]?(v\d\w*?)-\d+\b", "XPK, gcloud", sample)
+        for marker, sample in (
+            ("tpu-type", "--tpu-type=v5p-128"),
+            ("tpu_type", "tpu_type: v6e-256"),
+            ("device-type", "--device-type=v5litepod-256"),
+            ("accelerator-type", "--accelerator-type v5p-8"),
+        )
+    ),
+    Spelling(
+        "device", "gpu:", r"\bgres(?:[/:=]|/)+gpu:([A-Za-z][\w-]*?)[:=]\d", "Slurm", "#SBATCH --gres=gpu:h100:8"
+    ),
+)
+DEVICE_MARKERS = tuple(dict.fromkeys(spelling.marker for spelling in DEVICE_SPELLINGS))
+
+
+def device_of(lines: pl.DataFrame) -> Version | None:
+    """The first device that ``lines`` (source, line_number, text) name; None where none does."""
+    kept = lines.filter(pl.col("text").str.contains_any(list(DEVICE_MARKERS)))
+    matches = (first_match(kept, spelling) for spelling in DEVICE_SPELLINGS) if len(kept) else ()
+    return next((match for match in matches if match), None)
