@@ -19,6 +19,8 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
+import analysis
+import logparse
 from analysis.commands._completion import Install, Show, answer_shell, with_shell
 from analysis.commands._help import Command, Group, Refusal, default_group, show_refusal
 from logparse.errors import InputError, LogparseError, reason_of
@@ -224,10 +226,9 @@ def _tell_missing_pictures() -> None:
     from analysis.pictures import take_missing
 
     if take_missing():
-        problem = tr("charts are missing: the process that draws them ended early")
-        _say(
-            f"logparse: {InputError(problem, remedy=tr('raise the memory limit (ulimit -v), and repeat with --force'))}"
-        )
+        problem = tr("charts are missing: the process that draws them could not run")
+        remedy = tr("raise the limits of memory and open files (ulimit -v, -n), and repeat with --force")
+        _say(f"logparse: {InputError(problem, remedy=remedy)}")
 
 
 def unforeseen(error: BaseException) -> int:
@@ -250,7 +251,7 @@ def _defect(error: BaseException) -> LogparseError:
 
 
 def _is_ours(file: str) -> bool:
-    return Path(file).is_relative_to(Path(__file__).parent.parent) and "site-packages" not in Path(file).parts[-4:]
+    return any(Path(file).is_relative_to(Path(str(package.__file__)).parent) for package in (analysis, logparse))
 
 
 def _told(error: LogparseError) -> int:

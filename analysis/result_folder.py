@@ -70,12 +70,21 @@ class ResultFolder:
         except FileNotFoundError:
             return None
 
+    def check_name(self) -> None:
+        """Refuse a name that pages and tables cannot have in them. Raises UsageError."""
+        try:
+            self.place.encode()
+        except UnicodeEncodeError as error:
+            problem = tr("the name of the folder {path} is not UTF-8", path=ascii(str(self)))
+            raise UsageError(problem, remedy=tr("give another folder with -o")) from error
+
     def check(self, force: bool, names: Iterable[str] = (), inputs: Iterable[str] = ()) -> None:
         """Refuse a folder that holds files, unless ``force``, before any work is done.
 
         With ``force`` refuse one where other files have the ``names`` of the results, or that has ``inputs`` among
         the files to be replaced. Raises UsageError, and InputError where a store cannot be used.
         """
+        self.check_name()
         if is_url(self.place):
             self._check_store(open_store(self.place), force, names)
             return

@@ -14,9 +14,13 @@ from logparse.errors import InputError
 from logparse.language import language_of_locale, use_language
 from logparse.shadowed import check_analysis_package
 
+# The level of ``sys.flags.optimize`` from which on there are none.
+DROPS_DOCSTRINGS = 2
+
 
 def main() -> None:
     """Run the command line. Exits with 2 where another ``analysis`` shadows ours."""
+    _keep_docstrings()
     # As numpy is imported it begins a thread for every core, to multiply matrices larger than any command has.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _open_closed_streams()
@@ -31,6 +35,16 @@ def main() -> None:
     from analysis.cli import run
 
     run()
+
+
+def _keep_docstrings() -> None:
+    """Start again where Python was told to drop docstrings (``-OO``): altair and the help are made of them."""
+    if sys.flags.optimize < DROPS_DOCSTRINGS:
+        return
+    words = ["-O" if word == "-OO" else word for word in sys.orig_argv[1:]]
+    if words != sys.orig_argv[1:] or os.environ.get("PYTHONOPTIMIZE", "1") != "1":
+        os.environ["PYTHONOPTIMIZE"] = "1"
+        os.execv(sys.executable, [sys.executable, *words])
 
 
 def _open_closed_streams() -> None:

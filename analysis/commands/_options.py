@@ -113,7 +113,9 @@ def folder_of(text: str) -> ResultFolder:
         raise UsageError(
             tr("-o has an empty folder name"), remedy=tr("give a folder name; check for an unset shell variable")
         )
-    return ResultFolder(text)
+    folder = ResultFolder(text)
+    folder.check_name()
+    return folder
 
 
 def table_formats(text: str) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ from analysis.history.release_names import check_release, folder_name
 from analysis.history.storage import Storage
 from analysis.tables import STEP_COLUMNS
 from logparse.errors import InputError, UsageError, unknown_name
-from logparse.findings import Note, warn_caller
+from logparse.findings import Note, warn_caller, warning
 from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION, conform
 
@@ -249,8 +249,17 @@ class History:
         return [(match[0], match["run"]) for match in matches if match]
 
     def _kept(self, table: str) -> list[HistoryFile]:
-        matches = (KEY.fullmatch(key) for key in self.storage.keys(table))
+        matches = (KEY.fullmatch(key) for key in self.storage.keys(table) if self._is_named_in_utf8(key))
         return [HistoryFile(m[0], unquote(m["release"]), m["run"], int(m["version"])) for m in matches if m]
+
+    def _is_named_in_utf8(self, key: str) -> bool:
+        """Whether ``key`` can be in a table; another one is left out with a note."""
+        try:
+            key.encode()
+        except UnicodeEncodeError:
+            self.warn(warning("file_left_out", path=ascii(key), reason=tr("its name is not UTF-8")))
+            return False
+        return True
 
     def _compacted(self) -> list[regex.Match[str]]:
         matches = (COMPACTED.fullmatch(key) for key in self.storage.keys("compacted"))

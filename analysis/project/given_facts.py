@@ -93,7 +93,7 @@ def read_config(path: Path | None, known: Mapping[str, type] = FILE_OPTIONS) -> 
     except OSError as error:
         problem = tr("cannot read {path}: {reason}", path=path, reason=reason_of(error))
         raise InputError(problem, remedy=tr("check the path given with --config")) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = tr("not a TOML file: {reason}", reason=error)
         raise InputError(problem, where=str(path), remedy=tr("write lines like: world_size = 8")) from error
     options = {key: _option(key, value, path, known[key]) for key, value in table.items() if key in known}

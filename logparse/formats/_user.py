@@ -91,7 +91,7 @@ def _table(path: str) -> dict[str, Any]:
     except OSError as error:
         problem = tr("cannot read {path}: {reason}", path=path, reason=reason_of(error))
         raise InputError(problem, remedy=tr("check the path given with --format")) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _wrong(path, tr("not a TOML file: {reason}", reason=error)) from error
 
 

@@ -353,7 +353,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if comparison.threshold is None and any(finding.effect for finding in comparison.verdicts):
         yield _thresholds(comparison)
     if any(effect.p_worse is None for effect in effects):
-        yield tr("too few runs to separate noise from a change: the threshold alone decides")
+        yield tr("too few runs to separate noise from a change: only the threshold decides")
     for finding in comparison.asked_for:
         noise = _noise(comparison.noises[finding.metric.column], finding)
         named = len(comparison.primary) > 1

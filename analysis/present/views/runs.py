@@ -116,6 +116,6 @@ def _marks(runs: pl.DataFrame) -> Iterator[Sentence]:
     """The meaning of the mark after a number and of the column of warnings."""
     cannot = runs.filter(pl.col("impossible").is_not_null())["run"]
     if len(cannot):
-        yield Sentence(tr("! = impossible value: {names}", names=some(cannot.to_list())), "warning")
+        yield Sentence(tr("impossible values (!): {names}", names=some(cannot.to_list())), "warning")
     if runs["warnings"].sum():
         yield Sentence(tr("`analyze -v` shows the warnings (!)"), "info")

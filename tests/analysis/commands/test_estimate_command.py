@@ -270,7 +270,7 @@ def test_where_nothing_fits_it_is_said_what_would():
     assert "! no layout fits with the given sizes" in shown
     assert "smallest layout that fits with --recompute full: " in shown
     shown = run_logparse(*crowded, "512", cwd=ROOT).stdout
-    assert "! no layout fits, also not with --recompute full" in shown
+    assert "! no layout fits, even with --recompute full" in shown
 
 
 def test_no_chart_without_memory_by_stage_is_said(tmp_path):

@@ -222,7 +222,7 @@ def test_a_gate_that_fails_leaves_no_green_files(place, green, tmp_path, failure
     assert said in " ".join((out / "junit.xml").read_text().split()).replace("&#10;", " ")
     assert (out / "mine.txt").exists()
     if code == 2:
-        assert (out / "summary.md").read_text().splitlines()[0].endswith("no verdict")
+        assert (out / "summary.md").read_text().splitlines()[0].endswith("no verdict: not comparable")
         assert {path.name for path in out.glob("[!.]*")} == {"junit.xml", "summary.md", "mine.txt"}
 
 
@@ -300,7 +300,7 @@ def test_what_a_log_lacks_is_given_by_a_flag(tmp_path):
         without_shape(tmp_path / name, seed)
     sides = ("--baseline", "a.log", "--candidate", "b.log")
     refused = run_logparse("gate", *sides, cwd=tmp_path)
-    assert (refused.returncode, "num_layers are not known of both sides" in refused.stderr) == (2, True)
+    assert (refused.returncode, "num_layers are not known for both sides" in refused.stderr) == (2, True)
     assert "give what is missing in the log (--model, --seq-length ...); or accept it: --allow unknown" in refused.stderr
     told = json.loads(run_logparse("gate", *sides, "--num-layers", "32", "--json", cwd=tmp_path).stdout)
     field = told["fields"]["num_layers"]

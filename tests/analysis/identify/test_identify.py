@@ -375,11 +375,11 @@ def test_command_prints_the_table_and_the_sentence(command, tmp_path):
     done = command(str(log))
     assert done.exit_code == 0, done.output
     text = " ".join(done.output.split())
-    assert "where the log prints 144.7" in text
+    assert "the log prints 144.7" in text
     assert "* M1 144.6" in text
     assert " A4 192.0" in text
     assert "needs core_attention_ratio" in text
-    assert "the log's 144.7 is Megatron papers, model FLOPs (P3), Megatron core 0.5 (M1)" in text
+    assert "the log's 144.7 matches Megatron papers, model FLOPs (P3), Megatron core 0.5 (M1)" in text
 
 
 def test_command_writes_one_document(command, tmp_path):
