@@ -105,6 +105,9 @@ EVENT_KINDS = (
     "process exits",
 )
 
+# Events before the first step of a process.
+BEGINNINGS = ("process starts", "training starts", "checkpoint loaded")
+
 EVALUATION_COLUMNS = (
     *_PLACE,
     _CLOCK,

@@ -83,7 +83,9 @@ def test_gap_to_the_peak_by_cause(tmp_path):
     # everything is recomputed: 3 of 4 passes are the model's own
     assert mfu_ceiling(analysis, context) == pytest.approx((1 - 3 / 35) * mfu / hfu)
     told = sentences(plan_against(analysis, context, records))
-    assert any("maximum MFU with" in text and percent((1 - 3 / 35) * mfu / hfu).replace(" ", "") in text for text in told)
+    assert any(
+        "maximum MFU with" in text and percent((1 - 3 / 35) * mfu / hfu).replace(" ", "") in text for text in told
+    )
     assert any("pipeline bubble 8.6 %" in sentence for sentence in told)
 
 
