@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis.own_files import is_bookkeeping, removed_by_signal
+from analysis.spreadsheet import without_formulas
 from logparse.errors import InputError, UsageError, reason_of, unknown_name
 from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION
@@ -87,8 +88,8 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
 
 
 def write_csv(frame: pl.DataFrame, path: Path) -> Path:
-    """Write a frame as CSV, without the types of its columns."""
-    write_whole(path, frame.write_csv)
+    """Write a frame as CSV, without the types of its columns; no text of it is a formula."""
+    write_whole(path, without_formulas(frame).write_csv)
     return path
 
 

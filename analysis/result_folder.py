@@ -120,10 +120,9 @@ class ResultFolder:
         InputError where nothing can be written.
         """
         if is_url(self.place):
-            with TemporaryDirectory(prefix="logparse-") as temporary:
-                with removed_by_signal(Path(temporary)):
-                    yield Path(temporary)
-                    self._put(Path(temporary), command, force)
+            with TemporaryDirectory(prefix="logparse-") as temporary, removed_by_signal(Path(temporary)):
+                yield Path(temporary)
+                self._put(Path(temporary), command, force)
             return
         folder = Path(self.place)
         prepare_folder(folder)

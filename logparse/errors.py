@@ -13,7 +13,7 @@ import difflib
 from collections.abc import Iterable
 from typing import ClassVar
 
-from logparse.language import msg, tr
+from logparse.language import msg, tr, visible
 
 # What the system says most often where a file cannot be read or written.
 REASONS = (
@@ -46,7 +46,7 @@ class LogparseError(Exception):
             lines.append(tr("  where: {place}", place=self.where))
         if self.remedy:
             lines.append(tr("  try:   {remedy}", remedy=self.remedy))
-        return "\n".join(lines)
+        return visible("\n".join(lines))
 
 
 class UsageError(LogparseError):

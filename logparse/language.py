@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
+from pathlib import Path, PurePath
 
 LANGUAGES = ("en", "zh")
 
@@ -20,7 +20,25 @@ _language: ContextVar[str] = ContextVar("language", default="en")
 def tr(message: str, /, **values: object) -> str:
     """``message`` in the language in use, its ``{name}`` fields filled from ``values`` as by str.format."""
     text = _catalogue(_language.get()).get(message, message)
-    return text.format(**values) if values else text
+    return text.format(**{name: _shown(value) for name, value in values.items()}) if values else text
+
+
+def visible(text: str) -> str:
+    """``text`` with a code in place of every character that commands a terminal, such as the one that sets a colour.
+
+    Line ends and tabs stay.
+    """
+    return text if text.isprintable() else text.translate(_CODES)
+
+
+def _shown(value: object) -> object:
+    """A value that may be from a log, a file or a command line, as it may be printed."""
+    return visible(str(value)) if isinstance(value, str | PurePath | Exception) else value
+
+
+# Control characters of ASCII and of Latin-1, and those that reverse the order of what follows.
+_COMMANDS = (*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_CODES = {number: f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" for number in _COMMANDS}
 
 
 def msg(message: str) -> str:

@@ -76,9 +76,9 @@ _IN_URL = regex.compile(
     r"|(?<![\w.+/-])(\w[\w.+-]{0,64}+:)([^\s:@/'\"]{1,256}+@)(?=[\w-]{1,64}+(?:\.\w|:\d))"
 )
 _NAME = r"([A-Za-z_][\w.-]{0,128}+)"
-_VALUE = r"(?|\\?\"([^\"\\]++)|\\?'([^'\\]++)|([^\s\"',;&|)}\]\\]++))"
-_ASSIGNED = regex.compile(rf"(?<![\w.])-{{0,2}}+{_NAME}(\\?[\"']?\s{{0,3}}+[:=]\s{{0,3}}+){_VALUE}")
-_FLAG = regex.compile(rf"(?<![\w-])--?{_NAME}([\"']?,?\s{{1,3}}+)(?!\\?[\"']?-){_VALUE}")
+_ASSIGNED = regex.compile(rf"(?<![\w.])-{{0,2}}+{_NAME}\\?[\"']?\s{{0,3}}+[:=]\s{{0,3}}+")
+_FLAG = regex.compile(rf"(?<![\w-])--?{_NAME}[\"']?,?\s{{1,3}}+(?!\\?[\"']?-)")
+_VALUE = regex.compile(r"(?|\\?\"([^\"\\]++)|\\?'([^'\\]++)|([^\s\"',;&|)}\]\\]++))")
 # What a text holds that any of the patterns above can match; looked for in a column at once.
 _TRIGGER = (
     r"(?i)AKIA|ASIA|AROA|AIDA|sk-|hf_|gh[pousr]_|github_pat|glpat|xox|AIza|eyJ|bearer|basic |digest |PRIVATE KEY"
@@ -101,8 +101,7 @@ def mask_text(text: str) -> str:
     text = _SHAPES.sub(lambda match: mask(match[0]), text)
     text = _IN_URL.sub(_without_password, text)
     text = _AFTER.sub(_after, text)
-    text = _ASSIGNED.sub(_assigned, text)
-    return _FLAG.sub(_assigned, text)
+    return _mask_after(_FLAG, _mask_after(_ASSIGNED, text))
 
 
 def mask_settings(settings: pl.DataFrame) -> pl.DataFrame:
@@ -174,9 +173,20 @@ def _after(match: regex.Match[str]) -> str:
     return match[0] if MASKED.match(secret) else f"{front}{mask(secret)}"
 
 
-def _assigned(match: regex.Match[str]) -> str:
-    name, value = match[1], match[3]
-    if MASKED.match(value) or value.lower() in ("bearer", "basic", "digest", "token") or not is_secret(name, value):
-        return match[0]
-    begin, end = (place - match.start() for place in match.span(3))
-    return f"{match[0][:begin]}{mask(value)}{match[0][end:]}"
+def _mask_after(names: regex.Pattern[str], text: str) -> str:
+    """``text`` with the value masked after each of the ``names`` of a secret."""
+    parts, begin = [], 0
+    while match := names.search(text, begin):
+        value = _VALUE.match(text, match.end()) if is_secret(match[1], "Any1") else None
+        if value and _is_value(value[1]) and is_secret(match[1], value[1]):
+            parts += [text[begin : value.start(1)], mask(value[1])]
+            begin = value.end(1)
+        else:
+            parts.append(text[begin : match.end()])
+            begin = match.end()
+    return "".join((*parts, text[begin:]))
+
+
+def _is_value(text: str) -> bool:
+    """Whether a text after a name is a value that is not masked yet, and not what kind of secret follows."""
+    return not MASKED.match(text) and text.lower() not in ("bearer", "basic", "digest", "token")

@@ -105,6 +105,9 @@ EVENT_KINDS = (
     "process exits",
 )
 
+# Events before the first step of a process.
+BEGINNINGS = ("process starts", "training starts", "checkpoint loaded")
+
 EVALUATION_COLUMNS = (
     *_PLACE,
     _CLOCK,
@@ -328,12 +331,15 @@ def flag_of(quantity: str) -> str | None:
 UNITS = {c.name: c.unit for c in DECODED_COLUMNS}
 
 
-def conform(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
-    """Give ``frame`` exactly ``columns``: missing ones null, others dropped, types cast."""
+def conform(frame: pl.DataFrame, columns: Sequence[Column], strict: bool = True) -> pl.DataFrame:
+    """Give ``frame`` exactly ``columns``: missing ones null, others dropped, types cast.
+
+    A value that its type cannot hold raises PolarsError where ``strict``, and is null otherwise.
+    """
     if frame.is_empty():
         return pl.DataFrame(schema={c.name: c.dtype for c in columns})
     there = frame.schema
     missing = [c.nulls for c in columns if c.name not in there]
-    other = [pl.col(c.name).cast(c.dtype) for c in columns if there.get(c.name, c.dtype) != c.dtype]
+    other = [pl.col(c.name).cast(c.dtype, strict=strict) for c in columns if there.get(c.name, c.dtype) != c.dtype]
     changed = frame.with_columns(*missing, *other) if missing or other else frame
     return changed[[c.name for c in columns]]

@@ -37,7 +37,7 @@ def analyze_all_parts(
 ) -> Iterator[Run | LogparseError]:
     """As ``analyze_all``, but several runs for a log that holds several, see ``analyze_parts``."""
     how, cores = _on_cores(how, engine)
-    for done in map_runs(partial(analyze_parts, how=how, split=split), runs, engine, watches, cores):
+    for done in map_runs(partial(analyze_parts, how=how, mixed_too=split), runs, engine, watches, cores):
         yield from [done] if isinstance(done, LogparseError) else done
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from analysis.outputs import write_bytes, write_page
+from analysis.spreadsheet import without_formulas
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def write_index(
         return []
     links = [*_overlay("", overlay), (CSV, CSV), *_tables("", LINKED, formats)]
     index = render_index(tables["runs"], tables["overheads"], failed, pages, order, links)
-    csv = tables["runs"].write_csv().encode()
+    csv = without_formulas(tables["runs"]).write_csv().encode()
     return [write_bytes(csv, folder / CSV), write_page(index, folder / INDEX)]
 
 

@@ -24,7 +24,7 @@ from analysis.present.views.requirements import requirement_lines, requirement_p
 from analysis.present.views.runs import compose_runs
 from analysis.run.run import Run
 from logparse.errors import UsageError
-from logparse.language import tr
+from logparse.language import tr, visible
 
 # Columns of the table of runs that are shares and no metrics.
 SHARES = frozenset(("largest_overhead_ratio",))
@@ -106,7 +106,7 @@ class Printer:
             typer.echo(json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False))
         elif self.quiet:
             for result in results:
-                typer.echo("\n".join((quiet_line(result), *requirement_lines(result))))
+                typer.echo(visible("\n".join((quiet_line(result), *requirement_lines(result)))))
         elif self.as_markdown:
             typer.echo("\n".join(map(markdown, parts)))
         else:

@@ -23,6 +23,7 @@ from analysis.present.terminal import print_parts
 from analysis.present.views.history import compacted, compose_runs, removed
 from analysis.present.views.history_json import document, event_documents, run_documents
 from analysis.project.project_file import history_place, project_policy
+from analysis.spreadsheet import without_formulas
 from logparse.errors import UsageError
 from logparse.findings import info
 from logparse.language import tr
@@ -103,7 +104,7 @@ def export(
         return path.write_text(json.dumps(run_documents(runs), ensure_ascii=False), encoding="utf-8")
 
     writers: dict[str, Callable[[], object]] = {
-        ".csv": lambda: write_whole(target, runs.select(flat).write_csv),
+        ".csv": lambda: write_whole(target, without_formulas(runs.select(flat)).write_csv),
         ".parquet": lambda: write_parquet(runs, target),
         ".json": lambda: write_whole(target, write_json),
     }

@@ -20,6 +20,7 @@ from analysis.present.views.record import document, sentence
 from analysis.project.project_file import history_place
 from analysis.run.options import RunOptions
 from logparse.inputs.run_discovery import named_runs
+from logparse.language import visible
 
 Release = Annotated[
     str,
@@ -72,7 +73,7 @@ def record(
     if as_json:
         typer.echo(json.dumps(document(done), indent=1, ensure_ascii=False))
     elif done:
-        typer.echo("\n".join(map(sentence, done)))
+        typer.echo(visible("\n".join(map(sentence, done))))
     for error in failed:
         typer.echo(f"logparse: {error}", err=True)
     if failed:

@@ -21,6 +21,7 @@ import polars as pl
 from analysis.compare.comparison import Comparison
 from analysis.compare.verdict import VERDICTS, Finding, Verdict, insufficient
 from analysis.junit import Case, Outcome, junit_xml
+from analysis.spreadsheet import harmless
 from analysis.stats.noise import Noise
 
 OUTCOMES: dict[str, Outcome] = {
@@ -119,7 +120,7 @@ def otava_csv(comparison: Comparison) -> str:
     writer.writerow(["time", "run", "release", *metrics])
     for run_id, name, release, clock, *values in runs.sort("when", "run_id").iter_rows():
         stamp = f"{clock:%Y-%m-%dT%H:%M:%S}+00:00"
-        writer.writerow([stamp, f"{name}-{run_id[:8]}", release or "", *values])
+        writer.writerow([stamp, harmless(f"{name}-{run_id[:8]}"), harmless(release or ""), *values])
     return out.getvalue()
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from logparse.language import current_language, tr
+from logparse.language import current_language, tr, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,9 +66,14 @@ def fill(clauses: Sequence[str], separator: str, width: int) -> list[str]:
 def make_console(stderr: bool = False, no_color: bool = False) -> Console:
     """A Rich console that leaves a closed pipe to the caller; Rich itself would end the process with exit code 1."""
     from rich.console import Console
+    from rich.text import Text
 
     class QuietConsole(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
+
+        def render_str(self, text: str, **how: Any) -> Text:
+            # No text of ours commands the terminal; styles are added later.
+            return super().render_str(visible(text), **how)
 
     return QuietConsole(stderr=stderr, highlight=False, markup=False, emoji=False, no_color=no_color or None)

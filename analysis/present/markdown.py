@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.present.parts import Bar, Cell, Heading, Part, RunTitle, ScreenRows, Sentence, Sentences, Sparkline, Table
-from logparse.language import tr
+from logparse.language import tr, visible
 
 FORMS = {"plain": "{}\n", "warning": "- **{}**", "info": "- {}"}
 SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
@@ -58,4 +58,4 @@ def _cell(cell: Cell) -> str:
 
 def _plain(text: str) -> str:
     """Words of a log must not become a link, a tag or a heading."""
-    return " ".join(text.split()).translate(SPECIAL)
+    return visible(" ".join(text.split())).translate(SPECIAL)

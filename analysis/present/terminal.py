@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from analysis.present.console import cut, fill, fold
 from analysis.present.parts import Bar, Cell, Heading, Part, RunTitle, ScreenRows, Sentence, Sentences, Sparkline, Table
-from logparse.language import tr
+from logparse.language import tr, visible
 
 if TYPE_CHECKING:
     import rich.table
@@ -156,7 +156,7 @@ def _drawn(table: Table, rows: Sequence[Sequence[str]]) -> rich.table.Table:
         else:
             drawn.add_column(heading, justify="right" if at and at not in table.prose else "left", no_wrap=True)
     for cells, row in zip(table.cells, rows, strict=True):
-        drawn.add_row(*(Text(text, MARKS.get(cell.mark, "")) for cell, text in zip(cells, row, strict=True)))
+        drawn.add_row(*(Text(visible(text), MARKS.get(cell.mark, "")) for cell, text in zip(cells, row, strict=True)))
     return drawn
 
 

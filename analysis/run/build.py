@@ -10,7 +10,7 @@ from analysis.identify import LOGGED, Identification, describe_disagreements, id
 from analysis.metrics import BY_COLUMN
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.expectations import measure_against
-from analysis.run.load import Loaded, load, understand
+from analysis.run.load import Loaded, load, split
 from analysis.run.one_run import check_one_run
 from analysis.run.options import RunOptions
 from analysis.run.overheads import list_overheads
@@ -20,7 +20,7 @@ from analysis.run.result import Analysis
 from analysis.run.row_selection import RowRules, describe_warm_up
 from analysis.run.run import Run
 from analysis.run.self_checks import GOODPUT, PLAN, check_run, is_withheld, without_goodput
-from analysis.run.split_runs import split_log, trainings_in_turn
+from analysis.run.streams import trainings_in_turn
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
 from logparse.context.vendors import named_vendors
@@ -39,22 +39,22 @@ def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, 
 
 
 def analyze_parts(
-    logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None, split: bool = False
+    logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None, mixed_too: bool = False
 ) -> list[Run]:
     """As ``analyze_logs``, but trainings of one file that follow each other are runs of their own.
 
-    With ``split`` runs that write to one file at the same time are too.
+    With ``mixed_too`` runs that write to one file at the same time are too.
     """
     loaded = load(logs, how, name, watch)
     run = analyze_run(loaded, how)
     mixed, in_turn = run.analysis.streams, trainings_in_turn(run.steps)
-    if mixed and split:
-        parts = split_log(loaded.log, mixed, in_turn=False)
+    if mixed and mixed_too:
+        parts = split(loaded.log, mixed, how, in_turn=False)
     elif in_turn and not mixed:
-        parts = split_log(loaded.log, in_turn, in_turn=True)
+        parts = split(loaded.log, in_turn, how, in_turn=True)
     else:
         return [run]
-    return [analyze_run(understand(part, how), how) for part in parts]
+    return [analyze_run(part, how) for part in parts]
 
 
 def analyze_run(run: Loaded, how: RunOptions) -> Run:

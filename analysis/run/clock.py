@@ -23,6 +23,8 @@ from logparse.findings import Note, warning
 SET_BACK_S, QUARTER_S, NEAR_S, MOST_JUMPS = 60.0, 900.0, 30.0, 3
 # Stamps are cut to seconds, times rounded: a clock may be shorter than the steps by this.
 CUT_S, ROUNDED = 1.0, 0.02
+# No clock is set back by more than the years that stamps can be of.
+MOST_S = 230 * 365.25 * 86_400
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def _events_by(events: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _seconds(values: pl.Series) -> pl.Series:
-    return (values * 1e6).round().cast(pl.Int64).cast(pl.Duration("us"))
+    return (values.clip(-MOST_S, MOST_S) * 1e6).round().cast(pl.Int64).cast(pl.Duration("us"))
 
 
 def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from analysis.run.options import RunOptions
+from analysis.run.streams import Stream
 from logparse.context.dialects import Interpretation, interpret
 from logparse.context.run_context import (
     Fact,
@@ -18,6 +19,7 @@ from logparse.context.run_context import (
     facts_of_other_formats,
 )
 from logparse.context.sizes_of_rates import sizes_of_rates
+from logparse.context.split_log import split_log
 from logparse.context.step_times import KnownRun
 from logparse.decode.read_run import ParsedLog, Watch, read_run
 from logparse.findings import Origin
@@ -36,6 +38,11 @@ class Loaded:
 def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Loaded:
     """Read ``logs`` as one run."""
     return understand(read_run(logs, how.log_format, how.strict, name, watch, how.jobs, how.all_files), how)
+
+
+def split(log: ParsedLog, runs: Sequence[Stream], how: RunOptions, in_turn: bool) -> list[Loaded]:
+    """Each of the ``runs`` that ``log`` holds, ``in_turn`` or mixed."""
+    return [understand(part, how) for part in split_log(log, [run.at for run in runs], in_turn)]
 
 
 def understand(log: ParsedLog, how: RunOptions) -> Loaded:

@@ -13,12 +13,10 @@ from analysis.run.duplicates import mark_copies
 from analysis.run.earlier_jobs import mark_other_jobs
 from analysis.run.exclusion_reasons import TIMED, WARM_UP
 from analysis.tables import SEGMENT_COLUMNS
-from logparse.schema import conform
+from logparse.schema import BEGINNINGS, conform
 
 # A stamp is cut to a second, and reading data and logging take a little time between the steps.
 STAMP_MS, SPLIT_SHARE = 1000, 0.1
-# Events before the first step of a process.
-BEGINNINGS = ("process starts", "training starts", "checkpoint loaded")
 # Rows that print a step for the first time, undamaged.
 OWN = ~pl.col("copied") & ~pl.col("damaged") & ~pl.col("other_job")
 

@@ -38,7 +38,8 @@ class Run:
     ``analysis`` holds the frames and numbers, ``identified`` by which formula the log's own TFLOP/s was printed,
     ``expectations`` what its plan and published rates let expect, ``overheads`` what cost time, the largest first.
     ``notes`` must be read with the numbers, warnings first. ``requirements`` are what it must reach, see
-    ``target_verdicts``. ``checks`` are self-checks; a failed one withholds figures. Rates are per device and second, times in ms, ratios from 0 to 1.
+    ``target_verdicts``. ``checks`` are self-checks; a failed one withholds figures. Rates are per device and second,
+    times in ms, ratios from 0 to 1.
 
     The figures, from ``step_time_ms`` to ``hfu``, are those of the steady rate: the median of the settled steps. Use
     ``rate`` for the other rates. A figure is None if an input is unknown; a note says which.

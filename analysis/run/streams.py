@@ -1,4 +1,4 @@
-"""Runs that write to one file at the same time: their step numbers take turns.
+"""Several runs in one file: those that write to it at the same time, and those that follow each other.
 
 Comes in: step rows with ``copied``. Goes out: which stream a row is of. A restart falls back once and goes on from
 there; streams come back to where they were, again and again.
@@ -89,6 +89,25 @@ def _joined(places: Sequence[int], rows: pl.DataFrame) -> list[Stream]:
         Stream(source, tuple(at[i] for i in stream), min(steps[i] for i in stream), max(steps[i] for i in stream))
         for stream in streams
     ]
+
+
+def trainings_in_turn(steps: pl.DataFrame) -> list[Stream]:
+    """The trainings of one file that follow each other, where each but the last did all its planned steps."""
+    if steps["source"].n_unique() != 1 or steps["lineage"].drop_nulls().n_unique() < 2:
+        return []
+    own = steps.with_row_index("at").filter(pl.col("lineage").is_not_null() & ~pl.col("copied"))
+    parts = own.group_by("lineage", maintain_order=True).agg(
+        "at",
+        pl.col("source").first(),
+        first=pl.col("step").min(),
+        last=pl.col("step").max(),
+        planned=pl.col("train_steps").max(),
+    )
+    finished = (parts["last"] == parts["planned"])[:-1].fill_null(value=False)
+    if not finished.all():
+        return []
+    read = parts.select("source", "at", "first", "last").iter_rows()
+    return [Stream(source, tuple(at), first, last) for source, at, first, last in read]
 
 
 def describe_streams(streams: Sequence[Stream]) -> list[Note]:

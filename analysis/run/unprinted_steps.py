@@ -21,7 +21,7 @@ SAVES = ("save starts", "save ends")
 
 def unprinted_seconds(before: pl.DataFrame, begun_after: int, room: float) -> float:
     """Seconds of the steps from the last of ``before`` to ``begun_after``, at most those that there is ``room`` for."""
-    steps = begun_after - before["step"][-1]
+    steps = begun_after - int(before["step"][-1])
     usual = before.filter("counted")["step_time_ms"].median()
     if steps <= 0 or not isinstance(usual, float):
         return 0.0
@@ -33,7 +33,7 @@ def last_saved(before: pl.DataFrame, events: pl.DataFrame) -> int:
     last: dict[str, Any] = before.select("source", "line_number", "step").row(-1, named=True)
     after = (pl.col("source") == last["source"]) & (pl.col("line_number") > last["line_number"])
     saved: Any = events.filter(pl.col("kind").is_in(SAVES) & after)["step"].max()
-    return max(saved or 0, last["step"])
+    return max(int(saved or 0), int(last["step"]))
 
 
 def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator[Note]:

@@ -76,9 +76,9 @@ def value_rows(steps: pl.DataFrame) -> pl.DataFrame:
     return timed.with_columns(
         useful_ms=(of_a_step * pl.col("useful")).fill_null(0),
         # Steps that were done but whose update was not kept take the time of a step, in a slow row too.
-        skipped_ms=pl.when(reason.is_in(WHOLE).fill_null(False)).then(0.0).otherwise(
-            (of_a_step * pl.min_horizontal(_lost_updates(), pl.col("iterations") - again_steps())).fill_null(0)
-        ),
+        skipped_ms=pl.when(reason.is_in(WHOLE).fill_null(False))
+        .then(0.0)
+        .otherwise((of_a_step * pl.min_horizontal(_lost_updates(), pl.col("iterations") - again_steps())).fill_null(0)),
     )
 
 

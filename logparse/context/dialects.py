@@ -15,6 +15,7 @@ from logparse.context.corrections import CORRECTIONS
 from logparse.context.run_context import RunContext
 from logparse.context.step_times import TIME, FoundTimes, KnownRun, find_times, missing_sizes
 from logparse.decode.read_run import ParsedLog
+from logparse.decode.values import possible
 from logparse.errors import unknown_name, use_one_of
 from logparse.findings import Note, info
 from logparse.formats import all_formats
@@ -137,7 +138,8 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
     known = known or KnownRun(RunContext())
     times = find_times(log, steps, known, covers)
     if times:
-        steps = steps.with_columns(times.times)
+        # A rate next to zero gives a time that no step takes.
+        steps = steps.with_columns(times.times).with_columns(possible(TIME, pl.col(TIME)).alias(TIME))
         notes.append(times.origin)
     elif steps[TIME].is_null().all() and (missing := missing_sizes(log, steps, known, covers)):
         notes.append(missing)

@@ -77,9 +77,7 @@ DEVICE_SPELLINGS = (
             ("accelerator-type", "--accelerator-type v5p-8"),
         )
     ),
-    Spelling(
-        "device", "gpu:", r"\bgres(?:[/:=]|/)+gpu:([A-Za-z][\w-]*?)[:=]\d", "Slurm", "#SBATCH --gres=gpu:h100:8"
-    ),
+    Spelling("device", "gpu:", r"\bgres(?:[/:=]|/)+gpu:([A-Za-z][\w-]*?)[:=]\d", "Slurm", "#SBATCH --gres=gpu:h100:8"),
 )
 DEVICE_MARKERS = tuple(dict.fromkeys(spelling.marker for spelling in DEVICE_SPELLINGS))
 

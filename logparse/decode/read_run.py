@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 import polars as pl
 
 from logparse.decode.detect_format import describe_damage, recognize
-from logparse.decode.first_timestamps import log_begins
 from logparse.decode.device_names import device_of
+from logparse.decode.first_timestamps import log_begins
 from logparse.decode.merge_formats import Completion, may_complete
 from logparse.decode.reader import CORES, Contents, read_sources
 from logparse.decode.records import join_records

@@ -27,7 +27,7 @@ from logparse.decode.related_lines import (
 )
 from logparse.decode.slow_patterns import SECONDS, stopped_by_name
 from logparse.decode.step_numbers import with_step
-from logparse.decode.values import DTYPE, group_names, with_others
+from logparse.decode.values import DTYPE, group_names, whole, with_others
 from logparse.formats._base import TIMESTAMP, LogFormat
 from logparse.schema import DECODED_COLUMNS, conform
 
@@ -214,12 +214,14 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     log = replace(log, rows=rows, pairs=of_rows(pairs, rows) if fmt.pair_lines else NO_PAIRS)
     for stage in (_with_tails, _with_pair_lines, _with_companions, _with_steps, _drawn_once):
         log = stage(log, fmt)
-    whole = pl.all_horizontal(pl.col(name).is_not_null() for name in ("step", *fmt.required))
+    # A damaged number may be larger than any step.
+    a_step = pl.col("step").cast(pl.Int64, strict=False).is_not_null()
+    whole = pl.all_horizontal(a_step, *(pl.col(name).is_not_null() for name in fmt.required))
     torn = log.rows.select((~whole).sum()).item()
     labels = _most_first(log.labels)
     # A filter takes the place of the rows again.
     return StepLines(
-        steps=conform(log.rows.filter(whole) if torn else log.rows, DECODED_COLUMNS),
+        steps=conform(log.rows.filter(whole) if torn else log.rows, DECODED_COLUMNS, strict=False),
         torn=torn,
         labels=labels,
         unread=_unread(labels, fmt),
@@ -300,6 +302,8 @@ def _with_steps(log: StepBlock, fmt: LogFormat) -> StepBlock:
     # A number on the step line that is no step is none of another kind either.
     by_samples = not {"step", "epoch"} & {*group_names(fmt.head)}
     rows = with_step(log.rows, by_samples, fmt.first_epoch)
+    if rows["step"].dtype.is_float():
+        rows = rows.with_columns(step=whole(pl.col("step")))
     if fmt.counted:
         rows = rows.with_columns(step=pl.int_range(1, pl.len() + 1).over("source"))
     return replace(log, rows=rows)

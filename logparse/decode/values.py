@@ -20,6 +20,8 @@ _EXACT, TINY = 2.0**53 - 1, 1e-9
 # No training ran before the first of these, or runs after the second; stamps are as of no zone.
 FIRST_DATE, LAST_DATE = datetime(1970, 1, 1), datetime(2200, 1, 1)
 _LAST_MILLISECOND = 7_258_118_400_000
+# Columns without a unit that count something.
+COUNTED = frozenset({"epochs_done"})
 # Columns of time that is written as a clock or in words too; seconds of a day, an hour, a minute and a second.
 DURATIONS = frozenset({"runtime_seconds"})
 _UNITS = (86400.0, 3600.0, 60.0, 1.0)
@@ -55,7 +57,7 @@ def bare(text: pl.Expr) -> pl.Expr:
 def reading_key(reading: Reading) -> tuple[object, ...]:
     """All that decides how a value is read. Readings with the same key differ only in the name of their column."""
     name = reading.column
-    of_column = (DTYPE[name], name in DURATIONS, bool(UNITS[name]), _LEAST.get(name), _MOST.get(name))
+    of_column = (DTYPE[name], name in DURATIONS, _is_measured(name), _LEAST.get(name), _MOST.get(name))
     return (*of_column, reading.scale, reading.suffix, reading.absent, reading.multiples)
 
 
@@ -122,8 +124,13 @@ def can_be(column: str, value: pl.Expr) -> pl.Expr:
     """Whether the column can hold the number; what has no unit, such as a loss, may be negative and NaN too."""
     least, most = _LEAST.get(column, TINY), _MOST.get(column, _EXACT)
     measured = value.is_between(least, most) | (value == 0 if column not in _LEAST else False)
-    fits = measured if UNITS[column] else value.is_not_null()
+    fits = measured if _is_measured(column) else value.is_not_null()
     return fits & _is_whole(value) if DTYPE[column] == INT else fits
+
+
+def _is_measured(column: str) -> bool:
+    """Whether a value of the column cannot be negative, NaN or infinite."""
+    return bool(UNITS[column]) or column in COUNTED
 
 
 def whole(value: pl.Expr) -> pl.Expr:

@@ -423,7 +423,9 @@ FORMAT = LogFormat(
         Name("sequence_parallel", "arguments:sequence_parallel"),
         Name("multi_latent_attention", "arguments:multi_head_latent_attention"),  # MindSpeed-LLM
         Name("num_shared_experts", "arguments:n_shared_experts"),
-        Name("mtp_num_layers", "arguments:num_nextn_predict_layers", when={"arguments:num_nextn_predict_layers": COUNT}),
+        Name(
+            "mtp_num_layers", "arguments:num_nextn_predict_layers", when={"arguments:num_nextn_predict_layers": COUNT}
+        ),
         Name("qk_head_dim", "arguments:qk_nope_head_dim"),
         Name("qk_pos_emb_head_dim", "arguments:qk_rope_head_dim"),
         Name("moe_ffn_hidden_size", "arguments:moe_intermediate_size"),

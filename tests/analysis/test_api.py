@@ -232,7 +232,11 @@ def test_quantities_are_given_by_name(tmp_path):
         ({"precision": "fp5"}, "precision is 'fp5'", "use one of bf16"),
         ({"config": "none.toml"}, "cannot read none.toml", "check the path given with config="),
         ({"require": "mfu"}, "require is 'mfu'", "require='mfu>=0.45'"),
-        ({"hw": "910b3", "peak_tflops": 9, "peak_basis": "matrix"}, "peak_basis= and peak_tflops= exclude each other", "leave one"),
+        (
+            {"hw": "910b3", "peak_tflops": 9, "peak_basis": "matrix"},
+            "peak_basis= and peak_tflops= exclude each other",
+            "leave one",
+        ),
         ({"hw": "910b3", "peak_tflops": 9, "strict": True}, "above the possible maximum", "check hw=, world_size="),
         ({"model": "llama9"}, "unknown model 'llama9'", "by arguments: num_layers="),
     ],

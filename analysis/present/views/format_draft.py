@@ -11,7 +11,7 @@ import regex
 from logparse.decode.values import group_names
 from logparse.draft.draft import Draft, reading_table
 from logparse.draft.labels import DraftLabel
-from logparse.language import msg, some, tr
+from logparse.language import msg, some, tr, visible
 
 # What a draft does not know of the whole, and of one label.
 OF_ALL: Mapping[str, str] = {
@@ -53,7 +53,7 @@ def _head(draft: Draft, name: str, read: int, others: int) -> Iterator[str]:
 
 
 def _comment(text: str) -> Iterator[str]:
-    yield f"# {text}"
+    yield f"# {visible(text)}"
 
 
 def _patterns(table: Mapping[str, Any]) -> Iterator[str]:

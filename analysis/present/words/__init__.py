@@ -19,7 +19,7 @@ from typing import Any
 from analysis.present.words.forms import FORMS
 from logparse.context.dialects import Framework
 from logparse.findings import Note, Origin
-from logparse.language import current_language, msg, tr
+from logparse.language import current_language, msg, tr, visible
 
 JOINED = {"spaced": " ", "product": " x ", "semicolon": msg("; "), "alternatives": msg("; or ")}
 
@@ -69,7 +69,7 @@ def word(table: str, code: str) -> str:
 
 def fill(table: str, code: str, fields: Mapping[str, Any]) -> str:
     """The template of ``code`` with ``fields`` in it."""
-    return _Filler().vformat(word(table, code), (), fields)
+    return visible(_Filler().vformat(word(table, code), (), fields))
 
 
 @cache

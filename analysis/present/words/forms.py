@@ -67,7 +67,7 @@ def big(number: float) -> str:
 
 def _clock_span(seconds: float) -> str:
     """A difference of clocks, as hours, minutes and seconds."""
-    return str(abs(timedelta(seconds=round(seconds))))
+    return str(timedelta(seconds=min(round(abs(seconds)), MOST_SECONDS)))
 
 
 def _rate(value: float) -> str:

@@ -270,7 +270,8 @@ def test_missing_shards_are_named_with_a_command(logs, tmp_path):
     assert done.stderr == (
         "logparse: missing or unfinished shards: 2/4, 4/4\n"
         "  where: out/shards\n"
-        "  try:   run `logparse analyze --each LOG... -o out --shard 2/4` with the logs and options of the other shards\n"
+        "  try:   run `logparse analyze --each LOG... -o out --shard 2/4` "
+        "with the logs and options of the other shards\n"
     )
 
 

@@ -177,7 +177,9 @@ def test_a_newest_run_that_is_off_is_told_and_blames_no_other(tmp_path):
     assert trend.newest_off == pytest.approx(0.2, abs=0.02)
     told = [part.text for part in compose_trend(trend) if hasattr(part, "text")]
     newest = trend.runs["run_id"][-1][:12]
-    assert any(text.startswith(f"the newest run, {newest}, is +") and "the next run must confirm it" in text for text in told)
+    assert any(
+        text.startswith(f"the newest run, {newest}, is +") and "the next run must confirm it" in text for text in told
+    )
     assert document([trend])["series"][0]["off"] == [trend.runs["run_id"][-1]]
     assert shown([trend]) == [trend]
 

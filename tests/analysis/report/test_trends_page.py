@@ -78,6 +78,9 @@ def test_every_job_has_its_page(tmp_path):
     page = (tmp_path / "out" / "report.html").read_text()
     links = regex.findall(r'href="(jobs/[^"]*)"', page)
     assert len(set(links)) == 2
-    assert {path.name for path in old.parent.glob("[!.]*")} == {"mine.txt", *(link.removeprefix("jobs/") for link in links)}
+    assert {path.name for path in old.parent.glob("[!.]*")} == {
+        "mine.txt",
+        *(link.removeprefix("jobs/") for link in links),
+    }
     for link in links:
         assert 'href="../report.html"' in (tmp_path / "out" / link).read_text()

@@ -236,7 +236,7 @@ def test_whole_number_that_is_none_is_malformed(label, text):
 TEN_YEARS_MS = 10 * 365.25 * 24 * 3600 * 1000
 
 
-@pytest.mark.parametrize("text", ["0", "0.0", "-1.5", "inf", "-inf", "nan", "1e300", "1E+308", str(TEN_YEARS_MS + 1)])
+@pytest.mark.parametrize("text", ["0", "0.0", "-1.5", "inf", "-inf", "nan", "1e300", "1e-308", "9e-4", str(TEN_YEARS_MS + 1)])
 def test_a_time_that_cannot_be_is_malformed(text):
     label = "elapsed time per iteration (ms)"
     decoded = decode(f"{megatron_line(1, pairs={label: text})}\n{LINE}\n")
@@ -244,7 +244,7 @@ def test_a_time_that_cannot_be_is_malformed(text):
     assert decoded.malformed == (Malformed("run.log", 1, label, text),)
 
 
-@pytest.mark.parametrize("text", ["0.001", "1e-300", str(TEN_YEARS_MS)])
+@pytest.mark.parametrize("text", ["0.001", "1e-3", str(TEN_YEARS_MS)])
 def test_a_time_that_can_be(text):
     pairs = {"elapsed time per iteration (ms)": text}
     assert rows(megatron_line(1, pairs=pairs) + "\n")[0]["elapsed_time_per_iteration_ms"] == float(text)

@@ -188,10 +188,18 @@ def test_block_that_begins_like_packed_text_is_no_crash(tmp_path, magic):
     assert texts(frame)[1].endswith("bcdef")
 
 
-def test_line_of_eight_megabytes(tmp_path):
-    frame = read_bytes(tmp_path, b"before\n" + b"x" * (8 * 2**20) + b"\nafter\n", block_bytes=2**16)
-    assert frame["text"].str.len_bytes().to_list() == [6, 8 * 2**20, 5]
+def test_line_of_eight_megabytes_is_cut(tmp_path):
+    frame = read_bytes(tmp_path, b"before\n" + b"loss 12345 " * (3 * 2**18) + b"\nafter\n", block_bytes=2**16)
+    first, long, last = texts(frame)
+    assert (first, last) == ("before", "after")
+    assert 2**20 - 2**12 <= len(long) <= 2**20
+    assert long.endswith(("loss ", "12345 "))
     assert frame["line_number"].to_list() == [1, 2, 3]
+
+
+def test_bar_of_eight_megabytes_is_read_whole(tmp_path):
+    bar = b"\r".join([b"state of a progress bar"] * (2**19))
+    assert texts(read_bytes(tmp_path, bar + b"\n")) == [bar.decode()]
 
 
 def names(found: list[Source]) -> list[str]:

@@ -11,41 +11,24 @@ from dataclasses import replace
 
 import polars as pl
 
-from analysis.run.restarts import BEGINNINGS
-from analysis.run.streams import Stream
 from logparse.decode.read_run import ParsedLog
+from logparse.schema import BEGINNINGS
 
 
-def trainings_in_turn(steps: pl.DataFrame) -> list[Stream]:
-    """The trainings of one file that follow each other, where each but the last did all its planned steps."""
-    if steps["source"].n_unique() != 1 or steps["lineage"].drop_nulls().n_unique() < 2:
-        return []
-    own = steps.with_row_index("at").filter(pl.col("lineage").is_not_null() & ~pl.col("copied"))
-    parts = own.group_by("lineage", maintain_order=True).agg(
-        "at",
-        pl.col("source").first(),
-        first=pl.col("step").min(),
-        last=pl.col("step").max(),
-        planned=pl.col("train_steps").max(),
-    )
-    finished = (parts["last"] == parts["planned"])[:-1].fill_null(value=False)
-    if not finished.all():
-        return []
-    read = parts.select("source", "at", "first", "last").iter_rows()
-    return [Stream(source, tuple(at), first, last) for source, at, first, last in read]
+def split_log(log: ParsedLog, runs: Sequence[Sequence[int]], in_turn: bool) -> list[ParsedLog]:
+    """One log for each of ``runs``, the places of its rows; they follow each other ``in_turn`` or mix.
 
-
-def split_log(log: ParsedLog, runs: Sequence[Stream], in_turn: bool) -> list[ParsedLog]:
-    """One log for each of ``runs``, which follow each other or take turns; its name has the number of the run."""
+    Its name has the number of the run.
+    """
     places = pl.concat(
-        log.steps[list(run.at)].select("source", "line_number", which=pl.lit(n)) for n, run in enumerate(runs)
+        log.steps[list(run)].select("source", "line_number", which=pl.lit(n)) for n, run in enumerate(runs)
     ).sort("line_number")
     parts = [_part(log, run, n, places) for n, run in enumerate(runs)]
     return parts if in_turn else [_without_beginnings(part) for part in parts]
 
 
-def _part(log: ParsedLog, run: Stream, n: int, places: pl.DataFrame) -> ParsedLog:
-    steps = log.steps[list(run.at)]
+def _part(log: ParsedLog, run: Sequence[int], n: int, places: pl.DataFrame) -> ParsedLog:
+    steps = log.steps[list(run)]
     last = steps["line_number"].max()
     coverage = replace(log.coverage, step_lines=len(steps), torn_lines=0)
     return replace(

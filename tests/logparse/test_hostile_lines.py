@@ -1,0 +1,169 @@
+"""No line takes a time that grows with the square of its length: each pattern is bounded, anchored or possessive."""
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers import lines_of, run_logparse
+
+from logparse.decode.detect_format import _LABEL
+from logparse.decode.line_template import LONGEST, kind_of
+from logparse.decode.records import find_records
+from logparse.decode.settings import BlockReader, matches, settings_of_block
+from logparse.decode.step_lines import decode_steps
+from logparse.decode.versions import MARKERS, versions_of
+from logparse.errors import InputError
+from logparse.failures.detect import FileEnds, error_lines, find_trainer
+from logparse.formats import all_formats
+from logparse.formats._base import LogFormat
+from logparse.formats._user import read_format
+from logparse.inputs.blocks import TextBlock
+from logparse.masking import mask_setting
+
+LONG = 2**16
+# What patterns look for, again and again: words, numbers, the signs of pairs and lists, beginnings without an end.
+PARTS = (
+    "x",
+    " ",
+    "1",
+    "a ",
+    "a_",
+    "a.",
+    "a: ",
+    "a=1 ",
+    "1 | a: ",
+    ", ",
+    "'",
+    '"a": ',
+    "{",
+    "[",
+    "(",
+    "%|",
+    "\t",
+    "-",
+    "<",
+)
+# A machine that does much else must not fail a test; a pattern of quadratic cost takes minutes.
+MOST_SECONDS = 10.0
+
+
+def hostile(size: int = LONG) -> Iterable[str]:
+    return ((part * size)[:size] for part in PARTS)
+
+
+def frame(texts: Iterable[str]) -> pl.DataFrame:
+    return lines_of("".join(f"{text}\n" for text in texts))
+
+
+def block(*texts: str) -> TextBlock:
+    return TextBlock("run.log", 1, len(texts), True, "".join(f"{text}\n" for text in texts).encode())
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def around(marker: str) -> Iterable[str]:
+    return (text for long in hostile() for text in (marker + long, long + marker))
+
+
+@pytest.mark.parametrize("fmt", all_formats(), ids=lambda fmt: fmt.name)
+def test_step_lines_and_records(fmt: LogFormat):
+    sample = fmt.samples[0].text.split("\n")[0]
+    half = len(sample) // 2
+    steps = [
+        text for long in hostile() for text in (sample + long, long + sample, sample[:half] + long + sample[half:])
+    ]
+    assert seconds(lambda: decode_steps(frame([*around(fmt.marker[0]), *steps]), fmt)) < MOST_SECONDS
+    markers = {record.marker for record in fmt.records}
+    lines = frame(text for marker in markers for text in around(marker))
+    assert seconds(lambda: find_records(lines, [fmt])) < MOST_SECONDS
+
+
+@pytest.mark.parametrize("fmt", all_formats(), ids=lambda fmt: fmt.name)
+def test_settings(fmt: LogFormat):
+    def read() -> None:
+        for sentence in fmt.sentences:
+            list(matches(frame(around(sentence.marker)), sentence))
+        for kind in fmt.blocks:
+            text = block(kind.marker, *around(kind.marker))
+            reader = BlockReader([kind])
+            reader.read(text, text.lines)
+            list(settings_of_block(kind, (("run.log", 1, n, long) for n, long in enumerate(hostile(), 2))))
+
+    assert seconds(read) < MOST_SECONDS
+
+
+@pytest.mark.parametrize("text", list(hostile()), ids=PARTS)
+def test_unknown_log(text: str):
+    ends = FileEnds([block(text)], [block(f"{text} RuntimeError: x", f"RuntimeError: {text}", text)])
+    work = {
+        "label": lambda: _LABEL.findall(text),
+        "trainer": lambda: find_trainer(ends, all_formats()),
+        "errors": lambda: error_lines(ends.tails),
+        "versions": lambda: versions_of(frame([*(m + text for m in MARKERS), *(text + m for m in MARKERS)])),
+        "kind": lambda: kind_of(text[:LONGEST]),
+        "mask": lambda: (mask_setting("a", text), mask_setting(text, "x"), mask_setting("token", text)),
+    }
+    assert {name: took for name, each in work.items() if (took := seconds(each)) > MOST_SECONDS / 5} == {}
+
+
+@pytest.mark.parametrize(
+    "word", ["NPU function error", "srun: error: ", "<a> in cluster ", "sk-a", "eyJa.", "://a:", "--a "]
+)
+def test_words_that_begin_a_pattern(word: str):
+    text = (word * LONG)[:LONG]
+    assert seconds(lambda: error_lines([block(f"{text} RuntimeError: x")] * 4)) < MOST_SECONDS
+    assert seconds(lambda: mask_setting("a", text)) < MOST_SECONDS
+
+
+def test_detection_of_a_line_without_a_sign_grows_with_its_length():
+    short, long = (seconds(lambda n=n: _LABEL.findall("x" * n * 2**10)) for n in (64, 1024))
+    assert long < 1.0 + 64 * short
+
+
+def test_a_log_of_one_long_line_is_answered(tmp_path):
+    (tmp_path / "run.log").write_text("x" * LONG, encoding="utf-8")
+    begin = time.process_time()
+    assert run_logparse("analyze", "run.log", cwd=tmp_path).returncode == 3
+    assert time.process_time() - begin < MOST_SECONDS
+
+
+USERS = """
+marker = ["| time "]
+head = 'step (?P<step>\\d+) \\|'
+pair = '{pair}'
+ignored_patterns = ['{ignored}']
+[labels]
+time = {{ column = "elapsed_time_per_iteration_ms", suffix = " ms" }}
+"""
+
+
+def users_format(folder: Path, pair: str = r"(\w+) ([^|]*?)\s*\|", ignored: str = "colour") -> LogFormat:
+    path = folder / "mine.toml"
+    path.write_text(USERS.format(pair=pair, ignored=ignored), encoding="utf-8")
+    return read_format(str(path))
+
+
+@pytest.mark.parametrize("ignored", ["(a|a)+$", "(a|aa)+$"])
+def test_slow_pattern_of_a_user_is_stopped_with_its_name(tmp_path, ignored):
+    lines = frame([f"step 1 | time 10 ms | {'a' * 60}b 3 |"])
+    with pytest.raises(InputError, match="'mine' takes more than"):
+        decode_steps(lines, users_format(tmp_path, ignored=ignored))
+
+
+@pytest.mark.parametrize("pair", [r"((?:a+)+) (\d+)\|", r"(.*) (.*)\|", r"(.*?) (.*?)zzz"])
+def test_nested_repeats_of_a_user_cost_no_more_than_others(tmp_path, pair):
+    fmt = users_format(tmp_path, pair=pair)
+    lines = frame(f"step 1 | time 10 ms | {long}" for long in hostile())
+    assert seconds(lambda: decode_steps(lines, fmt)) < MOST_SECONDS
+
+
+def test_pattern_of_twenty_thousand_words_is_refused(tmp_path):
+    words = "|".join(f"word{n}" for n in range(20_000))
+    with pytest.raises(InputError, match="pair is longer than 10,000 characters"):
+        users_format(tmp_path, pair=rf"({words}) (\d+)")

@@ -1,0 +1,200 @@
+"""No output shows a secret of a log: a setting is masked by its name, any text by its shape, before it is kept."""
+
+import io
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
+
+from analysis.history.records import mask_secrets
+from logparse.decode.read_run import read_run
+from logparse.masking import mask, mask_setting, mask_text, masked_settings
+
+SECRETS = {
+    "hf_token": "hf_SECRETabcdefghijkl",
+    "hub_token": "SECRET-hub",
+    "use_auth_token": "SECRETauth",
+    "wandb_api_key": "0123SECRET456789abcdef",
+    "openai_api_key": "sk-proj-SECRET_1234567890",
+    "aws_access_key_id": "AKIASECRET1234567890",
+    "aws_secret_access_key": "wJalrSECRET/K7MDENG/bPx+EXAMPLEKEY",
+    "encryption_key": "SECRETencryption",
+    "db_password": "SECRETpass",
+    "redis_passwd": "SECRETpasswd",
+    "ssh_passphrase": "SECRETphrase",
+    "client_secret": "SECRETclient",
+    "google_application_credentials": "SECRETcredentials",
+    "basic_auth": "bob:SECRETbasic",
+    "session_cookie": "SECRETcookie",
+    "hubToken": "SECRETcamel",
+    "swanlab_api_keys": "['SECRET1','SECRET2']",
+    "tracking_uri": "https://bob:SECRETuri@mlflow.example.com/x",
+    "database": "postgres://bob:SEC/SECRET@db.example.com:5432/x",
+    "sentry": "https://0123456789SECRET0123@o1.ingest.example.com/1",
+    "headers": "[('Authorization','Bearer SECRETbearer1')]",
+    "header": "Authorization:Basic_SECRETheader",
+    "remote": "https://ghp_SECRET1234567890@github.com/x/y",
+    "slack": "xoxb-1234567890-SECRET",
+    "session": "eyJhbGciOi.eyJzdWIi.SECRET_signature",
+    "environment": "HF_TOKEN=SECRETenv,LEVEL=2",
+    "launch": "train.py,--wandb-key=SECRETflag,--lr=1",
+}
+PLAIN = {
+    "tokenizer_type": "Llama2Tokenizer",
+    "tokenizer_model": "/data/tokenizer.model",
+    "num_tokens": "300B",
+    "moe_token_dispatcher_type": "alltoall",
+    "kv_channels": "128",
+    "query_key_layer_scaling": "True",
+    "linear_key_head_dim": "128",
+    "author": "Ann Other",
+    "tokens_per_batch": "4M",
+    "train_tokens": "1.2T",
+    "pad_token": "<pad>",
+    "mask_token": "[MASK]",
+    "eos_token_id": "[1, 2]",
+    "image_token": "image",
+    "use_auth_token": "False",
+    "token": "None",
+    "hub_token": "<HUB_TOKEN>",
+    "password": "None",
+    "json_keys": "['text']",
+    "reward_fn_key": "data_source",
+    "calculate_per_token_loss": "False",
+    "loss_reduction": "per_token",
+    "credential_type": "file",
+    "forward_pass": "whole",
+    "remote": "https://example.com:8080/a@b",
+    "save": "/data/token/key",
+}
+TEXTS = (
+    "RuntimeError: 401 for https://bob:SECRET1@proxy.example.com:8080/x",
+    "OSError: token hf_SECRETabcdefghij is invalid",
+    "ValueError: login failed, password='SECRET 2', user=bob",
+    'RuntimeError: headers {"Authorization": "Bearer SECRET3abc"}',
+    'RuntimeError: {\\"api_key\\": \\"SECRET4\\"}',
+    "train.py: error: unrecognized arguments: --hf-token SECRET5 --lr 3",
+    "RuntimeError: ['--api-key', 'SECRET6', '--lr']",
+    "PermissionError: https://x.example.com/o?X-Amz-Signature=SECRET7&x=1",
+    "RuntimeError: bob:SECRET8@proxy.example.com:3128 refused the connection",
+    "RuntimeError: -----BEGIN RSA PRIVATE KEY-----SECRET9-----END RSA PRIVATE KEY-----",
+    "RuntimeError: AWS_SECRET_ACCESS_KEY: SECRET10/abc+def",
+)
+
+
+@pytest.mark.parametrize(("name", "value"), SECRETS.items())
+def test_secret_is_masked_and_stays_so(name, value):
+    masked = mask_setting(name, value)
+    assert "SECRET" not in masked
+    assert "***" in masked
+    assert mask_setting(name, masked) == masked
+    assert mask_setting(name, value.replace("SECRET", "OTHERS")) != masked
+
+
+@pytest.mark.parametrize(("name", "value"), PLAIN.items())
+def test_setting_that_is_no_secret_stays(name, value):
+    assert mask_setting(name, value) == value
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_text_is_masked_by_shape_and_by_the_names_in_it(text):
+    masked = mask_text(text)
+    assert "SECRET" not in masked.replace("AWS_SECRET_ACCESS_KEY", "")
+    assert mask_text(masked) == masked
+
+
+def test_text_without_secrets_stays():
+    for text in (
+        "KeyError: 'model.layer.0'",
+        "unexpected key: optimizer",
+        "RuntimeError: invalid token <eos>, token: 5",
+    ):
+        assert mask_text(text) == text
+
+
+def test_mask_is_four_digits_of_the_hash():
+    assert mask("hunter2") == "***f52f"
+    assert mask_setting("password", "12345678") == mask("12345678")
+
+
+def test_settings_that_are_masked_are_counted_by_name():
+    rows = [("password", "***1234"), ("password", "***5678"), ("url", "x://a:***1234@h"), ("stars", "***")]
+    frame = pl.DataFrame(rows, schema=["name", "value"], orient="row")
+    assert masked_settings([frame, frame]) == 2
+
+
+def log_with_secrets(path: Path, changed: str = "", ms: float = 1000.0) -> Path:
+    secrets = {name: value.replace("SECRET", f"SECRET{changed}") for name, value in SECRETS.items()}
+    steps = [megatron_line(step, ms=ms + step % 7) for step in range(1, 31)]
+    errors = [f"[rank0]: {text}" for text in TEXTS]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        "\n".join([arguments_dump(SETTINGS | {"world_size": 8} | secrets), *steps, *errors, ""]), encoding="utf-8"
+    )
+    return path
+
+
+def test_note_counts_them(tmp_path):
+    log = read_run([str(log_with_secrets(tmp_path / "run.log"))])
+    assert {note.code: note.fields for note in log.notes}["secrets_masked"] == {"n": len(SECRETS)}
+
+
+def searched(path: Path) -> str:
+    """All text of a file, of a Parquet file as it is read."""
+    if path.suffix == ".parquet":
+        return json.dumps(pl.read_parquet(path).to_dicts(), default=str)
+    return path.read_bytes().decode("utf-8", "replace")
+
+
+def test_no_output_shows_a_secret(tmp_path):
+    for run in range(3):
+        log_with_secrets(tmp_path / "old" / f"run{run}.log", ms=1000.0 + run)
+        log_with_secrets(tmp_path / "new" / f"run{run}.log", "B", ms=1400.0 + run)
+    one = "old/run0.log"
+    sides = ["old/run0.log", "new/run0.log"]
+    commands = [
+        *(["analyze", one, *more] for more in ([], ["-v"], ["--json"], ["--markdown"], ["-o", "out/one"])),
+        *(["record", f"old/run{run}.log", "--history", "runs", "--release", "1"] for run in range(3)),
+        *(["record", f"new/run{run}.log", "--history", "runs", "--release", "2"] for run in range(3)),
+        *(["compare", *sides, *more] for more in ([], ["-v"], ["--json"], ["--markdown"], ["-o", "out/compare"])),
+        *(["gate", "--baseline", "old", "--candidate", "new", *more] for more in ([], ["--json"], ["-o", "out/gate"])),
+        *(["trend", "--history", "runs", *more] for more in ([], ["--json"], ["-o", "out/trend"])),
+        *(["bisect", "old", "new", *more] for more in ([], ["--json"])),
+        ["bisect", "release=1", "release=2", "--history", "runs"],
+        ["history", "list", "--history", "runs", "--json"],
+    ]
+    shown = {}
+    for command in commands:
+        done = run_logparse(*command, cwd=tmp_path)
+        assert done.returncode in (0, 1, 4), done.stderr
+        shown[" ".join(command)] = done.stdout + done.stderr
+    runs = json.loads(shown["history list --history runs --json"])
+    ids = [row["run_id"] for row in (runs["runs"] if isinstance(runs, dict) else runs)]
+    assert len(ids) == 6
+    for run in ids:
+        shown[f"history show {run}"] = run_logparse("history", "show", run, "--history", "runs", cwd=tmp_path).stdout
+    files = [path for folder in ("out", "runs") for path in (tmp_path / folder).rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} >= {".html", ".json", ".md", ".xml", ".parquet"}
+    shown |= {str(path): searched(path) for path in files}
+    # The name of a setting holds the word too.
+    leaks = {name: text.find("SECRET") for name, text in shown.items() if "SECRET" in text.replace("AWS_SECRET_", "")}
+    assert leaks == {}
+    assert "***" in shown[f"compare {' '.join(sides)}"]
+
+
+def test_history_of_an_older_version_is_masked_on_reading():
+    pairs = [{"name": "hf_token", "value": "hf_SECRETabcdefgh"}, {"name": "seed", "value": "1"}]
+    rows = pl.DataFrame({"run_id": ["a", "b", "c"], "settings": [pairs, None, pairs[1:]]})
+    masked = mask_secrets(rows)
+    assert masked.columns == rows.columns
+    assert masked.schema == rows.schema
+    assert masked["settings"].to_list() == [
+        [{"name": "hf_token", "value": mask("hf_SECRETabcdefgh")}, pairs[1]],
+        None,
+        pairs[1:],
+    ]
+    buffer = io.BytesIO()
+    masked.write_parquet(buffer)
+    assert b"SECRET" not in buffer.getvalue()
