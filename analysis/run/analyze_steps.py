@@ -22,7 +22,7 @@ from analysis.run.earlier_jobs import describe_other_jobs
 from analysis.run.goodput import count_goodput
 from analysis.run.interruptions import describe_pauses, find_pauses
 from analysis.run.model_flops import describe_counted_work
-from analysis.run.nan_updates import describe_nan_updates, mark_nan_updates
+from analysis.run.nan_updates import describe_nan_updates
 from analysis.run.notes import describe_rounded, describe_run
 from analysis.run.rank_comparison import compare_ranks, describe_ranks
 from analysis.run.rates import name_rates
@@ -56,7 +56,7 @@ def analyze_steps(
     ``later`` are the computations for the rows of starts that printed other settings.
     """
     how = plan_computation(context, formula, peak)
-    numbered = number_starts(mark_nan_updates(steps), lines_of_starts(starts, records["events"]))
+    numbered = number_starts(steps, lines_of_starts(starts, records["events"]))
     streams = find_streams(numbered)
     events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
     traced = trace_starts(numbered, events, context.get("log_interval"))

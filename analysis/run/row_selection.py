@@ -29,6 +29,7 @@ from analysis.run.exclusion_reasons import (
     WARM_UP,
 )
 from analysis.run.interruptions import NO_PAUSES, Pauses
+from analysis.run.nan_updates import mark_nan_updates
 from analysis.run.outlier_times import borne_out, find_outlier_times
 from analysis.run.restarts import OWN
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
@@ -50,8 +51,8 @@ DEFAULT_RULES = RowRules()
 
 
 def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules = DEFAULT_RULES) -> pl.DataFrame:
-    """Add ``counted`` and ``excluded_reason`` to rows that ``restarts`` has traced."""
-    rows = steps.with_columns(excluded_reason=pl.lit(None, pl.String))
+    """Add ``update_is_nan``, ``counted`` and ``excluded_reason`` to rows that ``restarts`` has traced."""
+    rows = mark_nan_updates(steps).with_columns(excluded_reason=pl.lit(None, pl.String))
     timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
     known = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), OTHER_JOB: pl.col("other_job")}
     rows = _mark(rows, known | {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")})

@@ -12,6 +12,8 @@ from logparse.context.derivations import Fact
 from logparse.context.run_context import RunContext
 from logparse.findings import Origin
 
+# The rules by which a size follows.
+BATCH_OF_RATE, DEVICES_OF_RATES = "global_batch_of_rate", "world_size_of_rates"
 SECONDS = pl.col("elapsed_time_per_iteration_ms") / 1000
 TOKENS, TOKENS_EACH = "logged_tokens_per_second", "logged_tokens_per_second_per_device"
 SAMPLES, SAMPLES_EACH = "logged_samples_per_second", "logged_samples_per_second_per_device"
@@ -26,7 +28,7 @@ def sizes_of_rates(steps: pl.DataFrame, context: RunContext) -> dict[str, Fact]:
     batch = pl.col("global_batch_size").cast(pl.Float64).fill_null(pl.lit(known["global_batch_size"], pl.Float64))
     length = pl.col("seq_length").cast(pl.Float64).fill_null(pl.lit(known["seq_length"], pl.Float64))
     if known["global_batch_size"] is None and steps["global_batch_size"].is_null().all():
-        _add(facts, "global_batch_size", "global_batch_of_rate", steps, [pl.col(SAMPLES) * SECONDS])
+        _add(facts, "global_batch_size", BATCH_OF_RATE, steps, [pl.col(SAMPLES) * SECONDS])
     if known["world_size"] is None:
         sizes = [
             pl.col(TOKENS) / pl.col(TOKENS_EACH),
@@ -34,7 +36,7 @@ def sizes_of_rates(steps: pl.DataFrame, context: RunContext) -> dict[str, Fact]:
             batch * length / (SECONDS * pl.col(TOKENS_EACH)),
             batch / (SECONDS * pl.col(SAMPLES_EACH)),
         ]
-        _add(facts, "world_size", "world_size_of_rates", steps, sizes)
+        _add(facts, "world_size", DEVICES_OF_RATES, steps, sizes)
     return facts
 
 

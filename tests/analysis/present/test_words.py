@@ -14,6 +14,7 @@ from analysis.present.words import JOINED, describe_origin, evidence_text, fill,
 from analysis.present.words.forms import FORMS
 from analysis.run import exclusion_reasons as reasons
 from logparse.context.derivations import DERIVATIONS
+from logparse.context.sizes_of_rates import BATCH_OF_RATE, DEVICES_OF_RATES
 from logparse.context.dialects import Framework
 from logparse.findings import Note, Origin, OriginKind, flag, info, warning
 from logparse.language import LANGUAGES, speaking
@@ -327,7 +328,7 @@ def value_for(form: str) -> Any:
     """A value that a field of this form takes: a code of the table, or of some values the first that fits."""
     if form in words("en"):
         return next(iter(words("en")[form]))
-    return next(value for value in (7, ["A3"], "A3", datetime(2026, 3, 1)) if takes(form, value))
+    return next(value for value in (7, ["A3"], "A3", datetime(2026, 3, 1), [[1, 2]]) if takes(form, value))
 
 
 def takes(form: str, value: Any) -> bool:
@@ -390,7 +391,8 @@ def test_no_note_has_words_in_vain():
 
 @each_language
 def test_every_rule_of_derivation_has_words(language):
-    assert set(words(language)["derivations"]) == {rule.code for rule in DERIVATIONS}
+    rules = {rule.code for rule in DERIVATIONS} | {BATCH_OF_RATE, DEVICES_OF_RATES}
+    assert set(words(language)["derivations"]) == rules
 
 
 @each_language

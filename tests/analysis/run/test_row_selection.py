@@ -59,7 +59,14 @@ def test_a_step_that_goes_back_is_a_start(begun):
 
 
 def test_a_step_printed_again_is_a_start():
-    assert reasons(rows([98, 99, 99, 100])) == [WARM_UP, None, REPLAYED, None]
+    assert reasons(rows([1, 2, 2, 3])) == [WARM_UP, None, REPLAYED, None]
+
+
+def test_the_first_row_of_a_log_that_begins_midway_is_no_warm_up():
+    assert reasons(rows([98, 99, 100])) == [None, None, None]
+    assert reasons(rows([12_125])) == [None]
+    shown = select_rows(rows([98, 99, 100]), starts(("a.log", 1)))
+    assert shown["excluded_reason"].to_list() == [WARM_UP, None, None]
 
 
 def test_a_step_far_ahead_is_not_a_start():
