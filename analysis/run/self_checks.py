@@ -15,8 +15,9 @@ import polars as pl
 from analysis.run.result import Analysis
 from logparse.findings import Note
 
-# What a check can withhold: figures of lost time, and what a run has still to do.
-GOODPUT, PLAN = "goodput", "plan"
+# What a check can withhold: figures of lost time, what a run has still to do, and figures by the clock alone, which are
+# never computed where the clock is unknown.
+GOODPUT, PLAN, BY_CLOCK = "goodput", "plan", "by the clock"
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,9 @@ SELF_CHECKS = (
     # Step times do not add up to more than the clock allows.
     SelfCheck("steps_fit_the_clock", ("clock_shorter_than_steps",)),
     # The clock runs forward, or by how much it was set is known.
-    SelfCheck("clock_runs_forward", ("clock_unknown",)),
+    SelfCheck("clock_runs_forward", ("clock_unknown",), frozenset({BY_CLOCK})),
     # The file was read to its end: what is after the damage is unknown.
-    SelfCheck("file_is_whole", ("file_damaged",), frozenset({PLAN})),
+    SelfCheck("file_is_whole", ("file_damaged", "damage_not_located"), frozenset({PLAN})),
     # No rate is above what the device can do.
     SelfCheck("rates_are_possible", ("above_peak", "printed_above_peak"), frozenset({PLAN})),
 )

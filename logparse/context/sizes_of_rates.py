@@ -18,7 +18,7 @@ SECONDS = pl.col("elapsed_time_per_iteration_ms") / 1000
 TOKENS, TOKENS_EACH = "logged_tokens_per_second", "logged_tokens_per_second_per_device"
 SAMPLES, SAMPLES_EACH = "logged_samples_per_second", "logged_samples_per_second_per_device"
 # Rows that must agree at least, how far the size may be from a whole number, and how far a row may be from it.
-FEWEST_ROWS, WHOLE, ROW, MOST_ROWS_OFF = 3, 2e-3, 0.02, 0.2
+FEWEST_ROWS, WHOLE, ROW, MOST_ROWS_OFF = 3, 5e-4, 0.02, 0.2
 
 
 def sizes_of_rates(steps: pl.DataFrame, context: RunContext) -> dict[str, Fact]:
@@ -55,7 +55,7 @@ def _whole(sizes: pl.Series) -> int | None:
         return None
     size = round(middle)
     # A size of hundreds must be nearer to its whole number than half of one.
-    if size < 1 or abs(middle - size) > min(WHOLE * size, 0.2):
+    if size < 1 or abs(middle - size) > max(min(WHOLE * size, 0.1), 2e-3):
         return None
     off = ((rows / size - 1).abs() > ROW).mean()
     return size if isinstance(off, float) and off <= MOST_ROWS_OFF else None

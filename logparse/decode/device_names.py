@@ -33,7 +33,7 @@ DEVICE_SPELLINGS = (
     Spelling(
         "device",
         "|   0  ",
-        r"^\|\s+\d+\s+((?:NVIDIA|Tesla|Quadro)[^|]*?[^.|])\s+(?:On|Off)\s+\|",
+        r"^\|\s+\d+\s+((?:NVIDIA|Tesla|Quadro)[^|]*?[^.|\s])\s+(?:On|Off)\s+\|",
         "nvidia-smi",
         "|   0  NVIDIA H100 80GB HBM3          On  | 00000000:1B:00.0 Off |                    0 |",
     ),

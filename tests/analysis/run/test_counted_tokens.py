@@ -1,0 +1,35 @@
+"""Tokens that the log counts beat samples times sequence length."""
+
+import pytest
+from helpers import megatron_line
+from runs import WORLD
+
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
+from logparse.context.given import Given
+from logparse.context.run_context import Fact
+from logparse.findings import flag
+
+LENGTH = Given(layers=({"seq_length": Fact(4096, flag("--seq-length"))},))
+
+
+def analyzed(tmp_path, count):
+    path = tmp_path / "run.log"
+    lines = [megatron_line(n, 1000.0, pairs={"consumed tokens": count(n)}) for n in range(1, 31)]
+    path.write_text("\n".join([WORLD, *lines]) + "\n")
+    return analyze_logs([str(path)], RunOptions(given=LENGTH))
+
+
+def test_padding_is_no_work(tmp_path):
+    run = analyzed(tmp_path, lambda n: str(50_001 * n))
+    assert run.tokens_per_second == pytest.approx(50_001 / 8)
+    (note,) = [note for note in run.notes if note.code == "tokens_counted"]
+    assert note.fields["counted"] == pytest.approx(50_001 / 32)
+    assert run.steps["seq_length"].to_list() == [4096] * 30
+
+
+@pytest.mark.parametrize("count", [lambda n: str(32 * 4096 * n), lambda n: f"{0.001 * (n // 3):.3f}B"])
+def test_a_count_that_agrees_or_is_rounded_changes_nothing(tmp_path, count):
+    run = analyzed(tmp_path, count)
+    assert run.tokens_per_second == pytest.approx(32 * 4096 / 8)
+    assert "tokens_counted" not in [note.code for note in run.notes]

@@ -1,0 +1,41 @@
+"""A loss or a gradient norm of NaN, and a loss that vanishes, are no useful work."""
+
+import pytest
+from helpers import megatron_line
+from runs import WORLD
+
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
+
+
+def analyzed(tmp_path, pairs_of):
+    path = tmp_path / "run.log"
+    lines = [megatron_line(step, 1000.0, pairs=pairs_of(step)) for step in range(1, 41)]
+    path.write_text("\n".join([WORLD, *lines]) + "\n")
+    return analyze_logs([str(path)], RunOptions())
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [{"lm loss": "nan"}, {"grad norm": "nan"}, {"lm loss": None}],
+    ids=["loss", "gradient norm", "vanished loss"],
+)
+def test_half_of_the_steps_are_lost(tmp_path, pairs):
+    run = analyzed(tmp_path, lambda step: pairs if step > 20 else None)
+    assert run.goodput == pytest.approx(0.5)
+    (note,) = [note for note in run.notes if note.code == "not_a_number"]
+    assert (note.fields["n"], note.fields["of"], note.fields["line"]) == (20, 40, 22)
+    assert run.steps["update_is_nan"].to_list() == [False] * 20 + [True] * 20
+
+
+def test_a_run_of_nan_alone_did_nothing_useful(tmp_path):
+    run = analyzed(tmp_path, lambda _: {"grad norm": "nan", "lm loss": None})
+    assert run.goodput == 0
+    assert run.step_time_ms == pytest.approx(1000.0)
+
+
+def test_skipped_updates_of_a_first_row_are_no_warm_up(tmp_path):
+    run = analyzed(tmp_path, lambda step: {"number of skipped iterations": "1"} if step <= 8 else None)
+    parts = dict(run.time_breakdown.select("part", "share").iter_rows())
+    assert (parts.get("skipped"), parts.get("warm_up", 0)) == pytest.approx((0.2, 0.0))
+    assert "not_a_number" not in [note.code for note in run.notes]

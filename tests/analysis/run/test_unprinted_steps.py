@@ -1,0 +1,53 @@
+"""Steps that no line prints: their time is useful, and a missing log is named."""
+
+from datetime import timedelta
+
+import pytest
+from helpers import arguments_dump, megatron_line
+from runs import BEGIN
+
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
+
+DUMP = arguments_dump({"world_size": 8, "seq_length": 4096, "global_batch_size": 32}).splitlines()
+
+
+def rows(first, last, begin):
+    """Lines of every 100th step of 5 s, from ``begin`` on."""
+    lines = []
+    for n, step in enumerate(range(first, last + 1, 100)):
+        clock = begin + timedelta(seconds=500 * (n + 1))
+        line = megatron_line(step, 5000.0, f"{clock:%Y-%m-%d %H:%M:%S}")
+        lines.append(line.replace("/     500", "/    5000"))
+    return lines, begin + timedelta(seconds=500 * ((last - first) // 100 + 1))
+
+
+def chain(tmp_path, loaded, between, saved=None):
+    """Steps 100 to 300, then ``between`` seconds until a process that loads the step ``loaded``."""
+    before, end = rows(100, 300, BEGIN)
+    after, _ = rows(loaded + 100, loaded + 300, end + timedelta(seconds=between))
+    save = [] if saved is None else [f" saving checkpoint at iteration {saved:7d} to ckpt"]
+    load = f"  successfully loaded checkpoint from ckpt [ t 0, p 0 ] at iteration {loaded}"
+    path = tmp_path / "run.log"
+    path.write_text("\n".join([*DUMP, *before, *save, *DUMP, load, *after]) + "\n")
+    return analyze_logs([str(path)], RunOptions())
+
+
+def test_steps_that_a_save_shows_are_useful(tmp_path):
+    """90 steps of 5 s before the restart, which took 60 s: 690 of 750 steps' time and pause are known useful."""
+    run = chain(tmp_path, loaded=390, between=510, saved=390)
+    assert run.goodput == pytest.approx((600 + 90) * 5 / (690 * 5 + 60), abs=1e-3)
+    assert "log_missing" not in [note.code for note in run.notes]
+
+
+def test_the_log_of_a_job_between_is_missing(tmp_path):
+    run = chain(tmp_path, loaded=600, between=1560)
+    (note,) = [note for note in run.notes if note.code == "log_missing"]
+    assert (note.fields["first"], note.fields["last"]) == (301, 600)
+    assert run.goodput == pytest.approx(900 * 5 / (900 * 5 + 60), abs=1e-3)
+
+
+def test_a_restart_from_a_printed_step_has_no_unprinted_ones(tmp_path):
+    run = chain(tmp_path, loaded=300, between=600)
+    assert run.goodput == pytest.approx(600 * 5 / (600 * 5 + 600), abs=1e-3)
+    assert "log_missing" not in [note.code for note in run.notes]

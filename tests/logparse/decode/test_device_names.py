@@ -1,0 +1,39 @@
+"""The device that a log names: every spelling finds the name in its sample."""
+
+import polars as pl
+import pytest
+
+from analysis.hardware.devices import known_name
+from logparse.decode.device_names import DEVICE_SPELLINGS, device_of
+
+
+def lines(*texts):
+    rows = [("run.log", number, text) for number, text in enumerate(texts, 1)]
+    return pl.DataFrame(rows, {"source": pl.String, "line_number": pl.Int64, "text": pl.String}, orient="row")
+
+
+@pytest.mark.parametrize("spelling", DEVICE_SPELLINGS, ids=lambda spelling: spelling.marker)
+def test_a_sample_names_a_device(spelling):
+    found = device_of(lines("noise", spelling.sample))
+    assert found is not None and found.line_number == 2
+    assert known_name(found.value) is not None or found.value.startswith("TPU v5 lite")
+
+
+@pytest.mark.parametrize(
+    ("printed", "name"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100 SXM5"),
+        ("NVIDIA A100-SXM4-80GB", "A100 SXM4 80GB"),
+        ("Ascend910B2", "Ascend910B2"),
+        ("910B3", "Ascend910B3"),
+        ("AMD Instinct MI300X OAM", "MI300X"),
+        ("v5p", "TPU v5p"),
+        ("NVIDIA Imaginary 9000", None),
+    ],
+)
+def test_a_printed_name_is_a_device_of_the_table(printed, name):
+    assert known_name(printed) == name
+
+
+def test_a_table_that_cuts_the_name_names_no_device():
+    assert device_of(lines("|   0  Tesla V100-SXM2...  On   | 00000000:1A:00.0 Off |                    0 |")) is None
