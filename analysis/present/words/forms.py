@@ -20,6 +20,8 @@ SPANS = (
     (60, 1, msg("{n} min {rest} s")),
 )
 BIG = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+# Days have nine digits at most.
+MOST_SECONDS = 86_400 * 999_999_999
 # What is rounded to nothing in a tenth of a percent.
 NO_SHARE = 0.0005
 
