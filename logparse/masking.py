@@ -7,8 +7,10 @@ hexadecimal digits of the value's SHA-256. What is masked stays as it is when it
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 import polars as pl
 import regex
@@ -22,36 +24,6 @@ _PLAIN = regex.compile(rf"[\s\[\](){{}}'\"]*+(?:{_ITEM}(?:[\s,'\"\])}}]++|$))*+|
 _DIGITS = regex.compile(r"[0-9]{4,}+")
 _LOWER_WORDS = regex.compile(r"[\s\[\]'\",a-z_.:/-]*+")
 
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-# Words of a name. One of SECRET makes a secret of the value, whatever the other words are.
-SECRET = _set(
-    "password passwords passwd passphrase secret secrets credential credentials cred creds auth authorization bearer "
-    "cookie cookies apikey apikeys accesskey secretkey privatekey authtoken hftoken apitoken accesstoken"
-)
-# A number of several digits is a secret too.
-PASSWORD = frozenset(("password", "passwd", "passphrase", "secret"))
-# Whose token, key or pass it is.
-OWNERS = _set(
-    "api access secret private encryption encrypt signing sign ssh tls ssl license account storage master service "
-    "subscription app client session refresh hf hub huggingface wandb openai anthropic azure aws s3 oss obs gcs gcp "
-    "google github gitlab git comet neptune swanlab mlflow clearml dashscope modelscope slack sas db database user "
-    "http https proxy mysql postgres redis smtp mail webhook bot login"
-)
-# In front of ``token`` these name a token of text.
-OF_TEXT = _set(
-    "pad eos bos unk mask sep cls eod eot eom bot boi eoi image img video audio speech special prefix suffix middle "
-    "start stop end begin beginning decoder encoder think thinking fim per next first last multi each one single drop "
-    "dropped pooled pad padding loss response prompt answer query reward label placeholder separator extra dummy "
-    "additional vision text draft mtp"
-)
-# Last words of names of something about a secret.
-ABOUT = _set("type types method mode file files path dir folder timeout ttl len length size dim env var")
-# Last words that say nothing.
-OF_VALUE = frozenset(("id", "ids", "value", "string", "str", "text", "b64", "base64"))
 
 _SHAPES = regex.compile(
     r"(?<![\w-])(?:"
@@ -130,15 +102,17 @@ def _suspect() -> pl.Expr:
 def is_secret(name: str, value: str) -> bool:
     """Whether the setting ``name`` holds a secret, by its name, and ``value`` can be one."""
     *parents, last = _words(name)
-    if last and last[-1] in ABOUT:
+    if last and last[-1] in _names()["about"]:
         return False
-    if not PASSWORD.isdisjoint(last) and _DIGITS.fullmatch(value):
+    if not _names()["password"].isdisjoint(last) and _DIGITS.fullmatch(value):
         return True
     if _PLAIN.fullmatch(value):
         return False
-    if not SECRET.isdisjoint(last) or any(len(parent) == 1 and parent[0] in SECRET for parent in parents):
+    if not _names()["secret"].isdisjoint(last) or any(
+        len(parent) == 1 and parent[0] in _names()["secret"] for parent in parents
+    ):
         return True
-    while len(last) > 1 and last[-1] in OF_VALUE:
+    while len(last) > 1 and last[-1] in _names()["of_value"]:
         last = last[:-1]
     *front, noun = last or ("",)
     return _is_owned(noun, front, value)
@@ -146,14 +120,20 @@ def is_secret(name: str, value: str) -> bool:
 
 def _is_owned(noun: str, front: list[str], value: str) -> bool:
     """Whether a token, a key or the like is a secret, by the words in ``front`` and the ``value``."""
-    owned = not OWNERS.isdisjoint(front)
+    owned = not _names()["owners"].isdisjoint(front)
     if noun in ("token", "tokens"):
-        return owned or (noun == "token" and OF_TEXT.isdisjoint(front))
+        return owned or (noun == "token" and _names()["of_text"].isdisjoint(front))
     if noun in ("key", "keys"):
         return owned or not _LOWER_WORDS.fullmatch(value)
     if noun in ("pass", "pwd"):
         return (owned or not front) and not value.startswith(("/", "~", "."))
     return False
+
+
+@cache
+def _names() -> dict[str, frozenset[str]]:
+    table = tomllib.loads((Path(__file__).parent / "secret_names.toml").read_text(encoding="utf-8"))
+    return {name: frozenset(words) for name, words in table.items()}
 
 
 @cache

@@ -61,7 +61,7 @@ class Folder:
     def _bytes(self, key: str) -> bytes:
         """Raises DamagedError where one file is refused for what it is."""
         try:
-            with open(self.root / key, "rb", opener=_without_waiting) as file:  # noqa: PTH123 - Path has no opener
+            with open(self.root / key, "rb", opener=_without_waiting) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise DamagedError(tr("it is not a regular file"))
                 return file.read()

@@ -156,5 +156,6 @@ def _unknown(side: RateComparison, known: Known) -> Note:
     if size is None:
         return info("no_known_cause_of_share" if kind == "share" else "no_known_cause")
     ours = side.rows[size].median()
-    implied = round(float(ours) * side.ratio)  # type: ignore[arg-type]
-    return info(f"no_known_cause_of_{kind}", ours=round(float(ours)), implied=implied)  # type: ignore[arg-type]
+    if not isinstance(ours, float):
+        return info("no_known_cause")
+    return info(f"no_known_cause_of_{kind}", ours=round(ours), implied=round(ours * side.ratio))

@@ -111,7 +111,8 @@ def _is_settled(time: float, batch: int, following: Sequence[tuple[float, int]])
     Per sample first. But a step has fixed costs, so that a batch that grows is compared with rows of its own. Where
     these are few, it must take no longer than the next larger batches.
     """
-    if time / batch <= SETTLED_WITHIN * _middle([t / n for t, n in following]):
+    # Damaged rows may have no sample.
+    if time / max(batch, 1) <= SETTLED_WITHIN * _middle([t / max(n, 1) for t, n in following]):
         return True
     larger = [t for t, n in following if n > batch]
     same = [t for t, n in following if n == batch]

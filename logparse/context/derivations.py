@@ -64,11 +64,10 @@ def _cp(q: Mapping[str, Any]) -> int:
     return q.get("context_parallel_size") or 1
 
 
-def _llama_width(q: Mapping[str, Any]) -> int:
+def _llama_width(q: Mapping[str, Any]) -> int | None:
     """Source: meta-llama/llama, model.py, FeedForward; torchtitan keeps it."""
     width = int(2 * 4 * q["hidden_size"] / 3)
-    multiple: int = q["ffn_multiple_of"]
-    return -(-int(q.get("ffn_dim_multiplier", 1) * width) // multiple) * multiple
+    return _rounded_up(int(q.get("ffn_dim_multiplier", 1) * width), q["ffn_multiple_of"])
 
 
 _TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"

@@ -58,7 +58,7 @@ SENTENCES = (
     *(_dumped(name, r"\d+") for name in (*_SIZES, "world_size", "zero_optimization_stage")),
     *(_dumped(name) for name in ("bfloat16_enabled", "fp16_enabled")),
     SettingSentence(
-        "topology", "Using topology: {", r"Using topology: .*ProcessCoord\((?P<last_process>[^)]*)\): \d+\}"
+        "topology", "Using topology: {", r"^(?>.*?Using topology: ).*ProcessCoord\((?P<last_process>[^)]*)\): \d+\}"
     ),
     SettingSentence("profile", "world size:", r"^\s*world size:\s+(?P<world_size>\d+)\s*$"),
 )

@@ -15,7 +15,7 @@ def _point(name: str) -> SettingSentence:
 
 
 def _system(name: str) -> SettingSentence:
-    return SettingSentence("system", ":::SYSJSON", rf':::SYSJSON .*"{name}": ?"(?P<{name}>\d+)"')
+    return SettingSentence("system", ":::SYSJSON", rf'^(?>.*?:::SYSJSON ).*"{name}": ?"(?P<{name}>\d+)"')
 
 
 def of_file(key: str, column: str) -> Companion:

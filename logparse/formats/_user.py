@@ -179,7 +179,7 @@ def _check_patterns(path: str, words: Mapping[str, Any], of_labels: AbstractSet[
 
 def _groups(path: str, name: str, pattern: str) -> list[str]:
     if len(pattern) > LONGEST_PATTERN:
-        raise _wrong(path, tr("{name} is longer than {n:,} characters", name=name, n=LONGEST_PATTERN))
+        raise _wrong(path, tr("{name} is longer than {n} characters", name=name, n=LONGEST_PATTERN))
     try:
         return pl.select(pl.lit("").str.extract_groups(pattern).struct.unnest()).columns
     except pl.exceptions.PolarsError as error:

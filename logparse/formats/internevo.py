@@ -17,7 +17,7 @@ _PARALLEL = {
 
 def _size(kind: str) -> SettingSentence:
     return SettingSentence(
-        "parallel", "Distributed environment is", rf"initialized, .*\b{kind} parallel size: (?P<{kind}>\d+)"
+        "parallel", "Distributed environment is", rf"^(?>.*?initialized, ).*\b{kind} parallel size: (?P<{kind}>\d+)"
     )
 
 

@@ -83,7 +83,7 @@ FORMAT = LogFormat(
         *_batch("seq_length", "sequence length"),
         SettingSentence("model", "ModelArgs(", r"Building (?P<flavour>\S+ \S+) with \w+ModelArgs\("),
         *(
-            SettingSentence("model", "ModelArgs(", rf"ModelArgs\(.*\b{name}=(?P<{name}>[^,)]+)")
+            SettingSentence("model", "ModelArgs(", rf"^(?>.*?ModelArgs\().*\b{name}=(?P<{name}>[^,)]+)")
             for name in (*_SHAPE, "n_kv_heads", "multiple_of", "ffn_dim_multiplier", "hidden_dim", "head_dim")
         ),
         SettingSentence("checkpointing", "activation checkpointing", r"Applied (?P<mode>\w+) activation checkpointing"),

@@ -548,7 +548,7 @@ def test_the_runner_of_the_tests_hides_no_defect(failing):
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (ZeroDivisionError("of\nnothing"), "internal error: ZeroDivisionError: of nothing\n  where: test_cli.py:"),
+        (ZeroDivisionError("of\nnothing"), "internal error: ZeroDivisionError: of nothing\n  where: cli.py:"),
         (pl.exceptions.PanicException("index out of bounds"), "internal error: PanicException: index out of bounds"),
         (RecursionError("too deep"), "internal error: RecursionError: too deep"),
         (MemoryError(), "out of memory\n  try:   free some memory"),

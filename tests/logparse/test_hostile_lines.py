@@ -165,5 +165,5 @@ def test_nested_repeats_of_a_user_cost_no_more_than_others(tmp_path, pair):
 
 def test_pattern_of_twenty_thousand_words_is_refused(tmp_path):
     words = "|".join(f"word{n}" for n in range(20_000))
-    with pytest.raises(InputError, match="pair is longer than 10,000 characters"):
+    with pytest.raises(InputError, match="pair is longer than 10000 characters"):
         users_format(tmp_path, pair=rf"({words}) (\d+)")

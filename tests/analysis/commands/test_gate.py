@@ -301,7 +301,9 @@ def test_what_a_log_lacks_is_given_by_a_flag(tmp_path):
     sides = ("--baseline", "a.log", "--candidate", "b.log")
     refused = run_logparse("gate", *sides, cwd=tmp_path)
     assert (refused.returncode, "num_layers are not known for both sides" in refused.stderr) == (2, True)
-    assert "give what is missing in the log (--model, --seq-length ...); or accept it: --allow unknown" in refused.stderr
+    assert (
+        "give what is missing in the log (--model, --seq-length ...); or accept it: --allow unknown" in refused.stderr
+    )
     told = json.loads(run_logparse("gate", *sides, "--num-layers", "32", "--json", cwd=tmp_path).stdout)
     field = told["fields"]["num_layers"]
     assert (field["state"], field["baseline"]) == ("equal", [32])

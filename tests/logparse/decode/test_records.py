@@ -25,7 +25,9 @@ def records_of(*blocks: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return join_records(found, decode_steps(pl.concat(blocks), FORMAT).steps, FORMAT)
 
 
-@pytest.mark.parametrize("text", ["7258118400000", "253402300800000", "123456789012345678", "9223372036854775808", "-1", "x", ""])
+@pytest.mark.parametrize(
+    "text", ["7258118400000", "253402300800000", "123456789012345678", "9223372036854775808", "-1", "x", ""]
+)
 def test_milliseconds_of_a_year_of_no_training_are_no_time(text):
     times = pl.select(since_1970(pl.Series([text, "7258118399000", "0"]))).to_series()
     assert times.to_list() == [None, datetime(2199, 12, 31, 23, 59, 59), datetime(1970, 1, 1)]

@@ -236,7 +236,9 @@ def test_whole_number_that_is_none_is_malformed(label, text):
 TEN_YEARS_MS = 10 * 365.25 * 24 * 3600 * 1000
 
 
-@pytest.mark.parametrize("text", ["0", "0.0", "-1.5", "inf", "-inf", "nan", "1e300", "1e-308", "9e-4", str(TEN_YEARS_MS + 1)])
+@pytest.mark.parametrize(
+    "text", ["0", "0.0", "-1.5", "inf", "-inf", "nan", "1e300", "1e-308", "9e-4", str(TEN_YEARS_MS + 1)]
+)
 def test_a_time_that_cannot_be_is_malformed(text):
     label = "elapsed time per iteration (ms)"
     decoded = decode(f"{megatron_line(1, pairs={label: text})}\n{LINE}\n")
