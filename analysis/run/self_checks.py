@@ -17,7 +17,7 @@ from logparse.findings import Note
 
 # What a check can withhold: figures of lost time, what a run has still to do, and figures by the clock alone, which are
 # never computed where the clock is unknown.
-GOODPUT, PLAN, BY_CLOCK = "goodput", "plan", "by the clock"
+GOODPUT, PLAN, BY_CLOCK = "goodput", "plan", "by_clock"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ epochs and the banner give the step. ``train_runtime`` counts from the start.
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES
 
 # The first bar of a line; what a library maps or loads has none of a remaining time.
 BAR = r"^[^|{]*?\d+%\|[^|]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) \[(?P<runtime_seconds>[\d:]+)<"
@@ -28,6 +29,7 @@ FORMAT = LogFormat(
         "learning_rate": Reading("learning_rate"),
         "epoch": Reading("epochs_done"),
         "num_input_tokens_seen": Reading("consumed_tokens"),
+        "num_tokens": Reading("consumed_tokens"),  # TRL: of all devices since the start
         "train_runtime": Reading("runtime_seconds"),
         "tokens/train_per_sec_per_gpu": Reading("logged_tokens_per_second_per_device"),  # axolotl
         "tokens_per_second_per_gpu": Reading("logged_tokens_per_second_per_device"),
@@ -40,7 +42,6 @@ FORMAT = LogFormat(
             "throughput",
             "avg_tokens_per_second",
             "step_tokens_per_second",
-            "num_tokens",
             "reward",
             "reward_std",
             "kl",
@@ -98,8 +99,10 @@ FORMAT = LogFormat(
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "'reward_std': ", r"'(?P<generates>reward_std)': ", first=True),
     ),
-    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
+    blocks=(HF_CONFIG,),
+    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}), *HF_CHOICES),
     names=(
+        *HF_NAMES,
         Name("world_size", "launch:world_size"),
         Name("micro_batch_size", "banner:micro_batch_size"),
         # The total is over all devices, which so are counted; but for tensor parallelism, which is rare and not printed.

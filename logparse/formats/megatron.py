@@ -16,6 +16,7 @@ from logparse.formats._base import (
     Sample,
     SettingSentence,
 )
+from logparse.formats._yaml import NEMO_CHOICES, NEMO_WORDS, SIZES, yaml_names, yaml_sentences
 
 GIB, MIB = float(2**30), float(2**20)
 
@@ -385,6 +386,7 @@ FORMAT = LogFormat(
             _launched(name, "", f"--{name.replace('_', '-')}")
             for name in ("bf16", "fp16", "swiglu", "geglu", "quick_geglu", UNTIED)
         ),
+        *yaml_sentences((*SIZES, *NEMO_WORDS)),
         _launched("recompute_granularity", "--recompute-granularity[= ]", r"\w+"),
         _launched("recompute_activations", "", "--recompute-activations"),
         _launched("recompute_method", "--recompute-method[= ]", r"\w+"),
@@ -463,6 +465,7 @@ FORMAT = LogFormat(
             )
         ),
         Name("world_size", "logger:world_size"),
+        *yaml_names(),
         Name("padded_vocab_size", "vocab:padded_vocab_size"),
         Name("vocab_size", "vocab:vocab_size"),
         Name("num_microbatches", "microbatches:num_microbatches"),
@@ -526,6 +529,7 @@ FORMAT = LogFormat(
         Choice("recompute", "none", {"arguments:checkpoint_activations": "False"}),
         *(Choice("uncounted", name, {f"arguments:{name}": value}) for name, value in NOT_COUNTED.items()),
         Choice("lora", "True", {"arguments:lora_target_modules": r"\[.+\]"}),
+        *NEMO_CHOICES,
         Choice("precision", "fp4", {"launcher:launched_fp4_format": SET}),
         Choice("precision", "fp8", {"launcher:launched_fp8_format": SET}),
         Choice("precision", "bf16", {"launcher:launched_bf16": "--bf16"}),

@@ -5,6 +5,7 @@ The utilization is no percentage.
 """
 
 from logparse.formats._base import LogFormat, Reading, Sample
+from logparse.formats._yaml import NEMO_CHOICES, NEMO_WORDS, SIZES, yaml_names, yaml_sentences
 
 FORMAT = LogFormat(
     name="megatron-bridge",
@@ -20,6 +21,9 @@ FORMAT = LogFormat(
         "GPU utilization": Reading("logged_tflops_per_second_per_device", suffix=r"(?:MODEL_)?TFLOP/s/GPU"),
     },
     counted=True,
+    sentences=yaml_sentences((*SIZES, *NEMO_WORDS)),
+    names=yaml_names(),
+    choices=NEMO_CHOICES,
     samples=(
         Sample(
             "Step Time : 6.13s GPU utilization: 426.6MODEL_TFLOP/s/GPU",

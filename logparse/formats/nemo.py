@@ -5,6 +5,7 @@ other values are means since the line before.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
+from logparse.formats._yaml import NEMO_CHOICES, NEMO_WORDS, SIZES, yaml_names, yaml_sentences
 
 FORMAT = LogFormat(
     name="nemo",
@@ -30,6 +31,9 @@ FORMAT = LogFormat(
     },
     # Values of validation are printed again on each row after it.
     ignored=frozenset({"val_loss", "val_ppl", "memory_allocated", "train_backward_timing in s", "tokens_per_sec"}),
+    sentences=yaml_sentences((*SIZES, *NEMO_WORDS)),
+    names=yaml_names(),
+    choices=NEMO_CHOICES,
     samples=(
         Sample(
             "i.pretrain/0 [default0]:Training epoch 0, iteration 45/99 | lr: 6.897e-06 | global_batch_size: 128 | "

@@ -7,6 +7,7 @@ is there, it is the time.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
+from logparse.formats._yaml import NEMO_CHOICES, NEMO_WORDS, SIZES, yaml_names, yaml_sentences
 
 FORMAT = LogFormat(
     name="nemo-bar",
@@ -31,6 +32,9 @@ FORMAT = LogFormat(
     ignored_patterns=(r"(?:val|validation|test)_.*",),
     required=("step",),
     redrawn=True,
+    sentences=yaml_sentences((*SIZES, *NEMO_WORDS)),
+    names=yaml_names(),
+    choices=NEMO_CHOICES,
     samples=(
         Sample(
             "Epoch 0:   1%|▏         | 2/200 [00:06<11:05,  3.36s/it, loss=5.07, v_num=, reduced_train_loss=5.060, "

@@ -92,7 +92,9 @@ def test_trainings_that_follow_each_other_are_runs_of_their_own(tmp_path):
         lines = []
         for step in range(1, 31):
             clock = begin + timedelta(seconds=pace * step)
-            lines.append(megatron_line(step, 1000 * pace, f"{clock:%Y-%m-%d %H:%M:%S}").replace("/     500", "/      30"))
+            lines.append(
+                megatron_line(step, 1000 * pace, f"{clock:%Y-%m-%d %H:%M:%S}").replace("/     500", "/      30")
+            )
         return lines
 
     lines = [WORLD, *training(BEGIN, 5.0), *training(BEGIN + timedelta(hours=1), 8.0)]

@@ -1,0 +1,71 @@
+"""The model's configuration as transformers prints it: ``Model config Qwen2Config {`` and a line of JSON for each value.
+
+Sizes by transformers' names; which models have a gated MLP is said by ``model_type`` (transformers, models/*/modeling_*).
+"""
+
+from __future__ import annotations
+
+from logparse.formats._base import Block, Choice, Name
+
+HF_CONFIG = Block(
+    kind="model",
+    marker="odel config ",
+    start=r"Model config \w+Config \{\s*$",
+    end=r"^\s*\}\s*$",
+    entry=r'^\s{0,12}"(\w+)": (\{|[^,\[]*)',
+    nested=True,
+    max_lines=1000,
+)
+_GATED = (
+    "llama|mistral|mixtral|qwen2|qwen2_moe|qwen3|qwen3_moe|gemma|gemma2|gemma3_text|phi3|internlm2|baichuan|olmo2|yi"
+)
+_COUNT = r"[1-9]\d*"
+_LATENT = {"model:kv_lora_rank": _COUNT}
+_SIZES = {
+    "num_hidden_layers": "num_layers",
+    "hidden_size": "hidden_size",
+    "intermediate_size": "ffn_hidden_size",
+    "num_attention_heads": "num_attention_heads",
+    "num_key_value_heads": "num_query_groups",
+    "head_dim": "kv_channels",
+    "vocab_size": "vocab_size",
+    "num_experts_per_tok": "moe_router_topk",
+    "moe_intermediate_size": "moe_ffn_hidden_size",
+    "shared_expert_intermediate_size": "moe_shared_expert_intermediate_size",
+    "n_shared_experts": "num_shared_experts",
+    "first_k_dense_replace": "first_k_dense_replace",
+    "_name_or_path": "model_name",
+}
+_LATENT_SIZES = {
+    "q_lora_rank": "q_lora_rank",
+    "kv_lora_rank": "kv_lora_rank",
+    "qk_nope_head_dim": "qk_head_dim",
+    "qk_rope_head_dim": "qk_pos_emb_head_dim",
+    "v_head_dim": "v_head_dim",
+}
+# Settings that change the work of a step and that no formula here counts, with the values that switch them on.
+_NOT_COUNTED = {
+    "use_sliding_window": "true",
+    "layer_types": ".*(?:linear|sliding).*",
+    "text_config.model_type": r"\w+",
+    "vision_config.model_type": r"\w+",
+    "is_encoder_decoder": "true",
+    "num_decoder_layers": _COUNT,
+    "num_nextn_predict_layers": _COUNT,
+}
+HF_NAMES = (
+    *(Name(quantity, f"model:{name}") for name, quantity in _SIZES.items()),
+    *(Name("num_experts", f"model:{name}") for name in ("num_experts", "num_local_experts", "n_routed_experts")),
+    *(Name(quantity, f"model:{name}", when=_LATENT) for name, quantity in _LATENT_SIZES.items()),
+)
+HF_CHOICES = (
+    *(Choice("uncounted", name, {f"model:{name}": value}) for name, value in _NOT_COUNTED.items()),
+    # Mistral has a window without a switch.
+    Choice("uncounted", "sliding_window", {"model:sliding_window": _COUNT, "model:model_type": "mistral|gemma.*"}),
+    Choice("multi_latent_attention", "True", _LATENT),
+    Choice("gated_linear_unit", "True", {"model:model_type": _GATED}),
+    Choice("gated_linear_unit", "True", {"model:model_type": "deepseek.*"}),
+    Choice("gated_linear_unit", "False", {"model:model_type": "gpt2|gpt_neox|opt|bloom|falcon|phi"}),
+    Choice("untie_embeddings_and_output_weights", "True", {"model:tie_word_embeddings": "false"}),
+    Choice("untie_embeddings_and_output_weights", "False", {"model:tie_word_embeddings": "true"}),
+)
