@@ -15,7 +15,8 @@ def lines(*texts):
 @pytest.mark.parametrize("spelling", DEVICE_SPELLINGS, ids=lambda spelling: spelling.marker)
 def test_a_sample_names_a_device(spelling):
     found = device_of(lines("noise", spelling.sample))
-    assert found is not None and found.line_number == 2
+    assert found is not None
+    assert found.line_number == 2
     assert known_name(found.value) is not None or found.value.startswith("TPU v5 lite")
 
 
