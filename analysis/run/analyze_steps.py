@@ -65,10 +65,10 @@ def analyze_steps(
     filled = by_settings(repaired.steps, how, later, fill_batch)
     marked = select_rows(filled, pauses, rules)
     # Rates use the mean batch and the tokens that are counted; the columns keep what is printed.
-    counted = tokens_per_sample(marked)
+    means = marked.with_columns(global_batch_size=mean_batch())
+    counted = tokens_per_sample(means)
     lengths = {} if counted is None else {"seq_length": pl.lit(counted)}
-    means = marked.with_columns(global_batch_size=mean_batch(), **lengths)
-    rated = by_settings(means, how, later, compute_metrics)
+    rated = by_settings(means.with_columns(**lengths), how, later, compute_metrics)
     computed = conform(rated.with_columns(marked["global_batch_size", "seq_length"]), STEP_COLUMNS)
     clock = read_clock(computed, events) if repaired.trusted else Clock(None)
     # The baseline and the value of a row are used several times and are slow to compute.

@@ -1,6 +1,6 @@
 """Tokens that the log counts: they beat samples times sequence length, which counts padding that no batch has.
 
-Comes in: rows that ``restarts`` has traced and ``fill_batch`` has filled. Goes out: the mean tokens of a sample.
+Comes in: traced rows with their mean batch. Goes out: the mean tokens of a sample.
 """
 
 from __future__ import annotations
