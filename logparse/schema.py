@@ -248,6 +248,7 @@ QUANTITIES = (
     Quantity("moe_shared_expert_intermediate_size", "int", "intermediate size of all shared experts together"),
     Quantity("num_moe_layers", "int", "layers with experts"),
     Quantity("moe_layer_freq", "text", "which layers have experts: every n-th, or a list of 0 and 1", flag=False),
+    Quantity("pipeline_stages", "int", "model parts over all pipeline ranks", flag=False),
     Quantity("num_shared_experts", "int", "experts that every token meets", flag=False),
     Quantity("first_k_dense_replace", "int", "first layers without experts", flag=False),
     Quantity("multi_latent_attention", "bool", "multi-head latent attention (MLA)", flag=False),

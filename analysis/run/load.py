@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
+from analysis.model.catalogue import catalogued
 from analysis.run.options import RunOptions
 from analysis.run.streams import Stream
 from logparse.context.dialects import Interpretation, interpret
@@ -50,11 +51,21 @@ def understand(log: ParsedLog, how: RunOptions) -> Loaded:
     several = len(log.sources) > 1
     given, lines = how.given, {**facts_of_other_formats(log.other_settings, several), **_facts_of_lines(log)}
     context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, given.weaker)
-    if sizes := sizes_of_rates(log.steps, context):
-        weaker = {**sizes, **(given.weaker or {})}
+    if more := {**sizes_of_rates(log.steps, context), **_shape_of_name(context)}:
+        weaker = {**more, **(given.weaker or {})}
         context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, weaker)
     changes = build_changes(context, log.settings, log.format, several, log.steps)
     return Loaded(log, interpret(log, how.dialect, KnownRun(context, changes)), context, tuple(changes))
+
+
+def _shape_of_name(context: RunContext) -> dict[str, Fact]:
+    """The shape of the model that the log names, where the catalogue has it and the log prints no size."""
+    named = context.facts.get("model_name")
+    if named is None or context.get("num_layers") is not None or context.get("hidden_size") is not None:
+        return {}
+    model = catalogued(named.value)
+    origin = replace(named.origin, rule=f"model_name {named.value}")
+    return {} if model is None else {name: Fact(value, origin) for name, value in model.quantities().items()}
 
 
 def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:

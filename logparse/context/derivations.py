@@ -209,6 +209,12 @@ DERIVATIONS = (
         "chunks_of_layers",
         lambda q: _whole(q["num_layers"], q[_PP] * q["num_layers_per_virtual_pipeline_stage"]),
     ),
+    Derivation(
+        "virtual_pipeline_model_parallel_size",
+        ("pipeline_stages", _PP),
+        "chunks_of_stages",
+        lambda q: _whole(q["pipeline_stages"], q[_PP]),
+    ),
     Derivation("recomputed_layers", ("recompute", "num_layers"), "recomputed_layers_of_settings", recomputed_layers),
     Derivation("lora", ("adapter_parameters",), "lora_of_adapters", lambda _: True),
 )

@@ -86,6 +86,11 @@ FORMAT = LogFormat(
             SettingSentence("model", "ModelArgs(", rf"^(?>.*?ModelArgs\().*\b{name}=(?P<{name}>[^,)]+)")
             for name in (*_SHAPE, "n_kv_heads", "multiple_of", "ffn_dim_multiplier", "hidden_dim", "head_dim")
         ),
+        SettingSentence(
+            "pipeline",
+            "Using pipeline schedule",
+            r"Using pipeline schedule \w+ with (?P<microbatches>\d+) microbatches and (?P<stages>\d+) stages",
+        ),
         SettingSentence("checkpointing", "activation checkpointing", r"Applied (?P<mode>\w+) activation checkpointing"),
         SettingSentence(
             "precision",
@@ -99,8 +104,13 @@ FORMAT = LogFormat(
         Name("device_mesh", "mesh:parallelism"),
         Name("device_mesh", "mesh:dimensions"),
         Name("global_batch_size", "batch:global_batch_size"),
-        Name("micro_batch_size", "batch:local_batch_size"),
-        Name("num_microbatches", "batch:gradient_accumulation_steps"),
+        # The pipeline cuts the local batch into micro-batches of its own.
+        *(
+            Name("micro_batch_size", "batch:local_batch_size", when={f"mesh:{printed}": no_pipeline})
+            for printed, no_pipeline in (("parallelism", "(?!.*pp=(?!1,)).*"), ("dimensions", "(?!.*pp).*"))
+        ),
+        Name("num_microbatches", "pipeline:microbatches"),
+        Name("pipeline_stages", "pipeline:stages"),
         Name("seq_length", "batch:seq_length"),
         *(Name(quantity, f"model:{name}", when=kind) for kind in (_LLAMA, _QWEN) for name, quantity in _SHAPE.items()),
         *(Name("num_query_groups", "model:n_kv_heads", when=kind) for kind in (_LLAMA, _QWEN)),
