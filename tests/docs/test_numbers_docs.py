@@ -11,6 +11,7 @@ from helpers import ROOT
 import logparse
 from analysis.present.words import words
 from analysis.run.run import Run
+from analysis.run.self_checks import SELF_CHECKS
 
 TEXT = (ROOT / "docs/numbers.md").read_text(encoding="utf-8")
 SHOWN = regex.findall(r"```log\n(.*?)```", TEXT, regex.DOTALL)[0].splitlines()
@@ -130,3 +131,9 @@ def test_every_excluded_reason_has_a_rule():
     first_cells = regex.findall(r"^\| (`.+?) \|", table, regex.MULTILINE)
     reasons = regex.findall(r"`(\w+)`", " ".join(first_cells))
     assert sorted(reasons) == sorted(words("en")["reasons"])
+
+
+def test_every_self_check_is_explained():
+    text = (ROOT / "docs" / "numbers.md").read_text(encoding="utf-8")
+    rows = regex.findall(r"^\| `(\w+)` \| .* \| .* \|$", text.split("## Self-checks")[1], regex.MULTILINE)
+    assert rows == [check.code for check in SELF_CHECKS]
