@@ -175,7 +175,7 @@ MEGATRON_FORMULAS = (
     _n("N1", "before 2025-08", 1.0),
     PrintedFormula(
         "G",
-        "MindFormers graph mode, as far as the shape tells",
+        "MindFormers graph mode, from the shape",
         "MindFormers 1.5 to 1.8, graph mode: the matrix products of the compiled graph",
         "M8 with 2 a d s for a d s",
         megatron.needs,
