@@ -15,6 +15,8 @@ from logparse.findings import Note, warning
 
 # A stream has at least so many rows, and streams take turns at least so often.
 FEWEST_ROWS, FEWEST_TURNS = 3, 3
+# Streams that may go on: those used last. More runs never write to one file.
+MOST_RECENT = 16
 # How far a row may be after the last one of its stream, in steps between two rows.
 REACH = 1.5
 
@@ -50,25 +52,24 @@ def _of_file(rows: pl.DataFrame) -> list[Stream]:
 
 def _follow(steps: Sequence[int], reach: float) -> tuple[list[int], int]:
     """The stream of each row, and how often a stream goes on after rows of another one that goes on itself."""
-    last: list[int] = []
-    used: list[int] = []
     rows: list[int] = []
     places: list[int] = []
     turns = 0
-    for at, step in enumerate(steps):
-        near = [(-used[n], n) for n in range(len(last)) if 0 < step - last[n] <= reach]
-        if near:
-            place = min(near)[1]
+    # Streams and their last steps, the one used last first.
+    recent: list[tuple[int, int]] = []
+    for step in steps:
+        near = next((stream for stream in recent if 0 < step - stream[1] <= reach), None)
+        if near is None:
+            place = len(rows)
+            rows.append(0)
+        else:
+            place = near[0]
+            recent.remove(near)
             # Numbers that are damaged make streams of one row each, which are no turns.
             turns += place != places[-1] and rows[places[-1]] > 1
-            rows[place] += 1
-            last[place], used[place] = step, at
-        else:
-            place = len(last)
-            last.append(step)
-            used.append(at)
-            rows.append(1)
+        rows[place] += 1
         places.append(place)
+        recent = [(place, step), *recent[: MOST_RECENT - 1]]
     return places, turns
 
 
