@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 import regex
 
-from logparse.failures.precedence import cause_of
+from logparse.failures.precedence import cause_of, without_caught
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.progress import Progress, last_progress, progress_of
 from logparse.failures.scan import Hit
@@ -146,7 +146,7 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
         own = [hit for hit in hits if first <= hit.line and (after is None or hit.line < after)]
         seen, step = progress.last_in(source, first, after)
         yield _Part(
-            [hit for hit in own if hit.line > (seen or 0)], first, None if after is None else after - 1, step, seen is not None
+            without_caught([hit for hit in own if hit.line > (seen or 0)]), first, None if after is None else after - 1, step, seen is not None
         )
 
 
@@ -171,7 +171,7 @@ def _last_of_files(by_source: Mapping[str, Sequence[Hit]], progress: Progress, e
             if hit.line > seen and attempts[source] == latest and not (old and not seen):
                 kept.append((clock or float("inf"), number, hit.line, hit))
     kept.sort(key=lambda row: row[:3])
-    return _Part([row[3] for row in kept], 1, None, progress.step, progress.step is not None)
+    return _Part(without_caught([row[3] for row in kept]), 1, None, progress.step, progress.step is not None)
 
 
 def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> Ending:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import regex
+
+from logparse.failures.prefixes import read_prefixes
 from logparse.failures.scan import Hit
+from logparse.failures.signatures import JUDGED
 
 # Clocks of ranks differ by seconds; without a clock, ranks that fail together print within so many lines.
 NEAR_SECONDS, NEAR_LINES = 2.0, 200
@@ -13,6 +17,10 @@ _WEIGHT = {"hardware": 0, "node": 0, "device_memory": 1, "host_memory": 1, "shar
 _SCHEDULED, _OTHERS = ("time_limit", "preempted"), 2
 # What a time-out that came before brings about: exceptions, aborted processes, stops from outside.
 _FALLOUT = frozenset(("exception", "crash", "signal", "killed", "cancelled", "time_limit", "preempted", "network"))
+# An exception under a traceback that a logger printed as an error.
+LOGGED = "ignored.logged"
+# Characters of messages by which they are alike.
+ALIKE = 30
 # Lines that a scheduler prints also where it only clears up after a process that failed.
 _CLEARING = frozenset(("slurm.cancel",))
 # What a process prints that is stopped or left alone, and what a scheduler's own word explains.
@@ -33,6 +41,29 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
     named = [hit for hit in hits if hit.role == "finding" and hit.family != "unknown"]
     by_role = (next((hit for hit in hits if hit.role == role), None) for role in ("consequence", "finding", "frame"))
     return next((hit for hit in (*known[:1], *named[:1], *by_role) if hit is not None), None)
+
+
+def without_caught(hits: Sequence[Hit]) -> list[Hit]:
+    """``hits`` without exceptions that a program caught, and without lines that others near them explain away.
+
+    An exception that a program only logs is a failure where another line shows that it ended.
+    """
+    known = {_beginning(hit) for hit in hits if hit.caught}
+    caught = [hit for hit in hits if hit.caught or (known and _beginning(hit) in known)]
+    kept = [hit for hit in hits if hit not in caught and not _explained_away(hit, hits)]
+    if any(hit.role in JUDGED for hit in kept):
+        return [hit for hit in hits if hit in kept or (hit in caught and hit.caught in ("", LOGGED))]
+    return kept
+
+
+def _beginning(hit: Hit) -> str:
+    """How the message begins: ranks and workers that catch the same exception word it alike."""
+    return regex.sub(r"\d+", "", read_prefixes(hit.text).bare)[:ALIKE]
+
+
+def _explained_away(hit: Hit, hits: Sequence[Hit]) -> bool:
+    other = hit.meaning.unless
+    return bool(other) and any(near.meaning.signature == other and is_near(near, hit) for near in hits)
 
 
 def is_near(one: Hit, other: Hit) -> bool:

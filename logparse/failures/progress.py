@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # A counter of steps in a log that no format reads, and words that stand next to one.
 _BAR = regex.compile(r"\b(\d+)/(\d+) \[\d+:\d\d(?::\d\d)?<")
 _COUNTER = regex.compile(r"(?i)\b(?:global_?|train_?)?(?:step|iter|iteration)s?\b[\"']?[ =:#\[]{0,4}(\d+)")
-_MEASURED = regex.compile(r"(?i)loss|\blr\b|tok|it/s|s/it|time")
+_MEASURED = regex.compile(r"(?i)loss")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def progress_of(steps: pl.DataFrame) -> Progress:
 def last_progress(tail: TextBlock) -> int | None:
     """The last line of ``tail`` with a counter of steps, None where there is none."""
     found = _counted(tail)
-    return found[-1][0] if found else None
+    return found[-1][0] if len({step for _, step in found}) > 1 else None
 
 
 def _goes_on(tail: TextBlock, line: int) -> bool:
@@ -88,7 +88,10 @@ def _goes_on(tail: TextBlock, line: int) -> bool:
     found = _counted(tail)
     before = [step for number, step in found if number < line]
     after = [step for number, step in found if number > line]
-    return bool(after) and (line < tail.first or (bool(before) and max(after) > before[-1]))
+    # One counter after an error may be a bar that is drawn once more, or a setting.
+    if not before:
+        return len(set(after)) > 1
+    return bool(after) and max(after) > before[-1]
 
 
 def _counted(tail: TextBlock) -> list[tuple[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import polars as pl
@@ -20,15 +20,20 @@ LONGEST_QUOTE, LONGEST_END = 160, 4096
 MOST_LINES = 4000
 # An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
 BARE, FAR = "AssertionError", 20
+# Lines between the beginning of a traceback and its exception, at most.
+LONGEST_TRACEBACK = 100
 # A traceback that is printed as a list of Python; its last part is the exception.
 _LISTED = regex.compile(r"\['Traceback \(most recent call last\).*, [\"']((?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]")
 # A table of Markdown and a line of source code speak of errors; nobody prints them as one.
-_PROSE = regex.compile(r"^\s*(?:\|.*\|\s*$|(?:raise|except|class|def|from|import|#)\b)")
+_PROSE = regex.compile(r"^\s*(?:\|.*\|\s*$|#|(?:raise|except|class|def|from|import)\b)")
 
 
 @dataclass(frozen=True)
 class Hit:
-    """One line that a signature fits. ``text`` is masked and short; ``clock`` is in seconds, None where unknown."""
+    """One line that a signature fits. ``text`` is masked and short; ``clock`` is in seconds, None where unknown.
+
+    ``absent`` are ranks that it waits for; ``caught`` is the signature that shows that a program caught an exception.
+    """
 
     source: str
     line: int
@@ -40,6 +45,7 @@ class Hit:
     code: int | None = None
     clock: float | None = None
     absent: tuple[int, ...] = ()
+    caught: str = ""
 
     @property
     def role(self) -> str:
@@ -111,15 +117,19 @@ def _first_number(*values: int | str | None) -> int | None:
 
 
 def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
-    """Bare assertions with what they assert; exceptions that Python caught itself are left out."""
+    """Bare assertions with what they assert; exceptions that were caught are marked."""
+    caught: dict[tuple[int | None, str | None], Hit] = {}
     for at, hit in enumerate(hits):
-        if hit.meaning.signature == "python.exception":
+        if hit.role == "ignored":
+            caught[hit.rank, hit.host] = hit
+        elif hit.meaning.signature == "python.exception":
+            begin = caught.pop((hit.rank, hit.host), None)
+            if begin is not None and hit.line - begin.line <= LONGEST_TRACEBACK:
+                yield replace(hit, caught=begin.meaning.signature)
+                continue
             before = [other for other in hits[max(0, at - 2 * FAR) : at] if hit.line - other.line <= FAR]
-            if any(other.role == "ignored" and other.rank == hit.rank for other in before):
-                continue
-            if hit.text.endswith(BARE):
-                yield _with_assertion(hit, before)
-                continue
+            yield _with_assertion(hit, before) if hit.text.endswith(BARE) else hit
+            continue
         yield hit
 
 
@@ -128,7 +138,7 @@ def _with_assertion(hit: Hit, before: Sequence[Hit]) -> Hit:
     if not own:
         return hit
     text = f"{hit.text}: {own[-1].text}"[:LONGEST_QUOTE]
-    return Hit(**{**vars(hit), "text": text})
+    return replace(hit, text=text)
 
 
 def _ends_of(text: str) -> str:

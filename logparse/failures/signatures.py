@@ -34,6 +34,7 @@ class Signature:
     remedy: str = ""
     collect: str = ""
     state: str = ""
+    unless: str = ""
 
     @cached_property
     def compiled(self) -> regex.Pattern[str]:
@@ -52,6 +53,7 @@ class Meaning:
     remedy: str
     collect: str
     state: str
+    unless: str = ""
 
 
 def meaning_of(signature: Signature, code: int | None) -> Meaning:
@@ -59,7 +61,7 @@ def meaning_of(signature: Signature, code: int | None) -> Meaning:
     grade = signature.grade or GRADES.get(signature.role, "unknown")
     remedy = signature.remedy or signature.family
     plain = Meaning(
-        signature.id, signature.family, signature.role, grade, remedy, signature.collect, signature.state
+        signature.id, signature.family, signature.role, grade, remedy, signature.collect, signature.state, signature.unless
     )
     told = _exit_codes().get(str(code)) if signature.role == "finding" else None
     if told is None:
