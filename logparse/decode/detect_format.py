@@ -116,7 +116,9 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     ending = ending_of(contents.hits, pl.DataFrame(), starts, contents.ends)
     if ending.failed:
         remedy = tr("fix the error above, or pass the log of the rank that prints the steps (often the last)")
-        return NoStepLineError(_with_errors(reasons, ending, contents.hits, sources, starts), where=where, remedy=remedy)
+        return NoStepLineError(
+            _with_errors(reasons, ending, contents.hits, sources, starts), where=where, remedy=remedy
+        )
     command = shlex.join(["logparse", "formats", "suggest", *(source.name for source in sources[:1])])
     remedy = tr(
         "pass the log of the rank that prints the steps (often the last); `logparse formats` lists all formats; "
@@ -142,7 +144,11 @@ def _nearest(formats: Sequence[LogFormat], ends: FileEnds, trainer: Trainer | No
 def _trainer_reasons(trainer: Trainer | None, sources: Sequence[Source]) -> list[str]:
     if trainer is None:
         return [tr("no known training framework in the log")]
-    looks = tr("this looks like {trainer} ({place})", trainer=trainer.name, place=_place(trainer.source, trainer.line_number, sources))
+    looks = tr(
+        "this looks like {trainer} ({place})",
+        trainer=trainer.name,
+        place=_place(trainer.source, trainer.line_number, sources),
+    )
     return [looks] if trainer.is_read else [looks, tr("its step lines are not supported")]
 
 

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 import polars as pl
 
 from logparse.decode.detect_format import describe_damage, recognize
-from logparse.decode.first_timestamps import log_begins
 from logparse.decode.device_names import device_of
+from logparse.decode.first_timestamps import log_begins
 from logparse.decode.merge_formats import Completion, may_complete
 from logparse.decode.reader import CORES, Contents, read_sources
 from logparse.decode.records import join_records
@@ -82,7 +82,7 @@ class ParsedLog:
     completions: tuple[Completion, ...] = ()
     other_settings: tuple[tuple[LogFormat, pl.DataFrame], ...] = ()
     device: Version | None = None
-    ending: Ending = Ending("unknown")
+    ending: Ending = field(default_factory=lambda: Ending("unknown"))
 
     def giver_of(self, column: str) -> str:
         """The name of the format whose lines print ``column`` of the steps; the run's own where none does."""
@@ -159,6 +159,8 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
     if watch is not None:
         _watch(sources, watch)
     contents = read_sources(sources, known_formats(), jobs=jobs or CORES)
+    if not contents.lines:
+        return Ending("unknown")
     formats = [fmt for fmt, _ in contents.steps]
     starts = max((_starts(contents.inside, fmt) for fmt in formats if fmt.blocks), key=len, default=_NO_START)
     try:

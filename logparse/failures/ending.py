@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import polars as pl
 import regex
@@ -22,6 +23,8 @@ from logparse.inputs.ranks import place_of
 
 # Lines of evidence, ranks that are suspected, and lines after "Root Cause" that belong to it.
 MOST_EVIDENCE, MOST_SUSPECTS, BLOCK_LINES = 4, 3, 12
+# Roles of lines that are told with the cause, the first ones first. A general line of a launcher adds nothing.
+ORDER = ("finding", "explains", "consequence")
 # Attempts that end within so many steps of each other made no progress.
 SAME_STEPS = 2
 _STATES = {
@@ -90,7 +93,7 @@ class Ending:
     attempts: tuple[Attempt, ...] = ()
     repeated: int = 1
     restart_helps: bool | None = None
-    lines_of_failure: int = field(default=0)
+    lines_of_failure: int = 0
 
     @property
     def failed(self) -> bool:
@@ -113,7 +116,7 @@ def ending_of(hits: Iterable[Hit], steps: pl.DataFrame, starts: pl.DataFrame, en
         ((source, own),) = by_source.items()
         attempts = [part for part in _attempts(source, own, progress, starts) if part.hits or part.stepped]
         return _of_attempts(attempts, progress, ends)
-    last = _last_of_files(by_source, progress, ends)
+    last = _last_of_files(by_source, progress)
     return _of_attempts([last], progress, ends)
 
 
@@ -146,7 +149,11 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
         own = [hit for hit in hits if first <= hit.line and (after is None or hit.line < after)]
         seen, step = progress.last_in(source, first, after)
         yield _Part(
-            without_caught([hit for hit in own if hit.line > (seen or 0)]), first, None if after is None else after - 1, step, seen is not None
+            without_caught([hit for hit in own if hit.line > (seen or 0)]),
+            first,
+            None if after is None else after - 1,
+            step,
+            seen is not None,
         )
 
 
@@ -154,7 +161,7 @@ def _any_between(lines: Sequence[int], first: int, after: int) -> bool:
     return bisect_left(lines, first) < bisect_left(lines, after)
 
 
-def _last_of_files(by_source: Mapping[str, Sequence[Hit]], progress: Progress, ends: FileEnds) -> _Part:
+def _last_of_files(by_source: Mapping[str, Sequence[Hit]], progress: Progress) -> _Part:
     """The hits of several files, in the order of their clocks where these are known, that no step refuted.
 
     torchrun numbers attempts: only the files of the last one count.
@@ -175,21 +182,24 @@ def _last_of_files(by_source: Mapping[str, Sequence[Hit]], progress: Progress, e
 
 
 def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> Ending:
+    """The ending of the last attempt, with a line on each."""
     if not parts:
         return _without_failure(progress, ends)
     judged = [_judge(part) for part in parts]
-    last, cause = parts[-1], judged[-1][1]
-    attempts = tuple(_attempt(part, state, hit) for part, (state, hit) in zip(parts, judged, strict=True))
-    done = progress.done or judged[-1][0] == "completed"
-    if done and judged[-1][0] in ("completed", "cut_off", "failed", "killed", "cancelled", "time_limit", "preempted") and (
-        progress.done or cause is None or cause.role == "end"
-    ):
-        completed = Ending("completed", "completed", "established", step=progress.step, planned_steps=progress.planned)
-        end = cause if cause is not None and cause.role == "end" else None
-        return replace(_with_line(completed, end), attempts=attempts)
+    last, (state, cause) = parts[-1], judged[-1]
+    attempts = tuple(_attempt(part, how, hit) for part, (how, hit) in zip(parts, judged, strict=True))
+    if state == "completed" or (last.stepped and progress.ends_with(last.step)):
+        return replace(_completed(cause, progress), attempts=attempts)
     if cause is None or not progress.outlives(cause, ends):
         return replace(_without_failure(progress, ends), attempts=attempts)
-    return replace(_failed(last, judged[-1][0], cause, progress), attempts=attempts, **_recurrence(attempts))
+    return _with_attempts(_failed(last, state, cause, progress), attempts)
+
+
+def _completed(cause: Hit | None, progress: Progress) -> Ending:
+    ending = Ending("completed", "completed", "established", step=progress.step, planned_steps=progress.planned)
+    if cause is None or cause.role != "end":
+        return ending
+    return replace(ending, signature=cause.meaning.signature, source=cause.source, line=cause.line, text=cause.text)
 
 
 def _judge(part: _Part) -> tuple[str, Hit | None]:
@@ -269,10 +279,9 @@ def _told(cause: Hit, hits: Sequence[Hit]) -> list[Hit]:
     """The cause, and the first lines of other signatures: what followed, and who reported it."""
     others: dict[str, Hit] = {}
     for hit in hits:
-        if hit.role in ("finding", "consequence", "explains", "frame") and not same_message(hit, cause):
+        if hit.role in ORDER and not same_message(hit, cause):
             others.setdefault(hit.meaning.signature, hit)
-    order = ("finding", "explains", "consequence", "frame")
-    ranked = sorted(others.values(), key=lambda hit: (order.index(hit.role), hits.index(hit)))
+    ranked = sorted(others.values(), key=lambda hit: (ORDER.index(hit.role), hits.index(hit)))
     chosen = [cause, *[hit for hit in ranked if hit is not cause][: MOST_EVIDENCE - 1]]
     return sorted(chosen, key=hits.index)
 
@@ -304,35 +313,26 @@ def _attempt(part: _Part, state: str, hit: Hit | None) -> Attempt:
     return Attempt(part.first_line, part.last_line, part.step, state, family, *told)
 
 
-def _recurrence(attempts: Sequence[Attempt]) -> dict[str, object]:
-    """How many attempts at the end failed alike, and whether one of them got further than the others."""
+def _with_attempts(ending: Ending, attempts: Sequence[Attempt]) -> Ending:
+    """``ending`` with how many attempts at the end failed alike, and whether one of them got further than others."""
     last = attempts[-1]
-    alike = 0
-    for attempt in reversed(attempts):
-        if _fingerprint(attempt) != _fingerprint(last):
-            break
-        alike += 1
-    if alike < 2 or last.line is None:
-        return {"restart_helps": None}
-    reached = [attempt.step or 0 for attempt in attempts[-alike:]]
-    return {"repeated": alike, "restart_helps": max(reached) - min(reached) > SAME_STEPS}
+    alike = list(takewhile(lambda one: _fingerprint(one) == _fingerprint(last), reversed(attempts)))
+    if len(alike) < 2:
+        return replace(ending, attempts=tuple(attempts))
+    reached = [attempt.step or 0 for attempt in alike]
+    helps = max(reached) - min(reached) > SAME_STEPS
+    return replace(ending, attempts=tuple(attempts), repeated=len(alike), restart_helps=helps)
 
 
 def _fingerprint(attempt: Attempt) -> tuple[object, ...]:
-    return attempt.family, attempt.signature, _words(attempt.text or "")
+    """What failed; of exceptions that no other signature knows also their words."""
+    words = _words(attempt.text or "") if attempt.family in ("exception", "unknown") else ""
+    return attempt.family, attempt.signature, words
 
 
 def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
-    if progress.done:
-        return Ending("completed", "completed", "established", step=progress.step, planned_steps=progress.planned)
     cut = progress.step is not None or any(last_progress(tail) for tail in ends.tails)
     return Ending("cut_off" if cut else "unknown", step=progress.step, planned_steps=progress.planned)
-
-
-def _with_line(ending: Ending, hit: Hit | None) -> Ending:
-    if hit is None:
-        return ending
-    return replace(ending, signature=hit.meaning.signature, source=hit.source, line=hit.line, text=hit.text)
 
 
 def notes_of(ending: Ending, several: bool) -> Iterator[Note]:

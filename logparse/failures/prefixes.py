@@ -17,7 +17,8 @@ _PREFIX = regex.compile(
 )
 _RANK = regex.compile(r"\[rank(\d+)\]:")
 _STAMP = regex.compile(
-    r"(?<!\d)20\d\d-(?P<month>\d\d)-(?P<day>\d\d)[T _-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?P<part>[.,]\d{1,6})?"
+    r"(?<!\d)20\d\d-(?P<month>\d\d)-(?P<day>\d\d)[T _-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+    r"(?P<part>[.,]\d{1,6})?"
     r"|\b[EWIF](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?P<part>\.\d{1,6})?"
 )
 # Logs without a year are compared too; any leap year will do.
@@ -57,10 +58,15 @@ def clock_of(text: str) -> float | None:
         return None
     month, day, hour, minute, second = (int(match[part]) for part in ("month", "day", "hour", "minute", "second"))
     try:
-        stamp = datetime(_YEAR, month, day, hour, minute, second)  # noqa: DTZ001
+        stamp = datetime(_YEAR, month, day, hour, minute, second)
     except ValueError:
         return None
-    return stamp.timestamp() + float("0." + (match["part"] or ".0")[1:])
+    return comparable(stamp) + float("0." + (match["part"] or ".0")[1:])
+
+
+def comparable(stamp: datetime) -> float:
+    """Seconds since the beginning of a year: many stamps of a log name none."""
+    return (stamp.replace(year=_YEAR, tzinfo=None) - datetime(_YEAR, 1, 1)).total_seconds()
 
 
 def _number(text: str | None) -> int | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
 import regex
 
+from logparse.failures.prefixes import comparable
 from logparse.failures.trainers import FileEnds
 from logparse.inputs.blocks import TextBlock
 
@@ -24,13 +26,12 @@ _MEASURED = regex.compile(r"(?i)loss")
 
 @dataclass(frozen=True)
 class Progress:
-    """Lines with steps of each file, their steps, the last step of all, and whether it is the last planned one."""
+    """Lines with steps of each file, their steps, the last step of all, the last planned one, and the last clock."""
 
     lines: Mapping[str, list[int]]
     steps: Mapping[str, list[int]]
     step: int | None
     planned: int | None
-    done: bool
     last_clock: float | None
 
     def last_in(self, source: str, first: int, after: int | None) -> tuple[int | None, int | None]:
@@ -48,6 +49,10 @@ class Progress:
             at -= 1
         return lines[at], steps[at]
 
+    def ends_with(self, step: int | None) -> bool:
+        """Whether ``step`` is the last planned one."""
+        return step is not None and self.planned is not None and step >= self.planned
+
     def outlives(self, cause: Hit, ends: FileEnds) -> bool:
         """Whether no step of a log that no format reads was completed after the line ``cause``."""
         if self.step is not None:
@@ -60,21 +65,24 @@ def progress_of(steps: pl.DataFrame) -> Progress:
     """How far the ``steps`` go."""
     known = steps.filter(pl.col("step").is_not_null()) if len(steps) else steps
     if known.is_empty():
-        return Progress({}, {}, None, None, done=False, last_clock=None)
+        return Progress({}, {}, None, None, None)
     thin = known.select("source", "line_number", "step").sort("source", "line_number")
     parts = {str(source): frame for (source,), frame in thin.group_by("source", maintain_order=True)}
-    last = known["step"].tail(1).item()
+    last = known["step"][-1]
     planned = known["train_steps"].drop_nulls().last() if "train_steps" in known.columns else None
-    furthest = known["step"].max()
-    clock = known["timestamp"].max() if "timestamp" in known.columns else None
     return Progress(
         {source: frame["line_number"].to_list() for source, frame in parts.items()},
         {source: frame["step"].to_list() for source, frame in parts.items()},
         int(last),
         None if planned is None else int(planned),
-        done=planned is not None and furthest is not None and int(furthest) >= int(planned),
-        last_clock=None if clock is None else clock.replace(year=2000).timestamp(),
+        _last_clock(known),
     )
+
+
+def _last_clock(steps: pl.DataFrame) -> float | None:
+    """The latest stamp of a step, as ``clock_of`` counts."""
+    last = steps["timestamp"].max() if "timestamp" in steps.columns else None
+    return comparable(last) if isinstance(last, datetime) else None
 
 
 def last_progress(tail: TextBlock) -> int | None:

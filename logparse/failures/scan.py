@@ -23,9 +23,11 @@ BARE, FAR = "AssertionError", 20
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
 # A traceback that is printed as a list of Python; its last part is the exception.
-_LISTED = regex.compile(r"\['Traceback \(most recent call last\).*, [\"']((?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]")
+_LISTED = regex.compile(
+    r"\['Traceback \(most recent call last\).*, [\"']((?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
+)
 # A table of Markdown and a line of source code speak of errors; nobody prints them as one.
-_PROSE = regex.compile(r"^\s*(?:\|.*\|\s*$|#|(?:raise|except|class|def|from|import)\b)")
+_PROSE = regex.compile(r"^\s*(?:\|(?! NVIDIA-SMI).*\|\s*$|#|(?:raise|except|class|def|from|import)\b)")
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,7 @@ def _first(text: str) -> tuple[Signature, regex.Match[str]] | None:
     return None
 
 
-def _hit(
-    source: str, number: int, text: str, line: Line, found: tuple[Signature, regex.Match[str]], said: str
-) -> Hit:
+def _hit(source: str, number: int, text: str, line: Line, found: tuple[Signature, regex.Match[str]], said: str) -> Hit:
     signature, match = found
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     code = exit_code(groups.get("code"), groups.get("sig") if groups.get("sig", "").isdigit() else None)

@@ -61,7 +61,14 @@ def meaning_of(signature: Signature, code: int | None) -> Meaning:
     grade = signature.grade or GRADES.get(signature.role, "unknown")
     remedy = signature.remedy or signature.family
     plain = Meaning(
-        signature.id, signature.family, signature.role, grade, remedy, signature.collect, signature.state, signature.unless
+        signature.id,
+        signature.family,
+        signature.role,
+        grade,
+        remedy,
+        signature.collect,
+        signature.state,
+        signature.unless,
     )
     told = _exit_codes().get(str(code)) if signature.role == "finding" else None
     if told is None:
@@ -96,10 +103,9 @@ def families() -> tuple[str, ...]:
 @cache
 def remedies() -> tuple[str, ...]:
     """Every remedy that an ending can have."""
-    judged = (signature for signature in signatures() if signature.role in JUDGED)
-    return tuple(dict.fromkeys(meaning_of(signature, None).remedy for signature in judged)) + (
-        *(told.get("remedy", told["family"]) for told in _exit_codes().values()),
-    )
+    plain = [meaning_of(signature, None).remedy for signature in signatures() if signature.role in JUDGED]
+    told = [told.get("remedy", told["family"]) for told in _exit_codes().values()]
+    return tuple(dict.fromkeys((*plain, *told)))
 
 
 def _read(entry: Mapping[str, Any]) -> Signature:

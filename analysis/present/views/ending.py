@@ -115,7 +115,7 @@ def _attempts(ending: Ending) -> list[str]:
     n = tr("{n} in this log", n=len(ending.attempts))
     if ending.restart_helps is None:
         return [n]
-    alike = tr("the last {n} ended alike", n=ending.repeated)
+    alike = tr("the last {n} ended the same way", n=ending.repeated)
     further = tr("each got further") if ending.restart_helps else tr("none got further: a restart will not help")
     return [n, alike, further]
 
