@@ -13,7 +13,7 @@ from logparse.failures.signatures import JUDGED
 # Clocks of ranks differ by seconds; without a clock, ranks that fail together print within so many lines.
 NEAR_SECONDS, NEAR_LINES = 2.0, 200
 # Of causes that are near each other the heavier one counts: lower numbers are heavier. All others are alike.
-_WEIGHT = {"hardware": 0, "node": 0, "device_memory": 1, "host_memory": 1, "shared_memory": 1, "disk": 1}
+_WEIGHT = {"hardware": 0, "node": 0, "device_memory": 1, "host_memory": 1, "shared_memory": 1}
 _SCHEDULED, _OTHERS = ("time_limit", "preempted"), 2
 # What a time-out that came before brings about: exceptions, aborted processes, stops from outside.
 _FALLOUT = frozenset(("exception", "crash", "signal", "killed", "cancelled", "time_limit", "preempted", "network"))
