@@ -29,6 +29,7 @@ from logparse.language import msg, tr
 # Each is a module of analysis.commands and, in it, a function of that name; help lists them in this order, a line each.
 COMMANDS = {
     "analyze": msg("Analyze a run: step time, throughput, MFU, goodput."),
+    "diagnose": msg("Show why a run stopped, and which rank."),
     "merge": msg("Merge the results of `analyze --each` shards."),
     "baselines": msg("List published training rates, or show one with its source."),
     "estimate": msg("Estimate what a job should reach."),

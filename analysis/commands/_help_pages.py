@@ -18,6 +18,7 @@ GROUPS = (COMMON, MISSING, OUTPUT, ADVANCED)
 EXAMPLES: Mapping[str, tuple[str, str]] = {
     "": ("analyze run.log --hw 910b3", "compare release-a/ release-b/"),
     "analyze": ("run.log --hw 910b3", "--each logs/ -o results"),
+    "diagnose": ("run.log", "logs/ --json"),
     "merge": ("results", "results -o merged --tables csv"),
     "baselines": ("--model llama2-7b", "--publisher ModelLink --json"),
     "estimate": (

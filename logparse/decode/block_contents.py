@@ -5,7 +5,7 @@ Comes in: lines of one file. Goes out: what each format reads of them, and the f
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
@@ -22,6 +22,7 @@ from logparse.decode.slow_patterns import stopped_by_name
 from logparse.decode.step_lines import StepBlock, decode_block
 from logparse.decode.values import there
 from logparse.decode.versions import MARKERS
+from logparse.failures.scan import Hit
 from logparse.formats._base import Block, LogFormat
 
 Text = TypeVar("Text", pl.Expr, pl.Series)
@@ -66,6 +67,7 @@ class BlockContents:
 
     ``steps`` are by the name of their format, without those that were left nothing; ``sentences`` are lines with such
     of settings or versions. ``waits``: what the marked lines say is still to be read.
+    ``hits`` are the lines that show how a run ended.
     """
 
     marked: pl.DataFrame
@@ -73,6 +75,7 @@ class BlockContents:
     records: Found
     sentences: pl.DataFrame
     waits: bool = False
+    hits: Sequence[Hit] = ()
 
     @property
     def first_step(self) -> int | None:

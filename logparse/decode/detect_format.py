@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Protocol
 
 import polars as pl
 import regex
@@ -14,32 +14,39 @@ import regex
 from logparse.decode.merge_formats import Completion, complete
 from logparse.decode.step_lines import StepLines
 from logparse.errors import InputError, NoStepLineError
-from logparse.failures.detect import (
-    ErrorLine,
-    FileEnds,
-    Trainer,
-    error_lines,
-    find_trainer,
-    quote,
-    same_message,
-)
+from logparse.failures.ending import Ending, Evidence, count_alike, ending_of
+from logparse.failures.scan import Hit
+from logparse.failures.trainers import FileEnds, Trainer, find_trainer
 from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
-from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
 from logparse.inputs.ranks import place_of
 from logparse.inputs.sources import Source
 from logparse.language import some, tr
 
-# Bytes of files that are read once more to see how often they say why they failed.
-MOST_READ_AGAIN = 2**26
 # What may be a label, and how many common labels make a format the nearest.
 # Each run of the characters of a label is looked at once, however long it is.
 _LABEL = regex.compile(r"(?<![\w ()/.%-])(?:(?![A-Za-z_])[\w ()/.%-])*+([A-Za-z_][\w ()/.%-]*+)[\"']?\s*+[:=]")
 LEAST_COMMON = 2
 
 
+class Read(Protocol):
+    """What was read of all files, see ``reader.Contents``."""
+
+    @property
+    def steps(self) -> Sequence[tuple[LogFormat, StepLines]]:
+        """The step lines of each format."""
+
+    @property
+    def ends(self) -> FileEnds:
+        """The first and last lines of files."""
+
+    @property
+    def hits(self) -> Sequence[Hit]:
+        """Lines that show how the run ended."""
+
+
 def recognize(
-    decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
+    contents: Read, sources: Sequence[Source], starts: pl.DataFrame
 ) -> tuple[LogFormat, StepLines, tuple[Completion, ...], list[Note]]:
     """The format that ``richest`` takes, its lines, what others gave them, and notes on those that are left out.
 
@@ -47,9 +54,9 @@ def recognize(
 
     Raises NoStepLineError where none finds a step line, InputError where files of two formats are not one run.
     """
-    stepped = sorted((f for f in decoded if len(f[1].steps)), key=richest)
+    stepped = sorted((f for f in contents.steps if len(f[1].steps)), key=richest)
     if not stepped:
-        raise _nothing_found(decoded, sources, ends, starts)
+        raise _nothing_found(contents, sources, starts)
     fmt, best = stepped[0]
     steps, completions = complete(fmt, best.steps, stepped[1:])
     used = {completion.format for completion in completions}
@@ -98,27 +105,27 @@ def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
         yield tr("{path} is truncated or corrupted ({reason})", **note.fields)
 
 
-def _nothing_found(
-    decoded: Sequence[tuple[LogFormat, StepLines]], sources: Sequence[Source], ends: FileEnds, starts: pl.DataFrame
-) -> NoStepLineError:
+def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFrame) -> NoStepLineError:
     # A line may be torn for several formats.
-    formats = [fmt for fmt, _ in decoded]
-    torn, trainer = max((result.torn for _, result in decoded), default=0), find_trainer(ends, formats)
+    formats = [fmt for fmt, _ in contents.steps]
+    torn = max((result.torn for _, result in contents.steps), default=0)
+    trainer = find_trainer(contents.ends, formats)
     reasons = [tr("no step line found"), *describe_damage(sources), *_trainer_reasons(trainer, sources)]
     reasons += [tr("truncated step lines: {n}", n=torn)] if torn else []
     where = some([source.name for source in sources], 3)
-    # For a trainer that is not read, steps may follow an earlier error.
-    errors = [] if trainer and not trainer.is_read else quote(error_lines(ends.tails))
-    if errors:
+    ending = ending_of(contents.hits, pl.DataFrame(), starts, contents.ends)
+    if ending.failed:
         remedy = tr("fix the error above, or pass the log of the rank that prints the steps (often the last)")
-        return NoStepLineError(_with_errors(reasons, errors, sources, starts), where=where, remedy=remedy)
+        return NoStepLineError(
+            _with_errors(reasons, ending, contents.hits, sources, starts), where=where, remedy=remedy
+        )
     command = shlex.join(["logparse", "formats", "suggest", *(source.name for source in sources[:1])])
     remedy = tr(
         "pass the log of the rank that prints the steps (often the last); `logparse formats` lists all formats; "
         "`{command}` generates a draft for a new one",
         command=command,
     )
-    reasons = [*reasons, *_nearest(formats, ends, trainer)]
+    reasons = [*reasons, *_nearest(formats, contents.ends, trainer)]
     return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
 
 
@@ -137,38 +144,34 @@ def _nearest(formats: Sequence[LogFormat], ends: FileEnds, trainer: Trainer | No
 def _trainer_reasons(trainer: Trainer | None, sources: Sequence[Source]) -> list[str]:
     if trainer is None:
         return [tr("no known training framework in the log")]
-    looks = tr("this looks like {trainer} ({place})", trainer=trainer.name, place=_place(trainer, sources))
+    looks = tr(
+        "this looks like {trainer} ({place})",
+        trainer=trainer.name,
+        place=_place(trainer.source, trainer.line_number, sources),
+    )
     return [looks] if trainer.is_read else [looks, tr("its step lines are not supported")]
 
 
 def _with_errors(
-    reasons: Sequence[str], errors: Sequence[ErrorLine], sources: Sequence[Source], starts: pl.DataFrame
+    reasons: Sequence[str], ending: Ending, hits: Sequence[Hit], sources: Sequence[Source], starts: pl.DataFrame
 ) -> str:
-    cause = next((line for line in errors if line.role == "cause"), None)
     lines = [
-        tr("    {place}: {text}", place=_place(line, sources), text=line.text)
-        + (_how_often(line, sources, starts) if line is cause else "")
-        for line in errors
+        tr("    {place}: {text}", place=_place(line.source, line.line, sources), text=line.text)
+        + (_how_often(line, hits, sources, starts) if line is ending.cause else "")
+        for line in ending.evidence
     ]
     return tr("{reasons}. Its last error lines:\n{lines}", reasons=tr("; ").join(reasons), lines="\n".join(lines))
 
 
-def _how_often(cause: ErrorLine, sources: Sequence[Source], starts: pl.DataFrame) -> str:
-    """How many lines say what ``cause`` does, of all ranks, and in how many starts; nothing where that is unknown."""
-    sizes = [source.size for source in sources]
-    if None in sizes or sum(size or 0 for size in sizes) > MOST_READ_AGAIN:
-        return ""
-    again = (Source(source.name, source.path) for source in sources)
-    blocks = chain.from_iterable(read_blocks(source, BLOCK_BYTES) for source in again)
-    same = [line for line in error_lines(blocks) if same_message(line, cause)]
-    opened = {source: frame["line_number"].to_list() for (source,), frame in starts.group_by("source")}
-    attempts = {(line.source, bisect(opened.get(line.source, []), line.line_number)) for line in same}
-    if len(attempts) > 1 and len(sources) == 1:
-        return tr(" ({n} times, in {starts} starts)", n=len(same), starts=len(attempts))
-    return tr(" ({n} times)", n=len(same)) if len(same) > 1 else ""
+def _how_often(cause: Evidence, hits: Sequence[Hit], sources: Sequence[Source], starts: pl.DataFrame) -> str:
+    """How many lines say what ``cause`` does, of all ranks, and in how many starts."""
+    n, attempts = count_alike(cause, hits, starts)
+    if attempts > 1 and len(sources) == 1:
+        return tr(" ({n} times, in {starts} starts)", n=n, starts=attempts)
+    return tr(" ({n} times)", n=n) if n > 1 else ""
 
 
-def _place(evidence: Trainer | ErrorLine, sources: Sequence[Source]) -> str:
+def _place(source: str, line: int, sources: Sequence[Source]) -> str:
     if len(sources) == 1:
-        return tr("line {line}", line=evidence.line_number)
-    return tr("{source}, line {line}", source=evidence.source, line=evidence.line_number)
+        return tr("line {line}", line=line)
+    return tr("{source}, line {line}", source=source, line=line)

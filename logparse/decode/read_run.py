@@ -22,7 +22,7 @@ from logparse.decode.settings import settings_frame
 from logparse.decode.step_lines import STAMP, Malformed
 from logparse.decode.versions import Version, versions_of
 from logparse.errors import InputError, NoStepLineError
-from logparse.failures.detect import describe_end
+from logparse.failures.ending import Ending, ending_of, notes_of
 from logparse.findings import Note, info, warning
 from logparse.formats import find_format, known_formats, packaged
 from logparse.formats._base import Block, LogFormat
@@ -65,7 +65,7 @@ class ParsedLog:
     were printed, as each process does when it begins. ``records`` are the frames of events, evaluations, memory and
     timers. ``versions`` are those of software that the log names. ``notes`` report problems of reading.
     ``completions`` say which columns lines of other formats gave. ``other_settings`` are settings that the formats
-    beneath this one find. ``device`` is the one that the log names.
+    beneath this one find. ``device`` is the one that the log names. ``ending`` is how the run ended.
     """
 
     name: str
@@ -82,6 +82,7 @@ class ParsedLog:
     completions: tuple[Completion, ...] = ()
     other_settings: tuple[tuple[LogFormat, pl.DataFrame], ...] = ()
     device: Version | None = None
+    ending: Ending = field(default_factory=lambda: Ending("unknown"))
 
     def giver_of(self, column: str) -> str:
         """The name of the format whose lines print ``column`` of the steps; the run's own where none does."""
@@ -115,7 +116,7 @@ def read_run(
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
         raise NoStepLineError(problem, where=sources[0].name, remedy=tr("pass the log that the training job printed"))
     starts = {fmt.name: _starts(contents.inside, fmt) for fmt in formats}
-    fmt, stepped, completions, notes = recognize(contents.steps, sources, contents.ends, max(starts.values(), key=len))
+    fmt, stepped, completions, notes = recognize(contents, sources, max(starts.values(), key=len))
     coverage = Coverage(contents.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
     if strict:
         _refuse_damage(coverage, stepped.malformed)
@@ -123,7 +124,8 @@ def read_run(
     steps = _in_order(stepped.steps, sources).with_columns(run=pl.lit(name))
     records = join_records(contents.records, steps, fmt, log_begins(contents.begins, steps))
     notes += _describe_reading(sources, fmt, named=bool(format_name))
-    notes += describe_end(contents.ends, steps)
+    ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends)
+    notes += notes_of(ending, len(sources) > 1)
     notes += _describe_malformed(stepped.malformed)
     settings = settings_frame(contents.sentences, contents.inside, fmt)
     other_settings = tuple(_other_settings(contents, formats, fmt))
@@ -144,7 +146,29 @@ def read_run(
         completions,
         other_settings,
         device_of(contents.sentences),
+        ending,
     )
+
+
+def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int | None = None) -> Ending:
+    """How the run ended whose files ``arguments`` name: any text log, also of trainers whose steps are not read.
+
+    Raises InputError for files that cannot be read.
+    """
+    sources = find_sources(arguments)
+    if watch is not None:
+        _watch(sources, watch)
+    contents = read_sources(sources, known_formats(), jobs=jobs or CORES)
+    if not contents.lines:
+        return Ending("unknown")
+    formats = [fmt for fmt, _ in contents.steps]
+    starts = max((_starts(contents.inside, fmt) for fmt in formats if fmt.blocks), key=len, default=_NO_START)
+    try:
+        steps = recognize(contents, sources, starts)[1].steps
+    except (NoStepLineError, InputError):
+        # The files need not be one run to say why they stopped.
+        steps = pl.DataFrame()
+    return ending_of(contents.hits, _in_order(steps, sources) if len(steps) else steps, starts, contents.ends)
 
 
 def _other_settings(

@@ -24,7 +24,8 @@ from logparse.decode.records import Found
 from logparse.decode.sample_files import probe
 from logparse.decode.settings import BlockReader
 from logparse.decode.step_lines import StepBlock, StepLines, join_blocks
-from logparse.failures.detect import FileEnds
+from logparse.failures.scan import Hit
+from logparse.failures.trainers import FileEnds
 from logparse.formats._base import Block, LogFormat
 from logparse.inputs.blocks import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.inputs.sources import Source
@@ -44,7 +45,7 @@ class Contents:
     """What the files of a run hold: how many ``lines``; the step lines of each format; rows of other lines.
 
     ``sentences`` are the lines with such of settings or versions, ``inside`` those in blocks of settings; ``begins``
-    are the first stamps of files, ``ends`` their first and last lines.
+    are the first stamps of files, ``ends`` their first and last lines. ``hits`` are lines that show how the run ended.
     """
 
     lines: int
@@ -54,6 +55,7 @@ class Contents:
     inside: dict[Block, pl.DataFrame]
     begins: list[pl.DataFrame]
     ends: FileEnds
+    hits: list[Hit]
 
 
 def read_sources(
@@ -116,6 +118,7 @@ class _Reader:
         self._waiting_bytes = 0
         self._heads: list[TextBlock] = []
         self._tails: list[TextBlock] = []
+        self._hits: list[Hit] = []
 
     def read(self, block_bytes: int, jobs: int) -> None:
         """Read all blocks, as many ahead of the one whose findings are kept next as keep every core busy."""
@@ -157,6 +160,7 @@ class _Reader:
             self._begins.append(first_stamps(block.lines, contents.first_step))
         self._settings[-1].read(block, contents.marked)
         self._lines += block.count
+        self._hits.extend(contents.hits)
         if contents.waits:
             self._waiting.append(contents.marked)
             self._waiting_bytes += size_of(contents.marked)
@@ -195,6 +199,7 @@ class _Reader:
             sentences=pl.concat(self._sentences),
             begins=self._begins,
             ends=FileEnds(self._heads, self._tails),
+            hits=self._hits,
             inside={block: pl.concat(frames[block] for frames in inside) for block in (inside[0] if inside else ())},
         )
 

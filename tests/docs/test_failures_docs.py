@@ -1,21 +1,30 @@
-"""What docs/failures.md shows is what happens."""
+"""What docs/failures.md shows is what happens, and it names everything that an ending can hold."""
 
 import regex
 from helpers import ROOT, run_logparse
 
-from logparse.decode.reader import END_BYTES, MOST_END_BYTES
+from logparse.failures.ending import FAILED, SAME_STEPS
+from logparse.failures.precedence import NEAR_LINES, NEAR_SECONDS
+from logparse.failures.signatures import GRADES, families, signatures
 
 TEXT = (ROOT / "docs/failures.md").read_text(encoding="utf-8")
+NAMED = set(regex.findall(r"`(\w+)`", TEXT))
 
 
 def test_the_log_that_is_shown_is_answered_as_shown(tmp_path):
     (log,) = regex.findall(r"```log\n(.*?)```", TEXT, regex.DOTALL)
     (answer,) = regex.findall(r"```text\n(.*?)```", TEXT, regex.DOTALL)
     (tmp_path / "crashed.log").write_text(log)
-    done = run_logparse("analyze", "crashed.log", cwd=tmp_path)
-    assert (done.stdout, done.stderr, done.returncode) == ("", answer, 3)
+    done = run_logparse("diagnose", "crashed.log", cwd=tmp_path, COLUMNS="80")
+    assert (done.stdout.rstrip() + "\n", done.stderr, done.returncode) == (answer, "", 0)
+
+
+def test_everything_is_named():
+    assert set(families()) | FAILED | {"completed", "cut_off", "unknown"} <= NAMED
+    assert set(GRADES.values()) | {signature.grade for signature in signatures() if signature.grade} <= NAMED
+    assert {signature.collect for signature in signatures() if signature.collect} <= NAMED
 
 
 def test_the_sizes_are_right():
-    assert f"last {END_BYTES >> 10} KiB" in TEXT
-    assert f"more than {MOST_END_BYTES // END_BYTES} files" in TEXT
+    assert f"Within {NEAR_SECONDS:.0f} seconds, or {NEAR_LINES} lines" in TEXT
+    assert f"within {SAME_STEPS} steps" in TEXT

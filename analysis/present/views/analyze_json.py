@@ -12,6 +12,7 @@ from analysis.batch.peers import describe_outliers
 from analysis.flops import Recomputed
 from analysis.hardware.devices import DevicePeak
 from analysis.present.findings_json import fact_document, note_document, origin_text, plain
+from analysis.present.views.ending import ending_document
 from analysis.present.views.expectations import expectations_document
 from analysis.present.views.requirements import requirement_documents
 from analysis.present.words import evidence_text, word
@@ -72,6 +73,7 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
         "ranks": [_metric(row) for row in analysis.ranks.drop("run").to_dicts()],
         "starts": len(analysis.segments),
         "lost_steps": int(analysis.segments["lost_steps"].sum()),
+        "ending": ending_document(result.log.ending),
         **expectations_document(result.expectations),
         "requirements": requirement_documents(result),
         "checks": [_check(check) for check in result.checks],

@@ -1,0 +1,41 @@
+"""``logparse diagnose``: why a run stopped, and which rank. Reads options, calls, prints."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from analysis.commands import _options as options
+from analysis.commands._progress import reading_bar
+from analysis.present.console import make_console
+from analysis.present.terminal import print_parts
+from analysis.present.views.ending import ending_document, ending_parts
+from logparse.decode.read_run import diagnose_run
+from logparse.language import use_language
+from logparse.schema import SCHEMA_VERSION
+
+
+def diagnose(
+    logs: options.Logs,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    no_color: options.NoColor = False,
+    lang: options.Language = None,
+) -> None:
+    """Show why a run stopped, from any text log: the cause, its line, the rank, and what to try.
+
+    Several LOGs, or a folder, are files of one run.
+
+    Exit code: 0 done, 2 wrong usage or unreadable input.
+    """
+    if as_json and lang is None:
+        # Scripts must find the same words on every machine.
+        use_language("en")
+    with reading_bar(quiet or as_json, [logs]) as watches:
+        ending = diagnose_run(logs, next(iter(watches), None))
+    if as_json:
+        document = {"schema_version": SCHEMA_VERSION, "ending": ending_document(ending)}
+        typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print_parts(make_console(no_color=no_color), ending_parts(ending))

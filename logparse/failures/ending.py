@@ -1,0 +1,362 @@
+"""How a run ended: completed, failed, killed or cut off; why, and which rank.
+
+Comes in: the hits of all files, the steps, and the lines on which processes began. Goes out: one Ending.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+import polars as pl
+import regex
+
+from logparse.failures.precedence import cause_of, without_caught
+from logparse.failures.prefixes import read_prefixes
+from logparse.failures.progress import Progress, last_progress, progress_of
+from logparse.failures.scan import Hit
+from logparse.failures.trainers import FileEnds
+from logparse.findings import Note, info, warning
+from logparse.inputs.ranks import place_of
+
+# Lines of evidence, ranks that are suspected, and lines after "Root Cause" that belong to it.
+MOST_EVIDENCE, MOST_SUSPECTS, BLOCK_LINES = 4, 3, 12
+# Roles of lines that are told with the cause, the first ones first. A general line of a launcher adds nothing.
+ORDER = ("finding", "explains", "consequence")
+# Attempts that end within so many steps of each other made no progress.
+SAME_STEPS = 2
+_STATES = {
+    "time_limit": "time_limit",
+    "preempted": "preempted",
+    "cancelled": "cancelled",
+    "killed": "killed",
+    "signal": "killed",
+}
+FAILED = frozenset(("failed", "killed", "cancelled", "preempted", "time_limit"))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A line that belongs to the failure, and its role."""
+
+    source: str
+    line: int
+    text: str
+    role: str
+    family: str
+    rank: int | None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One start of the run in a log: its lines, the step that it reached, and how it ended."""
+
+    first_line: int
+    last_line: int | None
+    step: int | None
+    state: str
+    family: str
+    signature: str | None
+    line: int | None
+    text: str | None
+    rank: int | None
+    host: str | None
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended. ``family`` says what failed, ``grade`` how sure that is; ``line`` and ``text`` show it.
+
+    ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``suspects`` are ranks.
+    ``restart_helps`` is False where attempts end alike without progress, None where there is only one.
+    """
+
+    state: str
+    family: str = "unknown"
+    grade: str = "unknown"
+    signature: str | None = None
+    source: str | None = None
+    line: int | None = None
+    text: str | None = None
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str | None = None
+    exit_code: int | None = None
+    step: int | None = None
+    planned_steps: int | None = None
+    remedy: str | None = None
+    collect: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    suspects: tuple[int, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    repeated: int = 1
+    restart_helps: bool | None = None
+    lines_of_failure: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether the log shows that the run did not end as planned."""
+        return self.state in FAILED
+
+    @property
+    def cause(self) -> Evidence | None:
+        """The line that is quoted first; None where none is."""
+        return next((one for one in self.evidence if one.line == self.line and one.source == self.source), None)
+
+
+def ending_of(hits: Iterable[Hit], steps: pl.DataFrame, starts: pl.DataFrame, ends: FileEnds) -> Ending:
+    """The ending that ``hits`` of all files show, after the ``steps`` (source, line_number, step, train_steps)."""
+    progress = progress_of(steps)
+    by_source: dict[str, list[Hit]] = {tail.source: [] for tail in ends.tails}
+    for hit in hits:
+        by_source.setdefault(hit.source, []).append(hit)
+    if len(by_source) == 1:
+        ((source, own),) = by_source.items()
+        attempts = [part for part in _attempts(source, own, progress, starts) if part.hits or part.stepped]
+        return _of_attempts(attempts, progress, ends)
+    last = _last_of_files(by_source, progress)
+    return _of_attempts([last], progress, ends)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The hits of one attempt that no step refuted, and where it lies."""
+
+    hits: list[Hit]
+    first_line: int
+    last_line: int | None
+    step: int | None
+    stepped: bool
+
+
+def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.DataFrame) -> Iterator[_Part]:
+    """Cut a file where a process begins, or a launcher says so, if something happened since the cut before."""
+    begins = starts.filter(pl.col("source") == source)["line_number"].to_list() if len(starts) else []
+    stepped = progress.lines.get(source, [])
+    lines = [hit.line for hit in hits if hit.role not in ("context", "again", "ignored")]
+    again = [hit.line + 1 for hit in hits if hit.role == "again"]
+    cuts, last = [1], 1
+    for cut in sorted({*begins, *again}):
+        # The settings that each rank prints are one start.
+        if _any_between(lines, last, cut) or _any_between(stepped, last, cut):
+            cuts.append(cut)
+            last = cut
+        elif cut in begins and not (_any_between(begins, last, cut) or last in cuts[1:]):
+            last = cut
+    for first, after in zip(cuts, [*cuts[1:], None], strict=True):
+        own = [hit for hit in hits if first <= hit.line and (after is None or hit.line < after)]
+        seen, step = progress.last_in(source, first, after)
+        yield _Part(
+            without_caught([hit for hit in own if hit.line > (seen or 0)]),
+            first,
+            None if after is None else after - 1,
+            step,
+            seen is not None,
+        )
+
+
+def _any_between(lines: Sequence[int], first: int, after: int) -> bool:
+    return bisect_left(lines, first) < bisect_left(lines, after)
+
+
+def _last_of_files(by_source: Mapping[str, Sequence[Hit]], progress: Progress) -> _Part:
+    """The hits of several files, in the order of their clocks where these are known, that no step refuted.
+
+    torchrun numbers attempts: only the files of the last one count.
+    """
+    attempts = {source: place.attempt or 0 if (place := place_of(source)) else 0 for source in by_source}
+    latest = max(attempts.values(), default=0)
+    kept: list[tuple[float, int, int, Hit]] = []
+    for number, (source, hits) in enumerate(by_source.items()):
+        seen = progress.last_in(source, 1, None)[0] or 0
+        clock = 0.0
+        for hit in hits:
+            clock = hit.clock if hit.clock is not None else clock
+            old = progress.last_clock is not None and 0 < clock < progress.last_clock
+            if hit.line > seen and attempts[source] == latest and not (old and not seen):
+                kept.append((clock or float("inf"), number, hit.line, hit))
+    kept.sort(key=lambda row: row[:3])
+    return _Part(without_caught([row[3] for row in kept]), 1, None, progress.step, progress.step is not None)
+
+
+def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> Ending:
+    """The ending of the last attempt, with a line on each."""
+    if not parts:
+        return _without_failure(progress, ends)
+    judged = [_judge(part) for part in parts]
+    last, (state, cause) = parts[-1], judged[-1]
+    attempts = tuple(_attempt(part, how, hit) for part, (how, hit) in zip(parts, judged, strict=True))
+    if state == "completed" or (last.stepped and progress.ends_with(last.step)):
+        return replace(_completed(cause, progress), attempts=attempts)
+    if cause is None or not progress.outlives(cause, ends):
+        return replace(_without_failure(progress, ends), attempts=attempts)
+    return _with_attempts(_failed(last, state, cause, progress), attempts)
+
+
+def _completed(cause: Hit | None, progress: Progress) -> Ending:
+    ending = Ending("completed", "completed", "established", step=progress.step, planned_steps=progress.planned)
+    if cause is None or cause.role != "end":
+        return ending
+    return replace(ending, signature=cause.meaning.signature, source=cause.source, line=cause.line, text=cause.text)
+
+
+def _judge(part: _Part) -> tuple[str, Hit | None]:
+    """The state of an attempt, and the line that shows it."""
+    completed = next((hit for hit in part.hits if hit.role == "end"), None)
+    if completed is not None and completed.meaning.state == "completed":
+        return "completed", completed
+    before = part.hits if completed is None else part.hits[: part.hits.index(completed)]
+    cause = cause_of(before)
+    if completed is not None and (cause is None or cause.role != "root"):
+        return completed.meaning.state, completed
+    if cause is None:
+        return "cut_off", None
+    return _STATES.get(cause.family, "failed"), cause
+
+
+def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
+    rank, local, host, code = _attributed(cause, part.hits)
+    evidence = tuple(_evidence(hit) for hit in _told(cause, part.hits))
+    meaning = cause.meaning
+    return Ending(
+        state,
+        meaning.family,
+        meaning.grade if meaning.family != "unknown" else "unknown",
+        meaning.signature,
+        cause.source,
+        cause.line,
+        cause.text,
+        rank,
+        local,
+        host,
+        code,
+        progress.step,
+        progress.planned,
+        meaning.remedy,
+        meaning.collect or None,
+        evidence,
+        _suspects(part.hits, meaning.family),
+        lines_of_failure=sum(hit.role not in ("context", "again", "ignored", "end") for hit in part.hits),
+    )
+
+
+def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
+    """Rank, local rank, host and exit code of the cause: its own, else those of the launcher's report that fits."""
+    rank, local, host, code = _block(hits)
+    if cause.rank is not None and rank is not None and cause.rank != rank:
+        rank, local, host, code = cause.rank, None, None, None
+    codes = {hit.code for hit in hits if hit.meaning.signature == "exit.torchrun"}
+    code = code if code is not None or len(codes) != 1 else next(iter(codes))
+    return (
+        cause.rank if cause.rank is not None else rank,
+        cause.local_rank if cause.local_rank is not None else local,
+        cause.host or host,
+        cause.code if cause.code is not None else code,
+    )
+
+
+def _block(hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
+    """What torchrun's first report of a root cause says."""
+    begin = next((hit for hit in hits if hit.meaning.signature == "exit.block"), None)
+    if begin is None:
+        return None, None, None, None
+    own = [
+        hit
+        for hit in hits
+        if hit.meaning.signature == "context.block"
+        and hit.source == begin.source
+        and 0 < hit.line - begin.line <= BLOCK_LINES
+    ]
+    rank = next((hit for hit in own if hit.local_rank is not None), None)
+    host = next((hit.host for hit in own if hit.text.startswith("host")), None)
+    code = next((hit.code for hit in own if hit.code is not None), None)
+    return rank.rank if rank else None, rank.local_rank if rank else None, host, code
+
+
+def _told(cause: Hit, hits: Sequence[Hit]) -> list[Hit]:
+    """The cause, and the first lines of other signatures: what followed, and who reported it."""
+    others: dict[str, Hit] = {}
+    for hit in hits:
+        if hit.role in ORDER and not same_message(hit, cause):
+            others.setdefault(hit.meaning.signature, hit)
+    ranked = sorted(others.values(), key=lambda hit: (ORDER.index(hit.role), hits.index(hit)))
+    chosen = [cause, *[hit for hit in ranked if hit is not cause][: MOST_EVIDENCE - 1]]
+    return sorted(chosen, key=hits.index)
+
+
+def same_message(hit: Hit, other: Hit) -> bool:
+    """Whether two lines differ in nothing but numbers and what a launcher put before them."""
+    return _words(hit.text) == _words(other.text)
+
+
+def _words(text: str) -> str:
+    return regex.sub(r"\d+", "", read_prefixes(text).bare)
+
+
+def _evidence(hit: Hit) -> Evidence:
+    return Evidence(hit.source, hit.line, hit.text, hit.role, hit.family, hit.rank)
+
+
+def _suspects(hits: Sequence[Hit], family: str) -> tuple[int, ...]:
+    """Ranks that others waited for, by what these print, where the failure is such a wait."""
+    if family not in ("collective_timeout", "network", "setup"):
+        return ()
+    named = (rank for hit in hits for rank in hit.absent)
+    return tuple(dict.fromkeys(named))[:MOST_SUSPECTS]
+
+
+def _attempt(part: _Part, state: str, hit: Hit | None) -> Attempt:
+    family = hit.family if hit is not None else "unknown"
+    told = (hit.meaning.signature, hit.line, hit.text, hit.rank, hit.host) if hit is not None else (None,) * 5
+    return Attempt(part.first_line, part.last_line, part.step, state, family, *told)
+
+
+def _with_attempts(ending: Ending, attempts: Sequence[Attempt]) -> Ending:
+    """``ending`` with how many attempts at the end failed alike, and whether one of them got further than others."""
+    last = attempts[-1]
+    alike = list(takewhile(lambda one: _fingerprint(one) == _fingerprint(last), reversed(attempts)))
+    if len(alike) < 2:
+        return replace(ending, attempts=tuple(attempts))
+    reached = [attempt.step or 0 for attempt in alike]
+    helps = max(reached) - min(reached) > SAME_STEPS
+    return replace(ending, attempts=tuple(attempts), repeated=len(alike), restart_helps=helps)
+
+
+def _fingerprint(attempt: Attempt) -> tuple[object, ...]:
+    """What failed; of exceptions that no other signature knows also their words."""
+    words = _words(attempt.text or "") if attempt.family in ("exception", "unknown") else ""
+    return attempt.family, attempt.signature, words
+
+
+def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
+    cut = progress.step is not None or any(last_progress(tail) for tail in ends.tails)
+    return Ending("cut_off" if cut else "unknown", step=progress.step, planned_steps=progress.planned)
+
+
+def notes_of(ending: Ending, several: bool) -> Iterator[Note]:
+    """The warning that the run failed, with the lines that show it."""
+    if not ending.failed or ending.step is None:
+        return
+    fields = {
+        "step": ending.step,
+        "n": ending.lines_of_failure,
+        "lines": [_note(one, several) for one in ending.evidence],
+    }
+    if ending.planned_steps is None:
+        yield warning("ended_with_errors", **fields)
+    else:
+        yield warning("ended_early_with_errors", of=ending.planned_steps, **fields)
+
+
+def _note(line: Evidence, several: bool) -> Note:
+    fields = {"line": line.line, "kind": line.family, "text": line.text}
+    return info("error_line_of_file", source=line.source, **fields) if several else info("error_line", **fields)
+
+
+def count_alike(cause: Evidence, hits: Iterable[Hit], starts: pl.DataFrame) -> tuple[int, int]:
+    """How many lines of all ranks say what ``cause`` does, and in how many starts."""
+    same = [hit for hit in hits if _words(hit.text) == _words(cause.text)]
+    opened = {source: frame["line_number"].to_list() for (source,), frame in starts.group_by("source")}
+    return len(same), len({(hit.source, bisect_right(opened.get(hit.source, []), hit.line)) for hit in same})

@@ -1,0 +1,105 @@
+"""Which of the lines of one attempt is its cause: the earliest root, but for what is a consequence of another line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import regex
+
+from logparse.failures.prefixes import read_prefixes
+from logparse.failures.scan import Hit
+from logparse.failures.signatures import JUDGED
+
+# Clocks of ranks differ by seconds; without a clock, ranks that fail together print within so many lines.
+NEAR_SECONDS, NEAR_LINES = 2.0, 200
+# Of causes that are near each other the heavier one counts: lower numbers are heavier. All others are alike.
+_WEIGHT = {"hardware": 0, "node": 0, "device_memory": 1, "host_memory": 1, "shared_memory": 1}
+_SCHEDULED, _OTHERS = ("time_limit", "preempted"), 2
+# What a time-out that came before brings about: exceptions, aborted processes, stops from outside.
+_FALLOUT = frozenset(("exception", "crash", "signal", "killed", "cancelled", "time_limit", "preempted", "network"))
+# An exception under a traceback that a logger printed as an error.
+LOGGED = "ignored.logged"
+# Characters of messages by which they are alike.
+ALIKE = 30
+# Lines that a scheduler prints also where it only clears up after a process that failed.
+_CLEARING = frozenset(("slurm.cancel",))
+# What a process prints that is stopped or left alone, and what a scheduler's own word explains.
+_STOPPED = frozenset(("exception", "cancelled", "signal", "killed"))
+
+
+def cause_of(hits: Sequence[Hit]) -> Hit | None:
+    """The line among ``hits``, in order, that is the cause; else the best that there is, None without any."""
+    explains = next((hit for hit in hits if hit.role == "explains"), None)
+    roots = [hit for hit in hits if hit.role == "root" and not _clears_up(hit, hits)]
+    if explains is not None:
+        roots = [root for root in roots if not _follows(root, explains, hits)]
+    if roots:
+        return _heaviest(roots)
+    if explains is not None:
+        return explains
+    known = [hit for hit in hits if hit.role == "consequence" and hit.family != "unknown"]
+    named = [hit for hit in hits if hit.role == "finding" and hit.family != "unknown"]
+    by_role = (next((hit for hit in hits if hit.role == role), None) for role in ("consequence", "finding", "frame"))
+    return next((hit for hit in (*known[:1], *named[:1], *by_role) if hit is not None), None)
+
+
+def without_caught(hits: Sequence[Hit]) -> list[Hit]:
+    """``hits`` without exceptions that a program caught, and without lines that others near them explain away.
+
+    An exception that a program only logs is a failure where another line shows that it ended.
+    """
+    known = {_beginning(hit) for hit in hits if hit.caught}
+    caught = [hit for hit in hits if hit.caught or (known and _beginning(hit) in known)]
+    kept = [hit for hit in hits if hit not in caught and not _explained_away(hit, hits)]
+    if any(hit.role in JUDGED for hit in kept):
+        return [hit for hit in hits if hit in kept or (hit in caught and hit.caught in ("", LOGGED))]
+    return kept
+
+
+def _beginning(hit: Hit) -> str:
+    """How the message begins: ranks and workers that catch the same exception word it alike."""
+    return regex.sub(r"\d+", "", read_prefixes(hit.text).bare)[:ALIKE]
+
+
+def _explained_away(hit: Hit, hits: Sequence[Hit]) -> bool:
+    other = hit.meaning.unless
+    return bool(other) and any(near.meaning.signature == other and is_near(near, hit) for near in hits)
+
+
+def is_near(one: Hit, other: Hit) -> bool:
+    """Whether two lines were printed together, by their clocks, or by their places where one has no clock."""
+    if one.clock is not None and other.clock is not None:
+        return abs(one.clock - other.clock) <= NEAR_SECONDS
+    return one.source != other.source or abs(one.line - other.line) <= NEAR_LINES
+
+
+def _heaviest(roots: Sequence[Hit]) -> Hit:
+    first = roots[0]
+    others = [root for root in roots if is_near(first, root) and _may_displace(root, first)]
+    return min((first, *others), key=lambda root: _weight(root))
+
+
+def _may_displace(root: Hit, first: Hit) -> bool:
+    """A rank that raised another exception first did not wait for what it printed later."""
+    if root.family in _SCHEDULED:
+        return first.family in _STOPPED
+    return root.rank is None or root.rank != first.rank
+
+
+def _weight(root: Hit) -> int:
+    return 1 if root.family in _SCHEDULED else _WEIGHT.get(root.family, _OTHERS)
+
+
+def _follows(root: Hit, explains: Hit, hits: Sequence[Hit]) -> bool:
+    """Whether ``root`` stands after the time-out that ``explains`` and is what it brings about."""
+    if hits.index(root) < hits.index(explains):
+        return False
+    return root.family in _FALLOUT or not is_near(root, explains)
+
+
+def _clears_up(hit: Hit, hits: Sequence[Hit]) -> bool:
+    """Whether a scheduler's line only follows a process that ended before."""
+    if hit.meaning.signature not in _CLEARING:
+        return False
+    before = hits[: hits.index(hit)]
+    return any(other.role in ("finding", "frame") and other.code not in (None, 0) for other in before)

@@ -1,0 +1,74 @@
+"""What launchers put before a line: whose line it is, when it was printed, and the line without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import regex
+
+# srun -l "3: "; torchrun "[default3]:"; PyTorch "[rank3]:"; Primus "[rank-3/8]"; Ray "(WorkerDict pid=7, ip=10.0.0.1)";
+# nemo-run "job/3 "; glog "[E617 09:30:11.1 file.cpp:7]"; kubectl --timestamps; pdsh "node7: ", which only a line of a rank follows.
+_PREFIX = regex.compile(
+    r"\s*(?:\[rank(?P<rank>\d+)\]:?|\[rank-(?P<rank>\d+)/\d+\]|\[RANK (?P<rank>\d+)\]|\[default(?P<local>\d+)\]:"
+    r"|(?P<task>\d+): ?(?=\D)|\((?:\w+ )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)|[\w-]+/\d+ (?=\[)"
+    r"|\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?=[\s\[(])"
+    r"|\[?[EWIF]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
+    r"|(?P<host>[a-z][\w-]*\d[\w.-]*): (?=\[|Traceback|  File|(?:\w+\.)*\w+(?:Error|Exception):))"
+)
+_RANK = regex.compile(r"\[rank(\d+)\]:")
+_STAMP = regex.compile(
+    r"(?<!\d)20\d\d-(?P<month>\d\d)-(?P<day>\d\d)[T _-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+    r"(?P<part>[.,]\d{1,6})?"
+    r"|\b[EWIF](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?P<part>\.\d{1,6})?"
+)
+# Logs without a year are compared too; any leap year will do.
+_YEAR = 2000
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line without its prefixes, and what these say: the rank, that on its node, and the host."""
+
+    bare: str
+    rank: int | None
+    local_rank: int | None
+    host: str | None
+
+
+def read_prefixes(text: str) -> Line:
+    """Take the prefixes off ``text``. The rank that PyTorch prints counts before the task that Slurm prints."""
+    at, found = 0, dict[str, str]()
+    while match := _PREFIX.match(text, at):
+        found |= {name: value for name, value in match.groupdict().items() if value is not None}
+        at = match.end()
+    rank = found.get("rank", found.get("task"))
+    return Line(text[at:].lstrip(), _number(rank), _number(found.get("local")), found.get("host"))
+
+
+def rank_before(text: str, at: int) -> int | None:
+    """The rank whose prefix is the last before ``at``: ranks tear each other's lines."""
+    ranks = _RANK.findall(text, 0, at)
+    return int(ranks[-1]) if ranks else None
+
+
+def clock_of(text: str) -> float | None:
+    """Seconds on the clock that ``text`` prints, comparable within a year; None without a clock."""
+    match = _STAMP.search(text)
+    if match is None:
+        return None
+    month, day, hour, minute, second = (int(match[part]) for part in ("month", "day", "hour", "minute", "second"))
+    try:
+        stamp = datetime(_YEAR, month, day, hour, minute, second)
+    except ValueError:
+        return None
+    return comparable(stamp) + float("0." + (match["part"] or ".0")[1:])
+
+
+def comparable(stamp: datetime) -> float:
+    """Seconds since the beginning of a year: many stamps of a log name none."""
+    return (stamp.replace(year=_YEAR, tzinfo=None) - datetime(_YEAR, 1, 1)).total_seconds()
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)

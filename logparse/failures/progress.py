@@ -1,0 +1,116 @@
+"""How far a run got, and after which line nothing more was done: completed steps refute the errors before them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+import regex
+
+from logparse.failures.prefixes import comparable
+from logparse.failures.trainers import FileEnds
+from logparse.inputs.blocks import TextBlock
+
+if TYPE_CHECKING:
+    from logparse.failures.scan import Hit
+
+# A counter of steps in a log that no format reads, and words that stand next to one.
+_BAR = regex.compile(r"\b(\d+)/(\d+) \[\d+:\d\d(?::\d\d)?<")
+_COUNTER = regex.compile(r"(?i)\b(?:global_?|train_?)?(?:step|iter|iteration)s?\b[\"']?[ =:#\[]{0,4}(\d+)")
+_MEASURED = regex.compile(r"(?i)loss")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Lines with steps of each file, their steps, the last step of all, the last planned one, and the last clock."""
+
+    lines: Mapping[str, list[int]]
+    steps: Mapping[str, list[int]]
+    step: int | None
+    planned: int | None
+    last_clock: float | None
+
+    def last_in(self, source: str, first: int, after: int | None) -> tuple[int | None, int | None]:
+        """The line on which a file got furthest between two lines, and the step there.
+
+        A bar that is drawn once more while a process ends is no progress.
+        """
+        lines = self.lines.get(source, [])
+        begin, end = bisect_left(lines, first), len(lines) if after is None else bisect_left(lines, after)
+        if begin == end:
+            return None, None
+        steps = self.steps[source]
+        at = end - 1
+        while at > begin and steps[at - 1] == steps[at]:
+            at -= 1
+        return lines[at], steps[at]
+
+    def ends_with(self, step: int | None) -> bool:
+        """Whether ``step`` is the last planned one."""
+        return step is not None and self.planned is not None and step >= self.planned
+
+    def outlives(self, cause: Hit, ends: FileEnds) -> bool:
+        """Whether no step of a log that no format reads was completed after the line ``cause``."""
+        if self.step is not None:
+            return True
+        tail = next((tail for tail in ends.tails if tail.source == cause.source), None)
+        return tail is None or not _goes_on(tail, cause.line)
+
+
+def progress_of(steps: pl.DataFrame) -> Progress:
+    """How far the ``steps`` go."""
+    known = steps.filter(pl.col("step").is_not_null()) if len(steps) else steps
+    if known.is_empty():
+        return Progress({}, {}, None, None, None)
+    thin = known.select("source", "line_number", "step").sort("source", "line_number")
+    parts = {str(source): frame for (source,), frame in thin.group_by("source", maintain_order=True)}
+    last = known["step"][-1]
+    planned = known["train_steps"].drop_nulls().last() if "train_steps" in known.columns else None
+    return Progress(
+        {source: frame["line_number"].to_list() for source, frame in parts.items()},
+        {source: frame["step"].to_list() for source, frame in parts.items()},
+        int(last),
+        None if planned is None else int(planned),
+        _last_clock(known),
+    )
+
+
+def _last_clock(steps: pl.DataFrame) -> float | None:
+    """The latest stamp of a step, as ``clock_of`` counts."""
+    last = steps["timestamp"].max() if "timestamp" in steps.columns else None
+    return comparable(last) if isinstance(last, datetime) else None
+
+
+def last_progress(tail: TextBlock) -> int | None:
+    """The last line of ``tail`` with a counter of steps, None where there is none."""
+    found = _counted(tail)
+    return found[-1][0] if len({step for _, step in found}) > 1 else None
+
+
+def _goes_on(tail: TextBlock, line: int) -> bool:
+    """Whether a counter of steps is higher after ``line`` than before it."""
+    found = _counted(tail)
+    before = [step for number, step in found if number < line]
+    after = [step for number, step in found if number > line]
+    # One counter after an error may be a bar that is drawn once more, or a setting.
+    if not before:
+        return len(set(after)) > 1
+    return bool(after) and max(after) > before[-1]
+
+
+def _counted(tail: TextBlock) -> list[tuple[int, int]]:
+    numbered = tail.matching(r"\d+/\d+ \[|(?i)step|iter").select("line_number", "text").iter_rows()
+    found = []
+    for number, text in numbered:
+        text = text[-4096:]
+        bars = _BAR.findall(text)
+        counter = _COUNTER.search(text) if not bars and _MEASURED.search(text) else None
+        if bars:
+            found.append((number, int(bars[-1][0])))
+        elif counter:
+            found.append((number, int(counter[1])))
+    return found

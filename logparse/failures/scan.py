@@ -1,0 +1,164 @@
+"""The lines of a block that show how a run ended: found by literals, read by the first signature that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import polars as pl
+import regex
+
+from logparse.failures.prefixes import Line, clock_of, rank_before, read_prefixes
+from logparse.failures.signatures import Meaning, Signature, exit_code, meaning_of, signatures
+from logparse.inputs.blocks import TextBlock
+from logparse.masking import mask_text
+
+# Characters of a line that is quoted, and at each end of a long line in which signs of a failure are looked for.
+LONGEST_QUOTE, LONGEST_END = 160, 4096
+# Lines of a block that are read; of more, as where every step warns, the first and the last half.
+MOST_LINES = 4000
+# An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
+BARE, FAR = "AssertionError", 20
+# Lines between the beginning of a traceback and its exception, at most.
+LONGEST_TRACEBACK = 100
+# A traceback that is printed as a list of Python; its last part is the exception.
+_LISTED = regex.compile(
+    r"\['Traceback \(most recent call last\).*, [\"']((?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
+)
+# A table of Markdown and a line of source code speak of errors; nobody prints them as one.
+_PROSE = regex.compile(r"^\s*(?:\|(?! NVIDIA-SMI).*\|\s*$|#|(?:raise|except|class|def|from|import)\b)")
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One line that a signature fits. ``text`` is masked and short; ``clock`` is in seconds, None where unknown.
+
+    ``absent`` are ranks that it waits for; ``caught`` is the signature that shows that a program caught an exception.
+    """
+
+    source: str
+    line: int
+    text: str
+    meaning: Meaning
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str | None = None
+    code: int | None = None
+    clock: float | None = None
+    absent: tuple[int, ...] = ()
+    caught: str = ""
+
+    @property
+    def role(self) -> str:
+        """Its role, see signatures.toml."""
+        return self.meaning.role
+
+    @property
+    def family(self) -> str:
+        """What failed."""
+        return self.meaning.family
+
+
+def find_hits(block: TextBlock) -> list[Hit]:
+    """Every line of ``block`` that a signature fits, in order."""
+    if not block.count:
+        return []
+    lines = block.matching(_any_mark())
+    if len(lines) > MOST_LINES:
+        lines = pl.concat([lines.head(MOST_LINES // 2), lines.tail(MOST_LINES // 2)])
+    numbered = lines.select("line_number", "text").iter_rows()
+    read = (_read(block.source, number, text) for number, text in numbered)
+    return list(_judged_by_context([hit for hit in read if hit is not None]))
+
+
+def _read(source: str, number: int, whole: str) -> Hit | None:
+    text = _ends_of(whole)
+    line = read_prefixes(text)
+    if _PROSE.match(line.bare):
+        return None
+    listed = _LISTED.search(line.bare)
+    said = listed[1] if listed else line.bare
+    found = _first(said)
+    if found is None or found[0].role == "advice":
+        return None
+    return _hit(source, number, text, line, found, said)
+
+
+def _first(text: str) -> tuple[Signature, regex.Match[str]] | None:
+    for signature in signatures():
+        if any(mark in text for mark in signature.marks) and (match := signature.compiled.search(text)):
+            return signature, match
+    return None
+
+
+def _hit(source: str, number: int, text: str, line: Line, found: tuple[Signature, regex.Match[str]], said: str) -> Hit:
+    signature, match = found
+    groups = {name: value for name, value in match.groupdict().items() if value is not None}
+    code = exit_code(groups.get("code"), groups.get("sig") if groups.get("sig", "").isdigit() else None)
+    torn = rank_before(text, max(0, text.find(match[0])))
+    rank = groups.get("rank") or groups.get("task")
+    return Hit(
+        source,
+        number,
+        quoted(text if signature.role != "context" else said, match[0]),
+        meaning_of(signature, code),
+        rank=_first_number(torn, line.rank, rank),
+        local_rank=_first_number(groups.get("local_rank"), line.local_rank),
+        host=groups.get("host") or line.host,
+        code=code,
+        clock=clock_of(text),
+        absent=tuple(int(number) for number in regex.findall(r"\d+", groups.get("absent", ""))),
+    )
+
+
+def _first_number(*values: int | str | None) -> int | None:
+    return next((int(value) for value in values if value is not None), None)
+
+
+def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
+    """Bare assertions with what they assert; exceptions that were caught are marked."""
+    caught: dict[tuple[int | None, str | None], Hit] = {}
+    for at, hit in enumerate(hits):
+        if hit.role == "ignored":
+            caught[hit.rank, hit.host] = hit
+        elif hit.meaning.signature == "python.exception":
+            begin = caught.pop((hit.rank, hit.host), None)
+            if begin is not None and hit.line - begin.line <= LONGEST_TRACEBACK:
+                yield replace(hit, caught=begin.meaning.signature)
+                continue
+            before = [other for other in hits[max(0, at - 2 * FAR) : at] if hit.line - other.line <= FAR]
+            yield _with_assertion(hit, before) if hit.text.endswith(BARE) else hit
+            continue
+        yield hit
+
+
+def _with_assertion(hit: Hit, before: Sequence[Hit]) -> Hit:
+    own = [other for other in before if other.meaning.signature == "context.assert" and other.rank == hit.rank]
+    if not own:
+        return hit
+    text = f"{hit.text}: {own[-1].text}"[:LONGEST_QUOTE]
+    return replace(hit, text=text)
+
+
+def _ends_of(text: str) -> str:
+    """``text``, or of a long line its beginning and its end: the patterns take a time that grows with its square."""
+    return text if len(text) <= 2 * LONGEST_END else f"{text[:LONGEST_END]}\n{text[-LONGEST_END:]}"
+
+
+def quoted(text: str, mark: str) -> str:
+    """``text`` without secrets, or if it is long the part around ``mark``, as after a progress bar."""
+    at = max(0, text.find(mark))
+    text = mask_text(text[max(0, at - LONGEST_END) : at + LONGEST_END])
+    begin = max(0, text.find(mark) - LONGEST_QUOTE // 2) if len(text) > LONGEST_QUOTE else 0
+    shown = f"…{text[begin:]}" if begin else text
+    return " ".join(shown.split())[:LONGEST_QUOTE]
+
+
+@cache
+def _any_mark() -> str:
+    """A pattern for polars that finds every line with a mark."""
+    marks = dict.fromkeys(mark for signature in signatures() if signature.role != "advice" for mark in signature.marks)
+    # A mark that holds another one adds nothing.
+    least = [mark for mark in marks if not any(other != mark and other in mark for other in marks)]
+    return "|".join(regex.escape(mark, special_only=True) for mark in least)

@@ -1,0 +1,124 @@
+"""The lines that show how a run ended, as data: ``signatures.toml``, one entry for each signature."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import regex
+
+# What a line of each role is worth, the most informative first; the other roles are never quoted.
+JUDGED = ("root", "explains", "finding", "consequence", "frame")
+ROLES = (*JUDGED, "end", "again", "advice", "ignored", "context")
+# How sure a cause is, by its role alone.
+GRADES = {"root": "established", "explains": "hypothesis", "finding": "unknown", "consequence": "hypothesis"}
+# A shell adds this to the number of a signal, and torchrun prints its negative.
+_SHELL = 128
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One kind of line; the comment in signatures.toml explains each field."""
+
+    id: str
+    family: str
+    role: str
+    marks: tuple[str, ...]
+    sample: tuple[str, ...]
+    pattern: str = ""
+    grade: str = ""
+    remedy: str = ""
+    collect: str = ""
+    state: str = ""
+    unless: str = ""
+
+    @cached_property
+    def compiled(self) -> regex.Pattern[str]:
+        """The pattern, or any of the marks."""
+        return regex.compile(self.pattern or "|".join(map(regex.escape, self.marks)))
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a line says of the run's end: that of its signature, or that of the exit code that it prints."""
+
+    signature: str
+    family: str
+    role: str
+    grade: str
+    remedy: str
+    collect: str
+    state: str
+    unless: str = ""
+
+
+def meaning_of(signature: Signature, code: int | None) -> Meaning:
+    """The meaning of a line with ``signature`` that prints the exit code ``code``."""
+    grade = signature.grade or GRADES.get(signature.role, "unknown")
+    remedy = signature.remedy or signature.family
+    plain = Meaning(
+        signature.id,
+        signature.family,
+        signature.role,
+        grade,
+        remedy,
+        signature.collect,
+        signature.state,
+        signature.unless,
+    )
+    told = _exit_codes().get(str(code)) if signature.role == "finding" else None
+    if told is None:
+        return plain
+    named = {"grade": GRADES.get(told["role"], "unknown"), "remedy": told["family"], **told}
+    return replace(plain, **named)
+
+
+def exit_code(code: str | None, signal: str | None) -> int | None:
+    """An exit code as Python prints it: that of a process that a signal ended is the signal's negative number."""
+    if signal is not None:
+        return -int(signal)
+    if code is None:
+        return None
+    number = int(code)
+    return _SHELL - number if _SHELL < number < _SHELL + 32 else number
+
+
+@cache
+def signatures() -> tuple[Signature, ...]:
+    """All signatures, in the order in which they count."""
+    return tuple(_read(entry) for entry in _data()["signature"])
+
+
+@cache
+def families() -> tuple[str, ...]:
+    """Every family that an ending can have."""
+    named = [signature.family for signature in signatures()] + [told["family"] for told in _exit_codes().values()]
+    return tuple(dict.fromkeys((*named, "unknown")))
+
+
+@cache
+def remedies() -> tuple[str, ...]:
+    """Every remedy that an ending can have."""
+    plain = [meaning_of(signature, None).remedy for signature in signatures() if signature.role in JUDGED]
+    told = [told.get("remedy", told["family"]) for told in _exit_codes().values()]
+    return tuple(dict.fromkeys((*plain, *told)))
+
+
+def _read(entry: Mapping[str, Any]) -> Signature:
+    sample: str | Sequence[str] = entry["sample"]
+    samples = (sample,) if isinstance(sample, str) else tuple(sample)
+    return Signature(**{**entry, "marks": tuple(entry["marks"]), "sample": samples})
+
+
+def _exit_codes() -> Mapping[str, Mapping[str, str]]:
+    codes: Mapping[str, Mapping[str, str]] = _data()["exit_codes"]
+    return codes
+
+
+@cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "signatures.toml").read_text(encoding="utf-8"))

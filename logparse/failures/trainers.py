@@ -1,0 +1,63 @@
+"""Who printed a log: the first trainer of ``trainers.toml`` that any of its first or last lines names."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+
+from logparse.formats._base import LogFormat
+from logparse.inputs.blocks import LINE_COLUMNS, TextBlock
+
+# A row of a Markdown table: it speaks of trainers, none prints it.
+_PROSE = r"^\s*\|.*\|\s*$"
+
+
+@dataclass(frozen=True)
+class FileEnds:
+    """The first and the last lines of the files that were read, as far as they are kept."""
+
+    heads: Sequence[TextBlock] = ()
+    tails: Sequence[TextBlock] = ()
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Who printed a log, the line that shows it, and whether a format reads its step lines."""
+
+    name: str
+    source: str
+    line_number: int
+    is_read: bool
+
+
+def find_trainer(ends: FileEnds, formats: Sequence[LogFormat] = ()) -> Trainer | None:
+    """Who printed the log: the first trainer of the tables that any line names, or None.
+
+    Trainers with ``traces`` in ``formats`` come before the others; libraries beneath a trainer come after them.
+    """
+    blocks = [block.lines for block in (*ends.heads, *ends.tails)]
+    lines = pl.concat(blocks) if blocks else pl.DataFrame(schema=LINE_COLUMNS)
+    lines = lines.filter(~pl.col("text").str.contains(_PROSE))
+    others, trainers, libraries = (_table()[name] for name in ("others", "trainers", "other_libraries"))
+    known = (*_traces(formats, beneath=False), *trainers.items(), *_traces(formats, beneath=True), *libraries.items())
+    for name, marks in (*others.items(), *known):
+        named = lines.filter(pl.col("text").str.contains("|".join(marks))).head(1)
+        for source, number in named[["source", "line_number"]].iter_rows():
+            return Trainer(name, source, number, is_read=name not in others)
+    return None
+
+
+def _traces(formats: Sequence[LogFormat], beneath: bool) -> Iterator[tuple[str, Sequence[str]]]:
+    """The frameworks of ``formats`` and the traces of each; one framework may have several formats."""
+    traced = (fmt for fmt in formats if fmt.traces and bool(fmt.beneath) == beneath)
+    return ((fmt.framework, fmt.traces) for fmt in traced if fmt.framework)
+
+
+@cache
+def _table() -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads((Path(__file__).parent / "trainers.toml").read_text(encoding="utf-8"))

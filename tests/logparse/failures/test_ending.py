@@ -1,0 +1,181 @@
+"""Of the lines of a failed run the cause is named first, and nothing is accused in a healthy log."""
+
+import json
+
+import pytest
+from helpers import megatron_line, megatron_log, run_logparse
+
+from logparse.decode.read_run import diagnose_run
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+NCCL = "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, remote process exited"
+TIMEOUT = "[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12) ran for 600012 milliseconds"
+CHILD = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
+EXIT = "torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: {code}) local_rank: 3 (pid: 4245)"
+BLOCK = """\
+Root Cause (first observed failure):
+[0]:
+  time      : 2025-03-04_15:41:29
+  host      : node1
+  rank      : {rank} (local_rank: {rank})
+  exitcode  : {code} (pid: 3182701)
+  traceback : To enable traceback see
+"""
+
+
+def diagnosed(tmp_path, *lines, before=""):
+    path = tmp_path / "run.log"
+    path.write_text(before + "".join(f"{line}\n" for line in lines))
+    return diagnose_run([str(path)])
+
+
+def found(tmp_path, *lines, before=""):
+    ending = diagnosed(tmp_path, *lines, before=before)
+    return ending.family, ending.line
+
+
+def test_the_root_beats_what_it_causes_wherever_it_stands(tmp_path):
+    assert found(tmp_path, f"[rank0]: {NCCL}", f"[rank3]: {OOM}", CHILD) == ("device_memory", 2)
+    assert found(tmp_path, f"[rank3]: {OOM}", f"[rank0]: {NCCL}", CHILD) == ("device_memory", 1)
+
+
+def test_the_earliest_of_causes_counts(tmp_path):
+    assert found(tmp_path, "ValueError: a", "KeyError: b") == ("exception", 1)
+
+
+def test_memory_and_hardware_of_another_rank_beat_an_exception_near_them(tmp_path):
+    assert found(tmp_path, "[rank0]: ValueError: a", f"[rank3]: {OOM}") == ("device_memory", 2)
+    assert found(tmp_path, "[rank3]: ValueError: a", f"[rank3]: {OOM}") == ("exception", 1)
+    ecc = "[rank4]: RuntimeError: CUDA error: uncorrectable ECC error encountered"
+    assert found(tmp_path, f"[rank3]: {OOM}", ecc) == ("hardware", 2)
+    assert found(tmp_path, "[rank0]: ValueError: a", *["x"] * 300, f"[rank3]: {OOM}") == ("exception", 1)
+
+
+def test_clocks_say_what_is_near(tmp_path):
+    first = "[rank0]: 2025-01-02 03:04:05.000 ValueError: a"
+    for second, cause in ((6, 2), (9, 1)):
+        other = f"[rank1]: 2025-01-02 03:04:0{second}.000 {OOM}"
+        text = first.replace("000 V", "000] V")
+        assert found(tmp_path, text, other)[1] == cause
+
+
+def test_a_time_out_with_nothing_before_it_is_a_hypothesis(tmp_path):
+    ending = diagnosed(tmp_path, f"[rank5]: {TIMEOUT}", "[rank5]: RuntimeError: aborted", EXIT.format(code=-6), CHILD)
+    assert (ending.family, ending.line, ending.grade) == ("collective_timeout", 1, "hypothesis")
+
+
+def test_a_cause_before_a_time_out_is_the_cause(tmp_path):
+    assert found(tmp_path, "[rank1]: OSError: [Errno 5] Input/output error", f"[rank5]: {TIMEOUT}") == ("disk", 1)
+
+
+def test_a_cancelled_hang_is_a_hang(tmp_path):
+    cancelled = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-06-17T09:00:00 DUE TO TIME LIMIT ***"
+    assert found(tmp_path, TIMEOUT, cancelled) == ("collective_timeout", 1)
+    assert found(tmp_path, f"[rank3]: {OOM}", cancelled) == ("device_memory", 1)
+    assert found(tmp_path, "KeyboardInterrupt", cancelled) == ("time_limit", 2)
+
+
+@pytest.mark.parametrize(
+    ("code", "family"), [(-9, "killed"), (-11, "crash"), (-7, "shared_memory"), (-15, "signal"), (1, "unknown")]
+)
+def test_exit_codes_are_told_apart(tmp_path, code, family):
+    ending = diagnosed(tmp_path, EXIT.format(code=code), CHILD)
+    assert (ending.family, ending.line, ending.exit_code) == (family, 1, code)
+
+
+def test_an_exit_code_after_a_lost_connection_is_the_cause(tmp_path):
+    assert found(tmp_path, f"[rank0]: {NCCL}", EXIT.format(code=-9)) == ("killed", 2)
+    assert found(tmp_path, f"[rank0]: {TIMEOUT}", EXIT.format(code=-9)) == ("collective_timeout", 1)
+
+
+def test_the_launchers_report_gives_rank_host_and_code(tmp_path):
+    ending = diagnosed(tmp_path, "ValueError: a", BLOCK.format(rank=5, code=1))
+    assert (ending.line, ending.rank, ending.host, ending.exit_code) == (1, 5, "node1", 1)
+    ending = diagnosed(tmp_path, "[rank2]: ValueError: a", BLOCK.format(rank=5, code=1))
+    assert (ending.rank, ending.host) == (2, None)
+
+
+def test_the_steps_are_told(tmp_path):
+    ending = diagnosed(tmp_path, f"[rank3]: {OOM}", before=megatron_log())
+    assert (ending.state, ending.step, ending.planned_steps, ending.rank) == ("failed", 6, 500, 3)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "Exception ignored in: <module 'threading'>\nTraceback (most recent call last):\nKeyError: 1",
+        "ERROR:root:Traceback (most recent call last):\n  File x\nValueError: handled",
+        "waiting",
+    ],
+)
+def test_nothing_is_accused_in_a_log_that_merely_ends(tmp_path, after):
+    ending = diagnosed(tmp_path, after, before=megatron_log())
+    assert (ending.state, ending.family) == ("cut_off", "unknown")
+
+
+def test_a_logged_exception_counts_where_the_process_ends(tmp_path):
+    logged = "ERROR:root:Traceback (most recent call last):\n  File x\nValueError: bad"
+    assert found(tmp_path, logged, EXIT.format(code=1)) == ("exception", 3)
+
+
+def test_a_healthy_end_wins_over_what_follows_it(tmp_path):
+    done = "[after training is done] datetime: 2025"
+    late = ("PythonFinalizationError: x", f"[rank3]: {OOM}", "srun: error: n1: task 3: Exited with exit code 1")
+    assert diagnosed(tmp_path, done, *late, before=megatron_log()).state == "completed"
+    assert diagnosed(tmp_path, *late, before=megatron_log() + megatron_line(500) + "\n").state == "completed"
+    success = ':::MLLOG {"key": "run_stop", "metadata": {"status": "success"}}'.replace("MLLOG {", 'MLLOG {"x": 1, ')
+    limit = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-06-17T09:00:00 DUE TO TIME LIMIT ***"
+    assert diagnosed(tmp_path, limit, success).state == "completed"
+
+
+def test_a_completed_step_refutes_an_error(tmp_path):
+    assert diagnosed(tmp_path, before=f"{OOM}\n" + megatron_log()).state == "cut_off"
+    bars = [f" {n}%| | {n}/100 [00:0{n}<09:00, 6.00s/it]" for n in (1, 2, 3)]
+    assert diagnosed(tmp_path, bars[0], "ValueError: retried", *bars[1:]).state == "cut_off"
+    # A bar that is drawn once more while the process ends.
+    assert found(tmp_path, *bars, "ValueError: no", bars[-1]) == ("exception", 4)
+
+
+def test_attempts_that_end_alike_without_progress_are_counted(tmp_path):
+    again = "[default] Worker group FAILED. 2/3 attempts left; will restart worker group"
+    ending = diagnosed(
+        tmp_path, "[rank1]: ValueError: a 1", again, "[rank2]: ValueError: a 2", again, "[rank1]: ValueError: a 3"
+    )
+    assert (len(ending.attempts), ending.repeated, ending.restart_helps, ending.line) == (3, 3, False, 5)
+    ending = diagnosed(tmp_path, "[rank1]: KeyError: 1", again, f"[rank1]: {OOM}")
+    assert (len(ending.attempts), ending.restart_helps, ending.family) == (2, None, "device_memory")
+
+
+def test_ranks_that_others_waited_for_are_suspects(tmp_path):
+    ending = diagnosed(
+        tmp_path, "[rank0]: EI0002: [PID: 5] The wait execution times out. Reason: no record from remote rank:[7]"
+    )
+    assert (ending.family, ending.suspects, ending.collect) == ("collective_timeout", (7,), "plog")
+
+
+def test_files_of_ranks_are_ordered_by_their_clocks(tmp_path):
+    for rank, second, said in ((0, 9, NCCL), (1, 5, "ValueError: a")):
+        text = f"2025-01-02 03:04:0{second}.000] {said}\n"
+        (tmp_path / f"rank_{rank}.log").write_text(text)
+    ending = diagnose_run([str(tmp_path)])
+    assert (ending.family, ending.source.endswith("rank_1.log")) == ("exception", True)
+
+
+def test_the_command_answers_of_any_text(tmp_path):
+    (tmp_path / "a.log").write_text(f"hello\n[rank3]: {OOM}\n")
+    done = run_logparse("diagnose", "a.log", "--json", cwd=tmp_path)
+    ending = json.loads(done.stdout)["ending"]
+    assert (done.returncode, ending["state"], ending["line"], ending["remedy"]) == (0, "failed", 2, "device_memory")
+    (tmp_path / "b.log").write_text("")
+    done = run_logparse("diagnose", "b.log", cwd=tmp_path)
+    assert (done.returncode, "nothing shows" in done.stdout) == (0, True)
+    assert run_logparse("diagnose", "none.log", cwd=tmp_path).returncode == 2
+
+
+def test_analyze_gives_the_same_ending(tmp_path):
+    (tmp_path / "a.log").write_text(megatron_log() + f"[rank3]: {OOM}\n")
+    asked = [run_logparse(command, "a.log", "--json", cwd=tmp_path) for command in ("analyze", "diagnose")]
+    analyzed, ended = (json.loads(done.stdout) for done in asked)
+    assert analyzed["runs"][0]["ending"] == ended["ending"]
+    shown = " ".join(run_logparse("analyze", "a.log", cwd=tmp_path).stdout.split())
+    assert "failed at step 6 of 500: rank 3, out of device memory" in shown

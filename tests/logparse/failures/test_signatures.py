@@ -1,0 +1,118 @@
+"""Every signature reads its samples, and no other signature reads them first."""
+
+import pytest
+from helpers import megatron_line
+
+from analysis.present.words import words
+from logparse.failures.scan import find_hits
+from logparse.failures.signatures import JUDGED, ROLES, exit_code, families, remedies, signatures
+from logparse.inputs.blocks import TextBlock
+from logparse.language import LANGUAGES
+
+SAMPLES = [(signature, sample) for signature in signatures() for sample in signature.sample]
+# Roles of lines of which no hit is made.
+UNSEEN = ("advice",)
+ROOTS = [(signature, sample) for signature, sample in SAMPLES if signature.role in ("root", "explains")]
+
+
+def hits(text):
+    return find_hits(TextBlock("run.log", 1, text.count("\n"), True, text.encode()))
+
+
+def test_each_has_an_id_of_its_own_and_a_known_role():
+    ids = [signature.id for signature in signatures()]
+    assert len(ids) == len(set(ids))
+    assert {signature.role for signature in signatures()} <= set(ROLES)
+    assert all(signature.sample and signature.marks for signature in signatures())
+
+
+@pytest.mark.parametrize(("signature", "sample"), SAMPLES, ids=[f"{s.id}-{n}" for n, (s, _) in enumerate(SAMPLES)])
+def test_a_sample_is_read_by_its_signature(signature, sample):
+    expected = [] if signature.role in UNSEEN else [signature.id]
+    assert [hit.meaning.signature for hit in hits(f"{sample}\n")] == expected
+
+
+@pytest.mark.parametrize(("signature", "sample"), ROOTS, ids=[f"{s.id}-{n}" for n, (s, _) in enumerate(ROOTS)])
+def test_a_rank_in_front_of_a_sample_is_found(signature, sample):
+    (hit,) = hits(f"[rank7]: {sample}\n")
+    assert (hit.meaning.signature, hit.rank) == (signature.id, 7)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_everything_that_is_named_has_its_words(language):
+    table = words(language)
+    assert set(families()) | {"completed"} == table["failures"].keys()
+    assert set(remedies()) <= table["remedies"].keys()
+    collects = {signature.collect for signature in signatures() if signature.collect}
+    assert collects == table["collects"].keys()
+
+
+@pytest.mark.parametrize(
+    ("code", "signal", "expected"),
+    [("137", None, -9), ("139", None, -11), ("-9", None, -9), ("1", None, 1), (None, "15", -15), (None, None, None)],
+)
+def test_exit_codes_are_those_of_python(code, signal, expected):
+    assert exit_code(code, signal) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "family"),
+    [
+        ("command terminated with exit code 137", "killed"),
+        ("mpirun noticed that process rank 3 with PID 4 on node n7 exited on signal 9 (Killed).", "killed"),
+        ("mpirun noticed that process rank 3 with PID 4 on node n7 exited on signal 11 (Segmentation fault).", "crash"),
+        ("x.py:434] Process 4242 exits with return code = -7", "shared_memory"),
+        ("x.py:869] failed (exitcode: 1) local_rank: 3 (pid: 4245)", "unknown"),
+    ],
+)
+def test_an_exit_code_says_what_failed(text, family):
+    assert [hit.family for hit in hits(f"{text}\n")] == [family]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUDA kernel errors might be asynchronously reported at some other API call",
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+        "[rank0]:[W617] Warning: WARNING: process group has NOT been destroyed before we destruct ProcessGroupNCCL",
+        megatron_line(3, pairs={"number of nan iterations": "  0"}),
+        "INFO:httpx:HTTP Request: GET x 429 ValueError handled",
+        "the loss function is ErrorTolerantLoss",
+        "error: none",
+        "saving checkpoint at iteration 10 to /x/OutOfMemory",
+        "    raise ValueError(message)",
+        "| ValueError | what to do |",
+        "## Training completed",
+    ],
+)
+def test_what_is_no_failure(text):
+    assert [hit for hit in hits(f"{text}\n") if hit.role in (*JUDGED, "end")] == []
+
+
+def test_a_bare_assertion_says_what_was_asserted():
+    code = " 3: [rank3]:     assert a < b\n 8: [rank8]:     assert c < d\n 3: [rank3]:     ^^^^\n"
+    hit = hits(code + " 3: [rank3]: AssertionError\n")[-1]
+    assert hit.text == "3: [rank3]: AssertionError: assert a < b"
+
+
+def test_a_long_line_is_quoted_where_it_tells():
+    (hit,) = hits("x" * 5000 + "\r" + "y" * 90 + " DUE TO TIME LIMIT ***\n")
+    assert len(hit.text) <= 160
+    assert "DUE TO TIME LIMIT" in hit.text
+
+
+def test_a_secret_in_a_quoted_line_is_masked():
+    (hit,) = hits("ValueError: cannot use api_key=abcDEF123456789\n")
+    assert "abcDEF" not in hit.text
+
+
+def test_a_traceback_that_is_printed_as_a_list_is_read():
+    (hit,) = hits(
+        "ERROR ['Traceback (most recent call last):\\n', '  File \"a.py\", line 1\\n', 'MemoryError: no\\n']\n"
+    )[-1:]
+    assert hit.family == "host_memory"
+
+
+def test_many_lines_of_a_block_are_read_at_both_ends():
+    found = hits("ValueError: x\n" * 9000)
+    assert (len(found), found[0].line, found[-1].line) == (4000, 1, 9000)
