@@ -194,7 +194,7 @@ def _readable(run_ids: Sequence[str], kept: HistoryOfJobs) -> Iterator[tuple[str
 
 def _held(metric: MetricNight, p: float | None) -> MetricNight:
     with_p = replace(metric, p_family=p)
-    if metric.reason != "confirmed" or p is None or p <= LEVEL + CLOSE:
+    if metric.reason not in ("confirmed", "still_open") or p is None or p <= LEVEL + CLOSE:
         return with_p
     return replace(with_p, verdict="suspicious", reason="one_of_many")
 

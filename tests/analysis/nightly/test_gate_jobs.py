@@ -89,6 +89,13 @@ def test_one_night_is_suspicious_two_are_a_regression():
     assert [change.name for change in two.changes] == ["cann"]
 
 
+def test_an_open_regression_is_cleared_as_it_was_confirmed_and_that_is_said_once():
+    still, cleared, after = (judge(rows(0.05, 0.05, *[0.0] * nights))[0] for nights in (1, 2, 3))
+    found = [(job.verdict, reasons(job)["steady_step_time_ms"]) for job in (still, cleared, after)]
+    assert found == [("regression", "still_open"), ("no regression", "cleared"), ("no regression", "as_expected")]
+    assert "no longer worse" in markdown(compose_jobs([cleared]))
+
+
 def test_slow_steps_that_leave_the_median_alone():
     """Every tenth step three times as long: + 20 % delivered, within two nights."""
     (job,) = judge(rows(0.0, 0.0, tail={0: 0.2, 1: 0.2}))
@@ -385,8 +392,8 @@ def test_every_run_has_the_verdict_of_its_night():
     found = verdicts_of_runs(runs, runs["run_id"][:1], read_policy({}), {})
     told = [found[run_id] for run_id in runs["run_id"]]
     assert told[:5] == ["insufficient data"] * 5
-    assert told[20:] == ["suspicious", "regression", "no regression", "no regression"]
-    for nights in (21, 22):
+    assert told[20:] == ["suspicious", "regression", "regression", "no regression"]
+    for nights in (21, 22, 23):
         (job,) = judge(made[:nights])
         assert told[nights - 1] == job.verdict
     # Nobody asked for a run of this series, the job is another, and this one has no loss left.

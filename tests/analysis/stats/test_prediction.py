@@ -55,7 +55,27 @@ def test_a_regression_stays_one_until_it_ends():
     """The nights that are worse are no baseline of those after them, however many they are."""
     found = states(nights(*[0.08] * 40, 0, 0))
     assert found[21:60] == ["confirmed"] * 39
-    assert found[60:] == ["expected"] * 2
+    assert found[60:] == ["confirmed", "cleared"]
+
+
+def test_one_night_at_the_bound_clears_nothing():
+    """Twelve nights 1 % slower, the fifth just inside the range: it stays open, and no night joins the baseline."""
+    slow = [0.01] * 12
+    slow[4] = 0.0055
+    found = watch(nights(*slow, 0, 0, 0, 0, spread=0.0025), 1)
+    assert {night.state for night in found[21:32]} == {"confirmed"}
+    assert [night.confirmed_for for night in found[21:32]] == list(range(1, 12))
+    assert {night.level for night in found[21:32]} == {found[20].level}
+    assert [night.state for night in found[32:]].count("cleared") == 1
+    assert [night.state for night in found[-2:]] != ["confirmed"] * 2
+
+
+def test_a_better_level_that_does_not_last_makes_no_regression():
+    """Two fast nights and then the level before: it is cleared, and the old level is the baseline."""
+    found = states(nights(-0.08, -0.08, 0, 0, 0, 0, 0))
+    assert found[21] == "confirmed"
+    assert "confirmed" not in found[22:]
+    assert found[22:].count("cleared") == 1
 
 
 def test_what_is_better_is_the_level_from_then_on():
