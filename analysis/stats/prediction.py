@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# learning: too few runs before it. accepted: confirmed, and a user accepted it as known. cleared: a confirmed one ended.
+# learning: too few runs before it. accepted: confirmed, and a user accepted it. cleared: a confirmed change ended.
 State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared"]
 # Chance of a run to be off to one side, and of the mean of those in a row to be as far, in runs of one level.
 OFF, CONFIRMED = 0.007, 0.0002
@@ -137,7 +137,7 @@ class _Seen:
 
 @dataclass
 class _Watcher:
-    """Judges one run after the other. ``levels`` are logarithms by block; ``away`` the runs since the first that is off.
+    """Judges run after run. ``levels`` are logarithms by block; ``away`` the runs since the first that is off.
 
     ``confirmed_for`` counts runs since the change was confirmed, with that one. ``seen`` is how many are no news,
     ``known_from`` which is accepted. After ``last_off`` runs away none is off. The last ``back`` runs are evidence for
