@@ -5,6 +5,7 @@ Comes in: runs of a history and a rule. Goes out: runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -31,13 +32,22 @@ def in_time(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def split_jobs(runs: pl.DataFrame, policy: Policy) -> list[tuple[JobRule, pl.DataFrame]]:
-    """Each job with its runs; without named jobs every series that can be compared is one."""
+    """Each named job with its runs, then each comparable series of the runs that no job selects."""
     if runs.is_empty():
         raise nothing_to_judge()
-    if policy.jobs:
-        return [part for rule in policy.jobs for part in _parts(rule, _selected(runs, rule))]
-    series = [in_time(one) for one in split_series(runs)]
-    return [(replace(policy.rest, name=name), one) for name, one in zip(series_names(series), series, strict=True)]
+    chosen = [(rule, _selected(runs, rule)) for rule in policy.jobs]
+    series = [in_time(one) for one in split_series(unnamed(runs, [mine for _, mine in chosen]))]
+    others = zip(series_names(series), series, strict=True)
+    return [
+        *(part for rule, mine in chosen for part in _parts(rule, mine)),
+        *((replace(policy.rest, name=name), one) for name, one in others),
+    ]
+
+
+def unnamed(runs: pl.DataFrame, chosen: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Those of ``runs`` that are in none of ``chosen``."""
+    named = [run_id for mine in chosen for run_id in mine["run_id"]]
+    return runs.filter(~pl.col("run_id").is_in(named))
 
 
 def _parts(rule: JobRule, runs: pl.DataFrame) -> list[tuple[JobRule, pl.DataFrame]]:

@@ -67,7 +67,7 @@ class JobRule:
 
 @dataclass(frozen=True)
 class Policy:
-    """What holds of all jobs. Without ``jobs`` every series of runs that can be compared is one, by ``rest``."""
+    """What applies to all jobs. Every comparable series of runs that none of ``jobs`` selects is a job by ``rest``."""
 
     jobs: tuple[JobRule, ...] = ()
     rest: JobRule = field(default_factory=JobRule)

@@ -17,7 +17,7 @@ from analysis.history.events import Acceptance
 from analysis.history.selection import select_runs
 from analysis.metrics import FINAL_LOSS
 from analysis.nightly.gate_jobs import is_known
-from analysis.nightly.job_runs import block_of, in_time
+from analysis.nightly.job_runs import block_of, in_time, unnamed
 from analysis.nightly.metric_verdict import verdict_on
 from analysis.nightly.policy import JobRule, Policy
 from analysis.nightly.trend import split_series
@@ -30,7 +30,7 @@ def verdicts_of_runs(
 ) -> dict[str, Verdict]:
     """The verdicts by run id, of all runs in the series of the ``wanted``.
 
-    A run that does not count, that no job selects, or whose time is unknown has none. Each run is judged by the newest
+    A run that does not count or whose time is unknown has none. Each run is judged by the newest
     runs before it, whatever baseline the policy names.
     """
     same = find_jobs(runs)
@@ -46,8 +46,9 @@ def verdicts_of_runs(
 
 
 def _jobs(runs: pl.DataFrame, policy: Policy) -> Iterator[tuple[JobRule, pl.DataFrame]]:
-    for rule in policy.jobs or (policy.rest,):
-        yield rule, select_runs(runs, rule.select) if rule.select else runs
+    chosen = [(rule, select_runs(runs, rule.select) if rule.select else runs) for rule in policy.jobs]
+    yield from chosen
+    yield policy.rest, unnamed(runs, [mine for _, mine in chosen])
 
 
 def _block_of(runs: pl.DataFrame, rule: JobRule) -> pl.Expr:

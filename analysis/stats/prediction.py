@@ -219,7 +219,8 @@ class _Watcher:
         if self.back >= self._nights and self.evidence >= -math.log(CONFIRMED):
             return self._clear()
         better = self._is_better and not self.fixed
-        night = self._night(expectation, "confirmed", [away.distance for away in self.away])
+        changed = [away.distance for away in self.away[: len(self.away) - self.back]]
+        night = replace(self._night(expectation, "confirmed", changed), own_change=math.expm1(run.distance))
         confirmed = self._confirm(night, self.known_from is not None and not better)
         return self._as_new_level(run, expectation, change) if better else confirmed
 

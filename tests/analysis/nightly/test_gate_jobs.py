@@ -178,6 +178,8 @@ def test_jobs_of_the_policy():
         ("small", "no regression", ()),
         ("large", "regression", ("ann",)),
     ]
+    one = judge(made, {"jobs": {"small": gate["jobs"]["small"]}})
+    assert [(job.verdict, len(job.runs)) for job in one] == [("no regression", 21), ("regression", 22)]
     with pytest.raises(UsageError, match="job none selects no run"):
         judge(made, {"jobs": {"none": {"select": "world_size=32"}}})
 
@@ -396,9 +398,9 @@ def test_every_run_has_the_verdict_of_its_night():
     for nights in (21, 22, 23):
         (job,) = judge(made[:nights])
         assert told[nights - 1] == job.verdict
-    # Nobody asked for a run of this series, the job is another, and this one has no loss left.
+    # Nobody asked for a run of this series, no job names it, and this one has no loss left.
     assert verdicts_of_runs(runs, pl.Series(["other"]), read_policy({}), {}) == {}
-    assert verdicts_of_runs(runs, runs["run_id"], read_policy({"jobs": {"x": {"select": "name=none"}}}), {}) == {}
+    assert verdicts_of_runs(runs, runs["run_id"], read_policy({"jobs": {"x": {"select": "name=none"}}}), {}) == found
     lost = run_frame(rows(loss_lost_at=[None] * 19 + [7])).with_columns(release=pl.lit("r1"))
     assert (
         verdicts_of_runs(lost, lost["run_id"], read_policy({"block_by": "node"}), {})[lost["run_id"][-1]]
