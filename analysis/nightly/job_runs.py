@@ -5,14 +5,16 @@ Comes in: runs of a history and a rule. Goes out: runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from operator import itemgetter
 
 import polars as pl
 
 from analysis.compare.comparability import Field, check_fields
 from analysis.compare.comparison import measured
+from analysis.compare.independent_records import job_labels
 from analysis.compare.job_name import series_names
 from analysis.compare.verdict import find_metric
 from analysis.history.selection import select_runs
@@ -32,22 +34,33 @@ def in_time(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def split_jobs(runs: pl.DataFrame, policy: Policy) -> list[tuple[JobRule, pl.DataFrame]]:
-    """Each named job with its runs, then each comparable series of the runs that no job selects."""
+    """Each named job with its runs, then each comparable series of the runs that have no named job."""
     if runs.is_empty():
         raise nothing_to_judge()
-    chosen = [(rule, _selected(runs, rule)) for rule in policy.jobs]
-    series = [in_time(one) for one in split_series(unnamed(runs, [mine for _, mine in chosen]))]
+    named = name_jobs(runs, policy, _selected)
+    series = [in_time(one) for one in split_series(unnamed(runs, named))]
     others = zip(series_names(series), series, strict=True)
     return [
-        *(part for rule, mine in chosen for part in _parts(rule, mine)),
+        *(part for rule, mine in named for part in _parts(rule, mine)),
         *((replace(policy.rest, name=name), one) for name, one in others),
     ]
 
 
-def unnamed(runs: pl.DataFrame, chosen: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Those of ``runs`` that are in none of ``chosen``."""
-    named = [run_id for mine in chosen for run_id in mine["run_id"]]
-    return runs.filter(~pl.col("run_id").is_in(named))
+def name_jobs(
+    runs: pl.DataFrame, policy: Policy, select: Callable[[pl.DataFrame, JobRule], pl.DataFrame]
+) -> list[tuple[JobRule, pl.DataFrame]]:
+    """The jobs of the policy, then those that the label ``job`` of other runs names, with their runs."""
+    chosen = [(rule, select(runs, rule)) for rule in policy.jobs]
+    others = unnamed(runs, chosen)
+    labels = job_labels(others)
+    labelled = others.join(labels, on="run_id", maintain_order="left").partition_by("label", as_dict=True)
+    names = dict(sorted(((str(name), mine.drop("label")) for (name,), mine in labelled.items()), key=itemgetter(0)))
+    return [*chosen, *((replace(policy.rest, name=name), mine) for name, mine in names.items())]
+
+
+def unnamed(runs: pl.DataFrame, named: Sequence[tuple[JobRule, pl.DataFrame]]) -> pl.DataFrame:
+    """Those of ``runs`` that are of no named job."""
+    return runs.filter(~pl.col("run_id").is_in([run_id for _, mine in named for run_id in mine["run_id"]]))
 
 
 def _parts(rule: JobRule, runs: pl.DataFrame) -> list[tuple[JobRule, pl.DataFrame]]:

@@ -17,7 +17,7 @@ from analysis.history.events import Acceptance
 from analysis.history.selection import select_runs
 from analysis.metrics import FINAL_LOSS
 from analysis.nightly.gate_jobs import is_known
-from analysis.nightly.job_runs import block_of, in_time, unnamed
+from analysis.nightly.job_runs import block_of, in_time, name_jobs, unnamed
 from analysis.nightly.metric_verdict import verdict_on
 from analysis.nightly.policy import JobRule, Policy
 from analysis.nightly.trend import split_series
@@ -46,9 +46,9 @@ def verdicts_of_runs(
 
 
 def _jobs(runs: pl.DataFrame, policy: Policy) -> Iterator[tuple[JobRule, pl.DataFrame]]:
-    chosen = [(rule, select_runs(runs, rule.select) if rule.select else runs) for rule in policy.jobs]
-    yield from chosen
-    yield policy.rest, unnamed(runs, [mine for _, mine in chosen])
+    named = name_jobs(runs, policy, lambda every, rule: select_runs(every, rule.select) if rule.select else every)
+    yield from named
+    yield policy.rest, unnamed(runs, named)
 
 
 def _block_of(runs: pl.DataFrame, rule: JobRule) -> pl.Expr:

@@ -184,6 +184,17 @@ def test_jobs_of_the_policy():
         judge(made, {"jobs": {"none": {"select": "world_size=32"}}})
 
 
+def test_a_label_names_the_job_and_folds_no_nights():
+    """Two jobs of one model and layout, one of them slower."""
+    named = {job: [{"name": "job", "value": name}] for job, name in (("a", "steady"), ("b", "slow"))}
+    made = [*rows(0.0, job="a"), *rows(0.05, 0.05, job="b")]
+    made = [row | {"labels": named[row["run_id"][0]]} for row in made]
+    expected = [("slow", "regression", 22), ("steady", "no regression", 21)]
+    assert [(job.name, job.verdict, len(job.runs)) for job in judge(made)] == expected
+    runs = run_frame(made).with_columns(release=pl.lit("r1"))
+    assert verdicts_of_runs(runs, runs["run_id"], read_policy({}), {})[made[-1]["run_id"]] == "regression"
+
+
 def test_a_newest_run_of_another_job_is_refused():
     made = [*rows(0.0), *rows(0.0, job="z", before=0, global_batch_size=64, begun_at=BEGIN + timedelta(days=40))]
     (job,) = judge(made, {"jobs": {"a": {}}})
