@@ -59,7 +59,7 @@ class LeftOut:
 
     run_id: str
     name: str
-    reason: Literal["same_job", "too_few_rows"]
+    reason: Literal["same_job", "too_few_rows", "crashed", "too_few_steps", "half_run"]
 
 
 @dataclass(frozen=True)

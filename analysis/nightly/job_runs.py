@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import itemgetter
 
 import polars as pl
 
 from analysis.compare.comparability import Field, check_fields
 from analysis.compare.comparison import measured
-from analysis.compare.independent_records import job_labels
+from analysis.compare.independent_records import LeftOut, Observations, job_labels
 from analysis.compare.job_name import series_names
 from analysis.compare.verdict import find_metric
 from analysis.history.selection import select_runs
@@ -24,6 +24,12 @@ from analysis.stats.prediction import FEWEST, KEPT
 from logparse.errors import UsageError
 from logparse.language import tr
 
+# Of a run that did not do all its steps, so few of the step lines of a typical run of the job are a failure.
+HALF = 0.5
+# Why a run is left out that did not do its steps.
+FAILED = ("crashed", "too_few_steps", "half_run")
+# A job is missing tonight if it had no run for so many of its typical intervals.
+MISSING_AFTER = 1.5
 # A job that had no run for so long before the newest of the history is not judged.
 MOST_IDLE_DAYS = 14
 
@@ -99,6 +105,39 @@ def comparable_with_newest(runs: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Fiel
         return mine, ()
     others = runs.filter(~pl.col("run_id").is_in(mine["run_id"].to_list())).tail(KEPT)
     return mine, tuple(field for field in check_fields(others, mine) if field.refused)
+
+
+def without_failed(records: pl.DataFrame, sample: Observations, rule: JobRule) -> Observations:
+    """``sample`` of ``records`` without the runs that failed: they show nothing about the speed of the job.
+
+    A run failed if it crashed, has fewer step lines than ``rule`` asks for, or stopped before half of them.
+    """
+    lines = pl.col("step_lines")
+    halved = (pl.col("last_step") < pl.col("planned_steps")) & (lines < HALF * lines.median())
+    reason = (
+        pl.when(pl.col("crashed_at").is_not_null())
+        .then(pl.lit("crashed"))
+        .when(lines < rule.min_steps)
+        .then(pl.lit("too_few_steps"))
+        .when(halved)
+        .then(pl.lit("half_run"))
+    )
+    same = [run.run_id for run in sample.left_out if run.reason == "same_job"]
+    each = records.filter(~pl.col("run_id").is_in(same))
+    failed = each.select("run_id", "name", reason=reason).drop_nulls("reason")
+    names = failed["run_id"].to_list()
+    left_out = [run for run in sample.left_out if run.run_id not in names]
+    runs = sample.runs.filter(~pl.col("run_id").is_in(names))
+    # Of a job whose runs all failed the newest is judged: it says so.
+    kept = runs if len(runs) else sample.runs
+    return Observations(kept, (*left_out, *(LeftOut(*run) for run in failed.iter_rows())))
+
+
+def is_missing(runs: pl.DataFrame, newest: datetime) -> bool:
+    """Whether the job should have run again by the time of the ``newest`` run of all jobs."""
+    typical = runs["when"].tail(KEPT).diff().median()
+    ago: timedelta = newest - runs["when"][-1]
+    return isinstance(typical, timedelta) and ago > MISSING_AFTER * typical
 
 
 def place_baseline(runs: pl.DataFrame, rule: JobRule) -> tuple[pl.DataFrame, int]:

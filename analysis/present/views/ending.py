@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from analysis.present.words import word
+from analysis.run import crash
 from analysis.run.run import Run
 from logparse.findings import Note
 from logparse.language import msg, tr
 
-# Findings of a run that failed, those before its last step first.
-FAILED = ("ended_early_with_errors", "ended_with_errors")
-
 
 def failure(run: Run) -> Note | None:
     """The finding that the run failed; None where its log shows no such thing."""
-    return next((note for note in run.notes if note.code in FAILED), None)
+    return crash.failure(run.notes)
 
 
 def error_clauses(run: Run) -> list[str]:

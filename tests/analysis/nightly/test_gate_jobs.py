@@ -155,6 +155,41 @@ def test_a_later_run_that_failed_is_told():
         judge(rows(0.0, counted_rows=3), {"jobs": {"a": {"select": "world_size=8"}}})
 
 
+FAILURES = {
+    "crashed": {"crashed_at": 40},
+    "half_run": {"last_step": 30, "planned_steps": 100, "step_lines": 30},
+    "too_few_steps": {"step_lines": 45},
+}
+
+
+@pytest.mark.parametrize("reason", FAILURES)
+def test_a_run_that_failed_is_not_judged_and_fails_the_gate(reason):
+    """It is also no baseline of the next night: one at twice the speed would be."""
+    usual = {"last_step": 100, "planned_steps": 100}
+    made = [row | usual for row in rows(-0.7, -0.7, 0.0)]
+    failed = [*made[:20], *(row | FAILURES[reason] for row in made[20:22])]
+    (job,) = judge(failed, {"min_steps": 50} if reason == "too_few_steps" else None)
+    assert (job.verdict, job.failed.reason, job.newest["name"]) == ("crashed", reason, "a-19")
+    judged = judged_jobs([job], False, frozenset({"crashed"}))
+    (case,) = ElementTree.fromstring(junit(judged)).iter("failure")
+    assert "the newest run, a-21" in case.get("message")
+    (after,) = judge([*failed, made[22]], {"min_steps": 50})
+    assert (after.verdict, after.failed) == ("no regression", None)
+    runs = run_frame(failed).with_columns(release=pl.lit("r1"))
+    found = verdicts_of_runs(runs, runs["run_id"], read_policy({"min_steps": 50}), {})
+    assert found[runs["run_id"][21]] == "crashed"
+
+
+def test_a_job_without_a_run_tonight_is_missing():
+    """A weekly job is not."""
+    weekly = [BEGIN + timedelta(days=7 * night - 120) for night in range(21)]
+    made = [*rows(job="a"), *rows(0.0, 0.0, job="b", world_size=16)]
+    made += rows(0.0, job="c", world_size=32, begun_at=weekly)
+    found = {job.newest["name"][0]: job.missing for job in judge(made)}
+    assert found == {"a": True, "b": False, "c": False}
+    assert "missing tonight" in markdown(compose_jobs(judge(made)))
+
+
 def test_every_job_is_judged_and_named():
     made = [*rows(0.0, job="a"), *rows(0.05, 0.05, job="b", world_size=16)]
     found = judge(made)
