@@ -5,7 +5,7 @@ Comes in: positive numbers, one per run in the order of time. Goes out: a Night 
 The runs before give a level and a spread that a few runs that are off do not move (winsorized at three deviations of
 the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
 is off: one night, which proves nothing. It is confirmed where as many nights in a row are off to the same side as are
-asked for, two more where two of the runs before were as far away, and their mean is farther away than chance takes it.
+asked for, more where runs before were half as far away, and their mean is farther away than chance takes it.
 Runs that are off join the level only when a night within it shows that they were nights alone. A level that is
 confirmed to be better is the new one after FEWEST nights; one that is worse never is, unless somebody accepts it. A
 change stays open until as many nights, with as little chance of error, show that it ended (Page, Biometrika 41, 1954);
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared"]
 # Chance of a run to be off to one side, and of the mean of those in a row to be as far, in runs of one level.
 OFF, CONFIRMED = 0.007, 0.0002
-# A distance that so many of the runs before had is not new, whatever their spread: some noise has long tails. It takes
-# so many more nights to be confirmed.
-SEEN = 2
+# Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights or more were off, a change needs
+# so many in a row that they are off by accident with this chance, at the rate of earlier nights.
+BY_ACCIDENT, SEEN = 0.002, 2
 # Fewer runs show no spread.
 FEWEST = 5
 # The newest runs of a level that give the expectation, and the nights that confirm.
@@ -139,8 +139,8 @@ class _Seen:
 class _Watcher:
     """Judges run after run. ``levels`` are logarithms by block; ``away`` the runs since the first that is off.
 
-    ``confirmed_for`` counts runs since the change was confirmed, with that one. ``seen`` is how many are no news,
-    ``known_from`` which is accepted. After ``last_off`` runs away none is off. The last ``back`` runs are evidence for
+    ``confirmed_for`` counts runs since the change was confirmed, with that one. ``alone`` is how often runs alone were
+    as far away, ``known_from`` which is accepted. After ``last_off`` runs away none is off. The last ``back`` runs are evidence for
     the level before; ``evidence`` is the logarithm of their likelihood ratio.
     """
 
@@ -152,7 +152,7 @@ class _Watcher:
     levels: dict[Hashable, list[float]] = field(default_factory=dict)
     away: list[_Seen] = field(default_factory=list)
     confirmed_for: int = 0
-    seen: int = 0
+    alone: float = 0.0
     known_from: int | None = None
     last_off: int = 0
     back: int = 0
@@ -175,7 +175,7 @@ class _Watcher:
             self._keep(run)
             return self._night(expectation, "expected", [run.distance])
         self._add(run, known)
-        self.seen += not _is_news(run.distance, expectation, before)
+        self.alone = max(self.alone, _alone(run.distance, expectation, before))
         return self._off(expectation)
 
     def _add(self, run: _Seen, known: bool) -> None:
@@ -240,7 +240,9 @@ class _Watcher:
 
     @property
     def _nights(self) -> int:
-        return self.confirm + (SEEN if self.seen else 0)
+        """The runs in a row that confirm or clear a change: more where runs alone were as far away before."""
+        needed = math.log(BY_ACCIDENT) / math.log(self.alone) if self.alone else 0.0
+        return max(self.confirm, math.ceil(needed))
 
     @property
     def _is_better(self) -> bool:
@@ -265,7 +267,7 @@ class _Watcher:
 
     def _forget(self) -> None:
         self.away.clear()
-        self.confirmed_for, self.seen, self.known_from = 0, 0, None
+        self.confirmed_for, self.alone, self.known_from = 0, 0.0, None
         self.back, self.evidence = 0, 0.0
 
     def _restart(self) -> None:
@@ -281,9 +283,10 @@ class _Watcher:
         self._forget()
 
 
-def _is_news(distance: float, expectation: Expectation, before: Sequence[float]) -> bool:
-    """Whether fewer than SEEN of the runs before were as far away to the same side."""
-    return sum((log - expectation.level) * distance >= distance**2 for log in before) < SEEN
+def _alone(distance: float, expectation: Expectation, before: Sequence[float]) -> float:
+    """How often the runs before were off to the same side, half as far or farther (Laplace); 0 of few."""
+    far = sum((log - expectation.level) * distance >= distance**2 / 2 for log in before)
+    return (far + 1) / (len(before) + 2) if far >= SEEN else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:
