@@ -27,6 +27,7 @@ Reason = Literal[
     "accepted",
     "cleared",
     "still_open",
+    "drift",
     "one_of_many",
     "learning",
     "not_told",
@@ -126,6 +127,8 @@ def verdict_on(night: Night, metric: Metric) -> tuple[Verdict, Reason]:
     if night.state == "confirmed":
         news: Reason = "confirmed" if night.confirmed_for == 1 else "still_open"
         return ("regression", news) if worse else ("suspicious", "confirmed_faster")
+    if night.state == "drifted":
+        return "regression", "drift"
     if night.state == "off":
         return ("suspicious", "one_night") if worse else ("no regression", "one_night_better")
     return "no regression", night.state if night.state in ("accepted", "cleared") else "as_expected"

@@ -27,12 +27,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # learning: too few runs before it. accepted: confirmed, and a user accepted it. cleared: a confirmed change ended.
-State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared"]
+# drifted: as expected, but the newest runs are worse than the oldest of the level.
+State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared", "drifted"]
 # Chance of a run to be off to one side, and of the mean of those in a row to be as far, in runs of one level.
 OFF, CONFIRMED = 0.007, 0.0002
-# Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights or more were off, a change needs
-# so many in a row that they are off by accident with this chance, at the rate of earlier nights.
+# Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights were off, a change needs so many
+# in a row that they are off by accident with this chance, at the rate of earlier nights.
 BY_ACCIDENT, SEEN = 0.002, 2
+# So many of the newest runs are compared with the oldest of their level, which shows a drift of at least so much. The
+# threshold is higher than that of a night: levels of runs wander a little.
+RECENT, LEAST_DRIFT = 10, 0.01
 # Fewer runs show no spread.
 FEWEST = 5
 # The newest runs of a level that give the expectation, and the nights that confirm.
@@ -89,7 +93,8 @@ class Night:
     ``change`` is the relative distance from the level: of the mean of the ``nights`` that are off in a row, or of the
     run itself. ``own_change`` is always that of the run itself. ``p`` is the chance of ``change``, to its own side, in
     runs of one level. ``runs`` are the number of runs in the expectation. Numbers are None if these are too few.
-    ``confirmed_for`` counts the runs of a confirmed change since the one that confirmed it, with that one.
+    ``confirmed_for`` counts the runs of a confirmed change since the one that confirmed it, with that one. ``drift`` is
+    the relative change from the oldest runs of the level to the newest.
     """
 
     state: State
@@ -102,6 +107,7 @@ class Night:
     nights: int = 0
     own_change: float | None = None
     confirmed_for: int = 0
+    drift: float | None = None
 
 
 def watch(
@@ -140,8 +146,9 @@ class _Watcher:
     """Judges run after run. ``levels`` are logarithms by block; ``away`` the runs since the first that is off.
 
     ``confirmed_for`` counts runs since the change was confirmed, with that one. ``alone`` is how often runs alone were
-    as far away, ``known_from`` which is accepted. After ``last_off`` runs away none is off. The last ``back`` runs are evidence for
-    the level before; ``evidence`` is the logarithm of their likelihood ratio.
+    as far away, ``known_from`` which is accepted. After ``last_off`` runs away none is off. The last ``back`` runs are
+    evidence for the level before; ``evidence`` is the logarithm of their likelihood ratio. ``origins`` are the places
+    of the oldest runs of each level that drift is measured from.
     """
 
     worse: int
@@ -157,6 +164,7 @@ class _Watcher:
     last_off: int = 0
     back: int = 0
     evidence: float = 0.0
+    origins: dict[Hashable, int] = field(default_factory=dict)
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         level = self.levels.setdefault(block, [])
@@ -173,7 +181,9 @@ class _Watcher:
             self._end()
         if not is_off:
             self._keep(run)
-            return self._night(expectation, "expected", [run.distance])
+            if known:
+                self.origins[block] = len(level) - 1
+            return self._drifted(self._night(expectation, "expected", [run.distance]), block)
         self._add(run, known)
         self.alone = max(self.alone, _alone(run.distance, expectation, before))
         return self._off(expectation)
@@ -247,6 +257,18 @@ class _Watcher:
     @property
     def _is_better(self) -> bool:
         return _mean([run.distance for run in self.away]) * self.worse < 0
+
+    def _drifted(self, night: Night, block: Hashable) -> Night:
+        """``night``, or the night of a slow drift: the newest runs against the oldest since the level was accepted."""
+        level = self.levels[block][self.origins.get(block, 0) :]
+        if self.fixed or len(level) < self.kept + RECENT:
+            return night
+        oldest = expect(level[: self.kept])
+        by = _mean(level[-RECENT:]) - oldest.level
+        is_worse = by * self.worse > math.log1p(max(self.least, LEAST_DRIFT))
+        if not is_worse or oldest.p(abs(by), RECENT) > CONFIRMED:
+            return night
+        return replace(night, state="drifted", drift=math.expm1(by))
 
     def _night(self, expectation: Expectation, state: State, distances: Sequence[float]) -> Night:
         mean, reach = _mean(distances), expectation.reach(OFF)

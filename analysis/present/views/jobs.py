@@ -18,7 +18,7 @@ from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import describe_change, less_work
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import word
-from analysis.stats.prediction import FEWEST
+from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import speaking, tr
 
 # Settings that are named at a change.
@@ -169,6 +169,9 @@ def sentence(job: JobVerdict, metric: MetricNight) -> str:
         expected=_expected(metric),
         change=_change(metric),
     )
+    if metric.night.drift is not None:
+        change, runs = signed_percent(metric.night.drift), RECENT
+        return tr("{text}; {change} from the oldest runs to the last {n}", text=value, change=change, n=runs)
     if not metric.began:
         return value
     if metric.night.nights == 1:

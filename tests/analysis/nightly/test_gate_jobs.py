@@ -239,8 +239,8 @@ def test_a_newest_run_of_another_job_is_refused():
     assert "no verdict" in markdown(compose_jobs([job]))
 
 
-@pytest.mark.parametrize(("text", "verdict"), [("last 30", "no regression"), ("release=old", "regression")])
-def test_a_release_as_baseline_does_not_move(text, verdict):
+@pytest.mark.parametrize(("text", "reason"), [("last 30", "drift"), ("release=old", "still_open")])
+def test_a_creep_is_a_regression_whatever_the_baseline(text, reason):
     """A creep of 4 % over 160 nights."""
     made = rows(*np.linspace(0, 0.04, 160))
     runs = run_frame(made).with_columns(
@@ -253,7 +253,8 @@ def test_a_release_as_baseline_does_not_move(text, verdict):
     kept = HistoryOfJobs(settings=told, steps=lambda _: as_steps())
     gate = {"baseline": text, "metrics": {"final_loss": "off"}}
     (job,) = judge_jobs(runs, read_policy(gate), kept)
-    assert job.verdict == verdict
+    assert (job.verdict, reasons(job)["steady_step_time_ms"]) == ("regression", reason)
+    assert reason != "drift" or "from the oldest runs to the last 10" in markdown(compose_jobs([job]))
     assert judge_jobs(runs, read_policy(gate | {"baseline": "best"}), kept)[0].verdict == "regression"
     with pytest.raises(UsageError, match="has no run of its baseline"):
         judge_jobs(runs, read_policy(gate | {"baseline": "release=none"}), kept)

@@ -124,6 +124,19 @@ def test_what_gets_worse_than_was_accepted_is_a_regression():
         assert found[-1].level == pytest.approx(USUAL * math.exp(0.4), rel=0.02)
 
 
+def test_a_slow_drift_is_found_and_can_be_accepted():
+    """0.05 % a night: no night is off, and the level of the first thirty nights is not forgotten."""
+    values = nights(*(0.0005 * night for night in range(1, 71)), before=30, spread=0.003)
+    found = watch(values, 1)
+    first = [night.state for night in found].index("drifted")
+    assert 0.009 < 0.0005 * (first - 29) < 0.016
+    assert found[first].drift > 0.01
+    accepted = states(values, accepted=[first])
+    assert accepted[first : first + 39].count("drifted") == 0
+    assert "drifted" not in states(nights(*[0.0] * 70, before=30, spread=0.003))
+    assert "drifted" not in states(values, worse=-1)
+
+
 def test_a_baseline_that_stays_does_not_follow_a_creep():
     creep = nights(*np.linspace(0, 0.1, 60))
     assert "confirmed" not in states(creep)[-3:]
