@@ -5,7 +5,8 @@ Bisection.
 
 The search assumes one single cause. A run that has some candidates as GOOD has them and others as BAD has them is a
 trial. If it is as slow as BAD, it excludes those it has as GOOD. If it is as fast as GOOD, it excludes those it has as
-BAD. Each run that is asked for halves the remaining candidates.
+BAD. Each run that is asked for halves the remaining candidates. If the same half is like neither side twice, each half
+has a cause: then each candidate is tried by itself.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from logparse.errors import UsageError
 from logparse.language import tr
 
 Placement = Literal["good", "bad", "between", "other"]
-Outcome = Literal["no_candidate", "not_apart", "next", "cause", "contradiction"]
+Outcome = Literal["no_candidate", "not_apart", "next", "several", "causes", "cause", "contradiction"]
+# So many runs with one half of the candidates that are like neither side show that both halves have a cause.
+REPEATS = 2
 # What to try first: a setting is a flag of the next run, and the likeliest to be changed unnoticed; a label, such as a
 # node, takes a place to run; a version takes an installation.
 ORDER: tuple[Kind, ...] = ("setting", "label", "version")
@@ -90,18 +93,53 @@ class Bisection:
         if not are_apart(self.good, self.bad):
             return "not_apart"
         if len(self.remain) > 1:
-            return "next"
+            if len(self._runs_with(self.half)) < REPEATS:
+                return "next"
+            return "several" if self.untried else "causes"
         return "cause" if self.remain else "contradiction"
 
     @property
+    def half(self) -> tuple[Change, ...]:
+        """Half of the candidates that remain."""
+        return self.remain[: len(self.remain) // 2]
+
+    @property
+    def other_half(self) -> tuple[Change, ...]:
+        """The candidates that remain without ``half``."""
+        return self.remain[len(self.half) :]
+
+    @property
+    def untried(self) -> tuple[Change, ...]:
+        """The remaining candidates that no trial has as BAD by itself."""
+        return tuple(change for change in self.remain if not self._runs_with((change,)))
+
+    @property
+    def effects(self) -> dict[Change, float]:
+        """The relative change by each remaining candidate that trials have as BAD by itself, largest first."""
+        logs = {change: [math.log(run.value) for run in self._runs_with((change,))] for change in self.remain}
+        means = {change: sum(values) / len(values) for change, values in logs.items() if values}
+        ordered = sorted(means.items(), key=lambda one: -one[1] * self.metric.direction)
+        return {change: math.expm1(log - self.good.log) for change, log in ordered}
+
+    def _runs_with(self, changes: Sequence[Change]) -> list[OtherRun]:
+        """The trials that have just these of the remaining candidates as BAD. None of them excludes one of these."""
+        runs = [trial.run for trial in self.trials if trial.placement != "other"]
+        return [run for run in runs if {c for c in run.as_bad if c in self.remain} == set(changes)]
+
+    @property
     def to_try(self) -> tuple[Change, ...]:
-        """The candidates that the next run has as BAD, all else as GOOD: half of those that remain."""
-        return self.remain[: len(self.remain) // 2] if self.outcome == "next" else ()
+        """The candidates that the next run has as BAD, all else as GOOD: half of those that remain, or one."""
+        if self.outcome == "several":
+            return self.untried[:1]
+        return self.half if self.outcome == "next" else ()
 
     @property
     def runs_needed(self) -> int:
-        """How many runs are needed at most, if each is as GOOD or as BAD: log2 of the remaining candidates."""
-        return max(len(self.remain) - 1, 0).bit_length()
+        """How many runs are needed at most, if each is as GOOD or as BAD: log2 of the remaining candidates.
+
+        If there are several causes, one for each candidate that was not tried by itself.
+        """
+        return len(self.untried) if self.outcome == "several" else max(len(self.remain) - 1, 0).bit_length()
 
 
 def make_plan(

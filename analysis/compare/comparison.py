@@ -358,10 +358,15 @@ def _lost(runs: pl.DataFrame) -> LostLoss | None:
 
 
 def _comparable(runs: pl.DataFrame, asked: pl.DataFrame) -> list[pl.DataFrame]:
-    """The runs of each release of a side, and of each one of others that could be compared with the baseline's."""
+    """The groups that show the noise: each release of a side, and of other runs comparable with the baseline's.
+
+    Releases of a side with one run each, such as nightly builds, are one group.
+    """
     known, baseline = fill_implied(runs), fill_implied(asked)
     equal = pl.all_horizontal(pl.col(n).is_in(baseline[n].unique().to_list(), nulls_equal=True) for n in FIELDS)
-    return known.filter(equal | pl.col("side").is_not_null()).partition_by("side", "release")
+    several = pl.col("side").is_null() | (pl.len().over("side", "release") > 1)
+    groups = known.filter(equal | pl.col("side").is_not_null()).with_columns(group=pl.when(several).then("release"))
+    return groups.partition_by("side", "group")
 
 
 def agree_on_losses(baseline: Side, candidate: Side) -> LossAgreement | LossReason:

@@ -33,7 +33,7 @@ LENGTHS = ("step_lines", "counted_rows", "steady_steps")
 UNKNOWN = "-"
 KEYS = ("run_id", "name", "begins", "landmarks", "labels")
 PAIR = {"first": pl.String(), "other": pl.String()}
-# The label by which users give the job of a run.
+# The label by which users name the job of a run.
 JOB_LABEL = "job"
 
 
@@ -59,7 +59,7 @@ class LeftOut:
 
     run_id: str
     name: str
-    reason: Literal["same_job", "too_few_rows"]
+    reason: Literal["same_job", "too_few_rows", "crashed", "too_few_steps", "half_run"]
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,15 @@ def find_jobs(runs: pl.DataFrame) -> Jobs:
 
     Two records are of one job if most of their shared landmarks have one loss, one clock and nearly one time; without
     a clock the times must be equal. Records without a shared landmark, such as those of old stores, are of one job if
-    their first rows are equal. JOB_LABEL, if two of them have it, decides.
+    their first rows are equal. Different values of JOB_LABEL keep two records apart. Equal ones join nothing: it names
+    the job of every night.
     """
-    marks, labels = _marks(runs), _job_labels(runs)
+    marks, labels = _marks(runs), job_labels(runs)
     clockless = marks.filter(pl.col("clock") == UNKNOWN)
     begun = _not_apart(_stars(runs.drop_nulls("begins"), ["begins"]), labels)
     copied, same_loss = _stars(marks, ["step", "loss", "ms"]), _stars(clockless, ["step", "loss"])
     met = _compared(marks, _not_apart(pl.concat([begun, _meeting(marks), copied, same_loss]).unique(), labels))
-    same = pl.concat([met.filter("same").select("first", "other"), _stars(labels, ["label"])])
+    same = met.filter("same").select("first", "other")
     jobs = _joined(pl.concat([same, begun.join(met, on=("first", "other"), how="anti")]).iter_rows())
     doubted = met.filter(pl.col("unclear") & ~pl.col("same")).select("first", "other").iter_rows()
     return Jobs(jobs, tuple((a, b) for a, b in doubted if jobs.get(a, a) != jobs.get(b, b)))
@@ -122,7 +123,7 @@ def fill_from_job(runs: pl.DataFrame, jobs: Jobs) -> pl.DataFrame:
     return runs.with_columns(pl.col(name).fill_null(other) for name, other in others)
 
 
-def _job_labels(runs: pl.DataFrame) -> pl.DataFrame:
+def job_labels(runs: pl.DataFrame) -> pl.DataFrame:
     """The value of JOB_LABEL of each run that has it: run_id, label."""
     label = pl.element().filter(pl.element().struct.field("name") == JOB_LABEL).struct.field("value").first()
     return runs.select("run_id", label=pl.col("labels").list.eval(label).list.first()).drop_nulls()

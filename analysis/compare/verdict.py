@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Verdict = Literal["regression", "less work", "suspicious", "no regression", "insufficient data"]
+Verdict = Literal["crashed", "regression", "less work", "suspicious", "no regression", "insufficient data"]
 Method = Literal["exact", "permutation", "normal", "prediction"]
 # Why a finding has its verdict.
 Reason = Literal[
@@ -54,9 +54,11 @@ Reason = Literal[
 ]
 UNPROVEN = ("not_proven", "one_of_many")
 # From the worst to the best: several metrics have the verdict of the first that any of them has.
-VERDICTS: tuple[Verdict, ...] = ("regression", "less work", "suspicious", "insufficient data", "no regression")
+VERDICTS: tuple[Verdict, ...] = (
+    *("crashed", "regression", "less work", "suspicious", "insufficient data", "no regression"),
+)
 # Those that report something wrong.
-WRONG: tuple[Verdict, ...] = VERDICTS[:3]
+WRONG: tuple[Verdict, ...] = VERDICTS[: VERDICTS.index("suspicious") + 1]
 
 CLOSE = 1e-9
 # Three runs a side have so many orders, of which one is LEVEL of all; so have 2 and 5, or 1 and 19.

@@ -9,6 +9,7 @@ from analysis.history.records import Decoded, RunIdentity, RunRecord, make_recor
 from analysis.history.selection import UNTYPED
 from analysis.history.selector import KEY
 from analysis.run.build import analyze_logs
+from analysis.run.crash import crashed_at
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
 from logparse.errors import UsageError
@@ -40,6 +41,7 @@ def keep(result: Run, marks: Marks) -> RunRecord:
         framework_version=result.framework.version,
         labels=marks.labels,
         versions=_versions(result, marks),
+        crashed_at=crashed_at(result),
     )
     decoded = Decoded(result.log.steps, result.log.settings, result.log.records["memory"])
     return make_record(result.analysis, result.context, decoded, identity)

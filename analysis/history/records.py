@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from analysis.history.release_names import is_cut
 from analysis.metrics import OF_ROWS, RATES
 from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.result import Analysis
-from analysis.run.summary import largest_memory
+from analysis.run.summary import finite_median, largest_memory, last_finite, share_of_steps
 from logparse.context.run_context import RunContext
 from logparse.findings import Origin
 from logparse.masking import mask_settings
@@ -93,6 +92,9 @@ RUN_COLUMNS = (
         Column(metric.column, FLOAT, metric.unit, f"median of the rows that count: {metric.meaning}")
         for metric in OF_ROWS
     ),
+    Column("last_step", INT, "step", "last step that was done"),
+    Column("planned_steps", INT, "step", "steps that it was asked to do"),
+    Column("crashed_at", INT, "step", "last step of a run that crashed"),
     Column("goodput", FLOAT, "ratio", "useful steps over the clock"),
     Column("time_to_train_seconds", FLOAT, "s", "from the line that training starts to the one that it ended"),
     Column("final_loss", FLOAT, "", "last loss that was printed"),
@@ -115,8 +117,8 @@ HEAVY = ("settings", "origins")
 # In these one recording of a run may differ from another although the user gave the same.
 INCIDENTAL = (
     *("begins", "landmarks", "recorded_at", "name", "origins", "logparse_version", "schema_version"),
-    # Kept since there are judges of them.
-    *("grad_norm", "skipped_share", "nan_share"),
+    # Kept since they are judged.
+    *("grad_norm", "skipped_share", "nan_share", "last_step", "planned_steps", "crashed_at"),
 )
 PAIRED = ("labels", "versions", "settings")
 # The name of a file must distinguish contents, not runs: so much of the hash is enough.
@@ -135,6 +137,7 @@ class RunIdentity:
     labels: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, tuple[str, Origin]] = field(default_factory=dict)
     recorded_at: datetime | None = None
+    crashed_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -199,13 +202,16 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, ident
         "flops_per_iteration": analysis.flops_per_iteration,
         "step_lines": len(steps),
         "counted_rows": int(steps["counted"].sum()),
+        "last_step": steps["step"].max(),
+        "planned_steps": steps["train_steps"].drop_nulls().last() if len(steps) else None,
+        "crashed_at": identity.crashed_at,
         "goodput": analysis.goodput,
         "time_to_train_seconds": analysis.time_to_train_seconds,
-        "final_loss": _last_finite(steps["loss"]),
+        "final_loss": last_finite(steps["loss"]),
         "loss_lost_at": _lost_at(steps),
-        "grad_norm": _median(steps.filter("counted")["grad_norm"]),
-        "skipped_share": _share(steps, "skipped_iterations"),
-        "nan_share": _share(steps, "nan_iterations"),
+        "grad_norm": finite_median(steps.filter("counted")["grad_norm"]),
+        "skipped_share": share_of_steps(steps, "skipped_iterations"),
+        "nan_share": share_of_steps(steps, "nan_iterations"),
         **_numbers(analysis),
         **largest_memory(steps, decoded.memory),
         **context.values(),
@@ -278,24 +284,6 @@ def _numbers(analysis: Analysis) -> dict[str, Any]:
         numbers |= {f"{name}_{end}": row[end] for end in ("step_time_ms", "step_time_low_ms", "step_time_high_ms")}
         numbers[f"{name}_steps"] = row["steps"]
     return numbers
-
-
-def _last_finite(values: pl.Series) -> float | None:
-    known = values.drop_nulls()
-    finite = known.filter(known.is_finite())
-    return float(finite[-1]) if len(finite) and math.isfinite(finite[-1]) else None
-
-
-def _median(values: pl.Series) -> float | None:
-    median = values.filter(values.is_finite()).median()
-    return float(median) if isinstance(median, float) else None
-
-
-def _share(steps: pl.DataFrame, column: str) -> float | None:
-    """Steps counted in ``column``, as a share of the steps of the rows that print it; None if none does."""
-    printed = steps.filter(OF_THE_RUN).drop_nulls(column)
-    iterations = int(printed["iterations"].fill_null(1).sum())
-    return int(printed[column].sum()) / iterations if iterations else None
 
 
 def _lost_at(steps: pl.DataFrame) -> int | None:

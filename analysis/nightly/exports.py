@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.compare.gate_exports import OUTCOMES, family, one_word, sample
+from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.junit import Case, Outcome, junit_xml
 from analysis.nightly.gate_jobs import JobVerdict
@@ -21,7 +22,7 @@ class JudgedJobs:
     """All jobs as the gate judged them, and what the screens say of them; ``failing`` are the verdicts that fail it.
 
     ``summary`` is Markdown for people, in the language in use; ``details`` is the same in English, and so is what
-    ``sentence`` says of a metric of a job, and ``refusal`` of a job without a verdict.
+    ``sentence`` says of a metric of a job, ``refusal`` of a job without a verdict, ``failure`` of a run that failed.
     """
 
     jobs: Sequence[JobVerdict]
@@ -31,6 +32,7 @@ class JudgedJobs:
     details: str
     sentence: Callable[[JobVerdict, MetricNight], str]
     refusal: Callable[[JobVerdict], str]
+    failure: Callable[[LeftOut], str]
 
 
 def junit(judged: JudgedJobs) -> str:
@@ -47,7 +49,8 @@ def _cases(judged: JudgedJobs, job: JobVerdict) -> list[Case]:
         outcome: Outcome = "error" if judged.strict else "skipped"
         kind = "insufficient data" if judged.strict else ""
         return [Case(name, "verdict", outcome, kind, judged.refusal(job))]
-    return [_case(judged, job, metric, name) for metric in job.metrics]
+    crash = [Case(name, "verdict", "failure", "crashed", judged.failure(job.failed))] if job.failed else []
+    return [*crash, *(_case(judged, job, metric, name) for metric in job.metrics)]
 
 
 def _case(judged: JudgedJobs, job: JobVerdict, metric: MetricNight, name: str) -> Case:

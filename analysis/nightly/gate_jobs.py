@@ -25,13 +25,16 @@ from analysis.compare.work_difference import Less, compared_work, flatters
 from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS
 from analysis.nightly.job_runs import (
+    FAILED,
     MOST_IDLE_DAYS,
     block_of,
     comparable_with_newest,
     in_time,
+    is_missing,
     nothing_to_judge,
     place_baseline,
     split_jobs,
+    without_failed,
 )
 from analysis.nightly.metric_verdict import MetricNight, judge_newest
 from analysis.nightly.policy import JobRule, Policy
@@ -53,7 +56,8 @@ class JobVerdict:
     ``refused`` are fields in which the newest run differs from those before; it is no run of the job then, and has no
     verdict. ``changes`` are the settings and versions that changed when a metric became worse. ``left_out`` are later
     runs that do not count. ``idle_days`` are the days from the newest run of the job to the newest of all jobs.
-    ``less_work`` are the kinds of work of which the faster runs do less.
+    ``less_work`` are the kinds of work of which the faster runs do less. ``failed`` is the newest run if it failed,
+    ``missing`` says that a run of tonight is missing; the newest run of any kind began ``newest_when``.
     """
 
     name: str
@@ -66,6 +70,9 @@ class JobVerdict:
     left_out: tuple[LeftOut, ...]
     idle_days: int = 0
     less_work: tuple[Less, ...] = ()
+    failed: LeftOut | None = None
+    missing: bool = False
+    newest_when: datetime | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -74,8 +81,12 @@ class JobVerdict:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The worst of all metrics that have enough data; None if refused or idle."""
-        if self.refused or self.is_idle:
+        """That of a run that failed, else the worst of all metrics that have enough data; None if refused or idle."""
+        if self.is_idle:
+            return None
+        if self.failed:
+            return "crashed"
+        if self.refused:
             return None
         verdicts = [m.verdict for m in self.metrics if m.verdict != "insufficient data"]
         return worst_of(verdicts) if verdicts else "insufficient data"
@@ -111,13 +122,14 @@ def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: HistoryOfJobs) -> list[
     same = find_jobs(runs)
     # Runs of old stores may have no time at all: nobody knows which is the newest.
     records = in_time(fill_from_job(runs, same)).drop_nulls("when")
-    samples = [(rule, job, sample_of(job, same)) for rule, job in split_jobs(records, policy)]
+    split = split_jobs(records, policy)
+    samples = [(rule, job, without_failed(job, sample_of(job, same), rule)) for rule, job in split]
     jobs = [(rule, job, sample) for rule, job, sample in samples if _has_runs(rule, sample)]
     if not jobs:
         raise nothing_to_judge()
     # A clock that is ahead makes no other job idle.
     soon = datetime.now() + timedelta(days=1)
-    newest: datetime = max(min(sample.runs["when"][-1], soon) for _, _, sample in jobs)
+    newest: datetime = max(min(records["when"][-1], soon) for _, records, _ in jobs)
     verdicts = [_judge(rule, job, sample, newest, kept) for rule, job, sample in jobs]
     held = iter(step_down([metric.p for job in verdicts for metric in job.metrics]))
     return [replace(job, metrics=tuple(_held(metric, next(held)) for metric in job.metrics)) for job in verdicts]
@@ -139,11 +151,18 @@ def _judge(
 ) -> JobVerdict:
     """``newest`` is the time of the newest run of all jobs."""
     comparable, refused = comparable_with_newest(sample.runs)
-    idle = (newest - comparable["when"][-1]).days
+    idle = (newest - records["when"][-1]).days
     left_out = _failed_since(records, sample, comparable["when"][-1])
+    failed = next((run for run in left_out if run.run_id == records["run_id"][-1] and run.reason in FAILED), None)
+    missing = is_missing(records, newest)
     name = rule.name or job_name(comparable)
     refused = () if idle > MOST_IDLE_DAYS else refused
-    job = JobVerdict(name, rule.owners, rule.baseline.text, comparable, (), refused, (), left_out, idle)
+    job = JobVerdict(
+        *(name, rule.owners, rule.baseline.text, comparable, (), refused, (), left_out, idle),
+        failed=failed,
+        missing=missing,
+        newest_when=records["when"][-1],
+    )
     if refused or job.is_idle:
         return job
     before, fixed = place_baseline(comparable, rule)
@@ -164,9 +183,9 @@ def _judge(
 
 
 def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -> tuple[LeftOut, ...]:
-    """Runs after the newest that counts of which too few rows do: they may have failed."""
-    later = set(records.filter(pl.col("when") > when)["run_id"])
-    return tuple(run for run in sample.left_out if run.run_id in later and run.reason == "too_few_rows")
+    """Runs after the newest that counts that failed, or of which too few rows count."""
+    later = set(records.filter(pl.col("when") >= when)["run_id"])
+    return tuple(run for run in sample.left_out if run.run_id in later and run.reason != "same_job")
 
 
 def is_known(acceptances: Mapping[str, Sequence[Acceptance]], runs: pl.DataFrame, metric: str, run_id: str) -> bool:
@@ -194,7 +213,7 @@ def _readable(run_ids: Sequence[str], kept: HistoryOfJobs) -> Iterator[tuple[str
 
 def _held(metric: MetricNight, p: float | None) -> MetricNight:
     with_p = replace(metric, p_family=p)
-    if metric.reason != "confirmed" or p is None or p <= LEVEL + CLOSE:
+    if metric.reason not in ("confirmed", "still_open") or p is None or p <= LEVEL + CLOSE:
         return with_p
     return replace(with_p, verdict="suspicious", reason="one_of_many")
 

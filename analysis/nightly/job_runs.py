@@ -5,13 +5,16 @@ Comes in: runs of a history and a rule. Goes out: runs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from operator import itemgetter
 
 import polars as pl
 
 from analysis.compare.comparability import Field, check_fields
 from analysis.compare.comparison import measured
+from analysis.compare.independent_records import LeftOut, Observations, job_labels
 from analysis.compare.job_name import series_names
 from analysis.compare.verdict import find_metric
 from analysis.history.selection import select_runs
@@ -21,6 +24,12 @@ from analysis.stats.prediction import FEWEST, KEPT
 from logparse.errors import UsageError
 from logparse.language import tr
 
+# Of a run that did not do all its steps, so few of the step lines of a typical run of the job are a failure.
+HALF = 0.5
+# Why a run is left out that did not do its steps.
+FAILED = ("crashed", "too_few_steps", "half_run")
+# A job is missing tonight if it had no run for so many of its typical intervals.
+MISSING_AFTER = 1.5
 # A job that had no run for so long before the newest of the history is not judged.
 MOST_IDLE_DAYS = 14
 
@@ -31,13 +40,33 @@ def in_time(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def split_jobs(runs: pl.DataFrame, policy: Policy) -> list[tuple[JobRule, pl.DataFrame]]:
-    """Each job with its runs; without named jobs every series that can be compared is one."""
+    """Each named job with its runs, then each comparable series of the runs that have no named job."""
     if runs.is_empty():
         raise nothing_to_judge()
-    if policy.jobs:
-        return [part for rule in policy.jobs for part in _parts(rule, _selected(runs, rule))]
-    series = [in_time(one) for one in split_series(runs)]
-    return [(replace(policy.rest, name=name), one) for name, one in zip(series_names(series), series, strict=True)]
+    named = name_jobs(runs, policy, _selected)
+    series = [in_time(one) for one in split_series(unnamed(runs, named))]
+    others = zip(series_names(series), series, strict=True)
+    return [
+        *(part for rule, mine in named for part in _parts(rule, mine)),
+        *((replace(policy.rest, name=name), one) for name, one in others),
+    ]
+
+
+def name_jobs(
+    runs: pl.DataFrame, policy: Policy, select: Callable[[pl.DataFrame, JobRule], pl.DataFrame]
+) -> list[tuple[JobRule, pl.DataFrame]]:
+    """The jobs of the policy, then those that the label ``job`` of other runs names, with their runs."""
+    chosen = [(rule, select(runs, rule)) for rule in policy.jobs]
+    others = unnamed(runs, chosen)
+    labels = job_labels(others)
+    labelled = others.join(labels, on="run_id", maintain_order="left").partition_by("label", as_dict=True)
+    names = dict(sorted(((str(name), mine.drop("label")) for (name,), mine in labelled.items()), key=itemgetter(0)))
+    return [*chosen, *((replace(policy.rest, name=name), mine) for name, mine in names.items())]
+
+
+def unnamed(runs: pl.DataFrame, named: Sequence[tuple[JobRule, pl.DataFrame]]) -> pl.DataFrame:
+    """Those of ``runs`` that are of no named job."""
+    return runs.filter(~pl.col("run_id").is_in([run_id for _, mine in named for run_id in mine["run_id"]]))
 
 
 def _parts(rule: JobRule, runs: pl.DataFrame) -> list[tuple[JobRule, pl.DataFrame]]:
@@ -76,6 +105,39 @@ def comparable_with_newest(runs: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Fiel
         return mine, ()
     others = runs.filter(~pl.col("run_id").is_in(mine["run_id"].to_list())).tail(KEPT)
     return mine, tuple(field for field in check_fields(others, mine) if field.refused)
+
+
+def without_failed(records: pl.DataFrame, sample: Observations, rule: JobRule) -> Observations:
+    """``sample`` of ``records`` without the runs that failed: they show nothing about the speed of the job.
+
+    A run failed if it crashed, has fewer step lines than ``rule`` asks for, or stopped before half of them.
+    """
+    lines = pl.col("step_lines")
+    halved = (pl.col("last_step") < pl.col("planned_steps")) & (lines < HALF * lines.median())
+    reason = (
+        pl.when(pl.col("crashed_at").is_not_null())
+        .then(pl.lit("crashed"))
+        .when(lines < rule.min_steps)
+        .then(pl.lit("too_few_steps"))
+        .when(halved)
+        .then(pl.lit("half_run"))
+    )
+    same = [run.run_id for run in sample.left_out if run.reason == "same_job"]
+    each = records.filter(~pl.col("run_id").is_in(same))
+    failed = each.select("run_id", "name", reason=reason).drop_nulls("reason")
+    names = failed["run_id"].to_list()
+    left_out = [run for run in sample.left_out if run.run_id not in names]
+    runs = sample.runs.filter(~pl.col("run_id").is_in(names))
+    # Of a job whose runs all failed the newest is judged: it says so.
+    kept = runs if len(runs) else sample.runs
+    return Observations(kept, (*left_out, *(LeftOut(*run) for run in failed.iter_rows())))
+
+
+def is_missing(runs: pl.DataFrame, newest: datetime) -> bool:
+    """Whether the job should have run again by the time of the ``newest`` run of all jobs."""
+    typical = runs["when"].tail(KEPT).diff().median()
+    ago: timedelta = newest - runs["when"][-1]
+    return isinstance(typical, timedelta) and ago > MISSING_AFTER * typical
 
 
 def place_baseline(runs: pl.DataFrame, rule: JobRule) -> tuple[pl.DataFrame, int]:

@@ -25,6 +25,9 @@ Reason = Literal[
     "confirmed_faster",
     "confirmed_by_less",
     "accepted",
+    "cleared",
+    "still_open",
+    "drift",
     "one_of_many",
     "learning",
     "not_told",
@@ -122,7 +125,10 @@ def verdict_on(night: Night, metric: Metric) -> tuple[Verdict, Reason]:
     if night.state == "learning":
         return "insufficient data", "learning"
     if night.state == "confirmed":
-        return ("regression", "confirmed") if worse else ("suspicious", "confirmed_faster")
+        news: Reason = "confirmed" if night.confirmed_for == 1 else "still_open"
+        return ("regression", news) if worse else ("suspicious", "confirmed_faster")
+    if night.state == "drifted":
+        return "regression", "drift"
     if night.state == "off":
         return ("suspicious", "one_night") if worse else ("no regression", "one_night_better")
-    return "no regression", "accepted" if night.state == "accepted" else "as_expected"
+    return "no regression", night.state if night.state in ("accepted", "cleared") else "as_expected"

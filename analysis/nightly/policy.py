@@ -24,9 +24,9 @@ from logparse.language import msg, tr
 TABLE = "gate"
 # By what is asked for, the verdicts that fail the gate.
 FAILING: dict[str, frozenset[Verdict]] = {
-    "regression": frozenset({"regression"}),
-    "less work": frozenset({"regression", "less work"}),
-    "suspicious": frozenset({"regression", "less work", "suspicious"}),
+    "regression": frozenset({"crashed", "regression"}),
+    "less work": frozenset({"crashed", "regression", "less work"}),
+    "suspicious": frozenset({"crashed", "regression", "less work", "suspicious"}),
 }
 LAST, SINCE = regex.compile(r"last (\d+)"), regex.compile(r"since (\S+)")
 # A threshold that is none: the metric is not judged.
@@ -53,7 +53,7 @@ class JobRule:
     """What holds of one job. ``select`` names its runs, None all; ``metrics`` are the least changes that matter.
 
     ``confirm`` nights in a row make a regression. ``block_by`` is a label, such as ``node``, of which runs of one value
-    are compared with each other.
+    are compared with each other. A run with fewer step lines than ``min_steps`` failed.
     """
 
     name: str | None = None
@@ -63,11 +63,12 @@ class JobRule:
     metrics: Mapping[str, float] = field(default_factory=lambda: {name: least_change(name) for name in GUARDED})
     block_by: str | None = None
     owners: tuple[str, ...] = ()
+    min_steps: int = 0
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What holds of all jobs. Without ``jobs`` every series of runs that can be compared is one, by ``rest``."""
+    """What applies to all jobs. Every comparable series of runs that none of ``jobs`` selects is a job by ``rest``."""
 
     jobs: tuple[JobRule, ...] = ()
     rest: JobRule = field(default_factory=JobRule)
@@ -76,7 +77,7 @@ class Policy:
 
 # Keys of the table, and of the table of a job.
 OF_ALL, OF_JOBS = ("jobs", "fail_on"), ("select", "owners")
-OF_BOTH = ("baseline", "confirm", "threshold", "metrics", "block_by")
+OF_BOTH = ("baseline", "confirm", "threshold", "metrics", "block_by", "min_steps")
 
 
 def read_policy(table: Mapping[str, Any]) -> Policy:
@@ -109,9 +110,12 @@ def _rule(rule: JobRule, table: Mapping[str, Any], where: str, more: Sequence[st
         place = f"{where}.baseline"
         rule = replace(rule, baseline=parse_baseline(_text(table["baseline"], place), place))
     if "confirm" in table:
-        rule = replace(rule, confirm=_nights(table["confirm"], f"{where}.confirm"))
+        nights = _count(table["confirm"], f"{where}.confirm", tr("give a number of nights, 1 or more"))
+        rule = replace(rule, confirm=nights)
     if "block_by" in table:
         rule = replace(rule, block_by=_text(table["block_by"], f"{where}.block_by"))
+    if "min_steps" in table:
+        rule = replace(rule, min_steps=_count(table["min_steps"], f"{where}.min_steps", tr("give a number of steps")))
     if "threshold" in table:
         least = {name: _least(table["threshold"], f"{where}.threshold", name) for name in rule.metrics}
         rule = replace(rule, metrics=least)
@@ -159,9 +163,9 @@ def _least(value: Any, where: str, metric: str) -> float:
         raise _wrong(where, value, tr('write a percentage such as "2%", or "{noise}"', noise=NOISE)) from error
 
 
-def _nights(value: Any, where: str) -> int:
+def _count(value: Any, where: str, remedy: str) -> int:
     if type(value) is not int or value < 1:
-        raise _wrong(where, value, tr("give a number of nights, 1 or more"))
+        raise _wrong(where, value, remedy)
     return value
 
 

@@ -17,7 +17,7 @@ from analysis.history.events import Acceptance
 from analysis.history.selection import select_runs
 from analysis.metrics import FINAL_LOSS
 from analysis.nightly.gate_jobs import is_known
-from analysis.nightly.job_runs import block_of, in_time
+from analysis.nightly.job_runs import FAILED, block_of, in_time, name_jobs, unnamed, without_failed
 from analysis.nightly.metric_verdict import verdict_on
 from analysis.nightly.policy import JobRule, Policy
 from analysis.nightly.trend import split_series
@@ -30,14 +30,18 @@ def verdicts_of_runs(
 ) -> dict[str, Verdict]:
     """The verdicts by run id, of all runs in the series of the ``wanted``.
 
-    A run that does not count, that no job selects, or whose time is unknown has none. Each run is judged by the newest
+    A run that does not count or whose time is unknown has none. Each run is judged by the newest
     runs before it, whatever baseline the policy names.
     """
     same = find_jobs(runs)
-    counting = in_time(sample_of(fill_from_job(runs, same), same).runs).drop_nulls("when")
+    records = in_time(fill_from_job(runs, same)).drop_nulls("when")
     by_run: dict[str, list[Verdict]] = {}
-    for rule, job in _jobs(counting, policy):
-        for series in split_series(job):
+    for rule, job in _jobs(records, policy):
+        sample = without_failed(job, sample_of(job, same), rule)
+        for run in sample.left_out:
+            if run.reason in FAILED:
+                by_run.setdefault(run.run_id, []).append("crashed")
+        for series in split_series(sample.runs):
             if series["run_id"].is_in(wanted.to_list()).any():
                 judged = _of_series(series.sort("when", "recorded_at", "run_id"), rule, acceptances)
                 for run_id, verdicts in judged.items():
@@ -46,8 +50,9 @@ def verdicts_of_runs(
 
 
 def _jobs(runs: pl.DataFrame, policy: Policy) -> Iterator[tuple[JobRule, pl.DataFrame]]:
-    for rule in policy.jobs or (policy.rest,):
-        yield rule, select_runs(runs, rule.select) if rule.select else runs
+    named = name_jobs(runs, policy, lambda every, rule: select_runs(every, rule.select) if rule.select else every)
+    yield from named
+    yield policy.rest, unnamed(runs, named)
 
 
 def _block_of(runs: pl.DataFrame, rule: JobRule) -> pl.Expr:

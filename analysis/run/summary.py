@@ -13,6 +13,7 @@ import polars as pl
 
 from analysis.metrics import OF_ROWS
 from analysis.run.baseline_step_time import middle
+from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.tables import SUMMARY_COLUMNS
 from logparse.schema import conform
 
@@ -61,3 +62,28 @@ def largest_memory(steps: pl.DataFrame, memory: pl.DataFrame) -> dict[str, Any]:
         "max_memory_reserved_bytes": "max_reserved_bytes",
     }
     return {name: pl.concat([steps[name], measured[other].alias(name)]).max() for name, other in both.items()}
+
+
+def last_finite(values: pl.Series) -> float | None:
+    """The last finite of ``values``; None if there is none."""
+    known = values.drop_nulls()
+    finite = known.filter(known.is_finite())
+    return float(finite[-1]) if len(finite) else None
+
+
+def share_of_steps(steps: pl.DataFrame, column: str) -> float | None:
+    """Steps counted in ``column``, as a share of the steps of the rows that print it; None if none does."""
+    printed = steps.filter(OF_THE_RUN).drop_nulls(column)
+    iterations = int(printed["iterations"].fill_null(1).sum())
+    return int(printed[column].sum()) / iterations if iterations else None
+
+
+def quantile_of_steps(steps: pl.DataFrame, quantile: float) -> float | None:
+    """A quantile of the step times of the rows that count, in ms; None where nothing counts."""
+    return steps.filter("counted")[TIME].quantile(quantile, "linear")
+
+
+def finite_median(values: pl.Series) -> float | None:
+    """The median of the finite ``values``; None if there is none."""
+    median = values.filter(values.is_finite()).median()
+    return float(median) if isinstance(median, float) else None

@@ -6,13 +6,16 @@ Comes in: a Run that knows its requirements. Goes out: a Judgement for each. A v
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
+from analysis.run.crash import crashed_at
+from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.run import Run
-from analysis.run.summary import largest_memory
-from analysis.run.targets import RequiredFigure, Requirement, figures
+from analysis.run.summary import finite_median, largest_memory, last_finite, quantile_of_steps, share_of_steps
+from analysis.run.targets import COMPLETED, STEPS, TAILS, RequiredFigure, Requirement, figures
 from logparse.errors import InsufficientDataError
 from logparse.findings import Note, info
 
@@ -90,8 +93,40 @@ def _value(run: Run, figure: RequiredFigure) -> float | None:
         row = run.analysis.rate(figure.rate)
         value: float | None = row[figure.column]
         return value
-    of_run = {"goodput": run.analysis.goodput, **largest_memory(run.steps, run.records["memory"])}
-    return of_run[figure.column] if figure.column in of_run else run.value(figure.column)
+    of_run = _of_run(run)
+    return of_run[figure.column]() if figure.column in of_run else run.value(figure.column)
+
+
+def _of_run(run: Run) -> dict[str, Callable[[], float | None]]:
+    """The figures of the whole run by their names."""
+    steps, analysis = run.steps, run.analysis
+    memory = largest_memory(steps, run.records["memory"])
+    return {
+        "goodput": lambda: analysis.goodput,
+        "final_loss": lambda: last_finite(steps["loss"]),
+        "grad_norm": lambda: finite_median(steps.filter("counted")["grad_norm"]),
+        "time_to_train_seconds": lambda: analysis.time_to_train_seconds,
+        "skipped_share": lambda: share_of_steps(steps, "skipped_iterations"),
+        "nan_share": lambda: share_of_steps(steps, "nan_iterations"),
+        COMPLETED: lambda: is_completed(run),
+        STEPS: lambda: _steps_done(run),
+        **{name: partial(quantile_of_steps, steps, quantile) for name, quantile in TAILS.items()},
+        **{name: partial(dict.get, memory, name) for name in memory},
+    }
+
+
+def is_completed(run: Run) -> bool | None:
+    """Whether the run did all planned steps; None where the log does not show how many, and no crash."""
+    if crashed_at(run) is not None:
+        return False
+    last, planned = run.steps["step"].max(), run.steps["train_steps"].drop_nulls()
+    return last >= planned[-1] if isinstance(last, int) and len(planned) else None
+
+
+def _steps_done(run: Run) -> int:
+    """The steps of the log, each once."""
+    rows = run.steps.filter(OF_THE_RUN).unique("step", keep="last")
+    return int(rows["iterations"].fill_null(1).sum())
 
 
 def _why_unknown(run: Run, figure: RequiredFigure) -> Note:

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from functools import cache
 
 from analysis.conditions import COMPARISONS, FORM
-from analysis.metrics import BY_COLUMN, METRICS, RATED, RATES, Metric
+from analysis.metrics import BY_COLUMN, HEALTH, METRICS, RATED, RATES, Metric
 from logparse.errors import UsageError, unknown_name, use_one_of
 from logparse.language import msg, tr
 
 # Shares of the published rate that the run is compared with, and of the planned share of the peak.
 SHARES = ("baseline", "planned")
+# Whether the run did all planned steps, how many it did, and high quantiles of the step time by their names.
+COMPLETED, STEPS = "completed", "steps"
+TAILS = {"step_time_p95_ms": 0.95, "step_time_p99_ms": 0.99}
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,13 @@ class Requirement:
 @cache
 def figures() -> dict[str, RequiredFigure]:
     """Every figure by its name: metrics, steady where they are rates, and of other rates with their names before."""
-    plain = {m.column: RequiredFigure(m.column, m.column, m, "steady" if m in RATED else None) for m in METRICS}
+    of_runs = (*METRICS, *HEALTH)
+    plain = {m.column: RequiredFigure(m.column, m.column, m, "steady" if m in RATED else None) for m in of_runs}
     for rate in RATES:
         time = f"{rate}_step_time_ms"
         plain[time] = RequiredFigure(time, "step_time_ms", BY_COLUMN[time], rate)
         plain |= {name: RequiredFigure(name, m.column, m, rate) for m in RATED for name in (f"{rate}_{m.column}",)}
-    return plain | {name: RequiredFigure(name, name) for name in SHARES}
+    return plain | {name: RequiredFigure(name, name) for name in (*SHARES, COMPLETED, STEPS, *TAILS)}
 
 
 def parse_requirement(text: str, where: str | None = None) -> Requirement:
@@ -69,7 +73,7 @@ def parse_requirement(text: str, where: str | None = None) -> Requirement:
 
     Raises UsageError for what is none, for a figure that does not exist and for a limit that it cannot reach.
     """
-    match = FORM.fullmatch(text)
+    match = FORM.fullmatch(f"{COMPLETED}>=1" if text.strip().lower() == COMPLETED else text)
     if not match:
         problem = tr("{name} is {value!r}", name="--require", value=text)
         remedy = tr("write a figure, >=, <=, > or <, and a number, in quotes: --require 'mfu>=0.45'")

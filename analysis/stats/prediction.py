@@ -5,9 +5,11 @@ Comes in: positive numbers, one per run in the order of time. Goes out: a Night 
 The runs before give a level and a spread that a few runs that are off do not move (winsorized at three deviations of
 the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
 is off: one night, which proves nothing. It is confirmed where as many nights in a row are off to the same side as are
-asked for, two more where two of the runs before were as far away, and their mean is farther away than chance takes it.
+asked for, more where runs before were half as far away, and their mean is farther away than chance takes it.
 Runs that are off join the level only when a night within it shows that they were nights alone. A level that is
-confirmed to be better is the new one; one that is worse never is, unless somebody accepts it.
+confirmed to be better is the new one after FEWEST nights; one that is worse never is, unless somebody accepts it. A
+change stays open until as many nights, with as little chance of error, show that it ended (Page, Biometrika 41, 1954);
+no night before that joins the level.
 
 The model ignores the correlation of neighbours: thirty runs are too few to estimate it, and a guess costs a fifth of
 the findings. benchmarks/nights.py shows the effect on false alarms.
@@ -24,13 +26,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# learning: too few runs before it. accepted: confirmed, and a user accepted it as known.
-State = Literal["learning", "expected", "off", "confirmed", "accepted"]
+# learning: too few runs before it. accepted: confirmed, and a user accepted it. cleared: a confirmed change ended.
+# drifted: as expected, but the newest runs are worse than the oldest of the level.
+State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared", "drifted"]
 # Chance of a run to be off to one side, and of the mean of those in a row to be as far, in runs of one level.
 OFF, CONFIRMED = 0.007, 0.0002
-# A distance that so many of the runs before had is not new, whatever their spread: some noise has long tails. It takes
-# so many more nights to be confirmed.
-SEEN = 2
+# Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights were off, a change needs so many
+# in a row that they are off by accident with this chance, at the rate of earlier nights.
+BY_ACCIDENT, SEEN = 0.002, 2
+# So many of the newest runs are compared with the oldest of their level, which shows a drift of at least so much. The
+# threshold is higher than that of a night: levels of runs wander a little.
+RECENT, LEAST_DRIFT = 10, 0.01
 # Fewer runs show no spread.
 FEWEST = 5
 # The newest runs of a level that give the expectation, and the nights that confirm.
@@ -87,6 +93,8 @@ class Night:
     ``change`` is the relative distance from the level: of the mean of the ``nights`` that are off in a row, or of the
     run itself. ``own_change`` is always that of the run itself. ``p`` is the chance of ``change``, to its own side, in
     runs of one level. ``runs`` are the number of runs in the expectation. Numbers are None if these are too few.
+    ``confirmed_for`` counts the runs of a confirmed change since the one that confirmed it, with that one. ``drift`` is
+    the relative change from the oldest runs of the level to the newest.
     """
 
     state: State
@@ -98,6 +106,8 @@ class Night:
     p: float | None = None
     nights: int = 0
     own_change: float | None = None
+    confirmed_for: int = 0
+    drift: float | None = None
 
 
 def watch(
@@ -122,11 +132,23 @@ def watch(
     return [watcher.see(math.log(value), block, place, place in accepted) for place, (value, block) in placed]
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """A run that was seen: its logarithm and block, and its distance from the level."""
+
+    log: float
+    block: Hashable
+    distance: float
+
+
 @dataclass
 class _Watcher:
-    """Sees one run after the other. ``levels`` are logarithms by block; ``away`` those off in a row, and how far.
+    """Judges run after run. ``levels`` are logarithms by block; ``away`` the runs since the first that is off.
 
-    ``confirmed`` says that these are no nights alone, ``seen`` how many are no news, ``known_from`` which is accepted.
+    ``confirmed_for`` counts runs since the change was confirmed, with that one. ``alone`` is how often runs alone were
+    as far away, ``known_from`` which is accepted. After ``last_off`` runs away none is off. The last ``back`` runs are
+    evidence for the level before; ``evidence`` is the logarithm of their likelihood ratio. ``origins`` are the places
+    of the oldest runs of each level that drift is measured from.
     """
 
     worse: int
@@ -135,10 +157,14 @@ class _Watcher:
     kept: int
     fixed: int
     levels: dict[Hashable, list[float]] = field(default_factory=dict)
-    away: list[tuple[float, Hashable, float]] = field(default_factory=list)
-    confirmed: bool = False
-    seen: int = 0
+    away: list[_Seen] = field(default_factory=list)
+    confirmed_for: int = 0
+    alone: float = 0.0
     known_from: int | None = None
+    last_off: int = 0
+    back: int = 0
+    evidence: float = 0.0
+    origins: dict[Hashable, int] = field(default_factory=dict)
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         level = self.levels.setdefault(block, [])
@@ -147,33 +173,102 @@ class _Watcher:
             return Night("learning", len(level) - 1)
         before = level if self.fixed else level[-self.kept :]
         expectation = expect(before)
-        distance = log - expectation.level
-        is_off = abs(distance) > max(expectation.reach(OFF), math.log1p(self.least))
-        if self.away and not (is_off and distance * self.away[0][2] > 0):
+        run = _Seen(log, block, log - expectation.level)
+        is_off = abs(run.distance) > max(expectation.reach(OFF), math.log1p(self.least))
+        if self.confirmed_for:
+            return self._while_open(run, expectation, is_off, known)
+        if self.away and not (is_off and run.distance * self.away[0].distance > 0):
             self._end()
         if not is_off:
-            self._keep(log, block)
-            return self._night(expectation, "expected", [distance])
-        self.away.append((log, block, distance))
-        self.seen += not _is_news(distance, expectation, before)
+            self._keep(run)
+            if known:
+                self.origins[block] = len(level) - 1
+            return self._drifted(self._night(expectation, "expected", [run.distance]), block)
+        self._add(run, known)
+        self.alone = max(self.alone, _alone(run.distance, expectation, before))
+        return self._off(expectation)
+
+    def _add(self, run: _Seen, known: bool) -> None:
+        self.away.append(run)
         if known and self.known_from is None:
             self.known_from = len(self.away) - 1
-        return self._off(expectation)
 
     def _off(self, expectation: Expectation) -> Night:
         """The newest of the runs that are away, and what is made of them."""
-        distances = [distance for _, _, distance in self.away]
+        distances = [run.distance for run in self.away]
         night = self._night(expectation, "off", distances)
-        better = _mean(distances) * self.worse < 0
-        known = self.known_from is not None and not better
-        nights = self.confirm + (SEEN if self.seen else 0)
-        enough = len(distances) >= nights and abs(_mean(distances)) > math.log1p(self.least)
+        known = self.known_from is not None and not self._is_better
+        enough = len(distances) >= self._nights and abs(_mean(distances)) > math.log1p(self.least)
         if not enough or (night.p or 0.0) > CONFIRMED:
             return replace(night, state="accepted") if known else night
-        self.confirmed = True
-        if known or (better and not self.fixed):
+        return self._confirm(night, known)
+
+    def _confirm(self, night: Night, known: bool) -> Night:
+        """The night of a confirmed change, which is the new level if it is accepted, or better than what follows."""
+        if not self.confirmed_for:
+            self.last_off = len(self.away)
+        self.confirmed_for += 1
+        night = replace(night, state="accepted" if known else "confirmed", confirmed_for=self.confirmed_for)
+        adopted = self._is_better and not self.fixed and len(self.away) >= FEWEST
+        if known or adopted:
             self._restart()
-        return replace(night, state="accepted" if known else "confirmed")
+        return night
+
+    def _while_open(self, run: _Seen, expectation: Expectation, is_off: bool, known: bool) -> Night:
+        """A run after a confirmed change, which stays open until as much shows that it ended as showed that it began.
+
+        The test compares the level before with that of the change.
+        """
+        change = _mean([away.distance for away in self.away[: self.last_off]])
+        self._add(run, known)
+        gain = change * (change / 2 - run.distance) / max(expectation.spread, LEAST) ** 2
+        self.evidence = max(0.0, self.evidence + gain)
+        self.back = self.back + 1 if self.evidence else 0
+        if is_off and run.distance * change > 0:
+            self.last_off, self.back, self.evidence = len(self.away), 0, 0.0
+        if self.back >= self._nights and self.evidence >= -math.log(CONFIRMED):
+            return self._clear()
+        better = self._is_better and not self.fixed
+        changed = [away.distance for away in self.away[: len(self.away) - self.back]]
+        night = replace(self._night(expectation, "confirmed", changed), own_change=math.expm1(run.distance))
+        confirmed = self._confirm(night, self.known_from is not None and not better)
+        return self._as_new_level(run, expectation, change) if better else confirmed
+
+    def _as_new_level(self, run: _Seen, expectation: Expectation, change: float) -> Night:
+        """A run after a better level was reported, which is the expectation although it is not adopted yet."""
+        new = replace(expectation, level=expectation.level + change)
+        distance = run.distance - change
+        is_off = abs(distance) > max(new.reach(OFF), math.log1p(self.least))
+        return replace(self._night(new, "off" if is_off else "expected", [distance]), nights=int(is_off))
+
+    def _clear(self) -> Night:
+        """End an open change: the runs that ended it are runs of the level, those since its beginning are not."""
+        back = self.away[-self.back :]
+        self._forget()
+        night = [self.see(run.log, run.block, self.fixed, known=False) for run in back][-1]
+        return replace(night, state="cleared") if night.state == "expected" else night
+
+    @property
+    def _nights(self) -> int:
+        """The runs in a row that confirm or clear a change: more where runs alone were as far away before."""
+        needed = math.log(BY_ACCIDENT) / math.log(self.alone) if self.alone else 0.0
+        return max(self.confirm, math.ceil(needed))
+
+    @property
+    def _is_better(self) -> bool:
+        return _mean([run.distance for run in self.away]) * self.worse < 0
+
+    def _drifted(self, night: Night, block: Hashable) -> Night:
+        """``night``, or the night of a slow drift: the newest runs against the oldest since the level was accepted."""
+        level = self.levels[block][self.origins.get(block, 0) :]
+        if self.fixed or len(level) < self.kept + RECENT:
+            return night
+        oldest = expect(level[: self.kept])
+        by = _mean(level[-RECENT:]) - oldest.level
+        is_worse = by * self.worse > math.log1p(max(self.least, LEAST_DRIFT))
+        if not is_worse or oldest.p(abs(by), RECENT) > CONFIRMED:
+            return night
+        return replace(night, state="drifted", drift=math.expm1(by))
 
     def _night(self, expectation: Expectation, state: State, distances: Sequence[float]) -> Night:
         mean, reach = _mean(distances), expectation.reach(OFF)
@@ -182,20 +277,20 @@ class _Watcher:
         own = math.expm1(distances[-1])
         return Night(state, expectation.runs, level, low, high, math.expm1(mean), p, len(self.away), own)
 
-    def _keep(self, log: float, block: Hashable) -> None:
+    def _keep(self, run: _Seen) -> None:
         if not self.fixed:
-            self.levels[block].append(log)
+            self.levels[run.block].append(run.log)
 
     def _end(self) -> None:
-        """Those that were off are runs of the level as any other if they were nights alone, and else of none."""
-        if not self.confirmed:
-            for log, block, _ in self.away:
-                self._keep(log, block)
+        """Nights alone that were off are runs of the level as any other."""
+        for run in self.away:
+            self._keep(run)
         self._forget()
 
     def _forget(self) -> None:
         self.away.clear()
-        self.confirmed, self.seen, self.known_from = False, 0, None
+        self.confirmed_for, self.alone, self.known_from = 0, 0.0, None
+        self.back, self.evidence = 0, 0.0
 
     def _restart(self) -> None:
         """Make the runs that were off the level, of every block; the runs before it still give the spread.
@@ -203,16 +298,17 @@ class _Watcher:
         If the change is accepted, only the runs from the accepted one on.
         """
         away = self.away[self.known_from or 0 :]
-        by = _mean([distance for _, _, distance in away])
+        by = _mean([run.distance for run in away])
         for block, logs in self.levels.items():
-            new = [log for log, theirs, _ in away if theirs == block]
+            new = [run.log for run in away if run.block == block]
             logs[:] = [*(log + by for log in logs[len(new) :]), *new]
         self._forget()
 
 
-def _is_news(distance: float, expectation: Expectation, before: Sequence[float]) -> bool:
-    """Whether fewer than SEEN of the runs before were as far away to the same side."""
-    return sum((log - expectation.level) * distance >= distance**2 for log in before) < SEEN
+def _alone(distance: float, expectation: Expectation, before: Sequence[float]) -> float:
+    """How often the runs before were off to the same side, half as far or farther (Laplace); 0 of few."""
+    far = sum((log - expectation.level) * distance >= distance**2 / 2 for log in before)
+    return (far + 1) / (len(before) + 2) if far >= SEEN else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:

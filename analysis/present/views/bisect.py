@@ -41,6 +41,13 @@ def _title(plan: Bisection) -> str:
             return tr("no single change explains it: there are several causes, or the cause is not in the logs")
         case "cause":
             return tr("cause according to the logs: {change}", change=_change_text(plan.remain[0]))
+        case "several":
+            halves = (some([change.name for change in half]) for half in (plan.half, plan.other_half))
+            first, second = halves
+            return tr("more than one cause: one within {first}, one within {second}", first=first, second=second)
+        case "causes":
+            names = (f"{change.name} {signed_percent(by)}" for change, by in plan.effects.items())
+            return tr("more than one cause; effect of each change by itself: {names}", names=", ".join(names))
         case "not_apart":
             return tr("the two sides are too close to classify a run")
         case "next":
@@ -55,7 +62,7 @@ def _answer(plan: Bisection, good: str) -> Iterator[str]:
             yield tr("to exclude an outlier: `logparse history exclude RUN --reason TEXT`")
         case "not_apart":
             yield tr("record more runs of each side")
-        case "next":
+        case "next" | "several":
             values = ", ".join(f"{change.name} {change.candidate[0]}" for change in plan.to_try)
             yield tr("next: run with {values}, everything else as in {good}, and record it", values=values, good=good)
             yield tr("runs still needed: at most {n}", n=plan.runs_needed)

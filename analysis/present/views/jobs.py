@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.nightly.exports import JudgedJobs
 from analysis.nightly.gate_jobs import JobVerdict, verdict_of
@@ -17,7 +18,7 @@ from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import describe_change, less_work
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import word
-from analysis.stats.prediction import FEWEST
+from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import speaking, tr
 
 # Settings that are named at a change.
@@ -52,6 +53,8 @@ def _counted(jobs: Sequence[JobVerdict]) -> str:
         parts.append(tr("{n} not comparable", n=refused))
     if idle := sum(job.is_idle and not job.refused for job in jobs):
         parts.append(tr("{n} idle", n=idle))
+    if missing := sum(job.missing and not job.is_idle for job in jobs):
+        parts.append(tr("{n} missing tonight", n=missing))
     return tr("jobs: {n} ({parts})", n=len(jobs), parts=", ".join(parts))
 
 
@@ -74,6 +77,8 @@ def _named_verdict(job: JobVerdict) -> str:
     if not job.verdict:
         return "-"
     verdict = word("verdicts", job.verdict)
+    if job.failed:
+        return verdict
     judged = next(metric for metric in job.metrics if metric.verdict == job.verdict)
     label = tr(judged.metric.label)
     return verdict if judged is job.metrics[0] else tr("{verdict}: {metric}", verdict=verdict, metric=label)
@@ -108,17 +113,27 @@ def _named(job: JobVerdict) -> list[str]:
 
 
 def _warnings(job: JobVerdict) -> Iterator[str]:
+    if job.failed:
+        yield failure(job.failed)
     if job.refused:
         yield refusal(job)
     yield from (sentence(job, metric) for metric in job.metrics if metric.reason not in QUIET)
     yield from map(less_work, job.less_work)
-    if 1 < job.idle_days <= MOST_IDLE_DAYS:
-        yield tr("its newest run is {n} days older than the newest of all jobs", n=job.idle_days)
+    if job.missing and not job.is_idle:
+        yield tr("missing tonight: its newest run began {when:%Y-%m-%d %H:%M}", when=job.newest_when)
     for run in job.left_out:
+        if run == job.failed:
+            continue
         yield tr("a later run, {name}, is not used: {why}", name=run.name, why=word("left_out", run.reason))
     if job.changes:
         names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
         yield tr("changed at that run: {names}", names=names)
+
+
+def failure(run: LeftOut) -> str:
+    """Why the newest run has no numbers to judge."""
+    why = word("left_out", run.reason)
+    return tr("the newest run, {name} ({run}), failed: {why}", name=run.name, run=run.run_id[:12], why=why)
 
 
 def refusal(job: JobVerdict) -> str:
@@ -154,6 +169,9 @@ def sentence(job: JobVerdict, metric: MetricNight) -> str:
         expected=_expected(metric),
         change=_change(metric),
     )
+    if metric.night.drift is not None:
+        change, runs = signed_percent(metric.night.drift), RECENT
+        return tr("{text}; {change} from the oldest runs to the last {n}", text=value, change=change, n=runs)
     if not metric.began:
         return value
     if metric.night.nights == 1:
@@ -212,6 +230,10 @@ def judged_jobs(jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Ver
         with speaking("en"):
             return refusal(job)
 
+    def failure_of(run: LeftOut) -> str:
+        with speaking("en"):
+            return failure(run)
+
     with speaking("en"):
         details = markdown(compose_jobs(jobs))
-    return JudgedJobs(jobs, strict, failing, markdown(compose_jobs(jobs)), details, sentence_of, refusal_of)
+    return JudgedJobs(jobs, strict, failing, markdown(compose_jobs(jobs)), details, sentence_of, refusal_of, failure_of)

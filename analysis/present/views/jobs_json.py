@@ -35,6 +35,8 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "refused": {f.name: {"before": list(f.baseline), "newest": list(f.candidate)} for f in job.refused},
         "refusal": refusal(job) if job.refused or job.is_idle else None,
         "idle_days": job.idle_days,
+        "failed": asdict(job.failed) if job.failed else None,
+        "missing": job.missing,
         "less_work": less_documents(job.less_work),
         "changes": [asdict(change) for change in job.changes],
         "left_out": [asdict(run) for run in job.left_out],

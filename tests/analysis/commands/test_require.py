@@ -37,6 +37,29 @@ def analyze(folder, *arguments, required=(), **env):
     return run_logparse("analyze", *arguments, *asked, cwd=folder, **env)
 
 
+CRASH = "Traceback (most recent call last):\n  File 'x', line 1\ntorch.OutOfMemoryError: out of memory\n"
+# By the end of the log and the number of steps in it: what is required, and the exit code.
+ENDS = {
+    ("completed", "", 20): 0,
+    ("completed", "", 12): 1,
+    ("completed", CRASH, 12): 1,
+    ("steps>=15", "", 12): 1,
+    ("steps>=15", "", 20): 0,
+    ("step_time_p95_ms<=1100", "", 20): 0,
+    ("step_time_p99_ms<=1001", "", 20): 1,
+    ("final_loss<=3.2", "", 20): 0,
+    ("nan_share<=0", "", 20): 0,
+}
+
+
+@pytest.mark.parametrize(("required", "end", "steps"), ENDS)
+def test_how_a_run_ends_and_what_it_learns(tmp_path, required, end, steps):
+    pairs = {"lm loss": "3.1", "number of nan iterations": "  0"}
+    lines = [megatron_line(n, 1000.0 + n, pairs=pairs).replace("/     500", "/      20") for n in range(1, steps + 1)]
+    (tmp_path / "run.log").write_text(arguments_dump(SETTINGS) + "\n".join(lines) + f"\n{end}")
+    assert analyze(tmp_path, "run.log", required=(required,)).returncode == ENDS[required, end, steps]
+
+
 def said(done):
     return [line for line in done.stdout.splitlines() if line.startswith(("- pass", "! fail", "! unknown"))]
 

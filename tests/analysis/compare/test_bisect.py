@@ -71,6 +71,23 @@ def test_half_of_the_candidates_are_tried_first():
     ]
 
 
+def test_two_causes_are_found_one_by_one():
+    """a and c each make it 2 % slower: the first half is like neither side, also when it is repeated."""
+    halves = [tried((A, B), value) for value in (1020.0, 1020.5)]
+    assert (plan(halves[0]).outcome, plan(halves[0]).to_try) == ("next", (A, B))
+    found = plan(*halves)
+    assert (found.outcome, found.to_try, found.runs_needed) == ("several", (A,), 4)
+    assert said(found)[:2] == [
+        "more than one cause: one within a, b, one within c, d",
+        "next: run with a off, everything else as in G, and record it",
+    ]
+    singles = [tried((one,), value) for one, value in zip(ALL, (1020.0, 1000.0, 1020.0, 1000.5), strict=True)]
+    assert plan(*halves, *singles[:1]).to_try == (B,)
+    done = plan(*halves, *singles)
+    assert (done.outcome, done.to_try, [one.name for one in done.effects]) == ("causes", (), ["a", "c"])
+    assert "a +2.02 %, c +2.00 %" in said(done)[0]
+
+
 def test_settings_are_tried_before_labels_and_these_before_versions():
     changes = [change("torch", "version"), change("node", "label"), change("overlap")]
     assert [one.name for one in plan(changes=changes).candidates] == ["overlap", "node", "torch"]

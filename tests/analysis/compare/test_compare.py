@@ -1,6 +1,7 @@
 """Comparing: what must be equal, what changed, how the losses agree."""
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -265,6 +266,18 @@ def test_a_run_cannot_be_on_both_sides(tmp_path):
     one = side(tmp_path, "a")
     with pytest.raises(UsageError, match="both sides"):
         compare(one, one, [JUDGED[DEFAULT_METRIC]], 0.03)
+
+
+def test_one_run_per_release_shows_the_noise(tmp_path):
+    """Nightly builds: each run is a release of its own, and the sides are judged as two folders of the same runs."""
+    old, new = side(tmp_path, "a", range(1, 11)), side(tmp_path, "b", range(11, 21), ms=1027.0)
+    nightly = [
+        replace(one, runs=one.runs.with_columns(release=pl.format("2026-{}-{}", pl.lit(one.asked), pl.int_range(10))))
+        for one in (old, new)
+    ]
+    folders, nights = (compare(*sides, [JUDGED[DEFAULT_METRIC]], None) for sides in ((old, new), nightly))
+    assert (folders.verdict, nights.verdict) == ("regression", "regression")
+    assert nights.noises == folders.noises
 
 
 def test_short_runs_are_no_evidence(tmp_path):

@@ -594,3 +594,12 @@ class TestCommands:
         done = run_logparse(*arguments, cwd=tmp_path)
         assert (done.returncode, "Traceback" in done.stderr) == (2, False)
         assert "try:" in done.stderr
+
+
+def test_a_run_keeps_how_far_it_came_and_whether_it_crashed(tmp_path):
+    log = write_run(tmp_path / "a.log", 1)
+    whole = record(log).summary
+    log.write_text(log.read_text() + "Traceback (most recent call last):\ntorch.OutOfMemoryError: out of memory\n")
+    crashed = record(log).summary
+    columns = ["last_step", "planned_steps", "crashed_at"]
+    assert (whole.select(columns).row(0), crashed.select(columns).row(0)) == ((20, 500, None), (20, 500, 20))

@@ -59,7 +59,7 @@ def test_a_job_has_what_all_have_but_for_what_it_says_itself():
     assert (small.name, small.select, small.owners, small.confirm) == ("small", "world_size=8", ("ann", "bob"), 3)
     assert (large.name, large.baseline.kind, large.confirm, large.owners) == ("large", "selected", 1, ())
     assert small.block_by == large.block_by == "node"
-    assert found.failing == {"regression", "less work", "suspicious"}
+    assert found.failing == {"crashed", "regression", "less work", "suspicious"}
     assert small.metrics == {
         **dict.fromkeys([name for name in GUARDED if name not in ("goodput", "final_loss")], 0.02),
         "max_memory_allocated_bytes": 0.05,
