@@ -80,6 +80,7 @@ DIALECTS = (
     Dialect("MindSpeed-LLM", None, settings=("noop_layers", "prompt_type")),
     Dialect("ModelLink", None, settings=("use_fused_rmsnorm", "lora_register_forward_hook")),
     Dialect("MindSpeed", None, labels=("theoretical throughput per NPU (TFLOP/s/NPU)",)),
+    Dialect("ms-swift, Megatron backend", None, labels=("memory(GiB)", "remaining time")),
     Dialect("Megatron-LM", "core 0.13 or later", labels=("energy per GPU (J/iter/GPU)",)),
     Dialect("Megatron-LM", "later than core 0.12", settings=("inprocess_active_world_size",)),
     Dialect("Megatron-LM", "core 0.5 or later", labels=("throughput per GPU (TFLOP/s/GPU)",)),

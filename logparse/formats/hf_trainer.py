@@ -19,6 +19,7 @@ FORMAT = LogFormat(
     title="Hugging Face Trainer (Accelerate, TRL, axolotl, LLaMA-Factory)",
     framework="Hugging Face Trainer",
     beneath=1,
+    fewest=2,
     marker=("{'loss': ",),
     head=rf"\{{'loss': '?(?P<loss>{NUMBER})'?, ",
     pair=r"'([^']+)': (?:'([^']*)'|([^',{}\[\]]+))(?:, |\})",
