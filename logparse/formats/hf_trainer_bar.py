@@ -26,7 +26,7 @@ FORMAT = LogFormat(
     required=("step",),
     redrawn=True,
     longest_plan=True,
-    companions=tuple(c for c in DICTS.companions if c.marker == "Total train batch size"),
+    companions=tuple(c for c in DICTS.companions if c.marker.startswith("Total") and "batch" in c.marker),
     records=DICTS.records,
     sentences=DICTS.sentences,
     names=DICTS.names,
@@ -45,8 +45,15 @@ FORMAT = LogFormat(
             },
         ),
         Sample(
+            "\\        /    Data Parallel GPUs = 1 | Total batch size (2 x 4 x 1) = 8\n"
             " 50%|█████     | 20/40 [00:10<00:10,  1.98it/s]",
-            {"step": 20, "train_steps": 40, "runtime_seconds": 10.0, "logged_steps_per_second": 1.98},
+            {
+                "step": 20,
+                "train_steps": 40,
+                "runtime_seconds": 10.0,
+                "logged_steps_per_second": 1.98,
+                "global_batch_size": 8,
+            },
         ),
     ),
 )
