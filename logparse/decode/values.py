@@ -158,7 +158,7 @@ def _likely(time: pl.Expr) -> pl.Expr:
 
 
 def stamped(text: pl.Expr) -> pl.Expr:
-    """The time that a text is: milliseconds since 1970, a logger's stamp, or one with the month first, as of ``rich``."""
+    """The time that a text is: milliseconds since 1970, a logger's stamp, or one with the month first (``rich``)."""
     month_first = (moment(text, layout) for layout in ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S"))
     return pl.coalesce(since_1970(text), clock(text), *month_first)
 

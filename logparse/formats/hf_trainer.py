@@ -69,7 +69,9 @@ FORMAT = LogFormat(
         # If bars and dicts are apart in the log, the first bar and the last dict give the steps of an epoch.
         Companion("<?, ?it/s", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
         Companion("'train_loss': ", r"'train_loss': .*'epoch': '?(?P<epochs>\d+)(?:\.0+)?'?\}", belongs_to="all"),
-        Companion("Total batch size (", r"Total batch size \([\d x]+\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),
+        Companion(
+            "Total batch size (", r"Total batch size \([\d x]+\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"
+        ),
         Companion("| Total steps = ", r"\| Total steps = (?P<train_steps>[\d,]+)", belongs_to="file"),
         Companion("Total optimization steps", r"Total optimization steps = (?P<train_steps>[\d,]+)", belongs_to="file"),
     ),

@@ -22,9 +22,7 @@ FORMAT = LogFormat(
     labels={},
     required=("step",),
     redrawn=True,
-    companions=(
-        Companion("Epoch ", r"^Epoch (?P<epoch>\d+)/(?P<epochs>\d+)\s*$", belongs_to="next"),
-    ),
+    companions=(Companion("Epoch ", r"^Epoch (?P<epoch>\d+)/(?P<epochs>\d+)\s*$", belongs_to="next"),),
     samples=(
         Sample(
             "Epoch 2/10\n1000/1000 [==============================] - 85s 85ms/step - loss: 1.2031 - accuracy: 0.5",

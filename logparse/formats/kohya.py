@@ -24,7 +24,9 @@ FORMAT = LogFormat(
     redrawn=True,
     sentences=(
         SettingSentence("banner", "batch size per device", r"batch size per device / [^:]+: (?P<micro_batch_size>\d+)"),
-        SettingSentence("banner", "gradient accumulation", r"gradient accumulation steps / \S+ = (?P<num_microbatches>\d+)"),
+        SettingSentence(
+            "banner", "gradient accumulation", r"gradient accumulation steps / \S+ = (?P<num_microbatches>\d+)"
+        ),
     ),
     names=(
         Name("micro_batch_size", "banner:micro_batch_size"),

@@ -50,7 +50,9 @@ FORMAT = LogFormat(
     required=("step", "loss"),
     companions=(Companion("global_step/max_steps", rf"{_PLAN}/(?P<train_steps>\d+)"),),
     records=tuple(
-        Record("evaluations", f"{quote}eval_loss{quote}: ", rf"{quote}eval_loss{quote}: '?(?P<loss>{NUMBER})", fixed=_EVAL)
+        Record(
+            "evaluations", f"{quote}eval_loss{quote}: ", rf"{quote}eval_loss{quote}: '?(?P<loss>{NUMBER})", fixed=_EVAL
+        )
         for quote in "'\""
     ),
     sentences=(

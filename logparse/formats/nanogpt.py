@@ -38,7 +38,9 @@ FORMAT = LogFormat(
             rf"\bstep (?P<step>\d+): train loss {NUMBER}, val loss (?P<loss>{NUMBER})",
             fixed={"dataset": "val"},
         ),
-        Record("events", "saving checkpoint to ", r"^(?:\S+ \S+ )?saving checkpoint to ", fixed={"kind": "save starts"}),
+        Record(
+            "events", "saving checkpoint to ", r"^(?:\S+ \S+ )?saving checkpoint to ", fixed={"kind": "save starts"}
+        ),
     ),
     sentences=(
         SettingSentence("sizes", "tokens per iteration", r"tokens per iteration will be: (?P<tokens>[\d,]+)"),

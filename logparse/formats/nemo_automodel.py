@@ -40,7 +40,9 @@ FORMAT = LogFormat(
         ),
     ),
     sentences=(
-        SettingSentence("scheduler", "Gradient accumulation", r"- Gradient accumulation steps: (?P<num_microbatches>\d+)"),
+        SettingSentence(
+            "scheduler", "Gradient accumulation", r"- Gradient accumulation steps: (?P<num_microbatches>\d+)"
+        ),
     ),
     names=(Name("num_microbatches", "scheduler:num_microbatches"),),
     samples=(

@@ -19,7 +19,9 @@ FORMAT = LogFormat(
     required=("step",),
     companions=(
         Companion(_STEP, r"^.*?(?P<timestamp>\d\d/\d\d/\d{4} \d\d:\d\d:\d\d) - \w+ - .*  Step: "),
-        Companion("Total train batch size", r"Total train batch size .*\) = (?P<global_batch_size>\d+)", belongs_to="file"),
+        Companion(
+            "Total train batch size", r"Total train batch size .*\) = (?P<global_batch_size>\d+)", belongs_to="file"
+        ),
         Companion("Total optimization steps", r"Total optimization steps = (?P<train_steps>\d+)", belongs_to="file"),
     ),
     sentences=(

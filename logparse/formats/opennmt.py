@@ -22,7 +22,9 @@ FORMAT = LogFormat(
     required=("step",),
     companions=(Companion(_STEP, r" tok/s; +(?P<runtime_seconds>\d+) sec"),),
     records=(
-        Record("events", "Saving checkpoint ", r"Saving checkpoint \S*_step_(?P<step>\d+)", fixed={"kind": "save starts"}),
+        Record(
+            "events", "Saving checkpoint ", r"Saving checkpoint \S*_step_(?P<step>\d+)", fixed={"kind": "save starts"}
+        ),
     ),
     samples=(
         Sample(

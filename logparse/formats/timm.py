@@ -23,11 +23,7 @@ FORMAT = LogFormat(
     },
     ignored_patterns=(r".*",),
     companions=(Companion("%)]  Loss: ", rf"\bTime: +[\d.]+s, +(?P<logged_samples_per_second>{NUMBER})/s"),),
-    records=(
-        Record(
-            "events", "Current checkpoints:", r"Current checkpoints:", fixed={"kind": "save ends"}
-        ),
-    ),
+    records=(Record("events", "Current checkpoints:", r"Current checkpoints:", fixed={"kind": "save ends"}),),
     samples=(
         Sample(
             "Train: 1 [  50/1251 (  4%)]  Loss: 6.250 (6.50)  Time: 0.512s, 2000.00/s  (0.640s, 1600.00/s)  LR: 1.250e-04  "

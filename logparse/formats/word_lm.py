@@ -20,9 +20,7 @@ FORMAT = LogFormat(
     pair="",
     labels={},
     records=(
-        Record(
-            "evaluations", "| valid loss ", rf"\| valid loss +(?P<loss>{NUMBER}) ", fixed={"dataset": "valid"}
-        ),
+        Record("evaluations", "| valid loss ", rf"\| valid loss +(?P<loss>{NUMBER}) ", fixed={"dataset": "valid"}),
     ),
     samples=(
         Sample(
