@@ -36,7 +36,7 @@ def keep(result: Run, marks: Marks) -> RunRecord:
     identity = RunIdentity(
         release=marks.release,
         name=result.log.name,
-        format=result.log.format.name,
+        format=result.log.format.shown_name,
         framework=result.framework.name,
         framework_version=result.framework.version,
         labels=marks.labels,

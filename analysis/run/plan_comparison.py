@@ -90,10 +90,18 @@ def _left_to_do(left: Left) -> Note:
 
 
 def _at_last_pace(left: Left) -> Note:
-    fields = {"seconds": left.seconds, "low": left.seconds_low, "high": left.seconds_high}
-    if left.ends_at is None:
-        return info("left_at_last_pace", **fields)
-    return info("left_at_last_pace_until", **fields, ends_at=left.ends_at)
+    ends = {"low": left.seconds_low, "high": left.seconds_high}
+    shown = {} if _one_value(left) else ends
+    until = {} if left.ends_at is None else {"ends_at": left.ends_at}
+    code = "left_at_last_pace" + ("" if shown else "_alone") + ("_until" if until else "")
+    return info(code, seconds=left.seconds, **shown, **until)
+
+
+def _one_value(left: Left) -> bool:
+    """Whether both ends are shown as one: in hours from a day on, in minutes from an hour on, else in seconds."""
+    seconds, low, high = left.seconds or 0.0, left.seconds_low, left.seconds_high
+    unit = 3600 if seconds >= 86_400 else 60 if seconds >= 3600 else 1
+    return low is not None and high is not None and high - low < unit / 2
 
 
 def _unseen(left: Left) -> Iterator[Note]:

@@ -81,6 +81,7 @@ DIALECTS = (
     Dialect("MindSpeed-LLM", None, settings=("noop_layers", "prompt_type")),
     Dialect("ModelLink", None, settings=("use_fused_rmsnorm", "lora_register_forward_hook")),
     Dialect("MindSpeed", None, labels=("theoretical throughput per NPU (TFLOP/s/NPU)",)),
+    Dialect("ms-swift, Megatron backend", None, labels=("memory(GiB)", "remaining time")),
     Dialect("Megatron-LM", "core 0.13 or later", labels=("energy per GPU (J/iter/GPU)",)),
     Dialect("Megatron-LM", "later than core 0.12", settings=("inprocess_active_world_size",)),
     Dialect("Megatron-LM", "core 0.5 or later", labels=("throughput per GPU (TFLOP/s/GPU)",)),
@@ -94,6 +95,8 @@ DIALECTS = (
     Dialect("MindFormers", "0.7 or later", formats=("mindformers",)),
     Dialect("MindFormers", "2.1 or later", labels=("consumed_samples",), formats=("mindformers-pynative",)),
     Dialect("MindFormers", "1.9 or later", formats=("mindformers-pynative",)),
+    Dialect("Unsloth", None, settings=("unsloth_gpus",), formats=("hf-trainer",)),
+    Dialect("Unsloth", None, settings=("unsloth_gpus",), formats=("hf-trainer-bar",), rate_covers="recent"),
     # CurrSamplesPerSec leaves out what passes between two steps, so that it gives no time even where each has a line.
     Dialect("DeepSpeed", None, formats=("deepspeed", "deepspeed-pipeline")),
 )

@@ -33,6 +33,8 @@ RATES = (
 )
 # A span is at least this many clock resolutions long, or rows share one: so a time is off by 5 % at most.
 FINE = 20
+# A log that is shorter than that, but as long as this, has one span: its mean time is off by a tenth at most.
+COARSE = 10
 MOST_DECIMALS = 6
 # Seconds between two lines of one run at most: beyond it one of the two clocks is another's.
 LONGEST = 86_400.0
@@ -176,7 +178,7 @@ def _of_start(rows: pl.DataFrame, unit: float, from_zero: bool) -> pl.DataFrame:
     """The steps of one start with their times; where the clock is coarse, rows share the mean of a long enough span."""
     begun = _beginning(rows) if from_zero else rows.clear()
     rows = pl.concat([begun, rows])
-    ends = pl.Series(_ends(rows["clock"].to_list(), FINE * unit))
+    ends = pl.Series(_ends(rows["clock"].to_list(), _least_span(rows["clock"], unit)))
     marked = rows.with_columns(end=pl.when(ends).then("at").backward_fill(), shared=~ends)
     spans = marked.filter(ends).select(end="at", seconds=pl.col("clock").diff(), n=pl.col("step").diff())
     spanned = marked.join(spans, on="end", how="left", maintain_order="left")
@@ -184,6 +186,12 @@ def _of_start(rows: pl.DataFrame, unit: float, from_zero: bool) -> pl.DataFrame:
     times = {TIME: 1000 * pl.col("seconds") / pl.col("n"), RESOLUTION: 1000 * unit / pl.col("n")}
     timed = spanned.select("start", "step", "shared", *(pl.when(possible).then(e).alias(n) for n, e in times.items()))
     return timed.slice(len(begun))
+
+
+def _least_span(clock: pl.Series, unit: float) -> float:
+    """Seconds of a span at least: FINE times the resolution, or all of a short log."""
+    whole: float = clock[-1] - clock[0]
+    return whole if COARSE * unit <= whole < FINE * unit else FINE * unit
 
 
 def _beginning(rows: pl.DataFrame) -> pl.DataFrame:

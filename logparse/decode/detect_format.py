@@ -27,6 +27,8 @@ from logparse.language import some, tr
 # Each run of the characters of a label is looked at once, however long it is.
 _LABEL = regex.compile(r"(?<![\w ()/.%-])(?:(?![A-Za-z_])[\w ()/.%-])*+([A-Za-z_][\w ()/.%-]*+)[\"']?\s*+[:=]")
 LEAST_COMMON = 2
+# More layers than there are.
+UNDER_ALL = 9
 
 
 class Read(Protocol):
@@ -71,9 +73,12 @@ def recognize(
 
 
 def richest(decoded: tuple[LogFormat, StepLines]) -> tuple[int, int]:
-    """Sort key of the format to read, least first: the trainer's own lines, then the most step lines."""
+    """Sort key of the format to read, least first: the trainer's own lines, then the most step lines.
+
+    Where a format has fewer than its ``fewest``, whatever is beneath it comes first.
+    """
     fmt, lines = decoded
-    return fmt.beneath, -len(lines.steps)
+    return fmt.beneath + (UNDER_ALL if len(lines.steps) < fmt.fewest else 0), -len(lines.steps)
 
 
 def _check_formats(stepped: Sequence[tuple[LogFormat, StepLines]]) -> None:

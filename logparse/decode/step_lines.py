@@ -310,11 +310,25 @@ def _with_steps(log: StepBlock, fmt: LogFormat) -> StepBlock:
 
 
 def _drawn_once(log: StepBlock, fmt: LogFormat) -> StepBlock:
-    """Leave out the rows of a bar that was drawn again at the same step."""
+    """Leave out the rows of a bar that was drawn again at the same step, and those of bars of other work."""
+    if fmt.longest_plan:
+        log = replace(log, rows=_of_longest_plan(log.rows))
     if not fmt.redrawn:
         return log
     again = pl.struct("source", "step") == pl.struct("source", "step").shift(1)
     return replace(log, rows=log.rows.filter(~(again & pl.col("step").is_not_null()).fill_null(value=False)))
+
+
+def _of_longest_plan(rows: pl.DataFrame) -> pl.DataFrame:
+    """The ``rows`` whose planned steps are on the lines that are farthest apart; where two are, the first of them."""
+    if rows.is_empty():
+        return rows
+    line, plan = pl.col("line_number").cast(pl.Int64), pl.col("train_steps")
+    spans = rows.group_by("source", "train_steps", maintain_order=True).agg(span=line.max() - line.min())
+    longest = spans.sort("span", descending=True, maintain_order=True).unique("source", keep="first")
+    kept = longest.select("source", longest="train_steps")
+    joined = rows.join(kept, on="source", how="left", maintain_order="left")
+    return joined.filter(plan.eq_missing(pl.col("longest"))).drop("longest")
 
 
 def _count(pairs: pl.DataFrame) -> Counter[str]:

@@ -165,8 +165,9 @@ def _likely(time: pl.Expr) -> pl.Expr:
 
 
 def stamped(text: pl.Expr) -> pl.Expr:
-    """The time that a text is, be it milliseconds since 1970, a logger's stamp, or one of ``rich`` (month first)."""
-    return pl.coalesce(since_1970(text), clock(text), moment(text, "%m/%d/%y %H:%M:%S"))
+    """The time that a text is: milliseconds since 1970, a logger's stamp, or one with the month first (``rich``)."""
+    month_first = (moment(text, layout) for layout in ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S"))
+    return pl.coalesce(since_1970(text), clock(text), *month_first)
 
 
 def since_1970(text: pl.Expr) -> pl.Expr:

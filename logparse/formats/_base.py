@@ -181,10 +181,14 @@ class LogFormat:
 
     ``names`` and ``choices`` turn settings into quantities of the schema; the first that applies to a quantity wins.
     ``beneath``: a library prints it, this many layers under the trainer; the trainer's own lines take precedence.
+    ``fewest``: with fewer step lines than this it gives way to what is beneath it, as dicts do to their bar.
+    ``log_of`` is the format whose name the results show, where this one reads other lines of the same trainer.
     ``traces`` are regexes that recognise ``framework`` in a log that stopped before its first step, such as its folder
     in a traceback.
 
     ``redrawn``: a line may be printed again, as a bar is; a line with the step of the previous one is dropped.
+    ``longest_plan``: bars of other work are on such lines too, as those of evaluations; only the rows with the plan
+    (``train_steps``) that spans the most lines count.
     ``counted``: no line prints its step; lines are counted from 1. ``first_epoch`` is the number of the first epoch,
     where the step is derived from the epoch and the progress within it.
     """
@@ -194,6 +198,8 @@ class LogFormat:
     framework: str | None = field(default=None, kw_only=True)
     traces: tuple[str, ...] = field(default=(), kw_only=True)
     beneath: int = field(default=0, kw_only=True)
+    fewest: int = field(default=1, kw_only=True)
+    log_of: str = field(default="", kw_only=True)
     pauses_inside: bool | None = field(default=None, kw_only=True)
     rate_covers: Covers | None = field(default=None, kw_only=True)
     marker: tuple[str, ...]
@@ -208,6 +214,7 @@ class LogFormat:
     required: tuple[str, ...] = ("step", "elapsed_time_per_iteration_ms")
     pair_lines: PairLines | None = None
     redrawn: bool = False
+    longest_plan: bool = False
     counted: bool = False
     first_epoch: int = 1
     companions: tuple[Companion, ...] = ()
@@ -217,6 +224,11 @@ class LogFormat:
     names: tuple[Name, ...] = ()
     choices: tuple[Choice, ...] = ()
     samples: tuple[Sample, ...] = ()
+
+    @property
+    def shown_name(self) -> str:
+        """Its name in results."""
+        return self.log_of or self.name
 
     @property
     def step_markers(self) -> tuple[str, ...]:

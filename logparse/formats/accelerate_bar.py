@@ -45,6 +45,10 @@ FORMAT = LogFormat(
             {"step": 20, "train_steps": 1000, "runtime_seconds": 83.0, "global_batch_size": 32},
         ),
         Sample(
+            "Epoch 1/40, Steps:   2%|▏         | 160/7600 [37:37<20:46:10, 10.05s/it, grad_absmax=0.000186, lr=9.89e-5]",
+            {"step": 160, "train_steps": 7600, "runtime_seconds": 2257.0},
+        ),
+        Sample(
             "Steps: 100%|██████████| 400/400 [06:41<00:00,  1.01it/s, loss=0.213, lr=5e-6]",
             {"step": 400, "train_steps": 400, "runtime_seconds": 401.0},
         ),

@@ -2,7 +2,8 @@
 
 Batches count from 0 (``time/batch``). Rates are means over a window of batches. No time of a step: ``time/train`` is a
 clock of training alone, in hours of four decimals; where it gives none, as in a log of one record, the rates do.
-``mfu`` is a ratio. Up to 2023 each line had the batch in front of it.
+``mfu`` is a ratio. In 2023 the clock
+is ``wall_clock/train`` in seconds; before, each line had the batch in front of it.
 """
 
 from logparse.formats._base import Choice, Companion, LogFormat, Name, PairLines, Reading, Sample, SettingSentence
@@ -33,14 +34,19 @@ FORMAT = LogFormat(
     head=r"(?:\[epoch=\d+\])?\[batch=\d+/\d+\]:(?:\s*$| trainer/global_step: (?P<step>\d+))",
     pair="",
     pair_lines=PairLines(
-        marker=("Train time/", "Train loss/", "Train throughput/", "Train lr-", "loss/train/total: "),
+        marker=(
+            *("Train time/", "Train loss/", "Train throughput/", "Train lr-", "loss/train/total: "),
+            *("Train trainer/global_step: ", "Train wall_clock/train: "),
+        ),
         pair=r"^.*?(?:\bTrain |\]: )([\w/-]+): (\S+)\s*$",
     ),
     labels={
         "time/batch": Reading("step"),
+        "trainer/global_step": Reading("step"),  # to 0.13
         "time/sample": Reading("consumed_samples"),
         "time/token": Reading("consumed_tokens"),
         "time/train": Reading("runtime_seconds", scale=3600),
+        "wall_clock/train": Reading("runtime_seconds"),  # to 0.13
         "loss/train/total": Reading("loss"),
         "lr-DecoupledAdamW/group0": Reading("learning_rate"),
         "lr-DecoupledLionW/group0": Reading("learning_rate"),
@@ -102,6 +108,14 @@ FORMAT = LogFormat(
             "[epoch=0][batch=16/625]: memory/alloc_retries: 3\n"
             "[epoch=0][batch=16/625]: loss/train/total: 7.1292",
             {"step": 16, "runtime_seconds": 17.1607, "loss": 7.1292},
+        ),
+        Sample(
+            "[batch=7/900]:\n"
+            "\t Train trainer/global_step: 6\n"
+            "\t Train loss/train/total: 9.1021\n"
+            "\t Train throughput/batches_per_sec: 0.4100\n"
+            "\t Train wall_clock/train: 17.0732",
+            {"step": 6, "loss": 9.1021, "logged_steps_per_second": 0.41, "runtime_seconds": 17.0732},
         ),
     ),
 )

@@ -20,6 +20,7 @@ FORMAT = LogFormat(
     title="Hugging Face Trainer (Accelerate, TRL, axolotl, LLaMA-Factory)",
     framework="Hugging Face Trainer",
     beneath=1,
+    fewest=2,
     marker=("{'loss': ",),
     head=rf"\{{'loss': '?(?P<loss>{NUMBER})'?, ",
     pair=r"'([^']+)': (?:'([^']*)'|([^',{}\[\]]+))(?:, |\})",
@@ -69,6 +70,10 @@ FORMAT = LogFormat(
         # If bars and dicts are apart in the log, the first bar and the last dict give the steps of an epoch.
         Companion("<?, ?it/s", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
         Companion("'train_loss': ", r"'train_loss': .*'epoch': '?(?P<epochs>\d+)(?:\.0+)?'?\}", belongs_to="all"),
+        Companion(
+            "Total batch size (", r"Total batch size \([\d x]+\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"
+        ),
+        Companion("| Total steps = ", r"\| Total steps = (?P<train_steps>[\d,]+)", belongs_to="file"),
         Companion("Total optimization steps", r"Total optimization steps = (?P<train_steps>[\d,]+)", belongs_to="file"),
     ),
     records=(
@@ -92,6 +97,12 @@ FORMAT = LogFormat(
         SettingSentence(
             "launch", "local_world_size: ", r"rank: \d+, local_rank: \d+, world_size: (?P<world_size>\d+),"
         ),
+        # Unsloth's banner.
+        SettingSentence("unsloth", "Num GPUs", r"==  +Unsloth .* \| +Num GPUs(?: used)? = (?P<unsloth_gpus>\d+)"),
+        SettingSentence("unsloth", "Batch size per device = ", r"Batch size per device = (?P<unsloth_batch>\d+)"),
+        SettingSentence(
+            "unsloth", "Gradient accumulation steps = ", r"Gradient accumulation steps = (?P<unsloth_passes>\d+)"
+        ),
         # PEFT prints it of adapters, LLaMA-Factory of any method.
         SettingSentence("peft", "|| all params: ", rf"^{_TRAINED}"),
         SettingSentence("loader", "|| all params: ", rf">> {_TRAINED}"),
@@ -104,10 +115,13 @@ FORMAT = LogFormat(
     names=(
         *HF_NAMES,
         Name("world_size", "launch:world_size"),
+        Name("world_size", "unsloth:unsloth_gpus"),
         Name("micro_batch_size", "banner:micro_batch_size"),
+        Name("micro_batch_size", "unsloth:unsloth_batch"),
         # The total is over all devices, which so are counted; but for tensor parallelism, which is rare and not printed.
         Name("batch_size_per_device", "banner:micro_batch_size"),
         Name("num_microbatches", "banner:num_microbatches"),
+        Name("num_microbatches", "unsloth:unsloth_passes"),
         Name("adapter_parameters", "peft:trainable", when={"peft:share": _PART}),
         Name("adapter_parameters", "loader:trainable", when={"loader:share": _PART, "loader:method": "[LD]oRA"}),
     ),
@@ -144,6 +158,26 @@ FORMAT = LogFormat(
                 "global_batch_size": 24,
                 "consumed_tokens": 196608,
                 "runtime_seconds": 27.3,
+            },
+        ),
+        Sample(
+            "==((====))==  Unsloth - 2x faster free finetuning | Num GPUs used = 2\n"
+            "   \\\\   /|    Num examples = 1,000 | Num Epochs = 1 | Total steps = 60\n"
+            "O^O/ \\_/ \\    Batch size per device = 2 | Gradient accumulation steps = 4\n"
+            "\\        /    Data Parallel GPUs = 2 | Total batch size (2 x 4 x 2) = 16\n"
+            "{'loss': 1.875, 'grad_norm': 0.5, 'learning_rate': 4e-05, 'epoch': 0.02}\n"
+            "  2%|▏         | 1/60 [00:05<05:00,  5.10s/it]",
+            {
+                "step": 1,
+                "train_steps": 60,
+                "epochs": 1,
+                "loss": 1.875,
+                "grad_norm": 0.5,
+                "learning_rate": 4e-05,
+                "epochs_done": 0.02,
+                "epoch_samples": 1000,
+                "global_batch_size": 16,
+                "runtime_seconds": 5.0,
             },
         ),
         Sample(

@@ -1,12 +1,13 @@
-"""litgpt 0.4 and later: one line per pass, ``Epoch 1 | iter 8 step 4 | loss train: 1.7, val: n/a | iter time: 514 ms (step)``.
+"""litgpt: one line per pass, ``Epoch 1 | iter 8 step 4 | loss train: 1.7, val: n/a | iter time: 514 ms (step)``.
 
-A step is the passes up to the one marked ``(step)``; its time is the sum of theirs. Where passes are missing, as with a
+To 0.3: ``iter 8 step 4: loss 1.7, iter time: 514.10ms (optimizer.step)``, also with a bar after the pass. A step is the
+passes up to the one marked ``(step)`` or ``(optimizer.step)``; its time is the sum of theirs. Where passes are missing, as with a
 ``log_interval`` beyond 1, it is unknown.
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Sample, SettingSentence
 
-_TIME = "| iter time: "
+_TIME, _TIME_BEFORE = "| iter time: ", ", iter time: "
 
 
 def _argument(name: str) -> SettingSentence:
@@ -18,10 +19,10 @@ FORMAT = LogFormat(
     name="litgpt",
     title="litgpt",
     framework="litgpt",
-    marker=("(step)",),
+    marker=("(step)", "(optimizer.step)"),
     head=(
-        rf"\bEpoch \d+ \| iter \d+ step (?P<step>\d+) \| loss train: (?P<loss>{NUMBER}), val: [^|]*"
-        rf"\| iter time: {NUMBER} ms \(step\)"
+        r"\b(?:Epoch \d+ \| )?iter \d+ (?:\| )?step (?P<step>\d+)(?: \||:) loss (?:train: )?"
+        rf"(?P<loss>{NUMBER}), (?:val: [^|]*\| )?iter time: {NUMBER} ?ms \((?:optimizer\.)?step\)"
     ),
     pair="",
     labels={},
@@ -30,6 +31,11 @@ FORMAT = LogFormat(
         Companion(
             _TIME,
             rf"\biter (?P<part>\d+) step \d+ .*\| iter time: (?P<elapsed_time_per_iteration_ms>{NUMBER}) ms",
+            belongs_to="sum",
+        ),
+        Companion(
+            _TIME_BEFORE,
+            rf"\biter (?P<part>\d+) (?:\| )?step \d+: .*, iter time: (?P<elapsed_time_per_iteration_ms>{NUMBER}) ?ms",
             belongs_to="sum",
         ),
     ),
@@ -62,6 +68,15 @@ FORMAT = LogFormat(
             "Epoch 1 | iter 7 step 3 | loss train: 1.678, val: n/a | iter time: 511.70 ms\n"
             "Epoch 1 | iter 8 step 4 | loss train: 1.741, val: n/a | iter time: 514.14 ms (step)",
             {"step": 4, "loss": 1.741, "elapsed_time_per_iteration_ms": 511.70 + 514.14},
+        ),
+        Sample(
+            "iter 11 step 5: loss 1.6780, iter time: 212.50ms\n"
+            "iter 12 step 6: loss 1.7410, iter time: 220.00ms (optimizer.step)",
+            {"step": 6, "loss": 1.741, "elapsed_time_per_iteration_ms": 432.5},
+        ),
+        Sample(
+            "iter 9 | step 9: loss 9.8125, iter time: 431.25 ms (optimizer.step), remaining time: 0.35 days",
+            {"step": 9, "loss": 9.8125, "elapsed_time_per_iteration_ms": 431.25},
         ),
         Sample(
             "Epoch 1 | iter 48 step 48 | loss train: 2.345, val: 2.5 | iter time: 123.45 ms (step) remaining time: 0:10:00",

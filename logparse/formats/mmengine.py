@@ -29,9 +29,9 @@ FORMAT = LogFormat(
     marker=("Iter(train) ", "Epoch(train)"),
     head=(
         r"\b(?:Iter\(train\) +\[ *(?P<step>\d+)/(?P<train_steps>\d+)\]|Epoch\(train\) *\[ *(?P<epoch>\d+)\]"
-        r"\[ *(?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+)\])  "
+        r"\[ *(?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+)\])\s+"
     ),
-    # Learning rates have one blank between them, the rest has two.
+    # Learning rates have one blank between them, the rest has two; a paste may have one everywhere.
     pair=r"([A-Za-z_][\w./]*): (\d+ days?, [\d:]+|\S+)(?:\s+|$)",
     separator=r"\s",
     labels={
@@ -92,6 +92,17 @@ FORMAT = LogFormat(
                 "grad_norm": 0.7445,
                 "loss": 2.2287,
                 "logged_tflops_per_second_per_device": 98.5,
+            },
+        ),
+        Sample(
+            "2026/03/02 11:26:39 - mmengine - INFO - Iter(train) [ 20/5705] lr: 1.0590e-05 eta: 0:20:07 time: 0.8750 loss: 2.2",
+            {
+                "timestamp": "2026-03-02T11:26:39",
+                "step": 20,
+                "train_steps": 5705,
+                "learning_rate": 1.059e-05,
+                "elapsed_time_per_iteration_ms": 875.0,
+                "loss": 2.2,
             },
         ),
         Sample(

@@ -3,9 +3,11 @@
 ``train_speed`` is the mean since the start; ``elapsed_time`` (``1m 34s``) has whole seconds.
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
 
 GIB = float(2**30)
+# The quotes of a dict, or of JSON.
+_PLAN = r"['\"]global_step/max_steps['\"]: ['\"]\d+"
 _EVAL = {"dataset": "eval"}
 
 FORMAT = LogFormat(
@@ -19,6 +21,7 @@ FORMAT = LogFormat(
     separator=r"[,}]",
     labels={
         "global_step/max_steps": Reading("step", suffix=r"/\d+"),
+        "global_step": Reading("step"),  # 2024
         "grad_norm": Reading("grad_norm"),
         "learning_rate": Reading("learning_rate"),
         "epoch": Reading("epochs_done"),
@@ -45,6 +48,7 @@ FORMAT = LogFormat(
     ),
     ignored_patterns=(r"[^/]+/.*", r"\w*(?:loss|acc)\w*"),
     required=("step", "loss"),
+    companions=(Companion("global_step/max_steps", rf"{_PLAN}/(?P<train_steps>\d+)"),),
     records=tuple(
         Record(
             "evaluations", f"{quote}eval_loss{quote}: ", rf"{quote}eval_loss{quote}: '?(?P<loss>{NUMBER})", fixed=_EVAL
@@ -65,9 +69,11 @@ FORMAT = LogFormat(
             "{'loss': '2.714', 'grad_norm': '69', 'learning_rate': '8e-08', 'token_acc': '0.5344', 'epoch': '0.0004', "
             "'global_step/max_steps': '2/2353', 'elapsed_time': '1h 0m 8s', 'remaining_time': '2h 33m 26s', "
             "'tokens_per_gpu_per_sec': '276.6', 'tokens_global_per_sec': '2212', 'tokens_this_step': 2166, "
-            "'memory(GiB)': '64.5', 'train_speed(s/it)': '3.916'}",
+            "'memory(GiB)': '64.5', 'train_speed(s/it)': '3.916'}\n"
+            "Train:   0%|          | 2/2353 [1:00:08<12:33:26, 20.04s/it]",
             {
                 "step": 2,
+                "train_steps": 2353,
                 "loss": 2.714,
                 "grad_norm": 69.0,
                 "learning_rate": 8e-08,
@@ -79,11 +85,16 @@ FORMAT = LogFormat(
             },
         ),
         Sample(
+            "{'loss': 1.21875, 'acc': 0.701, 'learning_rate': 3e-07, 'epoch': 0.01, 'global_step': 5}",
+            {"step": 5, "loss": 1.21875, "learning_rate": 3e-07, "epochs_done": 0.01},
+        ),
+        Sample(
             '{"loss": 3.94745, "grad_norm": 2.0992, "learning_rate": 9.987e-05, "token_acc": 0.552, "epoch": 0.0228, '
             '"global_step/max_steps": "10/438", "percentage": "2.28%", "elapsed_time": "51s", '
             '"remaining_time": "36m 53s", "memory(GiB)": 16.5, "train_speed(iter/s)": 0.193342}',
             {
                 "step": 10,
+                "train_steps": 438,
                 "loss": 3.94745,
                 "grad_norm": 2.0992,
                 "learning_rate": 9.987e-05,

@@ -15,19 +15,22 @@ FORMAT = LogFormat(
     framework="NeMo",
     marker=("d_train_loss=",),
     head=(
-        r"\bEpoch \d+: [^|\r]*\|[^|\r]*\| *\d+/\d+ \[(?P<runtime_seconds>[\d:]+)<[^\]\r]*?"
-        rf"\breduced_train_loss=(?P<loss>{NUMBER}), "
+        r"\bEpoch \d+: [^|\r]*\|[^|\r]*\| *\d+/\d+ \[(?P<runtime_seconds>[\d:]+)<"
+        rf"(?:[\d:]+, +[^,\]\r]*, v_num=[^,\]\r]*, global_step=(?P<step>{NUMBER}), |"
+        rf"[^\]\r]*?\breduced_train_loss=(?P<loss>{NUMBER}), )"
     ),
     pair=r"([A-Za-z][\w ()]*)=([^,\]]*)(?:, |\])",
     separator=r", |\]",
     labels={
         "global_step": Reading("step"),
+        "reduced_train_loss": Reading("loss"),
         "train_step_timing in s": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "train_step_timing (s)": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "lr": Reading("learning_rate"),
         "grad_norm": Reading("grad_norm"),
     },
-    ignored=frozenset({"v_num", "consumed_samples", "train_backward_timing in s", "train_epoch_timing in s"}),
+    # tps counts the tokens of each batch, of all devices in 2.x; an update of the weights may be of several.
+    ignored=frozenset({"v_num", "tps", "consumed_samples", "train_backward_timing in s", "train_epoch_timing in s"}),
     # Values of validation stay on the bar for all steps after it.
     ignored_patterns=(r"(?:val|validation|test)_.*",),
     required=("step",),
@@ -40,6 +43,17 @@ FORMAT = LogFormat(
             "Epoch 0:   1%|▏         | 2/200 [00:06<11:05,  3.36s/it, loss=5.07, v_num=, reduced_train_loss=5.060, "
             "global_step=1.000, consumed_samples=8192.0]",
             {"step": 1, "runtime_seconds": 6.0, "loss": 5.06},
+        ),
+        Sample(
+            "Epoch 0:   0%|          | 41/90000 [02:03<74:58:10,  0.33it/s, v_num=ab12, global_step=4.000, "
+            "train_step_timing in s=3.050, reduced_train_loss=2.410, tps=5120.0, lr=2e-6]",
+            {
+                "step": 4,
+                "runtime_seconds": 123.0,
+                "loss": 2.41,
+                "elapsed_time_per_iteration_ms": 3050.0,
+                "learning_rate": 2e-6,
+            },
         ),
         Sample(
             "Epoch 0: :   3%|▎         | 9000/301500 [1:42:42<55:37:46, v_num=0-56, reduced_train_loss=2.130, "

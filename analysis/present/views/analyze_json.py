@@ -44,7 +44,7 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
     return {
         "name": result.log.name,
         "sources": list(result.log.sources),
-        "format": result.log.format.name,
+        "format": result.log.format.shown_name,
         "framework": {**asdict(result.framework), "evidence": evidence_text(result.framework)},
         "coverage": asdict(result.log.coverage),
         "versions": {

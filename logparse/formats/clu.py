@@ -1,0 +1,50 @@
+"""T5X, Scenic, Flax examples and others with clu's writer: ``[1000] learning_rate=0.01, loss=2.31, timing/steps_per_second=3.41``.
+
+The rate is the mean since the line before. absl's stamp has no year and is not read. Tokens per second are of all devices.
+"""
+
+from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
+
+FORMAT = LogFormat(
+    name="clu",
+    title="T5X, Scenic, Flax examples (clu)",
+    framework="clu",
+    traces=(r"\bt5x[/.]", r"\bscenic[/.]"),
+    pauses_inside=True,
+    rate_covers="interval",
+    marker=("steps_per_second", "steps_per_sec="),
+    head=r"\] \[(?P<step>\d+)\] ",
+    pair=rf"([\w/]+)=({NUMBER})(?:, |\s*$)",
+    separator=", ",
+    labels={
+        "timing/steps_per_second": Reading("logged_steps_per_second"),
+        "steps_per_second": Reading("logged_steps_per_second"),
+        "steps_per_sec": Reading("logged_steps_per_second"),
+        "timing/target_tokens_per_second": Reading("logged_tokens_per_second"),
+        "timing/target_tokens_per_second_per_core": Reading("logged_tokens_per_second_per_device"),
+        "loss": Reading("loss"),
+        "train_loss": Reading("loss"),
+        "learning_rate": Reading("learning_rate"),
+        "train_learning_rate": Reading("learning_rate"),
+        "train/loss": Reading("loss"),
+    },
+    ignored_patterns=(r".*",),
+    required=("step", "logged_steps_per_second"),
+    samples=(
+        Sample(
+            "I0302 10:20:30.123456 140 logging_writer.py:48] [1000] accuracy=0.5, cross_ent_loss=900.0, learning_rate=0.01, "
+            "loss=2.3125, timing/steps_per_second=3.4125, timing/target_tokens_per_second=447283.0",
+            {
+                "step": 1000,
+                "learning_rate": 0.01,
+                "loss": 2.3125,
+                "logged_steps_per_second": 3.4125,
+                "logged_tokens_per_second": 447283.0,
+            },
+        ),
+        Sample(
+            "I0302 10:20:30.123456 140 logging_writer.py:35] [200] steps_per_second=12.5, train_learning_rate=0.1, train_loss=6.5",
+            {"step": 200, "learning_rate": 0.1, "loss": 6.5, "logged_steps_per_second": 12.5},
+        ),
+    ),
+)

@@ -1,0 +1,51 @@
+"""open-instruct, and Accelerate scripts like it: ``03/02/2026 10:20:30 - INFO - __main__ -   Step: 10, LR: 2e-05, Loss: 1.25``.
+
+A step is an update. No time: the stamps, whose month comes first, give it. ``TPS`` is a mean since the start.
+"""
+
+from logparse.formats._base import NUMBER, Companion, LogFormat, Name, Sample, SettingSentence
+
+_STEP = "  Step: "
+
+FORMAT = LogFormat(
+    name="open-instruct",
+    title="open-instruct",
+    framework="open-instruct",
+    traces=(r"\bopen_instruct[/.]",),
+    marker=(_STEP,),
+    head=rf"  Step: (?P<step>\d+), LR: (?P<learning_rate>{NUMBER}), Loss: (?P<loss>{NUMBER})",
+    pair="",
+    labels={},
+    required=("step",),
+    companions=(
+        Companion(_STEP, r"^.*?(?P<timestamp>\d\d/\d\d/\d{4} \d\d:\d\d:\d\d) - \w+ - .*  Step: "),
+        Companion(
+            "Total train batch size", r"Total train batch size .*\) = (?P<global_batch_size>\d+)", belongs_to="file"
+        ),
+        Companion("Total optimization steps", r"Total optimization steps = (?P<train_steps>\d+)", belongs_to="file"),
+    ),
+    sentences=(
+        SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
+        SettingSentence("banner", "Gradient Accumulation", r"Gradient Accumulation steps = (?P<num_microbatches>\d+)"),
+    ),
+    names=(
+        Name("micro_batch_size", "banner:micro_batch_size"),
+        Name("batch_size_per_device", "banner:micro_batch_size"),
+        Name("num_microbatches", "banner:num_microbatches"),
+    ),
+    samples=(
+        Sample(
+            "03/02/2026 10:19:00 - INFO - __main__ -   Total train batch size (w. parallel, distributed & accumulation) = 128\n"
+            "03/02/2026 10:19:00 - INFO - __main__ -   Total optimization steps = 900\n"
+            "03/02/2026 10:20:30 - INFO - __main__ -   Step: 10, LR: 2e-05, Loss: 1.25, TPS: 30500.5",
+            {
+                "timestamp": "2026-03-02T10:20:30",
+                "step": 10,
+                "train_steps": 900,
+                "global_batch_size": 128,
+                "learning_rate": 2e-5,
+                "loss": 1.25,
+            },
+        ),
+    ),
+)

@@ -1,0 +1,53 @@
+"""Ultralytics YOLO: the bar of an epoch, ``  1/100  2.34G  1.23  2.34  1.34  23  640: 100%|██| 50/50 [00:12<00:00,  4.12it/s]``.
+
+From 2025-09 on ``... 640: 100% ━━━━━━━━━━━━ 50/50 4.1it/s 12.2s``. A step is a batch. The bar's clock begins again with each
+epoch; a bar of validation has no memory in front.
+"""
+
+from logparse.formats._base import LogFormat, Sample
+
+FORMAT = LogFormat(
+    name="ultralytics",
+    title="Ultralytics YOLO",
+    framework="Ultralytics",
+    traces=(r"\bultralytics[/.](?:engine|models|utils|nn)\b", r"^Ultralytics (?:YOLO)?v?\d"),
+    rate_covers="recent",
+    marker=("it/s", "s/it"),
+    head=(
+        r"(?:^|[\r\s])(?P<epoch>\d+)/(?P<epochs>\d+) +[\d.]+[GM]B? +[-\d. naif]+: +\d+%(?:\|[^|\r]*\||[ ━╸╺─]+) *"
+        r"(?P<step_in_epoch>[1-9]\d*)/(?P<steps_per_epoch>\d+) (?:\[(?P<runtime_seconds>[\d:]+)<[\d:]+, *)?"
+        r"(?:(?P<logged_seconds_per_step>[0-9.]+)s/it|(?P<logged_steps_per_second>[0-9.]+)it/s)"
+    ),
+    pair="",
+    labels={},
+    required=("step",),
+    redrawn=True,
+    samples=(
+        Sample(
+            "      3/100      2.34G      1.234      2.345      1.345         23        640: 100%|██████████| 50/50 "
+            "[00:12<00:00,  4.12it/s]",
+            {
+                "step": 150,
+                "train_steps": 5000,
+                "epoch": 3,
+                "epochs": 100,
+                "step_in_epoch": 50,
+                "steps_per_epoch": 50,
+                "runtime_seconds": 12.0,
+                "logged_steps_per_second": 4.12,
+            },
+        ),
+        Sample(
+            "      2/100      2.34G      1.234      2.345      1.345         23        640: 100% ━━━━━━━━━━━━ 50/50 4.1it/s 12.2s",
+            {
+                "step": 100,
+                "train_steps": 5000,
+                "epoch": 2,
+                "epochs": 100,
+                "step_in_epoch": 50,
+                "steps_per_epoch": 50,
+                "logged_steps_per_second": 4.1,
+            },
+        ),
+    ),
+)
