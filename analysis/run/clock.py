@@ -105,7 +105,9 @@ def _set_forward(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     jump = (quarters > 0) & ((over - typical - quarters).abs() <= near)
     alone = pl.col("same") & pl.col("known") & pl.col("same_file") & ~pl.col("paused")
     found = gaps.filter(alone & jump & at_pace & at_pace.shift(1) & goes_on).with_columns(back=-quarters)
-    others = within.filter(~pl.col("paused"), ~pl.col("at").is_in(found["at"].implode())).select(over.max()).item() or 0.0
+    others = (
+        within.filter(~pl.col("paused"), ~pl.col("at").is_in(found["at"].implode())).select(over.max()).item() or 0.0
+    )
     if not 0 < len(found) <= MOST_JUMPS or others > -OTHER_GAPS * float(found["back"].max()):  # type: ignore[arg-type]
         return found.clear()
     return found.filter([not _eventful(events, *row) for row in found.select("source", "before", "line_number").rows()])
