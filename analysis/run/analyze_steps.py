@@ -34,7 +34,7 @@ from analysis.run.streams import describe_streams, find_streams
 from analysis.run.summary import summarize
 from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.time_breakdown import USEFUL, break_down_time
-from analysis.run.unprinted_steps import describe_missing_logs
+from analysis.run.unprinted_steps import describe_missing_logs, unprinted_between
 from analysis.run.useful_time import value_rows
 from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import RunContext
@@ -84,7 +84,7 @@ def analyze_steps(
         steps=computed,
         summary=summarize(computed),
         segments=segments,
-        rates=name_rates(rows, clock.seconds, priced),
+        rates=name_rates(rows, clock.seconds, priced, unprinted_between(priced)),
         time_breakdown=time_breakdown,
         ranks=compare_ranks(computed),
         goodput=goodput,

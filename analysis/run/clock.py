@@ -1,8 +1,10 @@
-"""The clock of a run: from its first stamp to its last, and what to make of one that runs back.
+"""The clock of a run: from its first stamp to its last, and what to make of one that was set.
 
 Comes in: rows that ``restarts`` has traced, events. Goes out: stamps on one clock, and the seconds that passed. A clock
 runs back where summer time ends, or where a restart prints in another time zone. Within a start the times of the steps
-prove how far; between two starts nothing does, and then no figure by the clock is known.
+prove how far; between two starts nothing does, and then no figure by the clock is known. A clock that is set forward
+shows a gap in which nothing happened: only a whole number of quarters of an hour, between steps at their typical pace
+and without any event, is taken for one.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from logparse.findings import Note, warning
 # A clock that misses SET_BACK_S was set back. Zones differ by quarters of an hour, so a jump near a multiple is one.
 # A clock with more than MOST_JUMPS is no clock.
 SET_BACK_S, QUARTER_S, NEAR_S, MOST_JUMPS = 60.0, 900.0, 30.0, 3
+# A jump forward is this near to quarters of an hour, or by this share of the steps' time. Rows around it take at most
+# TYPICAL times their median, of so many rows. Where a run pauses for OTHER_GAPS of the jump elsewhere, it may be a pause.
+NEAR_FORWARD_S, NEAR_FORWARD, TYPICAL, ROWS_AROUND, OTHER_GAPS = 2.5, 0.02, 1.25, 7, 0.5
 # Stamps are cut to seconds, times rounded: a clock may be shorter than the steps by this.
 CUT_S, ROUNDED = 1.0, 0.02
 # No clock is set back by more than the years that stamps can be of.
@@ -49,7 +54,7 @@ def repair_clock(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses = NO_
     """Move the stamps after a jump to the clock before it, where the times of the steps prove the jump."""
     if steps["timestamp"].null_count() == len(steps):
         return RepairedClock(steps, events)
-    jumps = _jumps(steps, pauses)
+    jumps = _jumps(steps, events, pauses)
     if jumps.is_empty():
         return RepairedClock(steps, events)
     unknown = jumps.filter(pl.col("back").is_null())
@@ -58,7 +63,7 @@ def repair_clock(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses = NO_
         note = warning("clock_unknown", source=at["source"], line=at["line_number"], n=len(jumps))
         return RepairedClock(steps, events, (note,), trusted=False)
     notes = [
-        warning("clock_set_back", seconds=back, source=source, line=line)
+        warning("clock_set_back" if back > 0 else "clock_set_forward", seconds=abs(back), source=source, line=line)
         for source, line, back in jumps.select("source", "line_number", "back").iter_rows()
     ]
     shifts = steps.select("source", "line_number", "timestamp").with_row_index("at")
@@ -68,35 +73,73 @@ def repair_clock(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses = NO_
     return RepairedClock(repaired, _events_by(events, shifts), tuple(notes))
 
 
-def _jumps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
-    """Rows (at, source, line_number) before which the clock was set ``back``, in seconds; null where unknown."""
+def _jumps(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
+    """Rows (at, source, line_number) before which the clock was set ``back``, in seconds; null where unknown.
+
+    Below 0 where it was set forward.
+    """
     gaps = _gaps(steps, pauses)
     judged = gaps.with_columns(ran_back=pl.col("gap") < -SET_BACK_S).with_columns(back=_set_back(gaps))
     # Long steps can be set back without the stamps falling; where many are, it is the times that are wrong.
     slow = judged.filter(pl.col("same") & ~pl.col("ran_back") & pl.col("back").is_not_null() & (pl.col("gap") > 0))
     fell = judged.filter("ran_back", pl.col("same") | pl.col("goes_on"))
-    jumps = pl.concat([fell, slow] if len(slow) <= MOST_JUMPS else [fell]).sort("at")
-    return jumps.select("at", "source", "line_number", back=pl.when(pl.col("same") & pl.col("known")).then("back"))
+    back = pl.concat([fell, slow] if len(slow) <= MOST_JUMPS else [fell])
+    known = back.with_columns(back=pl.when(pl.col("same") & pl.col("known")).then("back"))
+    columns = ("at", "source", "line_number", "back")
+    return pl.concat([known.select(columns), _set_forward(gaps, events).select(columns)]).sort("at")
+
+
+def _set_forward(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """The rows of ``gaps`` before which the clock was set forward; ``back`` is below 0.
+
+    A pause of as long is none: a save, a restart or any other event lies in it, a step is slow, or there are others.
+    """
+    over, quarter, time = -pl.col("short"), pl.lit(QUARTER_S), pl.col("step_time_ms")
+    within = gaps.filter("same", pl.col("gap") >= 0)
+    typical = max(0.0, float(within.select((-pl.col("short")).median()).item() or 0.0))
+    around = time.rolling_median(ROWS_AROUND, min_samples=1, center=True).over("segment")
+    at_pace = (time <= TYPICAL * around).fill_null(value=False)
+    goes_on = (pl.col("segment").shift(-1) == pl.col("segment")).fill_null(value=False)
+    quarters = (over / quarter).round() * quarter
+    near = pl.max_horizontal(pl.lit(NEAR_FORWARD_S), NEAR_FORWARD * pl.col("steps_s")).clip(upper_bound=NEAR_S)
+    jump = (quarters > 0) & ((over - typical - quarters).abs() <= near)
+    alone = pl.col("same") & pl.col("known") & pl.col("same_file") & ~pl.col("paused")
+    found = gaps.filter(alone & jump & at_pace & at_pace.shift(1) & goes_on).with_columns(back=-quarters)
+    others = (
+        within.filter(~pl.col("paused"), ~pl.col("at").is_in(found["at"].implode())).select(over.max()).item() or 0.0
+    )
+    if not 0 < len(found) <= MOST_JUMPS or others > -OTHER_GAPS * float(found["back"].max()):  # type: ignore[arg-type]
+        return found.clear()
+    return found.filter([not _eventful(events, *row) for row in found.select("source", "before", "line_number").rows()])
+
+
+def _eventful(events: pl.DataFrame, source: str, after: int, before: int) -> bool:
+    """Whether an event lies between two lines of a file."""
+    lines = pl.col("line_number")
+    return not events.filter((pl.col("source") == source) & (lines > after) & (lines < before)).is_empty()
 
 
 def _gaps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     """The stamped rows, each with what lies between it and the stamped row before.
 
     ``gap`` is by the stamps and ``steps_s`` by the times of the steps, in seconds; ``short`` is how much less the first
-    is. ``same`` start, ``goes_on`` of one lineage, ``paused`` by a save or an evaluation.
+    is. ``same`` start, ``goes_on`` of one lineage, ``paused`` by a save or an evaluation, ``before`` the line of that row.
     """
     own = steps.with_row_index("at").filter(OWN & pl.col("iterations").is_not_null())
     took = (pl.col("step_time_ms") * pl.col("iterations")).fill_null(0).cum_sum() / 1000
     known = (pl.col("step_time_ms") > 0).fill_null(value=False)
-    read = own.select("at", "source", "line_number", "segment", "lineage", "step", "timestamp", known=known, took=took)
+    columns = ("at", "source", "line_number", "segment", "lineage", "step", "step_time_ms", "timestamp")
+    read = own.select(*columns, known=known, took=took)
     stamped = read.drop_nulls("timestamp")
     gap, steps_s = pl.col("timestamp").diff().dt.total_microseconds() / 1e6, pl.col("took").diff()
-    same, goes_on = (pl.col(name) == pl.col(name).shift(1) for name in ("segment", "lineage"))
+    same, goes_on, same_file = (pl.col(name) == pl.col(name).shift(1) for name in ("segment", "lineage", "source"))
     steps_of_pauses = sorted({*pauses.saved, *pauses.evaluated})
     return stamped.with_columns(
         paused=count_between(steps_of_pauses, stamped["step"].shift(1), stamped["step"]) > 0,
         same=same,
         goes_on=goes_on,
+        same_file=same_file,
+        before=pl.col("line_number").shift(1),
         gap=gap,
         steps_s=steps_s,
         short=steps_s - gap,

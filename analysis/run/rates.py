@@ -23,10 +23,13 @@ from logparse.schema import conform
 SCALED = (*(metric.column for metric in RATED), "logged_tflops_per_second_per_device")
 
 
-def name_rates(steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataFrame | None = None) -> pl.DataFrame:
+def name_rates(
+    steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataFrame | None = None, unprinted: int = 0
+) -> pl.DataFrame:
     """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow.
 
-    ``priced`` are the ``value_rows`` of ``steps``, where the caller has them at hand.
+    ``priced`` are the ``value_rows`` of ``steps``, where the caller has them at hand. So many steps were done by the
+    same clock ``unprinted``.
     """
     everything = (value_rows(steps) if priced is None else priced).select(*PRICED_BY, "time_ms", "useful", *SCALED)
     counted = steps.select("counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED).filter("counted")
@@ -38,7 +41,7 @@ def name_rates(steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataF
     }
     all_steps = _in_lines(everything)
     wall_ms = wall_seconds * 1000 if wall_seconds else None
-    untimed = _within(_untimed(steps), everything, wall_ms, steady["step_time_ms"])
+    untimed = _within(_untimed(steps) + unprinted, everything, wall_ms, steady["step_time_ms"])
     wall_clock = _wall_clock(everything, untimed, wall_ms, all_steps.get("interval"))
     rows = [
         _row("steady", steady),

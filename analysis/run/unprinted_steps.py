@@ -28,6 +28,21 @@ def unprinted_seconds(before: pl.DataFrame, begun_after: int, room: float) -> fl
     return min(steps * usual / 1000, max(room, 0.0))
 
 
+def unprinted_between(rows: pl.DataFrame) -> int:
+    """How many steps lie between the starts of ``rows`` by their checkpoints, as far as the stamps have room for."""
+    stamped = only(rows, pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null())
+    found = 0
+    for (_, before), (_, start) in pairwise(starts_of(stamped)):
+        first = start.row(0, named=True)
+        usual = before.filter("counted")["step_time_ms"].median()
+        if before["lineage"][-1] != first["lineage"] or not isinstance(usual, float):
+            continue
+        gap: Any = first["timestamp"] - before["timestamp"].max()
+        room = gap.total_seconds() * 1000 - first["step_time_ms"] * first["iterations"]
+        found += max(0, min(first["step"] - first["iterations"] - before["step"][-1], int(room / usual)))
+    return found
+
+
 def last_saved(before: pl.DataFrame, events: pl.DataFrame) -> int:
     """The last step that a save after the last row of ``before`` shows; that row's own step where none does."""
     last: dict[str, Any] = before.select("source", "line_number", "step").row(-1, named=True)

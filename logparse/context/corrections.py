@@ -11,6 +11,7 @@ import polars as pl
 
 from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info
+from logparse.schema import BEGINNINGS
 
 Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, Note | None]]
 
@@ -71,8 +72,11 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
 
 
 def with_begins(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
-    """Add ``begins``: the first row of a file, where the step falls, and after settings that are printed again."""
-    printed = log.starts.sort("line_number").with_row_index("dump").with_columns(pl.col("dump").cast(pl.Int64))
+    """Add ``begins``: the first row of a file, where the step falls, after settings or an event of a beginning."""
+    lines = [log.starts.select("source", "line_number")]
+    if (events := log.records.get("events")) is not None:
+        lines.append(events.filter(pl.col("kind").is_in(BEGINNINGS)).select("source", "line_number"))
+    printed = pl.concat(lines).sort("line_number").with_row_index("dump").with_columns(pl.col("dump").cast(pl.Int64))
     dumped = steps.join_asof(printed, on="line_number", by="source", check_sortedness=False)
     other_file = pl.col("source") != pl.col("source").shift(1)
     begins = other_file | (pl.col("step").diff() <= 0) | (pl.col("dump").fill_null(-1).diff() != 0)

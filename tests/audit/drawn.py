@@ -22,7 +22,12 @@ MODELS = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What is drawn; the steps follow from it. Periods are in lines; ``slow_first`` are factors on the first steps."""
+    """What is drawn; the steps follow from it. Periods are in lines; ``slow_first`` are factors on the first steps.
+
+    ``first_skips`` updates are skipped in the first line of each process. ``breaks`` is what is NaN in the last third of
+    the last process. ``tail`` steps behind the last line of a process end in a save. ``missing`` is a process whose log
+    is not there, ``events_only`` processes behind the first print no settings. ``set_ahead`` seconds is the clock set.
+    """
 
     seed: int
     model: Model
@@ -47,6 +52,12 @@ class Plan:
     evaluate_seconds: float
     rest: float
     falls_back: bool
+    first_skips: int = 0
+    breaks: Kind = "usual"
+    tail: int = 0
+    missing: int | None = None
+    events_only: bool = False
+    set_ahead: float = 0.0
 
 
 @st.composite
@@ -59,13 +70,24 @@ def plans(draw: Any) -> Plan:
     granularity = draw(st.sampled_from(["none", "none", "selective", "full"]))
     model = draw(st.sampled_from(MODELS))
     layers = draw(st.none() | st.integers(0, model.layers // pipeline)) if granularity == "full" else None
+    falls_back = draw(st.sampled_from([False, False, True]))
+    tail = draw(st.sampled_from([0, 0, 0, 2, 4]))
+    missing = draw(st.sampled_from([None, None, 1])) if processes == 3 else None
+    log_interval = draw(st.sampled_from([1, 5, 10]))
+    # Steps that no line shows are priced as those before them: one batch, and no other number of devices.
+    unseen = tail > 0 or missing is not None
+    ramp = draw(st.booleans()) and not unseen
+    events_only = draw(st.booleans())
+    # Devices that no line prints are unknown.
+    replicas = replicas[:1] * processes if unseen or events_only else replicas
+    shifts = (0, 0, 3, 15 * log_interval - 3) if log_interval > 1 else (0, 0, 3)
     return Plan(
         seed=draw(st.integers(0, 2**32)),
         model=model,
         layout=Layout(tensor, pipeline),
         recompute=Recompute(granularity, layers),
         devices=tuple(tensor * pipeline * n for n in replicas),
-        log_interval=draw(st.sampled_from([1, 5, 10])),
+        log_interval=log_interval,
         lines=tuple(draw(st.integers(30, 70)) for _ in range(processes)),
         step_seconds=draw(st.sampled_from([0.4, 1.7, 7.0, 31.25])),
         fixed_share=draw(st.sampled_from([0.0, 0.3])),
@@ -75,15 +97,24 @@ def plans(draw: Any) -> Plan:
         stalls=draw(st.integers(0, 3)),
         skips=draw(st.integers(0, 2)),
         nans=draw(st.integers(0, 2)),
-        ramp=draw(st.booleans()),
-        ramp_shift=draw(st.sampled_from([0, 0, 3])),
+        ramp=ramp,
+        ramp_shift=draw(st.sampled_from(shifts)),
         save_every=draw(st.sampled_from([0, 10, 20, 50])),
         save_seconds=draw(st.sampled_from([3.0, 40.0])),
         evaluate_every=draw(st.sampled_from([0, 25])),
         evaluate_seconds=draw(st.sampled_from([5.0, 60.0])),
         rest=draw(st.sampled_from([0.0, 45.0, 3600.0])),
-        falls_back=draw(st.sampled_from([False, False, True])),
+        falls_back=falls_back,
+        first_skips=draw(st.sampled_from([0, 0, 1, 2])),
+        breaks=draw(st.sampled_from(BREAKS)),
+        tail=tail if log_interval > tail else 0,
+        missing=missing,
+        events_only=events_only,
+        set_ahead=0.0 if falls_back else draw(st.sampled_from([0.0, 0.0, 900.0, 3600.0, 25_200.0])),
     )
+
+
+BREAKS: tuple[Kind, ...] = ("usual", "usual", "usual", "gradient", "loss", "vanished")
 
 
 def as_before_core(plan: Plan) -> Plan:
@@ -95,7 +126,8 @@ def as_mindformers(plan: Plan) -> Plan:
     """What MindFormers can do and print: a gated dense model, every step on a line, one batch, no evaluation."""
     dense = next(m for m in MODELS if m.gated and not m.experts)
     recompute = _fitting(plan, dense) if plan.recompute.granularity == "full" else Recompute()
-    return replace(plan, model=dense, recompute=recompute, log_interval=1, ramp=False, evaluate_every=0)
+    plan = replace(plan, log_interval=1, ramp=False, evaluate_every=0, tail=0, events_only=False)
+    return replace(plan, model=dense, recompute=recompute, breaks="usual" if plan.breaks == "usual" else "loss")
 
 
 def _fitting(plan: Plan, model: Model) -> Recompute:
@@ -104,16 +136,17 @@ def _fitting(plan: Plan, model: Model) -> Recompute:
     return replace(plan.recompute, layers=None if layers is None else min(layers, model.layers // plan.layout.pipeline))
 
 
-def history_of(plan: Plan) -> History:
-    """Let the run of ``plan`` happen."""
+def history_of(plan: Plan, done: int = 0) -> History:
+    """Let the run of ``plan`` happen, from the checkpoint of step ``done`` on."""
     chance = random.Random(plan.seed)
-    now, done, processes = BEGIN, 0, []
+    now, processes = BEGIN, []
     for index in range(len(plan.lines)):
         process = _process(plan, index, now, done, chance)
         processes.append(process)
         took = plan.start_up + sum(s.seconds for s in process.steps) + sum(p.seconds for p in process.pauses)
         now += timedelta(seconds=took + plan.rest)
         done = _last_checkpoint(process)
+    # What was done behind the last line is not in the log.
     last = max(s.number for p in processes for s in p.steps)
     consumed = {0: 0}
     for number in range(1, last + 1):
@@ -146,8 +179,11 @@ def _last_checkpoint(process: Process) -> int:
 
 
 def _process(plan: Plan, index: int, begins: datetime, done: int, chance: random.Random) -> Process:
-    numbers = range(done + 1, done + plan.lines[index] * plan.log_interval + 1)
-    odd = dict(_odd(plan, done, plan.lines[index], chance))
+    interval, is_last = plan.log_interval, index + 1 == len(plan.lines)
+    ends = (done // interval + plan.lines[index]) * interval
+    numbers = range(done + 1, ends + plan.tail + 1)
+    odd = dict(_odd(plan, done, plan.lines[index], chance)) | dict(_broken(plan, numbers) if is_last else ())
+    pauses = (*_pauses(plan, numbers), *([Pause("save", numbers[-1], plan.save_seconds)] if plan.tail else []))
     steps = []
     for place, number in enumerate(numbers):
         fair = _fair(plan, plan.devices[index], _samples(plan, number)) * (1 + plan.noise * chance.uniform(-1, 1))
@@ -159,10 +195,30 @@ def _process(plan: Plan, index: int, begins: datetime, done: int, chance: random
         resumes=done,
         start_up=plan.start_up,
         steps=tuple(steps),
-        pauses=tuple(_pauses(plan, numbers)),
+        pauses=pauses,
         # Later starts would show the hour less as well, and nothing tells how long the job rested before them.
-        falls_back=numbers[len(numbers) // 2] if plan.falls_back and index + 1 == len(plan.lines) else None,
+        falls_back=numbers[len(numbers) // 2] if plan.falls_back and is_last else None,
+        set_ahead=_set_ahead(plan, done, odd) if plan.set_ahead and is_last else None,
+        printed=index != plan.missing,
+        events_only=plan.events_only and index > 0,
     )
+
+
+def _broken(plan: Plan, numbers: range) -> Iterator[tuple[int, tuple[float, Kind]]]:
+    """From a line in the last third on every update is NaN."""
+    if plan.breaks != "usual":
+        first = numbers[2 * len(numbers) // 3] // plan.log_interval * plan.log_interval + 1
+        yield from ((number - numbers[0], (1.0, plan.breaks)) for number in numbers if number >= first)
+
+
+def _set_ahead(plan: Plan, done: int, odd: dict[int, tuple[float, Kind]]) -> tuple[int, float] | None:
+    """The step behind which the clock is set: between two lines of typical steps, with no pause near."""
+    interval = plan.log_interval
+    slow = {(done + place) // interval for place, (factor, _) in odd.items() if factor > 1}
+    for line in range(done // interval + 12, (done // interval) + plan.lines[-1] - 4):
+        if not any(_paused(plan, n) for n in (line - 1, line, line + 1)) and not slow & {line - 1, line}:
+            return line * interval, plan.set_ahead
+    return None
 
 
 def _fair(plan: Plan, devices: int, samples: int) -> float:
@@ -174,15 +230,19 @@ def _fair(plan: Plan, devices: int, samples: int) -> float:
 def _odd(plan: Plan, done: int, lines: int, chance: random.Random) -> Iterator[tuple[int, tuple[float, Kind]]]:
     """Places in a process whose step is not usual, with the factor on its time; each can be seen in its line's mean."""
     interval = plan.log_interval
+    short = done % interval
     for place, factor in enumerate(plan.slow_first):
-        yield place, (1 + (factor - 1) * interval, "warm-up")
+        skipped = interval == 1 and place == 0 and plan.first_skips > 0
+        yield place, (1 + (factor - 1) * interval, "skipped" if skipped else "warm-up")
+    for place in range(len(plan.slow_first), min(len(plan.slow_first) + plan.first_skips, interval - short)):
+        yield place, (1.0, "skipped")
     # How long a step stalled whose line holds a pause too, no log tells.
     free = [line for line in range(8, lines - 2, 4) if not _paused(plan, done // interval + line)]
     chance.shuffle(free)
     kinds: tuple[tuple[Kind, int], ...] = (("stall", plan.stalls), ("skipped", plan.skips), ("nan", plan.nans))
     for kind, n in kinds:
         for _ in range(min(n, len(free))):
-            place = free.pop() * interval + chance.randrange(interval)
+            place = free.pop() * interval + chance.randrange(interval) - short
             yield place, (1 + chance.choice([0.8, 3.0]) * interval if kind == "stall" else 1.0, kind)
 
 

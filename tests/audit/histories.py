@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-Kind = Literal["usual", "warm-up", "stall", "skipped", "nan"]
+# ``gradient``, ``loss`` and ``vanished`` are NaN updates that no counter shows, by what the line prints of them.
+Kind = Literal["usual", "warm-up", "stall", "skipped", "nan", "gradient", "loss", "vanished"]
+UPDATES: tuple[Kind, ...] = ("usual", "warm-up", "stall")
 PauseKind = Literal["evaluation", "save"]
 
 
@@ -56,7 +58,7 @@ class Step:
     @property
     def updates(self) -> bool:
         """Whether its update was made."""
-        return self.kind not in ("skipped", "nan")
+        return self.kind in UPDATES
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class Pause:
 class Process:
     """One start. ``begins`` is true time; behind step ``falls_back`` its clock shows an hour less, as in autumn.
 
-    ``resumes`` is the step of the checkpoint it loads, 0 for none; ``start_up`` the seconds to its first step.
+    ``resumes`` is the step of the checkpoint it loads, 0 for none; ``start_up`` the seconds to its first step. Behind
+    step ``set_ahead`` its clock is ahead by so many seconds for good. Of a process whose log is missing nothing is
+    ``printed``; one with ``events_only`` prints no settings.
     """
 
     begins: datetime
@@ -82,10 +86,14 @@ class Process:
     steps: tuple[Step, ...]
     pauses: tuple[Pause, ...] = ()
     falls_back: int | None = None
+    set_ahead: tuple[int, float] | None = None
+    printed: bool = True
+    events_only: bool = False
 
     def shown(self, now: datetime, step: int = 0) -> datetime:
         """What its clock shows at the end of ``step``."""
-        return now - timedelta(hours=self.falls_back is not None and step > self.falls_back)
+        ahead = self.set_ahead[1] if self.set_ahead is not None and step > self.set_ahead[0] else 0.0
+        return now + timedelta(seconds=ahead) - timedelta(hours=self.falls_back is not None and step > self.falls_back)
 
     def paused_after(self, number: int) -> tuple[Pause, ...]:
         """The pauses behind a step."""

@@ -31,6 +31,7 @@ def _print(
     text = [
         entry
         for index, process in enumerate(history.processes)
+        if process.printed
         for entry in of_process(history, process, [line for line in lines if line.process == index])
     ]
     truth = Truth(history, habits, history.processes[0].begins, lines[-1].end)
@@ -46,6 +47,7 @@ class Megatron:
     unit: str = "ms"
     evaluated: str = " validation loss at iteration {step} | lm loss value: 2.1E+00 | lm loss PPL: 8.1E+00 | "
     is_core: bool = True
+    also: str = ""
 
     def print(self, history: History) -> Printed:
         """The whole log."""
@@ -55,14 +57,8 @@ class Megatron:
         return Printed(text, truth, rounding, clock_rounding, self.is_core)
 
     def _process(self, history: History, process: Process, lines: list[Line]) -> Iterator[str]:
-        yield from arguments_dump(self._arguments(history, process)).splitlines()
-        tensor, pipeline = history.layout.tensor, history.layout.pipeline
-        replicas = process.devices // (tensor * pipeline)
-        yield (
-            f"using world size: {process.devices}, data-parallel size: {replicas}, "
-            f"tensor-model-parallel size: {tensor}, pipeline-model-parallel size: {pipeline} "
-        )
-        yield f"[after megatron is initialized] datetime: {process.begins:%Y-%m-%d %H:%M:%S} "
+        if not process.events_only:
+            yield from self._settings(history, process)
         if process.resumes:
             yield f"  successfully loaded checkpoint from ckpt [ t 0, p 0 ] at iteration {process.resumes}"
         training = process.begins + timedelta(seconds=process.start_up)
@@ -73,6 +69,16 @@ class Megatron:
                 yield self._line(history, process, printed[step.number], lines)
             for pause in process.paused_after(step.number):
                 yield from self._pause(pause)
+
+    def _settings(self, history: History, process: Process) -> Iterator[str]:
+        yield from arguments_dump(self._arguments(history, process)).splitlines()
+        tensor, pipeline = history.layout.tensor, history.layout.pipeline
+        replicas = process.devices // (tensor * pipeline)
+        yield (
+            f"using world size: {process.devices}, data-parallel size: {replicas}, "
+            f"tensor-model-parallel size: {tensor}, pipeline-model-parallel size: {pipeline} "
+        )
+        yield f"[after megatron is initialized] datetime: {process.begins:%Y-%m-%d %H:%M:%S} "
 
     def _pause(self, pause: Pause) -> Iterator[str]:
         if pause.kind == "evaluation":
@@ -88,16 +94,18 @@ class Megatron:
         stamp = f" [{process.shown(line.end, last.number).strftime(self.stamp)}]" if self.stamp else ""
         ms = self._timed(line, lines)
         time = f"{ms:.1f}" if self.unit == "ms" else f"{ms / 1000:.2f}"
-        skipped = sum(not s.updates for s in line.steps)
-        nans = sum(s.kind == "nan" for s in line.steps)
+        kinds = [s.kind for s in line.steps]
+        skipped, nans = sum(kind in ("skipped", "nan") for kind in kinds), kinds.count("nan")
         # The mean is over the steps that made an update; of none there is none.
-        loss = f" lm loss: {_loss(line):.6E} |" if skipped < len(line.steps) else ""
+        printed = skipped < len(line.steps) and not {"gradient", "vanished"} & set(kinds)
+        loss = f" lm loss: {'NAN' if 'loss' in kinds else f'{_loss(line):.6E}'} |" if printed else ""
+        norm = "nan" if "gradient" in kinds else "0.876"
         return (
             f"{stamp} iteration {last.number:8d}/{history.train_steps:8d} |"
             f" consumed samples: {history.consumed[last.number]:12d} |"
             f" elapsed time per iteration ({self.unit}): {time} |"
-            f" learning rate: 1.000E-04 | global batch size: {last.samples:5d} |{loss} loss scale: 1.0 |"
-            f" grad norm: 0.876 | number of skipped iterations: {skipped:3d} | number of nan iterations: {nans:3d} |"
+            f" learning rate: 1.000E-04 | global batch size: {last.samples:5d} |{self.also}{loss} loss scale: 1.0 |"
+            f" grad norm: {norm} | number of skipped iterations: {skipped:3d} | number of nan iterations: {nans:3d} |"
         )
 
     def _timed(self, line: Line, lines: list[Line]) -> float:
@@ -210,7 +218,7 @@ class MindFormers:
         (step,) = line.steps
         epochs = -(-history.train_steps // self.steps_per_epoch)
         epoch, place = divmod(step.number - 1, self.steps_per_epoch)
-        loss = "nan" if step.kind == "nan" else f"{_loss(line):.6f}"
+        loss = "nan" if step.kind in ("nan", "loss") else f"{_loss(line):.6f}"
         return (
             f"{{ Epoch:[{epoch + 1:3d}/{epochs:3d}], step:[{place + 1:5d}/{self.steps_per_epoch:5d}], loss: {loss}, "
             f"per_step_time: {line.ms:.0f}ms, lr: 1e-05, overflow cond: {step.kind == 'skipped'}, loss_scale: 65536.0, "
@@ -235,5 +243,11 @@ BIGSCIENCE = Megatron(
     unit="s",
     evaluated=" valid loss at iteration {step} | lm loss value: 2.1E+00 | lm loss PPL: 8.1E+00 | ",
     is_core=False,
+)
+NEOX = Megatron(
+    Habits(pauses_inside=True, stamped=False),
+    evaluated=" validation results at iteration {step} | lm_loss value: 2.1E+00 | lm_loss_ppl value: 8.1E+00 | ",
+    is_core=False,
+    also=" approx flops per GPU: 55.0TFLOPS |",
 )
 MINDFORMERS_1_5 = MindFormers()

@@ -1,6 +1,6 @@
-"""Every answer of runs that are described, printed as five ages of frameworks print them, and worked out apart.
+"""Every answer of runs that are described, printed as six ages of frameworks print them, and worked out apart.
 
-Of each age 6 histories in ``make test``, 100 in ``make audit``, 4,000 in ``make explore``: 30, 500, 20,000 of all.
+Of each age 6 histories in ``make test``, 84 in ``make audit``, 3,334 in ``make explore``: 36, 504, 20,004 of all.
 """
 
 from collections.abc import Callable
@@ -9,10 +9,10 @@ import hypothesis
 import pytest
 from audit.drawn import Plan, as_before_core, as_mindformers, history_of, plans
 from audit.held import hold
-from audit.printers import BIGSCIENCE, CORE_0_8, CORE_0_18, MEGATRON_2_5, MINDFORMERS_1_5, Megatron, MindFormers
+from audit.printers import BIGSCIENCE, CORE_0_8, CORE_0_18, MEGATRON_2_5, MINDFORMERS_1_5, NEOX, Megatron, MindFormers
 from hypothesis import given
 
-OF_EACH = {"same": 6, "landing": 100, "explore": 4_000}
+OF_EACH = {"same": 6, "landing": 84, "explore": 3_334}
 
 drawn = hypothesis.settings(max_examples=OF_EACH[hypothesis.settings.get_current_profile_name()])
 
@@ -26,6 +26,7 @@ AGES: dict[str, tuple[Megatron | MindFormers, Callable[[Plan], Plan]]] = {
     "core 0.18": (CORE_0_18, as_it_is),
     "2.5": (MEGATRON_2_5, as_before_core),
     "BigScience": (BIGSCIENCE, as_before_core),
+    "GPT-NeoX": (NEOX, as_before_core),
     "MindFormers 1.5": (MINDFORMERS_1_5, as_mindformers),
 }
 

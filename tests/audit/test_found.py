@@ -56,6 +56,23 @@ FOUND: dict[str, tuple[str, dict[str, Any]]] = {
             "save_every": 20,
         },
     ),
+    "a start that only events show, the first row of which is in the second": (
+        "core 0.18",
+        {"devices": (2, 2), "lines": (30, 30), "log_interval": 10, "slow_first": (20.0,), "events_only": True},
+    ),
+    "the log of a job of the chain is missing": (
+        "core 0.8",
+        {"devices": (2, 2, 2), "lines": (30, 30, 30), "step_seconds": 7.0, "missing": 1},
+    ),
+    "a save behind the last line is loaded": (
+        "core 0.8",
+        {"devices": (2, 2), "lines": (30, 30), "step_seconds": 7.0, "log_interval": 5, "tail": 2},
+    ),
+    "the clock is set ahead for good": ("MindFormers 1.5", {"lines": (38,), "set_ahead": 900.0}),
+    "updates of the first row are skipped, and the last are not numbers": (
+        "2.5",
+        {"log_interval": 5, "first_skips": 2, "breaks": "vanished"},
+    ),
     "summer time ends in a save, longer than any gap before": (
         "MindFormers 1.5",
         {"lines": (38,), "save_every": 20, "save_seconds": 40.0, "falls_back": True},

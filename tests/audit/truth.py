@@ -52,16 +52,22 @@ class Line:
         return () if self.replayed else tuple(s for s in self.steps if s.updates)
 
     @property
+    def not_kept(self) -> float:
+        """Seconds that the steps without an update take when nothing is wrong."""
+        return 0.0 if self.replayed else sum(s.fair for s in self.steps if not s.updates)
+
+    @property
     def reason(self) -> str | None:
         """Why it does not count, by the order of docs/numbers.md; None where it does."""
         kinds = {s.kind for s in self.steps}
+        not_numbers = {"nan", "loss"}
         rules = (
             ("replayed", self.replayed),
             ("holds_evaluation", any(p.kind == "evaluation" for p in self.inside)),
             ("holds_save", any(p.kind == "save" for p in self.inside)),
             ("warm_up", self.first or "warm-up" in kinds),
             ("batch_changes", len({s.samples for s in self.steps}) > 1),
-            ("nan", "nan" in kinds),
+            ("nan", bool(not_numbers & kinds)),
             ("update_skipped", "skipped" in kinds),
             ("stall", "stall" in kinds),
         )
@@ -73,6 +79,8 @@ def lines_of(history: History, habits: Habits) -> list[Line]:
     found: list[Line] = []
     reached = 0
     for index, process in enumerate(history.processes):
+        if not process.printed:
+            continue
         own = list(_lines(history, habits, index, process, reached))
         found += own
         reached = max(reached, own[-1].steps[-1].number)
@@ -120,6 +128,11 @@ class Truth:
         """All step lines."""
         return lines_of(self.history, self.habits)
 
+    @property
+    def printed(self) -> list[Process]:
+        """The processes whose log is there."""
+        return [process for process in self.history.processes if process.printed]
+
     @cached_property
     def wall(self) -> float | None:
         """Seconds by the clock, from the first stamp to the last; None where step lines carry none."""
@@ -147,7 +160,13 @@ class Truth:
     @property
     def wall_clock(self) -> Rate | None:
         """Over the clock."""
-        return None if self.wall is None else _over(self.lines, self.wall)
+        if self.wall is None:
+            return None
+        printed = _over(self.lines, self.wall)
+        done = sum(len(line.useful) for line in self.lines)
+        # Steps that no line shows did the same work as the others.
+        more = 1 + self.unseen_steps / done
+        return Rate(printed.ms / more, printed.samples_per_second_per_device * more)
 
     @property
     def lost_steps(self) -> int:
@@ -161,8 +180,27 @@ class Truth:
 
     @property
     def useful_seconds(self) -> float:
-        """What the useful steps take when nothing is wrong."""
-        return sum(s.fair for line in self.lines for s in line.useful)
+        """What the useful steps take when nothing is wrong, with the clock those that no line prints."""
+        unseen = sum(self.unseen.values()) if self.wall is not None else 0.0
+        return unseen + sum(s.fair for line in self.lines for s in line.useful)
+
+    @property
+    def unseen_steps(self) -> int:
+        """How many steps between the lines were kept, and no line prints them."""
+        heads = [(a, b) for a, b in pairwise(self.lines) if a.process != b.process]
+        resumes = [self.history.processes[behind.process].resumes for _, behind in heads]
+        return sum(max(0, at - before.steps[-1].number) for at, (before, _) in zip(resumes, heads, strict=True))
+
+    @cached_property
+    def unseen(self) -> dict[int, float]:
+        """By the process that goes on behind them: what steps take that were kept, and that no line prints."""
+        found: dict[int, float] = {}
+        for before, behind in pairwise(self.lines):
+            if before.process != behind.process:
+                kept = range(before.steps[-1].number + 1, self.history.processes[behind.process].resumes + 1)
+                fair = {s.number: s.fair for p in self.history.processes[: behind.process] for s in p.steps}
+                found[behind.process] = sum(fair[number] for number in kept)
+        return found
 
     @property
     def goodput(self) -> float:
@@ -172,7 +210,7 @@ class Truth:
     @property
     def left_seconds(self) -> float | None:
         """What the steps left will take if nothing goes wrong; None before the batch has grown to its full size."""
-        last = self.history.processes[-1].steps[-1]
+        last = self.lines[-1].steps[-1]
         if last.samples != self.history.full_batch:
             return None
         each = last.fair + sum(seconds / every for every, seconds in self.history.routine)
@@ -193,21 +231,25 @@ class Truth:
         """Seconds of each part; evaluation and saves, which one gap can hold both, are one part ``pauses``."""
         parts = {"useful": self.useful_seconds}
         for code, part in _PARTS.items():
+            lines = [line for line in self.lines if line.reason == code]
             parts[part] = parts.get(part, 0.0) + sum(
-                line.seconds - sum(s.fair for s in line.useful) for line in self.lines if line.reason == code
+                line.seconds - sum(s.fair for s in line.useful) - line.not_kept for line in lines
             )
+        parts["skipped"] += sum(line.not_kept for line in self.lines)
         if self.wall is not None:
             self._add_outside(parts)
         return {part: seconds for part, seconds in parts.items() if abs(seconds) > 1e-6}
 
     def _add_outside(self, parts: dict[str, float]) -> None:
         """What lies between the lines."""
-        parts["start_up"] = sum(p.start_up for p in self.history.processes)
+        parts["start_up"] = sum(p.start_up for p in self.history.processes if p.printed and not p.events_only)
         parts["restarts"] = 0.0
         for before, behind in pairwise(self.lines):
             if before.process != behind.process:
-                began = self.history.processes[behind.process].begins
-                parts["restarts"] += (began - before.end).total_seconds()
+                process = self.history.processes[behind.process]
+                known = process.start_up if process.events_only else 0.0
+                began = process.begins + timedelta(seconds=known)
+                parts["restarts"] += (began - before.end).total_seconds() - self.unseen[behind.process]
             else:
                 gap = (behind.end - before.end).total_seconds() - behind.seconds
                 parts["pauses"] = parts.get("pauses", 0.0) + gap

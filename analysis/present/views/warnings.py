@@ -21,6 +21,7 @@ RANKED = (
     *("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"),
     *("ended_early_with_errors", "ended_with_errors"),
     *("no_row_counts", "no_step_time", "rate_lacks_sizes", "steps_rounded", "clock_unknown", "clock_set_back"),
+    "clock_set_forward",
     *("printed_rate_differs", "printed_share_differs", "consumed_samples_differ", "ramp_not_printed"),
     *("lengths_vary", "attention_within_documents", "several_skus", "hfu_is_a_range", "recompute_not_understood"),
     *("pace_is_mixed", "pace_has_levels", "pace_has_levels_over_starts", "pauses_not_told"),

@@ -65,6 +65,53 @@ def test_a_save_where_the_clock_is_set_back_is_a_pause_still(tmp_path):
     assert note.fields["seconds"] == 3600.0
 
 
+def jumping(jump, between=(), pause_after=None, pause=0.0, slow=None):
+    """200 steps of 7 s; the clock jumps after step 100, where the lines ``between`` are; a pause after another step."""
+    lines, late = [], timedelta()
+    for step in range(1, 201):
+        shown = BEGIN + timedelta(seconds=7 * step) + late
+        lines.append(megatron_line(step, slow if slow and step == 101 else 7000.0, f"{shown:%Y-%m-%d %H:%M:%S}"))
+        if step == 100:
+            late += jump
+            lines += between
+        if step == pause_after:
+            late += timedelta(seconds=pause)
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("by", [HOUR, timedelta(minutes=15), timedelta(hours=8)])
+def test_a_clock_set_forward_for_good_is_no_dead_time(tmp_path, by):
+    result = analyze_text(tmp_path, jumping(by))
+    assert rate_of(result, "wall_clock") == pytest.approx(7000.0)
+    assert result.goodput == pytest.approx(1.0)
+    (note,) = of_code(result.notes, "clock_set_forward")
+    assert note.fields["seconds"] == by.total_seconds()
+    assert "jump ahead by" in say(note)
+
+
+SAVE = "saving checkpoint at iteration     100 to ckpt"
+LOAD = "  successfully loaded checkpoint from ckpt [ t 0, p 0 ] at iteration 100"
+BEGUN = "[before the start of training step] datetime: 2026-07-18 09:00:00 "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        jumping(HOUR, [SAVE]),
+        jumping(HOUR, [LOAD]),
+        jumping(HOUR, [BEGUN]),
+        jumping(timedelta(seconds=3540)),
+        jumping(HOUR, slow=60_000.0),
+        jumping(HOUR, pause_after=150, pause=2500.0),
+    ],
+    ids=["save", "load", "process", "59 minutes", "slow step", "another long pause"],
+)
+def test_an_hour_that_may_be_a_pause_stays_one(tmp_path, text):
+    result = analyze_text(tmp_path, text)
+    assert not of_code(result.notes, "clock_set_forward")
+    assert result.goodput < 0.35
+
+
 def test_long_steps_are_set_back_though_their_stamps_rise():
     """Steps of 2 h: from 4 h to 5 h by the clock is 2 h, as summer time ended between."""
     hours = [2, 4, 5, 7, 9]
