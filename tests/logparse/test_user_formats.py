@@ -84,6 +84,24 @@ def test_a_record_of_several_lines(tmp_path):
     assert log.coverage.unread_labels == {"left": 3}
 
 
+UNITS = """
+marker = ["step "]
+head = 'step (?P<step>\\d+) \\|'
+pair = '(?:(?P<label>[a-z]+) (?P<value>\\S+)|(?P<number>[\\d.]+) (?P<unit>[a-z/]+)) *(?:\\||$)'
+labels = { loss = "loss", ms = "elapsed_time_per_iteration_ms" }
+"""
+
+
+def test_the_unit_of_a_number_without_a_label_is_its_label(tmp_path):
+    (tmp_path / "ours.toml").write_text(UNITS)
+    lines = [f"step {step} | loss 2.5 | 4{step}.5 ms | 91886 tok/s" for step in range(1, 4)]
+    (tmp_path / "ours.log").write_text("\n".join(lines) + "\n")
+    log = read_run([str(tmp_path / "ours.log")], format_name=str(tmp_path / "ours.toml"))
+    assert log.steps["elapsed_time_per_iteration_ms"].to_list() == [41.5, 42.5, 43.5]
+    assert log.steps["loss"].to_list() == [2.5] * 3
+    assert log.coverage.unread_labels == {"tok/s": 3}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
