@@ -32,7 +32,8 @@ RATES = (
     ("logged_samples_per_second", ("global_batch_size",), False),
 )
 # A span is at least this many clock resolutions long, or rows share one: so a time is off by 5 % at most.
-FINE = 20
+# Of a shorter log the whole is one span, if it is half as long.
+FINE, LEAST_FINE = 20, 10
 MOST_DECIMALS = 6
 # Seconds between two lines of one run at most: beyond it one of the two clocks is another's.
 LONGEST = 86_400.0
@@ -198,11 +199,16 @@ def _beginning(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ends(clock: Sequence[float], least: float) -> list[bool]:
-    """Which rows end a span: the first, then each ``least`` seconds or more after the last end, or before it."""
+    """Which rows end a span: the first, then each ``least`` seconds or more after the last end, or before it.
+
+    Of a log that is shorter, the last row ends one.
+    """
     ends, begun = [True], clock[0]
     for now in clock[1:]:
         ends.append(not 0 <= now - begun < least)
         begun = now if ends[-1] else begun
+    if not any(ends[1:]) and clock[-1] - clock[0] >= least * LEAST_FINE / FINE:
+        ends[-1] = True
     return ends
 
 
