@@ -91,7 +91,7 @@ class ParsedLog:
 
 def read_run(
     arguments: Sequence[str],
-    format_name: str | None = None,
+    format_name: str | LogFormat | None = None,
     strict: bool = False,
     name: str | None = None,
     watch: Watch | None = None,
@@ -99,6 +99,8 @@ def read_run(
     all_files: bool = False,
 ) -> ParsedLog:
     """Read the files that ``arguments`` name as one run, called ``name`` or after its first argument.
+
+    ``format_name`` is the name of a format, a file with one, or the format itself; None: it is recognised.
 
     ``watch`` is called repeatedly with the Amount read so far. ``jobs`` blocks are read at once, by default one for
     each core. Of many large files, those whose probes show nothing of interest are left out, unless ``all_files``;
@@ -109,7 +111,7 @@ def read_run(
     sources = find_sources(arguments)
     if watch is not None:
         _watch(sources, watch)
-    formats = (find_format(format_name),) if format_name else known_formats()
+    formats = _formats(format_name)
     contents = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
     if not contents.lines:
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
@@ -145,6 +147,12 @@ def read_run(
         other_settings,
         device_of(contents.sentences),
     )
+
+
+def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:
+    if isinstance(named, LogFormat):
+        return (named,)
+    return (find_format(named),) if named else known_formats()
 
 
 def _other_settings(

@@ -23,10 +23,15 @@ MOST_TRIED, MOST_LOOKED_AT = 16, 2000
 # Kinds of lines that are worth a draft.
 MOST_FAMILIES = 8
 _INTEGER = regex.compile(
-    r"(?<![\w.\-+:,])\d{1,12}(?![\w.:]|,\d| ?%)|(?:(?<==)|(?<=[^\d:]:)) ?\d{1,12}(?![\w.:]|,\d| ?%)"
+    r"(?<![\w.\-+:,])\d{1,12}(?![\w.]|[,:]\d| ?%)|(?:(?<==)|(?<=[^\d:]:)) ?\d{1,12}(?![\w.]|[,:]\d| ?%)"
 )
 _NUMBER = regex.compile(r"\d+(?:[.,:]\d+)*(?:[eE][-+]?\d+)?")
 _BAR = regex.compile(r"%\|[^|]*\|")
+# After the step of a bar: the number of steps and the clock.
+_OF_BAR = regex.compile(r"\s*/\s*\d+\s*\[[\d:]+<")
+# A bar that has done all its steps, as one of an epoch at its end.
+_DONE = regex.compile(r"\b(\d+)/\1 \[[\d:]+<")
+_LOSS = regex.compile(r"(?i)loss[\"']?[\s:=]{1,3}[-+]?\d")
 _STAMP = regex.compile(TIMESTAMP)
 # What grows with the steps and is none.
 _OTHERS = frozenset(
@@ -64,10 +69,17 @@ def find_families(lines: Iterable[tuple[int, str]]) -> list[StepFamily]:
     places_by_words: dict[str, list[Occurrence]] = {}
     for number, line in lines:
         for text in line.split("\r"):
+            # A line may be a million characters long.
             for key, place in _integers(number, text[:MOST_LOOKED_AT]):
                 places_by_words.setdefault(key, []).append(place)
     families = (_family(key, places) for key, places in places_by_words.items() if not _is_other(key))
     return sorted((family for family in families if family), key=_likeness, reverse=True)[:MOST_FAMILIES]
+
+
+def may_hold_step(text: str) -> bool:
+    """Whether ``text`` has a whole number that may be a step: none of epochs, of tokens or of seconds."""
+    words = (plain(key).split() for key, _ in _integers(0, text[:MOST_LOOKED_AT]) if not _is_other(key))
+    return any(not word or word[-1] not in _OTHERS for word in words)
 
 
 def _is_other(before: str) -> bool:
@@ -97,6 +109,8 @@ def words_before(text: str, at: int, begin: int = 0) -> str:
 
 def _family(key: str, places: Sequence[Occurrence]) -> StepFamily | None:
     first = places[0]
+    if all(_is_of_bar(place) for place in places[:FEWEST]) and len(places) < FEWEST:
+        return StepFamily(key, places, 0, 0)
     if len(places) < FEWEST or not regex.search(r"\d", first.text[: first.begin] + first.text[first.end :]):
         return None
     changes = [b.value - a.value for a, b in pairwise(places) if a.value != b.value]
@@ -108,12 +122,20 @@ def _family(key: str, places: Sequence[Occurrence]) -> StepFamily | None:
     return StepFamily(key, places, interval, falls) if n >= SAME * grown.total() else None
 
 
+def _is_of_bar(place: Occurrence) -> bool:
+    """Whether it is the step of a bar with a clock and a loss: no other lines are needed to know it."""
+    return bool(_OF_BAR.match(place.text, place.end) and _LOSS.search(place.text))
+
+
 def _likeness(family: StepFamily) -> tuple[float, int]:
     """How much they look like step lines: by the word before the number, a loss or time on the line, the line count."""
     words = plain(family.before).split()
     last = words[-1] if words else ""
     word = 4.0 if last in step_words() else 0.2 if last in _OTHERS else 1.0
     text = family.places[len(family.places) // 2].text.lower()
+    # A counter that grows by the length of the bar at its end counts the steps of the bar.
+    bar = _DONE.search(text)
+    word *= 4.0 if bar and int(bar[1]) == family.interval > 1 else 1.0
     metrics = 2.0 * ("loss" in text) + bool(regex.search(r"time|/s|s/it|\blr\b|learning", text)) + 0.5
     others = 1.0 if "val" not in text and "eval" not in text else 0.5
     return word * metrics * others * len(family.places), len(family.places)

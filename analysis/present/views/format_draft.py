@@ -8,6 +8,8 @@ from typing import Any
 
 import regex
 
+from analysis.present.views.first_screen import rate_rows
+from analysis.run.run import Run
 from logparse.decode.values import group_names
 from logparse.draft.draft import Draft, reading_table
 from logparse.draft.labels import DraftLabel
@@ -27,7 +29,6 @@ OF_LABEL: Mapping[str, str] = {
     "factor": msg("the suffix changes the size of the number: add its factor as scale"),
     "column": msg("its meaning is unclear"),
     "grows": msg("it increases: a runtime, or a growing step time"),
-    "bare": msg("several numbers have a unit and no label"),
 }
 FACTORS: Mapping[str, str] = {
     "elapsed_time_per_iteration_ms": msg("scale 1000 if it is in s"),
@@ -35,9 +36,25 @@ FACTORS: Mapping[str, str] = {
 }
 
 
-def draft_toml(draft: Draft, name: str, read: int, others: int) -> str:
-    """The text of the file. ``read`` of the lines were read by it, ``others`` hold its marker and were not."""
-    return "\n".join((*_head(draft, name, read, others), *_patterns(draft.table), *_labels(draft))) + "\n"
+def draft_toml(draft: Draft, name: str, read: int, others: int, rate: str = "") -> str:
+    """The text of the file. ``read`` of the lines were read by it, ``others`` hold its marker and were not.
+
+    ``rate`` is the sentence of ``rate_text``.
+    """
+    last = ("", *_comment(rate)) if rate else ()
+    return "\n".join((*_head(draft, name, read, others), *_patterns(draft.table), *_labels(draft), *last)) + "\n"
+
+
+def rate_text(run: Run | None) -> str:
+    """What the log gives by the draft: the step time, and the throughput if the sizes are known.
+
+    ``run`` is None where the draft gives no run.
+    """
+    rows = [] if run is None else rate_rows(run)
+    if not rows:
+        return tr("no rate: with this draft neither the step time nor a throughput is known")
+    values = (f"{row.label} {' '.join(filter(None, (row.value, tr(', ').join(row.clauses))))}" for row in rows)
+    return tr("rate with this draft: {values}", values=tr("; ").join(values))
 
 
 def _head(draft: Draft, name: str, read: int, others: int) -> Iterator[str]:
@@ -53,7 +70,8 @@ def _head(draft: Draft, name: str, read: int, others: int) -> Iterator[str]:
 
 
 def _comment(text: str) -> Iterator[str]:
-    yield f"# {text}"
+    # TOML allows no control characters, such as those of colours.
+    yield "# " + "".join(char if char.isprintable() else " " for char in text)
 
 
 def _patterns(table: Mapping[str, Any]) -> Iterator[str]:
@@ -94,19 +112,27 @@ def _toml(value: Any) -> str:
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):
         return _text(value)
-    return f"{value:g}" if isinstance(value, float) and value < 1e6 else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if float(f"{value:g}") == value and value < 1e6 else repr(value)
 
 
 def _text(value: str) -> str:
     """A text in quotes between which nothing is to be escaped, where there are such."""
-    if value.isprintable() and not value.endswith("'") and ("\\" in value or '"' in value):
+    free = value.isprintable() and not value.endswith("'") and "'''" not in value
+    if free and ("\\" in value or '"' in value):
         quote = "'" if "'" not in value else "'''"
         return f"{quote}{value}{quote}"
-    return json.dumps(value, ensure_ascii=False)
+    return _quoted(value)
+
+
+def _quoted(value: str) -> str:
+    """A text with escapes as JSON has them; TOML allows no DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _key(label: str) -> str:
-    return label if regex.fullmatch(r"[A-Za-z0-9_-]+", label) else json.dumps(label, ensure_ascii=False)
+    return label if regex.fullmatch(r"[A-Za-z0-9_-]+", label) else _quoted(label)
 
 
 def wrote(path: str, draft: Draft) -> str:
