@@ -16,7 +16,7 @@ import regex
 
 from logparse.decode.values import clock, group_names
 from logparse.draft.check import FormatCheck, check_format
-from logparse.draft.families import Occurrence, StepFamily, find_families
+from logparse.draft.families import Occurrence, StepFamily, find_families, has_two_counters
 from logparse.draft.head import bodies_after, head_of, table_head
 from logparse.draft.labels import DraftLabel, draft_labels
 from logparse.draft.layout import RECORD, PairLayout, choose_layout, read_pairs
@@ -40,7 +40,7 @@ TIMES = frozenset({TIME, RUNTIME, PACE, "logged_steps_per_second"})
 RATES = frozenset({PACE, *(column.name for column in DECODED_COLUMNS if "per_second" in column.name)})
 # Columns that give the step, one set or another.
 STEPS: tuple[frozenset[str], ...] = (frozenset({"step"}), frozenset({"epoch", "step_in_epoch"}))
-Doubt = Literal["epochs", "starts_again", "no_time", "no_loss", "no_values"]
+Doubt = Literal["epochs", "starts_again", "no_time", "no_loss", "no_values", "two_counters"]
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class Draft:
         table |= {"redrawn": True} if RUNTIME in self.head else {}
         # A mean of an unknown number of steps is the least that a rate can be.
         table |= {"rate_covers": "recent"} if self.columns & RATES and TIME not in self.columns else {}
-        if self.pair_lines:
+        if self.pair_lines and any(label.reading for label in self.labels):
             table["pair_lines"] = {"marker": list(self.pair_lines.marker), "pair": self.pair_lines.pair}
-        if self.layout or self.pair_lines:
+        if self.layout or "pair_lines" in table:
             table["ignored"] = [label.label for label in self.labels if label.reading is None and label.label]
             table["labels"] = {label.label: reading_table(label.reading) for label in self.labels if label.reading}
         return table
@@ -100,7 +100,8 @@ def draft_format(sources: Sequence[Source], most_lines: int = MOST_LINES) -> tup
     Raises NoStepLineError where no lines repeat with a number that grows.
     """
     lines = list(islice(_lines(sources), most_lines))
-    drafts = [_draft(family, lines) for family in find_families(lines)]
+    families = find_families(lines)
+    drafts = [_draft(family, lines, has_two_counters(family, families)) for family in families]
     for draft in (draft for draft in drafts if "no_values" not in draft.doubts):
         tested = _tested(draft, sources)
         if tested and tested[1].read >= READ * draft.n:
@@ -143,7 +144,7 @@ def _lines(sources: Sequence[Source]) -> Iterator[tuple[int, str]]:
             yield from block.lines.select("line_number", "text").iter_rows()
 
 
-def _draft(family: StepFamily, lines: Sequence[tuple[int, str]]) -> Draft:
+def _draft(family: StepFamily, lines: Sequence[tuple[int, str]], ambiguous: bool) -> Draft:
     places = family.places[:: -(-len(family.places) // MOST_SAMPLES)]
     table, counted = table_head(places, lines)
     head, layout = (table, None) if table else _line_patterns(family, places)
@@ -163,7 +164,8 @@ def _draft(family: StepFamily, lines: Sequence[tuple[int, str]]) -> Draft:
     )
     draft = _with_pair_lines(draft, lines, seconds)
     timed = bool(draft.columns & TIMES) or seconds is not None
-    return replace(draft, timed=timed, doubts=list(_doubts(draft, counted or family.before, timed)))
+    doubts = [*_doubts(draft, counted or family.before, timed), *(["two_counters"] if ambiguous else ())]
+    return replace(draft, timed=timed, doubts=doubts)
 
 
 def _with_pair_lines(draft: Draft, lines: Sequence[tuple[int, str]], seconds: float | None) -> Draft:
@@ -215,9 +217,7 @@ def _with_pairs(places: Sequence[Occurrence], head: str, layout: PairLayout) -> 
     return [place for row, (place, _) in enumerate(headed) if row in rows] or places
 
 
-def _labels(
-    layout: PairLayout, bodies: Sequence[str], family: StepFamily, seconds: float | None
-) -> list[DraftLabel]:
+def _labels(layout: PairLayout, bodies: Sequence[str], family: StepFamily, seconds: float | None) -> list[DraftLabel]:
     values: dict[str, list[str]] = {}
     units: dict[str, str] = {}
     for pair in read_pairs(layout, bodies):

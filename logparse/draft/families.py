@@ -32,6 +32,7 @@ _OF_BAR = regex.compile(r"\s*/\s*\d+\s*\[[\d:]+<")
 # A bar that has done all its steps, as one of an epoch at its end.
 _DONE = regex.compile(r"\b(\d+)/\1 \[[\d:]+<")
 _LOSS = regex.compile(r"(?i)loss[\"']?[\s:=]{1,3}[-+]?\d")
+_STEP_KEYS = [[word] for word in ("step", "steps", "iter", "iteration")]
 _STAMP = regex.compile(TIMESTAMP)
 # What grows with the steps and is none.
 _OTHERS = frozenset(
@@ -74,6 +75,18 @@ def find_families(lines: Iterable[tuple[int, str]]) -> list[StepFamily]:
                 places_by_words.setdefault(key, []).append(place)
     families = (_family(key, places) for key, places in places_by_words.items() if not _is_other(key))
     return sorted((family for family in families if family), key=_likeness, reverse=True)[:MOST_FAMILIES]
+
+
+def has_two_counters(family: StepFamily, others: Sequence[StepFamily]) -> bool:
+    """Whether another counter of steps on the same lines grows by another interval, such as one of micro-batches."""
+    lines = {place.line_number for place in family.places}
+    return any(
+        plain(other.before).split()[-1:] in _STEP_KEYS
+        and other.interval != family.interval
+        and 2 * len(lines.intersection(place.line_number for place in other.places)) > len(lines)
+        for other in others
+        if other.before != family.before
+    )
 
 
 def may_hold_step(text: str) -> bool:
@@ -119,7 +132,9 @@ def _family(key: str, places: Sequence[Occurrence]) -> StepFamily | None:
     if grown.total() < FEWEST - 1 or falls > MOST_FALLS * len(changes):
         return None
     interval, n = grown.most_common(1)[0]
-    return StepFamily(key, places, interval, falls) if n >= SAME * grown.total() else None
+    # A step by its word or in a bar may be printed at any time.
+    named = plain(key).split()[-1:] in _STEP_KEYS or all(_OF_BAR.match(p.text, p.end) for p in places[:FEWEST])
+    return StepFamily(key, places, interval, falls) if named or n >= SAME * grown.total() else None
 
 
 def _is_of_bar(place: Occurrence) -> bool:
@@ -137,5 +152,5 @@ def _likeness(family: StepFamily) -> tuple[float, int]:
     bar = _DONE.search(text)
     word *= 4.0 if bar and int(bar[1]) == family.interval > 1 else 1.0
     metrics = 2.0 * ("loss" in text) + bool(regex.search(r"time|/s|s/it|\blr\b|learning", text)) + 0.5
-    others = 1.0 if "val" not in text and "eval" not in text else 0.5
+    others = 1.0 if "val" not in text else 0.5 if "val" not in family.before.lower() else 0.1
     return word * metrics * others * len(family.places), len(family.places)

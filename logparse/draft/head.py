@@ -30,7 +30,7 @@ def head_of(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, bool
     before = family.before
     label = regex.search(r"(?:[A-Za-z_]+ )?[A-Za-z_]*[\s:=\[(#\"']*$", before)
     word = label[0] if label and regex.search("[A-Za-z]", label[0]) else ""
-    word = regex.sub(r"^[A-Z]{2,} ", "", word)
+    word = regex.sub(r"^[A-Z]{2,} (?=.*[A-Za-z])", "", word)
     start = _pattern(word) if word else _start(before)
     # Another word may end in the same letters.
     if word[:1].isalpha() and not any(regex.search(r"\w$", _before(place, word)) for place in places):
@@ -38,6 +38,8 @@ def head_of(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, bool
     epoch, epochs = _epoch(places, word)
     # A step that falls with each epoch is one within it.
     in_epoch = bool(family.falls and epochs and min(epochs) > 0 and family.falls == len(set(epochs)) - 1)
+    # Without a word the sign before the step is the one after the epoch.
+    start = start if word or not epoch else ""
     return f"{epoch}{start}{_step_and_total(places, in_epoch)}", False
 
 

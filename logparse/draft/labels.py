@@ -65,7 +65,7 @@ def draft_labels(
         _of_unit(label, texts, units[label], paced) if label in units else _label(label, texts, seconds)
         for label, texts in values.items()
     ]
-    return list(_once_each(_of_all_devices(labels)))
+    return list(_once_each(list(_of_all_devices(labels))))
 
 
 def _of_all_devices(labels: Sequence[DraftLabel]) -> Iterator[DraftLabel]:

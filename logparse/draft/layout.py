@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 import regex
@@ -49,10 +49,12 @@ _ENDS = {"|": r"\|", ";": ";", ",": r",(?:\s|$)", " - ": r"\s-\s", "\t": r"\t", 
 _ENDS |= {"| ": r"(?:[|;]|,(?:\s|$))"}
 _BETWEEN = {":": r"\s*:\s*", "=": r"\s*=\s*", " ": r" +"}
 _NUMERIC = r"[-+]?[.\d][^|;=()]*?|[nN]a[nN]|[-+]?[iI]nf"
-_UNITS = "|".join(sorted({*BARE_UNITS, "ms", "s", "sec", "GiB", "GB", "MiB", "MB", "%"}, key=len, reverse=True))
+_UNITS = sorted({*BARE_UNITS, "ms", "s", "sec", "GiB", "GB", "MiB", "MB", "%"}, key=lambda unit: (-len(unit), unit))
+_AFTER_VALUE = rf"(?: ?(?:{'|'.join(_UNITS)}))?"
 _WORD = r"[A-Za-z_][\w./%()\[\]-]*"
 # A unit without a label, and at most two words after it: ``ms``, ``% bf16 MFU``, ``/gpu``, ``s run``.
 _UNIT = r"(?:%|/?[A-Za-z][\w/%]*)(?: [A-Za-z][\w/]*){0,2}"
+_ABSENT = ("n/a", "none", "null")
 RECORD = PairLayout("[,}]", r"""["']([^"':,{}]+)["']\s*:\s*["']?([^"',}]*)["']?\s*(?:,|\}|$)""")
 
 
@@ -63,14 +65,20 @@ def _layouts(units: bool, parted: bool) -> Iterator[PairLayout]:
             label, value = _label_pattern(delimiter, between), _value_pattern(delimiter, between)
             # A remark in brackets may follow a value.
             remark = r"\s*" if parted else r"\s*(?:\([^()]*\)\s*)?"
-            closed = r"[\])}:,]*" if delimiter == " " else remark
-            ends = rf"{closed}(?:{end}|[\])}}]*\s*$)"
+            closed = r"[\])},]*:?" if delimiter == " " else remark
             if units:
-                ends = rf"(?:{ends}|\s*[()\]])" if parted else rf"(?:{ends}|\])"
-                named = rf"(?P<label>{label}){pattern}(?P<value>{value})"
-                yield PairLayout(end, rf"(?:{named}|(?P<number>{NUMBER}) ?(?P<unit>{_UNIT})){ends}")
+                ends = rf"(?:{end}|[\])}}]*\s*$|\s*[()\]])" if parted else rf"(?:{end}|[\])}}]*\s*$|\])"
+                named = rf"(?P<label>{label}){pattern}(?P<value>{value}){closed}"
+                # A colon after it would make it the label of the next number.
+                number = rf"(?P<number>{NUMBER}) ?(?P<unit>{_UNIT}){closed.removesuffix(':?')}"
+                yield PairLayout(end, rf"(?:{named}|{number}){ends}")
             else:
-                yield PairLayout(end, rf"({label}){pattern}({value}){ends}")
+                yield PairLayout(end, rf"({label}){pattern}({value}){closed}(?:{end}|[\])}}]*\s*$)")
+    if not units:
+        # Labels of several words between blanks: ``iter time (s): 0.09 samples/sec: 173``.
+        yield PairLayout(
+            r"\s+", rf"({_label_pattern(',', ':')})\s*:\s*({_value_pattern(' ', ':')})(?:\s+|[\])}}]*\s*$)"
+        )
 
 
 def _label_pattern(delimiter: str, between: str) -> str:
@@ -83,18 +91,26 @@ def _label_pattern(delimiter: str, between: str) -> str:
 def _value_pattern(delimiter: str, between: str) -> str:
     if between == " ":
         return _NUMERIC
-    return rf"\S+?(?: ?(?:{_UNITS}))?" if delimiter == " " else ".*?"
+    return rf"\S+?{_AFTER_VALUE}" if delimiter == " " else ".*?"
 
 
 def choose_layout(bodies: Sequence[str]) -> PairLayout | None:
     """The layout by which most numbers are read with a label of their own."""
+    if not bodies:
+        return None
     bodies = bodies[:: -(-len(bodies) // MOST_BODIES)]
     scored = [(_score(layout, bodies), layout) for layout in (RECORD, *_layouts(units=False, parted=False))]
     if _has_bare_unit(bodies):
         layouts = _layouts(units=True, parted=any(regex.search(r"\d\(\d", body) for body in bodies))
         scored += [(_score(layout, bodies) - 0.1, layout) for layout in layouts]
     best, layout = max(scored, key=lambda pair: pair[0])
-    return layout if best > 0 else None
+    return _with_units_of(layout, bodies) if best > 0 else None
+
+
+def _with_units_of(layout: PairLayout, bodies: Sequence[str]) -> PairLayout:
+    """``layout`` without the units that ``bodies`` do not hold."""
+    own = [unit for unit in _UNITS if any(regex.search(rf"\d ?{regex.escape(unit)}(?!\w)", body) for body in bodies)]
+    return replace(layout, pair=layout.pair.replace(_AFTER_VALUE, rf"(?: ?(?:{'|'.join(own)}))?" if own else ""))
 
 
 def _has_bare_unit(bodies: Sequence[str]) -> bool:
@@ -127,7 +143,7 @@ def _score(layout: PairLayout, bodies: Sequence[str]) -> float:
         if pair.after is not None:
             # Any word may follow a number: only those with a meaning count.
             good += 2.0 * bool(unit_columns(pair.label, pair.after))
-        elif pair.value:
+        elif pair.value and pair.value.lower() not in _ABSENT:
             numeric = VALUE.fullmatch(pair.value.strip()[:60])
             frequent = labels[pair.label] >= len(bodies) / 3
             good += 1.0 + bool(columns_of(pair.label)) if numeric and frequent and pair.label else -0.5

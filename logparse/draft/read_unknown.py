@@ -29,9 +29,7 @@ _LOSS = r"""(?i)loss["']?\s{0,4}[:=]?\s{0,4}[-+]?(?:[0-9]|nan|inf)"""
 _OTHER = r"(?i)\b(?:val|eval|valid|validation|test|dev)(?:\b|_)|took"
 
 
-def read_drafted(
-    arguments: Sequence[str], refusal: LogparseError, read: Callable[[LogFormat], ParsedLog]
-) -> ParsedLog:
+def read_drafted(arguments: Sequence[str], refusal: LogparseError, read: Callable[[LogFormat], ParsedLog]) -> ParsedLog:
     """The log as ``read`` reads it by a drafted format. Raises ``refusal`` where the draft is not sure enough."""
     sources = find_sources(arguments)
     looks = set(_like_steps(sources))
@@ -58,7 +56,7 @@ def _draft(sources: Sequence[Source]) -> Draft | None:
 
 def _is_sure(draft: Draft) -> bool:
     """Whether its step is one, and a time has a unit. A number that restarts may be a step within an epoch."""
-    return draft.timed and not {"epochs", "starts_again", "no_time"} & set(draft.doubts)
+    return draft.timed and not {"epochs", "starts_again", "no_time", "two_counters"} & set(draft.doubts)
 
 
 def _is_timed(steps: pl.DataFrame) -> bool:

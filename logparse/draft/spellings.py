@@ -69,9 +69,15 @@ def step_words() -> frozenset[str]:
     return frozenset(word.split()[-1] for word in _table()["sure"]["step"]) | {"steps", "batch"}
 
 
+def _is_time(label: str) -> bool:
+    """Whether ``label`` is a unit of the time of a step, as in ``ms/batch 12.3`` and ``seconds: 9.1``."""
+    unit = label.strip().lower()
+    return unit in UNITS_OF[TIME] and ("/" in unit or len(unit) > 1)
+
+
 def unit_of(label: str) -> tuple[str, str]:
     """``label`` without the unit in it, and the unit; "" where there is none."""
-    if "/" in label and label.strip().lower() in UNITS_OF[TIME]:
+    if _is_time(label):
         return label, label.strip().lower()
     match = regex.fullmatch(r"(.+?)(?:\s*[(\[]([\w/%]+)[)\]]|(?:_| in | )(ms|msec|s|sec|secs|seconds))", label.strip())
     return (match[1], (match[2] or match[3]).lower()) if match else (label, "")
@@ -81,7 +87,7 @@ def columns_of(label: str) -> tuple[str, ...]:
     """The column of the spelling of ``label``, several where it is ambiguous; none for other words."""
     if len(label) > LONGEST_LABEL:
         return ()
-    if "/" in label and unit_of(label)[1] in UNITS_OF[TIME] and unit_of(label)[0] == label:
+    if _is_time(label):
         return (TIME,)
     whole, bare = plain(label), plain(unit_of(label)[0])
     last = plain(label.rpartition("/")[2])

@@ -20,6 +20,7 @@ OF_ALL: Mapping[str, str] = {
     "no_time": msg("no step time, rate or runtime found: without timestamps there are no rates"),
     "epochs": msg("the increasing number counts epochs, not steps"),
     "no_loss": msg("no loss found"),
+    "two_counters": msg("the line has two step counters: check which of them the time is of"),
     "starts_again": msg(
         "the step number restarts, for example in each epoch: prefer a label that counts from the start of training"
     ),
@@ -81,7 +82,7 @@ def _patterns(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _labels(draft: Draft) -> Iterator[str]:
-    if not draft.layout:
+    if "labels" not in draft.table:
         return
     yield ""
     yield "[labels]"
