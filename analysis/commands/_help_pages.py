@@ -67,6 +67,7 @@ DETAILED = frozenset(
         "split",
         "dialect",
         "all_files",
+        "no_draft",
         "jobs",
         "theme",
         "chart_format",

@@ -233,6 +233,10 @@ AllFiles = Annotated[
     bool,
     typer.Option("--all-files", help="Read every file to its end."),
 ]
+NoDraft = Annotated[
+    bool,
+    typer.Option("--no-draft", help="Do not read an unknown format by a draft."),
+]
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", metavar="N", min=1, help="Number of parallel readers; default: one per core."),

@@ -65,6 +65,7 @@ def analyze(
     baseline_file: options.BaselineFile = None,
     each: options.Each = False,
     split: options.Split = False,
+    no_draft: options.NoDraft = False,
     where: options.Where = None,
     sort: options.Sort = None,
     shard: ShardOption = None,
@@ -88,7 +89,7 @@ def analyze(
     rows = (() if baseline_file is None else read_baselines(baseline_file)) + _recorded(shard) + published()
     if how.baseline is not None:
         find_baseline(rows, how.baseline)
-    how = replace(how, published=rows)
+    how = replace(how, published=rows, drafts=not no_draft)
     formats, written = _formats(charts, chart_format, theme), options.table_formats(tables)
     runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet, split=split)
     drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(), price, asked.order)

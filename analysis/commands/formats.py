@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,13 +17,19 @@ from analysis.present.console import make_console
 from analysis.present.parts import Sentence
 from analysis.present.terminal import print_parts
 from analysis.present.views.format_check import check_document, check_parts
-from analysis.present.views.format_draft import draft_toml, wrote
+from analysis.present.views.format_draft import draft_toml, rate_text, wrote
 from analysis.present.views.formats import format_parts, formats_document, formats_parts
 from analysis.present.words import say
+from analysis.run.build import analyze_run
+from analysis.run.load import understand
+from analysis.run.options import RunOptions
+from analysis.run.run import Run
+from logparse.decode.read_run import read_run
 from logparse.draft.check import check_format
-from logparse.draft.draft import draft_format
-from logparse.errors import UsageError
+from logparse.draft.draft import Draft, draft_format
+from logparse.errors import LogparseError, UsageError
 from logparse.formats import find_format, known_formats, packaged
+from logparse.formats._user import make_format
 from logparse.inputs.discovery import find_sources
 from logparse.language import some, tr
 
@@ -89,6 +96,8 @@ def suggest(
 ) -> None:
     """Generate a draft format file from a log.
 
+    The last line is the rate that the draft gives.
+
     Next: `logparse formats test FILE LOG`.
     """
     if out:
@@ -96,12 +105,23 @@ def suggest(
     if out and out.exists() and not force:
         raise UsageError(tr("{path} exists", path=out), remedy=tr("give another name, or overwrite with --force"))
     draft, check = draft_format(find_sources(logs))
-    text = draft_toml(draft, some(logs, 2), check.read, sum(check.unread.values()))
+    rate = rate_text(_run_of(draft, logs))
+    text = draft_toml(draft, some(logs, 2), check.read, sum(check.unread.values()), rate)
     if out is None:
         typer.echo(text, nl=False)
         return
     write_whole(out, lambda path: path.write_text(text, encoding="utf-8"))
     typer.echo(wrote(str(out), draft), err=True)
+    typer.echo(rate, err=True)
+
+
+def _run_of(draft: Draft, logs: Sequence[str]) -> Run | None:
+    """The run that the draft reads; None where it gives none, for example of files that are not one run."""
+    how = RunOptions()
+    try:
+        return analyze_run(understand(read_run(logs, make_format(draft.table, "draft")), how), how)
+    except LogparseError:
+        return None
 
 
 try_format.__name__ = "test"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -23,7 +24,11 @@ from logparse.context.sizes_of_rates import sizes_of_rates
 from logparse.context.split_log import split_log
 from logparse.context.step_times import KnownRun
 from logparse.decode.read_run import ParsedLog, Watch, read_run
+from logparse.errors import NoStepLineError
 from logparse.findings import Origin
+
+if TYPE_CHECKING:
+    from logparse.formats._base import LogFormat
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,20 @@ class Loaded:
 
 
 def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Loaded:
-    """Read ``logs`` as one run."""
-    return understand(read_run(logs, how.log_format, how.strict, name, watch, how.jobs, how.all_files), how)
+    """Read ``logs`` as one run; with ``drafts`` one of an unknown format by a format drafted from it."""
+
+    def read(fmt: LogFormat | str | None) -> ParsedLog:
+        return read_run(logs, fmt, how.strict, name, watch, how.jobs, how.all_files)
+
+    try:
+        log = read(how.log_format)
+    except NoStepLineError as refusal:
+        if not how.drafts or how.log_format is not None:
+            raise
+        from logparse.draft.read_unknown import read_drafted
+
+        log = read_drafted(logs, refusal, read)
+    return understand(log, how)
 
 
 def split(log: ParsedLog, runs: Sequence[Stream], how: RunOptions, in_turn: bool) -> list[Loaded]:

@@ -19,7 +19,8 @@ from logparse.findings import Note, Origin
 class RunOptions:
     """Everything that the user gives for a run along with its logs.
 
-    ``all_files`` reads every file of a run to its end, ``jobs`` blocks at once (None: one for each core).
+    ``drafts``: a log of an unknown format is read by a format drafted from it. ``all_files`` reads every file of a run
+    to its end, ``jobs`` blocks at once (None: one for each core).
     ``warm_up`` says which rows are left out; ``utilisation`` is the planned one, from 0 to 1; ``baseline`` names one of
     the ``published`` rows. ``peak_tflops`` is TFLOP/s of one device, ``peak_origin`` the flag or file it is from.
     ``requirements`` are what the run must reach.
@@ -28,6 +29,7 @@ class RunOptions:
     given: Given = field(default_factory=Given)
     log_format: str | None = None
     dialect: str | None = None
+    drafts: bool = False
     strict: bool = False
     all_files: bool = False
     jobs: int | None = None

@@ -92,7 +92,7 @@ class ParsedLog:
 
 def read_run(
     arguments: Sequence[str],
-    format_name: str | None = None,
+    format_name: str | LogFormat | None = None,
     strict: bool = False,
     name: str | None = None,
     watch: Watch | None = None,
@@ -100,6 +100,8 @@ def read_run(
     all_files: bool = False,
 ) -> ParsedLog:
     """Read the files that ``arguments`` name as one run, called ``name`` or after its first argument.
+
+    ``format_name`` is the name of a format, a file with one, or the format itself; None: it is recognised.
 
     ``watch`` is called repeatedly with the Amount read so far. ``jobs`` blocks are read at once, by default one for
     each core. Of many large files, those whose probes show nothing of interest are left out, unless ``all_files``;
@@ -110,7 +112,7 @@ def read_run(
     sources = find_sources(arguments)
     if watch is not None:
         _watch(sources, watch)
-    formats = (find_format(format_name),) if format_name else known_formats()
+    formats = _formats(format_name)
     contents = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
     if not contents.lines:
         problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
@@ -169,6 +171,12 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
         # The files need not be one run to say why they stopped.
         steps = pl.DataFrame()
     return ending_of(contents.hits, _in_order(steps, sources) if len(steps) else steps, starts, contents.ends)
+
+
+def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:
+    if isinstance(named, LogFormat):
+        return (named,)
+    return (find_format(named),) if named else known_formats()
 
 
 def _other_settings(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import polars as pl
 import regex
 
-from logparse.decode.values import DTYPE, bare, clock, group, possible, reading_key, with_others, written
-from logparse.formats._base import NUMBER, LogFormat, Reading
+from logparse.decode.values import DTYPE, bare, clock, group, group_names, possible, reading_key, with_others, written
+from logparse.formats._base import NUMBER, UNIT_GROUPS, LogFormat, Reading
 
 PAIRS = {
     "row": pl.UInt32(),
@@ -61,10 +61,18 @@ def split_pairs(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
         .explode("body")
         .drop_nulls("body")
     )
-    groups = pl.col("body").str.extract_groups(fmt.pair)
-    value = pl.coalesce(groups.struct[i] for i in range(1, regex.compile(fmt.pair).groups))
-    label = groups.struct[0].str.replace_all(r"\s+", " ").str.strip_chars()
-    return pairs.select("row", "source", "line_number", label=label, text=value)
+    label, value = label_and_value(fmt.pair)
+    spaced = label.str.replace_all(r"\s+", " ").str.strip_chars()
+    return pairs.select("row", "source", "line_number", label=spaced, text=value)
+
+
+def label_and_value(pattern: str) -> tuple[pl.Expr, pl.Expr]:
+    """The label of a pair and the text of its value; the unit of a number without a label is its label."""
+    groups = pl.col("body").str.extract_groups(pattern)
+    if set(UNIT_GROUPS) <= set(group_names(pattern)):
+        label, value, number, unit = (groups.struct.field(name) for name in UNIT_GROUPS)
+        return pl.coalesce(label, unit), pl.coalesce(value, number)
+    return groups.struct[0], pl.coalesce(groups.struct[i] for i in range(1, regex.compile(pattern).groups))
 
 
 def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:

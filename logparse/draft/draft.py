@@ -16,29 +16,39 @@ import regex
 
 from logparse.decode.values import clock, group_names
 from logparse.draft.check import FormatCheck, check_format
-from logparse.draft.families import Occurrence, StepFamily, find_families
+from logparse.draft.families import Occurrence, StepFamily, find_families, has_two_counters
 from logparse.draft.head import bodies_after, head_of, table_head
 from logparse.draft.labels import DraftLabel, draft_labels
-from logparse.draft.layout import RECORD, PairLayout, choose_layout
+from logparse.draft.layout import RECORD, PairLayout, choose_layout, read_pairs
 from logparse.draft.markers import find_markers
-from logparse.draft.spellings import RUNTIME, TIME, columns_of
-from logparse.errors import NoStepLineError
-from logparse.formats._base import Reading
+from logparse.draft.record_lines import find_pair_lines
+from logparse.draft.spellings import PACE, RUNTIME, TIME, columns_of
+from logparse.errors import LogparseError, NoStepLineError
+from logparse.formats._base import PairLines, Reading
 from logparse.formats._user import make_format
 from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
 from logparse.inputs.sources import Source
 from logparse.language import some, tr
+from logparse.schema import DECODED_COLUMNS
 
 # Lines of a log that are looked at, and of those that repeat.
 MOST_LINES, MOST_SAMPLES = 100_000, 400
 # Share of the lines that a draft must read.
 READ = 0.5
-Doubt = Literal["epochs", "starts_again", "no_time", "no_loss", "no_values"]
+# Columns that hold a time, whose unit is known where they are read; rates give one too, with the sizes of the run.
+TIMES = frozenset({TIME, RUNTIME, PACE, "logged_steps_per_second"})
+RATES = frozenset({PACE, *(column.name for column in DECODED_COLUMNS if "per_second" in column.name)})
+# Columns that give the step, one set or another.
+STEPS: tuple[frozenset[str], ...] = (frozenset({"step"}), frozenset({"epoch", "step_in_epoch"}))
+Doubt = Literal["epochs", "starts_again", "no_time", "no_loss", "no_values", "two_counters"]
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A format as a file says it. ``line_number`` and ``example`` are of one of its ``n`` step lines."""
+    """A format as a file says it. ``line_number`` and ``example`` are of one of its ``n`` step lines.
+
+    ``timed``: they have a time with a unit, or a stamp. ``pair_lines`` are the lines after a step line with values.
+    """
 
     marker: list[str]
     head: str
@@ -49,6 +59,8 @@ class Draft:
     example: str
     doubts: list[Doubt] = field(default_factory=list)
     falls: int = 0
+    timed: bool = False
+    pair_lines: PairLines | None = None
 
     @property
     def table(self) -> dict[str, Any]:
@@ -58,24 +70,41 @@ class Draft:
             table |= {"pair": self.layout.pair, "separator": self.layout.separator}
             # Another line may follow the bracket of a bar on the same line, as nothing ends the bar.
             table |= {"foreign": r"\]"} if RUNTIME in self.head else {}
-            table["ignored"] = [label.label for label in self.labels if label.reading is None]
+        table |= {"redrawn": True} if RUNTIME in self.head else {}
+        # A mean of an unknown number of steps is the least that a rate can be.
+        table |= {"rate_covers": "recent"} if self.columns & RATES and TIME not in self.columns else {}
+        if self.pair_lines and any(label.reading for label in self.labels):
+            table["pair_lines"] = {"marker": list(self.pair_lines.marker), "pair": self.pair_lines.pair}
+        if self.layout or "pair_lines" in table:
+            table["ignored"] = [label.label for label in self.labels if label.reading is None and label.label]
             table["labels"] = {label.label: reading_table(label.reading) for label in self.labels if label.reading}
         return table
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns that it fills."""
+        return {label.reading.column for label in self.labels if label.reading}.union(group_names(self.head))
 
 
 def reading_table(reading: Reading) -> dict[str, Any]:
     """The table of one label in a file of a format."""
     table: dict[str, Any] = {"column": reading.column}
     table |= {"scale": reading.scale} if reading.scale != 1 else {}
-    return table | ({"suffix": reading.suffix} if reading.suffix else {})
+    table |= {"suffix": reading.suffix} if reading.suffix else {}
+    return table | ({"absent": reading.absent} if reading.absent != "None" else {})
 
 
-def draft_format(sources: Sequence[Source]) -> tuple[Draft, FormatCheck]:
-    """Draft a format, and say what it reads. Raises NoStepLineError where no lines repeat with a number that grows."""
-    lines = list(islice(_lines(sources), MOST_LINES))
-    drafts = [_draft(family, lines) for family in find_families(lines)]
+def draft_format(sources: Sequence[Source], most_lines: int = MOST_LINES) -> tuple[Draft, FormatCheck]:
+    """Draft a format from the first ``most_lines`` lines, and say what it reads.
+
+    Raises NoStepLineError where no lines repeat with a number that grows.
+    """
+    lines = list(islice(_lines(sources), most_lines))
+    families = find_families(lines)
+    drafts = [_draft(family, lines, has_two_counters(family, families)) for family in families]
     for draft in (draft for draft in drafts if "no_values" not in draft.doubts):
-        if (tested := _tested(draft, sources))[1].read >= READ * draft.n:
+        tested = _tested(draft, sources)
+        if tested and tested[1].read >= READ * draft.n:
             return tested
     raise _nothing(drafts, sources)
 
@@ -95,9 +124,16 @@ def _nothing(drafts: Sequence[Draft], sources: Sequence[Source]) -> NoStepLineEr
     )
 
 
-def _tested(draft: Draft, sources: Sequence[Source]) -> tuple[Draft, FormatCheck]:
-    """``draft`` with all labels, of which those that it did not know are ignored, and what it reads."""
-    check = check_format(make_format(draft.table, "draft"), sources)
+def _tested(draft: Draft, sources: Sequence[Source]) -> tuple[Draft, FormatCheck] | None:
+    """``draft`` with all labels, of which those that it did not know are ignored, and what it reads.
+
+    None where the lines give patterns that no format may have.
+    """
+    try:
+        fmt = make_format(draft.table, "draft")
+    except LogparseError:
+        return None
+    check = check_format(fmt, sources)
     others = [DraftLabel(label.label, label.n, label.value, None, "unknown") for label in check.unknown]
     return replace(draft, labels=[*draft.labels, *others]), check
 
@@ -108,15 +144,15 @@ def _lines(sources: Sequence[Source]) -> Iterator[tuple[int, str]]:
             yield from block.lines.select("line_number", "text").iter_rows()
 
 
-def _draft(family: StepFamily, lines: Sequence[tuple[int, str]]) -> Draft:
+def _draft(family: StepFamily, lines: Sequence[tuple[int, str]], ambiguous: bool) -> Draft:
     places = family.places[:: -(-len(family.places) // MOST_SAMPLES)]
     table, counted = table_head(places, lines)
     head, layout = (table, None) if table else _line_patterns(family, places)
     places = _with_pairs(places, head, layout) if layout else places
-    labels = _labels(layout, bodies_after(places, head), places, family) if layout else []
+    seconds = _seconds_per_step(places, family)
+    labels = _labels(layout, bodies_after(places, head), family, seconds) if layout else []
     example = places[len(places) // 2]
-    doubts = list(_doubts(labels, head, family, counted or family.before))
-    return Draft(
+    draft = Draft(
         marker=find_markers(places, [text for _, text in lines]),
         head=head,
         layout=layout if any(label.reading for label in labels) else None,
@@ -124,23 +160,41 @@ def _draft(family: StepFamily, lines: Sequence[tuple[int, str]]) -> Draft:
         n=len(family.places),
         line_number=example.line_number,
         example=example.text,
-        doubts=doubts,
         falls=family.falls,
     )
+    draft = _with_pair_lines(draft, lines, seconds)
+    timed = bool(draft.columns & TIMES) or seconds is not None
+    doubts = [*_doubts(draft, counted or family.before, timed), *(["two_counters"] if ambiguous else ())]
+    return replace(draft, timed=timed, doubts=doubts)
 
 
-def _doubts(labels: Sequence[DraftLabel], head: str, family: StepFamily, counted: str) -> Iterator[Doubt]:
-    read = {label.reading.column for label in labels if label.reading}.union(group_names(head))
-    others = read - {"step", "train_steps", "epoch", "epochs", RUNTIME}
-    if "step" not in read or (not others and not any(label.may_be for label in labels)):
+def _with_pair_lines(draft: Draft, lines: Sequence[tuple[int, str]], seconds: float | None) -> Draft:
+    """``draft`` with the values of the lines after its step lines, where the step line has no loss or no time."""
+    if "loss" in draft.columns and draft.columns & TIMES:
+        return draft
+    found = find_pair_lines(draft.head, draft.marker, [text for _, text in lines])
+    if found is None:
+        return draft
+    pair_lines, values = found
+    own = {label.label for label in draft.labels}
+    labels = draft_labels({label: texts for label, texts in values.items() if label not in own}, seconds, {})
+    labels = [label for label in labels if label.reading is None or label.reading.column not in draft.columns]
+    return replace(draft, pair_lines=pair_lines, labels=[*draft.labels, *labels])
+
+
+def _doubts(draft: Draft, counted: str, timed: bool) -> Iterator[Doubt]:
+    read = draft.columns
+    others = read - {"step", "step_in_epoch", "steps_per_epoch", "train_steps", "epoch", "epochs", RUNTIME}
+    counts = any(columns <= read for columns in STEPS)
+    if not counts or (not others and not any(label.may_be for label in draft.labels)):
         yield "no_values"
-    if not read & {TIME, RUNTIME} and not any("per_second" in column for column in read):
+    if not timed and not read & RATES:
         yield "no_time"
     if "loss" not in read:
         yield "no_loss"
-    if family.falls:
+    if draft.falls and "step_in_epoch" not in read:
         yield "starts_again"
-    if columns_of(counted) == ("epoch",):
+    if columns_of(counted.strip(" #:=([")) == ("epoch",):
         yield "epochs"
 
 
@@ -149,7 +203,8 @@ def _line_patterns(family: StepFamily, places: Sequence[Occurrence]) -> tuple[st
     head, begins_pairs = head_of(family, places)
     bodies = bodies_after(places, head)
     layout = choose_layout(bodies)
-    if layout and not begins_pairs and all(regex.match(rf"\s*{layout.separator}", body) for body in bodies):
+    separator = regex.compile(rf"\s*{layout.separator}") if layout else None
+    if layout and separator and not begins_pairs and all(separator.match(body) for body in bodies):
         head += layout.separator if layout.separator.startswith(r"\s") else r"\s*" + layout.separator
     return head, layout
 
@@ -157,19 +212,20 @@ def _line_patterns(family: StepFamily, places: Sequence[Occurrence]) -> tuple[st
 def _with_pairs(places: Sequence[Occurrence], head: str, layout: PairLayout) -> Sequence[Occurrence]:
     """Those of ``places`` that hold a pair, which a bar that has just begun does not."""
     matches = ((place, regex.search(head, place.text)) for place in places)
-    pair = regex.compile(layout.pair)
-    return [place for place, match in matches if match and pair.search(place.text, match.end())] or places
+    headed = [(place, place.text[match.end() :]) for place, match in matches if match]
+    rows = {pair.row for pair in read_pairs(layout, [body for _, body in headed])}
+    return [place for row, (place, _) in enumerate(headed) if row in rows] or places
 
 
-def _labels(
-    layout: PairLayout, bodies: Sequence[str], places: Sequence[Occurrence], family: StepFamily
-) -> list[DraftLabel]:
-    pattern = regex.compile(layout.pair)
+def _labels(layout: PairLayout, bodies: Sequence[str], family: StepFamily, seconds: float | None) -> list[DraftLabel]:
     values: dict[str, list[str]] = {}
-    for body in bodies:
-        for label, value in pattern.findall(body):
-            values.setdefault(" ".join(label.split()), []).append(value.strip(" []"))
-    labels = draft_labels(values, _seconds_per_step(places, family))
+    units: dict[str, str] = {}
+    for pair in read_pairs(layout, bodies):
+        values.setdefault(pair.label, []).append(pair.value)
+        if pair.after is not None:
+            units.setdefault(pair.label, pair.after)
+    paced = any(regex.search(r"\[[\d:]+<", body) for body in bodies)
+    labels = draft_labels(values, seconds, units, paced)
     if layout is RECORD and not any(label.reading and label.reading.column == "step" for label in labels):
         step = family.before.strip(" :\"'{,")
         labels = [replace(label, reading=Reading("step")) if label.label == step else label for label in labels]

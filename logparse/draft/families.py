@@ -23,10 +23,16 @@ MOST_TRIED, MOST_LOOKED_AT = 16, 2000
 # Kinds of lines that are worth a draft.
 MOST_FAMILIES = 8
 _INTEGER = regex.compile(
-    r"(?<![\w.\-+:,])\d{1,12}(?![\w.:]|,\d| ?%)|(?:(?<==)|(?<=[^\d:]:)) ?\d{1,12}(?![\w.:]|,\d| ?%)"
+    r"(?<![\w.\-+:,])\d{1,12}(?![\w.]|[,:]\d| ?%)|(?:(?<==)|(?<=[^\d:]:)) ?\d{1,12}(?![\w.]|[,:]\d| ?%)"
 )
 _NUMBER = regex.compile(r"\d+(?:[.,:]\d+)*(?:[eE][-+]?\d+)?")
 _BAR = regex.compile(r"%\|[^|]*\|")
+# After the step of a bar: the number of steps and the clock.
+_OF_BAR = regex.compile(r"\s*/\s*\d+\s*\[[\d:]+<")
+# A bar that has done all its steps, as one of an epoch at its end.
+_DONE = regex.compile(r"\b(\d+)/\1 \[[\d:]+<")
+_LOSS = regex.compile(r"(?i)loss[\"']?[\s:=]{1,3}[-+]?\d")
+_STEP_KEYS = [[word] for word in ("step", "steps", "iter", "iteration")]
 _STAMP = regex.compile(TIMESTAMP)
 # What grows with the steps and is none.
 _OTHERS = frozenset(
@@ -64,10 +70,29 @@ def find_families(lines: Iterable[tuple[int, str]]) -> list[StepFamily]:
     places_by_words: dict[str, list[Occurrence]] = {}
     for number, line in lines:
         for text in line.split("\r"):
+            # A line may be a million characters long.
             for key, place in _integers(number, text[:MOST_LOOKED_AT]):
                 places_by_words.setdefault(key, []).append(place)
     families = (_family(key, places) for key, places in places_by_words.items() if not _is_other(key))
     return sorted((family for family in families if family), key=_likeness, reverse=True)[:MOST_FAMILIES]
+
+
+def has_two_counters(family: StepFamily, others: Sequence[StepFamily]) -> bool:
+    """Whether another counter of steps on the same lines grows by another interval, such as one of micro-batches."""
+    lines = {place.line_number for place in family.places}
+    return any(
+        plain(other.before).split()[-1:] in _STEP_KEYS
+        and other.interval != family.interval
+        and 2 * len(lines.intersection(place.line_number for place in other.places)) > len(lines)
+        for other in others
+        if other.before != family.before
+    )
+
+
+def may_hold_step(text: str) -> bool:
+    """Whether ``text`` has a whole number that may be a step: none of epochs, of tokens or of seconds."""
+    words = (plain(key).split() for key, _ in _integers(0, text[:MOST_LOOKED_AT]) if not _is_other(key))
+    return any(not word or word[-1] not in _OTHERS for word in words)
 
 
 def _is_other(before: str) -> bool:
@@ -97,6 +122,8 @@ def words_before(text: str, at: int, begin: int = 0) -> str:
 
 def _family(key: str, places: Sequence[Occurrence]) -> StepFamily | None:
     first = places[0]
+    if all(_is_of_bar(place) for place in places[:FEWEST]) and len(places) < FEWEST:
+        return StepFamily(key, places, 0, 0)
     if len(places) < FEWEST or not regex.search(r"\d", first.text[: first.begin] + first.text[first.end :]):
         return None
     changes = [b.value - a.value for a, b in pairwise(places) if a.value != b.value]
@@ -105,7 +132,14 @@ def _family(key: str, places: Sequence[Occurrence]) -> StepFamily | None:
     if grown.total() < FEWEST - 1 or falls > MOST_FALLS * len(changes):
         return None
     interval, n = grown.most_common(1)[0]
-    return StepFamily(key, places, interval, falls) if n >= SAME * grown.total() else None
+    # A step by its word or in a bar may be printed at any time.
+    named = plain(key).split()[-1:] in _STEP_KEYS or all(_OF_BAR.match(p.text, p.end) for p in places[:FEWEST])
+    return StepFamily(key, places, interval, falls) if named or n >= SAME * grown.total() else None
+
+
+def _is_of_bar(place: Occurrence) -> bool:
+    """Whether it is the step of a bar with a clock and a loss: no other lines are needed to know it."""
+    return bool(_OF_BAR.match(place.text, place.end) and _LOSS.search(place.text))
 
 
 def _likeness(family: StepFamily) -> tuple[float, int]:
@@ -114,6 +148,9 @@ def _likeness(family: StepFamily) -> tuple[float, int]:
     last = words[-1] if words else ""
     word = 4.0 if last in step_words() else 0.2 if last in _OTHERS else 1.0
     text = family.places[len(family.places) // 2].text.lower()
+    # A counter that grows by the length of the bar at its end counts the steps of the bar.
+    bar = _DONE.search(text)
+    word *= 4.0 if bar and int(bar[1]) == family.interval > 1 else 1.0
     metrics = 2.0 * ("loss" in text) + bool(regex.search(r"time|/s|s/it|\blr\b|learning", text)) + 0.5
-    others = 1.0 if "val" not in text and "eval" not in text else 0.5
+    others = 1.0 if "val" not in text else 0.5 if "val" not in family.before.lower() else 0.1
     return word * metrics * others * len(family.places), len(family.places)

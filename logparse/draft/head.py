@@ -12,11 +12,12 @@ import regex
 from logparse.draft.families import Occurrence, StepFamily
 from logparse.draft.labels import scale_of
 from logparse.draft.spellings import RUNTIME, columns_of, unit_of
-from logparse.formats._base import NUMBER
+from logparse.formats._base import BAR_RATE, NUMBER
 
 _EPOCH = regex.compile(r"(?i)\bepochs?[\s:=#\[(]{0,4}(\d+)(?:\s*/\s*(\d+))?[\s,|;:\])-]{1,6}$")
 # A row of a table has at least so many cells; the pattern of one cell.
 MOST_NARROW, _CELL = 3, r"[^\s,|]+"
+TOTAL = "train_steps"
 # The pattern between two cells, by the first of these signs in the row; every row contains "".
 _SEPARATORS = {",": r"\s*,\s*", "|": r"\s*\|\s*", "": r"\s+"}
 
@@ -29,10 +30,24 @@ def head_of(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, bool
     before = family.before
     label = regex.search(r"(?:[A-Za-z_]+ )?[A-Za-z_]*[\s:=\[(#\"']*$", before)
     word = label[0] if label and regex.search("[A-Za-z]", label[0]) else ""
-    word = regex.sub(r"^[A-Z]{2,} ", "", word)
+    word = regex.sub(r"^[A-Z]{2,} (?=.*[A-Za-z])", "", word)
     start = _pattern(word) if word else _start(before)
-    epoch = _epoch(places, word)
-    return f"{epoch}{start}{_step_and_total(places)}", False
+    # Another word may end in the same letters.
+    if word[:1].isalpha() and not any(regex.search(r"\w$", _before(place, word)) for place in places):
+        start = r"\b" + start
+    epoch, epochs = _epoch(places, word)
+    # A step that falls with each epoch is one within it.
+    in_epoch = bool(family.falls and epochs and min(epochs) > 0 and family.falls == len(set(epochs)) - 1)
+    # Without a word the sign before the step is the one after the epoch.
+    start = start if word or not epoch else ""
+    return f"{epoch}{start}{_step_and_total(places, in_epoch)}", False
+
+
+def _before(place: Occurrence, word: str) -> str:
+    """The character before ``word``, which is in front of the step, but for its blanks."""
+    front = place.text[: place.begin].rstrip()
+    at = len(front) - len(word.rstrip())
+    return front[max(0, at - 1) : max(0, at)]
 
 
 def _start(before: str) -> str:
@@ -46,40 +61,44 @@ def _pattern(literal: str) -> str:
     return r"\s*".join(regex.escape(part, special_only=True) for part in regex.split(r"\s+", literal))
 
 
-def _epoch(places: Sequence[Occurrence], word: str) -> str:
-    """The pattern of an epoch right before the step, if it is there on every line."""
+def _epoch(places: Sequence[Occurrence], word: str) -> tuple[str, list[int]]:
+    """The pattern of an epoch right before the step, and the epochs, if it is there on every line."""
     epochs = [_EPOCH.search(place.text[: place.begin].removesuffix(word)) for place in places]
     first = epochs[0]
     if first is None or not all(epochs):
-        return ""
+        return "", []
     number = first.end(2) if first[2] else first.end(1)
     before, after = first.string[first.start() : first.start(1)], first.string[number : first.end()]
     total = r"\s*/\s*(?P<epochs>\d+)" if first[2] else ""
-    return _pattern(before) + r"(?P<epoch>\d+)" + total + _pattern(after)
+    pattern = _pattern(before) + r"(?P<epoch>\d+)" + total + _pattern(after)
+    return pattern, [int(epoch[1]) for epoch in epochs if epoch]
 
 
-def _step_and_total(places: Sequence[Occurrence]) -> str:
+def _step_and_total(places: Sequence[Occurrence], in_epoch: bool) -> str:
     """The pattern of the step, of the number of steps, and of the clock of a bar."""
-    total, rest = _total([place.text[place.end :] for place in places])
-    return r"(?P<step>\d+)" + total + _clock_of_bar(rest)
+    total, rest = _total([place.text[place.end :] for place in places], "steps_per_epoch" if in_epoch else TOTAL)
+    step = "step_in_epoch" if in_epoch else "step"
+    return rf"(?P<{step}>\d+)" + total + _clock_of_bar(rest)
 
 
-def _total(texts: Sequence[str]) -> tuple[str, Sequence[str]]:
+def _total(texts: Sequence[str], column: str) -> tuple[str, Sequence[str]]:
     """The pattern of the number of steps, "" where a line does not print it; and the texts after it."""
     totals = [total for text in texts if (total := regex.match(r"(\s*(?:/|of)\s*)(\d+)", text))]
     if len(totals) < len(texts):
         return "", texts
     one = len({total[2] for total in totals}) == 1
-    pattern = _pattern(totals[0][1]) + (r"(?P<train_steps>\d+)" if one else r"\d+")
+    pattern = _pattern(totals[0][1]) + (rf"(?P<{column}>\d+)" if one else r"\d+")
     return pattern, [text[total.end() :] for text, total in zip(texts, totals, strict=True)]
 
 
 def _clock_of_bar(texts: Sequence[str]) -> str:
-    """The pattern of the clock of a bar, or of closing brackets; "" where ``texts`` differ or have neither."""
+    """The pattern of the clock of a bar, or of closing brackets and a colon; "" where ``texts`` differ there."""
     if all(regex.match(r"\s*\[[\d:]+<", text) for text in texts):
-        return r"\s*\[(?P<runtime_seconds>[\d:]+)<[^,\]]*,\s*[^,\]]*"
-    closing = regex.match(r"\s*[\])]+", texts[0])
-    return _pattern(closing[0]) if closing and all(text.startswith(closing[0]) for text in texts) else ""
+        return rf"\s*\[(?P<runtime_seconds>[\d:]+)<{BAR_RATE}[^,\]]*"
+    closing = [regex.match(r"\s?[\])]*\s?:?", text) for text in texts]
+    literal = closing[0][0] if closing[0] else ""
+    same = literal.strip() and all(match and match[0] == literal for match in closing)
+    return _pattern(literal) if same else ""
 
 
 def bodies_after(places: Sequence[Occurrence], head: str) -> list[str]:

@@ -13,21 +13,25 @@ from typing import Literal
 import regex
 
 from logparse.draft.spellings import (
+    LONGEST_LABEL,
+    PACE,
     RUNTIME,
     TIME,
     UNITS_OF,
     VALUE,
-    bare_column,
     columns_of,
     is_doubtful,
+    unit_columns,
     unit_of,
+    unit_scale,
 )
 from logparse.formats._base import NUMBER, Reading
 
-LabelDoubt = Literal["unit", "factor", "column", "unknown", "grows", "bare"]
+LabelDoubt = Literal["unit", "factor", "column", "unknown", "grows"]
 UNIX_TIME = 1e8
 # How far the unit of a time may be from the clock of the lines.
 NEAR = 0.35
+_OF_ALL, _OF_ONE = "logged_tokens_per_second", "logged_tokens_per_second_per_device"
 _CLOCK = regex.compile(r"(?:\d+:)+\d\d(?:\.\d+)?|\d+(?:\.\d+)?s?")
 _NUMBER_OR_NONE = regex.compile(rf"(?:{NUMBER}|[Nn]one|N/A)(?:\s*[%A-Za-z/]+)?")
 
@@ -49,9 +53,30 @@ class DraftLabel:
     suffix: str = ""
 
 
-def draft_labels(values: Mapping[str, Sequence[str]], seconds: float | None) -> list[DraftLabel]:
-    """Each label with its ``values``; ``seconds`` are those of a step by the clock of the lines."""
-    return list(_once_each([_label(label, texts, seconds) for label, texts in values.items()]))
+def draft_labels(
+    values: Mapping[str, Sequence[str]], seconds: float | None, units: Mapping[str, str], paced: bool = False
+) -> list[DraftLabel]:
+    """Each label with its ``values``; ``seconds`` are those of a step by the clock of the lines.
+
+    ``units`` are the labels that are units of numbers without a label, and the label before each. ``paced``: the lines
+    hold a bar, whose time of a step is a moving mean.
+    """
+    labels = [
+        _of_unit(label, texts, units[label], paced) if label in units else _label(label, texts, seconds)
+        for label, texts in values.items()
+    ]
+    return list(_once_each(list(_of_all_devices(labels))))
+
+
+def _of_all_devices(labels: Sequence[DraftLabel]) -> Iterator[DraftLabel]:
+    """Yield ``labels``. Where one is the rate of a device, another rate of tokens is that of all devices."""
+    of_one = any(label.reading and label.reading.column == _OF_ONE for label in labels)
+    for label in labels:
+        if of_one and label.reading is None and label.doubt == "column" and label.may_be == (_OF_ALL, _OF_ONE):
+            reading = Reading(_OF_ALL, scale=label.scale, suffix=label.suffix)
+            yield DraftLabel(label.label, label.n, label.value, reading, scale=label.scale, suffix=label.suffix)
+        else:
+            yield label
 
 
 def _once_each(labels: Sequence[DraftLabel]) -> Iterator[DraftLabel]:
@@ -67,15 +92,38 @@ def _once_each(labels: Sequence[DraftLabel]) -> Iterator[DraftLabel]:
 
 
 def _label(label: str, values: Sequence[str], seconds: float | None) -> DraftLabel:
-    if not label:
-        return _bare(values)
-    columns = columns_of(label)
+    numbers = [number for value in values if (number := VALUE.fullmatch(value[:LONGEST_LABEL]))]
+    columns = columns_of(label) or _by_unit(numbers)
     if not columns:
         return DraftLabel(label, len(values), values[0], None, "unknown")
-    numbers = [number for value in values if (number := VALUE.fullmatch(value))]
     if RUNTIME in columns or len(numbers) < len(values):
         return _clock_or_none(label, values, columns)
     return _of_numbers(label, numbers, columns, seconds)
+
+
+def _by_unit(numbers: Sequence[regex.Match[str]]) -> tuple[str, ...]:
+    """The columns of a rate that its unit alone names, as in ``Throughput: 4175 tokens/s``."""
+    units = {number[2] or "" for number in numbers}
+    unit = units.pop() if len(units) == 1 else ""
+    columns = unit_columns(unit) if "/" in unit[1:] else ()
+    return columns if all("per_second" in column for column in columns) else ()
+
+
+def _of_unit(unit: str, values: Sequence[str], before: str, paced: bool) -> DraftLabel:
+    """A number without a label, by its ``unit``."""
+    columns, draft = unit_columns(unit, before), partial(DraftLabel, unit, len(values), values[0])
+    numbers = [float(value.replace(",", "")) for value in values]
+    # What no device reaches, such as -100 % of its peak, is no measurement.
+    if not columns or any(number < 0 for number in numbers):
+        return draft(None, "unknown")
+    scale = unit_scale(unit, columns[0])
+    if columns == (TIME,) and paced and "/" in unit:
+        return draft(Reading(PACE, scale=scale / 1000), scale=scale / 1000)
+    if columns == (TIME,) and _grows(numbers):
+        return draft(Reading(RUNTIME, scale=scale / 1000), scale=scale / 1000)
+    if len(columns) > 1 or is_doubtful(unit):
+        return draft(None, "column", columns, scale)
+    return draft(Reading(columns[0], scale=scale), scale=scale)
 
 
 def _of_numbers(
@@ -126,20 +174,6 @@ def _all_match(pattern: regex.Pattern[str], values: Sequence[str]) -> bool:
     return all(pattern.fullmatch(value) for value in values)
 
 
-def _bare(values: Sequence[str]) -> DraftLabel:
-    """Draft the values without a label by their units. A time is preferred to a rate."""
-    columns = [(column, value) for value in values if (column := bare_column(value))]
-    if not columns:
-        return DraftLabel("", len(values), values[0], None, "unknown")
-    column = TIME if TIME in dict(columns) else columns[0][0]
-    units = {VALUE.fullmatch(value)[2] for c, value in columns if c == column}  # type: ignore[index]
-    scale, suffix = UNITS_OF.get(column, {}).get(min(units).lower(), 1.0), _suffix(units)
-    draft = partial(DraftLabel, "", len(values), columns[0][1])
-    if len(units) == 1 and len(columns) == len(values):
-        return draft(Reading(column, scale=scale, suffix=suffix), None, (column,), scale, suffix)
-    return draft(None, "bare", (column,), scale, suffix)
-
-
 def _suffix(units: set[str]) -> str:
     """The pattern of the unit after the number."""
     if units <= {""}:
@@ -153,6 +187,8 @@ def scale_of(column: str, unit: str, values: Sequence[float], seconds: float | N
     units = UNITS_OF.get(column, {"": 1.0})
     if unit.lower() in units:
         return units[unit.lower()]
+    if "/" in unit and "per_second" in column:
+        return 1.0
     # A K or M after a number would be lost.
     if unit and column not in (TIME, RUNTIME):
         return None

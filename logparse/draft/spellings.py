@@ -22,7 +22,7 @@ _TIME = {"ms": 1.0, "msec": 1.0, "milliseconds": 1.0, "us": 0.001, "s": 1000.0, 
 _TIME |= {"seconds": 1000.0, "second": 1000.0, "min": 60_000.0}
 _STEPS = ("it", "step", "iter", "iteration", "batch")
 _BYTES = {"gib": 2.0**30, "gb": 1e9, "mib": 2.0**20, "mb": 1e6}
-TIME, RUNTIME = "elapsed_time_per_iteration_ms", "runtime_seconds"
+TIME, RUNTIME, PACE = "elapsed_time_per_iteration_ms", "runtime_seconds", "logged_seconds_per_step"
 UNITS_OF: Mapping[str, Mapping[str, float]] = {
     TIME: {**_TIME, **{f"{unit}/{of}": scale for unit, scale in _TIME.items() for of in _STEPS}},
     RUNTIME: {unit: scale / 1000 for unit, scale in _TIME.items()},
@@ -40,6 +40,12 @@ BARE_UNITS: Mapping[str, str] = {
         ("tokens/s/gpu", "tok/s/gpu", "tokens/s/p", "tokens/s/device"), "logged_tokens_per_second_per_device"
     ),
 }
+
+
+# Words after a bare time that leave it the time of a step: ``4.36 s run``.
+_OF_STEP = frozenset({"run", "step", "iter", "iteration", "total", "elapsed", "train", "per", "a"})
+# Longer labels are prose.
+LONGEST_LABEL = 80
 
 
 def plain(label: str) -> str:
@@ -63,14 +69,26 @@ def step_words() -> frozenset[str]:
     return frozenset(word.split()[-1] for word in _table()["sure"]["step"]) | {"steps", "batch"}
 
 
+def _is_time(label: str) -> bool:
+    """Whether ``label`` is a unit of the time of a step, as in ``ms/batch 12.3`` and ``seconds: 9.1``."""
+    unit = label.strip().lower()
+    return unit in UNITS_OF[TIME] and ("/" in unit or len(unit) > 1)
+
+
 def unit_of(label: str) -> tuple[str, str]:
     """``label`` without the unit in it, and the unit; "" where there is none."""
+    if _is_time(label):
+        return label, label.strip().lower()
     match = regex.fullmatch(r"(.+?)(?:\s*[(\[]([\w/%]+)[)\]]|(?:_| in | )(ms|msec|s|sec|secs|seconds))", label.strip())
     return (match[1], (match[2] or match[3]).lower()) if match else (label, "")
 
 
 def columns_of(label: str) -> tuple[str, ...]:
     """The column of the spelling of ``label``, several where it is ambiguous; none for other words."""
+    if len(label) > LONGEST_LABEL:
+        return ()
+    if _is_time(label):
+        return (TIME,)
     whole, bare = plain(label), plain(unit_of(label)[0])
     last = plain(label.rpartition("/")[2])
     return next((_columns()[word] for word in (whole, bare, last) if word in _columns()), _of_formats().get(whole, ()))
@@ -93,7 +111,20 @@ def is_doubtful(label: str) -> bool:
     return plain(label) in words or plain(unit_of(label)[0]) in words
 
 
-def bare_column(value: str) -> str | None:
-    """The column of a value that has a unit and no label."""
-    match = VALUE.fullmatch(value.strip())
-    return BARE_UNITS.get((match[2] or "").lower()) if match else None
+def unit_columns(unit: str, before: str = "") -> tuple[str, ...]:
+    """The column of a number that has a unit and no label; ``/gpu`` goes on with the label ``before`` it."""
+    if unit.startswith("/"):
+        return columns_of(before + unit)
+    first, *others = unit.lower().split(" ")
+    if not others and first in BARE_UNITS:
+        return (BARE_UNITS[first],)
+    if first in _TIME and _OF_STEP.issuperset(others):
+        return (TIME,)
+    words = unit.lstrip("% ")
+    return columns_of(words) or columns_of(words.rpartition(" ")[2])
+
+
+def unit_scale(unit: str, column: str) -> float:
+    """The factor of a number with ``unit`` and no label to the unit of ``column``."""
+    first = "%" if unit.startswith("%") else unit.lower().partition(" ")[0]
+    return UNITS_OF.get(column, {}).get(first, 1.0)

@@ -22,6 +22,9 @@ NUMBER = r"(?:[-+]?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(
 # prints none: 20260301 08:00:00.
 TIMESTAMP = r"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T,]|\b20[0-9]{6} )[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
 
+# The groups of a pattern for a label and its value, or a number without a label and its unit: ``time 3 s | 41 ms |``.
+UNIT_GROUPS = ("label", "value", "number", "unit")
+
 # The factor of a letter after a number, in counts and rates printed for people.
 MULTIPLES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 
@@ -174,7 +177,8 @@ class LogFormat:
 
     ``marker`` holds literals, one of which is on every step line: they find candidates at memory speed.
     ``head`` starts a step line anywhere in the physical line; its named groups are columns. ``pair`` has two groups,
-    label and value, and matches one pair with the separator that ends it. ``separator`` is a regex for that separator;
+    label and value, and matches one pair with the separator that ends it; or the four UNIT_GROUPS, where the unit of a
+    number without a label is its label. ``separator`` is a regex for that separator;
     text after the last separator of a truncated line may have lost digits and is not read. ``tail`` names the labels
     that may come last without a separator. ``foreign`` is a regex for the start of another rank's line on the same
     physical line. ``pair_lines`` hold more pairs after the step line.

@@ -25,7 +25,7 @@ from typing import Any, get_args
 import polars as pl
 
 from logparse.errors import InputError, reason_of, unknown_name
-from logparse.formats._base import Covers, LogFormat, PairLines, Reading
+from logparse.formats._base import UNIT_GROUPS, Covers, LogFormat, PairLines, Reading
 from logparse.language import msg, tr
 from logparse.schema import DECODED_COLUMNS
 
@@ -173,7 +173,7 @@ def _check_patterns(path: str, words: Mapping[str, Any], of_labels: AbstractSet[
         groups = _groups(path, name, pattern)
         if name == "head" and not any(columns <= {*of_labels, *groups} for columns in STEP):
             raise _wrong(path, tr("{name} has no group {group}", name="head", group="(?P<step>...)"))
-        if name == "pair" and len(groups) != 2:
+        if name == "pair" and len(groups) != 2 and sorted(groups) != sorted(UNIT_GROUPS):
             raise _wrong(path, tr("pair has {n} groups instead of two: label and value", n=len(groups)))
 
 

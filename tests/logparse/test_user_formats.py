@@ -13,6 +13,7 @@ from logparse.formats import all_formats, find_format
 from logparse.formats._user import FLAGS, LISTS, TEXTS
 
 DOCS = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
+CONSOLE = regex.findall(r"```console\n(.*?)```", DOCS, regex.DOTALL)
 BLOCKS = dict(regex.findall(r"```(text|toml|sh|console)\n(.*?)```", DOCS, regex.DOTALL))
 OURS = BLOCKS["toml"]
 
@@ -47,10 +48,12 @@ def test_a_rate_gives_the_time_where_the_file_says_what_it_covers(folder):
 
 
 def test_a_format_is_drafted_and_tested_as_the_page_shows(folder):
-    for command, said in regex.findall(r"^\$ (.*)\n(.*)", BLOCKS["console"], regex.MULTILINE):
-        done = run_logparse(*command.split()[1:], cwd=folder, COLUMNS="200")
+    lines = [f"iter {n}: loss {3 - n / 100:.2f}, time {500 + n % 3}.5ms" for n in range(1, 41)]
+    (folder / "unknown.log").write_text("\n".join(lines) + "\n")
+    for command, said in regex.findall(r"^\$ (.*)\n((?:[^$].*\n)+)", "".join(CONSOLE), regex.MULTILINE):
+        done = run_logparse(*command.split()[1:], cwd=folder, COLUMNS="80")
         assert done.returncode == 0, done.stderr
-        assert said in done.stdout + done.stderr
+        assert all(line in done.stdout + done.stderr for line in said.splitlines())
     assert run_logparse("formats", "suggest", "ours.log", "-o", "draft.toml", cwd=folder).returncode == 2
     assert run_logparse("formats", "test", "megatron", "ours.log", "--json", cwd=folder).returncode == 1
 
@@ -82,6 +85,24 @@ def test_a_record_of_several_lines(tmp_path):
     log = read_run([str(tmp_path / "ours.log")], format_name=str(tmp_path / "ours.toml"))
     assert log.steps["logged_tokens_per_second"].to_list() == [1500.0, 2500.0, 3500.0]
     assert log.coverage.unread_labels == {"left": 3}
+
+
+UNITS = """
+marker = ["step "]
+head = 'step (?P<step>\\d+) \\|'
+pair = '(?:(?P<label>[a-z]+) (?P<value>\\S+)|(?P<number>[\\d.]+) (?P<unit>[a-z/]+)) *(?:\\||$)'
+labels = { loss = "loss", ms = "elapsed_time_per_iteration_ms" }
+"""
+
+
+def test_the_unit_of_a_number_without_a_label_is_its_label(tmp_path):
+    (tmp_path / "ours.toml").write_text(UNITS)
+    lines = [f"step {step} | loss 2.5 | 4{step}.5 ms | 91886 tok/s" for step in range(1, 4)]
+    (tmp_path / "ours.log").write_text("\n".join(lines) + "\n")
+    log = read_run([str(tmp_path / "ours.log")], format_name=str(tmp_path / "ours.toml"))
+    assert log.steps["elapsed_time_per_iteration_ms"].to_list() == [41.5, 42.5, 43.5]
+    assert log.steps["loss"].to_list() == [2.5] * 3
+    assert log.coverage.unread_labels == {"tok/s": 3}
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,12 @@ def shown_rate(run: Run) -> Mapping[str, Any]:
     return next((rate for rate in rates if rate["step_time_ms"] is not None), rates[0])
 
 
+def rate_rows(run: Run) -> list[ScreenRow]:
+    """The step time and the throughput, as far as they are known."""
+    rate = shown_rate(run)
+    return [row for row in (_time(run, rate), _throughput(run, rate)) if row is not None]
+
+
 def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate["step_time_ms"] is None:
         return None

@@ -8,6 +8,8 @@ from typing import Any
 
 import regex
 
+from analysis.present.views.first_screen import rate_rows
+from analysis.run.run import Run
 from logparse.decode.values import group_names
 from logparse.draft.draft import Draft, reading_table
 from logparse.draft.labels import DraftLabel
@@ -18,6 +20,7 @@ OF_ALL: Mapping[str, str] = {
     "no_time": msg("no step time, rate or runtime found: without timestamps there are no rates"),
     "epochs": msg("the increasing number counts epochs, not steps"),
     "no_loss": msg("no loss found"),
+    "two_counters": msg("the line has two step counters: check which of them the time is of"),
     "starts_again": msg(
         "the step number restarts, for example in each epoch: prefer a label that counts from the start of training"
     ),
@@ -27,7 +30,6 @@ OF_LABEL: Mapping[str, str] = {
     "factor": msg("the suffix changes the size of the number: add its factor as scale"),
     "column": msg("its meaning is unclear"),
     "grows": msg("it increases: a runtime, or a growing step time"),
-    "bare": msg("several numbers have a unit and no label"),
 }
 FACTORS: Mapping[str, str] = {
     "elapsed_time_per_iteration_ms": msg("scale 1000 if it is in s"),
@@ -35,9 +37,25 @@ FACTORS: Mapping[str, str] = {
 }
 
 
-def draft_toml(draft: Draft, name: str, read: int, others: int) -> str:
-    """The text of the file. ``read`` of the lines were read by it, ``others`` hold its marker and were not."""
-    return "\n".join((*_head(draft, name, read, others), *_patterns(draft.table), *_labels(draft))) + "\n"
+def draft_toml(draft: Draft, name: str, read: int, others: int, rate: str = "") -> str:
+    """The text of the file. ``read`` of the lines were read by it, ``others`` hold its marker and were not.
+
+    ``rate`` is the sentence of ``rate_text``.
+    """
+    last = ("", *_comment(rate)) if rate else ()
+    return "\n".join((*_head(draft, name, read, others), *_patterns(draft.table), *_labels(draft), *last)) + "\n"
+
+
+def rate_text(run: Run | None) -> str:
+    """What the log gives by the draft: the step time, and the throughput if the sizes are known.
+
+    ``run`` is None where the draft gives no run.
+    """
+    rows = [] if run is None else rate_rows(run)
+    if not rows:
+        return tr("no rate: with this draft neither the step time nor a throughput is known")
+    values = (f"{row.label} {' '.join(filter(None, (row.value, tr(', ').join(row.clauses))))}" for row in rows)
+    return tr("rate with this draft: {values}", values=tr("; ").join(values))
 
 
 def _head(draft: Draft, name: str, read: int, others: int) -> Iterator[str]:
@@ -63,7 +81,7 @@ def _patterns(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _labels(draft: Draft) -> Iterator[str]:
-    if not draft.layout:
+    if "labels" not in draft.table:
         return
     yield ""
     yield "[labels]"
@@ -94,19 +112,27 @@ def _toml(value: Any) -> str:
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):
         return _text(value)
-    return f"{value:g}" if isinstance(value, float) and value < 1e6 else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if float(f"{value:g}") == value and value < 1e6 else repr(value)
 
 
 def _text(value: str) -> str:
     """A text in quotes between which nothing is to be escaped, where there are such."""
-    if value.isprintable() and not value.endswith("'") and ("\\" in value or '"' in value):
+    free = value.isprintable() and not value.endswith("'") and "'''" not in value
+    if free and ("\\" in value or '"' in value):
         quote = "'" if "'" not in value else "'''"
         return f"{quote}{value}{quote}"
-    return json.dumps(value, ensure_ascii=False)
+    return _quoted(value)
+
+
+def _quoted(value: str) -> str:
+    """A text with escapes as JSON has them; TOML allows no DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _key(label: str) -> str:
-    return label if regex.fullmatch(r"[A-Za-z0-9_-]+", label) else json.dumps(label, ensure_ascii=False)
+    return label if regex.fullmatch(r"[A-Za-z0-9_-]+", label) else _quoted(label)
 
 
 def wrote(path: str, draft: Draft) -> str:

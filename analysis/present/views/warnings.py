@@ -15,7 +15,7 @@ from logparse.language import tr
 # By what they do to the answer: part of the log is unknown; it is of something else; it failed; figures are wrong,
 # uncertain, missing; the rest.
 RANKED = (
-    *("damage_not_located", "file_damaged"),
+    *("format_drafted", "damage_not_located", "file_damaged"),
     *("runs_mixed", "hw_is_another_device", "printed_above_peak"),
     *("device_contradicts_log", "above_peak", "clock_shorter_than_steps", "trainings_in_one_file"),
     *("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"),

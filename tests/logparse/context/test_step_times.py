@@ -67,6 +67,13 @@ def test_rows_of_a_clock_that_tells_whole_seconds_share_the_mean_of_twenty() -> 
     assert times(read) == [None, pytest.approx(10500), pytest.approx(10500), None, None]
 
 
+def test_a_log_shorter_than_twenty_units_of_its_clock_has_one_time() -> None:
+    read = log(step=[1, 2, 3, 4], timestamp=stamped(0, 3, 8, 12))
+    assert times(read) == [None, *[pytest.approx(4000)] * 3]
+    # 1 s in three steps
+    assert times(read, RESOLUTION) == [None, *[pytest.approx(1000 / 3)] * 3]
+
+
 def test_a_clock_too_coarse_for_the_run_tells_nothing() -> None:
     assert times(log(step=[1, 2, 3], timestamp=stamped(0, 1, 2))) is None
 

@@ -43,7 +43,7 @@ LOGS = {
             f"Train: {n // 5}%|{'█' * (n // 50)}  | {n}/500 [0{n // 60}:{n % 60:02}<05:20, 1.0it/s, "
             f"loss={2.3 - n / 1000:.3f}]DLL x"
         ),
-        {"step": 50, "train_steps": 500, RUNTIME: 50, "loss": 2.25},
+        {"step": 50, "train_steps": 500, RUNTIME: 50, "loss": 2.25, "logged_steps_per_second": 1.0},
         set(),
     ),
     "units by the clock": (
@@ -58,6 +58,67 @@ LOGS = {
         lambda n: f"iteration: {n} / 900 | consumed_tokens: {n}.5K | lm_loss: {2.3 - n / 1000:.2f} | step_time: 1.5 |",
         {"step": 50, "train_steps": 900, "loss": 2.25},
         {"consumed_tokens", "step_time"},
+    ),
+    "a colon after the step": (
+        lambda n: f"iter {n}: loss {2.3 - n / 1000:.2f}, time {500 + n % 7}.5ms, mfu 41.20%",
+        {"step": 50, "loss": 2.25, MS: 501.5, "logged_mfu": 0.412},
+        set(),
+    ),
+    "a step in brackets": (
+        lambda n: f"[{n:>5}/  900] loss: {2.3 - n / 1000:.2f}, step_time: 0.5{n // 10 % 9} s, lr: 1.0e-04",
+        {"step": 50, "train_steps": 900, "loss": 2.25, MS: 550, "learning_rate": 1e-4},
+        set(),
+    ),
+    "times and rates without labels": (
+        lambda n: (
+            f"step {n:>4}/900 | loss {2.3 - n / 1000:.6f} (+nanz)| {44 + n % 7}.57 ms | -100.0% bf16 MFU | "
+            f"9188{n % 9} tok/s"
+        ),
+        {"step": 50, "train_steps": 900, "loss": 2.25, MS: 45.57},
+        {"tok/s"},
+    ),
+    "a time without a label behind a comma": (
+        lambda n: f"step={n}, loss={2.3 - n / 1000:.2f}, 1.2{n // 10 % 9}s/it",
+        {"step": 50, "loss": 2.25, MS: 1250},
+        set(),
+    ),
+    "a time with a unit and a word": (
+        lambda n: f"step {n} | loss {2.3 - n / 1000:.2f} | 4.{n // 10 % 9}6 s run",
+        {"step": 50, "loss": 2.25, MS: 4560},
+        set(),
+    ),
+    "two rates": (
+        lambda n: (
+            f"2025-01-01 10:{n // 60:02}:{n % 60:02} | INFO | step {n} | loss {2.3 - n / 1000:.2f} | "
+            f"tps 800{n // 10 % 9}.50(100{n // 10 % 9}.25/gpu) | mem 24.90 GiB"
+        ),
+        {"step": 50, "loss": 2.25, "logged_tokens_per_second": 8005.5, "logged_tokens_per_second_per_device": 1005.25},
+        {"mem"},
+    ),
+    "rates of steps": (
+        lambda n: f"Iter {n}: Train loss {2.3 - n / 1000:.3f}, It/sec 0.01{n // 10 % 9}, Tokens/sec 1.4{n // 10 % 9}",
+        {"step": 50, "loss": 2.25, "logged_steps_per_second": 0.015},
+        {"Tokens/sec"},
+    ),
+    "a finished bar for each epoch": (
+        lambda n: (
+            f"part {n // 10} s {n} prog {n / 2:.2f}% : loss {2.3 - n / 1000:.6f} lr 1.0e-04: "
+            f"100%|██| 10/10 [00:05<00:00,  2.0{n // 10 % 9}it/s]"
+        ),
+        {"step": 50, "loss": 2.25, "learning_rate": 1e-4, "logged_steps_per_second": 2.05},
+        set(),
+    ),
+    "milliseconds for each batch": (
+        lambda n: (
+            f"| epoch   1 | {n:>5}/  983 batches | lr 20.00 | ms/batch 12.{n // 10 % 9} | loss  {2.3 - n / 1000:.2f} |"
+        ),
+        {"step": 50, "train_steps": 983, "epoch": 1, "learning_rate": 20.0, MS: 12.5, "loss": 2.25},
+        set(),
+    ),
+    "labels of several words between blanks": (
+        lambda n: f"steps: {n} loss: {2.3 - n / 1000:.4f} iter time (s): 0.09{n // 10 % 9} samples/sec: 173.2",
+        {"step": 50, "loss": 2.25, MS: 95, "logged_samples_per_second": 173.2},
+        set(),
     ),
 }
 
@@ -79,6 +140,48 @@ def test_a_draft_reads_its_log(name, tmp_path):
     text = pl.DataFrame({"source": "run.log", "line_number": [1], "text": [line(50)], "complete": True})
     (row,) = decode_steps(text, make_format(table, "run.toml")).steps.drop(PLACE).to_dicts()
     assert {column: value for column, value in row.items() if value is not None} == pytest.approx(wanted)
+
+
+def test_an_epoch_counter_is_no_step(tmp_path):
+    lines = [
+        f"epoch {epoch} | it {step} | loss {3 - epoch / 10:.2f} | 12 ms" for epoch in (1, 2, 3) for step in range(1, 9)
+    ]
+    draft, check = drafted(tmp_path, lines)
+    assert check.read == len(lines)
+    assert "(?P<epoch>" in draft.head
+    assert "(?P<step_in_epoch>" in draft.head
+    assert {"epochs", "starts_again"}.isdisjoint(draft.doubts)
+
+
+def test_two_counters_of_steps_are_a_doubt(tmp_path):
+    draft, _ = drafted(tmp_path, [f"iter {2 * n} step {n} | loss {3 - n / 10:.2f} | 12.5 ms" for n in range(1, 9)])
+    assert "two_counters" in draft.doubts
+
+
+def test_one_line_of_a_bar_with_a_loss_is_enough(tmp_path):
+    line = "Epoch: 3/3, batch 56 done (loss: 0.68): 100%|████| 57/57 [04:25<00:00,  4.65s/it]"
+    draft, check = drafted(tmp_path, ["loading", line])
+    assert (check.read, draft.timed) == (1, True)
+    assert {"step", "train_steps", RUNTIME, "logged_seconds_per_step"} <= draft.columns
+
+
+def test_a_record_of_several_lines(tmp_path):
+    record = "10:00:00 INFO === step {n} ===\n10:00:00 INFO   loss: {loss:.2f}\n10:00:00 INFO   step time: 0.8{n} s"
+    lines = "\n".join(record.format(n=n, loss=3 - n / 10) for n in range(1, 9)).splitlines()
+    draft, check = drafted(tmp_path, lines)
+    assert check.read == 8
+    assert {"step", "loss", MS} <= draft.columns
+    table = tomllib.loads(draft_toml(draft, "run.log", check.read, 0))
+    text = pl.DataFrame({"source": "run.log", "line_number": range(1, 4), "text": lines[:3], "complete": True})
+    (row,) = decode_steps(text, make_format(table, "run.toml")).steps.to_dicts()
+    assert (row["step"], row["loss"], row[MS]) == (1, 2.9, 810)
+
+
+def test_colours_and_quotes_are_written_as_the_reader_reads_them(tmp_path):
+    lines = [f"\x1b[31mstep {n}\x1b[0m it's | 'lo\x7fss' {n} | loss {3 - n / 10} | 1{n} ms" for n in range(1, 9)]
+    draft, check = drafted(tmp_path, lines)
+    table = tomllib.loads(draft_toml(draft, "run.log", check.read, 0))
+    assert make_format(table, "run.toml") == make_format(draft.table, "run.toml")
 
 
 def test_a_table_is_read_by_its_headings(tmp_path):
