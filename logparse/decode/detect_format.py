@@ -14,7 +14,7 @@ import regex
 from logparse.decode.merge_formats import Completion, complete
 from logparse.decode.step_lines import StepLines
 from logparse.errors import InputError, NoStepLineError
-from logparse.failures.ending import Ending, Evidence, count_alike, ending_of
+from logparse.failures.ending import Ending, FailureLine, count_repeated, ending_of
 from logparse.failures.scan import Hit
 from logparse.failures.trainers import FileEnds, Trainer, find_trainer
 from logparse.findings import Note, warning
@@ -168,9 +168,9 @@ def _with_errors(
     return tr("{reasons}. Its last error lines:\n{lines}", reasons=tr("; ").join(reasons), lines="\n".join(lines))
 
 
-def _how_often(cause: Evidence, hits: Sequence[Hit], sources: Sequence[Source], starts: pl.DataFrame) -> str:
+def _how_often(cause: FailureLine, hits: Sequence[Hit], sources: Sequence[Source], starts: pl.DataFrame) -> str:
     """How many lines say what ``cause`` does, of all ranks, and in how many starts."""
-    n, attempts = count_alike(cause, hits, starts)
+    n, attempts = count_repeated(cause, hits, starts)
     if attempts > 1 and len(sources) == 1:
         return tr(" ({n} times, in {starts} starts)", n=n, starts=attempts)
     return tr(" ({n} times)", n=n) if n > 1 else ""

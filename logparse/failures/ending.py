@@ -23,7 +23,7 @@ from logparse.inputs.ranks import place_of
 
 # Lines of evidence, ranks that are suspected, and lines after "Root Cause" that belong to it.
 MOST_EVIDENCE, MOST_SUSPECTS, BLOCK_LINES = 4, 3, 12
-# Roles of lines that are told with the cause, the first ones first. A general line of a launcher adds nothing.
+# Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
 ORDER = ("finding", "explains", "consequence")
 # Attempts that end within so many steps of each other made no progress.
 SAME_STEPS = 2
@@ -38,7 +38,7 @@ FAILED = frozenset(("failed", "killed", "cancelled", "preempted", "time_limit"))
 
 
 @dataclass(frozen=True)
-class Evidence:
+class FailureLine:
     """A line that belongs to the failure, and its role."""
 
     source: str
@@ -70,7 +70,7 @@ class Ending:
     """How a run ended. ``family`` says what failed, ``grade`` how sure that is; ``line`` and ``text`` show it.
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``suspects`` are ranks.
-    ``restart_helps`` is False where attempts end alike without progress, None where there is only one.
+    ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
     state: str
@@ -88,7 +88,7 @@ class Ending:
     planned_steps: int | None = None
     remedy: str | None = None
     collect: str | None = None
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[FailureLine, ...] = ()
     suspects: tuple[int, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     repeated: int = 1
@@ -101,7 +101,7 @@ class Ending:
         return self.state in FAILED
 
     @property
-    def cause(self) -> Evidence | None:
+    def cause(self) -> FailureLine | None:
         """The line that is quoted first; None where none is."""
         return next((one for one in self.evidence if one.line == self.line and one.source == self.source), None)
 
@@ -218,7 +218,7 @@ def _judge(part: _Part) -> tuple[str, Hit | None]:
 
 def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     rank, local, host, code = _attributed(cause, part.hits)
-    evidence = tuple(_evidence(hit) for hit in _told(cause, part.hits))
+    evidence = tuple(_evidence(hit) for hit in _quoted_lines(cause, part.hits))
     meaning = cause.meaning
     return Ending(
         state,
@@ -275,15 +275,16 @@ def _block(hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int
     return rank.rank if rank else None, rank.local_rank if rank else None, host, code
 
 
-def _told(cause: Hit, hits: Sequence[Hit]) -> list[Hit]:
+def _quoted_lines(cause: Hit, hits: Sequence[Hit]) -> list[Hit]:
     """The cause, and the first lines of other signatures: what followed, and who reported it."""
     others: dict[str, Hit] = {}
     for hit in hits:
         if hit.role in ORDER and not same_message(hit, cause):
             others.setdefault(hit.meaning.signature, hit)
-    ranked = sorted(others.values(), key=lambda hit: (ORDER.index(hit.role), hits.index(hit)))
+    at = {id(hit): place for place, hit in enumerate(hits)}
+    ranked = sorted(others.values(), key=lambda hit: (ORDER.index(hit.role), at[id(hit)]))
     chosen = [cause, *[hit for hit in ranked if hit is not cause][: MOST_EVIDENCE - 1]]
-    return sorted(chosen, key=hits.index)
+    return sorted(chosen, key=lambda hit: at[id(hit)])
 
 
 def same_message(hit: Hit, other: Hit) -> bool:
@@ -295,8 +296,8 @@ def _words(text: str) -> str:
     return regex.sub(r"\d+", "", read_prefixes(text).bare)
 
 
-def _evidence(hit: Hit) -> Evidence:
-    return Evidence(hit.source, hit.line, hit.text, hit.role, hit.family, hit.rank)
+def _evidence(hit: Hit) -> FailureLine:
+    return FailureLine(hit.source, hit.line, hit.text, hit.role, hit.family, hit.rank)
 
 
 def _suspects(hits: Sequence[Hit], family: str) -> tuple[int, ...]:
@@ -309,19 +310,19 @@ def _suspects(hits: Sequence[Hit], family: str) -> tuple[int, ...]:
 
 def _attempt(part: _Part, state: str, hit: Hit | None) -> Attempt:
     family = hit.family if hit is not None else "unknown"
-    told = (hit.meaning.signature, hit.line, hit.text, hit.rank, hit.host) if hit is not None else (None,) * 5
-    return Attempt(part.first_line, part.last_line, part.step, state, family, *told)
+    named = (None,) * 5 if hit is None else (hit.meaning.signature, hit.line, hit.text, hit.rank, hit.host)
+    return Attempt(part.first_line, part.last_line, part.step, state, family, *named)
 
 
 def _with_attempts(ending: Ending, attempts: Sequence[Attempt]) -> Ending:
-    """``ending`` with how many attempts at the end failed alike, and whether one of them got further than others."""
+    """``ending`` with how many attempts at the end failed the same way, and whether any got further."""
     last = attempts[-1]
-    alike = list(takewhile(lambda one: _fingerprint(one) == _fingerprint(last), reversed(attempts)))
-    if len(alike) < 2:
+    same = list(takewhile(lambda one: _fingerprint(one) == _fingerprint(last), reversed(attempts)))
+    if len(same) < 2:
         return replace(ending, attempts=tuple(attempts))
-    reached = [attempt.step or 0 for attempt in alike]
+    reached = [attempt.step or 0 for attempt in same]
     helps = max(reached) - min(reached) > SAME_STEPS
-    return replace(ending, attempts=tuple(attempts), repeated=len(alike), restart_helps=helps)
+    return replace(ending, attempts=tuple(attempts), repeated=len(same), restart_helps=helps)
 
 
 def _fingerprint(attempt: Attempt) -> tuple[object, ...]:
@@ -350,12 +351,12 @@ def notes_of(ending: Ending, several: bool) -> Iterator[Note]:
         yield warning("ended_early_with_errors", of=ending.planned_steps, **fields)
 
 
-def _note(line: Evidence, several: bool) -> Note:
+def _note(line: FailureLine, several: bool) -> Note:
     fields = {"line": line.line, "kind": line.family, "text": line.text}
     return info("error_line_of_file", source=line.source, **fields) if several else info("error_line", **fields)
 
 
-def count_alike(cause: Evidence, hits: Iterable[Hit], starts: pl.DataFrame) -> tuple[int, int]:
+def count_repeated(cause: FailureLine, hits: Iterable[Hit], starts: pl.DataFrame) -> tuple[int, int]:
     """How many lines of all ranks say what ``cause`` does, and in how many starts."""
     same = [hit for hit in hits if _words(hit.text) == _words(cause.text)]
     opened = {source: frame["line_number"].to_list() for (source,), frame in starts.group_by("source")}

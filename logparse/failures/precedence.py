@@ -12,15 +12,15 @@ from logparse.failures.signatures import JUDGED
 
 # Clocks of ranks differ by seconds; without a clock, ranks that fail together print within so many lines.
 NEAR_SECONDS, NEAR_LINES = 2.0, 200
-# Of causes that are near each other the heavier one counts: lower numbers are heavier. All others are alike.
+# Of causes that are near each other the heavier one counts: lower numbers are heavier. All others are equal.
 _WEIGHT = {"hardware": 0, "node": 0, "device_memory": 1, "host_memory": 1, "shared_memory": 1}
 _SCHEDULED, _OTHERS = ("time_limit", "preempted"), 2
 # What a time-out that came before brings about: exceptions, aborted processes, stops from outside.
 _FALLOUT = frozenset(("exception", "crash", "signal", "killed", "cancelled", "time_limit", "preempted", "network"))
 # An exception under a traceback that a logger printed as an error.
 LOGGED = "ignored.logged"
-# Characters of messages by which they are alike.
-ALIKE = 30
+# Characters of messages by which they are the same.
+SAME_CHARACTERS = 30
 # Lines that a scheduler prints also where it only clears up after a process that failed.
 _CLEARING = frozenset(("slurm.cancel",))
 # What a process prints that is stopped or left alone, and what a scheduler's own word explains.
@@ -29,10 +29,18 @@ _STOPPED = frozenset(("exception", "cancelled", "signal", "killed"))
 
 def cause_of(hits: Sequence[Hit]) -> Hit | None:
     """The line among ``hits``, in order, that is the cause; else the best that there is, None without any."""
+    at = {id(hit): place for place, hit in enumerate(hits)}
+    ended = next(
+        (at[id(hit)] for hit in hits if hit.role in ("finding", "frame") and hit.code not in (None, 0)), len(hits)
+    )
     explains = next((hit for hit in hits if hit.role == "explains"), None)
-    roots = [hit for hit in hits if hit.role == "root" and not _clears_up(hit, hits)]
+    # A scheduler's line only clears up where a process ended before.
+    roots = [
+        hit for hit in hits if hit.role == "root" and not (hit.meaning.signature in _CLEARING and at[id(hit)] > ended)
+    ]
     if explains is not None:
-        roots = [root for root in roots if not _follows(root, explains, hits)]
+        place = at[id(explains)]
+        roots = [root for root in roots if at[id(root)] < place or not _follows(root, explains)]
     if roots:
         return _heaviest(roots)
     if explains is not None:
@@ -49,16 +57,17 @@ def without_caught(hits: Sequence[Hit]) -> list[Hit]:
     An exception that a program only logs is a failure where another line shows that it ended.
     """
     known = {_beginning(hit) for hit in hits if hit.caught}
-    caught = [hit for hit in hits if hit.caught or (known and _beginning(hit) in known)]
-    kept = [hit for hit in hits if hit not in caught and not _explained_away(hit, hits)]
-    if any(hit.role in JUDGED for hit in kept):
-        return [hit for hit in hits if hit in kept or (hit in caught and hit.caught in ("", LOGGED))]
-    return kept
+    caught = {id(hit) for hit in hits if hit.caught or (known and _beginning(hit) in known)}
+    others = [hit for hit in hits if id(hit) not in caught and not _explained_away(hit, hits)]
+    if any(hit.role in JUDGED for hit in others):
+        kept = {id(hit) for hit in others}
+        return [hit for hit in hits if id(hit) in kept or (id(hit) in caught and hit.caught in ("", LOGGED))]
+    return others
 
 
 def _beginning(hit: Hit) -> str:
-    """How the message begins: ranks and workers that catch the same exception word it alike."""
-    return regex.sub(r"\d+", "", read_prefixes(hit.text).bare)[:ALIKE]
+    """How the message begins: ranks and workers that catch the same exception use the same words."""
+    return regex.sub(r"\d+", "", read_prefixes(hit.text).bare)[:SAME_CHARACTERS]
 
 
 def _explained_away(hit: Hit, hits: Sequence[Hit]) -> bool:
@@ -90,16 +99,6 @@ def _weight(root: Hit) -> int:
     return 1 if root.family in _SCHEDULED else _WEIGHT.get(root.family, _OTHERS)
 
 
-def _follows(root: Hit, explains: Hit, hits: Sequence[Hit]) -> bool:
-    """Whether ``root`` stands after the time-out that ``explains`` and is what it brings about."""
-    if hits.index(root) < hits.index(explains):
-        return False
+def _follows(root: Hit, explains: Hit) -> bool:
+    """Whether ``root``, which comes after the time-out that ``explains``, is what it brings about."""
     return root.family in _FALLOUT or not is_near(root, explains)
-
-
-def _clears_up(hit: Hit, hits: Sequence[Hit]) -> bool:
-    """Whether a scheduler's line only follows a process that ended before."""
-    if hit.meaning.signature not in _CLEARING:
-        return False
-    before = hits[: hits.index(hit)]
-    return any(other.role in ("finding", "frame") and other.code not in (None, 0) for other in before)

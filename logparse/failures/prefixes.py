@@ -8,7 +8,8 @@ from datetime import datetime
 import regex
 
 # srun -l "3: "; torchrun "[default3]:"; PyTorch "[rank3]:"; Primus "[rank-3/8]"; Ray "(WorkerDict pid=7, ip=10.0.0.1)";
-# nemo-run "job/3 "; glog "[E617 09:30:11.1 file.cpp:7]"; kubectl --timestamps; pdsh "node7: ", which only a line of a rank follows.
+# nemo-run "job/3 "; glog "[E617 09:30:11.1 file.cpp:7]"; kubectl --timestamps;
+# pdsh "node7: ", which only a line of a rank follows.
 _PREFIX = regex.compile(
     r"\s*(?:\[rank(?P<rank>\d+)\]:?|\[rank-(?P<rank>\d+)/\d+\]|\[RANK (?P<rank>\d+)\]|\[default(?P<local>\d+)\]:"
     r"|(?P<task>\d+): ?(?=\D)|\((?:\w+ )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)|[\w-]+/\d+ (?=\[)"

@@ -18,7 +18,7 @@ from logparse.inputs.blocks import TextBlock
 if TYPE_CHECKING:
     from logparse.failures.scan import Hit
 
-# A counter of steps in a log that no format reads, and words that stand next to one.
+# A counter of steps in a log that no format reads, and words that are next to one.
 _BAR = regex.compile(r"\b(\d+)/(\d+) \[\d+:\d\d(?::\d\d)?<")
 _COUNTER = regex.compile(r"(?i)\b(?:global_?|train_?)?(?:step|iter|iteration)s?\b[\"']?[ =:#\[]{0,4}(\d+)")
 _MEASURED = regex.compile(r"(?i)loss")
@@ -68,13 +68,13 @@ def progress_of(steps: pl.DataFrame) -> Progress:
         return Progress({}, {}, None, None, None)
     thin = known.select("source", "line_number", "step").sort("source", "line_number")
     parts = {str(source): frame for (source,), frame in thin.group_by("source", maintain_order=True)}
-    last = known["step"][-1]
-    planned = known["train_steps"].drop_nulls().last() if "train_steps" in known.columns else None
+    last: int = known["step"].to_list()[-1]
+    planned = known["train_steps"].drop_nulls().to_list()[-1:] if "train_steps" in known.columns else []
     return Progress(
         {source: frame["line_number"].to_list() for source, frame in parts.items()},
         {source: frame["step"].to_list() for source, frame in parts.items()},
         int(last),
-        None if planned is None else int(planned),
+        int(planned[0]) if planned else None,
         _last_clock(known),
     )
 

@@ -78,11 +78,11 @@ def _read(source: str, number: int, whole: str) -> Hit | None:
     if _PROSE.match(line.bare):
         return None
     listed = _LISTED.search(line.bare)
-    said = listed[1] if listed else line.bare
-    found = _first(said)
+    message = listed[1] if listed else line.bare
+    found = _first(message)
     if found is None or found[0].role == "advice":
         return None
-    return _hit(source, number, text, line, found, said)
+    return _hit(source, number, text, line, found, message)
 
 
 def _first(text: str) -> tuple[Signature, regex.Match[str]] | None:
@@ -92,7 +92,9 @@ def _first(text: str) -> tuple[Signature, regex.Match[str]] | None:
     return None
 
 
-def _hit(source: str, number: int, text: str, line: Line, found: tuple[Signature, regex.Match[str]], said: str) -> Hit:
+def _hit(
+    source: str, number: int, text: str, line: Line, found: tuple[Signature, regex.Match[str]], message: str
+) -> Hit:
     signature, match = found
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     code = exit_code(groups.get("code"), groups.get("sig") if groups.get("sig", "").isdigit() else None)
@@ -101,7 +103,7 @@ def _hit(source: str, number: int, text: str, line: Line, found: tuple[Signature
     return Hit(
         source,
         number,
-        quoted(text if signature.role != "context" else said, match[0]),
+        quoted(text if signature.role != "context" else message, match[0]),
         meaning_of(signature, code),
         rank=_first_number(torn, line.rank, rank),
         local_rank=_first_number(groups.get("local_rank"), line.local_rank),

@@ -70,10 +70,10 @@ def meaning_of(signature: Signature, code: int | None) -> Meaning:
         signature.state,
         signature.unless,
     )
-    told = _exit_codes().get(str(code)) if signature.role == "finding" else None
-    if told is None:
+    by_code = _exit_codes().get(str(code)) if signature.role == "finding" else None
+    if by_code is None:
         return plain
-    named = {"grade": GRADES.get(told["role"], "unknown"), "remedy": told["family"], **told}
+    named = {"grade": GRADES.get(by_code["role"], "unknown"), "remedy": by_code["family"], **by_code}
     return replace(plain, **named)
 
 
@@ -96,7 +96,7 @@ def signatures() -> tuple[Signature, ...]:
 @cache
 def families() -> tuple[str, ...]:
     """Every family that an ending can have."""
-    named = [signature.family for signature in signatures()] + [told["family"] for told in _exit_codes().values()]
+    named = [signature.family for signature in signatures()] + [by_code["family"] for by_code in _exit_codes().values()]
     return tuple(dict.fromkeys((*named, "unknown")))
 
 
@@ -104,8 +104,8 @@ def families() -> tuple[str, ...]:
 def remedies() -> tuple[str, ...]:
     """Every remedy that an ending can have."""
     plain = [meaning_of(signature, None).remedy for signature in signatures() if signature.role in JUDGED]
-    told = [told.get("remedy", told["family"]) for told in _exit_codes().values()]
-    return tuple(dict.fromkeys((*plain, *told)))
+    by_code = [by_code.get("remedy", by_code["family"]) for by_code in _exit_codes().values()]
+    return tuple(dict.fromkeys((*plain, *by_code)))
 
 
 def _read(entry: Mapping[str, Any]) -> Signature:

@@ -15,9 +15,9 @@ from logparse.failures.signatures import Signature, signatures
 _OF_JOB = ("slurm.", "lsf.", "pbs.", "k8s.", "host.oom", "host.slurm", "exit.", "killed.", "signal.", "preempt.")
 BEGIN = datetime(2026, 1, 17, 7, 32)
 CONSEQUENCES = (
-    "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, remote process exited or there was a network error",
+    "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, remote process exited",
     "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.7]:4242",
-    "RuntimeError: InnerRunOpApi:torch_npu/csrc/OpParamMaker.cpp:281 OPS function error: HcclAllreduce, error code is 6",
+    "RuntimeError: Inner:torch_npu/csrc/OpParamMaker.cpp:281 OPS function error: HcclAllreduce, error code is 6",
     "ncclSystemError: System call (e.g. socket, malloc) or external library call failed",
     "RuntimeError: NPU function error: aclrtSynchronizeStream, error code is 507048",
 )
@@ -25,7 +25,7 @@ TRACEBACK = ("Traceback (most recent call last):", '  File "train.py", line 80, 
 WAITS = (
     "[Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12) ran for 600012 milliseconds",
     "EI0002: [PID: 5] The wait execution of the Notify register times out.",
-    "EI0006: [PID: 5] Getting socket times out. Reason: Remote Rank did not send the data in time.",
+    "EI0006: [PID: 5] Getting socket times out. Reason: Remote Rank did not send.",
 )
 # What stopped ranks print later, each of which is a cause in other logs.
 FALLOUT = (
@@ -35,19 +35,19 @@ FALLOUT = (
     "Segmentation fault (core dumped)",
     "OSError: [Errno 107] Transport endpoint is not connected",
     "KeyboardInterrupt",
-    "E0117 07:42:01.1 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -6) local_rank: 0 (pid: 42)",
-    "E0117 07:42:01.1 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 1 (pid: 43)",
+    "E0117 07:42:01.1 elastic/multiprocessing/api.py] failed (exitcode: -6) local_rank: 0 (pid: 42)",
+    "E0117 07:42:01.1 elastic/multiprocessing/api.py] failed (exitcode: -9) local_rank: 1 (pid: 43)",
     "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-01-17T07:42:02 ***",
     "srun: error: node7: task 3: Killed",
 )
 # Deaths that only the launcher reports.
 REPORTED = tuple(
-    f"E0117 07:32:00.1 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: {code}) local_rank: 3 (pid: 4245)"
+    f"E0117 07:32:00.1 elastic/multiprocessing/api.py] failed (exitcode: {code}) local_rank: 3 (pid: 4245)"
     for code in (-9, -11, -7)
 )
 FRAMES = (
-    "W0117 07:40:00.1 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 4242 closing signal SIGTERM",
-    "E0117 07:40:01.1 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: {rank} (pid: 4245)",
+    "W0117 07:40:00.1 elastic/multiprocessing/api.py:897] Sending process 4242 closing signal SIGTERM",
+    "E0117 07:40:01.1 torch/distributed/elastic/api.py:869] failed (exitcode: 1) local_rank: {rank} (pid: 4245)",
     "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
     "srun: error: node7: tasks 0-3,5-7: Terminated",
     "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
@@ -82,11 +82,11 @@ def inject(seed: int, ranks: int = 8) -> Injected:
     stamped, prefix = draw.random() < 0.5, draw.choice(("[rank{}]: ", "{}: [rank{}]: ", "[rank{}]:[rank{}]: "))
     root = _line(prefix, rank, sample, 0.0, stamped)
     trace = [_line(prefix, rank, text, 0.0, stamped) for text in TRACEBACK]
-    # The traceback of a Python exception stands above it, at the same time.
+    # The traceback of a Python exception is above it, at the same time.
     timeline = [(0.0, "\n".join([*trace, root]) if _is_python(sample) else root)]
     others = [other for other in range(ranks) if other != rank]
     for other in draw.sample(others, draw.randrange(1, ranks - 1)):
-        # Clocks differ by up to two seconds, so that a consequence may stand above its root.
+        # Clocks differ by up to two seconds, so that a consequence may be above its root.
         after = draw.uniform(-2.0, 2.0) if not of_job else draw.uniform(0.1, 2.0)
         timeline.append((after, _line(prefix, other, draw.choice(CONSEQUENCES), after, stamped)))
     if draw.random() < 0.4:

@@ -10,7 +10,7 @@ from typing import Any
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import word
 from analysis.run.run import Run
-from logparse.failures.ending import Ending, Evidence
+from logparse.failures.ending import Ending, FailureLine
 from logparse.language import msg, tr
 
 # Families of a run whose code of exit a reader wants to see.
@@ -76,11 +76,13 @@ def ending_parts(ending: Ending) -> list[Part]:
 
 def _quoted(ending: Ending) -> list[ScreenRow]:
     several = len({line.source for line in ending.evidence}) > 1
-    cause = [ScreenRow(tr("  cause"), "", [_told(line, several)]) for line in ending.evidence if line is ending.cause]
+    cause = [
+        ScreenRow(tr("  cause"), "", [_quoted_lines(line, several)]) for line in ending.evidence if line is ending.cause
+    ]
     others = [line for line in ending.evidence if line is not ending.cause]
     at = ending.line or 0
-    before = [_told(line, several) for line in others if line.line < at]
-    after = [_told(line, several) for line in others if line.line > at]
+    before = [_quoted_lines(line, several) for line in others if line.line < at]
+    after = [_quoted_lines(line, several) for line in others if line.line > at]
     return [
         *cause,
         *_rows(tr("  before it"), before),
@@ -115,16 +117,16 @@ def _attempts(ending: Ending) -> list[str]:
     n = tr("{n} in this log", n=len(ending.attempts))
     if ending.restart_helps is None:
         return [n]
-    alike = tr("the last {n} ended the same way", n=ending.repeated)
+    repeated = tr("the last {n} ended the same way", n=ending.repeated)
     further = tr("each got further") if ending.restart_helps else tr("none got further: a restart will not help")
-    return [n, alike, further]
+    return [n, repeated, further]
 
 
-def _told(line: Evidence, several: bool) -> str:
+def _quoted_lines(line: FailureLine, several: bool) -> str:
     return tr("{place}: {text}", place=_place(line, several), text=line.text)
 
 
-def _place(line: Evidence, several: bool) -> str:
+def _place(line: FailureLine, several: bool) -> str:
     if several:
         return tr("{file}, line {line}", file=PurePath(line.source).name, line=line.line)
     return tr("line {line}", line=line.line)

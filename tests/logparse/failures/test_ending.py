@@ -34,7 +34,7 @@ def found(tmp_path, *lines, before=""):
     return ending.family, ending.line
 
 
-def test_the_root_beats_what_it_causes_wherever_it_stands(tmp_path):
+def test_the_root_beats_what_it_causes_wherever_it_is(tmp_path):
     assert found(tmp_path, f"[rank0]: {NCCL}", f"[rank3]: {OOM}", CHILD) == ("device_memory", 2)
     assert found(tmp_path, f"[rank3]: {OOM}", f"[rank0]: {NCCL}", CHILD) == ("device_memory", 1)
 
@@ -78,7 +78,7 @@ def test_a_cancelled_hang_is_a_hang(tmp_path):
 @pytest.mark.parametrize(
     ("code", "family"), [(-9, "killed"), (-11, "crash"), (-7, "shared_memory"), (-15, "signal"), (1, "unknown")]
 )
-def test_exit_codes_are_told_apart(tmp_path, code, family):
+def test_exit_codes_differ(tmp_path, code, family):
     ending = diagnosed(tmp_path, EXIT.format(code=code), CHILD)
     assert (ending.family, ending.line, ending.exit_code) == (family, 1, code)
 
@@ -95,7 +95,7 @@ def test_the_launchers_report_gives_rank_host_and_code(tmp_path):
     assert (ending.rank, ending.host) == (2, None)
 
 
-def test_the_steps_are_told(tmp_path):
+def test_the_steps_are_counted(tmp_path):
     ending = diagnosed(tmp_path, f"[rank3]: {OOM}", before=megatron_log())
     assert (ending.state, ending.step, ending.planned_steps, ending.rank) == ("failed", 6, 500, 3)
 
@@ -136,7 +136,7 @@ def test_a_completed_step_refutes_an_error(tmp_path):
     assert found(tmp_path, *bars, "ValueError: no", bars[-1]) == ("exception", 4)
 
 
-def test_attempts_that_end_alike_without_progress_are_counted(tmp_path):
+def test_attempts_that_end_the_same_way_without_progress_are_counted(tmp_path):
     again = "[default] Worker group FAILED. 2/3 attempts left; will restart worker group"
     ending = diagnosed(
         tmp_path, "[rank1]: ValueError: a 1", again, "[rank2]: ValueError: a 2", again, "[rank1]: ValueError: a 3"
@@ -154,8 +154,8 @@ def test_ranks_that_others_waited_for_are_suspects(tmp_path):
 
 
 def test_files_of_ranks_are_ordered_by_their_clocks(tmp_path):
-    for rank, second, said in ((0, 9, NCCL), (1, 5, "ValueError: a")):
-        text = f"2025-01-02 03:04:0{second}.000] {said}\n"
+    for rank, second, message in ((0, 9, NCCL), (1, 5, "ValueError: a")):
+        text = f"2025-01-02 03:04:0{second}.000] {message}\n"
         (tmp_path / f"rank_{rank}.log").write_text(text)
     ending = diagnose_run([str(tmp_path)])
     assert (ending.family, ending.source.endswith("rank_1.log")) == ("exception", True)

@@ -95,7 +95,7 @@ def test_a_bare_assertion_says_what_was_asserted():
     assert hit.text == "3: [rank3]: AssertionError: assert a < b"
 
 
-def test_a_long_line_is_quoted_where_it_tells():
+def test_a_long_line_is_quoted_around_its_mark():
     (hit,) = hits("x" * 5000 + "\r" + "y" * 90 + " DUE TO TIME LIMIT ***\n")
     assert len(hit.text) <= 160
     assert "DUE TO TIME LIMIT" in hit.text
