@@ -34,6 +34,7 @@ from analysis.nightly.job_runs import (
     nothing_to_judge,
     place_baseline,
     split_jobs,
+    usable_baseline,
     without_failed,
 )
 from analysis.nightly.metric_verdict import MetricNight, judge_newest
@@ -153,6 +154,7 @@ def _judge(
     comparable, refused = comparable_with_newest(sample.runs)
     idle = (newest - records["when"][-1]).days
     left_out = _failed_since(records, sample, comparable["when"][-1])
+    rule = usable_baseline(comparable, rule)
     failed = next((run for run in left_out if run.run_id == records["run_id"][-1] and run.reason in FAILED), None)
     missing = is_missing(records, newest)
     name = rule.name or job_name(comparable)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared", "drifted"]
 # Chance of a run to be off to one side, and of the mean of those in a row to be as far, in runs of one level.
 OFF, CONFIRMED = 0.007, 0.0002
-# Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights were off, a change needs so many
-# in a row that they are off by accident with this chance, at the rate of earlier nights.
+# Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights were off, a change needs so
+# many in a row that they are off by accident with this chance, at the rate of earlier nights.
 BY_ACCIDENT, SEEN = 0.002, 2
 # So many of the newest runs are compared with the oldest of their level, which shows a drift of at least so much. The
 # threshold is higher than that of a night: levels of runs wander a little.

@@ -350,6 +350,18 @@ def test_a_baseline_holds_no_run_that_is_judged():
         judge_jobs(runs, read_policy(gate | {"baseline": "release=old"}), kept)
 
 
+def test_the_best_of_nightly_releases_stops_no_job():
+    """Each night is a release of its own: the newest runs are the baseline, and the other job is judged."""
+    made = [*rows(0.05, 0.05), *rows(0.0, job="b", world_size=16)]
+    runs = run_frame(made).with_columns(release=pl.col("name"))
+    kept = HistoryOfJobs(lambda ids: runs.filter(pl.col("run_id").is_in(list(ids))), lambda _: as_steps())
+    found = judge_jobs(runs, read_policy({"baseline": "best"}), kept)
+    assert sorted((job.verdict, job.baseline) for job in found) == [
+        ("no regression", "last 30"),
+        ("regression", "last 30"),
+    ]
+
+
 def test_a_job_of_several_series_is_as_many_rows():
     made = [*rows(0.0, job="a"), *rows(0.2, 0.2, job="b", world_size=16)]
     found = judge(made, {"jobs": {"all": {"owners": ["ann"]}}})
