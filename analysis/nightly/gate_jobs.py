@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from analysis.compare.comparability import Change, Field, list_changes
+from analysis.compare.comparison import measured
 from analysis.compare.final_loss import LAST, final_losses
 from analysis.compare.independent_records import LeftOut, Observations, fill_from_job, find_jobs, sample_of
 from analysis.compare.job_name import job_name
@@ -23,7 +24,7 @@ from analysis.compare.multiple_testing import step_down
 from analysis.compare.verdict import CLOSE, Verdict, find_metric, worst_of
 from analysis.compare.work_difference import Less, compared_work, flatters
 from analysis.history.events import Acceptance
-from analysis.metrics import FINAL_LOSS
+from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.job_runs import (
     FAILED,
     MOST_IDLE_DAYS,
@@ -51,6 +52,15 @@ RUNS_PER_SIDE = 5
 
 
 @dataclass(frozen=True)
+class AcceptedChange:
+    """A change that is accepted today: that of ``metric`` from the runs before the accepted one to those since."""
+
+    metric: Metric
+    change: float | None
+    acceptance: Acceptance
+
+
+@dataclass(frozen=True)
 class JobVerdict:
     """The verdict on one job. ``runs`` are in the order of time, the newest last.
 
@@ -58,7 +68,8 @@ class JobVerdict:
     verdict. ``changes`` are the settings and versions that changed when a metric became worse. ``left_out`` are later
     runs that do not count. ``idle_days`` are the days from the newest run of the job to the newest of all jobs.
     ``less_work`` are the kinds of work of which the faster runs do less. ``failed`` is the newest run if it failed,
-    ``missing`` says that a run of tonight is missing; the newest run of any kind began ``newest_when``.
+    ``missing`` says that a run of tonight is missing; the newest run of any kind began ``newest_when``. ``accepted``
+    are the changes that are accepted today.
     """
 
     name: str
@@ -74,6 +85,7 @@ class JobVerdict:
     failed: LeftOut | None = None
     missing: bool = False
     newest_when: datetime | None = None
+    accepted: tuple[AcceptedChange, ...] = ()
 
     @property
     def is_idle(self) -> bool:
@@ -164,6 +176,7 @@ def _judge(
         failed=failed,
         missing=missing,
         newest_when=records["when"][-1],
+        accepted=tuple(_accepted(comparable, rule, kept.acceptances)),
     )
     if refused or job.is_idle:
         return job
@@ -188,6 +201,24 @@ def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -
     """Runs after the newest that counts that failed, or of which too few rows count."""
     later = set(records.filter(pl.col("when") >= when)["run_id"])
     return tuple(run for run in sample.left_out if run.run_id in later and run.reason != "same_job")
+
+
+def _accepted(
+    runs: pl.DataFrame, rule: JobRule, acceptances: Mapping[str, Sequence[Acceptance]]
+) -> Iterator[AcceptedChange]:
+    """The changes of ``runs`` that are accepted on the day of the newest, one for each acceptance."""
+    for at, run_id in enumerate(runs["run_id"]):
+        for one in acceptances.get(run_id, ()):
+            name = one.metric or next(iter(rule.metrics))
+            if is_known({run_id: [one]}, runs, name, run_id):
+                yield AcceptedChange(find_metric(name), _change_at(runs, at, find_metric(name)), one)
+
+
+def _change_at(runs: pl.DataFrame, at: int, metric: Metric) -> float | None:
+    """The relative change of the median, from the runs before one to those since."""
+    sides = (runs[max(0, at - KEPT) : at], runs[at : at + KEPT])
+    old, new = (measured(side, metric)[metric.column].median() for side in sides)
+    return new / old - 1 if isinstance(old, float) and isinstance(new, float) and old else None
 
 
 def is_known(acceptances: Mapping[str, Sequence[Acceptance]], runs: pl.DataFrame, metric: str, run_id: str) -> bool:

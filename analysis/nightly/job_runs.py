@@ -141,7 +141,7 @@ def is_missing(runs: pl.DataFrame, newest: datetime) -> bool:
 
 
 def usable_baseline(runs: pl.DataFrame, rule: JobRule) -> JobRule:
-    """``rule``, or with the newest runs as baseline where ``best`` finds no release with enough runs, as in nightlies."""
+    """``rule``, with the newest runs as baseline if ``best`` finds no release with enough runs, as in nightlies."""
     if rule.baseline.kind != "best" or len(_best(runs, rule)):
         return rule
     return replace(rule, baseline=BaselineRule("last", f"last {KEPT}"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.nightly.exports import JudgedJobs
-from analysis.nightly.gate_jobs import JobVerdict, verdict_of
+from analysis.nightly.gate_jobs import AcceptedChange, JobVerdict, verdict_of
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.markdown import markdown
@@ -118,6 +118,7 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
     if job.refused:
         yield refusal(job)
     yield from (sentence(job, metric) for metric in job.metrics if metric.reason not in QUIET)
+    yield from map(accepted, job.accepted)
     yield from map(less_work, job.less_work)
     if job.missing and not job.is_idle:
         yield tr("missing tonight: its newest run began {when:%Y-%m-%d %H:%M}", when=job.newest_when)
@@ -128,6 +129,22 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
     if job.changes:
         names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
         yield tr("changed at that run: {names}", names=names)
+
+
+def accepted(known: AcceptedChange) -> str:
+    """A change that is accepted, until when, and why."""
+    acceptance = known.acceptance
+    limits = [
+        tr("until {limit}", limit=limit) for limit in (acceptance.until, acceptance.until_release) if limit is not None
+    ]
+    return tr(
+        "{metric}: {change} since run {run}, accepted {until} ({reason})",
+        metric=tr(known.metric.label),
+        change="-" if known.change is None else signed_percent(known.change),
+        run=acceptance.run_id[:12],
+        until=tr(", ").join(limits) or tr("permanently"),
+        reason=tr(", ").join(text for text in (acceptance.reason, acceptance.issue) if text),
+    )
 
 
 def failure(run: LeftOut) -> str:

@@ -22,6 +22,7 @@ from analysis.nightly.policy import read_policy
 from analysis.nightly.run_verdicts import verdicts_of_runs
 from analysis.present.markdown import markdown
 from analysis.present.views.jobs import compose_jobs, judged_jobs, refusal
+from analysis.present.views.jobs_json import document as jobs_document
 from logparse.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
@@ -314,6 +315,18 @@ def test_what_is_accepted_fails_no_longer(case, night):
     (job,) = judge(made, {"metrics": {"goodput": "off"}}, acceptances={run_id: (accepted,)})
     newest_ends_nothing = case == "till this release" and night == 22
     assert job.verdict == ("no regression" if newest_ends_nothing else verdict)
+
+
+def test_an_accepted_change_is_listed_while_it_is_accepted():
+    made = rows(*[0.03] * 8)
+    run_id, until = made[20]["run_id"], (BEGIN + timedelta(days=60)).date()
+    known = Acceptance(run_id, None, "new driver", "#7", until, None, BEGIN, None)
+    (job,) = judge(made, acceptances={run_id: (known,)})
+    assert (job.verdict, len(job.accepted)) == ("no regression", 1)
+    assert job.accepted[0].change == pytest.approx(0.03, abs=0.005)
+    assert f"accepted until {until} (new driver, \\#7)" in markdown(compose_jobs([job]))
+    assert jobs_document([job])["jobs"][0]["accepted"][0]["issue"] == "#7"
+    assert judge(made, acceptances={run_id: (replace(known, until=BEGIN.date()),)})[0].accepted == ()
 
 
 def test_a_night_and_a_lost_loss_are_accepted_too():
