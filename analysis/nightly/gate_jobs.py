@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -47,6 +47,9 @@ from logparse.language import tr
 
 # Runs whose losses are read: those that give the expectation, and as many that may be off.
 LOSSES_READ = 2 * KEPT
+# What is new of a job. The order is that of the first line.
+News = Literal["new", "still_open", "cleared"]
+NEWS: tuple[News, ...] = ("new", "still_open", "cleared")
 # Runs before a change, and after it, whose settings and versions are compared.
 RUNS_PER_SIDE = 5
 
@@ -103,6 +106,17 @@ class JobVerdict:
             return None
         verdicts = [m.verdict for m in self.metrics if m.verdict != "insufficient data"]
         return worst_of(verdicts) if verdicts else "insufficient data"
+
+    @property
+    def news(self) -> News | None:
+        """What changed tonight; None for a job that is as it was, or that has no verdict."""
+        if self.verdict is None:
+            return None
+        if self.failed or any(metric.is_new for metric in self.metrics):
+            return "new"
+        if self.verdict in ("regression", "less work"):
+            return "still_open"
+        return "cleared" if any(metric.reason == "cleared" for metric in self.metrics) else None
 
     @property
     def newest(self) -> Mapping[str, Any]:

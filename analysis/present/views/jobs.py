@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.nightly.exports import JudgedJobs
-from analysis.nightly.gate_jobs import AcceptedChange, JobVerdict, verdict_of
+from analysis.nightly.gate_jobs import NEWS, AcceptedChange, JobVerdict, verdict_of
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.markdown import markdown
@@ -33,6 +33,7 @@ def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
     """The verdict on all, a row for each job, a sentence for each metric that needs one, what the numbers rest on."""
     return [
         Heading(title(jobs), "title"),
+        *(Sentence(text) for text in _news(jobs)),
         Sentence(_counted(jobs)),
         *_tables(jobs),
         *(part for job in jobs for part in _job_parts(job)),
@@ -44,6 +45,14 @@ def title(jobs: Sequence[JobVerdict]) -> str:
     """The verdict on all jobs that have one."""
     verdict = verdict_of(jobs)
     return tr("verdict: {verdict}", verdict=word("verdicts", verdict)) if verdict else tr("no verdict")
+
+
+def _news(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+    """How many jobs became worse tonight, are still worse, and recovered."""
+    counts = Counter(job.news for job in jobs)
+    if any(counts[news] for news in NEWS):
+        numbers = {"new": counts["new"], "open": counts["still_open"], "cleared": counts["cleared"]}
+        yield tr("new tonight: {new}; still open: {open}; cleared: {cleared}", **numbers)
 
 
 def _counted(jobs: Sequence[JobVerdict]) -> str:
@@ -236,7 +245,9 @@ def _some(names: Sequence[str]) -> str:
     return tr("{names} and {n} more", names=first, n=len(names) - MOST_NAMED) if len(names) > MOST_NAMED else first
 
 
-def judged_jobs(jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Verdict]) -> JudgedJobs:
+def judged_jobs(
+    jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Verdict], only_new: bool = False
+) -> JudgedJobs:
     """``jobs`` with what their files say in words."""
 
     def sentence_of(job: JobVerdict, metric: MetricNight) -> str:
@@ -253,4 +264,5 @@ def judged_jobs(jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Ver
 
     with speaking("en"):
         details = markdown(compose_jobs(jobs))
-    return JudgedJobs(jobs, strict, failing, markdown(compose_jobs(jobs)), details, sentence_of, refusal_of, failure_of)
+    summary = markdown(compose_jobs(jobs))
+    return JudgedJobs(jobs, strict, failing, only_new, summary, details, sentence_of, refusal_of, failure_of)

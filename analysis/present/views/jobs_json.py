@@ -28,6 +28,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "owners": list(job.owners),
         "baseline": job.baseline,
         "verdict": job.verdict,
+        "news": job.news,
         "runs": len(job.runs),
         "newest": {key: newest[key] for key in ("run_id", "name", "release")} | {"when": newest["when"].isoformat()},
         "metrics": {metric.metric.column: _metric(job, metric) for metric in job.metrics},

@@ -97,6 +97,16 @@ def test_an_open_regression_is_cleared_as_it_was_confirmed_and_that_is_said_once
     assert "no longer worse" in markdown(compose_jobs([cleared]))
 
 
+def test_news_are_new_still_open_or_cleared():
+    found = [judge(rows(0.05, *[0.05] * more, *[0.0] * after))[0] for more, after in ((0, 0), (1, 0), (2, 0), (1, 2))]
+    assert [job.news for job in found] == [None, "new", "still_open", "cleared"]
+    text = markdown(compose_jobs(found[1:]))
+    assert "new tonight: 1; still open: 1; cleared: 1" in text
+    for job, failures in zip(found, (0, 2, 0, 0), strict=True):
+        judged = judged_jobs([job], False, frozenset({"regression"}), only_new=True)
+        assert len(list(ElementTree.fromstring(junit(judged)).iter("failure"))) == failures
+
+
 def test_slow_steps_that_leave_the_median_alone():
     """Every tenth step three times as long: + 20 % delivered, within two nights."""
     (job,) = judge(rows(0.0, 0.0, tail={0: 0.2, 1: 0.2}))
@@ -437,6 +447,8 @@ def test_the_policy_of_the_project(place):
     try:
         assert run_logparse("gate", cwd=place).returncode == 0
         assert run_logparse("gate", "--fail-on", "suspicious", cwd=place).returncode == 1
+        (place / "logparse.toml").write_text('history = "h"\n[gate]\nfail_on = "new"\n')
+        assert run_logparse("gate", cwd=place).returncode == 1
         (place / "logparse.toml").write_text("[gate]\nconfirms = 3\n")
         wrong = gate(place)
         assert (wrong.returncode, "logparse.toml" in wrong.stderr) == (2, True)
