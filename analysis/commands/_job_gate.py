@@ -11,7 +11,7 @@ from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence
 from analysis.nightly.exports import JOB_OUTPUTS, JudgedJobs
 from analysis.nightly.gate_jobs import HistoryOfJobs, JobVerdict, judge_jobs
-from analysis.nightly.policy import FAILING
+from analysis.nightly.policy import FAILING, NEW
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
 from analysis.present.terminal import print_parts
@@ -34,7 +34,8 @@ def judge_all(history: str | None, strict: bool, fail_on: str | None, report: Ca
     for note in evidence.notes:
         report(note)
     jobs = judge_jobs(evidence.runs, policy, HistoryOfJobs(store.settings, store.steps, store.acceptances()))
-    return judged_jobs(jobs, strict, FAILING[fail_on] if fail_on else policy.failing)
+    failing, only_new = (FAILING[fail_on], fail_on == NEW) if fail_on else (policy.failing, policy.only_new)
+    return judged_jobs(jobs, strict, failing, only_new)
 
 
 def print_jobs(jobs: Sequence[JobVerdict], as_json: bool, as_markdown: bool, no_color: bool) -> None:
@@ -54,7 +55,7 @@ def job_texts(judged: JudgedJobs) -> Mapping[str, str | None]:
 
 def exit_of_jobs(judged: JudgedJobs) -> None:
     """Raises typer.Exit where a job fails, UsageError where one cannot be compared, InsufficientDataError if strict."""
-    if any(job.verdict in judged.failing for job in judged.jobs):
+    if any(job.verdict in judged.failing and (job.news == "new" or not judged.only_new) for job in judged.jobs):
         raise typer.Exit(1)
     refused = [job for job in judged.jobs if job.refused]
     if refused:

@@ -52,11 +52,11 @@ Strict = Annotated[
     ),
 ]
 FailOn = Annotated[
-    Literal["regression", "less work", "suspicious"] | None,
+    Literal["regression", "less work", "suspicious", "new"] | None,
     typer.Option(
         "--fail-on",
         show_default="regression",
-        help="Lowest verdict that makes the command fail.",
+        help="Lowest verdict that makes the command fail; new: only regressions that are new tonight.",
     ),
 ]
 Out = Annotated[

@@ -21,6 +21,8 @@ from analysis.nightly.metric_verdict import MetricNight
 class JudgedJobs:
     """All jobs as the gate judged them, and what the screens say of them; ``failing`` are the verdicts that fail it.
 
+    With ``only_new`` they fail it on their first night alone.
+
     ``summary`` is Markdown for people, in the language in use; ``details`` is the same in English, and so is what
     ``sentence`` says of a metric of a job, ``refusal`` of a job without a verdict, ``failure`` of a run that failed.
     """
@@ -28,6 +30,7 @@ class JudgedJobs:
     jobs: Sequence[JobVerdict]
     strict: bool
     failing: frozenset[Verdict]
+    only_new: bool
     summary: str
     details: str
     sentence: Callable[[JobVerdict, MetricNight], str]
@@ -54,7 +57,8 @@ def _cases(judged: JudgedJobs, job: JobVerdict) -> list[Case]:
 
 
 def _case(judged: JudgedJobs, job: JobVerdict, metric: MetricNight, name: str) -> Case:
-    outcome: Outcome = "failure" if metric.verdict in judged.failing else OUTCOMES.get(metric.verdict)
+    fails = metric.verdict in judged.failing and (metric.is_new or not judged.only_new)
+    outcome: Outcome = "failure" if fails else OUTCOMES.get(metric.verdict)
     if judged.strict and metric.verdict == job.verdict == "insufficient data":
         outcome = "error"
     kind = metric.verdict if outcome in ("failure", "error") else ""

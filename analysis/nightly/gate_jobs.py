@@ -11,11 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from analysis.compare.comparability import Change, Field, list_changes
+from analysis.compare.comparison import measured
 from analysis.compare.final_loss import LAST, final_losses
 from analysis.compare.independent_records import LeftOut, Observations, fill_from_job, find_jobs, sample_of
 from analysis.compare.job_name import job_name
@@ -23,7 +24,7 @@ from analysis.compare.multiple_testing import step_down
 from analysis.compare.verdict import CLOSE, Verdict, find_metric, worst_of
 from analysis.compare.work_difference import Less, compared_work, flatters
 from analysis.history.events import Acceptance
-from analysis.metrics import FINAL_LOSS
+from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.job_runs import (
     FAILED,
     MOST_IDLE_DAYS,
@@ -34,6 +35,7 @@ from analysis.nightly.job_runs import (
     nothing_to_judge,
     place_baseline,
     split_jobs,
+    usable_baseline,
     without_failed,
 )
 from analysis.nightly.metric_verdict import MetricNight, judge_newest
@@ -45,8 +47,20 @@ from logparse.language import tr
 
 # Runs whose losses are read: those that give the expectation, and as many that may be off.
 LOSSES_READ = 2 * KEPT
+# What is new of a job. The order is that of the first line.
+News = Literal["new", "still_open", "cleared"]
+NEWS: tuple[News, ...] = ("new", "still_open", "cleared")
 # Runs before a change, and after it, whose settings and versions are compared.
 RUNS_PER_SIDE = 5
+
+
+@dataclass(frozen=True)
+class AcceptedChange:
+    """A change that is accepted today: that of ``metric`` from the runs before the accepted one to those since."""
+
+    metric: Metric
+    change: float | None
+    acceptance: Acceptance
 
 
 @dataclass(frozen=True)
@@ -57,7 +71,8 @@ class JobVerdict:
     verdict. ``changes`` are the settings and versions that changed when a metric became worse. ``left_out`` are later
     runs that do not count. ``idle_days`` are the days from the newest run of the job to the newest of all jobs.
     ``less_work`` are the kinds of work of which the faster runs do less. ``failed`` is the newest run if it failed,
-    ``missing`` says that a run of tonight is missing; the newest run of any kind began ``newest_when``.
+    ``missing`` says that a run of tonight is missing; the newest run of any kind began ``newest_when``. ``accepted``
+    are the changes that are accepted today.
     """
 
     name: str
@@ -73,6 +88,7 @@ class JobVerdict:
     failed: LeftOut | None = None
     missing: bool = False
     newest_when: datetime | None = None
+    accepted: tuple[AcceptedChange, ...] = ()
 
     @property
     def is_idle(self) -> bool:
@@ -90,6 +106,17 @@ class JobVerdict:
             return None
         verdicts = [m.verdict for m in self.metrics if m.verdict != "insufficient data"]
         return worst_of(verdicts) if verdicts else "insufficient data"
+
+    @property
+    def news(self) -> News | None:
+        """What changed tonight; None for a job that is as it was, or that has no verdict."""
+        if self.verdict is None:
+            return None
+        if self.failed or any(metric.is_new for metric in self.metrics):
+            return "new"
+        if self.verdict in ("regression", "less work"):
+            return "still_open"
+        return "cleared" if any(metric.reason == "cleared" for metric in self.metrics) else None
 
     @property
     def newest(self) -> Mapping[str, Any]:
@@ -153,6 +180,7 @@ def _judge(
     comparable, refused = comparable_with_newest(sample.runs)
     idle = (newest - records["when"][-1]).days
     left_out = _failed_since(records, sample, comparable["when"][-1])
+    rule = usable_baseline(comparable, rule)
     failed = next((run for run in left_out if run.run_id == records["run_id"][-1] and run.reason in FAILED), None)
     missing = is_missing(records, newest)
     name = rule.name or job_name(comparable)
@@ -162,6 +190,7 @@ def _judge(
         failed=failed,
         missing=missing,
         newest_when=records["when"][-1],
+        accepted=tuple(_accepted(comparable, rule, kept.acceptances)),
     )
     if refused or job.is_idle:
         return job
@@ -186,6 +215,24 @@ def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -
     """Runs after the newest that counts that failed, or of which too few rows count."""
     later = set(records.filter(pl.col("when") >= when)["run_id"])
     return tuple(run for run in sample.left_out if run.run_id in later and run.reason != "same_job")
+
+
+def _accepted(
+    runs: pl.DataFrame, rule: JobRule, acceptances: Mapping[str, Sequence[Acceptance]]
+) -> Iterator[AcceptedChange]:
+    """The changes of ``runs`` that are accepted on the day of the newest, one for each acceptance."""
+    for at, run_id in enumerate(runs["run_id"]):
+        for one in acceptances.get(run_id, ()):
+            name = one.metric or next(iter(rule.metrics))
+            if is_known({run_id: [one]}, runs, name, run_id):
+                yield AcceptedChange(find_metric(name), _change_at(runs, at, find_metric(name)), one)
+
+
+def _change_at(runs: pl.DataFrame, at: int, metric: Metric) -> float | None:
+    """The relative change of the median, from the runs before one to those since."""
+    sides = (runs[max(0, at - KEPT) : at], runs[at : at + KEPT])
+    old, new = (measured(side, metric)[metric.column].median() for side in sides)
+    return new / old - 1 if isinstance(old, float) and isinstance(new, float) and old else None
 
 
 def is_known(acceptances: Mapping[str, Sequence[Acceptance]], runs: pl.DataFrame, metric: str, run_id: str) -> bool:

@@ -18,7 +18,7 @@ from analysis.compare.independent_records import LeftOut, Observations, job_labe
 from analysis.compare.job_name import series_names
 from analysis.compare.verdict import find_metric
 from analysis.history.selection import select_runs
-from analysis.nightly.policy import JobRule, Policy
+from analysis.nightly.policy import BaselineRule, JobRule, Policy
 from analysis.nightly.trend import split_series
 from analysis.stats.prediction import FEWEST, KEPT
 from logparse.errors import UsageError
@@ -138,6 +138,13 @@ def is_missing(runs: pl.DataFrame, newest: datetime) -> bool:
     typical = runs["when"].tail(KEPT).diff().median()
     ago: timedelta = newest - runs["when"][-1]
     return isinstance(typical, timedelta) and ago > MISSING_AFTER * typical
+
+
+def usable_baseline(runs: pl.DataFrame, rule: JobRule) -> JobRule:
+    """``rule``, with the newest runs as baseline if ``best`` finds no release with enough runs, as in nightlies."""
+    if rule.baseline.kind != "best" or len(_best(runs, rule)):
+        return rule
+    return replace(rule, baseline=BaselineRule("last", f"last {KEPT}"))
 
 
 def place_baseline(runs: pl.DataFrame, rule: JobRule) -> tuple[pl.DataFrame, int]:

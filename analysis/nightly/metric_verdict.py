@@ -55,6 +55,11 @@ class MetricNight:
     p: float | None = None
     p_family: float | None = None
 
+    @property
+    def is_new(self) -> bool:
+        """Whether it is a regression, or less work, that no night before had."""
+        return self.verdict in ("regression", "less work") and (self.night is None or self.night.confirmed_for <= 1)
+
 
 def judge_newest(
     metric: Metric, least: float, runs: pl.DataFrame, fixed: int, rule: JobRule, known: Callable[[str], bool]

@@ -27,7 +27,10 @@ FAILING: dict[str, frozenset[Verdict]] = {
     "regression": frozenset({"crashed", "regression"}),
     "less work": frozenset({"crashed", "regression", "less work"}),
     "suspicious": frozenset({"crashed", "regression", "less work", "suspicious"}),
+    "new": frozenset({"crashed", "regression"}),
 }
+# What is asked for where an open regression must not fail the gate again.
+NEW = "new"
 LAST, SINCE = regex.compile(r"last (\d+)"), regex.compile(r"since (\S+)")
 # A threshold that is none: the metric is not judged.
 LEFT_OUT = "off"
@@ -68,11 +71,15 @@ class JobRule:
 
 @dataclass(frozen=True)
 class Policy:
-    """What applies to all jobs. Every comparable series of runs that none of ``jobs`` selects is a job by ``rest``."""
+    """What applies to all jobs; with ``only_new`` only what is new tonight fails the gate.
+
+    Every comparable series of runs that none of ``jobs`` selects is a job by ``rest``.
+    """
 
     jobs: tuple[JobRule, ...] = ()
     rest: JobRule = field(default_factory=JobRule)
     failing: frozenset[Verdict] = FAILING["regression"]
+    only_new: bool = False
 
 
 # Keys of the table, and of the table of a job.
@@ -88,7 +95,7 @@ def read_policy(table: Mapping[str, Any]) -> Policy:
     fail_on = table.get("fail_on", "regression")
     if fail_on not in FAILING:
         raise _wrong(f"{TABLE}.fail_on", fail_on, tr("use one of {names}", names=", ".join(FAILING)))
-    return Policy(tuple(rules), rest, FAILING[fail_on])
+    return Policy(tuple(rules), rest, FAILING[fail_on], only_new=fail_on == NEW)
 
 
 def _job(rest: JobRule, name: str, jobs: Mapping[str, Any], where: str) -> JobRule:

@@ -16,7 +16,7 @@ from analysis.compare.comparability import FIELDS, REQUIRED, Change, fill_implie
 from analysis.compare.independent_records import find_jobs, sample_of
 from analysis.compare.job_name import series_names
 from analysis.metrics import Metric
-from analysis.stats.series_changes import find_changes, find_off
+from analysis.stats.series_changes import find_changes_or_drift, find_off
 from logparse.errors import UsageError
 from logparse.language import tr
 
@@ -52,6 +52,7 @@ class Trend:
 
     ``unknown`` are fields that some of its runs do not print, so that they may be of another job. ``name`` is that of
     its job. ``off`` are places of runs far from their neighbours, which are no change.
+    ``drift`` is the relative change along a straight line, where that explains the runs better than changes do.
     """
 
     metric: Metric
@@ -61,6 +62,7 @@ class Trend:
     unknown: tuple[str, ...] = ()
     name: str = ""
     off: tuple[int, ...] = ()
+    drift: float | None = None
 
     @property
     def newest_off(self) -> float | None:
@@ -83,8 +85,8 @@ def follow_all(
 ) -> list[Trend]:
     """The trend of every series of ``runs`` that has the metric, with what differs at each change.
 
-    Those that changed come first, then those whose newest run is off; of each kind the largest. ``settings`` gives all
-    columns of the runs of some ids.
+    Those that changed come first, then those that drift, then those whose newest run is off; of each kind the largest.
+    ``settings`` gives all columns of the runs of some ids.
 
     Raises UsageError where no run has the metric.
     """
@@ -100,7 +102,7 @@ def follow_all(
         raise UsageError(problem, remedy=tr("`logparse history list` lists the recorded runs"))
     heavy = settings([run_id for trend in known for run_id in explaining_runs(trend)])
     explained = [explain(trend, heavy) for trend in known]
-    return sorted(explained, key=lambda trend: (not trend.changes, trend.newest_off is None))
+    return sorted(explained, key=lambda trend: (not trend.changes, trend.drift is None, trend.newest_off is None))
 
 
 def split_series(runs: pl.DataFrame) -> list[pl.DataFrame]:
@@ -151,9 +153,9 @@ def follow(runs: pl.DataFrame, metric: Metric, by: str = "release", elsewhere: b
     )
     ordered = placed.sort(pl.col("when").min().over("group"), "group", "when", "run_id").with_row_index("at")
     values = ordered["value"].to_list()
-    points, off = find_changes(values), tuple(find_off(values))
+    (points, drift), off = find_changes_or_drift(values), tuple(find_off(values))
     changes = tuple(_change(ordered, points, index, off) for index in range(len(points)))
-    return Trend(metric, ordered, _groups(ordered), changes, off=off)
+    return Trend(metric, ordered, _groups(ordered), changes, off=off, drift=drift)
 
 
 def _group(runs: pl.DataFrame, by: str, elsewhere: bool = False) -> pl.Expr:

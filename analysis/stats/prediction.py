@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared", "drifted"]
 # Chance of a run to be off to one side, and of the mean of those in a row to be as far, in runs of one level.
 OFF, CONFIRMED = 0.007, 0.0002
-# Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights were off, a change needs so many
-# in a row that they are off by accident with this chance, at the rate of earlier nights.
+# Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights were off, a change needs so
+# many in a row that they are off by accident with this chance, at the rate of earlier nights.
 BY_ACCIDENT, SEEN = 0.002, 2
 # So many of the newest runs are compared with the oldest of their level, which shows a drift of at least so much. The
 # threshold is higher than that of a night: levels of runs wander a little.
@@ -93,7 +93,7 @@ class Night:
     ``change`` is the relative distance from the level: of the mean of the ``nights`` that are off in a row, or of the
     run itself. ``own_change`` is always that of the run itself. ``p`` is the chance of ``change``, to its own side, in
     runs of one level. ``runs`` are the number of runs in the expectation. Numbers are None if these are too few.
-    ``confirmed_for`` counts the runs of a confirmed change since the one that confirmed it, with that one. ``drift`` is
+    ``confirmed_for`` counts the runs since a change or drift was found, with that one. ``drift`` is
     the relative change from the oldest runs of the level to the newest.
     """
 
@@ -148,7 +148,7 @@ class _Watcher:
     ``confirmed_for`` counts runs since the change was confirmed, with that one. ``alone`` is how often runs alone were
     as far away, ``known_from`` which is accepted. After ``last_off`` runs away none is off. The last ``back`` runs are
     evidence for the level before; ``evidence`` is the logarithm of their likelihood ratio. ``origins`` are the places
-    of the oldest runs of each level that drift is measured from.
+    of the oldest runs of each level that drift is measured from; ``drifting`` counts runs since it was found.
     """
 
     worse: int
@@ -165,6 +165,7 @@ class _Watcher:
     back: int = 0
     evidence: float = 0.0
     origins: dict[Hashable, int] = field(default_factory=dict)
+    drifting: int = 0
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         level = self.levels.setdefault(block, [])
@@ -185,7 +186,7 @@ class _Watcher:
                 self.origins[block] = len(level) - 1
             return self._drifted(self._night(expectation, "expected", [run.distance]), block)
         self._add(run, known)
-        self.alone = max(self.alone, _alone(run.distance, expectation, before))
+        self.alone = _alone(_mean([away.distance for away in self.away]), expectation, before)
         return self._off(expectation)
 
     def _add(self, run: _Seen, known: bool) -> None:
@@ -267,8 +268,10 @@ class _Watcher:
         by = _mean(level[-RECENT:]) - oldest.level
         is_worse = by * self.worse > math.log1p(max(self.least, LEAST_DRIFT))
         if not is_worse or oldest.p(abs(by), RECENT) > CONFIRMED:
+            self.drifting = 0
             return night
-        return replace(night, state="drifted", drift=math.expm1(by))
+        self.drifting += 1
+        return replace(night, state="drifted", drift=math.expm1(by), confirmed_for=self.drifting)
 
     def _night(self, expectation: Expectation, state: State, distances: Sequence[float]) -> Night:
         mean, reach = _mean(distances), expectation.reach(OFF)
@@ -306,8 +309,9 @@ class _Watcher:
 
 
 def _alone(distance: float, expectation: Expectation, before: Sequence[float]) -> float:
-    """How often the runs before were off to the same side, half as far or farther (Laplace); 0 of few."""
-    far = sum((log - expectation.level) * distance >= distance**2 / 2 for log in before)
+    """How often the runs before were off to the same side, at least half as far (Laplace); 0 of few."""
+    least = max(abs(distance) / 2, expectation.reach(OFF))
+    far = sum(math.copysign(1, distance) * (log - expectation.level) >= least for log in before)
     return (far + 1) / (len(before) + 2) if far >= SEEN else 0.0
 
 

@@ -53,6 +53,11 @@ WITHIN_SIGMAS = 1.1503
 
 def find_changes(values: Sequence[float]) -> list[tuple[int, float]]:
     """Places before which the level of positive numbers changed, and the p of each."""
+    return find_changes_or_drift(values)[0]
+
+
+def find_changes_or_drift(values: Sequence[float]) -> tuple[list[tuple[int, float]], float | None]:
+    """The changes as ``find_changes``, and the relative change along a straight line where that fits better."""
     series, _ = clear(values)
     places = _candidates(series)
     moving = range(len(places))
@@ -60,11 +65,13 @@ def find_changes(values: Sequence[float]) -> list[tuple[int, float]]:
         fit = _refined(series, places, moving)
         weakest = _weakest(fit)
         if weakest is None:
-            return [] if _is_drift(fit) else list(zip(fit.places, map(float, fit.tests), strict=True))
+            if _is_drift(fit):
+                return [], _along_line(series)
+            return list(zip(fit.places, map(float, fit.tests), strict=True)), None
         places = [place for at, place in enumerate(fit.places) if at != weakest]
         # Only its neighbours can have moved because of it.
         moving = range(max(weakest - 1, 0), min(weakest + 1, len(places)))
-    return []
+    return [], None
 
 
 def find_off(values: Sequence[float]) -> list[int]:
@@ -258,6 +265,13 @@ def _weakest(fit: _Fit) -> int | None:
     weakest = max(doubtful, key=lambda at: float(fit.tests[at]))
     is_significant = fit.tests[weakest] < MOST_P and fit.sizes[weakest] ** 2 > GAIN
     return None if is_significant and not len(short) else weakest
+
+
+def _along_line(series: Floats) -> float:
+    """The relative change from the first run to the last along the straight line with the least squares."""
+    import numpy as np
+
+    return math.expm1(float(np.polyfit(np.linspace(0, 1, len(series)), series, 1)[0]))
 
 
 def _is_drift(fit: _Fit) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.nightly.exports import JudgedJobs
-from analysis.nightly.gate_jobs import JobVerdict, verdict_of
+from analysis.nightly.gate_jobs import NEWS, AcceptedChange, JobVerdict, verdict_of
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.markdown import markdown
@@ -33,6 +33,7 @@ def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
     """The verdict on all, a row for each job, a sentence for each metric that needs one, what the numbers rest on."""
     return [
         Heading(title(jobs), "title"),
+        *(Sentence(text) for text in _news(jobs)),
         Sentence(_counted(jobs)),
         *_tables(jobs),
         *(part for job in jobs for part in _job_parts(job)),
@@ -44,6 +45,14 @@ def title(jobs: Sequence[JobVerdict]) -> str:
     """The verdict on all jobs that have one."""
     verdict = verdict_of(jobs)
     return tr("verdict: {verdict}", verdict=word("verdicts", verdict)) if verdict else tr("no verdict")
+
+
+def _news(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+    """How many jobs became worse tonight, are still worse, and recovered."""
+    counts = Counter(job.news for job in jobs)
+    if any(counts[news] for news in NEWS):
+        numbers = {"new": counts["new"], "open": counts["still_open"], "cleared": counts["cleared"]}
+        yield tr("new tonight: {new}; still open: {open}; cleared: {cleared}", **numbers)
 
 
 def _counted(jobs: Sequence[JobVerdict]) -> str:
@@ -118,6 +127,7 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
     if job.refused:
         yield refusal(job)
     yield from (sentence(job, metric) for metric in job.metrics if metric.reason not in QUIET)
+    yield from map(accepted, job.accepted)
     yield from map(less_work, job.less_work)
     if job.missing and not job.is_idle:
         yield tr("missing tonight: its newest run began {when:%Y-%m-%d %H:%M}", when=job.newest_when)
@@ -128,6 +138,22 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
     if job.changes:
         names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
         yield tr("changed at that run: {names}", names=names)
+
+
+def accepted(known: AcceptedChange) -> str:
+    """A change that is accepted, until when, and why."""
+    acceptance = known.acceptance
+    limits = [
+        tr("until {limit}", limit=limit) for limit in (acceptance.until, acceptance.until_release) if limit is not None
+    ]
+    return tr(
+        "{metric}: {change} since run {run}, accepted {until} ({reason})",
+        metric=tr(known.metric.label),
+        change="-" if known.change is None else signed_percent(known.change),
+        run=acceptance.run_id[:12],
+        until=tr(", ").join(limits) or tr("permanently"),
+        reason=tr(", ").join(text for text in (acceptance.reason, acceptance.issue) if text),
+    )
 
 
 def failure(run: LeftOut) -> str:
@@ -219,7 +245,9 @@ def _some(names: Sequence[str]) -> str:
     return tr("{names} and {n} more", names=first, n=len(names) - MOST_NAMED) if len(names) > MOST_NAMED else first
 
 
-def judged_jobs(jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Verdict]) -> JudgedJobs:
+def judged_jobs(
+    jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Verdict], only_new: bool = False
+) -> JudgedJobs:
     """``jobs`` with what their files say in words."""
 
     def sentence_of(job: JobVerdict, metric: MetricNight) -> str:
@@ -236,4 +264,5 @@ def judged_jobs(jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Ver
 
     with speaking("en"):
         details = markdown(compose_jobs(jobs))
-    return JudgedJobs(jobs, strict, failing, markdown(compose_jobs(jobs)), details, sentence_of, refusal_of, failure_of)
+    summary = markdown(compose_jobs(jobs))
+    return JudgedJobs(jobs, strict, failing, only_new, summary, details, sentence_of, refusal_of, failure_of)

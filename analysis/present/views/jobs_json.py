@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analysis.nightly.gate_jobs import JobVerdict, verdict_of
+from analysis.nightly.gate_jobs import AcceptedChange, JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.views.compare_json import less_documents
 from analysis.present.views.jobs import refusal, sentence
@@ -28,6 +28,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "owners": list(job.owners),
         "baseline": job.baseline,
         "verdict": job.verdict,
+        "news": job.news,
         "runs": len(job.runs),
         "newest": {key: newest[key] for key in ("run_id", "name", "release")} | {"when": newest["when"].isoformat()},
         "metrics": {metric.metric.column: _metric(job, metric) for metric in job.metrics},
@@ -35,11 +36,25 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "refused": {f.name: {"before": list(f.baseline), "newest": list(f.candidate)} for f in job.refused},
         "refusal": refusal(job) if job.refused or job.is_idle else None,
         "idle_days": job.idle_days,
+        "accepted": [_accepted(known) for known in job.accepted],
         "failed": asdict(job.failed) if job.failed else None,
         "missing": job.missing,
         "less_work": less_documents(job.less_work),
         "changes": [asdict(change) for change in job.changes],
         "left_out": [asdict(run) for run in job.left_out],
+    }
+
+
+def _accepted(known: AcceptedChange) -> dict[str, Any]:
+    acceptance = known.acceptance
+    return {
+        "metric": known.metric.column,
+        "change": known.change,
+        "since": acceptance.run_id,
+        "reason": acceptance.reason,
+        "issue": acceptance.issue,
+        "until": acceptance.until.isoformat() if acceptance.until else None,
+        "until_release": acceptance.until_release,
     }
 
 

@@ -50,7 +50,7 @@ def shown(trends: Sequence[Trend]) -> list[Trend]:
 
 
 def _is_quiet(trend: Trend) -> bool:
-    return not trend.changes and trend.newest_off is None
+    return not trend.changes and trend.drift is None and trend.newest_off is None
 
 
 def left_out(trends: Sequence[Trend]) -> list[Note]:
@@ -71,7 +71,16 @@ def _unknown(trend: Trend) -> Iterator[Sentence]:
 
 
 def _changes(trend: Trend, form: Metric) -> Iterator[Sentence]:
-    if not trend.changes:
+    if trend.drift is not None:
+        since = trend.runs.row(0, named=True)
+        text = tr(
+            "{change} in a straight line since run {run} ({day})",
+            change=signed_percent(trend.drift),
+            run=since["run_id"][:12],
+            day=f"{since['when']:%Y-%m-%d}" if since["when"] else "-",
+        )
+        yield Sentence(text, "warning" if trend.drift * trend.metric.direction > 0 else "plain")
+    elif not trend.changes:
         yield Sentence(tr("no change found"))
     if (away := trend.newest_off) is not None:
         text = tr(

@@ -31,6 +31,7 @@ def _trend(trend: Trend, annotations: Mapping[str, dict[str, Any]]) -> dict[str,
         "runs": [run | annotations.get(run["run_id"], {}) for run in runs.to_dicts()],
         "off": [trend.runs["run_id"][place] for place in trend.off],
         "newest_off": trend.newest_off,
+        "drift": trend.drift,
         "groups": trend.groups.to_dicts(),
         "changes": [{**asdict(change), "change": change.change} for change in trend.changes],
     }

@@ -22,6 +22,7 @@ from analysis.nightly.policy import read_policy
 from analysis.nightly.run_verdicts import verdicts_of_runs
 from analysis.present.markdown import markdown
 from analysis.present.views.jobs import compose_jobs, judged_jobs, refusal
+from analysis.present.views.jobs_json import document as jobs_document
 from logparse.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
@@ -94,6 +95,16 @@ def test_an_open_regression_is_cleared_as_it_was_confirmed_and_that_is_said_once
     found = [(job.verdict, reasons(job)["steady_step_time_ms"]) for job in (still, cleared, after)]
     assert found == [("regression", "still_open"), ("no regression", "cleared"), ("no regression", "as_expected")]
     assert "no longer worse" in markdown(compose_jobs([cleared]))
+
+
+def test_news_are_new_still_open_or_cleared():
+    found = [judge(rows(0.05, *[0.05] * more, *[0.0] * after))[0] for more, after in ((0, 0), (1, 0), (2, 0), (1, 2))]
+    assert [job.news for job in found] == [None, "new", "still_open", "cleared"]
+    text = markdown(compose_jobs(found[1:]))
+    assert "new tonight: 1; still open: 1; cleared: 1" in text
+    for job, failures in zip(found, (0, 2, 0, 0), strict=True):
+        judged = judged_jobs([job], False, frozenset({"regression"}), only_new=True)
+        assert len(list(ElementTree.fromstring(junit(judged)).iter("failure"))) == failures
 
 
 def test_slow_steps_that_leave_the_median_alone():
@@ -316,6 +327,18 @@ def test_what_is_accepted_fails_no_longer(case, night):
     assert job.verdict == ("no regression" if newest_ends_nothing else verdict)
 
 
+def test_an_accepted_change_is_listed_while_it_is_accepted():
+    made = rows(*[0.03] * 8)
+    run_id, until = made[20]["run_id"], (BEGIN + timedelta(days=60)).date()
+    known = Acceptance(run_id, None, "new driver", "#7", until, None, BEGIN, None)
+    (job,) = judge(made, acceptances={run_id: (known,)})
+    assert (job.verdict, len(job.accepted)) == ("no regression", 1)
+    assert job.accepted[0].change == pytest.approx(0.03, abs=0.005)
+    assert f"accepted until {until} (new driver, \\#7)" in markdown(compose_jobs([job]))
+    assert jobs_document([job])["jobs"][0]["accepted"][0]["issue"] == "#7"
+    assert judge(made, acceptances={run_id: (replace(known, until=BEGIN.date()),)})[0].accepted == ()
+
+
 def test_a_night_and_a_lost_loss_are_accepted_too():
     night, lost = rows(0.05), rows(0.0, loss_lost_at=[*[None] * 20, 50])
     for made in (night, lost):
@@ -348,6 +371,18 @@ def test_a_baseline_holds_no_run_that_is_judged():
     runs, kept = with_releases(rows(*[0.2] * 3, before=22), ("old", 4), ("new", 21))
     with pytest.raises(UsageError, match="has 4 runs"):
         judge_jobs(runs, read_policy(gate | {"baseline": "release=old"}), kept)
+
+
+def test_the_best_of_nightly_releases_stops_no_job():
+    """Each night is a release of its own: the newest runs are the baseline, and the other job is judged."""
+    made = [*rows(0.05, 0.05), *rows(0.0, job="b", world_size=16)]
+    runs = run_frame(made).with_columns(release=pl.col("name"))
+    kept = HistoryOfJobs(lambda ids: runs.filter(pl.col("run_id").is_in(list(ids))), lambda _: as_steps())
+    found = judge_jobs(runs, read_policy({"baseline": "best"}), kept)
+    assert sorted((job.verdict, job.baseline) for job in found) == [
+        ("no regression", "last 30"),
+        ("regression", "last 30"),
+    ]
 
 
 def test_a_job_of_several_series_is_as_many_rows():
@@ -412,6 +447,8 @@ def test_the_policy_of_the_project(place):
     try:
         assert run_logparse("gate", cwd=place).returncode == 0
         assert run_logparse("gate", "--fail-on", "suspicious", cwd=place).returncode == 1
+        (place / "logparse.toml").write_text('history = "h"\n[gate]\nfail_on = "new"\n')
+        assert run_logparse("gate", cwd=place).returncode == 1
         (place / "logparse.toml").write_text("[gate]\nconfirms = 3\n")
         wrong = gate(place)
         assert (wrong.returncode, "logparse.toml" in wrong.stderr) == (2, True)

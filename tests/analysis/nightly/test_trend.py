@@ -6,6 +6,7 @@ import sys
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from helpers import run_logparse
@@ -18,6 +19,7 @@ from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.records import run_frame
 from analysis.metrics import JUDGED
 from analysis.nightly.trend import follow, follow_all, split_series
+from analysis.present.parts import Sentence
 from analysis.present.views.trend import compose_trend, left_out, shown
 from analysis.present.views.trend_json import document
 from logparse.errors import UsageError
@@ -111,6 +113,17 @@ def test_all_series_that_changed_are_shown_first():
     told = shown(trends)
     assert [bool(trend.changes) for trend in told] == [True] * 7 + [False]
     assert left_out(trends) == []
+
+
+def test_a_drift_is_reported_with_its_first_run():
+    """3 % over 60 runs, in a straight line."""
+    logs = np.linspace(0, 0.03, 60) + np.random.default_rng(3).normal(0, 0.002, 60)
+    runs = many_jobs((), count=1, runs=60).with_columns(pl.Series(DEFAULT_METRIC, 1000 * np.exp(logs)))
+    trend = follow(runs, JUDGED[DEFAULT_METRIC])
+    texts = [part.text for part in compose_trend(trend) if isinstance(part, Sentence)]
+    assert trend.drift == pytest.approx(0.03, abs=0.003)
+    assert f"+{100 * trend.drift:.2f} % in a straight line since run {trend.runs['run_id'][0][:12]}" in texts[0]
+    assert document([trend])["series"][0]["drift"] == trend.drift
 
 
 def test_five_series_without_a_change_are_shown():

@@ -1,9 +1,11 @@
 """Where the level of a series changed: found where it is, in every kind of noise that nights have."""
 
+import math
+
 import numpy as np
 import pytest
 
-from analysis.stats.series_changes import find_changes, find_off
+from analysis.stats.series_changes import find_changes, find_changes_or_drift, find_off
 
 
 def series(*levels: tuple[float, int], seed: int = 0, noise: float = 0.005) -> list[float]:
@@ -26,6 +28,14 @@ def test_few_series_without_a_change_have_one():
     lengths = np.random.default_rng(0).integers(30, 200, 60)
     alarms = [bool(find_changes(series((1000, int(runs)), seed=seed))) for seed, runs in enumerate(lengths)]
     assert sum(alarms) <= 3
+
+
+def test_a_straight_line_is_a_drift_of_so_much():
+    rng = np.random.default_rng(3)
+    values = (1000 * np.exp(rng.normal(0, 0.002, 60) + np.linspace(0, 0.03, 60))).tolist()
+    changes, drift = find_changes_or_drift(values)
+    assert (changes, drift) == ([], pytest.approx(math.expm1(0.03), abs=0.002))
+    assert find_changes_or_drift(values[:4])[1] is None
 
 
 def test_one_run_that_is_off_is_no_change():
