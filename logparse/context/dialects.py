@@ -95,8 +95,9 @@ DIALECTS = (
     Dialect("MindFormers", "0.7 or later", formats=("mindformers",)),
     Dialect("MindFormers", "2.1 or later", labels=("consumed_samples",), formats=("mindformers-pynative",)),
     Dialect("MindFormers", "1.9 or later", formats=("mindformers-pynative",)),
-    Dialect("Unsloth", None, settings=("unsloth_gpus",), formats=("hf-trainer",)),
-    Dialect("Unsloth", None, settings=("unsloth_gpus",), formats=("hf-trainer-bar",), rate_covers="recent"),
+    Dialect(
+        "Unsloth", None, settings=("unsloth_gpus",), formats=("hf-trainer", "hf-trainer-bar"), rate_covers="recent"
+    ),
     # CurrSamplesPerSec leaves out what passes between two steps, so that it gives no time even where each has a line.
     Dialect("DeepSpeed", None, formats=("deepspeed", "deepspeed-pipeline")),
 )

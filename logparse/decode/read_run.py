@@ -183,7 +183,9 @@ def _other_settings(
     contents: Contents, formats: Sequence[LogFormat], fmt: LogFormat
 ) -> Iterator[tuple[LogFormat, pl.DataFrame]]:
     """The settings that formats beneath ``fmt`` find, of the kinds that neither it nor a deeper format reads."""
-    below = [other for other in formats if other.beneath > fmt.beneath and may_complete(other, fmt)]
+    # What reads other lines of a library's log has no settings of its own.
+    own = [other for other in formats if not other.log_of]
+    below = [other for other in own if other.beneath > fmt.beneath and may_complete(other, fmt)]
     kinds = _kinds(fmt)
     for other in sorted(below, key=lambda other: -other.beneath):
         settings = settings_frame(contents.sentences, contents.inside, other)

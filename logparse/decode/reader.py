@@ -82,6 +82,20 @@ def read_sources(
 def _read(sources: Sequence[Source], formats: tuple[LogFormat, ...], block_bytes: int, jobs: int) -> Contents:
     """Read ``sources`` as far as they are to be read.
 
+    Formats that read other lines of a trainer's log come last, where its own format finds too few: bars are many.
+    """
+    first = tuple(fmt for fmt in formats if not fmt.log_of)
+    if first and len(first) < len(formats) and _can_be_read_again(sources):
+        contents = _read_with(sources, first, block_bytes, jobs)
+        fmt, lines = min(contents.steps, key=richest)
+        if len(lines.steps) >= fmt.fewest:
+            return contents
+    return _read_with(sources, formats, block_bytes, jobs)
+
+
+def _read_with(sources: Sequence[Source], formats: tuple[LogFormat, ...], block_bytes: int, jobs: int) -> Contents:
+    """Read ``sources`` with ``formats``.
+
     Once one format has shown step lines, only the step lines of the others are looked for. Where one of them turns out
     to be richer, the files are read again for its sake.
     """

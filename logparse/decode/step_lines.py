@@ -139,6 +139,7 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
         rows=spread(heads, known),
         tails=_repeated(tails, known) if len(tails) else _NO_TAIL,
         labels=_count(pairs),
+        # By line, so that the order does not depend on where a log is cut into blocks.
         malformed=tuple(sorted((*_damaged_stamps(heads), *_malformed(known)), key=lambda bad: bad.line_number)),
     )
 

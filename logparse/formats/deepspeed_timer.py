@@ -3,7 +3,7 @@
 The epoch comes before the slash, the pass of the engine after it: a step, if no gradients are accumulated.
 ``SamplesPerSec`` is the mean since the second pass, from forward to update: it excludes the time between two passes
 (loading data, printing) and is not read. The stamps of whole seconds give the time. Later versions print ``step=``
-lines too; where these were cut, the timer's ``global_step`` counts updates of the weights.
+lines too.
 """
 
 from logparse.formats._base import TIMESTAMP, Choice, Companion, LogFormat, Name, Sample, SettingSentence
@@ -23,16 +23,16 @@ def _dumped(name: str, marker: str = "", value: str = r"\d+") -> SettingSentence
 
 FORMAT = LogFormat(
     name="deepspeed-timer",
-    title="DeepSpeed (SamplesPerSec lines alone)",
+    title="DeepSpeed 0.1 (SamplesPerSec lines alone)",
     framework="DeepSpeed",
-    beneath=3,
+    beneath=2,
     marker=(_TIMER,),
     # The line of a later version has the place in the source in front.
-    head=r"(?::\d\d\] \d+/|\bepoch=\d+/micro_step=\d+/global_step=)(?P<step>\d+), (?:RunningAvg)?SamplesPerSec=",
+    head=r":\d\d\] \d+/(?P<step>\d+), SamplesPerSec=",
     pair="",
     labels={},
     required=("step",),
-    # The older head begins within the stamp.
+    # The head begins within the stamp.
     companions=(Companion(_TIMER, rf"\[INFO (?P<timestamp>{TIMESTAMP})\] \d+/\d+, SamplesPerSec="),),
     sentences=(
         *map(_dumped, _SIZES),
@@ -56,11 +56,6 @@ FORMAT = LogFormat(
             "worker-0: [INFO 2020-02-06 19:53:56] rank:0 step=0, skipped=0, lr=[0.001], mom=[[0.8, 0.999]]\n"
             "worker-0: [INFO 2020-02-06 19:53:56] 0/50, SamplesPerSec=1292.6411179579866",
             {"timestamp": "2020-02-06T19:53:56", "step": 50},
-        ),
-        Sample(
-            "[2024-05-06 07:08:09,250] [INFO] [timer.py:260:stop] epoch=0/micro_step=80/global_step=20, "
-            "RunningAvgSamplesPerSec=161.25, CurrSamplesPerSec=160.5, MemAllocated=3.96GB, MaxMemAllocated=22.95GB",
-            {"timestamp": "2024-05-06T07:08:09.250000", "step": 20},
         ),
     ),
 )

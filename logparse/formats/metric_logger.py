@@ -13,7 +13,6 @@ FORMAT = LogFormat(
     title="DINO, MAE, DETR, torchvision references (MetricLogger)",
     framework="MetricLogger",
     pauses_inside=False,
-    rate_covers="recent",
     marker=("  eta: ",),
     head=r"\bEpoch: \[(?P<epoch>\d+)(?:/\d+)?\]  ?\[ *(?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+)\]  eta: (?:\d+ days?, )?[\d:]+  ",
     pair=r"([A-Za-z_][\w/ ]*?): ([^\s()]+)(?: \([^()]*\))?(?:\s+|$)",

@@ -16,7 +16,7 @@ FORMAT = LogFormat(
     title="nanoGPT, build-nanogpt, llama2.c",
     framework="nanoGPT",
     pauses_inside=True,
-    marker=(": loss ", " | loss ", " | loss: "),
+    marker=(": loss ", "ms | mfu ", "ms | tok/sec: "),
     head=rf"(?:^|\biter |\bstep +)(?P<step>\d+)(?::| \|) loss:? (?P<loss>{NUMBER})(?:, | \| )",
     # llama2.c prints the time without a label.
     pair=r"([A-Za-z_/]*:?) ?([-+0-9.][^\s|,]*|nan)(?:,? |\s*\||\s*$)",

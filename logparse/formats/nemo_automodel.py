@@ -28,7 +28,7 @@ FORMAT = LogFormat(
     ignored_patterns=(r".*loss.*",),
     required=("step", "loss"),
     companions=(
-        Companion("/gpu)", rf"tps [\d.]+\((?P<logged_tokens_per_second_per_device>{NUMBER})/gpu\)"),
+        Companion("| tps ", rf"tps [\d.]+\((?P<logged_tokens_per_second_per_device>{NUMBER})/gpu\)"),
         Companion("Max train steps: ", r"- Max train steps: (?P<train_steps>\d+)", belongs_to="file"),
     ),
     records=(

@@ -18,7 +18,7 @@ FORMAT = LogFormat(
     labels={},
     required=("step",),
     companions=(
-        Companion(_STEP, r"^.*?(?P<timestamp>\d\d/\d\d/\d{4} \d\d:\d\d:\d\d) - \w+ - .*  Step: "),
+        Companion(" Step: ", r"^.*?(?P<timestamp>\d\d/\d\d/\d{4} \d\d:\d\d:\d\d) - \w+ - .*  Step: "),
         Companion(
             "Total train batch size", r"Total train batch size .*\) = (?P<global_batch_size>\d+)", belongs_to="file"
         ),

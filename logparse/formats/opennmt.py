@@ -20,7 +20,7 @@ FORMAT = LogFormat(
     labels={"xent": Reading("loss"), "lr": Reading("learning_rate")},
     ignored_patterns=(r".*",),
     required=("step",),
-    companions=(Companion(_STEP, r" tok/s; +(?P<runtime_seconds>\d+) sec"),),
+    companions=(Companion("tok/s; ", r" tok/s; +(?P<runtime_seconds>\d+) sec"),),
     records=(
         Record(
             "events", "Saving checkpoint ", r"Saving checkpoint \S*_step_(?P<step>\d+)", fixed={"kind": "save starts"}

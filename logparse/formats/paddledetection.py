@@ -12,7 +12,6 @@ FORMAT = LogFormat(
     framework="PaddleDetection",
     traces=(r"\bppdet[/.]",),
     pauses_inside=False,
-    rate_covers="recent",
     marker=(" batch_cost: ",),
     head=r"\bEpoch: \[(?P<epoch>\d+)\] \[ *(?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+)\] ",
     pair=r"([A-Za-z_][\w.]*): (\d+ days?, [\d:]+|\S+)(?: images/s)?,?(?:\s+|$)",

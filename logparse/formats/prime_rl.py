@@ -14,7 +14,6 @@ FORMAT = LogFormat(
     framework="prime-rl",
     traces=(r"\bprime_rl[/.]",),
     pauses_inside=False,
-    rate_covers="recent",
     marker=(" | Time: ",),
     # The orchestrator prints lines of its own, with a reward.
     head=r"\bStep (?P<step>\d+) \| ",

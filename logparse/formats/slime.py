@@ -22,9 +22,7 @@ FORMAT = LogFormat(
         "actor_train_tflops": Reading("logged_tflops_per_second_per_device"),
     },
     ignored_patterns=(r".*",),
-    records=(
-        Record("timers", "'perf/step_time'", r"'perf/(?P<name>\w+_time)': (?P<max_ms>[\d.]+)", scale=1000, every=True),
-    ),
+    records=(Record("timers", "_time': ", r"'perf/(?P<name>\w+_time)': (?P<max_ms>[\d.]+)", scale=1000, every=True),),
     # A step is generation and rewards too, of which no formula counts the work.
     sentences=(SettingSentence("step", "'perf/step_time'", r"'perf/(?P<generates>step_time)'", first=True),),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),

@@ -23,9 +23,9 @@ FORMAT = LogFormat(
     labels={},
     required=("step",),
     companions=(
-        Companion("loss = ", rf"\bloss = (?P<loss>{NUMBER})(?:, step = | \([\d.]+ sec/step)"),
+        Companion("loss =", rf"\bloss = (?P<loss>{NUMBER})(?:, step = | \([\d.]+ sec/step)"),
         Companion(" sec/step)", rf"\((?P<logged_seconds_per_step>{NUMBER}) sec/step\)"),
-        Companion(" per-step time ", rf" per-step time (?P<logged_seconds_per_step>{NUMBER})s"),
+        Companion("per-step time ", rf" per-step time (?P<logged_seconds_per_step>{NUMBER})s"),
         Companion("global_step/sec: ", rf"global_step/sec: (?P<logged_steps_per_second>{NUMBER})", belongs_to="next"),
     ),
     records=(

@@ -22,7 +22,7 @@ FORMAT = LogFormat(
         "LR": Reading("learning_rate"),
     },
     ignored_patterns=(r".*",),
-    companions=(Companion("%)]  Loss: ", rf"\bTime: +[\d.]+s, +(?P<logged_samples_per_second>{NUMBER})/s"),),
+    companions=(Companion("  Time: ", rf"\bTime: +[\d.]+s, +(?P<logged_samples_per_second>{NUMBER})/s"),),
     records=(Record("events", "Current checkpoints:", r"Current checkpoints:", fixed={"kind": "save ends"}),),
     samples=(
         Sample(

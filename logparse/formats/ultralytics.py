@@ -12,7 +12,8 @@ FORMAT = LogFormat(
     framework="Ultralytics",
     traces=(r"\bultralytics[/.](?:engine|models|utils|nn)\b", r"^Ultralytics (?:YOLO)?v?\d"),
     rate_covers="recent",
-    marker=("it/s", "s/it"),
+    # The memory, and the blanks of the next column.
+    marker=("G    ",),
     head=(
         r"(?:^|[\r\s])(?P<epoch>\d+)/(?P<epochs>\d+) +[\d.]+[GM]B? +[-\d. naif]+: +\d+%(?:\|[^|\r]*\||[ ━╸╺─]+) *"
         r"(?P<step_in_epoch>[1-9]\d*)/(?P<steps_per_epoch>\d+) (?:\[(?P<runtime_seconds>[\d:]+)<[\d:]+, *)?"

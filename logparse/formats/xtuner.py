@@ -19,7 +19,7 @@ FORMAT = LogFormat(
     marker=(" data_time: ",),
     head=r"\bStep (?P<step>\d+)/(?P<train_steps>\d+) (?:data_time: )",
     # The value of data_time comes first; what follows a number of memory is its unit.
-    pair=r"([A-Za-z_][\w/]*): (\d+ days?, [\d:]+|[^\s,]+),?(?:\s|$)",
+    pair=r"([A-Za-z_/]+): (\d+ days?, [\d:]+|[^\s,]+),?(?:\s|$)",
     separator=r"\s",
     labels={
         "lr": Reading("learning_rate"),
@@ -35,7 +35,7 @@ FORMAT = LogFormat(
     records=(
         Record(
             "timers",
-            " data_time: ",
+            "data_time: ",
             r"\bStep \d+/\d+ (?P<name>data_time): (?P<max_ms>[\d.]+) ",
             scale=1000,
         ),
