@@ -181,7 +181,7 @@ def _time_left(run: Run, printed: Printed) -> list[str]:
 
 
 def _self_checks(run: Run, printed: Printed) -> list[str]:
-    """Of one run with a true clock all self-checks pass, but for a rate above the peak, of a device too small for it."""
+    """Of one run all self-checks pass, but for a rate above the peak, of a device too small for it."""
     failed = {check.code for check in run.checks if not check.passed}
     expected = {"rates_are_possible"} if max(_figures(printed)) > 1 else set()
     return [f"self-checks failed: {failed}, not {expected}"] if failed != expected else []
