@@ -86,6 +86,13 @@ def _rates(run: Run, printed: Printed) -> list[str]:
     return wrong
 
 
+def _intervals(run: Run, printed: Printed) -> list[str]:
+    """Every interval holds its value."""
+    names = ("rate", "step_time_low_ms", "step_time_ms", "step_time_high_ms")
+    known = run.rates.select(names).drop_nulls().rows()
+    return [f"{name}: {low} to {high} without {value}" for name, low, value, high in known if not low <= value <= high]
+
+
 def _figures(printed: Printed) -> Iterator[float]:
     """Every share of the peak."""
     truth, history = printed.truth, printed.truth.history
@@ -187,4 +194,4 @@ def _self_checks(run: Run, printed: Printed) -> list[str]:
     return [f"self-checks failed: {failed}, not {expected}"] if failed != expected else []
 
 
-CHECKS = (_self_checks, _lines, _rates, _as_built, _goodput, _restarts, _time_left)
+CHECKS = (_self_checks, _lines, _intervals, _rates, _as_built, _goodput, _restarts, _time_left)
