@@ -105,7 +105,7 @@ def analyze_steps(
         *describe_copies(numbered),
         *describe_other_jobs(numbered),
     )
-    pause_notes = describe_pauses(computed, pauses, rules.time_holds_pauses)
+    pause_notes = describe_pauses(rows, pauses, rules.time_holds_pauses)
     pace_notes = (*describe_pace(rows, pauses), *pause_notes, *describe_ranks(result.ranks, numbered))
     notes = (
         *data_notes,
