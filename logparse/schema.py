@@ -312,6 +312,7 @@ QUANTITIES = (
     Quantity("adapter_parameters", "int", "trainable parameters of low-rank adapters (LoRA)"),
     Quantity("packed_documents", "bool", "attention is masked per packed document", flag=False),
     Quantity("variable_seq_lengths", "bool", "samples have different lengths", flag=False),
+    Quantity("iterations_to_skip", "text", "steps that are skipped without training", flag=False),
     Quantity("rampup_batch_size", "text", "batch size ramp-up: start, increment, samples", flag=False),
     Quantity("batch_size_per_model_replica", "int", "samples per data-parallel rank (Megatron-LM v1)", flag=False),
     Quantity("sink_size", "int", "MindFormers: steps per device launch (sink size)", flag=False),

@@ -26,7 +26,7 @@ from analysis.run.nan_updates import describe_nan_updates
 from analysis.run.notes import describe_rounded, describe_run
 from analysis.run.rank_comparison import compare_ranks, describe_ranks
 from analysis.run.rates import name_rates
-from analysis.run.restarts import lines_of_starts, list_segments, number_starts, trace_starts
+from analysis.run.restarts import left_out_steps, lines_of_starts, list_segments, number_starts, trace_starts
 from analysis.run.result import Analysis
 from analysis.run.row_selection import DEFAULT_RULES, RowRules, select_rows
 from analysis.run.step_time_patterns import describe_pace
@@ -59,7 +59,7 @@ def analyze_steps(
     numbered = number_starts(steps, lines_of_starts(starts, records["events"]))
     streams = find_streams(numbered)
     events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
-    traced = trace_starts(numbered, events, context.get("log_interval"))
+    traced = trace_starts(numbered, events, context.get("log_interval"), left_out_steps(context))
     repaired = repair_clock(traced, events, pauses)
     events = repaired.events
     filled = by_settings(repaired.steps, how, later, fill_batch)
@@ -105,7 +105,7 @@ def analyze_steps(
         *describe_copies(numbered),
         *describe_other_jobs(numbered),
     )
-    pause_notes = describe_pauses(computed, pauses, rules.time_holds_pauses)
+    pause_notes = describe_pauses(rows, pauses, rules.time_holds_pauses)
     pace_notes = (*describe_pace(rows, pauses), *pause_notes, *describe_ranks(result.ranks, numbered))
     notes = (
         *data_notes,

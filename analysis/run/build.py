@@ -66,7 +66,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     log, meaning, context = run.log, run.meaning, run.context
     peak, of_peak = how.peak(context)
     warm_up = replace(how.warm_up, profiling_steps=meaning.profiling_steps, times_are_shared=meaning.times_are_shared)
-    rules = RowRules(warm_up, meaning.time_holds_pauses)
+    # A step of several kinds of work prints neither its saves nor its evaluations.
+    rules = RowRules(warm_up, meaning.time_holds_pauses, context.get("mixed_step") is not None)
     later = [
         Later(c.source, c.line_number, plan_computation(c.context, how.formula, how.peak(c.context)[0]))
         for c in run.changes

@@ -24,7 +24,7 @@ from logparse.findings import Note, warning
 # A clock with more than MOST_JUMPS is no clock.
 SET_BACK_S, QUARTER_S, NEAR_S, MOST_JUMPS = 60.0, 900.0, 30.0, 3
 # A jump forward is this near to quarters of an hour, or by this share of the steps' time. Rows around it take at most
-# TYPICAL times their median, of so many rows. Where a run pauses for OTHER_GAPS of the jump elsewhere, it may be a pause.
+# TYPICAL times their median, of so many rows. A run that pauses for OTHER_GAPS of the jump elsewhere may pause here.
 NEAR_FORWARD_S, NEAR_FORWARD, TYPICAL, ROWS_AROUND, OTHER_GAPS = 2.5, 0.02, 1.25, 7, 0.5
 # Stamps are cut to seconds, times rounded: a clock may be shorter than the steps by this.
 CUT_S, ROUNDED = 1.0, 0.02
@@ -123,7 +123,7 @@ def _gaps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     """The stamped rows, each with what lies between it and the stamped row before.
 
     ``gap`` is by the stamps and ``steps_s`` by the times of the steps, in seconds; ``short`` is how much less the first
-    is. ``same`` start, ``goes_on`` of one lineage, ``paused`` by a save or an evaluation, ``before`` the line of that row.
+    is. ``same`` start, ``goes_on`` of one lineage, ``paused`` by a save or an evaluation; ``before`` is its line.
     """
     own = steps.with_row_index("at").filter(OWN & pl.col("iterations").is_not_null())
     took = (pl.col("step_time_ms") * pl.col("iterations")).fill_null(0).cum_sum() / 1000

@@ -13,6 +13,8 @@ REPLAYED = "replayed"
 WARM_UP = "warm_up"
 HOLDS_EVALUATION = "holds_evaluation"
 HOLDS_SAVE = "holds_save"
+# A pause that comes again and again, of a kind that no line shows.
+HOLDS_PAUSE = "holds_pause"
 BATCH_CHANGES = "batch_changes"
 NAN = "nan"
 SKIPPED = "update_skipped"

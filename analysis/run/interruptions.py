@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from analysis.run.exclusion_reasons import STALL
+from analysis.run.exclusion_reasons import HOLDS_PAUSE, STALL
 from analysis.run.useful_time import PAUSED
 from logparse.findings import Note, info, warning
 
 # Megatron's timers of a save, by age, and of an evaluation (megatron/training/training.py: around it, and within).
-SAVE_TIMERS = ("save-checkpoint", "save checkpoint", "save-checkpoint-non-persistent")
-EVALUATION_TIMERS = ("evaluate", "eval-time")
+# Those of verl and NeMo-RL are always printed with the step that holds them.
+WITHIN_STEP = ("save_checkpoint", "checkpointing", "testing", "validation")
+SAVE_TIMERS = ("save-checkpoint", "save checkpoint", "save-checkpoint-non-persistent", *WITHIN_STEP[:2])
+EVALUATION_TIMERS = ("evaluate", "eval-time", *WITHIN_STEP[2:])
 # Timers of a step: a block with one of them covers the interval before its step line.
 STEP_TIMERS = ("forward-backward", "forward-compute", "backward-compute", "optimizer", "forward", "backward")
 
@@ -43,11 +45,13 @@ def count_between(steps: Sequence[int], after: pl.Series, to: pl.Series) -> pl.S
 def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
     """Read pauses off the events, the evaluations, and the timers of those that print no line of their own."""
     events, evaluated = records["events"], records["evaluations"]["step"]
-    saved = events["step"].filter(events["kind"] == "save starts")
+    begun = events.filter(pl.col("kind") == "save starts")
+    saved = begun["step"]
     if records["timers"].is_empty():
         return Pauses(_sorted(saved), _sorted(evaluated))
     timers = _with_place(records["timers"])
     saves, evaluations = (_timed(timers, names) for names in (SAVE_TIMERS, EVALUATION_TIMERS))
+    saved = _before_their_line(begun, saves)
     return Pauses(
         _sorted(saved, saves["after_step"]),
         _sorted(evaluated, evaluations["after_step"]),
@@ -58,6 +62,12 @@ def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
 
 def describe_pauses(steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool) -> Iterator[Note]:
     """What delivered leaves out of rows whose time holds pauses; a warning where no line reports the pauses."""
+    periodic = steps.filter(pl.col("excluded_reason") == HOLDS_PAUSE)
+    if len(periodic):
+        places = periodic["step"]
+        longer_ms = periodic.select((pl.col("step_time_ms") - pl.col("baseline_ms")).median()).item()
+        yield info("pauses_periodic", n=len(places), longer_ms=longer_ms, period=places.diff().mode().min())
+        return
     if not time_holds_pauses:
         return
     held = pl.col("excluded_reason").is_in(PAUSED).fill_null(value=False)
@@ -76,8 +86,15 @@ def _with_place(timers: pl.DataFrame) -> pl.DataFrame:
     rise, one_line = pl.col("line_number").diff(), pl.col("min_ms").is_null()
     apart = (rise > 1) | (one_line & (rise != 0)) | (pl.col("source") != pl.col("source").shift(1))
     blocks = timers.with_columns(block=apart.fill_null(value=True).cum_sum())
-    of_interval = pl.col("name").is_in(STEP_TIMERS).any().over("block")
+    of_interval = pl.col("name").is_in(STEP_TIMERS).any().over("block") | pl.col("name").is_in(WITHIN_STEP)
     return blocks.with_columns(after_step=pl.col("step") - of_interval.cast(pl.Int64), of_interval=of_interval)
+
+
+def _before_their_line(begun: pl.DataFrame, saves: pl.DataFrame) -> pl.Series:
+    """The steps of the saves that are ``begun``, but for those that the timers of the same step show afterwards."""
+    timed = saves.filter("of_interval").select("source", "step", line="line_number").unique(["source", "step"])
+    both = begun.join(timed, on=["source", "step"], how="left", maintain_order="left")
+    return both.filter((pl.col("line") < pl.col("line_number")).fill_null(value=True))["step"]
 
 
 def _timed(timers: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:

@@ -6,17 +6,26 @@ Comes in: step rows, the lines on which processes began, events. Goes out: the r
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
+import regex
 
 from analysis.run.corrupt_rows import mark_damage
 from analysis.run.duplicates import mark_copies
 from analysis.run.earlier_jobs import mark_other_jobs
 from analysis.run.exclusion_reasons import TIMED, WARM_UP
+from analysis.run.interruptions import count_between
 from analysis.tables import SEGMENT_COLUMNS
+from logparse.context.run_context import RunContext
 from logparse.schema import BEGINNINGS, conform
 
 # A stamp is cut to a second, and reading data and logging take a little time between the steps.
 STAMP_MS, SPLIT_SHARE = 1000, 0.1
+# A step number that is so many intervals ahead has others between.
+JUMP = 1.5
+# The first step of a process takes longer than this times one of the process before.
+AS_FAST = 1.25
 # Rows that print a step for the first time, undamaged.
 OWN = ~pl.col("copied") & ~pl.col("damaged") & ~pl.col("other_job")
 
@@ -33,12 +42,21 @@ def number_starts(steps: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
         lines, left_on="line_number", right_on="begun", by="source", strategy="backward", check_sortedness=False
     )
     known = steps.with_columns(places["begun"], beginning_shown=places["begun"].is_not_null())
-    seen = mark_other_jobs(mark_damage(mark_copies(known))).with_row_index("at")
+    seen = mark_other_jobs(mark_damage(_without_begins_of_copies(mark_copies(known)))).with_row_index("at")
     read = seen.select("at", "copied", "damaged", "other_job", "source", "begun", "step", "step_time_ms", "timestamp")
     begins = read.filter(OWN).select("at", segment=_begins().cum_sum().cast(pl.Int64))
     segment = seen.select("at").join(begins, on="at", how="left", maintain_order="left")["segment"]
     # Known to ascend, rows are grouped by it in a tenth of the time.
     return seen.drop("at", "begun").with_columns(segment.forward_fill().fill_null(0).set_sorted())
+
+
+def _without_begins_of_copies(steps: pl.DataFrame) -> pl.DataFrame:
+    """The rows without beginnings whose first rows are copies: a log that grew since it was appended to itself."""
+    if not steps["copied"].any():
+        return steps
+    again = pl.col("copied").first().over("source", "begun") & pl.col("begun").is_not_null()
+    kept = pl.when(~again).then("begun")
+    return steps.with_columns(begun=pl.when(again).then(kept.forward_fill().over("source")).otherwise("begun"))
 
 
 def lines_of_starts(settings: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
@@ -56,31 +74,43 @@ def _begins() -> pl.Expr:
 
 
 def _goes_on() -> pl.Expr:
-    """A row whose stamp is its own time after the row before: no process began between them, which takes longer."""
+    """A row whose stamp is its own time after the row before: no process began between them, which takes longer.
+
+    Without stamps the next step that is no slower than the one before, of a file that shows no beginning.
+    """
+    step, ms = pl.col("step"), pl.col("step_time_ms")
+    rise = step - step.shift(1)
+    follows = (rise == rise.shift(1)) | (rise == rise.shift(-1))
+    unstamped = pl.col("timestamp").is_null() & pl.col("timestamp").shift(1).is_null() & pl.col("begun").is_null()
+    rotated = unstamped & follows & (ms <= AS_FAST * ms.shift(1))
     stamp = pl.col("timestamp")
     stamped = pl.when(stamp.is_not_null()).then("step")
     gap = (stamp.backward_fill() - stamp.forward_fill().shift(1)).dt.total_microseconds() / 1000
     time = pl.col("step_time_ms") * (stamped.backward_fill() - stamped.forward_fill().shift(1))
-    return ((gap - time).abs() <= STAMP_MS + SPLIT_SHARE * time).fill_null(False)
+    return (((gap - time).abs() <= STAMP_MS + SPLIT_SHARE * time).fill_null(False)) | rotated.fill_null(False)
 
 
-def trace_starts(steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | None) -> pl.DataFrame:
+def trace_starts(
+    steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | None, left_out: Collection[int] = ()
+) -> pl.DataFrame:
     """Add ``lineage``, ``iterations``, ``replayed`` and ``replayed_steps`` to rows that ``number_starts`` has numbered.
 
     A start that goes on from a later step than its lineage's first continues it; one that begins at the beginning
     again is a run of its own in the same file. ``iterations`` is how many steps the row's time is the mean of, null
     where the row is a copy, of another job or its step is damaged. ``replayed`` rows end at a step that an earlier
-    start of the lineage had reached; ``replayed_steps`` are those of the row's steps up to it.
+    start of the lineage had reached; ``replayed_steps`` are those of the row's steps up to it. Steps ``left_out`` are
+    passed over without work, as by Megatron's ``--iterations-to-skip``, and are in no row. So are those for which the
+    clock has no room.
     """
-    known = steps.select("source", "line_number", "step", "segment", "copied", "damaged", "other_job").with_row_index(
-        "at"
-    )
+    read = ("source", "line_number", "step", "segment", "copied", "damaged", "other_job", "timestamp", "step_time_ms")
+    known = steps.select(read).with_row_index("at")
     own = known.filter(OWN)
     heads = own.group_by("segment", maintain_order=True).agg(pl.col("step").first(), last=pl.col("step").max())
     lineages = heads.select("segment", *_lineages(heads["step"].to_list(), heads["last"].to_list()))
     traced = own.join(lineages, on="segment", how="left", maintain_order="left")
     iterations = _iterations(traced, events, log_interval)
-    counted = traced.select("at", "step", "reached", iterations=iterations)
+    counted = _less(_fitting(traced.with_columns(iterations=iterations)), left_out)
+    counted = counted.select("at", "step", "reached", "iterations")
     again = (pl.col("reached") - pl.col("step") + pl.col("iterations")).clip(0, pl.col("iterations"))
     replayed = pl.col("step") <= pl.col("reached")
     replays = counted.select("at", "iterations", replayed=replayed, replayed_steps=again.fill_null(0))
@@ -88,6 +118,34 @@ def trace_starts(steps: pl.DataFrame, events: pl.DataFrame, log_interval: int | 
     joined = places.join(lineages.drop("reached"), on="segment", how="left", maintain_order="left")
     every = joined.join(replays, on="at", how="left", maintain_order="left").drop("at", "segment")
     return steps.hstack(every).with_columns(pl.col("replayed").fill_null(False))
+
+
+def _fitting(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with ``iterations`` that the clock has room for, where step numbers jump ahead within a start."""
+    jump = pl.col("step").diff().over("segment")
+    gap = pl.col("timestamp").diff().over("segment").dt.total_microseconds() / 1000
+    room = (gap + STAMP_MS) / pl.col("step_time_ms")
+    jumps = (jump == pl.col("iterations")) & (jump > JUMP * jump.median().over("segment"))
+    too_many = jumps & (gap >= 0) & (room < (1 - SPLIT_SHARE) * pl.col("iterations"))
+    fitting = (gap / pl.col("step_time_ms")).round().cast(pl.Int64, strict=False).clip(1)
+    return rows.with_columns(iterations=pl.when(too_many.fill_null(value=False)).then(fitting).otherwise("iterations"))
+
+
+def _less(rows: pl.DataFrame, left_out: Collection[int]) -> pl.DataFrame:
+    """The rows without the steps ``left_out`` in their ``iterations``."""
+    if not left_out:
+        return rows
+    jump = rows.select(pl.col("step").diff().over("segment")).to_series()
+    within = count_between(sorted(left_out), rows["step"] - rows["iterations"] + 1, rows["step"] + 1)
+    # The clock may have shown them already.
+    whole = jump.is_null() | (jump == rows["iterations"])
+    left = rows["iterations"] - within * whole.fill_null(value=False).cast(pl.Int64)
+    return rows.with_columns(iterations=left.clip(1))
+
+
+def left_out_steps(context: RunContext) -> frozenset[int]:
+    """The steps that ``--iterations-to-skip`` names."""
+    return frozenset(int(step) for step in regex.findall(r"\d+", str(context.get("iterations_to_skip") or "")))
 
 
 def _iterations(own: pl.DataFrame, events: pl.DataFrame, log_interval: int | None) -> pl.Expr:

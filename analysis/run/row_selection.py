@@ -7,6 +7,7 @@ the run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,12 +20,14 @@ from analysis.run.exclusion_reasons import (
     COPY,
     DAMAGED,
     HOLDS_EVALUATION,
+    HOLDS_PAUSE,
     HOLDS_SAVE,
     NAN,
     NO_TIME,
     OTHER_JOB,
     REPLAYED,
     SKIPPED,
+    STALL,
     TIME_DAMAGED,
     WARM_UP,
 )
@@ -32,6 +35,7 @@ from analysis.run.interruptions import NO_PAUSES, Pauses
 from analysis.run.nan_updates import mark_nan_updates
 from analysis.run.outlier_times import borne_out, find_outlier_times
 from analysis.run.restarts import OWN
+from analysis.run.step_time_patterns import find_period
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.findings import Note, info
 
@@ -41,10 +45,14 @@ STARTS_SHOWN = 3
 
 @dataclass(frozen=True)
 class RowRules:
-    """What excludes rows. ``time_holds_pauses``: the time on a line includes evaluation and saving."""
+    """What excludes rows. ``time_holds_pauses``: the time on a line includes evaluation and saving.
+
+    ``pauses_are_silent``: of such pauses no line need be printed, so that stalls that come periodically are pauses.
+    """
 
     warm_up: WarmUpRule = FROM_THE_DATA
     time_holds_pauses: bool = False
+    pauses_are_silent: bool = False
 
 
 DEFAULT_RULES = RowRules()
@@ -65,7 +73,21 @@ def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules
     skipped = (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False)
     rows = _mark(rows, {WARM_UP: place <= warm_up, BATCH_CHANGES: batch_changes(), NAN: nan, SKIPPED: skipped})
     rows = _mark_times_out_of_line(rows)
+    if rules.pauses_are_silent and pauses == NO_PAUSES:
+        rows = _as_pauses(rows)
     return rows.with_columns(counted=pl.col("excluded_reason").is_null())
+
+
+def _as_pauses(rows: pl.DataFrame) -> pl.DataFrame:
+    """The stalls that come again and again, at one distance, as pauses."""
+    stall = pl.col("excluded_reason") == STALL
+    places = rows.filter(stall)["step"].to_list()
+    period = find_period(places)
+    if period is None:
+        return rows
+    grid = Counter(step % period for step in places).most_common(1)[0][0]
+    reason = pl.when(stall & (pl.col("step") % period == grid)).then(pl.lit(HOLDS_PAUSE)).otherwise("excluded_reason")
+    return rows.with_columns(excluded_reason=reason)
 
 
 def _mark(rows: pl.DataFrame, where: Mapping[str, pl.Expr]) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from analysis.run.clock import Clock, read_clock
 from analysis.run.exclusion_reasons import (
     BATCH_CHANGES,
     HOLDS_EVALUATION,
+    HOLDS_PAUSE,
     HOLDS_SAVE,
     NAN,
     OTHER_JOB,
@@ -55,7 +56,7 @@ PARTS = {
     "replayed": (REPLAYED,),
     SAVES: (HOLDS_SAVE,),
     EVALUATION: (HOLDS_EVALUATION,),
-    UNDIVIDED: (),
+    UNDIVIDED: (HOLDS_PAUSE,),
     "stalls": (STALL,),
     "skipped": (SKIPPED, NAN, BATCH_CHANGES),
 }

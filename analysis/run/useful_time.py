@@ -12,6 +12,7 @@ from analysis.run.exclusion_reasons import (
     BATCH_CHANGES,
     COPY,
     HOLDS_EVALUATION,
+    HOLDS_PAUSE,
     HOLDS_SAVE,
     NAN,
     NO_TIME,
@@ -24,7 +25,7 @@ from analysis.run.frame_filters import only
 
 # Rows of these reasons took what their steps took: they are useful as far as their steps were kept.
 WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
-PAUSED = (HOLDS_EVALUATION, HOLDS_SAVE)
+PAUSED = (HOLDS_EVALUATION, HOLDS_SAVE, HOLDS_PAUSE)
 # Columns that give the price of a row, along with its baseline.
 PRICED_BY = (
     *("segment", "step", "iterations", "step_time_ms", "global_batch_size", "counted", "excluded_reason"),

@@ -246,14 +246,30 @@ def _watch(sources: Sequence[Source], watch: Watch) -> None:
 
 
 def _in_order(steps: pl.DataFrame, sources: Sequence[Source]) -> pl.DataFrame:
-    """Put the files in the order in which their first step lines are stamped, whatever order they were named in."""
+    """Put the files in the order in which their first step lines are stamped, whatever order they were named in.
+
+    Without stamps in the order of their steps, where every file begins and ends after the one before.
+    """
     if len(sources) == 1:
         # The same text, once: grouping by it takes a fourth of the time.
         return steps.with_columns(source=pl.lit(sources[0].name))
     first = pl.col("timestamp").drop_nulls().first().over("source")
-    if steps.is_empty() or steps.select(first.is_null().any()).item():
+    if steps.is_empty():
+        return steps
+    if steps["timestamp"].null_count() == len(steps):
+        return _by_steps(steps)
+    if steps.select(first.is_null().any()).item():
         return steps
     return steps.sort(first, maintain_order=True)
+
+
+def _by_steps(steps: pl.DataFrame) -> pl.DataFrame:
+    spans = steps.group_by("source").agg(first=pl.col("step").drop_nulls().first(), last=pl.col("step").max())
+    order = spans.sort("first")
+    rises = order.select((pl.col("first").diff() > 0) & (pl.col("last").diff() > 0))[1:].to_series()
+    if order["first"].has_nulls() or not rises.all():
+        return steps
+    return steps.sort(pl.col("step").drop_nulls().first().over("source"), maintain_order=True)
 
 
 def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:

@@ -420,6 +420,7 @@ FORMAT = LogFormat(
         # Megatron-DeepSpeed. It counts layers from 1: one fewer where the interval does not divide them.
         Name("moe_layer_freq", "arguments:expert_interval", when={"arguments:num_experts": r"\[(?!1\]).*\]"}),
         Name("rampup_batch_size", "arguments:rampup_batch_size"),
+        Name("iterations_to_skip", "arguments:iterations_to_skip"),
         Name("virtual_pipeline_model_parallel_size", "arguments:virtual_pipeline_model_parallel_size"),
         Name("zero_stage", "arguments:zero_stage", when={"arguments:deepspeed": "True"}),  # Megatron-DeepSpeed
         Name("sequence_parallel", "arguments:sequence_parallel"),

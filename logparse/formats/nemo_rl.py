@@ -10,6 +10,8 @@ FORMAT = LogFormat(
     name="nemo-rl",
     title="NeMo-RL",
     framework="NeMo-RL",
+    # The timer of a step is around validation and saving. Source: NeMo-RL algorithms/grpo.py.
+    pauses_inside=True,
     marker=("= Step ",),
     head=r"=+ Step (?P<step>\d+)/(?P<train_steps>\d+) =+",
     pair="",

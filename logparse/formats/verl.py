@@ -15,6 +15,8 @@ FORMAT = LogFormat(
     name="verl",
     title="verl",
     framework="verl",
+    # The timer of a step is around validation and saving. Source: verl trainer/ppo/ray_trainer.py.
+    pauses_inside=True,
     marker=("/pg_loss:", "in/loss:"),
     head=r"\bstep:(?P<step>\d+) - ",
     pair=rf"([^\s:]+):{_VALUE}(?: - |\s|$)",

@@ -24,9 +24,9 @@ MODELS = (
 class Plan:
     """What is drawn; the steps follow from it. Periods are in lines; ``slow_first`` are factors on the first steps.
 
-    ``first_skips`` updates are skipped in the first line of each process. ``breaks`` is what is NaN in the last third of
-    the last process. ``tail`` steps behind the last line of a process end in a save. ``missing`` is a process whose log
-    is not there, ``events_only`` processes behind the first print no settings. ``set_ahead`` seconds is the clock set.
+    ``first_skips`` updates are skipped in the first line of each process. ``breaks`` is what is NaN in the last third
+    of the last process. ``tail`` steps behind the last line of a process end in a save. ``missing`` is a process whose
+    log is not there, ``events_only`` processes behind the first print no settings. ``set_ahead`` seconds is the clock set.
     """
 
     seed: int

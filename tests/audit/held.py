@@ -86,6 +86,13 @@ def _rates(run: Run, printed: Printed) -> list[str]:
     return wrong
 
 
+def _intervals(run: Run, printed: Printed) -> list[str]:
+    """Every interval holds its value."""
+    names = ("rate", "step_time_low_ms", "step_time_ms", "step_time_high_ms")
+    known = run.rates.select(names).drop_nulls().rows()
+    return [f"{name}: {low} to {high} without {value}" for name, low, value, high in known if not low <= value <= high]
+
+
 def _figures(printed: Printed) -> Iterator[float]:
     """Every share of the peak."""
     truth, history = printed.truth, printed.truth.history
@@ -181,10 +188,10 @@ def _time_left(run: Run, printed: Printed) -> list[str]:
 
 
 def _self_checks(run: Run, printed: Printed) -> list[str]:
-    """Of one run with a true clock all self-checks pass, but for a rate above the peak, of a device too small for it."""
+    """Of one run all self-checks pass, but for a rate above the peak, of a device too small for it."""
     failed = {check.code for check in run.checks if not check.passed}
     expected = {"rates_are_possible"} if max(_figures(printed)) > 1 else set()
     return [f"self-checks failed: {failed}, not {expected}"] if failed != expected else []
 
 
-CHECKS = (_self_checks, _lines, _rates, _as_built, _goodput, _restarts, _time_left)
+CHECKS = (_self_checks, _lines, _intervals, _rates, _as_built, _goodput, _restarts, _time_left)

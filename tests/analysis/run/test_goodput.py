@@ -54,16 +54,16 @@ def test_of_a_run_without_interruption_the_time_between_is_a_lower_bound(tmp_pat
 
 
 def test_the_worst_hour_holds_the_longest_pause(tmp_path):
-    """400 steps of 10 s; the log is silent for 30 minutes behind step 200: an hour around it is half productive."""
-    ends = [BEGIN + timedelta(seconds=10 * step + (1800 if step > 200 else 0)) for step in range(1, 401)]
+    """400 steps of 10 s; the log is silent for 1,840 s behind step 200; an hour around it is productive else."""
+    ends = [BEGIN + timedelta(seconds=10 * step + (1840 if step > 200 else 0)) for step in range(1, 401)]
     lines = [megatron_line(at + 1, 10_000.0, f"{end:%Y-%m-%d %H:%M:%S}") for at, end in enumerate(ends)]
     found = field_of(tmp_path, lines)
-    assert found.ettr == pytest.approx(4000 / 5800)
-    assert found.worst_hour.share == pytest.approx(0.5)
+    assert found.ettr == pytest.approx(4000 / 5840)
+    assert found.worst_hour.share == pytest.approx(1760 / 3600)
     assert BEGIN + timedelta(seconds=200) <= found.worst_hour.begins <= BEGIN + timedelta(seconds=2000)
-    assert found.longest_dead.seconds == 1810.0
+    assert found.longest_dead.seconds == 1850.0
     assert found.longest_dead.begins == BEGIN + timedelta(seconds=2000)
-    assert types_of(found) == pytest.approx({"OTHER": 1800.0})
+    assert types_of(found) == pytest.approx({"OTHER": 1840.0})
 
 
 def test_without_a_clock_there_is_no_ettr(tmp_path):

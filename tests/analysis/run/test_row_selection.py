@@ -95,14 +95,14 @@ def test_segments_are_counted_from_0_with_a_dump_before_the_first_row_too():
 
 
 def test_every_file_starts_anew_and_segments_are_numbered_over_all_files():
-    two = pl.concat([rows([1, 2, 3], "b.log"), rows([4, 5, 6, 5], "a.log")])
+    two = pl.concat([rows([1, 2, 3], "b.log"), rows([4, 5, 6, 5], "a.log", step_time_ms=[9000.0, *[1000.0] * 3])])
     marked = select_rows(two)
     assert marked["excluded_reason"].to_list() == [WARM_UP, None, None, WARM_UP, None, None, REPLAYED]
     assert changes(marked["segment"]) == [3, 6]
 
 
 def test_a_dump_counts_in_its_own_file():
-    two = pl.concat([rows([1, 2, 3], "a.log"), rows([4, 5, 6], "b.log")])
+    two = pl.concat([rows([1, 2, 3], "a.log"), rows([4, 5, 6], "b.log", step_time_ms=[9000.0, 1000.0, 1000.0])])
     assert reasons(two, starts(("b.log", 15))) == [WARM_UP, None, None, WARM_UP, WARM_UP, None]
 
 
