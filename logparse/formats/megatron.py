@@ -555,6 +555,8 @@ FORMAT = LogFormat(
         Choice("pipeline_layout", "loss as a layer", {"arguments:account_for_loss_in_pipeline_split": "True"}),
         Choice("recompute", "none", {"arguments:checkpoint_activations": "False"}),
         *(Choice("uncounted", name, {f"arguments:{name}": value}) for name, value in NOT_COUNTED.items()),
+        # Core 0.8 and 0.9 do not print the sizes of state spaces; later versions do, and no embedding stage.
+        Choice("uncounted", "spec", {"arguments:spec": ".*mamba.*", "arguments:standalone_embedding_stage": ".+"}),
         Choice("lora", "True", {"arguments:lora_target_modules": r"\[.+\]"}),
         *NEMO_CHOICES,
         Choice("precision", "fp4", {"launcher:launched_fp4_format": SET}),

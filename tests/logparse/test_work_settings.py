@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from helpers import megatron_log
+from helpers import ROOT, megatron_log
 from work_settings import HARMLESS, KINDS, TOPICS, VERSIONS, null_names, read_names, unhandled
 
 from analysis.run.build import analyze_logs
@@ -127,6 +127,13 @@ def test_a_reset_mask_of_megatron_is_no_packing(tmp_path):
     assert analyzed(tmp_path, reset_attention_mask="True").context.get("packed_documents") is None
 
 
+def test_state_spaces_without_their_sizes_are_not_counted(tmp_path):
+    spec = "['megatron.core.models.mamba.mamba_layer_specs', 'mamba_stack_spec']"
+    old = {"spec": spec, "standalone_embedding_stage": "False", "hybrid_attention_ratio": "0.0"}
+    assert analyzed(tmp_path, **old).context.get("uncounted") == "spec"
+    assert analyzed(tmp_path, **old | {"spec": "None"}).context.get("uncounted") is None
+
+
 def test_key_value_heads_of_gpt_neox_are_read(tmp_path):
     run = analyzed(tmp_path, num_query_groups="None", group_query_attention="None", num_kv_heads="8")
     assert run.context.get("num_query_groups") == 8
@@ -173,3 +180,39 @@ def test_a_setting_of_maxtext_is_not_counted_where_it_is_on(name, value, tmp_pat
 
 def test_no_setting_of_maxtext_is_on_by_default(tmp_path):
     assert uncounted_of_maxtext(tmp_path, MAXTEXT_OFF) is None
+
+
+def test_a_rule_counts_only_where_the_version_prints_all_of_it():
+    fmt = find_format("megatron")
+    assert "reset_attention_mask" not in read_names(fmt, "arguments", ["reset_attention_mask"])
+    assert "reset_attention_mask" in read_names(fmt, "arguments", ["reset_attention_mask", "context_parallel_algo"])
+
+
+def config_of(layers):
+    rows = "".join(f'    "{layer}",\n' for layer in layers[:-1]) + f'    "{layers[-1]}"\n'
+    return (
+        'Model config GptOssConfig {\n  "head_dim": 64,\n  "hidden_size": 2880,\n  "layer_types": [\n'
+        f'{rows}  ],\n  "model_type": "gpt_oss",\n  "num_hidden_layers": 24,\n  "vocab_size": 201088\n}}\n'
+    )
+
+
+@pytest.mark.parametrize("layer", ["sliding_attention", "linear_attention", "chunked_attention"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_kind_of_layer_of_transformers_is_not_counted(layer, place, tmp_path):
+    assert (
+        uncounted_of_layers(tmp_path, [layer, "full_attention"] if place else ["full_attention", layer])
+        == "layer_types"
+    )
+
+
+def test_full_attention_of_transformers_is_counted(tmp_path):
+    assert uncounted_of_layers(tmp_path, ["full_attention", "full_attention"]) is None
+
+
+def uncounted_of_layers(tmp_path, layers):
+    steps = (ROOT / "fixtures/hf-trainer/v5-no-bar/run.log").read_text(encoding="utf-8")
+    (tmp_path / "run.log").write_text(config_of(layers) + steps, encoding="utf-8")
+    context = analyze_logs([str(tmp_path / "run.log")], RunOptions()).context
+    assert context.get("num_layers") == 24
+    assert context.get("vocab_size") == 201088
+    return context.get("uncounted")
