@@ -29,6 +29,8 @@ SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
 # Characters of a line in which settings are looked for, and how deep a nested block may go.
 LONGEST, DEEPEST = 8192, 50
 # ``opened`` is the line number on which the block of a line begins.
+# A dictionary on one line, such as GPT-NeoX's {'enabled': True}; of larger ones the parts are not wanted.
+FLAT = regex.compile(r"\{[^{}]{2,300}\}")
 INSIDE = {"source": pl.String(), "opened": pl.Int64(), "line_number": pl.Int64(), "text": pl.String()}
 _NOTHING = pl.DataFrame(schema=INSIDE)
 
@@ -121,7 +123,7 @@ def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) 
                 if value.startswith("{") and len(path) < DEEPEST:
                     path.append((column, name))
                 name, value = ".".join((*(part for _, part in path), name)), value.rstrip("}")
-            if value and not value.startswith("{"):
+            if value and (not value.startswith("{") or (not block.nested and FLAT.fullmatch(value))):
                 yield Setting(name, value.strip("'\""), block.kind, source, number)
 
 

@@ -12,7 +12,8 @@ HF_CONFIG = Block(
     marker="odel config ",
     start=r"Model config \w+Config \{\s*$",
     end=r"^\s*\}\s*$",
-    entry=r'^\s{0,12}"(\w+)": (\{|[^,\[]*)',
+    # A line of the list layer_types is "sliding_attention", and the like: the setting ``sliding``.
+    entry=r'^\s{0,12}"(\w+)(?:": |(?=_attention",?\s*$))(\{|[^,\[]*)',
     nested=True,
     max_lines=1000,
 )
@@ -46,7 +47,6 @@ _LATENT_SIZES = {
 # Settings that change the work of a step and that no formula here counts, with the values that switch them on.
 _NOT_COUNTED = {
     "use_sliding_window": "true",
-    "layer_types": ".*(?:linear|sliding).*",
     "text_config.model_type": r"\w+",
     "vision_config.model_type": r"\w+",
     "is_encoder_decoder": "true",
@@ -60,6 +60,7 @@ HF_NAMES = (
 )
 HF_CHOICES = (
     *(Choice("uncounted", name, {f"model:{name}": value}) for name, value in _NOT_COUNTED.items()),
+    *(Choice("uncounted", "layer_types", {f"model:{name}": "_attention"}) for name in ("sliding", "linear", "chunked")),
     # Mistral has a window without a switch.
     Choice("uncounted", "sliding_window", {"model:sliding_window": _COUNT, "model:model_type": "mistral|gemma.*"}),
     Choice("multi_latent_attention", "True", _LATENT),

@@ -45,6 +45,22 @@ _NOT_COUNTED = {
     "use_multimodal": "True",
     "use_dpo": "True",
     "use_indexer": "True",
+    "use_audio": "True",
+    "moba": "True",
+    "chunk_attn_window_size": r"[1-9]\d*",
+    "compress_ratios": r"\[.*[1-9].*\]",
+    "inhomogeneous_layer_cycle_interval": r"[2-9]|\d\d+",
+    "global_head_dim": r"[1-9]\d*",
+    "global_num_kv_heads": r"[1-9]\d*",
+    "num_kv_shared_layers": r"[1-9]\d*",
+    "share_kv_projections": "True",
+    "hidden_size_per_layer_input": r"[1-9]\d*",
+    "use_double_wide_mlp": "True",
+    "moe_expert_input_dim": r"[1-9]\d*",
+    "engram_layers": r"\[.*\d.*\]",
+    "mhc_expansion_rate": r"[2-9]|\d\d+",
+    "lora": r"\{.*'enable_lora': True.*\}",
+    "trainable_parameters_mask": r"\[.*\w.*\]",
 }
 
 

@@ -76,7 +76,14 @@ NOT_COUNTED = {
     "full_attention_interval": COUNT,
     "enable_dsa_indexer": "True",
     "enable_mhc": "True",
+    "enable_mhc_connections": "True",
     "enable_hyper_connections": "True",
+    "hybrid_attention_enabled": "True",  # Primus
+    "lfm_layer_types": "(?!None$).+",
+    "sink_sliding_window": COUNT,
+    "sparse_mode": "[456]",  # MindSpeed: bands and prefixes
+    "mamba_expand": r"[3-9]|\d\d+",
+    "mtp_hybrid_override_pattern": "(?!None$).+",
     "kv_compress": "True",
     "share_kvstates": "True",
     "cla_share_factor": r"[2-9]|\d\d+",
@@ -85,6 +92,19 @@ NOT_COUNTED = {
     "heterogeneous_layers_config_path": "(?!None$).+",
     "heterogeneous_layers_config_encoded_json": "(?!None$).+",
     "retro_add_retriever": "True",
+    "ict_head_size": COUNT,
+    "vision_pretraining": "True",
+    "mlp_type": "residual",  # Megatron-DeepSpeed: an MLP next to the experts
+    "intermediate_size": COUNT,  # GPT-NeoX: two thirds of it with a gate
+    "num_experts_switch": COUNT,
+    "moe_num_experts": r"[2-9]|[1-9]\d+",  # GPT-NeoX
+    "random_ltd": "True",
+    "kd": "True",
+    "mos": "True",
+    "export_kd_teacher_load": "(?!None$).+",
+    "perform_rl_step": "True",
+    "soft_prompt_tuning": r"\{.*'enabled': True.*\}",
+    "train_impl": "(?!None$|normal$).+",
     "sparse_attention": "(?!None$).+",
     "sparsity_config": r"\{.*:.*\}",
     "attention_config": r".*'(?!global|flash)\w+'.*",  # GPT-NeoX: what each layer has
@@ -96,6 +116,12 @@ NOT_COUNTED = {
     "freeze_ViT": "True",
     "stage": "(?!None$|sft$|pt$|pretrain$).+",  # preference learning and rewards
 }
+# Settings that mask the attention by document and skip the rest. Megatron-LM's own reset_attention_mask computes the
+# whole matrix; MindSpeed, which alone prints its algorithm of context parallelism, passes the lengths to the kernel.
+PACKED = {
+    name: {f"arguments:{name}": "True"}
+    for name in ("use_packed_seq_params", "sft", "dataloader_inter_document_masking", "neat_pack")
+} | {"reset_attention_mask": {"arguments:reset_attention_mask": "True", "arguments:context_parallel_algo": ".+"}}
 # An MLP of three matrices, by the names of its activation.
 GATED = {
     **dict.fromkeys(("swiglu", "geglu", "quick_geglu"), "True"),
@@ -405,6 +431,7 @@ FORMAT = LogFormat(
             "group_query_attention", "arguments:group_query_attention", when={"arguments:context_parallel_size": r"\d+"}
         ),
         Name("num_query_groups", "arguments:num_key_value_heads"),  # Megatron-DeepSpeed
+        Name("num_query_groups", "arguments:num_kv_heads"),  # GPT-NeoX
         Name("tensor_model_parallel_size", "arguments:model_parallel_size"),  # v1.0
         Name("batch_size_per_model_replica", "arguments:batch_size"),  # v1.0
         Name(
@@ -452,7 +479,7 @@ FORMAT = LogFormat(
             "attention_output_gate", "arguments:attention_output_gate", when={"arguments:attention_output_gate": "True"}
         ),
         Name("moe_latent_size", "arguments:moe_latent_size"),
-        Name("packed_documents", "arguments:use_packed_seq_params"),
+        *(Name("packed_documents", f"arguments:{name}", when=when) for name, when in PACKED.items()),
         Name("window_size", "arguments:window_size"),
         Name("window_attn_skip_freq", "arguments:window_attn_skip_freq"),
         *(
@@ -529,6 +556,8 @@ FORMAT = LogFormat(
         Choice("pipeline_layout", "loss as a layer", {"arguments:account_for_loss_in_pipeline_split": "True"}),
         Choice("recompute", "none", {"arguments:checkpoint_activations": "False"}),
         *(Choice("uncounted", name, {f"arguments:{name}": value}) for name, value in NOT_COUNTED.items()),
+        # Core 0.8 and 0.9 do not print the sizes of state spaces; later versions do, and no embedding stage.
+        Choice("uncounted", "spec", {"arguments:spec": ".*mamba.*", "arguments:standalone_embedding_stage": ".+"}),
         Choice("lora", "True", {"arguments:lora_target_modules": r"\[.+\]"}),
         *NEMO_CHOICES,
         Choice("precision", "fp4", {"launcher:launched_fp4_format": SET}),

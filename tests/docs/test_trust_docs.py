@@ -5,6 +5,7 @@ import regex
 from complaints import COMPLAINTS, table
 from helpers import ROOT
 from second_opinion import functions_table, runs_table
+from work_settings import HARMLESS, work_table
 
 PATH = ROOT / "docs" / "trust.md"
 
@@ -33,9 +34,21 @@ def test_a_table_of_the_second_opinion_is_what_is_computed(name, lines, update_g
     assert written(name, made, update_goldens) == made
 
 
+def test_the_table_of_settings_that_change_the_work_is_what_the_formats_read(update_goldens):
+    made = "\n".join(work_table())
+    assert written("work", made, update_goldens) == made
+
+
+def test_the_settings_without_effect_are_listed(update_goldens):
+    reasons = {reason: [name for name, other in HARMLESS.items() if other == reason] for reason in HARMLESS.values()}
+    rows = [f"| {', '.join(f'`{name}`' for name in names)} | {reason} |" for reason, names in reasons.items()]
+    made = "\n".join(["| setting | reason |", "| --- | --- |", *rows])
+    assert written("harmless", made, update_goldens) == made
+
+
 def test_the_files_it_names_exist():
     page = PATH.read_text(encoding="utf-8")
-    named = [path.rstrip("/") for path in regex.findall(r"`(tests/[\w./]+)`", page)]
+    named = [path.rstrip("/") for path in regex.findall(r"`((?:tests|fixtures)/[\w./-]+)`", page)]
     assert len(named) >= 3
     assert [path for path in named if not (ROOT / path).exists()] == []
 

@@ -1,0 +1,218 @@
+"""A setting that changes the work of a step is read, or MFU is null, or it is harmless for a reason."""
+
+import itertools
+
+import pytest
+from helpers import ROOT, megatron_log
+from work_settings import HARMLESS, KINDS, TOPICS, VERSIONS, null_names, read_names, unhandled
+
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
+from logparse.formats import find_format
+
+NAMED = list(itertools.chain(*TOPICS.values()))
+PRINTED = {name for version in VERSIONS for name in version["arguments"]}
+NULL = {name: null_names(find_format(name), kind) for name, kind in KINDS.items()}
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda one: f"{one['framework']} {one['version']}")
+def test_every_name_of_a_version_is_handled(version):
+    assert unhandled(version) == []
+    assert set(version["arguments"]) <= set(NAMED)
+    assert len(version["arguments"]) == len(set(version["arguments"]))
+
+
+def test_an_unknown_name_would_be_found():
+    version = {"format": "megatron", "kind": "arguments", "arguments": ["swiglu", "a_new_kind_of_layer"]}
+    assert unhandled(version) == ["a_new_kind_of_layer"]
+
+
+def test_every_name_has_one_topic():
+    assert len(NAMED) == len(set(NAMED))
+    known = set.union(*NULL.values(), *(read_names(find_format(name), kind) for name, kind in KINDS.items()))
+    assert [name for name in NAMED if name not in PRINTED | known] == []
+
+
+@pytest.mark.parametrize("name", NULL)
+def test_every_name_that_makes_mfu_null_has_a_topic(name):
+    assert sorted(NULL[name] - set(NAMED)) == []
+
+
+def test_what_is_harmless_is_printed_and_has_a_reason():
+    assert [name for name in HARMLESS if name not in PRINTED] == []
+    assert all(len(reason.split()) >= 3 for reason in HARMLESS.values())
+
+
+# Settings of one version, and the one that makes MFU null.
+SWITCHED_ON = {
+    "enable_mhc_connections": "True",
+    "hybrid_attention_enabled": "True",
+    "lfm_layer_types": "['conv', 'full_attention']",
+    "sink_sliding_window": "128",
+    "sparse_mode": "4",
+    "mamba_expand": "4",
+    "mtp_hybrid_override_pattern": "*E",
+    "ict_head_size": "128",
+    "vision_pretraining": "True",
+    "mlp_type": "residual",
+    "intermediate_size": "11008",
+    "num_experts_switch": "8",
+    "moe_num_experts": "8",
+    "random_ltd": "True",
+    "kd": "True",
+    "mos": "True",
+    "export_kd_teacher_load": "teacher",
+    "perform_rl_step": "True",
+    "soft_prompt_tuning": "{'enabled': True, 'num_tokens': 10}",
+    "train_impl": "dpo",
+}
+# What they are if they are off, as dumps print it.
+OFF = ("None", "False", "0", "1", "regular", "standard", "normal", "{'enabled': False}")
+
+
+def analyzed(tmp_path, **settings):
+    (tmp_path / "run.log").write_text(megatron_log(**settings))
+    return analyze_logs([str(tmp_path / "run.log")], RunOptions(hw="910b3"))
+
+
+@pytest.mark.parametrize(("name", "value"), SWITCHED_ON.items())
+def test_mfu_is_null_where_it_is_on(name, value, tmp_path):
+    run = analyzed(tmp_path, **{name: value})
+    assert run.context.get("uncounted") == name
+    assert run.mfu is None
+    assert [note.fields["layers"] for note in run.notes if note.code == "mfu_not_counted"] == [name]
+
+
+@pytest.mark.parametrize("value", OFF)
+def test_mfu_is_known_where_all_are_off(value, tmp_path):
+    run = analyzed(
+        tmp_path,
+        **dict.fromkeys(
+            set(SWITCHED_ON)
+            - {
+                "intermediate_size",
+                "sink_sliding_window",
+                "ict_head_size",
+                "num_experts_switch",
+                "export_kd_teacher_load",
+                "lfm_layer_types",
+                "mtp_hybrid_override_pattern",
+                "train_impl",
+            },
+            value,
+        ),
+    )
+    assert run.mfu is not None
+
+
+def test_mfu_is_known_of_the_values_that_dumps_print(tmp_path):
+    off = dict.fromkeys(SWITCHED_ON, "None") | {"sink_sliding_window": "0", "sparse_mode": "0", "train_impl": "normal"}
+    assert analyzed(tmp_path, **off).mfu is not None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"sft": "True"},
+        {"neat_pack": "True"},
+        {"dataloader_inter_document_masking": "True", "use_packed_seq_params": "False"},
+        {"reset_attention_mask": "True", "context_parallel_algo": "ulysses_cp_algo"},
+    ],
+)
+def test_packing_is_read(settings, tmp_path):
+    assert analyzed(tmp_path, **settings).context.get("packed_documents") is True
+
+
+def test_a_reset_mask_of_megatron_is_no_packing(tmp_path):
+    assert analyzed(tmp_path, reset_attention_mask="True").context.get("packed_documents") is None
+
+
+def test_state_spaces_without_their_sizes_are_not_counted(tmp_path):
+    spec = "['megatron.core.models.mamba.mamba_layer_specs', 'mamba_stack_spec']"
+    old = {"spec": spec, "standalone_embedding_stage": "False", "hybrid_attention_ratio": "0.0"}
+    assert analyzed(tmp_path, **old).context.get("uncounted") == "spec"
+    assert analyzed(tmp_path, **old | {"spec": "None"}).context.get("uncounted") is None
+
+
+def test_key_value_heads_of_gpt_neox_are_read(tmp_path):
+    run = analyzed(tmp_path, num_query_groups="None", group_query_attention="None", num_kv_heads="8")
+    assert run.context.get("num_query_groups") == 8
+
+
+MAXTEXT = {
+    "use_audio": "True",
+    "moba": "True",
+    "chunk_attn_window_size": "8192",
+    "inhomogeneous_layer_cycle_interval": "4",
+    "engram_layers": "[1, 14]",
+    "lora": "{'enable_lora': True, 'rank': 16}",
+    "trainable_parameters_mask": "['.*lora.*']",
+    "mhc_expansion_rate": "4",
+}
+MAXTEXT_OFF = {
+    "use_audio": "False",
+    "moba": "False",
+    "chunk_attn_window_size": "0",
+    "inhomogeneous_layer_cycle_interval": "1",
+    "engram_layers": "[]",
+    "compress_ratios": "[]",
+    "lora": "{'enable_lora': False, 'rank': 0}",
+    "trainable_parameters_mask": "[]",
+    "mhc_expansion_rate": "1",
+    "global_head_dim": "0",
+    "moe_expert_input_dim": "-1",
+}
+
+
+def uncounted_of_maxtext(tmp_path, settings):
+    lines = [f"Config param {name}: {value}" for name, value in settings.items()]
+    lines += [
+        f"completed step: {n}, seconds: 2.1, TFLOP/s/device: 80.1, Tokens/s/device: 970, loss: 2" for n in range(4)
+    ]
+    (tmp_path / "run.log").write_text("\n".join(lines) + "\n")
+    return analyze_logs([str(tmp_path / "run.log")], RunOptions()).context.get("uncounted")
+
+
+@pytest.mark.parametrize(("name", "value"), MAXTEXT.items())
+def test_a_setting_of_maxtext_is_not_counted_where_it_is_on(name, value, tmp_path):
+    assert uncounted_of_maxtext(tmp_path, MAXTEXT_OFF | {name: value}) == name
+
+
+def test_no_setting_of_maxtext_is_on_by_default(tmp_path):
+    assert uncounted_of_maxtext(tmp_path, MAXTEXT_OFF) is None
+
+
+def test_a_rule_counts_only_where_the_version_prints_all_of_it():
+    fmt = find_format("megatron")
+    assert "reset_attention_mask" not in read_names(fmt, "arguments", ["reset_attention_mask"])
+    assert "reset_attention_mask" in read_names(fmt, "arguments", ["reset_attention_mask", "context_parallel_algo"])
+
+
+def config_of(layers):
+    rows = "".join(f'    "{layer}",\n' for layer in layers[:-1]) + f'    "{layers[-1]}"\n'
+    return (
+        'Model config GptOssConfig {\n  "head_dim": 64,\n  "hidden_size": 2880,\n  "layer_types": [\n'
+        f'{rows}  ],\n  "model_type": "gpt_oss",\n  "num_hidden_layers": 24,\n  "vocab_size": 201088\n}}\n'
+    )
+
+
+@pytest.mark.parametrize("layer", ["sliding_attention", "linear_attention", "chunked_attention"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_kind_of_layer_of_transformers_is_not_counted(layer, place, tmp_path):
+    assert (
+        uncounted_of_layers(tmp_path, [layer, "full_attention"] if place else ["full_attention", layer])
+        == "layer_types"
+    )
+
+
+def test_full_attention_of_transformers_is_counted(tmp_path):
+    assert uncounted_of_layers(tmp_path, ["full_attention", "full_attention"]) is None
+
+
+def uncounted_of_layers(tmp_path, layers):
+    steps = (ROOT / "fixtures/hf-trainer/v5-no-bar/run.log").read_text(encoding="utf-8")
+    (tmp_path / "run.log").write_text(config_of(layers) + steps, encoding="utf-8")
+    context = analyze_logs([str(tmp_path / "run.log")], RunOptions()).context
+    assert context.get("num_layers") == 24
+    assert context.get("vocab_size") == 201088
+    return context.get("uncounted")
