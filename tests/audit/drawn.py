@@ -26,7 +26,8 @@ class Plan:
 
     ``first_skips`` updates are skipped in the first line of each process. ``breaks`` is what is NaN in the last third
     of the last process. ``tail`` steps behind the last line of a process end in a save. ``missing`` is a process whose
-    log is not there, ``events_only`` processes behind the first print no settings. ``set_ahead`` seconds is the clock set.
+    log is not there, ``events_only`` processes behind the first print no settings. ``set_ahead`` seconds is the clock
+    set.
     """
 
     seed: int
