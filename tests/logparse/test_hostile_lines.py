@@ -15,7 +15,8 @@ from logparse.decode.settings import BlockReader, matches, settings_of_block
 from logparse.decode.step_lines import decode_steps
 from logparse.decode.versions import MARKERS, versions_of
 from logparse.errors import InputError
-from logparse.failures.detect import FileEnds, error_lines, find_trainer
+from logparse.failures.scan import find_hits
+from logparse.failures.trainers import FileEnds, find_trainer
 from logparse.formats import all_formats
 from logparse.formats._base import LogFormat
 from logparse.formats._user import read_format
@@ -104,7 +105,7 @@ def test_unknown_log(text: str):
     work = {
         "label": lambda: _LABEL.findall(text),
         "trainer": lambda: find_trainer(ends, all_formats()),
-        "errors": lambda: error_lines(ends.tails),
+        "errors": lambda: [find_hits(tail) for tail in ends.tails],
         "versions": lambda: versions_of(frame([*(m + text for m in MARKERS), *(text + m for m in MARKERS)])),
         "kind": lambda: kind_of(text[:LONGEST]),
         "mask": lambda: (mask_setting("a", text), mask_setting(text, "x"), mask_setting("token", text)),
@@ -117,7 +118,7 @@ def test_unknown_log(text: str):
 )
 def test_words_that_begin_a_pattern(word: str):
     text = (word * LONG)[:LONG]
-    assert seconds(lambda: error_lines([block(f"{text} RuntimeError: x")] * 4)) < MOST_SECONDS
+    assert seconds(lambda: [find_hits(block(f"{text} RuntimeError: x")) for _ in range(4)]) < MOST_SECONDS
     assert seconds(lambda: mask_setting("a", text)) < MOST_SECONDS
 
 

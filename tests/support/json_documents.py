@@ -60,6 +60,7 @@ from analysis.tables import BADPUT_COLUMNS, RANK_COLUMNS, RATE_COLUMNS, TIME_BRE
 from logparse.context.dialects import Framework
 from logparse.decode.read_run import Coverage
 from logparse.draft.check import KnownLabel, ReadLine, UnknownLabel, UnreadLine
+from logparse.failures.ending import Ending
 from logparse.findings import Note, Origin
 from logparse.schema import DECODED_COLUMNS, QUANTITIES
 
@@ -128,6 +129,7 @@ def _run() -> Schema:
             "planned": _planned(),
             "published": _published(),
             "requirements": array(_requirement()),
+            "ending": typed(Ending),
             "checks": array(record(SelfCheck, omit=("forbids",), fields=FREE)),
             "notes": NOTES,
         },
@@ -585,6 +587,10 @@ def _baselines() -> Schema:
 
 
 # File, title, what prints it, schema.
+def _diagnose() -> Schema:
+    return fixed("diagnose", {"schema_version": VERSION, "ending": typed(Ending)})
+
+
 DOCUMENTS: dict[str, tuple[str, str, Callable[[], Schema]]] = {
     "analyze": ("Analyzed runs", "logparse analyze --json, logparse merge --json", _analyze),
     "compare": ("Compared sides", "logparse compare --json", _compare),
@@ -602,6 +608,7 @@ DOCUMENTS: dict[str, tuple[str, str, Callable[[], Schema]]] = {
     "models": ("Known models", "logparse models --json", lambda: array(record(Model))),
     "baselines": ("Published training rates", "logparse baselines --json", _baselines),
     "config": ("Settings in effect", "logparse config --json", _config),
+    "diagnose": ("Why a run stopped", "logparse diagnose --json", _diagnose),
 }
 
 

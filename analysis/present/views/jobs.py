@@ -130,7 +130,7 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
     yield from map(accepted, job.accepted)
     yield from map(less_work, job.less_work)
     if job.missing and not job.is_idle:
-        yield tr("missing tonight: its newest run began {when:%Y-%m-%d %H:%M}", when=job.newest_when)
+        yield tr("missing tonight: its newest run began {when}", when=f"{job.newest_when:%Y-%m-%d %H:%M}")
     for run in job.left_out:
         if run == job.failed:
             continue
