@@ -130,6 +130,7 @@ PRINTED = {
     "models": [("models", "--json")],
     "baselines": [("baselines", "--json")],
     "config": [("config", "--json")],
+    "diagnose": [("diagnose", LLAMA, "--json")],
 }
 
 

@@ -44,6 +44,7 @@ from analysis.history.records import HEAVY, RUN_COLUMNS
 from analysis.identify.candidates import Candidate
 from analysis.metrics import HEALTH, JUDGED, METRICS, OF_ROWS, RATES, Metric
 from analysis.model.catalogue import Model
+from analysis.nightly.gate_jobs import News
 from analysis.nightly.metric_verdict import Reason as NightReason
 from analysis.nightly.trend import ChangePoint
 from analysis.published.rows import Baseline, Check
@@ -350,6 +351,15 @@ def _gate() -> Schema:
 def _jobs() -> Schema:
     newest = fixed("newest", dict.fromkeys(("run_id", "name", "release", "when"), STRING))
     refused = fixed("refused", {"before": VALUES, "newest": VALUES})
+    accepted = fixed(
+        "accepted",
+        {
+            "metric": STRING,
+            "change": NULLABLE_NUMBER,
+            "since": STRING,
+            **dict.fromkeys(("reason", "issue", "until", "until_release"), NULLABLE_STRING),
+        },
+    )
     job = fixed(
         "job",
         {
@@ -357,6 +367,7 @@ def _jobs() -> Schema:
             "owners": STRINGS,
             "baseline": STRING,
             "verdict": nullable(VERDICT),
+            "news": nullable(typed(News)),
             "runs": INTEGER,
             "newest": newest,
             "metrics": _by_metric(ref("night_metric")),
@@ -364,6 +375,9 @@ def _jobs() -> Schema:
             "refused": mapping(refused),
             "refusal": NULLABLE_STRING,
             "idle_days": INTEGER,
+            "accepted": array(accepted),
+            "failed": nullable(record(LeftOut)),
+            "missing": BOOLEAN,
             "less_work": _less(),
             "changes": array(ref("change")),
             "left_out": array(record(LeftOut)),
@@ -469,6 +483,7 @@ def _trend() -> Schema:
             "runs": array(fixed("series_run", run, optional=ANNOTATION_COLUMNS)),
             "off": STRINGS,
             "newest_off": NULLABLE_NUMBER,
+            "drift": NULLABLE_NUMBER,
             "groups": array(fixed("group", group | {"first": INTEGER, "last": INTEGER})),
             "changes": array(record(ChangePoint, changes=array(ref("change")), change=NUMBER)),
         },
