@@ -184,7 +184,7 @@ def run() -> None:
     gc.set_threshold(50_000, 20, 50)
     with _ended_by_sigterm():
         code = _exit_code()
-    # What could not be said, as on a full disk, must not pass for success.
+    # What could not be printed, as on a full disk, must not pass for success.
     sys.exit(code or (InputError.exit_code if getattr(sys.stderr, "lost", False) else 0))
 
 
@@ -208,7 +208,7 @@ def _exit_code() -> int:
         return 0
     except OSError as error:
         _discard_output()
-        return 0 if isinstance(error, BrokenPipeError) else _told(_unusable(error))
+        return 0 if isinstance(error, BrokenPipeError) else _reported(_unusable(error))
     except BaseException as error:
         # polars panics with an error that is no Exception.
         return unforeseen(error)
@@ -219,11 +219,11 @@ def _finished(code: object) -> int:
     """``code`` of a command, once everything it printed is written."""
     sys.stdout.flush()
     if "analysis.pictures" in sys.modules:
-        _tell_missing_pictures()
+        _report_missing_pictures()
     return code if isinstance(code, int) else 0
 
 
-def _tell_missing_pictures() -> None:
+def _report_missing_pictures() -> None:
     from analysis.pictures import take_missing
 
     if take_missing():
@@ -236,7 +236,7 @@ def unforeseen(error: BaseException) -> int:
     """Print an error that nobody expected, and return its exit code. The tests raise it instead."""
     if os.environ.get(DEBUG):
         _say("".join(traceback.format_exception(error)).rstrip())
-    return _told(_defect(error))
+    return _reported(_defect(error))
 
 
 def _defect(error: BaseException) -> LogparseError:
@@ -255,7 +255,7 @@ def _is_ours(file: str) -> bool:
     return any(Path(file).is_relative_to(Path(str(package.__file__)).parent) for package in (analysis, logparse))
 
 
-def _told(error: LogparseError) -> int:
+def _reported(error: LogparseError) -> int:
     _say(f"logparse: {error}")
     return error.exit_code
 

@@ -133,7 +133,7 @@ class OwnFiles:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells that two names are of one file; None where there is no file."""
+    """What shows that two names are of one file; None where there is no file."""
     try:
         status = path.stat()
     except (OSError, ValueError):

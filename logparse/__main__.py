@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _keep_docstrings() -> None:
-    """Start again where Python was told to drop docstrings (``-OO``): altair and the help are made of them."""
+    """Start again where Python is to drop docstrings (``-OO``): altair and the help are made of them."""
     if sys.flags.optimize < DROPS_DOCSTRINGS:
         return
     words = ["-O" if word == "-OO" else word for word in sys.orig_argv[1:]]

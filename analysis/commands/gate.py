@@ -56,7 +56,7 @@ FailOn = Annotated[
     typer.Option(
         "--fail-on",
         show_default="regression",
-        help="Lowest verdict that makes the command fail; new: only regressions that are new tonight.",
+        help="Lowest verdict that fails; new: only what is new tonight.",
     ),
 ]
 Out = Annotated[

@@ -117,12 +117,12 @@ def _rule(rule: JobRule, table: Mapping[str, Any], where: str, more: Sequence[st
         place = f"{where}.baseline"
         rule = replace(rule, baseline=parse_baseline(_text(table["baseline"], place), place))
     if "confirm" in table:
-        nights = _count(table["confirm"], f"{where}.confirm", tr("give a number of nights, 1 or more"))
+        nights = _count(table["confirm"], f"{where}.confirm")
         rule = replace(rule, confirm=nights)
     if "block_by" in table:
         rule = replace(rule, block_by=_text(table["block_by"], f"{where}.block_by"))
     if "min_steps" in table:
-        rule = replace(rule, min_steps=_count(table["min_steps"], f"{where}.min_steps", tr("give a number of steps")))
+        rule = replace(rule, min_steps=_count(table["min_steps"], f"{where}.min_steps"))
     if "threshold" in table:
         least = {name: _least(table["threshold"], f"{where}.threshold", name) for name in rule.metrics}
         rule = replace(rule, metrics=least)
@@ -170,9 +170,9 @@ def _least(value: Any, where: str, metric: str) -> float:
         raise _wrong(where, value, tr('write a percentage such as "2%", or "{noise}"', noise=NOISE)) from error
 
 
-def _count(value: Any, where: str, remedy: str) -> int:
+def _count(value: Any, where: str) -> int:
     if type(value) is not int or value < 1:
-        raise _wrong(where, value, remedy)
+        raise _wrong(where, value, tr("give a whole number, 1 or more"))
     return value
 
 

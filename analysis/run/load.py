@@ -10,7 +10,7 @@ import polars as pl
 
 from analysis.model.catalogue import catalogued
 from analysis.run.options import RunOptions
-from analysis.run.streams import Stream
+from analysis.run.streams import MixedRun
 from logparse.context.dialects import Interpretation, interpret
 from logparse.context.run_context import (
     Fact,
@@ -58,7 +58,7 @@ def load(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: W
     return understand(log, how)
 
 
-def split(log: ParsedLog, runs: Sequence[Stream], how: RunOptions, in_turn: bool) -> list[Loaded]:
+def split(log: ParsedLog, runs: Sequence[MixedRun], how: RunOptions, in_turn: bool) -> list[Loaded]:
     """Each of the ``runs`` that ``log`` holds, ``in_turn`` or mixed."""
     return [understand(part, how) for part in split_log(log, [run.at for run in runs], in_turn)]
 

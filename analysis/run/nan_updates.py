@@ -18,8 +18,10 @@ VANISHED = "loss_vanished"
 def mark_nan_updates(steps: pl.DataFrame) -> pl.DataFrame:
     """Add ``update_is_nan``: the loss or the gradient norm is NaN, or the loss is no longer printed."""
     vanished = pl.col(VANISHED) if VANISHED in steps.columns else pl.lit(value=False)
-    invalid = [pl.col(name).is_nan().fill_null(value=False) for name in ("loss", "grad_norm")]
-    return steps.with_columns(update_is_nan=pl.any_horizontal(*invalid, vanished))
+    loss, gradient = (pl.col(name).is_nan().fill_null(value=False) for name in ("loss", "grad_norm"))
+    # A gradient that overflows in fp16 is NaN or infinite; its update is skipped, and counts as such.
+    skipped = (pl.col("skipped_iterations") > 0).fill_null(value=False) | pl.col("overflow").fill_null(value=False)
+    return steps.with_columns(update_is_nan=loss | vanished | (gradient & ~skipped))
 
 
 def describe_nan_updates(steps: pl.DataFrame) -> Iterator[Note]:

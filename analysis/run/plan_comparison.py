@@ -92,9 +92,11 @@ def _left_to_do(left: Left) -> Note:
 def _at_last_pace(left: Left) -> Note:
     ends = {"low": left.seconds_low, "high": left.seconds_high}
     shown = {} if _one_value(left) else ends
-    until = {} if left.ends_at is None else {"ends_at": left.ends_at}
-    code = "left_at_last_pace" + ("" if shown else "_alone") + ("_until" if until else "")
-    return info(code, seconds=left.seconds, **shown, **until)
+    if left.ends_at is None:
+        code = "left_at_last_pace" if shown else "left_at_last_pace_alone"
+        return info(code, seconds=left.seconds, **shown)
+    code = "left_at_last_pace_until" if shown else "left_at_last_pace_alone_until"
+    return info(code, seconds=left.seconds, ends_at=left.ends_at, **shown)
 
 
 def _one_value(left: Left) -> bool:

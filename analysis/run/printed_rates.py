@@ -18,7 +18,7 @@ COUNTED, ALL = "counted rows", "all rows"
 
 
 @dataclass(frozen=True)
-class PrintedRate:
+class LoggedRate:
     """The ``median`` of a rate over ``n`` rows, as the log prints it; ``covers`` says which rows these are."""
 
     unit: str
@@ -27,7 +27,7 @@ class PrintedRate:
     covers: str
 
 
-def printed_rates(steps: pl.DataFrame) -> dict[str, PrintedRate]:
+def printed_rates(steps: pl.DataFrame) -> dict[str, LoggedRate]:
     """Each rate that rows print, by the name of ours: ``tokens_per_second_per_device``, ``mfu`` and so on."""
     printed = {}
     for column in (name for name in steps.columns if name.startswith(PREFIX)):
@@ -36,7 +36,7 @@ def printed_rates(steps: pl.DataFrame) -> dict[str, PrintedRate]:
         if len(values):
             covers = COUNTED if len(counted) else ALL
             name = column.removeprefix(PREFIX)
-            printed[name] = PrintedRate(UNITS[column], _median(values), len(values), covers)
+            printed[name] = LoggedRate(UNITS[column], _median(values), len(values), covers)
     return printed
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from analysis.metrics import BY_COLUMN, OF_ROWS, RATED
 from analysis.run.goodput import Reliability
 from analysis.run.interruptions import Pauses
-from analysis.run.streams import Stream
+from analysis.run.streams import MixedRun
 from analysis.run.throughput import Computation
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.errors import unknown_name
@@ -46,7 +46,7 @@ class Analysis:
     pauses: Pauses
     warm_up: WarmUpRule = FROM_THE_DATA
     time_to_train_seconds: float | None = None
-    streams: tuple[Stream, ...] = ()
+    streams: tuple[MixedRun, ...] = ()
 
     @property
     def impossible(self) -> tuple[str, ...]:

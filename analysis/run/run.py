@@ -14,9 +14,9 @@ from analysis.identify import Identification
 from analysis.metrics import HEADLINE, RATES
 from analysis.run.expectations import Expectations
 from analysis.run.overheads import Overhead
-from analysis.run.printed_rates import PrintedRate, printed_rates
+from analysis.run.printed_rates import LoggedRate, printed_rates
 from analysis.run.result import Analysis
-from analysis.run.self_checks import GOODPUT, Check, is_withheld
+from analysis.run.self_checks import GOODPUT, CheckResult, is_withheld
 from analysis.run.targets import Requirement
 from analysis.run.title import Title, title_of
 from logparse.context.dialects import Framework
@@ -54,7 +54,7 @@ class Run:
     expectations: Expectations
     overheads: tuple[Overhead, ...] = ()
     requirements: tuple[Requirement, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ class Run:
         return self.analysis.time_breakdown
 
     @cached_property
-    def printed(self) -> Mapping[str, PrintedRate]:
+    def printed(self) -> Mapping[str, LoggedRate]:
         """The rates that the log itself prints, by the names of the metrics; never mixed with ours."""
         return printed_rates(self.steps)
 

@@ -44,7 +44,7 @@ SELF_CHECKS = (
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckResult:
     """The result of a self-check; ``fields`` are those of the finding that broke it."""
 
     code: str
@@ -53,7 +53,7 @@ class Check:
     forbids: frozenset[str] = frozenset()
 
 
-def check_run(notes: Iterable[Note]) -> tuple[Check, ...]:
+def check_run(notes: Iterable[Note]) -> tuple[CheckResult, ...]:
     """The result of every self-check of a run with these ``notes``."""
     found: dict[str, Note] = {}
     for note in notes:
@@ -62,17 +62,17 @@ def check_run(notes: Iterable[Note]) -> tuple[Check, ...]:
     for check in SELF_CHECKS:
         broken = next((found[code] for code in check.findings if code in found), None)
         fields = {} if broken is None else dict(broken.fields)
-        results.append(Check(check.code, broken is None, fields, check.forbids))
+        results.append(CheckResult(check.code, broken is None, fields, check.forbids))
     return tuple(results)
 
 
-def broken_by(checks: Sequence[Check]) -> frozenset[str]:
+def broken_by(checks: Sequence[CheckResult]) -> frozenset[str]:
     """The codes of the findings that can have broken the failed ones of ``checks``."""
     failed = {check.code for check in checks if not check.passed}
     return frozenset(code for check in SELF_CHECKS if check.code in failed for code in check.findings)
 
 
-def is_withheld(checks: Sequence[Check], what: str) -> bool:
+def is_withheld(checks: Sequence[CheckResult], what: str) -> bool:
     """Whether a failed check forbids ``what``."""
     return any(not check.passed and what in check.forbids for check in checks)
 

@@ -22,7 +22,7 @@ REACH = 1.5
 
 
 @dataclass(frozen=True)
-class Stream:
+class MixedRun:
     """The rows ``at`` of one run among those of the file ``source``, from step ``first`` to ``last``."""
 
     source: str
@@ -31,13 +31,13 @@ class Stream:
     last: int
 
 
-def find_streams(steps: pl.DataFrame) -> list[Stream]:
+def find_streams(steps: pl.DataFrame) -> list[MixedRun]:
     """The streams of each file in which several take turns; empty where every file is of one run."""
     own = steps.select("source", "step", "copied").with_row_index("at").filter(~pl.col("copied")).drop_nulls("step")
     return [stream for file in own.partition_by("source", maintain_order=True) for stream in _of_file(file)]
 
 
-def _of_file(rows: pl.DataFrame) -> list[Stream]:
+def _of_file(rows: pl.DataFrame) -> list[MixedRun]:
     rise = rows["step"].diff()
     between = rise.filter(rise > 0).mode().min()
     falls = int((rise < 0).sum())
@@ -73,7 +73,7 @@ def _follow(steps: Sequence[int], reach: float) -> tuple[list[int], int]:
     return places, turns
 
 
-def _joined(places: Sequence[int], rows: pl.DataFrame) -> list[Stream]:
+def _joined(places: Sequence[int], rows: pl.DataFrame) -> list[MixedRun]:
     """The streams, those of a restart joined to the run that it goes on from: the last that fell silent before it."""
     source, at, steps = rows["source"][0], rows["at"].to_list(), rows["step"].to_list()
     members: dict[int, list[int]] = {}
@@ -87,12 +87,12 @@ def _joined(places: Sequence[int], rows: pl.DataFrame) -> list[Stream]:
         else:
             streams.append(list(indices))
     return [
-        Stream(source, tuple(at[i] for i in stream), min(steps[i] for i in stream), max(steps[i] for i in stream))
+        MixedRun(source, tuple(at[i] for i in stream), min(steps[i] for i in stream), max(steps[i] for i in stream))
         for stream in streams
     ]
 
 
-def trainings_in_turn(steps: pl.DataFrame) -> list[Stream]:
+def trainings_in_turn(steps: pl.DataFrame) -> list[MixedRun]:
     """The trainings of one file that follow each other, where each but the last did all its planned steps."""
     if steps["source"].n_unique() != 1 or steps["lineage"].drop_nulls().n_unique() < 2:
         return []
@@ -108,12 +108,12 @@ def trainings_in_turn(steps: pl.DataFrame) -> list[Stream]:
     if not finished.all():
         return []
     read = parts.select("source", "at", "first", "last").iter_rows()
-    return [Stream(source, tuple(at), first, last) for source, at, first, last in read]
+    return [MixedRun(source, tuple(at), first, last) for source, at, first, last in read]
 
 
-def describe_streams(streams: Sequence[Stream]) -> list[Note]:
+def describe_streams(streams: Sequence[MixedRun]) -> list[Note]:
     """A warning for each file to which several runs write."""
-    files: dict[str, list[Stream]] = {}
+    files: dict[str, list[MixedRun]] = {}
     for stream in streams:
         files.setdefault(stream.source, []).append(stream)
     return [

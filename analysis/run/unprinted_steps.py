@@ -22,10 +22,10 @@ SAVES = ("save starts", "save ends")
 def unprinted_seconds(before: pl.DataFrame, begun_after: int, room: float) -> float:
     """Seconds of the steps from the last of ``before`` to ``begun_after``, at most those that there is ``room`` for."""
     steps = begun_after - int(before["step"][-1])
-    usual = before.filter("counted")["step_time_ms"].median()
-    if steps <= 0 or not isinstance(usual, float):
+    typical = before.filter("counted")["step_time_ms"].median()
+    if steps <= 0 or not isinstance(typical, float):
         return 0.0
-    return min(steps * usual / 1000, max(room, 0.0))
+    return min(steps * typical / 1000, max(room, 0.0))
 
 
 def unprinted_between(rows: pl.DataFrame) -> int:
@@ -34,12 +34,12 @@ def unprinted_between(rows: pl.DataFrame) -> int:
     found = 0
     for (_, before), (_, start) in pairwise(starts_of(stamped)):
         first = start.row(0, named=True)
-        usual = before.filter("counted")["step_time_ms"].median()
-        if before["lineage"][-1] != first["lineage"] or not isinstance(usual, float):
+        typical = before.filter("counted")["step_time_ms"].median()
+        if before["lineage"][-1] != first["lineage"] or not isinstance(typical, float):
             continue
         gap: Any = first["timestamp"] - before["timestamp"].max()
         room = gap.total_seconds() * 1000 - first["step_time_ms"] * first["iterations"]
-        found += max(0, min(first["step"] - first["iterations"] - before["step"][-1], int(room / usual)))
+        found += max(0, min(first["step"] - first["iterations"] - before["step"][-1], int(room / typical)))
     return found
 
 

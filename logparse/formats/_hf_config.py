@@ -1,6 +1,6 @@
 """The model's configuration as transformers prints it: ``Model config Qwen2Config {`` and a line of JSON for each value.
 
-Sizes by transformers' names; which models have a gated MLP is said by ``model_type`` (transformers, models/*/modeling_*).
+Sizes by transformers' names; ``model_type`` says which models have a gated MLP (transformers, models/*/modeling_*).
 """
 
 from __future__ import annotations

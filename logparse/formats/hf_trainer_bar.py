@@ -28,6 +28,7 @@ FORMAT = LogFormat(
     longest_plan=True,
     companions=tuple(c for c in DICTS.companions if c.marker.startswith("Total") and "batch" in c.marker),
     records=DICTS.records,
+    blocks=DICTS.blocks,
     sentences=DICTS.sentences,
     names=DICTS.names,
     choices=DICTS.choices,

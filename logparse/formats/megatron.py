@@ -451,6 +451,7 @@ FORMAT = LogFormat(
         Name("virtual_pipeline_model_parallel_size", "arguments:virtual_pipeline_model_parallel_size"),
         Name("zero_stage", "arguments:zero_stage", when={"arguments:deepspeed": "True"}),  # Megatron-DeepSpeed
         Name("sequence_parallel", "arguments:sequence_parallel"),
+        Name("gated_linear_unit", "arguments:swiglu", when={"arguments:swiglu": "True"}),
         Name("multi_latent_attention", "arguments:multi_head_latent_attention"),  # MindSpeed-LLM
         Name("num_shared_experts", "arguments:n_shared_experts"),
         Name(

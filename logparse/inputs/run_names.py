@@ -12,7 +12,7 @@ from logparse.inputs.stores import shown
 
 
 def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
-    """A name for each run: its first argument without endings, or the folders that tell namesakes apart.
+    """A name for each run: its first argument without endings, or the folders that distinguish namesakes.
 
     A number distinguishes names that are still the same.
     """

@@ -48,7 +48,7 @@ def test_a_rate_gives_the_time_where_the_file_says_what_it_covers(folder):
 
 
 def test_a_format_is_drafted_and_tested_as_the_page_shows(folder):
-    lines = [f"iter {n}: loss {3 - n / 100:.2f}, time {500 + n % 3}.5ms" for n in range(1, 41)]
+    lines = [f"update {n}: loss {3 - n / 100:.2f}, time {500 + n % 3}.5ms" for n in range(1, 41)]
     (folder / "unknown.log").write_text("\n".join(lines) + "\n")
     for command, said in regex.findall(r"^\$ (.*)\n((?:[^$].*\n)+)", "".join(CONSOLE), regex.MULTILINE):
         done = run_logparse(*command.split()[1:], cwd=folder, COLUMNS="80")

@@ -51,9 +51,9 @@ from analysis.published.rows import Baseline, Check
 from analysis.run.goodput import Reliability, Stretch
 from analysis.run.overheads import Overhead
 from analysis.run.plan_comparison import GapPart
-from analysis.run.printed_rates import PREFIX, PrintedRate
+from analysis.run.printed_rates import PREFIX, LoggedRate
 from analysis.run.remaining_time import Left
-from analysis.run.self_checks import Check as SelfCheck
+from analysis.run.self_checks import CheckResult
 from analysis.run.target_verdicts import Outcome as TargetOutcome
 from analysis.stats.noise import Noise
 from analysis.stats.prediction import Night
@@ -82,7 +82,7 @@ def _definitions() -> dict[str, Schema]:
         "change": record(Change),
         "run": _run(),
         "metric": _metric(),
-        "printed": record(PrintedRate),
+        "printed": record(LoggedRate),
         "rate": _rate(),
         "finding": _finding(),
         "night_metric": _night_metric(),
@@ -131,7 +131,7 @@ def _run() -> Schema:
             "published": _published(),
             "requirements": array(_requirement()),
             "ending": typed(Ending),
-            "checks": array(record(SelfCheck, omit=("forbids",), fields=FREE)),
+            "checks": array(record(CheckResult, omit=("forbids",), fields=FREE)),
             "notes": NOTES,
         },
     )

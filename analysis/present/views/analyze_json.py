@@ -20,7 +20,7 @@ from analysis.run.goodput import Reliability, Stretch
 from analysis.run.overheads import Overhead
 from analysis.run.result import Analysis
 from analysis.run.run import Run
-from analysis.run.self_checks import Check
+from analysis.run.self_checks import CheckResult
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
@@ -81,7 +81,7 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
     }
 
 
-def _check(check: Check) -> dict[str, Any]:
+def _check(check: CheckResult) -> dict[str, Any]:
     return {"code": check.code, "passed": check.passed, "fields": plain(check.fields)}
 
 

@@ -49,7 +49,7 @@ FEW = ("release=single", "--baseline", "release=pair")
 EXITS = {
     "release=slow": (1, "verdict: regression"),
     "release=same": (0, "verdict: no regression"),
-    "release=single": (0, "of where the runs of the larger side expect those of the other"),
+    "release=single": (0, "verdict: no regression"),
     "release=long": (2, "not comparable"),
 }
 
@@ -222,7 +222,7 @@ def test_a_gate_that_fails_leaves_no_green_files(place, green, tmp_path, failure
     assert said in " ".join((out / "junit.xml").read_text().split()).replace("&#10;", " ")
     assert (out / "mine.txt").exists()
     if code == 2:
-        assert (out / "summary.md").read_text().splitlines()[0].endswith("no verdict: not comparable")
+        assert (out / "summary.md").read_text().splitlines()[0].partition(" ")[2].startswith("no verdict")
         assert {path.name for path in out.glob("[!.]*")} == {"junit.xml", "summary.md", "mine.txt"}
 
 
@@ -352,4 +352,4 @@ def test_control_characters_of_a_name_do_not_reach_xml(tmp_path):
     sides = ["--baseline", "bad\x080.log", "--candidate", "bad\x081.log"]
     done = run_logparse("gate", *sides, "-o", "out", cwd=tmp_path)
     assert done.returncode in (0, 1)
-    assert "bad?0.log" in ElementTree.parse(tmp_path / "out/junit.xml").find("testsuite/system-out").text
+    assert r"\x080.log" in ElementTree.parse(tmp_path / "out/junit.xml").find("testsuite/system-out").text

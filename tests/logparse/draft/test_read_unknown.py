@@ -6,7 +6,7 @@ import time
 import pytest
 from helpers import run_logparse
 
-LINE = "iter {n}: loss {loss:.2f}, time {ms}.5ms"
+LINE = "update {n}: loss {loss:.2f}, time {ms}.5ms"
 
 
 def write(folder, lines):
@@ -43,11 +43,11 @@ def test_no_draft_refuses(tmp_path):
 @pytest.mark.parametrize(
     "lines",
     [
-        step_lines("iter {n}: loss {loss:.2f}, time {ms}.5"),
-        step_lines("iter {n}: loss {loss:.2f}"),
-        step_lines("iter {n}: time {ms}.5ms"),
+        step_lines("update {n}: loss {loss:.2f}, time {ms}.5"),
+        step_lines("update {n}: loss {loss:.2f}"),
+        step_lines("update {n}: time {ms}.5ms"),
         step_lines("Epoch {n}: loss {loss:.2f}, time {ms}.5ms"),
-        step_lines("iter {n} of loader"),
+        step_lines("update {n} of loader"),
         [*step_lines(), *step_lines("worker {n} loss {loss:.2f} | {ms} | ms", last=10)],
     ],
     ids=["no unit", "no time", "no loss", "epochs", "no value", "other lines with a loss"],
