@@ -57,7 +57,8 @@ def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator
     for (_, before), (_, start) in pairwise(starts_of(own)):
         first = start.row(0, named=True)
         begun_after, every = first["step"] - first["iterations"], before["iterations"].max()
-        goes_on = before["lineage"][-1] == first["lineage"]
-        if goes_on and begun_after - last_saved(before, events) > (every or 0):
+        # Few starts are ahead of the last printed step, and only those need the saves.
+        ahead = before["lineage"][-1] == first["lineage"] and begun_after - int(before["step"][-1]) > (every or 0)
+        if ahead and begun_after - last_saved(before, events) > (every or 0):
             where = {"source": first["source"], "line": first["line_number"]}
             yield warning("log_missing", first=before["step"][-1] + 1, last=begun_after, **where)
