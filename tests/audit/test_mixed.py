@@ -69,7 +69,9 @@ def _found_again(part: Run, truth: Truth) -> list[str]:
     if part.steps["step"].to_list() != steps:
         return [f"{len(part.steps)} lines of a job with {len(steps)}"]
     ms = part.analysis.rate("steady")["step_time_ms"]
-    return [] if abs(ms - truth.steady.ms) <= 0.1 else [f"steady {ms} ms, not {truth.steady.ms}"]
+    # Whose evaluation a line between rows of both reports is not known: some rows count that hold one, or do not.
+    near = abs(ms - truth.steady.ms) <= 0.002 * truth.steady.ms
+    return [] if near else [f"steady {ms} ms, not {truth.steady.ms}"]
 
 
 @pytest.mark.parametrize("age", AGES)
