@@ -56,9 +56,10 @@ def analyze_steps(
     ``later`` are the computations for the rows of starts that printed other settings.
     """
     how = plan_computation(context, formula, peak)
-    numbered = number_starts(steps, lines_of_starts(starts, records["events"]))
+    pauses = find_pauses(records)
+    numbered = number_starts(steps, lines_of_starts(starts, records["events"]), pauses)
     streams = find_streams(numbered)
-    events, pauses = of_one_clock(records["events"], numbered), find_pauses(records)
+    events = of_one_clock(records["events"], numbered)
     traced = trace_starts(numbered, events, context.get("log_interval"), left_out_steps(context))
     repaired = repair_clock(traced, events, pauses)
     events = repaired.events

@@ -15,7 +15,7 @@ from analysis.run.corrupt_rows import mark_damage
 from analysis.run.duplicates import mark_copies
 from analysis.run.earlier_jobs import mark_other_jobs
 from analysis.run.exclusion_reasons import TIMED, WARM_UP
-from analysis.run.interruptions import count_between
+from analysis.run.interruptions import NO_PAUSES, Pauses, count_between
 from analysis.tables import SEGMENT_COLUMNS
 from logparse.context.run_context import RunContext
 from logparse.schema import BEGINNINGS, conform
@@ -25,29 +25,44 @@ STAMP_MS, SPLIT_SHARE = 1000, 0.1
 # A step number that is so many intervals ahead has others between.
 JUMP = 1.5
 # The first step of a process takes longer than this times one of the process before.
-AS_FAST = 1.25
+AS_FAST, LONGEST_PAUSE_MS = 1.25, 900_000
 # Rows that print a step for the first time, undamaged.
 OWN = ~pl.col("copied") & ~pl.col("damaged") & ~pl.col("other_job")
 
 
-def number_starts(steps: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
+def number_starts(steps: pl.DataFrame, starts: pl.DataFrame, pauses: Pauses = NO_PAUSES) -> pl.DataFrame:
     """Add ``segment`` (number of the start, over all files) and why a row is in none; clocks that cannot be go.
 
     A start is a step number that does not grow, a line of ``starts`` (source, line_number) between two rows, or a file
-    that does not go on where the one before ended. Rows that are copied, damaged or of another job are of the start
-    before them.
+    that does not go on where the one before ended, though ``pauses`` may lie between. Rows that are copied, damaged or
+    of another job are of the start before them.
     """
     lines = starts.select("source", begun=pl.col("line_number")).sort("begun")
     places = steps.select("source", "line_number").join_asof(
         lines, left_on="line_number", right_on="begun", by="source", strategy="backward", check_sortedness=False
     )
-    known = steps.with_columns(places["begun"], beginning_shown=places["begun"].is_not_null())
+    begins_after = _begins_after_last(steps, lines)
+    known = steps.with_columns(places["begun"], beginning_shown=places["begun"].is_not_null(), at_end=begins_after)
     seen = mark_other_jobs(mark_damage(_without_begins_of_copies(mark_copies(known)))).with_row_index("at")
-    read = seen.select("at", "copied", "damaged", "other_job", "source", "begun", "step", "step_time_ms", "timestamp")
+    columns = ("at", "copied", "damaged", "other_job", "source", "begun", "at_end", "step", "step_time_ms", "timestamp")
+    read = seen.select(columns).with_columns(paused=_follows_pause(seen["step"], pauses))
     begins = read.filter(OWN).select("at", segment=_begins().cum_sum().cast(pl.Int64))
     segment = seen.select("at").join(begins, on="at", how="left", maintain_order="left")["segment"]
     # Known to ascend, rows are grouped by it in a tenth of the time.
-    return seen.drop("at", "begun").with_columns(segment.forward_fill().fill_null(0).set_sorted())
+    return seen.drop("at", "begun", "at_end").with_columns(segment.forward_fill().fill_null(0).set_sorted())
+
+
+def _begins_after_last(steps: pl.DataFrame, lines: pl.DataFrame) -> pl.Series:
+    """Whether a process began after the last row of the file of a row: its first row is in the next file."""
+    ends = steps.group_by("source").agg(last=pl.col("line_number").max())
+    begun = lines.join(ends, on="source").filter(pl.col("begun") > pl.col("last"))["source"].unique().to_list()
+    return steps["source"].is_in(begun)
+
+
+def _follows_pause(step: pl.Series, pauses: Pauses) -> pl.Series:
+    """Whether a save or an evaluation lies between a row and the one before."""
+    marks = sorted({*pauses.saved, *pauses.evaluated})
+    return (count_between(marks, step.shift(1), step) > 0).fill_null(value=False)
 
 
 def _without_begins_of_copies(steps: pl.DataFrame) -> pl.DataFrame:
@@ -69,21 +84,27 @@ def _begins() -> pl.Expr:
     """A row before which a process began, the first one apart."""
     back = pl.col("step") <= pl.col("step").shift(1)
     other = pl.col("source") != pl.col("source").shift(1)
-    again = pl.col("begun").is_not_null() & (other | pl.col("begun").ne_missing(pl.col("begun").shift(1)))
+    again = (other & pl.col("at_end").shift(1)) | pl.col("begun").is_not_null() & (
+        other | pl.col("begun").ne_missing(pl.col("begun").shift(1))
+    )
     return (back | again | (other & ~_goes_on())).fill_null(False) & (pl.int_range(pl.len()) > 0)
 
 
 def _goes_on() -> pl.Expr:
     """A row whose stamp is its own time after the row before: no process began between them, which takes longer.
 
-    Without stamps the next step that is no slower than the one before, of a file that shows no beginning.
+    Else the next step of a file that shows no beginning: if a save or an evaluation of no more than LONGEST_PAUSE_MS
+    lies between, or, without stamps, if it is no slower than the one before.
     """
     step, ms = pl.col("step"), pl.col("step_time_ms")
     rise = step - step.shift(1)
     follows = (rise == rise.shift(1)) | (rise == rise.shift(-1))
-    unstamped = pl.col("timestamp").is_null() & pl.col("timestamp").shift(1).is_null() & pl.col("begun").is_null()
-    rotated = unstamped & follows & (ms <= AS_FAST * ms.shift(1))
     stamp = pl.col("timestamp")
+    passed = (stamp.diff().dt.total_microseconds() / 1000).fill_null(0.0)
+    unstamped = stamp.is_null() & stamp.is_null().shift(1)
+    near = unstamped | passed.is_between(0, LONGEST_PAUSE_MS + ms * rise)
+    as_fast = unstamped & (ms <= AS_FAST * ms.shift(1))
+    rotated = pl.col("begun").is_null() & follows & near & (as_fast | pl.col("paused"))
     stamped = pl.when(stamp.is_not_null()).then("step")
     gap = (stamp.backward_fill() - stamp.forward_fill().shift(1)).dt.total_microseconds() / 1000
     time = pl.col("step_time_ms") * (stamped.backward_fill() - stamped.forward_fill().shift(1))

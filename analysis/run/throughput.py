@@ -142,13 +142,16 @@ def before_changes(steps: pl.DataFrame, later: Sequence[Later]) -> pl.DataFrame:
 
 
 def _numbered(steps: pl.DataFrame, later: Sequence[Later]) -> pl.DataFrame:
-    """Add ``which``: the number of the row's computation in ``later``, counted from 1; 0 is the first start's."""
+    """Add ``which``: the number of the row's computation in ``later``, counted from 1; 0 is the first start's.
+
+    In a file that prints no settings those of the file before are in force.
+    """
     schema = {"source": pl.String, "begin": pl.Int64, "which": pl.Int64}
     begins = pl.DataFrame([(x.source, x.line_number, i + 1) for i, x in enumerate(later)], schema, orient="row")
     joined = steps.join_asof(
         begins.sort("begin"), left_on="line_number", right_on="begin", by="source", check_sortedness=False
     )
-    return joined.drop("begin").with_columns(pl.col("which").fill_null(0))
+    return joined.drop("begin").with_columns(pl.col("which").forward_fill().fill_null(0))
 
 
 def fill_batch(steps: pl.DataFrame, how: Computation) -> pl.DataFrame:

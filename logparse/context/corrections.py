@@ -63,7 +63,7 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     nearer = (unmixed - third).abs() < (printed - third).abs()
     slow_start = printed.shift(1) > 1.1 * unmixed
     applies = begins.shift(1) & ~begins & (n > 1) & (unmixed > 0) & nearer & slow_start
-    marked = with_begins(log, steps).with_columns(
+    marked = with_begins(log, steps, files_go_on=True).with_columns(
         pl.when(applies).then(unmixed).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
     )
     lines = marked.filter("applies")["line_number"].to_list()
@@ -71,15 +71,25 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     return marked, info("second_row_unmixed", lines=lines) if lines else None
 
 
-def with_begins(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
-    """Add ``begins``: the first row of a file, where the step falls, after settings or an event of a beginning."""
+def with_begins(log: ParsedLog, steps: pl.DataFrame, files_go_on: bool = False) -> pl.DataFrame:
+    """Add ``begins``: the first row of a file, where the step falls, after settings or an event of a beginning.
+
+    With ``files_go_on`` not the first row of a file that shows no beginning and whose step follows: a log that was cut.
+    """
     lines = [log.starts.select("source", "line_number")]
     if (events := log.records.get("events")) is not None:
         lines.append(events.filter(pl.col("kind").is_in(BEGINNINGS)).select("source", "line_number"))
     printed = pl.concat(lines).sort("line_number").with_row_index("dump").with_columns(pl.col("dump").cast(pl.Int64))
     dumped = steps.join_asof(printed, on="line_number", by="source", check_sortedness=False)
     other_file = pl.col("source") != pl.col("source").shift(1)
-    begins = other_file | (pl.col("step").diff() <= 0) | (pl.col("dump").fill_null(-1).diff() != 0)
+    dump = pl.col("dump")
+    if files_go_on:
+        ends = steps.group_by("source").agg(last=pl.col("line_number").max())
+        late = printed.join(ends, on="source").filter(pl.col("line_number") > pl.col("last"))["source"]
+        begun = pl.col("source").shift(1).is_in(late.implode())
+        other_file &= dump.is_not_null() | begun | (pl.col("step").diff() <= 0)
+        dump = dump.forward_fill()
+    begins = other_file | (pl.col("step").diff() <= 0) | (dump.fill_null(-1).diff() != 0)
     return dumped.with_columns(begins=begins.fill_null(True)).drop("dump")
 
 

@@ -37,10 +37,30 @@ def list_printings(settings: pl.DataFrame, places: pl.DataFrame) -> list[Printin
     ahead = settings.sort("line_number", maintain_order=True).join_asof(
         lines, left_on="line_number", right_on="following", by="source", strategy="forward", check_sortedness=False
     )
+    ahead = _for_next_file(ahead, places)
     printings: list[Printing] = []
     for source in _in_order(ahead, places):
         printings += _of_source(ahead.filter(pl.col("source") == source), source)
     return printings
+
+
+def _for_next_file(settings: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """Settings after the last step line of a file are for the first one of the next file, if that prints none."""
+    heads = places.group_by("source", maintain_order=True).agg(first=pl.col("line_number").min())
+    after = heads.with_columns(
+        next_source=pl.col("source").shift(-1), next_first=pl.col("first").shift(-1).cast(pl.Int64)
+    )
+    own = settings.select(next_source="source", next_first=pl.col("following").cast(pl.Int64), prints=True)
+    own = own.drop_nulls().unique()
+    followed = after.join(own, on=["next_source", "next_first"], how="left", maintain_order="left")
+    free = followed.filter(pl.col("prints").is_null() & pl.col("next_source").is_not_null()).drop("first", "prints")
+    joined = settings.join(free, on="source", how="left", maintain_order="left")
+    last = pl.col("following").is_null() & pl.col("next_source").is_not_null()
+    moved = {
+        "source": pl.when(last).then("next_source").otherwise("source"),
+        "following": pl.when(last).then("next_first").otherwise("following"),
+    }
+    return joined.with_columns(**moved).drop("next_source", "next_first")
 
 
 def _in_order(settings: pl.DataFrame, places: pl.DataFrame) -> list[str]:

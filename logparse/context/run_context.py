@@ -118,7 +118,8 @@ def build_changes(
         printed |= {(name, fact.value) for name, fact in fresh.items()}
         now = _context(derive(_void(facts, [given])), [], base.given)
         notes = (*_differences(was, now), *_overridden(given, fresh))
-        if notes:
+        # Settings of the file before are in force until a file prints its own, be they those of the beginning again.
+        if notes or (changes and changes[-1].source != printing.source):
             before[printing.source] = _context(now.facts, notes, base.given)
             changes.append(SettingsChange(printing.source, printing.line_number or 0, before[printing.source]))
     return changes

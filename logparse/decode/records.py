@@ -42,16 +42,24 @@ def join_records(
     frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])
     timers, events, evaluations = frames["timers"], frames["events"], frames["evaluations"]
     places = steps.select("source", "line_number", before="step").sort("line_number")
-    frames["evaluations"] = evaluations.with_columns(step=pl.coalesce("step", _last_step(evaluations, places)))
+    frames["evaluations"] = evaluations.with_columns(
+        step=pl.coalesce("step", _last_step(evaluations, places), _step_of_file_before(evaluations, steps))
+    )
     frames["timers"] = timers.with_columns(step=_last_step(timers, places))
     saves = pl.col("kind").is_in(["save starts", "save ends"])
-    frames["events"] = events.with_columns(
-        step=pl.when(saves).then(pl.coalesce("step", _last_step(events, places))).otherwise("step")
-    )
+    before = pl.coalesce("step", _last_step(events, places), _step_of_file_before(events, steps))
+    frames["events"] = events.with_columns(step=pl.when(saves).then(before).otherwise("step"))
     return frames
 
 
 _EMPTY = pl.DataFrame({"source": []}, schema={"source": pl.String})
+
+
+def _step_of_file_before(records: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
+    """The last step of the file before that of a record: a log can be cut between a step and what follows it."""
+    ends = steps.group_by("source", maintain_order=True).agg(pl.col("step").last())
+    before = dict(zip(ends["source"][1:], ends["step"], strict=False))
+    return records["source"].replace_strict(before, default=None, return_dtype=pl.Int64)
 
 
 def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:

@@ -78,3 +78,36 @@ def test_steps_that_are_passed_over_take_no_time(tmp_path, shown):
 def test_lines_that_are_missing_stand_for_their_steps(tmp_path):
     kept = [line for step, line in enumerate(lines(1, 150, stamped=True), 1) if step not in range(50, 60)]
     assert is_one_start(analyze_text(tmp_path, text_of(kept)), 150)
+
+
+def test_a_save_at_the_head_of_the_next_file_is_of_the_step_before_it(tmp_path):
+    """The log is cut between step 100 and its save, which takes 40 s."""
+    late = [f"{BEGIN + timedelta(seconds=step + 40):%Y-%m-%d %H:%M:%S}" for step in range(101, 151)]
+    after = [megatron_line(step, 1000.0 + step % 7, stamp) for step, stamp in zip(range(101, 151), late, strict=True)]
+    save = "saving checkpoint at iteration     100 to ckpt\n"
+    named = files(tmp_path, a_log=text_of(DUMP, lines(1, 100, True)), b_log=text_of(save, after))
+    result = analyze_files(*named)
+    assert is_one_start(result, 150)
+    assert dict(result.time_breakdown.select("part", "seconds").iter_rows())["saves_between"] == pytest.approx(
+        40, abs=1
+    )
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_settings_at_the_end_of_a_file_are_of_the_start_in_the_next(tmp_path, turned):
+    """The second start has 4 devices, and its first step is in the second file."""
+    smaller = DUMP.replace(f"world_size {'.' * 38} 8", f"world_size {'.' * 38} 4")
+    assert smaller != DUMP
+    load = "  successfully loaded checkpoint from ckpt [ t 0, p 0 ] at iteration 100\n"
+    named = files(tmp_path, a_log=text_of(DUMP, lines(1, 100), smaller, load), b_log=text_of(lines(101, 150)))
+    result = analyze_files(*(named[::-1] if turned else named))
+    assert len(result.segments) == 2
+    assert result.latest.world_size == 4
+
+
+def test_a_file_that_prints_the_first_settings_again_has_them(tmp_path):
+    """8 devices, then 4, then in the next file 8 again."""
+    smaller = DUMP.replace(f"world_size {'.' * 38} 8", f"world_size {'.' * 38} 4")
+    first = text_of(DUMP, lines(1, 50), smaller, lines(51, 100))
+    named = files(tmp_path, a_log=first, b_log=text_of(DUMP, lines(101, 150)))
+    assert analyze_files(*named).latest.world_size == 8
