@@ -34,11 +34,15 @@ class Cause:
     last: bool = False
 
 
-def of_sizes(context: RunContext, total: bool) -> Iterator[Cause]:
-    """Sizes of the run that were multiplied in or divided out once too often."""
+def of_sizes(context: RunContext, total: bool, steps_of_row: int) -> Iterator[Cause]:
+    """Sizes of the run that were multiplied in or divided out once too often.
+
+    Where no log interval is printed it is ``steps_of_row``: PaddleNLP 2.4 counts one step of each row.
+    """
     yield from of_devices(context, total)
-    for name in ("num_microbatches", "log_interval"):
-        if (size := context.get(name) or 1) > 1:
+    interval = context.get("log_interval") or steps_of_row
+    for name, size in {"num_microbatches": context.get("num_microbatches") or 1, "log_interval": interval}.items():
+        if size > 1:
             yield from _both_ways(name, {name: size})
 
 

@@ -35,6 +35,8 @@ from logparse.findings import Note, info, warning
 PROVEN = 0.005
 # Rounding beyond this proves nothing: more causes would come near.
 MOST_ROUNDING = 0.05
+# The batch, the sequence length or the time is not what the log's own rate was made of.
+UNEXPLAINED = {"no_known_cause_of_samples", "no_known_cause_of_tokens"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ def describe_disagreements(
 
 def _note(side: RateComparison, cause: Note) -> Note:
     code = "printed_share_differs" if side.figure.kind == "share" else "printed_rate_differs"
+    if cause.code in UNEXPLAINED:
+        code = "printed_rate_unexplained"
     figure = side.figure.printed
     return warning(code, figure=figure, printed=side.printed, ours=side.ours, ratio=side.ratio, cause=cause)
 
@@ -101,7 +105,8 @@ def _of_known_peak(side: RateComparison, known: Known, implied: ImpliedPeak, pea
 
 
 def _common(side: RateComparison, known: Known) -> Iterator[Cause]:
-    yield from of_sizes(known.context, side.figure.total)
+    steps_of_row = side.rows["iterations"].median()
+    yield from of_sizes(known.context, side.figure.total, int(steps_of_row) if isinstance(steps_of_row, float) else 1)
     yield from of_spans(side.rows)
     # Where a formula fits the TFLOP/s, its scale shows another unit.
     if not (side.figure.kind == "flops" and known.identified.matches):

@@ -17,6 +17,7 @@ from logparse.findings import Note
 COMPLAINTS: list[dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("complaints.toml").read_text(encoding="utf-8")
 )["complaint"]
+RATE_NOTES = ("printed_rate_differs", "printed_rate_unexplained", "printed_share_differs")
 HEADINGS = ("thread", "printed", "correct", "cause", "message")
 
 
@@ -52,7 +53,7 @@ def run_of(complaint: dict[str, Any], folder: Path) -> Run:
 
 def notes_of(run: Run) -> dict[str, Note]:
     """The warnings on printed figures, by figure. A second one on the same fails."""
-    notes = [note for note in run.notes if note.code in ("printed_rate_differs", "printed_share_differs")]
+    notes = [note for note in run.notes if note.code in RATE_NOTES]
     by_figure = {note.fields["figure"]: note for note in notes}
     assert len(notes) == len(by_figure)
     return by_figure

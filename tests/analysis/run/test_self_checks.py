@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from helpers import megatron_line
+from helpers import SETTINGS, arguments_dump, megatron_line
 from runs import BEGIN, WORLD, stamped_log
 
 from analysis.present.views.analyze_json import document
@@ -124,6 +124,21 @@ def test_a_printed_rate_above_the_peak_breaks_its_check(tmp_path, tflops, broken
     run = analyze_logs([path], RunOptions(hw="910b2"))
     assert failed(run) == broken
     assert ("printed_above_peak" in [note.code for note in run.notes]) == bool(broken)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "every", "broken"),
+    [(3.3, 1, ["printed_rates_agree"]), (1.03, 1, []), (0.1, 10, [])],
+    ids=["of an unknown batch", "near", "of one step of ten"],
+)
+def test_an_unexplained_rate_breaks_its_check(tmp_path, ratio, every, broken):
+    """The log prints ``ratio`` times the 8 samples a step of 2 s; PaddleNLP 2.4 counts one step of a line of ten."""
+    pairs = {"samples per second": f"{4 * ratio:.3f}", "global batch size": "8", "consumed samples": None}
+    lines = [megatron_line(step, 2000.0, pairs=pairs) for step in range(every, 40 * every + 1, every)]
+    path = write(tmp_path, [arguments_dump({**SETTINGS, "global_batch_size": 8}), *lines])
+    run = analyze_logs([path], RunOptions())
+    assert failed(run) == broken
+    assert not broken or run.goodput is None
 
 
 def test_a_damaged_file_breaks_its_check(tmp_path):
