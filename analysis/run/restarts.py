@@ -26,6 +26,8 @@ STAMP_MS, SPLIT_SHARE = 1000, 0.1
 JUMP = 1.5
 # The first step of a process takes longer than this times one of the process before.
 AS_FAST, LONGEST_PAUSE_MS = 1.25, 900_000
+# More than the lines of a file.
+LINES = 10**12
 # Rows that print a step for the first time, undamaged.
 OWN = ~pl.col("copied") & ~pl.col("damaged") & ~pl.col("other_job")
 
@@ -209,12 +211,15 @@ def _step_begun_at(steps: pl.DataFrame, events: pl.DataFrame) -> pl.Expr:
     loads = events[["source", "line_number", "step"]].filter(begins).rename({"step": "loaded"}).drop_nulls()
     if loads.is_empty():
         return pl.lit(None, pl.Int64)
-    heads = (
-        steps.group_by("segment", maintain_order=True).agg(pl.col("source", "line_number").first()).sort("line_number")
+    # The line can be at the end of the file before.
+    files = {source: n for n, source in enumerate(steps["source"].unique(maintain_order=True))}
+    place = pl.col("source").replace_strict(files, default=None, return_dtype=pl.Int64) * LINES + pl.col("line_number")
+    rows = steps.with_columns(place=place).group_by("segment", maintain_order=True)
+    heads = rows.agg(pl.col("place").first(), last=pl.col("place").last()).sort("place")
+    loaded = heads.with_columns(before=pl.col("last").shift(1).fill_null(-1)).join_asof(
+        loads.with_columns(place=place, printed=place).drop_nulls("place").sort("place"), on="place"
     )
-    loaded = heads.join_asof(
-        loads.sort("line_number"), on="line_number", by="source", strategy="backward", check_sortedness=False
-    )
+    loaded = loaded.filter(pl.col("printed") > pl.col("before"))
     known = loaded.drop_nulls("loaded")
     return pl.col("segment").replace_strict(known["segment"], known["loaded"], default=None, return_dtype=pl.Int64)
 
