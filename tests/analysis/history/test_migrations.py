@@ -107,7 +107,7 @@ DEFINED_ANEW = (
     "goodput",
     *("wall_clock_step_time_ms", "wall_clock_step_time_low_ms", "wall_clock_step_time_high_ms"),
 )
-NOT_COMPARED = (*INCIDENTAL, *SINCE, *DEFINED_ANEW)
+NOT_COMPARED = (*INCIDENTAL, *SINCE, *DEFINED_ANEW, "device_hours_by_ending")
 # An old run's resamples were summed row by row, which the last digits of an interval tell.
 INTERVALS, DIGITS = pl.col("^.*_(low|high)_ms$"), 12
 
