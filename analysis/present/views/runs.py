@@ -15,6 +15,7 @@ from analysis.present.terminal import LEAST_WORDS
 from analysis.present.views.ending import ending_hours
 from analysis.present.views.run_columns import ENDING, SPARE, Shown, shared_columns, shown_columns
 from analysis.present.words import say, word
+from logparse.failures.ending import FAILED
 from logparse.language import some, tr
 
 # Causes that are named where there is one line for all, and runs.
@@ -53,8 +54,10 @@ def outlying_runs(everything: pl.DataFrame, shown: pl.DataFrame) -> list[Sentenc
 
 
 def _table(runs: pl.DataFrame) -> Iterator[Part]:
+    """The table, with a column of endings if any run failed."""
     if len(runs):
-        sentences, columns = shared_columns(runs, shown_columns())
+        failed = set(runs["ending_state"]) & FAILED
+        sentences, columns = shared_columns(runs, [one for one in shown_columns() if failed or one.column != ENDING])
         yield from sentences
         table = _of_columns(runs, columns)
         shorter = _of_columns(runs, [column for column in columns if column.column != SPARE])
