@@ -51,7 +51,7 @@ def compose_answer(comparison: Comparison, details: bool = False) -> list[Part]:
         Heading(title(comparison), "title"),
         Sentence(tr("job: {name}", name=comparison.job)),
         *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
-        *(Sentence(text, "warning") for text in _failures(comparison)),
+        *(Sentence(text, "warning") for text in failure_texts(comparison)),
         *_fields(comparison),
         _effects(comparison, details),
         *(Sentence(sentence(finding)) for finding in comparison.decisive if not comparison.refused),
@@ -254,7 +254,7 @@ def less_work(less: Less) -> str:
     return fill("less_work", code, asdict(less))
 
 
-def _failures(comparison: Comparison) -> Iterator[str]:
+def failure_texts(comparison: Comparison) -> Iterator[str]:
     """The runs of each side that failed: the first ones with their lines, the others counted."""
     for (name, _), failed in zip(_sides(comparison), comparison.failed, strict=True):
         side = word("sides", name)
