@@ -77,7 +77,9 @@ def _case(judged: Judged, finding: Finding) -> Case:
         outcome = "error"
     kind = "incomparable" if refused else finding.verdict
     message = judged.sentence(finding)
-    return Case(_classname(judged), finding.metric.column, outcome, kind if outcome in ("failure", "error") else "", message)
+    return Case(
+        _classname(judged), finding.metric.column, outcome, kind if outcome in ("failure", "error") else "", message
+    )
 
 
 def _classname(judged: Judged) -> str:
