@@ -12,6 +12,7 @@ from analysis.run.notes import PERHAPS_ANOTHER_RUN
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
 from logparse.errors import InputError, LogparseError
+from logparse.failures.ending import Ending
 from logparse.findings import Note, warning
 
 
@@ -25,6 +26,7 @@ class Recorded:
     sources: tuple[str, ...]
     state: State
     differs: tuple[str, ...]
+    ending: Ending
 
 
 def record_all(
@@ -68,4 +70,5 @@ def _record(result: Run, marks: Marks, store: History, report: Callable[[Note], 
     differs = () if state == "recorded" else tuple(store.differences(kept))
     if differs:
         report(warning("recorded_otherwise", name=result.log.name, names=differs, id=kept.run_id[:12]))
-    return Recorded(kept.run_id, result.log.name, kept.release, result.log.sources, state, differs)
+    ending = result.log.ending or Ending("unknown")
+    return Recorded(kept.run_id, result.log.name, kept.release, result.log.sources, state, differs, ending)

@@ -15,6 +15,7 @@ from analysis.batch.peers import with_outliers
 from analysis.conditions import Condition
 from analysis.metrics import METRICS, OF_ROWS, RATED, RATES
 from analysis.model.parameters import count_parameters
+from analysis.run.device_hours import device_hours, run_seconds
 from analysis.run.overheads import PUBLISHED, Overhead
 from analysis.run.run import Run
 from analysis.run.summary import largest_memory
@@ -51,6 +52,8 @@ RUNS_COLUMNS = (
     *(Column(name, _KINDS[QUANTITY[name].kind], "", QUANTITY[name].meaning) for name in SETTINGS),
     Column("files", INT, "", "files that were read"),
     Column("starts", INT, "", "starts of the run"),
+    Column("ending_state", TEXT, "", "how the run ended"),
+    Column("ending_family", TEXT, "", "what failed"),
     Column("step_lines", INT, "rows", "step lines that were read"),
     Column("counted_rows", INT, "rows", "rows that count"),
     Column("steps", INT, "steps", "steps that the lines stand for, those done again as well"),
@@ -109,6 +112,8 @@ def _row(run: Run) -> dict[str, Any]:
         **{name: run.context.get(name) for name in SETTINGS},
         "files": len(run.log.sources),
         "starts": len(run.segments),
+        "ending_state": run.log.ending.state if run.log.ending else None,
+        "ending_family": run.log.ending.family if run.log.ending else None,
         "step_lines": len(run.steps),
         "counted_rows": int(run.steps["counted"].sum()),
         "steps": int(run.steps.filter(~pl.col("copied"))["iterations"].sum()),
@@ -133,15 +138,13 @@ def _metrics(run: Run) -> dict[str, float | None]:
 
 def _spent(run: Run) -> dict[str, Any]:
     """The time of the run, what of it was lost, and what cost most."""
-    if run.time_breakdown.is_empty():
+    seconds, hours, lost = run_seconds(run.analysis), device_hours(run.analysis), own_overheads(run)
+    if seconds is None:
         return {}
-    seconds, lost = float(run.time_breakdown["seconds"].sum()), own_overheads(run)
-    devices = run.analysis.computation.world_size
-    known = devices is not None and devices == run.analysis.latest.world_size
     return {
         "run_seconds": seconds,
-        "device_hours": seconds * devices / 3600 if devices is not None and known else None,
-        "lost_device_hours": sum(loss.device_hours or 0.0 for loss in lost) if known else None,
+        "device_hours": hours,
+        "lost_device_hours": None if hours is None else sum(loss.device_hours or 0.0 for loss in lost),
         "largest_overhead": lost[0].cause if lost else None,
         "largest_overhead_ratio": lost[0].share if lost else None,
     }

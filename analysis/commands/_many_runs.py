@@ -18,7 +18,7 @@ from analysis.present.markdown import markdown
 from analysis.present.parts import Part
 from analysis.present.terminal import print_parts
 from analysis.present.views.analyze import compose
-from analysis.present.views.analyze_json import document, outliers_document
+from analysis.present.views.analyze_json import document, document_of_many
 from analysis.present.views.first_screen import quiet_line
 from analysis.present.views.requirements import requirement_lines, requirement_parts
 from analysis.present.views.runs import compose_runs
@@ -88,7 +88,7 @@ class Printer:
         chosen = [named[name] for name in shown["run"]]
         # Of runs that nobody sees nothing is composed.
         if self.as_json or self.quiet:
-            self._print(chosen, [], outliers_document(everything, shown))
+            self._print(chosen, [], document_of_many(everything, shown))
             return
         required = requirement_parts(chosen)
         table = compose_runs(shown, overheads_table(results), everything, failed, self.price)

@@ -21,7 +21,7 @@ from analysis.commands._shard_folder import RUNS, read_shards
 from analysis.outputs import prepare_folder, write_bytes, write_table
 from analysis.present.console import make_console
 from analysis.present.terminal import print_parts
-from analysis.present.views.analyze_json import outliers_document
+from analysis.present.views.analyze_json import document_of_many
 from analysis.present.views.requirements import missed_requirements
 from analysis.present.views.runs import compose_runs
 from analysis.result_folder import ResultFolder
@@ -75,7 +75,7 @@ def merge(
         if as_json:
             chosen = {run["name"]: run for run in document["runs"]}
             document["runs"] = [chosen[name] for name in shown["run"]]
-            document |= outliers_document(frames["runs"], shown)
+            document |= document_of_many(frames["runs"], shown)
             typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         else:
             parts = compose_runs(shown, frames["overheads"], frames["runs"], len(failed))

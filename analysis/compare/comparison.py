@@ -19,11 +19,13 @@ from analysis.compare.job_name import job_name
 from analysis.compare.multiple_testing import hold_family
 from analysis.compare.verdict import WRONG, Finding, Verdict, doubt, judge, lose, worst_of
 from analysis.compare.work_difference import Less, compared_work, explain, learns_less
+from analysis.history.kept_endings import KEPT_ENDING, read_ending
 from analysis.metrics import FINAL_LOSS, JUDGED, Metric
 from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.stats.noise import Noise, noise_floor
 from analysis.stats.outlier_runs import Outlier
 from logparse.errors import InputError, UsageError
+from logparse.failures.ending import Ending
 from logparse.findings import Note, warn_caller, warning
 from logparse.language import tr
 
@@ -80,6 +82,15 @@ class LostLoss:
     step: int
 
 
+@dataclass(frozen=True)
+class FailedRun:
+    """A run of a side that failed, and how."""
+
+    run_id: str
+    name: str
+    ending: Ending
+
+
 # Why the losses of two sides cannot be compared: no step has a finite one on both, or the baseline's are 0.
 LossReason = Literal["no_common_step", "zero_loss"]
 
@@ -90,7 +101,8 @@ class Comparison:
 
     ``judged`` are the columns of the metrics that the verdict is on; the other findings are for information. Metrics
     that are not ``primary`` count only if something is wrong: too much noise makes no verdict worse. ``losses`` is a
-    reason where the losses cannot be compared, and None where nobody asked. ``lost`` is of both sides. ``noises`` are
+    reason where the losses cannot be compared, and None where nobody asked. ``lost`` is of both sides, and so are the
+    runs ``failed``, also those that do not count. ``noises`` are
     by the column of the metric. ``left_out`` are runs that do not count; ``unclear`` are names of pairs that may be one
     job. ``less_work`` are the kinds of work of which the candidate does less. ``threshold`` is as given, None where it
     follows from the noise of each metric. ``job`` is the name of the job.
@@ -104,6 +116,7 @@ class Comparison:
     primary: tuple[str, ...]
     losses: LossAgreement | LossReason | None
     lost: tuple[LostLoss | None, LostLoss | None]
+    failed: tuple[tuple[FailedRun, ...], tuple[FailedRun, ...]]
     changes: tuple[Change, ...]
     noises: Mapping[str, Noise | None]
     threshold: float | None
@@ -182,6 +195,7 @@ def compare(
         primary=_columns(metrics),
         losses=agree_on_losses(old, new) if everything else None,
         lost=case.lost,
+        failed=(_failed(baseline.runs), _failed(candidate.runs)),
         changes=tuple(list_changes(old.details, new.details)),
         noises=noises,
         threshold=threshold,
@@ -355,6 +369,11 @@ def values_of(runs: pl.DataFrame, metric: Metric) -> list[float]:
 def _lost(runs: pl.DataFrame) -> LostLoss | None:
     lost = runs["loss_lost_at"].drop_nulls()
     return LostLoss(len(lost), len(runs), int(lost.min())) if len(lost) else None  # type: ignore[arg-type]
+
+
+def _failed(runs: pl.DataFrame) -> tuple[FailedRun, ...]:
+    rows = runs.filter(pl.col("crashed_at").is_not_null()).select("run_id", "name", *KEPT_ENDING)
+    return tuple(FailedRun(row["run_id"], row["name"], read_ending(row)) for row in rows.iter_rows(named=True))
 
 
 def _comparable(runs: pl.DataFrame, asked: pl.DataFrame) -> list[pl.DataFrame]:

@@ -36,7 +36,7 @@ class Judged:
     """A comparison as the gate judged it, and what the screens say of it; ``failing`` are the verdicts that fail it.
 
     ``summary`` is Markdown for people, in the language in use; ``details`` is the same in English, and so is what
-    ``sentence`` says of a finding.
+    ``sentence`` says of a finding, and ``failures`` of the runs that failed.
     """
 
     comparison: Comparison
@@ -45,10 +45,11 @@ class Judged:
     summary: str
     details: str
     sentence: Callable[[Finding], str]
+    failures: Sequence[str] = ()
 
 
 def junit(judged: Judged) -> str:
-    """One test case per metric, in the class of the job; the details go to the output of all.
+    """One test case per metric, in the class of the job, and one for runs that failed; the details go to all.
 
     Of sides that cannot be compared only those of the metrics that were asked for.
 
@@ -57,6 +58,8 @@ def junit(judged: Judged) -> str:
     """
     findings = judged.comparison.asked_for if judged.comparison.refused else judged.comparison.verdicts
     cases = [_case(judged, finding) for finding in findings]
+    if judged.failures:
+        cases.append(Case(_classname(judged), "ending", "system-out", "", "\n".join(judged.failures)))
     return junit_xml(f"logparse gate: {judged.comparison.job}", cases, judged.details)
 
 
@@ -73,9 +76,14 @@ def _case(judged: Judged, finding: Finding) -> Case:
     if refused or (judged.strict and not fails and insufficient(finding) and finding in judged.comparison.decisive):
         outcome = "error"
     kind = "incomparable" if refused else finding.verdict
-    classname = f"logparse.gate.{one_word(judged.comparison.job)}"
     message = judged.sentence(finding)
-    return Case(classname, finding.metric.column, outcome, kind if outcome in ("failure", "error") else "", message)
+    return Case(
+        _classname(judged), finding.metric.column, outcome, kind if outcome in ("failure", "error") else "", message
+    )
+
+
+def _classname(judged: Judged) -> str:
+    return f"logparse.gate.{one_word(judged.comparison.job)}"
 
 
 def one_word(name: str) -> str:

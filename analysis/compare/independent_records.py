@@ -15,6 +15,7 @@ import polars as pl
 
 from analysis.compare.comparability import FIELDS
 from analysis.metrics import JUDGED
+from logparse.failures.ending import Ending
 
 # Clocks of ranks that did the same step are no farther apart: logs may print whole seconds, and clocks differ a little.
 SAME_CLOCK_S = 2.0
@@ -55,11 +56,12 @@ class Jobs:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A run that does not count."""
+    """A run that does not count; of one that failed also how it ended."""
 
     run_id: str
     name: str
     reason: Literal["same_job", "too_few_rows", "crashed", "too_few_steps", "half_run"]
+    ending: Ending | None = None
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ def keep(result: Run, marks: Marks) -> RunRecord:
         labels=marks.labels,
         versions=_versions(result, marks),
         crashed_at=crashed_at(result),
+        ending=result.log.ending,
     )
     decoded = Decoded(result.log.steps, result.log.settings, result.log.records["memory"])
     return make_record(result.analysis, result.context, decoded, identity)

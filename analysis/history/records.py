@@ -16,12 +16,15 @@ from typing import Any
 
 import polars as pl
 
+from analysis.history.kept_endings import keep_ending
 from analysis.history.release_names import is_cut
 from analysis.metrics import OF_ROWS, RATES
+from analysis.run.device_hours import device_hours
 from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.result import Analysis
 from analysis.run.summary import finite_median, largest_memory, last_finite, share_of_steps
 from logparse.context.run_context import RunContext
+from logparse.failures.ending import Ending
 from logparse.findings import Origin
 from logparse.masking import mask_settings
 from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform
@@ -95,6 +98,10 @@ RUN_COLUMNS = (
     Column("last_step", INT, "step", "last step that was done"),
     Column("planned_steps", INT, "step", "steps that it was asked to do"),
     Column("crashed_at", INT, "step", "last step of a run that crashed"),
+    Column("ending_state", TEXT, "", "how the run ended"),
+    Column("ending_family", TEXT, "", "what failed"),
+    Column("ending", TEXT, "", "how it ended, why, and which rank"),
+    Column("device_hours", FLOAT, "device-h", "devices times the time of the run"),
     Column("goodput", FLOAT, "ratio", "useful steps over the clock"),
     Column("time_to_train_seconds", FLOAT, "s", "from the line that training starts to the one that it ended"),
     Column("final_loss", FLOAT, "", "last loss that was printed"),
@@ -119,6 +126,7 @@ INCIDENTAL = (
     *("begins", "landmarks", "recorded_at", "name", "origins", "logparse_version", "schema_version"),
     # Kept since they are judged.
     *("grad_norm", "skipped_share", "nan_share", "last_step", "planned_steps", "crashed_at"),
+    *("ending_state", "ending_family", "ending", "device_hours"),
 )
 PAIRED = ("labels", "versions", "settings")
 # The name of a file must distinguish contents, not runs: so much of the hash is enough.
@@ -138,6 +146,7 @@ class RunIdentity:
     versions: Mapping[str, tuple[str, Origin]] = field(default_factory=dict)
     recorded_at: datetime | None = None
     crashed_at: int | None = None
+    ending: Ending | None = None
 
 
 @dataclass(frozen=True)
@@ -205,6 +214,10 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, ident
         "last_step": steps["step"].max(),
         "planned_steps": steps["train_steps"].drop_nulls().last() if len(steps) else None,
         "crashed_at": identity.crashed_at,
+        "ending_state": identity.ending.state if identity.ending else None,
+        "ending_family": identity.ending.family if identity.ending else None,
+        "ending": keep_ending(identity.ending),
+        "device_hours": device_hours(analysis),
         "goodput": analysis.goodput,
         "time_to_train_seconds": analysis.time_to_train_seconds,
         "final_loss": last_finite(steps["loss"]),
@@ -323,6 +336,12 @@ def _own_version() -> str:
 
 
 def conform_runs(frame: pl.DataFrame) -> pl.DataFrame:
-    """Exactly RUN_COLUMNS, and ``release`` where it is known."""
+    """Exactly RUN_COLUMNS, and ``release`` where it is known.
+
+    Of runs that an earlier version recorded only whether they crashed is known.
+    """
     known = [frame["release"]] if "release" in frame.columns else []
-    return conform(frame, RUN_COLUMNS).with_columns(known)
+    crashed = pl.when(pl.col("crashed_at").is_not_null()).then(pl.lit("failed")).otherwise(pl.lit("unknown"))
+    return conform(frame, RUN_COLUMNS).with_columns(
+        pl.coalesce("ending_state", crashed), pl.col("ending_family").fill_null("unknown"), *known
+    )

@@ -17,6 +17,7 @@ from analysis.compare.comparison import measured
 from analysis.compare.independent_records import LeftOut, Observations, job_labels
 from analysis.compare.job_name import series_names
 from analysis.compare.verdict import find_metric
+from analysis.history.kept_endings import KEPT_ENDING, read_ending
 from analysis.history.selection import select_runs
 from analysis.nightly.policy import BaselineRule, JobRule, Policy
 from analysis.nightly.trend import split_series
@@ -124,13 +125,15 @@ def without_failed(records: pl.DataFrame, sample: Observations, rule: JobRule) -
     )
     same = [run.run_id for run in sample.left_out if run.reason == "same_job"]
     each = records.filter(~pl.col("run_id").is_in(same))
-    failed = each.select("run_id", "name", reason=reason).drop_nulls("reason")
+    failed = each.select("run_id", "name", *KEPT_ENDING, reason=reason).drop_nulls("reason")
     names = failed["run_id"].to_list()
     left_out = [run for run in sample.left_out if run.run_id not in names]
     runs = sample.runs.filter(~pl.col("run_id").is_in(names))
     # Of a job whose runs all failed the newest is judged: it says so.
     kept = runs if len(runs) else sample.runs
-    return Observations(kept, (*left_out, *(LeftOut(*run) for run in failed.iter_rows())))
+    rows = failed.iter_rows(named=True)
+    failures = (LeftOut(row["run_id"], row["name"], row["reason"], read_ending(row)) for row in rows)
+    return Observations(kept, (*left_out, *failures))
 
 
 def is_missing(runs: pl.DataFrame, newest: datetime) -> bool:

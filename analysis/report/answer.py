@@ -29,7 +29,7 @@ TILES = {"mfu": msg("MFU"), "step_time_ms": msg("step time"), TFLOPS: msg("TFLOP
 # In the tile of the step time.
 THROUGHPUT = msg("throughput")
 # Rows of the first screen of a terminal that the page shows in another way.
-SHOWN_ELSEWHERE = (*TILES.values(), THROUGHPUT, msg("warnings"))
+SHOWN_ELSEWHERE = (*TILES.values(), THROUGHPUT, msg("warnings"), msg("error"))
 # A tile names this many of the overheads; the table below it has all.
 MOST_CLAUSES = 2
 

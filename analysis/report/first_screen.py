@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.present.parts import Bar, ScreenRows, Sentence, Sentences, Table
+from analysis.present.parts import Bar, Part, ScreenRows, Sentence, Sentences, Table
 from analysis.present.views.analyze import list_notes
+from analysis.present.views.ending import ending_parts, ending_word
 from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.requirements import required_sentences
 from analysis.present.views.warnings import SHOWN, warning_sentences
@@ -17,9 +18,14 @@ from analysis.run.run import Run
 
 @dataclass(frozen=True)
 class Answer:
-    """The first screen of a run. ``warnings`` change its numbers: some are shown, the others and ``notes`` folded."""
+    """The first screen of a run. ``warnings`` change its numbers: some are shown, the others and ``notes`` folded.
+
+    ``ended`` is how it ended in a word, ``ending`` is why; empty unless it failed.
+    """
 
     run: Run
+    ended: str
+    ending: Sequence[Part]
     cards: Sequence[Card]
     bar: Bar | None
     required: Sentences
@@ -39,9 +45,12 @@ class Answer:
 def answer_of(run: Run, first: Run, price: float | None = None) -> Answer:
     """The first screen of ``run`` next to that of the first run; ``price`` is that of a device-hour."""
     warnings = warning_sentences(run)
+    ending = run.log.ending
     infos = (note for note in run.notes if note.level != "warning")
     return Answer(
         run,
+        ending_word(ending.state, ending.family) if ending and ending.state != "unknown" else "",
+        ending_parts(ending, with_files=True) if ending and ending.failed else [],
         cards(run, first),
         gauge(run),
         Sentences(required_sentences(run)),

@@ -17,6 +17,7 @@ import polars as pl
 from analysis.batch.peers import COMPARED, DEVIATIONS, FAR, FEWEST_COMPARABLE, TOKENS, outliers, peer_median
 from analysis.batch.run_table import NUMBERS, choose_runs, lost_by_cause
 from analysis.metrics import BY_COLUMN, Metric
+from analysis.present.views.ending import ending_hours
 from analysis.present.views.run_columns import UNKNOWN, Row, Shown, figure, shared_columns, shown_columns
 from analysis.present.views.runs import counted, lowest, outlying_runs
 from analysis.present.words import word
@@ -29,12 +30,13 @@ RATES = tuple(f"{prefix}{TOKENS}" for prefix in ("wall_clock_", "with_stalls_", 
 # Cards of runs that are outliers; the sentence above the table names more.
 MOST_CARDS = 3
 # Columns that are shown unless the reader chooses others.
-MAIN = ("model", "world_size", "steps", TOKENS, "mfu", "goodput", "largest_overhead_ratio", "warnings")
+MAIN = ("model", "world_size", "ending_state", "steps", TOKENS, "mfu", "goodput", "largest_overhead_ratio", "warnings")
 ORDER = (
     "model",
     "device",
     "world_size",
     "begun_at",
+    "ending_state",
     "steps",
     "steady_step_time_ms",
     TOKENS,
@@ -104,6 +106,7 @@ def render_index(
         charts=False,
         shared=shared,
         outlying_runs=outlying_runs(runs, runs),
+        endings=ending_hours(runs),
         columns=columns,
         order=order,
         main=(*MAIN, order.removeprefix("-")),

@@ -100,6 +100,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     overheads = list_overheads(analysis, context, analysis.pauses, expected)
     if is_withheld(checks, GOODPUT):
         analysis, overheads = without_goodput(analysis), ()
+    # Only a split of the log needs them.
+    log = replace(log, hits=())
     return Run(
         log, meaning.framework, context, analysis, identified, ordered, expected, overheads, how.requirements, checks
     )

@@ -13,6 +13,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from analysis.run.device_hours import counted_devices
 from analysis.run.expectations import Expectations
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import BETWEEN
@@ -72,7 +73,7 @@ def list_overheads(
 ) -> tuple[Overhead, ...]:
     """Every loss that is known, the dearest first; empty where no row counts."""
     parts = dict(analysis.time_breakdown.select("part", "seconds").iter_rows())
-    time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), _devices(analysis))
+    time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), counted_devices(analysis))
     if not time.useful:
         return ()
     gaps = describe_gaps(analysis.steps, pauses)
@@ -84,11 +85,6 @@ def list_overheads(
             key=lambda loss: (loss.cause == PUBLISHED, -loss.seconds),
         )
     )
-
-
-def _devices(analysis: Analysis) -> int | None:
-    first, last = analysis.computation.world_size, analysis.latest.world_size
-    return first if first == last else None
 
 
 def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses, gaps: Note | None) -> Iterator[Overhead]:

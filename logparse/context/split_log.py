@@ -1,17 +1,20 @@
 """A log of several runs as several logs: those that take turns in a file, and those that follow each other.
 
 Comes in: a log that was read, and which of its rows are of which run. Goes out: one log each. Settings and events go
-with the rows around them.
+with the rows around them, the lines of an ending with those before them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
 from logparse.decode.read_run import ParsedLog
+from logparse.failures.ending import NOTES_OF_ENDING, ending_of_lines, notes_of
+from logparse.findings import info
 from logparse.schema import BEGINNINGS
 
 
@@ -23,7 +26,7 @@ def split_log(log: ParsedLog, runs: Sequence[Sequence[int]], in_turn: bool) -> l
     places = pl.concat(
         log.steps[list(run)].select("source", "line_number", which=pl.lit(n)) for n, run in enumerate(runs)
     ).sort("line_number")
-    parts = [_part(log, run, n, places) for n, run in enumerate(runs)]
+    parts = [_with_ending(_part(log, run, n, places), log, places, n) for n, run in enumerate(runs)]
     return parts if in_turn else [_without_beginnings(part) for part in parts]
 
 
@@ -41,6 +44,29 @@ def _part(log: ParsedLog, run: Sequence[int], n: int, places: pl.DataFrame) -> P
         records={name: _of_run(frame, places, n) for name, frame in log.records.items()},
         coverage=coverage,
     )
+
+
+def _with_ending(part: ParsedLog, log: ParsedLog, places: pl.DataFrame, n: int) -> ParsedLog:
+    """``part``, run ``n``, with the ending that its own lines show; without one where they mix with other runs."""
+    notes = tuple(note for note in log.notes if note.code not in NOTES_OF_ENDING)
+    of_file = places.filter(pl.col("source") == part.steps["source"][0])
+    mine, others = of_file.filter(pl.col("which") == n)["line_number"], of_file.filter(pl.col("which") != n)
+    begins, ends = mine.min(), mine.max()
+    if len(others.filter(pl.col("line_number").is_between(begins, ends))):
+        return replace(part, ending=None, hits=(), notes=(*notes, info("ending_of_mixed_runs")))
+    before = others.filter(pl.col("line_number") < begins)["line_number"].max()
+    after = others.filter(pl.col("line_number") > ends)["line_number"].min()
+    first = 1 if before is None else _next_start(log.starts, before, begins)
+    last = None if after is None else _next_start(log.starts, ends, after)
+    ending = ending_of_lines(log.hits, part.steps, part.starts, first, last)
+    return replace(part, ending=ending, hits=(), notes=(*notes, *notes_of(ending, several=False)))
+
+
+def _next_start(starts: pl.DataFrame, last: Any, first: Any) -> int:
+    """The line on which the run begins that follows the row ``last``: with its settings, or with its ``first`` row."""
+    between = starts.filter((pl.col("line_number") > last) & (pl.col("line_number") < first))["line_number"]
+    line: Any = first if between.is_empty() else between.min()
+    return int(line)
 
 
 def _without_beginnings(log: ParsedLog) -> ParsedLog:

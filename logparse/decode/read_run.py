@@ -23,6 +23,7 @@ from logparse.decode.step_lines import STAMP, Malformed
 from logparse.decode.versions import Version, versions_of
 from logparse.errors import InputError, NoStepLineError
 from logparse.failures.ending import Ending, ending_of, notes_of
+from logparse.failures.scan import Hit
 from logparse.findings import Note, info, warning
 from logparse.formats import find_format, known_formats, packaged
 from logparse.formats._base import Block, LogFormat
@@ -65,7 +66,8 @@ class ParsedLog:
     were printed, as each process does when it begins. ``records`` are the frames of events, evaluations, memory and
     timers. ``versions`` are those of software that the log names. ``notes`` report problems of reading.
     ``completions`` say which columns lines of other formats gave. ``other_settings`` are settings that the formats
-    beneath this one find. ``device`` is the one that the log names. ``ending`` is how the run ended.
+    beneath this one find. ``device`` is the one that the log names. ``ending`` is how the run ended, None for one
+    of several runs whose lines mix. ``hits`` are the lines of all files that may show an ending.
     """
 
     name: str
@@ -82,7 +84,8 @@ class ParsedLog:
     completions: tuple[Completion, ...] = ()
     other_settings: tuple[tuple[LogFormat, pl.DataFrame], ...] = ()
     device: Version | None = None
-    ending: Ending = field(default_factory=lambda: Ending("unknown"))
+    ending: Ending | None = field(default_factory=lambda: Ending("unknown"))
+    hits: tuple[Hit, ...] = ()
 
     def giver_of(self, column: str) -> str:
         """The name of the format whose lines print ``column`` of the steps; the run's own where none does."""
@@ -149,6 +152,7 @@ def read_run(
         other_settings,
         device_of(contents.sentences),
         ending,
+        tuple(contents.hits),
     )
 
 

@@ -109,7 +109,7 @@ class Ending:
 def ending_of(hits: Iterable[Hit], steps: pl.DataFrame, starts: pl.DataFrame, ends: FileEnds) -> Ending:
     """The ending that ``hits`` of all files show, after the ``steps`` (source, line_number, step, train_steps)."""
     progress = progress_of(steps)
-    by_source: dict[str, list[Hit]] = {tail.source: [] for tail in ends.tails}
+    by_source: dict[str, list[Hit]] = {source: [] for source in (*progress.lines, *(one.source for one in ends.tails))}
     for hit in hits:
         by_source.setdefault(hit.source, []).append(hit)
     if len(by_source) == 1:
@@ -118,6 +118,15 @@ def ending_of(hits: Iterable[Hit], steps: pl.DataFrame, starts: pl.DataFrame, en
         return _of_attempts(attempts, progress, ends)
     last = _last_of_files(by_source, progress)
     return _of_attempts([last], progress, ends)
+
+
+def ending_of_lines(
+    hits: Iterable[Hit], steps: pl.DataFrame, starts: pl.DataFrame, first: int, after: int | None
+) -> Ending:
+    """The ending of one of several runs of a file: it has the ``steps``, and the lines from ``first`` to ``after``."""
+    source = steps["source"][0]
+    own = [hit for hit in hits if hit.source == source and first <= hit.line and (after is None or hit.line < after)]
+    return ending_of(own, steps, starts, FileEnds())
 
 
 @dataclass(frozen=True)
@@ -334,6 +343,10 @@ def _fingerprint(attempt: Attempt) -> tuple[object, ...]:
 def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
     cut = progress.step is not None or any(last_progress(tail) for tail in ends.tails)
     return Ending("cut_off" if cut else "unknown", step=progress.step, planned_steps=progress.planned)
+
+
+# The codes of ``notes_of``.
+NOTES_OF_ENDING = ("ended_with_errors", "ended_early_with_errors")
 
 
 def notes_of(ending: Ending, several: bool) -> Iterator[Note]:

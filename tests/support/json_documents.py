@@ -31,7 +31,7 @@ from json_schemas import (
 from analysis.batch.record_runs import Recorded
 from analysis.compare.bisect import Outcome, Placement
 from analysis.compare.comparability import Change, Field, Kind, State
-from analysis.compare.comparison import LossAgreement, LossReason, LostLoss
+from analysis.compare.comparison import FailedRun, LossAgreement, LossReason, LostLoss
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import Effect, Reason, Verdict
 from analysis.compare.work_difference import Less
@@ -90,6 +90,7 @@ def _definitions() -> dict[str, Schema]:
         "effect": record(Effect),
         "noise": record(Noise),
         "layout": _layout(),
+        "ending": record(Ending),
     }
 
 
@@ -97,8 +98,20 @@ def _definitions() -> dict[str, Schema]:
 
 
 def _analyze() -> Schema:
-    keys = {"schema_version": VERSION, "runs": array(ref("run")), "stands_out": nullable(ref("note"))}
-    return fixed("analyze", keys, optional=("stands_out",))
+    of_many = {"stands_out": nullable(ref("note")), "device_hours_by_ending": _hours()}
+    keys = {"schema_version": VERSION, "runs": array(ref("run")), **of_many}
+    return fixed("analyze", keys, optional=of_many)
+
+
+def _hours() -> Schema:
+    keys = {
+        "state": STRING,
+        "family": STRING,
+        "runs": INTEGER,
+        "device_hours": NUMBER,
+        "runs_without_device_hours": INTEGER,
+    }
+    return array(fixed("ending_hours", keys))
 
 
 def _run() -> Schema:
@@ -130,7 +143,7 @@ def _run() -> Schema:
             "planned": _planned(),
             "published": _published(),
             "requirements": array(_requirement()),
-            "ending": typed(Ending),
+            "ending": nullable(typed(Ending)),
             "checks": array(record(CheckResult, omit=("forbids",), fields=FREE)),
             "notes": NOTES,
         },
@@ -283,6 +296,7 @@ def _comparison() -> Schema:
             "told_by_one_side": changes,
             "less_work": _less(),
             "noise": nullable(ref("noise")),
+            "failed": fixed("failed", dict.fromkeys(("baseline", "candidate"), array(record(FailedRun)))),
             "left_out": array(
                 fixed(
                     "left_out",
@@ -449,8 +463,10 @@ def _recorded(heavy: bool) -> dict[str, Schema]:
     traced = fixed("traced", {"value": STRING, "origin": NULLABLE_STRING, "from": nullable(ref("origin"))})
     origin = fixed("traced", {"origin": NULLABLE_STRING, "from": nullable(ref("origin"))})
     pairs = {"versions": traced, "origins": origin}
-    known = ("run_id", "name", "format", "formula", "step_lines", "counted_rows", "schema_version")
+    known = ("run_id", "name", "format", "formula", "step_lines", "counted_rows", "ending_state", "ending_family")
+    known = (*known, "schema_version")
     keys = columns([c for c in RUN_COLUMNS if heavy or c.name not in HEAVY], known=known)
+    keys["ending"] = described_as(typed(Ending), keys["ending"]["description"])
     for name in keys.keys() & set(_PAIRED):
         keys[name] = described_as(mapping(pairs.get(name, STRING)), keys[name]["description"])
     return keys
@@ -459,7 +475,8 @@ def _recorded(heavy: bool) -> dict[str, Schema]:
 def _history_list() -> Schema:
     own = fixed("recorded", {"release": STRING, **_annotations(), "verdict": nullable(VERDICT)})["properties"]
     row = _recorded(heavy=False) | own
-    return fixed("history", {"schema_version": VERSION, "runs": array(closed(row, list(row)))})
+    keys = {"schema_version": VERSION, "runs": array(closed(row, list(row))), "device_hours_by_ending": _hours()}
+    return fixed("history", keys)
 
 
 def _history_show() -> Schema:

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from logparse.context.run_context import Fact
+from logparse.failures.ending import Ending
 from logparse.findings import Note, Origin
 from logparse.schema import QUANTITY, SCHEMA_VERSION, Column
 
@@ -78,7 +79,7 @@ def typed(hint: Any) -> Schema:
     """A type hint as schema."""
     if hint in _SIMPLE:
         return _SIMPLE[hint]
-    if hint in (Note, Origin, Fact):
+    if hint in (Note, Origin, Fact, Ending):
         return ref(hint.__name__.lower())
     if is_dataclass(hint) and isinstance(hint, type):
         return record(hint)

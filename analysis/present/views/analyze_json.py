@@ -12,7 +12,7 @@ from analysis.batch.peers import describe_outliers
 from analysis.flops import Recomputed
 from analysis.hardware.devices import DevicePeak
 from analysis.present.findings_json import fact_document, note_document, origin_text, plain
-from analysis.present.views.ending import ending_document
+from analysis.present.views.ending import ending_document, hours_document
 from analysis.present.views.expectations import expectations_document
 from analysis.present.views.requirements import requirement_documents
 from analysis.present.words import evidence_text, word
@@ -31,11 +31,12 @@ def document(results: list[Run], price: float | None = None) -> dict[str, Any]:
         return {"schema_version": SCHEMA_VERSION, "runs": [_run(result, price) for result in results]}
 
 
-def outliers_document(everything: pl.DataFrame, shown: pl.DataFrame) -> dict[str, Any]:
-    """The finding about many runs: which of those ``shown`` are far below comparable runs."""
+def document_of_many(everything: pl.DataFrame, shown: pl.DataFrame) -> dict[str, Any]:
+    """What many runs show: which of those ``shown`` are far below comparable runs, and how they ended."""
     outliers = describe_outliers(everything, shown["run"])
     with speaking("en"):
-        return {"stands_out": note_document(outliers) if outliers else None}
+        finding = note_document(outliers) if outliers else None
+    return {"stands_out": finding, "device_hours_by_ending": hours_document(shown)}
 
 
 def _run(result: Run, price: float | None) -> dict[str, Any]:

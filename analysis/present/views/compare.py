@@ -18,6 +18,7 @@ from analysis.metrics import FINAL_LOSS, Metric
 from analysis.present.metric_names import titled
 from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Cell, Heading, Part, Sentence, Sentences, Table
+from analysis.present.views.ending import ending_clauses
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import fill, word
 from analysis.stats.mann_whitney import RESAMPLES
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 BETTER = ("faster", "declared_faster")
 # Settings that are listed; a log of another framework version may differ in hundreds.
 MOST_CHANGES = 30
+# Failed runs of a side that are named; the others are counted.
+MOST_FAILED = 3
 # Characters of a value that is shown whole.
 LONGEST = 36
 # Losses that end further apart, as a share of the baseline's, are those of other data, or another model.
@@ -48,6 +51,7 @@ def compose_answer(comparison: Comparison, details: bool = False) -> list[Part]:
         Heading(title(comparison), "title"),
         Sentence(tr("job: {name}", name=comparison.job)),
         *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
+        *(Sentence(text, "warning") for text in failure_texts(comparison)),
         *_fields(comparison),
         _effects(comparison, details),
         *(Sentence(sentence(finding)) for finding in comparison.decisive if not comparison.refused),
@@ -248,6 +252,17 @@ def less_work(less: Less) -> str:
     """In what the candidate does less, on each side."""
     code = "experts_limited" if less.kind == "experts" and math.isinf(less.baseline) else less.kind
     return fill("less_work", code, asdict(less))
+
+
+def failure_texts(comparison: Comparison) -> Iterator[str]:
+    """The runs of each side that failed: the first ones with their lines, the others counted."""
+    for (name, _), failed in zip(_sides(comparison), comparison.failed, strict=True):
+        side = word("sides", name)
+        for run in failed[:MOST_FAILED]:
+            ending = tr("; ").join(ending_clauses(run.ending))
+            yield tr("{side}: {name} did not complete: {ending}", side=side, name=run.name, ending=ending)
+        if len(failed) > MOST_FAILED:
+            yield tr("{side}: {n} more runs did not complete", side=side, n=len(failed) - MOST_FAILED)
 
 
 def _warnings(comparison: Comparison) -> Iterator[str]:

@@ -8,12 +8,13 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.compare.comparability import Change, Field
-from analysis.compare.comparison import Comparison, LossAgreement, Side
+from analysis.compare.comparison import Comparison, FailedRun, LossAgreement, Side
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import Finding
 from analysis.compare.work_difference import Less
 from analysis.history.annotations import ANNOTATION_COLUMNS
 from analysis.present.views.compare import called, sentence
+from analysis.present.views.ending import ending_document
 from analysis.present.views.history_json import run_documents
 from analysis.present.words import word
 from logparse.language import speaking
@@ -42,6 +43,10 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         **_changes(comparison.changes),
         "less_work": less_documents(comparison.less_work),
         "noise": _noise(comparison, comparison.judged[0]),
+        "failed": {
+            side: [_failed(run) for run in runs]
+            for side, runs in zip(("baseline", "candidate"), comparison.failed, strict=True)
+        },
         "left_out": [_left_out(run) for run in comparison.left_out],
         "perhaps_one_job": [list(names) for names in comparison.unclear],
     }
@@ -83,6 +88,10 @@ def _side(side: Side) -> dict[str, Any]:
         side.runs.select("run_id", "name", "release", *(n for n in ANNOTATION_COLUMNS if n in side.runs.columns))
     )
     return {"asked": side.asked, "releases": side.releases, "runs": runs}
+
+
+def _failed(run: FailedRun) -> dict[str, Any]:
+    return {"run_id": run.run_id, "name": run.name, "ending": ending_document(run.ending)}
 
 
 def _left_out(run: LeftOut) -> dict[str, Any]:

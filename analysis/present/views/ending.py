@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import PurePath
 from typing import Any
 
+import polars as pl
+
+from analysis.present.findings_json import plain
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import word
+from analysis.run.device_hours import hours_by_ending
 from analysis.run.run import Run
-from logparse.failures.ending import Ending, FailureLine
+from logparse.failures.ending import FAILED, Ending, FailureLine
 from logparse.language import msg, tr
 
 # Families of a run whose code of exit a reader wants to see.
@@ -24,7 +28,16 @@ _COMPLETED_AT = msg("completed: {step} of {planned} steps")
 
 def failure(run: Run) -> Ending | None:
     """How the run failed; None where its log shows no such thing."""
-    return run.log.ending if run.log.ending.failed else None
+    ending = run.log.ending
+    return ending if ending is not None and ending.failed else None
+
+
+def ending_clauses(ending: Ending | None) -> list[str]:
+    """How a recorded run failed, and the line that shows it, with its file; empty for any other."""
+    if ending is None or not ending.failed:
+        return []
+    quoted = [] if ending.cause is None else [_quoted_line(ending.cause, several=True)]
+    return [headline(ending), *quoted]
 
 
 def error_clauses(run: Run) -> list[str]:
@@ -32,7 +45,7 @@ def error_clauses(run: Run) -> list[str]:
     ending = failure(run)
     if ending is None or ending.cause is None:
         return []
-    text = tr("{place}: {text}", place=_place(ending.cause, len(run.log.sources) > 1), text=ending.cause.text)
+    text = _quoted_line(ending.cause, len(run.log.sources) > 1)
     return [text, tr("more with `logparse diagnose`")]
 
 
@@ -66,23 +79,57 @@ def _who(ending: Ending) -> str:
     return tr("{host}, ", host=ending.host) if ending.host else ""
 
 
-def ending_parts(ending: Ending) -> list[Part]:
-    """The answer of ``logparse diagnose``."""
+def ending_word(state: str | None, family: str | None) -> str:
+    """How a run ended, in few words: for a column, and for a list of runs."""
+    text = word("ending_states", state or "unknown")
+    if state in ("failed", "killed") and family and family != state:
+        return tr("{state}: {family}", state=text, family=word("failure_names", family))
+    return text
+
+
+def ending_hours(runs: pl.DataFrame) -> list[Sentence]:
+    """Device-hours of many ``runs`` by the family of their ending, in one line; nothing if none failed."""
+    groups = hours_by_ending(runs)
+    if not set(groups["state"]) & FAILED:
+        return []
+    texts = [_hours(row) for row in groups.iter_rows(named=True)]
+    text = tr("device-hours by ending (runs): {hours}", hours=tr(", ").join(texts))
+    if without := groups["runs_without_device_hours"].sum():
+        text = tr("{text}; devices or time unknown: {n}", text=text, n=without)
+    return [Sentence(text)]
+
+
+def _hours(group: Mapping[str, Any]) -> str:
+    """Device-hours and number of runs of one kind of ending."""
+    known = group["runs"] > group["runs_without_device_hours"]
+    hours = f"{group['device_hours']:,.1f}" if known else "-"
+    state, family = group["state"], group["family"]
+    ending = word("failure_names", family) if state == "failed" else ending_word(state, family)
+    return tr("{ending} {hours} ({n})", ending=ending, hours=hours, n=f"{group['runs']:,}")
+
+
+def hours_document(runs: pl.DataFrame) -> list[dict[str, Any]]:
+    """Device-hours and number of ``runs`` by state and family of their ending."""
+    return hours_by_ending(runs).to_dicts()
+
+
+def ending_parts(ending: Ending, with_files: bool = False) -> list[Part]:
+    """The answer of ``logparse diagnose``; ``with_files`` names the file of each line."""
     text = headline(ending)
     if ending.failed:
         text = tr("{text} ({grade})", text=text, grade=word("grades", ending.grade))
-    return [Sentence(text), ScreenRows([*_quoted(ending), *_advice(ending)])]
+    return [Sentence(text), ScreenRows([*_quoted(ending, with_files), *_advice(ending)])]
 
 
-def _quoted(ending: Ending) -> list[ScreenRow]:
-    several = len({line.source for line in ending.evidence}) > 1
+def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
+    several = with_files or len({line.source for line in ending.evidence}) > 1
     cause = [
-        ScreenRow(tr("  cause"), "", [_quoted_lines(line, several)]) for line in ending.evidence if line is ending.cause
+        ScreenRow(tr("  cause"), "", [_quoted_line(line, several)]) for line in ending.evidence if line is ending.cause
     ]
     others = [line for line in ending.evidence if line is not ending.cause]
     at = ending.line or 0
-    before = [_quoted_lines(line, several) for line in others if line.line < at]
-    after = [_quoted_lines(line, several) for line in others if line.line > at]
+    before = [_quoted_line(line, several) for line in others if line.line < at]
+    after = [_quoted_line(line, several) for line in others if line.line > at]
     return [
         *cause,
         *_rows(tr("  before it"), before),
@@ -122,7 +169,7 @@ def _attempts(ending: Ending) -> list[str]:
     return [n, repeated, further]
 
 
-def _quoted_lines(line: FailureLine, several: bool) -> str:
+def _quoted_line(line: FailureLine, several: bool) -> str:
     return tr("{place}: {text}", place=_place(line, several), text=line.text)
 
 
@@ -132,7 +179,6 @@ def _place(line: FailureLine, several: bool) -> str:
     return tr("line {line}", line=line.line)
 
 
-def ending_document(ending: Ending) -> dict[str, Any]:
-    """The object ``ending``, the same in every language."""
-    document = asdict(ending)
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in document.items()}
+def ending_document(ending: Ending | None) -> dict[str, Any] | None:
+    """The object ``ending``, the same in every language; None for one of several runs whose lines mix."""
+    return None if ending is None else plain(asdict(ending))

@@ -7,7 +7,7 @@ from analysis.compare.gate_exports import Judged
 from analysis.compare.verdict import Finding, Verdict
 from analysis.present.markdown import markdown
 from analysis.present.parts import Heading, Sentence
-from analysis.present.views.compare import compose_comparison, sentence, title
+from analysis.present.views.compare import compose_comparison, failure_texts, sentence, title
 from logparse.errors import LogparseError
 from logparse.language import speaking, tr
 
@@ -25,8 +25,8 @@ def judged(comparison: Comparison, strict: bool, failing: frozenset[Verdict]) ->
             return title(comparison) if comparison.refused else sentence(finding)
 
     with speaking("en"):
-        details = summary(comparison)
-    return Judged(comparison, strict, failing, summary(comparison), details, text_of)
+        details, failures = summary(comparison), tuple(failure_texts(comparison))
+    return Judged(comparison, strict, failing, summary(comparison), details, text_of, failures)
 
 
 def no_verdict(error: LogparseError) -> str:

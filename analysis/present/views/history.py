@@ -13,21 +13,32 @@ from analysis.history.events import Kind
 from analysis.history.store import Swept
 from analysis.present.console import wrap
 from analysis.present.parts import Part, Sentence, Table
+from analysis.present.views.ending import ending_hours
 from analysis.present.views.remarks import remark_sentences, remarks
+from analysis.present.views.run_columns import ending_of
 from analysis.present.words import word
 from logparse.language import tr
 
-# Columns of text that are folded, so that a terminal of 100 columns holds all: release, model, devices, labels.
-RELEASE, MODEL, DEVICES, LABELS = 12, 10, 12, 8
+# Columns of text that are folded, so that a terminal of 100 columns holds all.
+RELEASE, MODEL, DEVICES, LABELS, ENDING = 12, 10, 12, 8, 11
 
 
 def compose_runs(runs: pl.DataFrame, verdicts: Mapping[str, Verdict]) -> list[Part]:
     """A row for each run with its verdict, from ``verdicts`` by run id; then the remarks on the runs."""
-    texts = (tr("run"), tr("release"), tr("begun"), tr("model"), tr("devices"), tr("labels"), tr("verdict"))
+    texts = (
+        tr("run"),
+        tr("release"),
+        tr("begun"),
+        tr("model"),
+        tr("devices"),
+        tr("labels"),
+        tr("ending"),
+        tr("verdict"),
+    )
     rows = tuple(_row(run, verdicts.get(run["run_id"])) for run in runs.iter_rows(named=True))
     table = Table((*texts, tr("ms/step"), "tokens/s/p"), rows, prose=range(1, len(texts)))
     sentences = remark_sentences(runs["run_id"], remarks(runs))
-    return [Sentence(tr("{n} runs", n=len(runs))), *([table] if rows else []), *sentences]
+    return [Sentence(tr("{n} runs", n=len(runs))), *([table] if rows else []), *ending_hours(runs), *sentences]
 
 
 def event_text(kind: Kind, runs: int) -> str:
@@ -63,6 +74,7 @@ def _row(run: Mapping[str, Any], verdict: Verdict | None) -> tuple[str, ...]:
         _folded(model, MODEL),
         _folded(devices, DEVICES),
         _folded(labels, LABELS),
+        _folded(ending_of(run), ENDING),
         _verdict(verdict),
         _text(run["steady_step_time_ms"], ",.1f"),
         _text(run["tokens_per_second_per_device"], ",.1f"),

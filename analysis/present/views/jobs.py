@@ -16,6 +16,7 @@ from analysis.present.metric_names import titled
 from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import describe_change, less_work
+from analysis.present.views.ending import ending_clauses
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
@@ -158,7 +159,7 @@ def accepted(known: AcceptedChange) -> str:
 
 def failure(run: LeftOut) -> str:
     """Why the newest run has no numbers to judge."""
-    why = word("left_out", run.reason)
+    why = tr("; ").join([word("left_out", run.reason), *ending_clauses(run.ending)])
     return tr("the newest run, {name} ({run}), failed: {why}", name=run.name, run=run.run_id[:12], why=why)
 
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from analysis.compare.independent_records import LeftOut
 from analysis.nightly.gate_jobs import AcceptedChange, JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.views.compare_json import less_documents
+from analysis.present.views.ending import ending_document
 from analysis.present.views.jobs import refusal, sentence
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
@@ -37,12 +39,16 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "refusal": refusal(job) if job.refused or job.is_idle else None,
         "idle_days": job.idle_days,
         "accepted": [_accepted(known) for known in job.accepted],
-        "failed": asdict(job.failed) if job.failed else None,
+        "failed": _left_out(job.failed) if job.failed else None,
         "missing": job.missing,
         "less_work": less_documents(job.less_work),
         "changes": [asdict(change) for change in job.changes],
-        "left_out": [asdict(run) for run in job.left_out],
+        "left_out": [_left_out(run) for run in job.left_out],
     }
+
+
+def _left_out(run: LeftOut) -> dict[str, Any]:
+    return asdict(run) | {"ending": ending_document(run.ending)}
 
 
 def _accepted(known: AcceptedChange) -> dict[str, Any]:

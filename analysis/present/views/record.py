@@ -7,12 +7,19 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.batch.record_runs import Recorded
+from analysis.present.views.ending import ending_document, headline
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
 
 
 def sentence(one: Recorded) -> str:
-    """What became of a run."""
+    """What became of a run, and of one that failed, how it ended."""
+    if not one.ending.failed:
+        return _kept(one)
+    return tr("{text}; the run {ending}", text=_kept(one), ending=headline(one.ending))
+
+
+def _kept(one: Recorded) -> str:
     fields = {"name": one.name, "id": one.run_id[:12], "release": one.release}
     if one.state == "known":
         return tr("{name}: run {id} of {release} is already recorded; nothing changed", **fields)
@@ -28,4 +35,5 @@ def sentence(one: Recorded) -> str:
 
 def document(recorded: Sequence[Recorded]) -> dict[str, Any]:
     """The whole document; it holds no sentence."""
-    return {"schema_version": SCHEMA_VERSION, "runs": [asdict(one) for one in recorded]}
+    runs = [asdict(one) | {"ending": ending_document(one.ending)} for one in recorded]
+    return {"schema_version": SCHEMA_VERSION, "runs": runs}

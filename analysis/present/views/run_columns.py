@@ -13,6 +13,7 @@ from analysis.hardware.devices import BY_HAND
 from analysis.metrics import BY_COLUMN
 from analysis.present.metric_names import named
 from analysis.present.parts import Sentence
+from analysis.present.views.ending import ending_word
 from analysis.present.words import word
 from analysis.present.words.forms import big, devices
 from logparse.language import tr
@@ -21,6 +22,7 @@ Row = Mapping[str, Any]
 UNKNOWN = "-"
 # The column that gives way where a terminal has no room.
 SPARE = f"wall_clock_{TOKENS}"
+ENDING = "ending_state"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ def shown_columns() -> tuple[Shown, ...]:
         Shown("model", tr("model"), _model, prose=True, shared=_model),
         Shown("device", tr("device"), _device, prose=True, shared=_device),
         Shown("world_size", tr("devices"), _devices, shared=lambda row: devices(_devices(row))),
+        Shown(ENDING, tr("ending"), ending_of, prose=True, shared=ending_of),
         Shown("steps", tr("steps"), _steps, shared=lambda row: tr("{n} steps", n=_steps(row))),
         figure(SPARE, f"{tokens}\n{word('rates', 'wall_clock')}"),
         figure(f"with_stalls_{TOKENS}", f"{tokens}\n{word('rates', 'with_stalls')}"),
@@ -69,6 +72,12 @@ def _in_two_lines(column: str) -> str:
 
 def _steps(row: Row) -> str:
     return f"{row['steps']:,}"
+
+
+def ending_of(row: Row) -> str:
+    """How a run ended, and what failed."""
+    known = row["ending_state"] not in (None, "unknown")
+    return ending_word(row["ending_state"], row["ending_family"]) if known else UNKNOWN
 
 
 def _warnings(row: Row) -> str:

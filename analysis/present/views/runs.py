@@ -11,14 +11,17 @@ from analysis.batch.peers import describe_outliers
 from analysis.batch.run_table import lost_by_cause
 from analysis.metrics import BY_COLUMN
 from analysis.present.parts import Heading, Part, Sentence, Table
-from analysis.present.views.run_columns import SPARE, Shown, shared_columns, shown_columns
+from analysis.present.terminal import LEAST_WORDS
+from analysis.present.views.ending import ending_hours
+from analysis.present.views.run_columns import ENDING, SPARE, Shown, shared_columns, shown_columns
 from analysis.present.words import say, word
+from logparse.failures.ending import FAILED
 from logparse.language import some, tr
 
 # Causes that are named where there is one line for all, and runs.
 FEW, LEAST_HOURS = 4, 0.05
-# Columns of a typical terminal, and between those of a table.
-ROOM, BETWEEN = 120, 1
+# Columns of a wide and of a narrow terminal, and between those of a table.
+ROOM, NARROW, BETWEEN = 120, 80, 1
 
 
 def compose_runs(
@@ -33,6 +36,7 @@ def compose_runs(
         *outlying_runs(everything, runs),
         *_table(runs),
         *totals(runs, overheads, price),
+        *ending_hours(runs),
         *_worst(runs),
         *_marks(runs),
     ]
@@ -50,12 +54,17 @@ def outlying_runs(everything: pl.DataFrame, shown: pl.DataFrame) -> list[Sentenc
 
 
 def _table(runs: pl.DataFrame) -> Iterator[Part]:
+    """The table, with a column of endings if any run failed."""
     if len(runs):
-        sentences, columns = shared_columns(runs, shown_columns())
+        failed = set(runs["ending_state"]) & FAILED
+        sentences, columns = shared_columns(runs, [one for one in shown_columns() if failed or one.column != ENDING])
         yield from sentences
         table = _of_columns(runs, columns)
-        fits = _width(table) <= ROOM
-        yield table if fits else _of_columns(runs, [column for column in columns if column.column != SPARE])
+        shorter = _of_columns(runs, [column for column in columns if column.column != SPARE])
+        # The column of endings must not be what no longer fits a narrow terminal.
+        ended = ENDING in [column.column for column in columns]
+        makes_room = ended and _width(shorter, LEAST_WORDS) <= NARROW < _width(table, LEAST_WORDS)
+        yield shorter if makes_room or _width(table) > ROOM else table
 
 
 def _of_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> Table:
@@ -64,12 +73,14 @@ def _of_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> Table:
     return Table((tr("run"), *(column.heading for column in columns)), rows, prose=prose, headed=True)
 
 
-def _width(table: Table) -> int:
-    """Columns of a terminal that ``table`` takes in one line a row."""
+def _width(table: Table, least: int | None = None) -> int:
+    """Columns of a terminal that ``table`` takes in one line a row, or where words wrap at ``least`` columns."""
     from rich.cells import cell_len
 
     texts = zip(table.headings, *table.rows, strict=True)
-    widest = (max(cell_len(line) for text in column for line in str(text).split("\n")) for column in texts)
+    widest = [max(cell_len(line) for text in column for line in str(text).split("\n")) for column in texts]
+    if least is not None:
+        widest = [min(width, least) if at in {0, *table.prose} else width for at, width in enumerate(widest)]
     return sum(widest) + BETWEEN * (len(table.headings) - 1)
 
 

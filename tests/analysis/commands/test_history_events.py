@@ -90,7 +90,7 @@ def test_the_list_fits_a_terminal(logparse, ids):
     logparse("history", "label", *ids, "team=large-scale-infrastructure", "night=2026-03-01")
     lines = logparse("history", "list").stdout.splitlines()
     assert max(map(cell_len, lines)) <= 100
-    assert lines[2].split() == ["run", "release", "begun", "model", "devices", "labels", *TOLD]
+    assert lines[2].split() == ["run", "release", "begun", "model", "devices", "labels", "ending", *TOLD]
     row = next(line for line in lines if line.startswith(ids[0][:12]))
     assert row.split()[:3] == [ids[0][:12], "r1", "2026-02-02"]
 

@@ -107,6 +107,8 @@ DEFINED_ANEW = (
     "goodput",
     *("wall_clock_step_time_ms", "wall_clock_step_time_low_ms", "wall_clock_step_time_high_ms"),
 )
+# Totals of endings, which history keeps only now.
+TOTALS = "device_hours_by_ending"
 NOT_COMPARED = (*INCIDENTAL, *SINCE, *DEFINED_ANEW)
 # An old run's resamples were summed row by row, which the last digits of an interval tell.
 INTERVALS, DIGITS = pl.col("^.*_(low|high)_ms$"), 12
@@ -184,7 +186,7 @@ def document(place: Path, store: str, command: str) -> dict[str, object]:
 def compared(fields: dict[str, object]) -> dict[str, object]:
     if {fields.get("name"), fields.get("metric")} & {*SINCE, *DEFINED_ANEW}:
         return {}
-    return {name: value for name, value in fields.items() if name not in NOT_COMPARED}
+    return {name: value for name, value in fields.items() if name not in (*NOT_COMPARED, TOTALS)}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -29,6 +29,7 @@ HOSTILE = [
     "<!--",
     "a b/../c%2f#?",
 ]
+OUT_OF_MEMORY = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 
@@ -51,7 +52,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
-    """Four on eight devices, one slow and one with stalls; one of another model; one of which little is known."""
+    """Four on eight devices, a slow one that failed, one with stalls; one of another model; one hardly known."""
     folder = tmp_path_factory.mktemp("logs")
     larger = {"num_layers": 40, "hidden_size": 5120, "ffn_hidden_size": 13824, "num_attention_heads": 40}
     logs = [
@@ -61,6 +62,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
         log_of(folder, "quick", 4900.0),
         log_of(folder, "larger", 9000.0, **larger),
     ]
+    logs[1].write_text(logs[1].read_text() + OUT_OF_MEMORY)
     bare = folder / "bare.log"
     bare.write_text("".join(megatron_line(step, pairs={"global batch size": None}) + "\n" for step in range(1, 9)))
     return [run_of(log) for log in (*logs, bare)]
@@ -113,6 +115,7 @@ def test_a_heading_sorts_with_what_to_look_at_first_on_top(browser, index):
         ("with_stalls_tokens_per_second_per_device>=3000", ["usual", "quick"]),
         ("world_size>=8, goodput<.7", ["stalled"]),
         ("mfu>0 llama2-13b", ["larger"]),
+        ("device memory", ["slow"]),
         ("no such run", []),
     ],
 )
@@ -316,7 +319,7 @@ def test_the_reader_chooses_columns_and_the_address_remembers_them(browser, inde
         menu.locator("summary").click()
         menu.locator("input[value=hfu]").check()
         menu.locator("input[value=model]").uncheck()
-        chosen = ["run", *MAIN[1:5], "hfu", *MAIN[5:]]
+        chosen = ["run", *MAIN[1:6], "hfu", *MAIN[6:]]
         assert page.evaluate(VISIBLE) == chosen
         hidden = "[...document.querySelectorAll('#runs tr')].map(row => [...row.cells].filter(c => c.hidden).length)"
         assert len(set(page.evaluate(hidden))) == 1
