@@ -192,8 +192,8 @@ def _begin(job: Job, prefix: str) -> list[str]:
 def _state(prefix: str, rank: int, group: int, enqueued: int, completed: int) -> str:
     return (
         f"{prefix.format(rank)}[E117 07:42:02.1 ProcessGroupNCCL.cpp:2268] [PG ID {group} PG GUID {group}(a) "
-        f"Rank {rank}]  failure detected by watchdog at work sequence id: {completed + 1} PG status: last enqueued work: {enqueued}, "
-        f"last completed work: {completed}"
+        f"Rank {rank}]  failure detected by watchdog at work sequence id: {completed + 1} PG status: last enqueued "
+        f"work: {enqueued}, last completed work: {completed}"
     )
 
 
@@ -214,7 +214,7 @@ def notify(job: Job) -> dict[str, str]:
 def named(job: Job) -> dict[str, str]:
     """Ranks that others name: by a barrier that watches them, or by a report on the ranks that lag."""
     barrier = f"[rank0]: RuntimeError: [Rank 0]: Ranks {job.culprit} failed to pass monitoredBarrier in 600000 ms"
-    lagging = f"\t - To our best knowledge, ranks [{job.culprit}] are the lagging ranks that caused this timeout. They never joined"
+    lagging = f"\t - To our best knowledge, ranks [{job.culprit}] are the lagging ranks that caused this timeout."
     lines = [megatron_line(step) for step in range(1, 9)]
     if job.draw.random() < 0.5:
         return _file([*lines, barrier])
