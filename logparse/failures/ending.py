@@ -310,7 +310,10 @@ def _block(hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int
     """What torchrun's first report of a root cause says."""
     begin = next((hit for hit in hits if hit.meaning.signature == "exit.block"), None)
     if begin is None:
-        return None, None, None, None
+        named = next(
+            (hit for hit in hits if hit.meaning.signature.startswith("exit.mpirun") and hit.rank is not None), None
+        )
+        return (named.rank, None, named.host, named.code) if named else (None, None, None, None)
     own = [
         hit
         for hit in hits
