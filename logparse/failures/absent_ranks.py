@@ -25,7 +25,7 @@ def find_absent(hits: Sequence[Hit], world_size: int | None, seen: Collection[in
     """What points to a rank that others waited for. ``seen`` are ranks that print anything, out of ``world_size``."""
     waits = [hit for hit in hits if hit.meaning.signature in _WAITS and hit.rank is not None]
     waiting = dict.fromkeys(hit.rank for hit in waits if hit.rank is not None)
-    late = list(_behind(hits))
+    late = list(_late(hits))
     yield from late
     yield from _other_collective(waits)
     others = [rank for rank in waiting if rank not in {one.rank for one in late}]
@@ -37,7 +37,7 @@ def find_absent(hits: Sequence[Hit], world_size: int | None, seen: Collection[in
             yield Suspicion(None, "heartbeat_lost", hit.source, hit.line, host=hit.host, at=hit.local_rank)
 
 
-def _behind(hits: Sequence[Hit]) -> Iterator[Suspicion]:
+def _late(hits: Sequence[Hit]) -> Iterator[Suspicion]:
     """Ranks whose last enqueued or completed work is before the one at which most ranks wait."""
     groups: dict[str, dict[int, Hit]] = {}
     for hit in hits:
@@ -51,7 +51,7 @@ def _behind(hits: Sequence[Hit]) -> Iterator[Suspicion]:
             continue
         for rank, hit in own.items():
             if 0 <= done[rank] < most or 0 <= int(hit.fields["enqueued"]) <= most:
-                yield Suspicion(rank, "behind", hit.source, hit.line, n=n, of=len(own), at=done[rank])
+                yield Suspicion(rank, "fewer_collectives", hit.source, hit.line, n=n, of=len(own), at=done[rank])
 
 
 def _other_collective(waits: Sequence[Hit]) -> Iterator[Suspicion]:

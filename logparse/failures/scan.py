@@ -23,7 +23,7 @@ BARE, FAR = "AssertionError", 20
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
 # What an exception in a function that reads or writes checkpoints is about.
-_CHECKPOINT = {"family": "checkpoint", "grade": "supported", "remedy": "checkpoint"}
+_CHECKPOINT = {"family": "checkpoint", "grade": "supported", "remedy": "exception"}
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
 _ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
 NO_RANK = 8

@@ -1,4 +1,4 @@
-"""Which ranks are slow, by the times that a log prints of each: a rank stands out in most intervals, or nobody does.
+"""Which ranks are slow, by the times that a log prints of each: a rank is an outlier in most intervals, or nobody does.
 
 A spread of 1 to 2 % is healthy (Megatron-LM, megatron/core/README_STRAGGLER.md). Ranks of a synchronous training take
 the same time for a step: only the times of computing and of loading data accuse.
@@ -17,7 +17,7 @@ from logparse.inputs.ranks import place_of
 # A slow rank is by this share above the median of the ranks, over the run and in most intervals.
 SLOWER, MOST_INTERVALS, FEWEST_INTERVALS = 0.08, 0.6, 3
 # It is this many times farther from the median than ranks typically are.
-STANDS_OUT = 5.0
+OUTLIER = 5.0
 # Where only the largest and the smallest value have a rank, they are by this share apart, in more intervals.
 APART, MOST_OF_EXTREMES, FEWEST_OF_EXTREMES = 0.12, 0.7, 5
 # A spread below which no rank is worth a comparison.
@@ -33,7 +33,7 @@ _CODES = {"compute": "slow_compute", "data": "slow_data", "step": "slow_step"}
 
 @dataclass(frozen=True)
 class RankComparison:
-    """Ranks that stand out, how many were compared, and the share of a step for which the ranks wait for data."""
+    """Ranks that are outliers, how many were compared, and the share of a step for which the ranks wait for data."""
 
     slow: tuple[Suspicion, ...] = ()
     compared: int = 0
@@ -91,7 +91,7 @@ def _by_each(times: pl.DataFrame, stages: int) -> Iterator[Suspicion]:
 def _outliers(code: str, ranks: pl.DataFrame) -> Iterator[Suspicion]:
     spread = max(1.4826 * _median(ranks["share"].abs()), HEALTHY_SPREAD)
     enough = (pl.col("of") >= FEWEST_INTERVALS) & (pl.col("n") >= MOST_INTERVALS * pl.col("of"))
-    out = ranks.filter((pl.col("share") >= max(SLOWER, STANDS_OUT * spread)) & enough)
+    out = ranks.filter((pl.col("share") >= max(SLOWER, OUTLIER * spread)) & enough)
     if len(out) <= max(1, FEW_RANKS * len(ranks)):
         for row in out.iter_rows(named=True):
             yield _suspicion(code, row)

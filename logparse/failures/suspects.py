@@ -64,13 +64,14 @@ class RankFacts:
     def comparison(self) -> RankComparison:
         """The times of the ranks, those that the log prints with their rank, and those of ranks' own files."""
         own = _times_of_files(self.steps)
-        return compare_rank_times(pl.concat([self.times, own]) if len(own) else self.times, _stages(self.ends))
+        times = pl.concat([self.times, own]) if len(own) else self.times
+        return compare_rank_times(times, _stages(self.ends)) if len(times) else RankComparison()
 
 
 def find_suspects(
     facts: RankFacts, hits: Sequence[Hit], family: str, progress: Progress, failed: FailedRanks
 ) -> Verdict:
-    """Who may be to blame for a failure of ``family``; ``hits`` are of the last attempt."""
+    """Who may be to blame. ``family`` is that of the failure, empty without one; ``hits`` are of the last attempt."""
     compared = facts.comparison()
     found = list(compared.slow)
     waited = 0
@@ -79,7 +80,8 @@ def find_suspects(
         found += find_absent(hits, _world_size(facts.ends), seen)
         found += _stopped_first(facts.ends, progress)
         waited = len(seen)
-    found += _fails_again(failed)
+    if family:
+        found += _fails_again(failed)
     share = compared.data_share
     bound = None if share is None else "data" if share >= DATA_BOUND else "compute"
     return Verdict(order_suspects(found), max(compared.compared, waited), bound, share)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 MOST_SUSPECTS = 3
 # What each reason is worth, where ranks are ordered by all of theirs.
 WEIGHTS = {
-    "behind": 8.0,
+    "fewer_collectives": 8.0,
     "silent": 7.0,
     "named_absent": 6.0,
     "other_collective": 6.0,

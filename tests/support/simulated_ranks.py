@@ -151,7 +151,7 @@ def watchdog(job: Job) -> dict[str, str]:
     others = [rank for rank in range(job.ranks) if rank != job.culprit]
     prefix = job.draw.choice(("[rank{0}]:", "{0}: [rank{0}]:"))
     lines = _begin(job, prefix)
-    states, told = job.draw.random() < 0.6, job.draw.random() < 0.5
+    states, printed_late = job.draw.random() < 0.6, job.draw.random() < 0.5
     per_group = job.draw.choice((job.ranks, max(2, job.ranks // 4)))
     numbers = (job.draw.randrange(10, 9999), job.draw.randrange(10, 9999))
     lost = (
@@ -159,9 +159,9 @@ def watchdog(job: Job) -> dict[str, str]:
         if job.ranks > 8 and job.culprit is not None
         else []
     )
-    told_at = job.draw.choice(others)
+    late_at = job.draw.choice(others)
     for rank in job.draw.sample(others, len(others)):
-        if told and states and job.culprit is not None and rank == told_at:
+        if printed_late and states and job.culprit is not None and rank == late_at:
             lines.append(_state(prefix, job.culprit, 0, numbers[0] - 1, numbers[0] - 1))
         if rank in lost:
             continue

@@ -100,7 +100,7 @@ def _ranks(ending: Ending) -> list[ScreenRow]:
     """Whom to suspect, and whether the ranks wait for data."""
     rows = _rows(tr("  suspects"), [_suspect(suspect) for suspect in ending.suspects])
     if not rows and ending.ranks_compared > 1:
-        rows.append(ScreenRow(tr("  suspects"), "", [tr("none of {n} ranks stands out", n=ending.ranks_compared)]))
+        rows.append(ScreenRow(tr("  suspects"), "", [tr("no outlier among {n} ranks", n=ending.ranks_compared)]))
     if ending.same_on > 1:
         text = tr("{n} ranks report this cause: check settings and data, not one device", n=ending.same_on)
         rows.append(ScreenRow(tr("  ranks"), "", [text]))

@@ -154,6 +154,39 @@ def test_ranks_that_others_waited_for_are_suspects(tmp_path):
     assert [suspect.rank for suspect in ending.suspects] == [7]
 
 
+def test_a_rank_that_the_launcher_names_is_that_of_the_crash(tmp_path):
+    end = "mpirun noticed that process rank 5 with PID 42 on node n7 exited on signal 11 (Segmentation fault)."
+    ending = diagnosed(tmp_path, "[n7:42] Signal: Segmentation fault (11)", end)
+    assert (ending.family, ending.line, ending.rank, ending.host, ending.exit_code) == ("crash", 1, 5, "n7", -11)
+
+
+def test_an_exception_while_a_checkpoint_is_read_is_about_it(tmp_path):
+    frame = '  File "megatron/checkpointing.py", line 526, in load_checkpoint'
+    trace = ("Traceback (most recent call last):", frame, "    iteration = state_dict['iteration']")
+    ending = diagnosed(tmp_path, *trace, "KeyError: 'iteration'")
+    assert (ending.family, ending.grade, ending.line) == ("checkpoint", "supported", 4)
+    ending = diagnosed(tmp_path, *trace, "KeyError: 'iteration'", "Traceback", "ValueError: a", before="TypeError: b\n")
+    assert (ending.family, ending.line) == ("exception", 1)
+
+
+def test_launchers_of_several_runs_in_one_file_begin_attempts(tmp_path):
+    begin = "[2026-03-23 19:13:43,123] [INFO] [launch.py:162:main] WORLD INFO DICT: {'localhost': [0, 1]}"
+    ending = diagnosed(tmp_path, begin, "ValueError: a", begin, "ValueError: a")
+    assert (ending.line, len(ending.attempts), ending.restart_helps) == (4, 2, False)
+
+
+def test_a_task_whose_heartbeat_jax_misses_is_suspected(tmp_path):
+    missed = (
+        "E coordination_service.cc:954] /job:jax_worker/replica:0/task:37 has been set to ERROR in coordination service"
+    )
+    ending = diagnosed(tmp_path, missed, "Fatal Python error: Aborted")
+    assert (ending.family, ending.line, [suspect.rank for suspect in ending.suspects]) == (
+        "collective_timeout",
+        1,
+        [37],
+    )
+
+
 def test_files_of_ranks_are_ordered_by_their_clocks(tmp_path):
     for rank, second, message in ((0, 9, NCCL), (1, 5, "ValueError: a")):
         text = f"2025-01-02 03:04:0{second}.000] {message}\n"

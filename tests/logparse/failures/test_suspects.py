@@ -60,7 +60,7 @@ def test_a_silent_rank_is_suspected_and_a_rank_that_waits_is_not_named(tmp_path)
     assert (ending.rank, ending.ranks_compared, ending.suspects[0].reasons[0].n) == (None, 3, 3)
 
 
-def test_nobody_stands_out_where_all_wait(tmp_path):
+def test_there_is_no_outlier_where_all_wait(tmp_path):
     ending = ending_of_lines(tmp_path, "world_size=4", *(TIMEOUT.format(rank, "ALLREDUCE") for rank in range(4)))
     assert (reasons(ending), ending.ranks_compared) == ([], 4)
 
