@@ -13,11 +13,12 @@ from itertools import takewhile
 import polars as pl
 import regex
 
+from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import cause_of, without_caught
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.progress import Progress, last_progress, progress_of
 from logparse.failures.rank_times import RANK_TIMES
-from logparse.failures.scan import Hit
+from logparse.failures.scan import Hit, quoted
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.suspicions import Suspect
 from logparse.failures.trainers import FileEnds
@@ -28,6 +29,8 @@ from logparse.inputs.ranks import place_of
 MOST_EVIDENCE, BLOCK_LINES = 4, 12
 # Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
 ORDER = ("finding", "explains", "consequence")
+# The role of lines that no signature knows.
+NOVEL = "novel"
 # Attempts that end within so many steps of each other made no progress.
 SAME_STEPS = 2
 _STATES = {
@@ -167,7 +170,12 @@ class _Part:
     first_line: int
     last_line: int | None
     step: int | None
-    stepped: bool
+    stepped_line: int | None
+
+    @property
+    def stepped(self) -> bool:
+        """Whether it completed a step."""
+        return self.stepped_line is not None
 
 
 def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.DataFrame) -> Iterator[_Part]:
@@ -192,7 +200,7 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
             first,
             None if after is None else after - 1,
             step,
-            seen is not None,
+            seen,
         )
 
 
@@ -217,7 +225,8 @@ def _last_of_files(by_source: Mapping[str, Sequence[Hit]], progress: Progress) -
             if hit.line > seen and attempts[source] == latest and not (old and not seen):
                 kept.append((clock or float("inf"), number, hit.line, hit))
     kept.sort(key=lambda row: row[:3])
-    return _Part(without_caught([row[3] for row in kept]), 1, None, progress.step, progress.step is not None)
+    stepped = None if progress.step is None else 0
+    return _Part(without_caught([row[3] for row in kept]), 1, None, progress.step, stepped)
 
 
 def _with_rank_of_file(source: str) -> Callable[[Hit], Hit]:
@@ -238,7 +247,20 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
         return replace(_completed(cause, progress), attempts=attempts)
     if cause is None or not progress.outlives(cause, ends):
         return replace(_without_failure(progress, ends), attempts=attempts)
-    return _with_attempts(_failed(last, state, cause, progress), attempts)
+    ending = _failed(last, state, cause, progress)
+    if cause.role not in ("root", "explains"):
+        ending = _with_novel_lines(ending, last, cause, ends)
+    return _with_attempts(ending, attempts)
+
+
+def _with_novel_lines(ending: Ending, part: _Part, cause: Hit, ends: FileEnds) -> Ending:
+    """``ending`` with what is new in the run near a cause that explains little."""
+    seen = max((hit.line for hit in part.hits if hit.role == "again"), default=part.first_line - 1)
+    since = max(seen, part.stepped_line or 0)
+    known = [hit.line for hit in part.hits if hit.source == cause.source]
+    new = novel_lines(ends, cause.source, cause.line, since, known)
+    lines = [FailureLine(cause.source, one.line, quoted(one.text, ""), NOVEL, "unknown", one.rank) for one in new]
+    return replace(ending, evidence=(*ending.evidence, *lines))
 
 
 def _completed(cause: Hit | None, progress: Progress) -> Ending:
@@ -397,7 +419,7 @@ def notes_of(ending: Ending, several: bool) -> Iterator[Note]:
     fields = {
         "step": ending.step,
         "n": ending.lines_of_failure,
-        "lines": [_note(one, several) for one in ending.evidence],
+        "lines": [_note(one, several) for one in ending.evidence if one.role != NOVEL],
     }
     if ending.planned_steps is None:
         yield warning("ended_with_errors", **fields)

@@ -11,7 +11,7 @@ from analysis.present.numbers import percent
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import fill, word
 from analysis.run.run import Run
-from logparse.failures.ending import Ending, FailureLine
+from logparse.failures.ending import NOVEL, Ending, FailureLine
 from logparse.failures.suspicions import Suspect
 from logparse.language import msg, tr
 
@@ -81,7 +81,8 @@ def _quoted(ending: Ending) -> list[ScreenRow]:
     cause = [
         ScreenRow(tr("  cause"), "", [_quoted_lines(line, several)]) for line in ending.evidence if line is ending.cause
     ]
-    others = [line for line in ending.evidence if line is not ending.cause]
+    others = [line for line in ending.evidence if line is not ending.cause and line.role != NOVEL]
+    new = [_quoted_lines(line, several) for line in ending.evidence if line.role == NOVEL]
     at = ending.line or 0
     before = [_quoted_lines(line, several) for line in others if line.line < at]
     after = [_quoted_lines(line, several) for line in others if line.line > at]
@@ -89,6 +90,7 @@ def _quoted(ending: Ending) -> list[ScreenRow]:
         *cause,
         *_rows(tr("  before it"), before),
         *_rows(tr("  after it"), after),
+        *_rows(tr("  new lines"), new),
     ]
 
 

@@ -175,6 +175,19 @@ def test_launchers_of_several_runs_in_one_file_begin_attempts(tmp_path):
     assert (ending.line, len(ending.attempts), ending.restart_helps) == (4, 2, False)
 
 
+def test_lines_that_are_new_in_the_run_are_quoted_with_a_poor_cause(tmp_path):
+    frozen = "[rank5]: quota manager 0x7f12: lease of volume scratch-3 is over, mount is frozen"
+    lines = [megatron_line(1), "[rank0]: heartbeat from monitor 7 ok", megatron_line(2)]
+    lines += ["[rank0]: heartbeat from monitor 8 ok", *(f"[rank{rank}]: flushing the writer queues" for rank in (1, 2))]
+    ending = diagnosed(tmp_path, *lines, frozen, EXIT.format(code=1), CHILD)
+    assert [(line.line, line.rank) for line in ending.evidence if line.role == "novel"] == [(7, 5)]
+    assert (ending.line, ending.family) == (8, "unknown")
+    shown = " ".join(run_logparse("diagnose", "run.log", cwd=tmp_path).stdout.split())
+    assert "new lines line 7: [rank5]: quota manager" in shown
+    ending = diagnosed(tmp_path, *lines, frozen, f"[rank5]: {OOM}")
+    assert all(line.role != "novel" for line in ending.evidence)
+
+
 def test_a_task_whose_heartbeat_jax_misses_is_suspected(tmp_path):
     missed = (
         "E coordination_service.cc:954] /job:jax_worker/replica:0/task:37 has been set to ERROR in coordination service"
