@@ -49,8 +49,12 @@ def _late(hits: Sequence[Hit]) -> Iterator[Suspicion]:
         # Older versions print -1 where nothing is known.
         if n < 2 or most < 0:
             continue
+        queued = {rank: int(hit.fields["enqueued"]) for rank, hit in own.items()}
+        waiting = sum(number > most for number in queued.values()) > len(own) / 2
         for rank, hit in own.items():
-            if 0 <= done[rank] < most or 0 <= int(hit.fields["enqueued"]) <= most:
+            # A rank without an open work did not come, where most ranks have one.
+            if 0 <= done[rank] < most or (waiting and 0 <= queued[rank] <= most):
+                n = sum(done[other] > done[rank] or queued[other] > queued[rank] for other in own)
                 yield Suspicion(rank, "fewer_collectives", hit.source, hit.line, n=n, of=len(own), at=done[rank])
 
 

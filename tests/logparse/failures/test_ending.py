@@ -160,6 +160,12 @@ def test_a_rank_that_the_launcher_names_is_that_of_the_crash(tmp_path):
     assert (ending.family, ending.line, ending.rank, ending.host, ending.exit_code) == ("crash", 1, 5, "n7", -11)
 
 
+def test_a_process_that_torchrun_kills_after_another_failed_is_no_cause(tmp_path):
+    killed = "  exitcode  : -9 (pid: 14689)", "  traceback : Signal 9 (SIGKILL) received by PID 14689"
+    ending = diagnosed(tmp_path, CHILD, "Failures:", *killed, *BLOCK.format(rank=1, code=1).splitlines())
+    assert (ending.family, ending.rank, ending.exit_code) == ("unknown", 1, 1)
+
+
 def test_an_exception_while_a_checkpoint_is_read_is_about_it(tmp_path):
     frame = '  File "megatron/checkpointing.py", line 526, in load_checkpoint'
     trace = ("Traceback (most recent call last):", frame, "    iteration = state_dict['iteration']")

@@ -70,6 +70,29 @@ def test_a_log_of_one_node_accuses_no_other_rank(tmp_path):
     assert reasons(ending) == []
 
 
+DUMP = (
+    "[rank{0}]:[E117 07:42:02.1 ProcessGroupNCCL.cpp:1743] [PG ID 0 PG GUID 0(default_pg) Rank {0}] Received a dump "
+    "signal due to a collective timeout from  rank 2. Last enqueued NCCL work: {1}, last completed NCCL work: 11."
+)
+
+
+def test_a_rank_without_an_open_collective_is_suspected(tmp_path):
+    waits = [TIMEOUT.format(rank, "ALLREDUCE") for rank in (0, 2)]
+    ending = ending_of_lines(tmp_path, *waits, *(DUMP.format(rank, 11 if rank == 1 else 12) for rank in range(4)))
+    reason = ending.suspects[0].reasons[0]
+    assert (reason.rank, reason.code, reason.n, reason.of, reason.at) == (1, "fewer_collectives", 3, 4, 11)
+
+
+def test_ranks_that_wait_in_another_group_are_not_suspected(tmp_path):
+    waits = [TIMEOUT.format(2, "ALLREDUCE")]
+    assert reasons(ending_of_lines(tmp_path, *waits, *(DUMP.format(rank, 11) for rank in range(4)))) == []
+
+
+def test_ranks_are_read_without_the_prefix_of_new_versions(tmp_path):
+    lines = [TIMEOUT.format(rank, "ALLREDUCE").replace(f"[rank{rank}]:[E117 07:42:01.1 ", "[E ") for rank in (3, 2, 1)]
+    assert reasons(ending_of_lines(tmp_path, *lines)) == [(0, ["silent"])]
+
+
 def test_another_collective_is_seen(tmp_path):
     lines = [TIMEOUT.format(rank, "ALLREDUCE" if rank else "BROADCAST") for rank in range(4)]
     assert reasons(ending_of_lines(tmp_path, "world_size=4", *lines)) == [(0, ["other_collective"])]
