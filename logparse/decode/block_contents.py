@@ -67,7 +67,7 @@ class BlockContents:
 
     ``steps`` are by the name of their format, without those that were left nothing; ``sentences`` are lines with such
     of settings or versions. ``waits``: what the marked lines say is still to be read.
-    ``hits`` are the lines that show how a run ended.
+    ``hits`` are the lines that show how a run ended, ``rank_times`` times of single ranks.
     """
 
     marked: pl.DataFrame
@@ -76,6 +76,7 @@ class BlockContents:
     sentences: pl.DataFrame
     waits: bool = False
     hits: Sequence[Hit] = ()
+    rank_times: pl.DataFrame | None = None
 
     @property
     def first_step(self) -> int | None:

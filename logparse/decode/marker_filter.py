@@ -15,6 +15,7 @@ from logparse.decode.block_contents import BlockContents, Wanted, any_of, find_i
 from logparse.decode.fast_path import Templates
 from logparse.decode.marker_fragments import Sieve
 from logparse.decode.merge_formats import may_complete
+from logparse.failures.rank_times import find_rank_times
 from logparse.failures.scan import find_hits
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import TextBlock
@@ -53,12 +54,12 @@ def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
 
     Marked lines of less than ``few`` bytes wait to be read together with those of other blocks.
     """
-    marked, hits = _marked(block, search), find_hits(block)
+    marked, hits, times = _marked(block, search), find_hits(block), find_rank_times(block)
     if 0 < size_of(marked) < few:
         # In memory of their own, or they would keep that of the whole block.
         marked = marked.with_columns(text=pl.Series(marked["text"].to_list(), dtype=pl.String))
-        return BlockContents(marked, {}, {}, marked.clear(), waits=True, hits=hits)
-    return replace(find_in(marked, search, len(block.text)), hits=hits)
+        return BlockContents(marked, {}, {}, marked.clear(), waits=True, hits=hits, rank_times=times)
+    return replace(find_in(marked, search, len(block.text)), hits=hits, rank_times=times)
 
 
 def _marked(block: TextBlock, search: LineSearch) -> pl.DataFrame:

@@ -129,7 +129,7 @@ def read_run(
     steps = _in_order(stepped.steps, sources).with_columns(run=pl.lit(name))
     records = join_records(contents.records, steps, fmt, log_begins(contents.begins, steps))
     notes += _describe_reading(sources, fmt, named=bool(format_name))
-    ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends)
+    ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends, contents.rank_times)
     notes += notes_of(ending, len(sources) > 1)
     notes += _describe_malformed(stepped.malformed)
     settings = settings_frame(contents.sentences, contents.inside, fmt)
@@ -174,7 +174,8 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
     except (NoStepLineError, InputError):
         # The files need not be one run to say why they stopped.
         steps = pl.DataFrame()
-    return ending_of(contents.hits, _in_order(steps, sources) if len(steps) else steps, starts, contents.ends)
+    steps = _in_order(steps, sources) if len(steps) else steps
+    return ending_of(contents.hits, steps, starts, contents.ends, contents.rank_times)
 
 
 def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:

@@ -24,6 +24,7 @@ from logparse.decode.records import Found
 from logparse.decode.sample_files import probe
 from logparse.decode.settings import BlockReader
 from logparse.decode.step_lines import StepBlock, StepLines, join_blocks
+from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import Hit
 from logparse.failures.trainers import FileEnds
 from logparse.formats._base import Block, LogFormat
@@ -45,7 +46,8 @@ class Contents:
     """What the files of a run hold: how many ``lines``; the step lines of each format; rows of other lines.
 
     ``sentences`` are the lines with such of settings or versions, ``inside`` those in blocks of settings; ``begins``
-    are the first stamps of files, ``ends`` their first and last lines. ``hits`` are lines that show how the run ended.
+    are the first stamps of files, ``ends`` their first and last lines. ``hits`` are lines that show how the run ended,
+    ``rank_times`` times that it prints of single ranks.
     """
 
     lines: int
@@ -56,6 +58,7 @@ class Contents:
     begins: list[pl.DataFrame]
     ends: FileEnds
     hits: list[Hit]
+    rank_times: pl.DataFrame
 
 
 def read_sources(
@@ -133,6 +136,7 @@ class _Reader:
         self._heads: list[TextBlock] = []
         self._tails: list[TextBlock] = []
         self._hits: list[Hit] = []
+        self._rank_times = [pl.DataFrame(schema=RANK_TIMES)]
 
     def read(self, block_bytes: int, jobs: int) -> None:
         """Read all blocks, as many ahead of the one whose findings are kept next as keep every core busy."""
@@ -175,6 +179,8 @@ class _Reader:
         self._settings[-1].read(block, contents.marked)
         self._lines += block.count
         self._hits.extend(contents.hits)
+        if contents.rank_times is not None and len(contents.rank_times):
+            self._rank_times.append(contents.rank_times)
         if contents.waits:
             self._waiting.append(contents.marked)
             self._waiting_bytes += size_of(contents.marked)
@@ -214,6 +220,7 @@ class _Reader:
             begins=self._begins,
             ends=FileEnds(self._heads, self._tails),
             hits=self._hits,
+            rank_times=pl.concat(self._rank_times),
             inside={block: pl.concat(frames[block] for frames in inside) for block in (inside[0] if inside else ())},
         )
 

@@ -6,25 +6,31 @@ Comes in: the hits of all files, the steps, and the lines on which processes beg
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import polars as pl
 import regex
 
+from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import cause_of, without_caught
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.progress import Progress, last_progress, progress_of
-from logparse.failures.scan import Hit
+from logparse.failures.rank_times import RANK_TIMES
+from logparse.failures.scan import Hit, quoted
+from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
+from logparse.failures.suspicions import Suspect
 from logparse.failures.trainers import FileEnds
 from logparse.findings import Note, info, warning
 from logparse.inputs.ranks import place_of
 
-# Lines of evidence, ranks that are suspected, and lines after "Root Cause" that belong to it.
-MOST_EVIDENCE, MOST_SUSPECTS, BLOCK_LINES = 4, 3, 12
+# Lines of evidence, and lines after "Root Cause" that belong to it.
+MOST_EVIDENCE, BLOCK_LINES = 4, 12
 # Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
 ORDER = ("finding", "explains", "consequence")
+# The role of lines that no signature knows.
+NOVEL = "novel"
 # Attempts that end within so many steps of each other made no progress.
 SAME_STEPS = 2
 _STATES = {
@@ -69,7 +75,9 @@ class Attempt:
 class Ending:
     """How a run ended. ``family`` says what failed, ``grade`` how sure that is; ``line`` and ``text`` show it.
 
-    ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``suspects`` are ranks.
+    ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
+    cause. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
+    whether the ranks wait for data, for ``data_share`` of a step.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -89,7 +97,11 @@ class Ending:
     remedy: str | None = None
     collect: str | None = None
     evidence: tuple[FailureLine, ...] = ()
-    suspects: tuple[int, ...] = ()
+    same_on: int = 0
+    suspects: tuple[Suspect, ...] = ()
+    ranks_compared: int = 0
+    bound: str | None = None
+    data_share: float | None = None
     attempts: tuple[Attempt, ...] = ()
     repeated: int = 1
     restart_helps: bool | None = None
@@ -106,18 +118,50 @@ class Ending:
         return next((one for one in self.evidence if one.line == self.line and one.source == self.source), None)
 
 
-def ending_of(hits: Iterable[Hit], steps: pl.DataFrame, starts: pl.DataFrame, ends: FileEnds) -> Ending:
-    """The ending that ``hits`` of all files show, after the ``steps`` (source, line_number, step, train_steps)."""
+def ending_of(
+    hits: Iterable[Hit],
+    steps: pl.DataFrame,
+    starts: pl.DataFrame,
+    ends: FileEnds,
+    rank_times: pl.DataFrame | None = None,
+) -> Ending:
+    """The ending that ``hits`` of all files show, after the ``steps`` (source, line_number, step, train_steps).
+
+    ``rank_times`` are rows of RANK_TIMES.
+    """
     progress = progress_of(steps)
-    by_source: dict[str, list[Hit]] = {source: [] for source in (*progress.lines, *(one.source for one in ends.tails))}
+    parts = _parts(hits, progress, starts, ends)
+    ending = _of_attempts(parts, progress, ends)
+    facts = RankFacts(pl.DataFrame(schema=RANK_TIMES) if rank_times is None else rank_times, steps, ends)
+    return _with_suspects(ending, parts, facts, progress)
+
+
+def _parts(hits: Iterable[Hit], progress: Progress, starts: pl.DataFrame, ends: FileEnds) -> list[_Part]:
+    """The attempts of a file, the last one of several files."""
+    by_source: dict[str, list[Hit]] = {
+        source: [] for source in (*progress.lines, *(tail.source for tail in ends.tails))
+    }
     for hit in hits:
         by_source.setdefault(hit.source, []).append(hit)
     if len(by_source) == 1:
         ((source, own),) = by_source.items()
-        attempts = [part for part in _attempts(source, own, progress, starts) if part.hits or part.stepped]
-        return _of_attempts(attempts, progress, ends)
-    last = _last_of_files(by_source, progress)
-    return _of_attempts([last], progress, ends)
+        return [part for part in _attempts(source, own, progress, starts) if part.hits or part.stepped]
+    return [_last_of_files(by_source, progress)]
+
+
+def _with_suspects(ending: Ending, parts: Sequence[_Part], facts: RankFacts, progress: Progress) -> Ending:
+    """``ending`` with the ranks that may be to blame."""
+    last = parts[-1].hits if parts else []
+    causes = [(attempt.rank, attempt.host) for attempt in ending.attempts if attempt.state in FAILED]
+    failed = FailedRanks(causes, len({hit.host for part in parts for hit in part.hits if hit.host}))
+    verdict = find_suspects(facts, last, ending.family if ending.failed else "", progress, failed)
+    return replace(
+        ending,
+        suspects=verdict.suspects,
+        ranks_compared=verdict.ranks_compared,
+        bound=verdict.bound,
+        data_share=verdict.data_share,
+    )
 
 
 def ending_of_lines(
@@ -137,7 +181,12 @@ class _Part:
     first_line: int
     last_line: int | None
     step: int | None
-    stepped: bool
+    stepped_line: int | None
+
+    @property
+    def stepped(self) -> bool:
+        """Whether it completed a step."""
+        return self.stepped_line is not None
 
 
 def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.DataFrame) -> Iterator[_Part]:
@@ -162,7 +211,7 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
             first,
             None if after is None else after - 1,
             step,
-            seen is not None,
+            seen,
         )
 
 
@@ -181,13 +230,21 @@ def _last_of_files(by_source: Mapping[str, Sequence[Hit]], progress: Progress) -
     for number, (source, hits) in enumerate(by_source.items()):
         seen = progress.last_in(source, 1, None)[0] or 0
         clock = 0.0
-        for hit in hits:
+        for hit in map(_with_rank_of_file(source), hits):
             clock = hit.clock if hit.clock is not None else clock
             old = progress.last_clock is not None and 0 < clock < progress.last_clock
             if hit.line > seen and attempts[source] == latest and not (old and not seen):
                 kept.append((clock or float("inf"), number, hit.line, hit))
     kept.sort(key=lambda row: row[:3])
-    return _Part(without_caught([row[3] for row in kept]), 1, None, progress.step, progress.step is not None)
+    stepped = None if progress.step is None else 0
+    return _Part(without_caught([row[3] for row in kept]), 1, None, progress.step, stepped)
+
+
+def _with_rank_of_file(source: str) -> Callable[[Hit], Hit]:
+    """What gives a line the rank in the name of its file, unless the line has one or the name counts within a node."""
+    place = place_of(source)
+    rank = place.rank if place is not None and place.node is None else None
+    return lambda hit: replace(hit, rank=rank) if hit.rank is None and rank is not None else hit
 
 
 def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> Ending:
@@ -201,7 +258,20 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
         return replace(_completed(cause, progress), attempts=attempts)
     if cause is None or not progress.outlives(cause, ends):
         return replace(_without_failure(progress, ends), attempts=attempts)
-    return _with_attempts(_failed(last, state, cause, progress), attempts)
+    ending = _failed(last, state, cause, progress)
+    if cause.role not in ("root", "explains"):
+        ending = _with_novel_lines(ending, last, cause, ends)
+    return _with_attempts(ending, attempts)
+
+
+def _with_novel_lines(ending: Ending, part: _Part, cause: Hit, ends: FileEnds) -> Ending:
+    """``ending`` with what is new in the run near a cause that explains little."""
+    seen = max((hit.line for hit in part.hits if hit.role == "again"), default=part.first_line - 1)
+    since = max(seen, part.stepped_line or 0)
+    known = [hit.line for hit in part.hits if hit.source == cause.source]
+    new = novel_lines(ends, cause.source, cause.line, since, known)
+    lines = [FailureLine(cause.source, one.line, quoted(one.text, ""), NOVEL, "unknown", one.rank) for one in new]
+    return replace(ending, evidence=(*ending.evidence, *lines))
 
 
 def _completed(cause: Hit | None, progress: Progress) -> Ending:
@@ -227,6 +297,9 @@ def _judge(part: _Part) -> tuple[str, Hit | None]:
 
 def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     rank, local, host, code = _attributed(cause, part.hits)
+    if cause.role == "explains":
+        # The rank that waits is not the one that failed.
+        rank, local, host = None, None, None
     evidence = tuple(_evidence(hit) for hit in _quoted_lines(cause, part.hits))
     meaning = cause.meaning
     return Ending(
@@ -246,7 +319,7 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         meaning.remedy,
         meaning.collect or None,
         evidence,
-        _suspects(part.hits, meaning.family),
+        same_on=_same_on(cause, part.hits) if cause.role == "root" else 0,
         lines_of_failure=sum(hit.role not in ("context", "again", "ignored", "end") for hit in part.hits),
     )
 
@@ -270,7 +343,10 @@ def _block(hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int
     """What torchrun's first report of a root cause says."""
     begin = next((hit for hit in hits if hit.meaning.signature == "exit.block"), None)
     if begin is None:
-        return None, None, None, None
+        named = next(
+            (hit for hit in hits if hit.meaning.signature.startswith("exit.mpirun") and hit.rank is not None), None
+        )
+        return (named.rank, None, named.host, named.code) if named else (None, None, None, None)
     own = [
         hit
         for hit in hits
@@ -309,18 +385,20 @@ def _evidence(hit: Hit) -> FailureLine:
     return FailureLine(hit.source, hit.line, hit.text, hit.role, hit.family, hit.rank)
 
 
-def _suspects(hits: Sequence[Hit], family: str) -> tuple[int, ...]:
-    """Ranks that others waited for, by what these print, where the failure is such a wait."""
-    if family not in ("collective_timeout", "network", "setup"):
-        return ()
-    named = (rank for hit in hits for rank in hit.absent)
-    return tuple(dict.fromkeys(named))[:MOST_SUSPECTS]
+def _same_on(cause: Hit, hits: Sequence[Hit]) -> int:
+    """How many ranks print the cause: one that all print is a setting or the data, not a device."""
+    return len({hit.rank for hit in hits if hit.rank is not None and same_message(hit, cause)})
 
 
 def _attempt(part: _Part, state: str, hit: Hit | None) -> Attempt:
-    family = hit.family if hit is not None else "unknown"
-    named = (None,) * 5 if hit is None else (hit.meaning.signature, hit.line, hit.text, hit.rank, hit.host)
-    return Attempt(part.first_line, part.last_line, part.step, state, family, *named)
+    if hit is None:
+        return Attempt(part.first_line, part.last_line, part.step, state, "unknown", *(None,) * 5)
+    rank, _, host, _ = _attributed(hit, part.hits)
+    if hit.role == "explains" or _same_on(hit, part.hits) > 1:
+        # Which rank prints a message first that several print is chance.
+        rank, host = None, None
+    at = (hit.meaning.signature, hit.line, hit.text, rank, host)
+    return Attempt(part.first_line, part.last_line, part.step, state, hit.family, *at)
 
 
 def _with_attempts(ending: Ending, attempts: Sequence[Attempt]) -> Ending:
@@ -356,7 +434,7 @@ def notes_of(ending: Ending, several: bool) -> Iterator[Note]:
     fields = {
         "step": ending.step,
         "n": ending.lines_of_failure,
-        "lines": [_note(one, several) for one in ending.evidence],
+        "lines": [_note(one, several) for one in ending.evidence if one.role != NOVEL],
     }
     if ending.planned_steps is None:
         yield warning("ended_with_errors", **fields)

@@ -21,6 +21,8 @@ _FALLOUT = frozenset(("exception", "crash", "signal", "killed", "cancelled", "ti
 LOGGED = "ignored.logged"
 # Characters of messages by which they are the same.
 SAME_CHARACTERS = 30
+# Lines of torchrun's report on all processes of a node, at most.
+LONGEST_REPORT = 150
 # Lines that a scheduler prints also where it only clears up after a process that failed.
 _CLEARING = frozenset(("slurm.cancel",))
 # What a process prints that is stopped or left alone, and what a scheduler's own word explains.
@@ -58,11 +60,21 @@ def without_caught(hits: Sequence[Hit]) -> list[Hit]:
     """
     known = {_beginning(hit) for hit in hits if hit.caught}
     caught = {id(hit) for hit in hits if hit.caught or (known and _beginning(hit) in known)}
-    others = [hit for hit in hits if id(hit) not in caught and not _explained_away(hit, hits)]
+    others = [
+        hit for hit in hits if id(hit) not in caught and not _explained_away(hit, hits) and not _fell_later(hit, hits)
+    ]
     if any(hit.role in JUDGED for hit in others):
         kept = {id(hit) for hit in others}
         return [hit for hit in hits if id(hit) in kept or (id(hit) in caught and hit.caught in ("", LOGGED))]
     return others
+
+
+def _fell_later(hit: Hit, hits: Sequence[Hit]) -> bool:
+    """Whether torchrun lists how a process ended before its "Root Cause": it was stopped because another failed."""
+    if hit.meaning.signature != "exit.signal":
+        return False
+    blocks = [one for one in hits if one.meaning.signature == "exit.block" and one.source == hit.source]
+    return any(0 < block.line - hit.line <= LONGEST_REPORT for block in blocks)
 
 
 def _beginning(hit: Hit) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import polars as pl
@@ -22,6 +22,11 @@ MOST_LINES = 4000
 BARE, FAR = "AssertionError", 20
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
+# What an exception in a function that reads or writes checkpoints is about.
+_CHECKPOINT = {"family": "checkpoint", "grade": "supported", "remedy": "exception"}
+# Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
+_ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
+NO_RANK = 8
 # A traceback that is printed as a list of Python; its last part is the exception.
 _LISTED = regex.compile(
     r"\['Traceback \(most recent call last\).*, [\"']((?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
@@ -35,6 +40,7 @@ class Hit:
     """One line that a signature fits. ``text`` is masked and short; ``clock`` is in seconds, None where unknown.
 
     ``absent`` are ranks that it waits for; ``caught`` is the signature that shows that a program caught an exception.
+    ``fields`` are other named groups of the pattern.
     """
 
     source: str
@@ -48,6 +54,7 @@ class Hit:
     clock: float | None = None
     absent: tuple[int, ...] = ()
     caught: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def role(self) -> str:
@@ -110,7 +117,10 @@ def _hit(
         host=groups.get("host") or line.host,
         code=code,
         clock=clock_of(text),
-        absent=tuple(int(number) for number in regex.findall(r"\d+", groups.get("absent", ""))),
+        absent=tuple(
+            int(number) for number in regex.findall(r"\d+", groups.get("absent", "")) if len(number) < NO_RANK
+        ),
+        fields={name: value for name, value in groups.items() if name not in _ATTRIBUTES},
     )
 
 
@@ -130,13 +140,23 @@ def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
                 yield replace(hit, caught=begin.meaning.signature)
                 continue
             before = [other for other in hits[max(0, at - 2 * FAR) : at] if hit.line - other.line <= FAR]
-            yield _with_assertion(hit, before) if hit.text.endswith(BARE) else hit
+            yield _with_context(hit, [other for other in before if other.rank == hit.rank])
             continue
         yield hit
 
 
+def _with_context(hit: Hit, before: Sequence[Hit]) -> Hit:
+    """An exception with what it asserts, and with what the function was about that raised it."""
+    named = _with_assertion(hit, before) if hit.text.endswith(BARE) else hit
+    since = [other for other in before if other.role != "context"][-1:]
+    own = [other for other in before if other.meaning.signature == "context.checkpoint"][-1:]
+    if not own or any(other.line > own[0].line for other in since):
+        return named
+    return replace(named, meaning=replace(named.meaning, **_CHECKPOINT))
+
+
 def _with_assertion(hit: Hit, before: Sequence[Hit]) -> Hit:
-    own = [other for other in before if other.meaning.signature == "context.assert" and other.rank == hit.rank]
+    own = [other for other in before if other.meaning.signature == "context.assert"]
     if not own:
         return hit
     text = f"{hit.text}: {own[-1].text}"[:LONGEST_QUOTE]

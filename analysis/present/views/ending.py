@@ -10,11 +10,13 @@ from typing import Any
 import polars as pl
 
 from analysis.present.findings_json import plain
+from analysis.present.numbers import percent
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
-from analysis.present.words import word
+from analysis.present.words import fill, word
 from analysis.run.device_hours import hours_by_ending
 from analysis.run.run import Run
-from logparse.failures.ending import FAILED, Ending, FailureLine
+from logparse.failures.ending import FAILED, NOVEL, Ending, FailureLine
+from logparse.failures.suspicions import Suspect
 from logparse.language import msg, tr
 
 # Families of a run whose code of exit a reader wants to see.
@@ -118,7 +120,7 @@ def ending_parts(ending: Ending, with_files: bool = False) -> list[Part]:
     text = headline(ending)
     if ending.failed:
         text = tr("{text} ({grade})", text=text, grade=word("grades", ending.grade))
-    return [Sentence(text), ScreenRows([*_quoted(ending, with_files), *_advice(ending)])]
+    return [Sentence(text), ScreenRows([*_quoted(ending, with_files), *_ranks(ending), *_advice(ending)])]
 
 
 def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
@@ -126,7 +128,8 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
     cause = [
         ScreenRow(tr("  cause"), "", [_quoted_line(line, several)]) for line in ending.evidence if line is ending.cause
     ]
-    others = [line for line in ending.evidence if line is not ending.cause]
+    others = [line for line in ending.evidence if line is not ending.cause and line.role != NOVEL]
+    new = [_quoted_line(line, several) for line in ending.evidence if line.role == NOVEL]
     at = ending.line or 0
     before = [_quoted_line(line, several) for line in others if line.line < at]
     after = [_quoted_line(line, several) for line in others if line.line > at]
@@ -134,6 +137,7 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
         *cause,
         *_rows(tr("  before it"), before),
         *_rows(tr("  after it"), after),
+        *_rows(tr("  new lines"), new),
     ]
 
 
@@ -141,8 +145,33 @@ def _rows(label: str, lines: Sequence[str]) -> list[ScreenRow]:
     return [ScreenRow(label if at == 0 else "", "", [line]) for at, line in enumerate(lines)]
 
 
+def _ranks(ending: Ending) -> list[ScreenRow]:
+    """Whom to suspect, and whether the ranks wait for data."""
+    rows = _rows(tr("  suspects"), [_suspect(suspect) for suspect in ending.suspects])
+    if not rows and ending.ranks_compared > 1:
+        rows.append(ScreenRow(tr("  suspects"), "", [tr("no outlier among {n} ranks", n=ending.ranks_compared)]))
+    if ending.same_on > 1:
+        text = tr("{n} ranks report this cause: check settings and data, not one device", n=ending.same_on)
+        rows.append(ScreenRow(tr("  ranks"), "", [text]))
+    if ending.data_share is not None and ending.bound == "data":
+        share = percent(ending.data_share)
+        rows.append(ScreenRow(tr("  bound by"), "", [tr("data: the ranks wait {share} of a step for it", share=share)]))
+    elif ending.data_share is not None:
+        share = percent(ending.data_share)
+        text = tr("compute: the ranks wait {share} of a step for data", share=share)
+        rows.append(ScreenRow(tr("  bound by"), "", [text]))
+    return rows
+
+
+def _suspect(suspect: Suspect) -> str:
+    reasons = tr("; ").join(fill("suspicions", reason.code, asdict(reason)) for reason in suspect.reasons)
+    if suspect.rank is None:
+        return tr("{host}: {reasons}", host=suspect.host, reasons=reasons)
+    return tr("rank {rank}: {reasons}", rank=suspect.rank, reasons=reasons)
+
+
 def _advice(ending: Ending) -> list[ScreenRow]:
-    """What to try, which other log to read, whom to suspect, and how often the run tried."""
+    """What to try, which other log to read, and how often the run tried."""
     if not ending.failed:
         return []
     rows = []
@@ -150,9 +179,6 @@ def _advice(ending: Ending) -> list[ScreenRow]:
         rows.append(ScreenRow(tr("  try"), "", [word("remedies", ending.remedy)]))
     if ending.collect:
         rows.append(ScreenRow(tr("  collect"), "", [word("collects", ending.collect)]))
-    if ending.suspects:
-        ranks = tr(", ").join(str(rank) for rank in ending.suspects)
-        rows.append(ScreenRow(tr("  suspects"), "", [tr("the other ranks waited for rank {ranks}", ranks=ranks)]))
     if ending.exit_code is not None:
         rows.append(ScreenRow(tr("  exit code"), "", [str(ending.exit_code)]))
     if len(ending.attempts) > 1:

@@ -150,7 +150,60 @@ def test_ranks_that_others_waited_for_are_suspects(tmp_path):
     ending = diagnosed(
         tmp_path, "[rank0]: EI0002: [PID: 5] The wait execution times out. Reason: no record from remote rank:[7]"
     )
-    assert (ending.family, ending.suspects, ending.collect) == ("collective_timeout", (7,), "plog")
+    assert (ending.family, ending.rank, ending.collect) == ("collective_timeout", None, "plog")
+    assert [suspect.rank for suspect in ending.suspects] == [7]
+
+
+def test_a_rank_that_the_launcher_names_is_that_of_the_crash(tmp_path):
+    end = "mpirun noticed that process rank 5 with PID 42 on node n7 exited on signal 11 (Segmentation fault)."
+    ending = diagnosed(tmp_path, "[n7:42] Signal: Segmentation fault (11)", end)
+    assert (ending.family, ending.line, ending.rank, ending.host, ending.exit_code) == ("crash", 1, 5, "n7", -11)
+
+
+def test_a_process_that_torchrun_kills_after_another_failed_is_no_cause(tmp_path):
+    killed = "  exitcode  : -9 (pid: 14689)", "  traceback : Signal 9 (SIGKILL) received by PID 14689"
+    ending = diagnosed(tmp_path, CHILD, "Failures:", *killed, *BLOCK.format(rank=1, code=1).splitlines())
+    assert (ending.family, ending.rank, ending.exit_code) == ("unknown", 1, 1)
+
+
+def test_an_exception_while_a_checkpoint_is_read_is_about_it(tmp_path):
+    frame = '  File "megatron/checkpointing.py", line 526, in load_checkpoint'
+    trace = ("Traceback (most recent call last):", frame, "    iteration = state_dict['iteration']")
+    ending = diagnosed(tmp_path, *trace, "KeyError: 'iteration'")
+    assert (ending.family, ending.grade, ending.line) == ("checkpoint", "supported", 4)
+    ending = diagnosed(tmp_path, *trace, "KeyError: 'iteration'", "Traceback", "ValueError: a", before="TypeError: b\n")
+    assert (ending.family, ending.line) == ("exception", 1)
+
+
+def test_launchers_of_several_runs_in_one_file_begin_attempts(tmp_path):
+    begin = "[2026-03-23 19:13:43,123] [INFO] [launch.py:162:main] WORLD INFO DICT: {'localhost': [0, 1]}"
+    ending = diagnosed(tmp_path, begin, "ValueError: a", begin, "ValueError: a")
+    assert (ending.line, len(ending.attempts), ending.restart_helps) == (4, 2, False)
+
+
+def test_lines_that_are_new_in_the_run_are_quoted_with_a_poor_cause(tmp_path):
+    frozen = "[rank5]: quota manager 0x7f12: lease of volume scratch-3 is over, mount is frozen"
+    lines = [megatron_line(1), "[rank0]: heartbeat from monitor 7 ok", megatron_line(2)]
+    lines += ["[rank0]: heartbeat from monitor 8 ok", *(f"[rank{rank}]: flushing the writer queues" for rank in (1, 2))]
+    ending = diagnosed(tmp_path, *lines, frozen, EXIT.format(code=1), CHILD)
+    assert [(line.line, line.rank) for line in ending.evidence if line.role == "novel"] == [(7, 5)]
+    assert (ending.line, ending.family) == (8, "unknown")
+    shown = " ".join(run_logparse("diagnose", "run.log", cwd=tmp_path).stdout.split())
+    assert "new lines line 7: [rank5]: quota manager" in shown
+    ending = diagnosed(tmp_path, *lines, frozen, f"[rank5]: {OOM}")
+    assert all(line.role != "novel" for line in ending.evidence)
+
+
+def test_a_task_whose_heartbeat_jax_misses_is_suspected(tmp_path):
+    missed = (
+        "E coordination_service.cc:954] /job:jax_worker/replica:0/task:37 has been set to ERROR in coordination service"
+    )
+    ending = diagnosed(tmp_path, missed, "Fatal Python error: Aborted")
+    assert (ending.family, ending.line, [suspect.rank for suspect in ending.suspects]) == (
+        "collective_timeout",
+        1,
+        [37],
+    )
 
 
 def test_files_of_ranks_are_ordered_by_their_clocks(tmp_path):

@@ -1,0 +1,100 @@
+"""Which rank did not come to a collective: by the time-outs of the others, by the works that each completed, by names.
+
+All ranks that wait print a time-out; the one for which they wait is silent, or is in another collective. Sources:
+PyTorch (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp), the HCCL manual (task execution stage).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+
+from logparse.failures.scan import Hit
+from logparse.failures.suspicions import Suspicion
+
+# More silent ranks than this are no suspects: the log is of other ranks, or a whole node is gone.
+MOST_SILENT = 3
+# Of the ranks of a job at least this share printed a time-out, where a silent rank is suspected.
+LEAST_WAITING = 0.5
+_WAITS = frozenset(("nccl.timeout", "nccl.state", "hccl.notify", "hccl.sockets", "hccl.fftsplus", "runtime.stream"))
+# A lost heartbeat names a host and a device.
+_HEARTBEAT = "hccl.heartbeat"
+
+
+def find_absent(hits: Sequence[Hit], world_size: int | None, seen: Collection[int]) -> Iterator[Suspicion]:
+    """What points to a rank that others waited for. ``seen`` are ranks that print anything, out of ``world_size``."""
+    waits = [hit for hit in hits if hit.meaning.signature in _WAITS and hit.rank is not None]
+    waiting = dict.fromkeys(hit.rank for hit in waits if hit.rank is not None)
+    late = list(_late(hits))
+    yield from late
+    yield from _other_collective(waits)
+    others = [rank for rank in waiting if rank not in {one.rank for one in late}]
+    silent = list(_silent(waits, others, world_size, seen))
+    yield from silent
+    yield from _named(hits, waiting, {one.rank for one in (*silent, *late)})
+    for hit in hits:
+        if hit.meaning.signature == _HEARTBEAT and hit.host:
+            yield Suspicion(None, "heartbeat_lost", hit.source, hit.line, host=hit.host, at=hit.local_rank)
+
+
+def _late(hits: Sequence[Hit]) -> Iterator[Suspicion]:
+    """Ranks whose last enqueued or completed work is before the one at which most ranks wait."""
+    groups: dict[str, dict[int, Hit]] = {}
+    for hit in hits:
+        if hit.meaning.signature == "nccl.state" and hit.rank is not None:
+            groups.setdefault(hit.fields.get("group", ""), {}).setdefault(hit.rank, hit)
+    for own in groups.values():
+        done = {rank: int(hit.fields["completed"]) for rank, hit in own.items()}
+        (most, n), *_ = Counter(done.values()).most_common(1)
+        # Older versions print -1 where nothing is known.
+        if n < 2 or most < 0:
+            continue
+        queued = {rank: int(hit.fields["enqueued"]) for rank, hit in own.items()}
+        waiting = sum(number > most for number in queued.values()) > len(own) / 2
+        for rank, hit in own.items():
+            # A rank without an open work did not come, where most ranks have one.
+            if 0 <= done[rank] < most or (waiting and 0 <= queued[rank] <= most):
+                n = sum(done[other] > done[rank] or queued[other] > queued[rank] for other in own)
+                yield Suspicion(rank, "fewer_collectives", hit.source, hit.line, n=n, of=len(own), at=done[rank])
+
+
+def _other_collective(waits: Sequence[Hit]) -> Iterator[Suspicion]:
+    """A rank that waits in another collective than most, at the same number: the code of the ranks differs."""
+    numbers: dict[str, dict[int, Hit]] = {}
+    for hit in waits:
+        if hit.rank is not None and "operation" in hit.fields:
+            numbers.setdefault(hit.fields["sequence"], {}).setdefault(hit.rank, hit)
+    for number, own in numbers.items():
+        (most, n), *_ = Counter(hit.fields["operation"] for hit in own.values()).most_common(1)
+        few = [hit for hit in own.values() if hit.fields["operation"] != most]
+        if n > 1 and len(few) <= max(1, n // 4):
+            for hit in few:
+                yield Suspicion(hit.rank, "other_collective", hit.source, hit.line, n=n, of=len(own), at=int(number))
+
+
+def _silent(
+    waits: Sequence[Hit], waiting: Sequence[int], world_size: int | None, seen: Collection[int]
+) -> Iterator[Suspicion]:
+    """Ranks without a time-out of their own, where most ranks have one."""
+    every = range(max((world_size or 0) - 1, *waiting, *seen) + 1) if waiting else range(0)
+    printed = {hit.rank for hit in waits}
+    silent = [rank for rank in every if rank not in printed]
+    if len(waiting) < 2 or len(waiting) < LEAST_WAITING * len(every) or len(silent) > MOST_SILENT:
+        return
+    first = waits[0]
+    for rank in silent:
+        yield Suspicion(rank, "silent", first.source, first.line, n=len(waiting), of=len(every))
+
+
+def _named(hits: Sequence[Hit], waiting: Collection[int], stronger: Collection[int | None]) -> Iterator[Suspicion]:
+    """Ranks that others name as the one they wait for; those that wait themselves only where no other is named."""
+    lines: dict[int, list[Hit]] = {}
+    for hit in hits:
+        for rank in hit.absent:
+            lines.setdefault(rank, []).append(hit)
+    idle = {rank: own for rank, own in lines.items() if rank not in waiting or rank in stronger}
+    # Ranks in a circle that wait for each other accuse nobody.
+    chosen = idle or (lines if len(lines) < max(2, len(waiting)) else {})
+    for rank, own in chosen.items():
+        n = len({hit.rank for hit in own if hit.rank is not None}) or None
+        yield Suspicion(rank, "named_absent", own[0].source, own[0].line, n=n)

@@ -1,0 +1,80 @@
+"""Runs that succeeded are completed, whatever the launcher prints when it ends them."""
+
+import random
+
+import pytest
+from helpers import megatron_line
+
+from logparse.decode.read_run import diagnose_run
+
+RUN = 71
+MLLOG = ':::MLLOG {{"namespace": "", "time_ms": {}, "event_type": "{}", "key": "{}", "value": {}, "metadata": {}}}'
+# What Slurm, NCCL and Python print when ranks end one after the other.
+TEARDOWN = (
+    "srun: error: node{0}: task {0}: Exited with exit code 1",
+    "srun: error: node{0}: tasks 0-3,{0}: Exited with exit code 137",
+    "srun: error: node{0}: task {0}: Killed",
+    "srun: error: node{0}: task {0}: Aborted (core dumped)",
+    "srun: error: node{0}: task {0}: Segmentation fault (core dumped)",
+    "srun: error: node{0}: tasks 4-7: Terminated",
+    "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+    "slurmstepd: error: *** STEP 7.0 ON node{0} CANCELLED AT 2025-06-17T09:00:00 ***",
+    "slurmstepd: error: *** JOB 7 ON node{0} CANCELLED AT 2025-06-17T09:00:00 DUE TO TIME LIMIT ***",
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.",
+    "[rank{0}]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, remote process exited",
+    "{0}: Fatal Python error: Aborted",
+    "[rank{0}]:PythonFinalizationError: cannot join thread at interpreter shutdown",
+    "W0117 07:40:00.1 elastic/multiprocessing/api.py:897] Sending process 4242 closing signal SIGTERM",
+    "terminate called after throwing an instance of 'c10::DistBackendError'",
+    "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>",
+)
+
+
+def mlperf_log(seed):
+    """An MLPerf result that succeeded: some of its lines are after the words of the launcher."""
+    draw = random.Random(seed)
+    prefix = draw.choice(("", "0: ", " 0: ", "1: "))
+    lines = [MLLOG.format(0, "POINT_IN_TIME", "submission_benchmark", '"llama2_70b_lora"', "{}")]
+    lines.append(MLLOG.format(1000, "INTERVAL_START", "run_start", "null", "{}"))
+    for block in range(1, draw.randrange(3, 9)):
+        fields = f'{{"samples_count": {block * 384}}}'
+        lines.append(MLLOG.format(1000 + 60_000 * block, "POINT_IN_TIME", "eval_accuracy", 1 / block, fields))
+    success = draw.choice(('{"status": "success"}', '{"samples_count": 3072, "status": "success"}'))
+    lines.append(MLLOG.format(900_000, "INTERVAL_END", "run_stop", "null", success))
+    after = [line.format(draw.randrange(8)) for line in draw.sample(TEARDOWN, draw.randrange(1, 6))]
+    result = ["RESULT,LLM_FINETUNING,,1204,nvidia,2025-06-17 08:39:11 AM"] if draw.random() < 0.7 else []
+    result += ["ENDING TIMING RUN AT 2025-06-17 08:59:15 AM"] if draw.random() < 0.5 else []
+    at = draw.randrange(len(after) + 1)
+    return "\n".join([*(prefix + line for line in lines), *after[:at], *result, *after[at:]]) + "\n"
+
+
+@pytest.mark.parametrize("seed", range(RUN))
+def test_a_result_of_mlperf_that_succeeded_is_completed(tmp_path, seed):
+    path = tmp_path / "result_0.txt"
+    path.write_text(mlperf_log(seed))
+    ending = diagnose_run([str(path)])
+    assert (ending.state, ending.family, ending.evidence, ending.suspects) == ("completed", "completed", (), ())
+
+
+def test_an_error_of_the_scheduler_before_the_success_does_not_count(tmp_path):
+    text = mlperf_log(3).splitlines()
+    at = next(number for number, line in enumerate(text) if "run_stop" in line)
+    text.insert(at, "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-06-17T09:00:00 DUE TO TIME LIMIT ***")
+    (tmp_path / "r.txt").write_text("\n".join(text) + "\n")
+    assert diagnose_run([str(tmp_path / "r.txt")]).state == "completed"
+
+
+def test_an_aborted_result_of_mlperf_is_not_completed(tmp_path):
+    text = mlperf_log(3).replace('"status": "success"', '"status": "aborted"')
+    (tmp_path / "r.txt").write_text(text)
+    assert diagnose_run([str(tmp_path / "r.txt")]).state != "completed"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_last_planned_step_is_an_end(tmp_path, seed):
+    draw = random.Random(seed)
+    after = [line.format(draw.randrange(8)) for line in draw.sample(TEARDOWN, draw.randrange(1, 6))]
+    lines = [megatron_line(step) for step in (498, 499, 500)]
+    (tmp_path / "run.log").write_text("\n".join([*lines, *after]) + "\n")
+    ending = diagnose_run([str(tmp_path / "run.log")])
+    assert (ending.state, ending.evidence, ending.suspects) == ("completed", (), ())

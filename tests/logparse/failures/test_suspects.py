@@ -1,0 +1,133 @@
+"""The rank that is slow or did not come is among the suspects, and of a healthy run nobody is."""
+
+import pytest
+import regex
+from helpers import ROOT, megatron_line
+from simulated_ranks import simulate
+
+from logparse.decode.read_run import diagnose_run
+
+# Of the 200 and 500 that benchmarks/suspect_ranks.py simulates, so many are tried here.
+SICK, HEALTHY, LEAST = 40, 70, 0.95
+TIMEOUT = (
+    "[rank{0}]:[E117 07:42:01.1 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=12, OpType={1}, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600010 milliseconds"
+)
+
+
+def ending_of_files(folder, files):
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return diagnose_run([str(folder) if len(files) > 1 else str(folder / next(iter(files)))])
+
+
+def ending_of_lines(folder, *lines):
+    return ending_of_files(folder, {"run.log": "".join(f"{line}\n" for line in lines)})
+
+
+def reasons(ending):
+    return [(suspect.rank, [reason.code for reason in suspect.reasons]) for suspect in ending.suspects]
+
+
+def test_the_rank_at_fault_is_suspected(tmp_path):
+    right = 0
+    for seed in range(SICK):
+        (folder := tmp_path / str(seed)).mkdir()
+        run = simulate(seed, healthy=False)
+        right += run.culprit in [suspect.rank for suspect in ending_of_files(folder, run.files).suspects]
+    assert right >= LEAST * SICK
+
+
+def test_nobody_is_suspected_in_a_healthy_run(tmp_path):
+    for seed in range(HEALTHY):
+        (folder := tmp_path / str(seed)).mkdir()
+        run = simulate(seed, healthy=True)
+        assert not ending_of_files(folder, run.files).suspects, (seed, run.kind)
+
+
+def test_the_documented_figures_are_as_required():
+    text = (ROOT / "docs/failures.md").read_text(encoding="utf-8")
+    sick, of = regex.search(r"suspects in (\d+) of (\d+) simulated runs", text).groups()
+    healthy, all_healthy = regex.search(r"suspected in (\d+) of (\d+) healthy runs", text).groups()
+    assert (int(of), int(all_healthy)) == (200, 500)
+    assert int(sick) >= LEAST * 200
+    assert int(healthy) == 500
+
+
+def test_a_silent_rank_is_suspected_and_a_rank_that_waits_is_not_named(tmp_path):
+    ending = ending_of_lines(tmp_path, "world_size=4", *(TIMEOUT.format(rank, "ALLREDUCE") for rank in (0, 3, 1)))
+    assert reasons(ending) == [(2, ["silent"])]
+    assert (ending.rank, ending.ranks_compared, ending.suspects[0].reasons[0].n) == (None, 3, 3)
+
+
+def test_there_is_no_outlier_where_all_wait(tmp_path):
+    ending = ending_of_lines(tmp_path, "world_size=4", *(TIMEOUT.format(rank, "ALLREDUCE") for rank in range(4)))
+    assert (reasons(ending), ending.ranks_compared) == ([], 4)
+
+
+def test_a_log_of_one_node_accuses_no_other_rank(tmp_path):
+    ending = ending_of_lines(tmp_path, "world_size=64", *(TIMEOUT.format(rank, "ALLREDUCE") for rank in range(8)))
+    assert reasons(ending) == []
+
+
+DUMP = (
+    "[rank{0}]:[E117 07:42:02.1 ProcessGroupNCCL.cpp:1743] [PG ID 0 PG GUID 0(default_pg) Rank {0}] Received a dump "
+    "signal due to a collective timeout from  rank 2. Last enqueued NCCL work: {1}, last completed NCCL work: 11."
+)
+
+
+def test_a_rank_without_an_open_collective_is_suspected(tmp_path):
+    waits = [TIMEOUT.format(rank, "ALLREDUCE") for rank in (0, 2)]
+    ending = ending_of_lines(tmp_path, *waits, *(DUMP.format(rank, 11 if rank == 1 else 12) for rank in range(4)))
+    reason = ending.suspects[0].reasons[0]
+    assert (reason.rank, reason.code, reason.n, reason.of, reason.at) == (1, "fewer_collectives", 3, 4, 11)
+
+
+def test_ranks_that_wait_in_another_group_are_not_suspected(tmp_path):
+    waits = [TIMEOUT.format(2, "ALLREDUCE")]
+    assert reasons(ending_of_lines(tmp_path, *waits, *(DUMP.format(rank, 11) for rank in range(4)))) == []
+
+
+def test_ranks_are_read_without_the_prefix_of_new_versions(tmp_path):
+    lines = [TIMEOUT.format(rank, "ALLREDUCE").replace(f"[rank{rank}]:[E117 07:42:01.1 ", "[E ") for rank in (3, 2, 1)]
+    assert reasons(ending_of_lines(tmp_path, *lines)) == [(0, ["silent"])]
+
+
+def test_another_collective_is_seen(tmp_path):
+    lines = [TIMEOUT.format(rank, "ALLREDUCE" if rank else "BROADCAST") for rank in range(4)]
+    assert reasons(ending_of_lines(tmp_path, "world_size=4", *lines)) == [(0, ["other_collective"])]
+
+
+def test_a_rank_that_fails_in_most_attempts_is_suspected(tmp_path):
+    again = "[default] Worker group FAILED. 2/3 attempts left; will restart worker group"
+    lines = ["[rank3]: ValueError: a", again, "[rank1]: KeyError: b", again, "[rank3]: TypeError: c", again]
+    ending = ending_of_lines(tmp_path, *lines, "[rank3]: ValueError: d")
+    assert reasons(ending) == [(3, ["fails_again"])]
+
+
+def test_a_cause_of_all_ranks_accuses_none_of_them(tmp_path):
+    ending = ending_of_lines(tmp_path, *(f"[rank{rank}]: ValueError: batch size 7" for rank in (2, 0, 1)))
+    assert (ending.same_on, reasons(ending)) == (3, [])
+
+
+@pytest.mark.parametrize(("data", "bound"), [("0.0200", "compute"), ("0.9000", "data")])
+def test_what_a_run_waits_for(tmp_path, data, bound):
+    line = "[XTuner][RANK {}][2026-03-02 10:00:{:02}][INFO] Step {}/24 data_time: {} lr: 0.00002 time: 2.0000 loss: 2.4"
+    lines = [line.format(rank, step, step, data) for step in range(1, 9) for rank in range(4)]
+    ending = ending_of_lines(tmp_path, *lines)
+    assert (ending.bound, ending.suspects, ending.ranks_compared) == (bound, (), 4)
+    assert ending.data_share == pytest.approx(float(data) / (float(data) + 2))
+
+
+def test_the_range_of_a_timer_names_no_rank(tmp_path):
+    lines = []
+    for step in range(1, 9):
+        lines += [megatron_line(step), "(min, max) time across ranks (ms):"]
+        lines += ["    forward-backward ...: (900.00, 1000.00)", "    batch-generator ....: (10.00, 300.00)"]
+    ending = ending_of_lines(tmp_path, *lines)
+    assert (ending.suspects, ending.bound, ending.data_share) == ((), "data", 0.3)
+
+
+def test_scores_of_a_straggler_report(tmp_path):
+    lines = [f"Rank={rank} Node=n1 Score={score}" for rank, score in enumerate((1.0, 0.99, 0.61, 0.98))]
+    assert reasons(ending_of_lines(tmp_path, *lines, megatron_line(1))) == [(2, ["low_score"])]
