@@ -184,7 +184,7 @@ def shown(figure: Figure) -> str:
         "devices": lambda: f"{value:,.0f}",
         "FLOPs": lambda: f"{value:.5g}",
         "ratio": lambda: percent(value, 2),
-        "s": lambda: tr("{n} days", n=f"{value / DAY:,.2f}") if value >= DAY else f"{value:,.3g} s",
+        "s": lambda: tr("{n} days", n=f"{value / DAY:,.2f}") if value >= DAY else tr("{n} s", n=f"{value:,.3g}"),
     }
     return forms[figure.unit]()
 
