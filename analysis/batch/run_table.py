@@ -17,7 +17,7 @@ from analysis.metrics import METRICS, OF_ROWS, RATED, RATES
 from analysis.model.parameters import count_parameters
 from analysis.run.overheads import PUBLISHED, Overhead
 from analysis.run.run import Run
-from analysis.run.summary import largest_memory
+from analysis.run.summary import largest_memory, last_finite
 from logparse.errors import unknown_name, use_one_of
 from logparse.language import msg
 from logparse.schema import FLOAT, INT, QUANTITY, TEXT, TIME, Column
@@ -60,6 +60,7 @@ RUNS_COLUMNS = (
         for rate in RATES
         for metric in RATED
     ),
+    Column("final_loss", FLOAT, "", "last finite loss that was printed"),
     Column("run_seconds", FLOAT, "s", "the clock, or all step lines where there is none"),
     Column("device_hours", FLOAT, "device-h", "devices times that"),
     Column("lost_device_hours", FLOAT, "device-h", "those of them that all overheads of its own cost"),
@@ -113,6 +114,7 @@ def _row(run: Run) -> dict[str, Any]:
         "counted_rows": int(run.steps["counted"].sum()),
         "steps": int(run.steps.filter(~pl.col("copied"))["iterations"].sum()),
         **_metrics(run),
+        "final_loss": last_finite(run.steps["loss"]),
         **_spent(run),
         "impossible": " ".join(analysis.impossible) or None,
         "warnings": len(warnings),

@@ -54,13 +54,15 @@ def test_a_row_holds_every_metric_of_the_registry_under_its_name(runs, table):
         assert row["samples_per_second_per_device"] == run.value("samples_per_second_per_device")
 
 
-def test_a_row_says_what_the_run_was(table):
+def test_a_row_says_what_the_run_was(runs, table):
     core, ramp, bare = table.to_dicts()
     assert (core["run"], core["model"], core["device"], core["world_size"]) == ("core", "llama2-7b", "Ascend910B3", 8)
     assert core["parameters"] == 6_738_415_616
     assert (core["steps"], core["step_lines"], core["starts"]) == (60, 60, 1)
     assert ramp["starts"] == 2
     assert (bare["model"], bare["world_size"], bare["mfu"], bare["device_hours"]) == (None, None, None, None)
+    losses = [run.steps["loss"].drop_nulls().to_list() for run in runs]
+    assert [row["final_loss"] for row in (core, ramp, bare)] == [loss[-1] for loss in losses]
     assert bare["warnings"] == len(bare["warning_codes"].split())
 
 
