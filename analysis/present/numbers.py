@@ -30,6 +30,11 @@ def signed_percent(share: float, digits: int = 2) -> str:
     return f"{share * 100:+,.{digits}f}{_percent_sign()}"
 
 
+def with_unit(text: str, unit: str) -> str:
+    """A number with its unit, which may be the sign of a percentage."""
+    return text + _percent_sign() if unit == "%" else f"{text} {unit}".rstrip()
+
+
 def _percent_sign() -> str:
     return " %" if current_language() == "en" else "%"
 

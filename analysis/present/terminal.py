@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 STYLES = {"plain": "", "warning": "yellow", "info": "dim"}
 # By the mark of a cell.
-MARKS = {"regression": "red", "improvement": "green"}
+MARKS = {"regression": "red", "suspicious": "yellow", "improvement": "green"}
 SIGNS = {"warning": "! ", "info": "- "}
 BARS = "▁▂▃▄▅▆▇█"
 LEAST_BARS = 10

@@ -227,6 +227,7 @@ def _causes(runs: pl.DataFrame, overheads: pl.DataFrame, pages: bool) -> list[di
         | {
             "name": word("overheads", row["cause"]),
             "share": row["device_hours"] / total,
+            "share_text": percent(row["device_hours"] / total),
             "link": _link(row["worst"], pages),
         }
         for row in causes
