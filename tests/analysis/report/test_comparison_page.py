@@ -84,7 +84,7 @@ def test_the_comparison_says_what_the_terminal_says(browser, compared):
             assert sentence in said
         cells = page.page.locator("tr", has_text="setting overlap").locator("td").all_inner_texts()
         assert cells == ["True", "False"]
-        times = page.page.locator("tr", has_text="time per step, steady").first.locator("td").all_inner_texts()
+        times = page.page.locator("tr", has_text="step time, steady").first.locator("td").all_inner_texts()
         assert float(times[2].rstrip(" %")) == pytest.approx(5, abs=0.6)
         assert times[-1] == "regression"
         assert page.page.locator("td.regression").count() >= 1
