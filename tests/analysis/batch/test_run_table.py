@@ -93,6 +93,15 @@ def test_losses_of_all_runs_by_cause(runs, table):
     assert lost_by_cause(table.head(1), losses)["worst"].unique().to_list() == ["core"]
 
 
+def test_work_inside_a_step_is_no_lost_time(runs, table):
+    """The resumed run recomputes activations in its steps."""
+    ramp = runs[1]
+    assert "recomputation" in {loss.cause for loss in ramp.overheads}
+    outside = sum(loss.device_hours for loss in ramp.overheads if not loss.in_steps)
+    assert table["lost_device_hours"][1] == pytest.approx(outside)
+    assert "recomputation" not in lost_by_cause(table, overheads_table(runs))["cause"].to_list()
+
+
 def test_what_others_reached_is_no_loss_of_the_run(runs):
     reached = Overhead("published", 0.9, 900.0, 2.0)
     run = replace(runs[0], overheads=(reached, *runs[0].overheads))

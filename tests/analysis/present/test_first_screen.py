@@ -8,6 +8,7 @@ from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
 from rich.cells import cell_len
 
 from analysis.present.console import make_console
+from analysis.present.numbers import about_range
 from analysis.present.parts import RunTitle, ScreenRows
 from analysis.present.terminal import print_parts
 from analysis.present.views.first_screen import LONGEST, first_screen, quiet_line
@@ -185,3 +186,18 @@ def test_several_trainings_are_the_first_warning(log, tmp_path):
     log.write_text(log.read_text() + "".join(megatron_line(s, 1500.0) + "\n" for s in range(1, 21)))
     shown = screen(tmp_path, "--peak-tflops", "2000")
     assert re.search(r"warnings \d+: 2 separate runs in one file: split it", shown)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "english", "chinese"),
+    [
+        (7 * 3600, 9 * 3600, "7 to 9 h", "7 ~ 9 小时"),
+        (50 * 60, 2 * 3600, "50 min to 2 h", "50 分钟 ~ 2 小时"),
+        (3 * 86_400, 3 * 86_400, "", ""),
+    ],
+)
+def test_a_range_of_long_times_has_its_unit_once(low, high, english, chinese):
+    with speaking("en"):
+        assert about_range(low, high) == english
+    with speaking("zh"):
+        assert about_range(low, high) == chinese
