@@ -16,9 +16,9 @@ from analysis.conditions import Condition
 from analysis.metrics import METRICS, OF_ROWS, RATED, RATES
 from analysis.model.parameters import count_parameters
 from analysis.run.device_hours import device_hours, run_seconds
-from analysis.run.overheads import PUBLISHED, Overhead
+from analysis.run.overheads import IN_STEPS, Overhead
 from analysis.run.run import Run
-from analysis.run.summary import largest_memory
+from analysis.run.summary import largest_memory, last_finite
 from logparse.errors import unknown_name, use_one_of
 from logparse.language import msg
 from logparse.schema import FLOAT, INT, QUANTITY, TEXT, TIME, Column
@@ -63,10 +63,11 @@ RUNS_COLUMNS = (
         for rate in RATES
         for metric in RATED
     ),
+    Column("final_loss", FLOAT, "", "last finite loss that was printed"),
     Column("run_seconds", FLOAT, "s", "the clock, or all step lines where there is none"),
     Column("device_hours", FLOAT, "device-h", "devices times that"),
-    Column("lost_device_hours", FLOAT, "device-h", "those of them that all overheads of its own cost"),
-    Column("largest_overhead", TEXT, "", "code of what cost most"),
+    Column("lost_device_hours", FLOAT, "device-h", "those of them that were lost outside its steps"),
+    Column("largest_overhead", TEXT, "", "code of what cost most outside the steps"),
     Column("largest_overhead_ratio", FLOAT, "ratio", "its share of the time"),
     Column("impossible", TEXT, "", "metrics that are more than can be"),
     Column("stands_out", TEXT, "", "metrics far below the median of the runs alike"),
@@ -118,6 +119,7 @@ def _row(run: Run) -> dict[str, Any]:
         "counted_rows": int(run.steps["counted"].sum()),
         "steps": int(run.steps.filter(~pl.col("copied"))["iterations"].sum()),
         **_metrics(run),
+        "final_loss": last_finite(run.steps["loss"]),
         **_spent(run),
         "impossible": " ".join(analysis.impossible) or None,
         "warnings": len(warnings),
@@ -151,8 +153,8 @@ def _spent(run: Run) -> dict[str, Any]:
 
 
 def own_overheads(run: Run) -> list[Overhead]:
-    """What the run lost by itself, the dearest first; what others reached is no cause."""
-    return [loss for loss in run.overheads if loss.cause != PUBLISHED]
+    """The time that the run lost outside its steps, the largest first; the work inside a step is no lost time."""
+    return [loss for loss in run.overheads if not loss.in_steps]
 
 
 def overheads_table(runs: Sequence[Run]) -> pl.DataFrame:
@@ -166,11 +168,13 @@ def overheads_table(runs: Sequence[Run]) -> pl.DataFrame:
 
 
 def lost_by_cause(runs: pl.DataFrame, overheads: pl.DataFrame) -> pl.DataFrame:
-    """Device-hours that ``runs`` lost, by cause, the largest first: ``cause``, ``device_hours``, ``runs``, ``worst``.
+    """Device-hours that ``runs`` lost outside their steps, the largest first.
+
+    The columns are ``cause``, ``device_hours``, ``runs`` and ``worst``.
 
     ``worst`` is the run that lost most of them; runs whose devices are unknown are left out.
     """
-    own = overheads.filter(pl.col("cause") != PUBLISHED).join(runs, on="run", how="semi", maintain_order="left")
+    own = overheads.filter(~pl.col("cause").is_in(IN_STEPS)).join(runs, on="run", how="semi", maintain_order="left")
     by_cause = (
         own.drop_nulls("device_hours")
         .group_by("cause", maintain_order=True)

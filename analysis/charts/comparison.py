@@ -14,7 +14,7 @@ from analysis.charts.rows import SERIES
 from analysis.charts.series import draw_series
 from analysis.compare.comparison import Comparison, Side
 from analysis.tables import STEP_COLUMNS, UNITS
-from logparse.language import tr
+from logparse.language import msg, tr
 
 if TYPE_CHECKING:
     import altair as alt
@@ -26,6 +26,12 @@ CHARTS = {
     "time_per_iteration": "step_time_ms",
     "loss": "loss",
     "tflops_per_second_per_device": "tflops_per_second_per_device",
+}
+# One sentence for a reader who asks what a chart shows.
+HELP = {
+    "time_per_iteration": msg("Time of every counted step, one line for each run; lower is better."),
+    "loss": msg("Training loss of every counted step, one line for each run."),
+    "tflops_per_second_per_device": msg("FLOPs of the formula per second on each device, higher is better."),
 }
 # What the place of a row on a chart is made of.
 NEEDED = (

@@ -23,6 +23,8 @@ MANY_ROWS = 400
 MANY_EXCLUDED = 60
 # Where a row above the scale is drawn, in pixels above the frame.
 GUTTER = -9
+# Where words at the top of the frame begin, in pixels below it.
+TOP_WORDS = 3
 # Opacity of a mark that only a pointer meets; with none at all it would not.
 UNSEEN = 0.001
 # A reason why a row does not count has a hollow shape of its own; a row that counts is a full circle.
@@ -59,11 +61,15 @@ class Series:
 
 @dataclass(frozen=True)
 class Rule:
-    """A dashed line across a chart, at ``value`` of the y axis; of one run where ``run`` is given."""
+    """A dashed line across a chart, at ``value`` of the y axis; of one run where ``run`` is given.
+
+    ``on_top``: its words are at the top of the frame, not at the line, which the data surrounds.
+    """
 
     value: float
     text: str
     run: str | None = None
+    on_top: bool = False
 
 
 @dataclass(frozen=True)
@@ -181,11 +187,13 @@ class Plot:
         lines = base.mark_rule(strokeDash=[6, 4], tooltip=False)
         if len(rules) > 1:
             return [lines.encode(color=self._color()) if rules[0].run else lines]
-        words = base.mark_text(align="right", baseline="bottom", dx=-2, dy=-7).encode(
+        on_top = rules[0].on_top
+        place: dict[str, Any] = {"baseline": "top"} if on_top else {"baseline": "bottom", "dy": -7}
+        words = base.mark_text(align="right", dx=-2, **place).encode(
             text=alt.Text("text:N"),
             x=alt.XValue(alt.expr("width")),  # type: ignore[no-untyped-call]
         )
-        return [lines, words]
+        return [lines, words.encode(y=alt.YValue(TOP_WORDS)) if on_top else words]  # type: ignore[no-untyped-call]
 
     def _hollow(self, base: alt.Chart) -> Any:
         import altair as alt

@@ -27,7 +27,8 @@ SEPARATOR = " | "
 def time_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """Time of every step, with the median of those that count."""
     medians = steps.filter("counted").group_by("run", maintain_order=True).agg(pl.col("step_time_ms").median())
-    rules = [Rule(ms, tr("median {value} ms", value=f"{ms:,.1f}"), run) for run, ms in medians.drop_nulls().rows()]
+    words = msg("dashed: median {value} ms")
+    rules = [Rule(ms, tr(words, value=f"{ms:,.1f}"), run, on_top=True) for run, ms in medians.drop_nulls().rows()]
     series = _series("time_per_iteration", "ms", ",.1~f", clip=True)
     return draw_series(series, steps, x, rows, rules)
 

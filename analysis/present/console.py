@@ -52,14 +52,15 @@ def fill(clauses: Sequence[str], separator: str, width: int) -> list[str]:
 
     separator = tr(separator)
     lines: list[str] = []
-    for clause in clauses:
+    for at, clause in enumerate(clauses):
         joined = f"{lines[-1]}{separator}{clause}" if lines else clause
         if lines and cell_len(joined + separator.rstrip()) <= width:
             lines[-1] = joined
             continue
         if lines:
             lines[-1] += separator.rstrip()
-        lines += wrap(clause, max(width, LEAST_WIDTH))
+        ends = 0 if at == len(clauses) - 1 else cell_len(separator.rstrip())
+        lines += wrap(clause, max(width - ends, LEAST_WIDTH))
     return lines
 
 

@@ -38,7 +38,7 @@ def _first_screen(part: RunTitle | ScreenRows, level: int) -> str:
         return f"<h{level}>{escape(who)}</h{level}>\n<p>{escape(extent)}</p>"
     rows = (
         f'<tr><th scope="row">{escape(row.label)}</th><td><b>{escape(row.value)}</b> '
-        f"{escape(tr(', ').join(row.clauses))}</td></tr>"
+        f"{escape(row.explanation)}</td></tr>"
         for row in part.rows
     )
     return f'<table class="facts"><tbody>\n{chr(10).join(rows)}\n</tbody></table>'

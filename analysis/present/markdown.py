@@ -34,7 +34,7 @@ def _part(part: RunTitle | ScreenRows | Heading | Sentence | Sentences | Table |
 def _first_screen(part: RunTitle | ScreenRows) -> str:
     if isinstance(part, RunTitle):
         return f"### {_plain(tr(', ').join(part.who))}\n\n{_plain(tr(' · ').join(part.extent))}\n"
-    rows = [(row.label, row.value, tr(", ").join(row.clauses)) for row in part.rows]
+    rows = [(row.label, row.value, row.explanation) for row in part.rows]
     return _table(Table(("", "", ""), rows, prose={1, 2}))
 
 

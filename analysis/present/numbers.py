@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 from analysis.metrics import IMPOSSIBLE
-from logparse.language import current_language, tr
+from logparse.language import current_language, msg, tr
 
 DIGITS = 3
+# Seconds of a unit of long times, the largest unit first.
+LONG_UNITS = ((86_400, msg("{n} d")), (3_600, msg("{n} h")), (60, msg("{n} min")))
 
 
 def three(value: float) -> str:
@@ -28,6 +30,11 @@ def signed_percent(share: float, digits: int = 2) -> str:
     return f"{share * 100:+,.{digits}f}{_percent_sign()}"
 
 
+def with_unit(text: str, unit: str) -> str:
+    """A number with its unit, which may be the sign of a percentage."""
+    return text + _percent_sign() if unit == "%" else f"{text} {unit}".rstrip()
+
+
 def _percent_sign() -> str:
     return " %" if current_language() == "en" else "%"
 
@@ -44,7 +51,24 @@ def step_time(ms: float) -> str:
 
 def about(seconds: float) -> str:
     """A long time in one unit: 8 h, 40 min."""
-    for unit, text in ((86_400, "{n} d"), (3_600, "{n} h"), (60, "{n} min")):
+    unit, text = _long_unit(seconds)
+    return tr(text, n=f"{seconds / unit:,.0f}")
+
+
+def about_range(low: float, high: float) -> str:
+    """Both ends of a long time, the unit once where both have it: 7 to 9 h; empty where they read the same."""
+    least, most = about(low), about(high)
+    if least == most:
+        return ""
+    unit, text = _long_unit(low)
+    if (unit, text) == _long_unit(high):
+        least = f"{low / unit:,.0f}"
+    return tr("{low} to {high}", low=least, high=most)
+
+
+def _long_unit(seconds: float) -> tuple[int, str]:
+    """The largest unit that a long time fills nearly twice, and its text."""
+    for unit, text in LONG_UNITS:
         if seconds >= 1.95 * unit or (unit == 60 and seconds >= unit):
-            return tr(text, n=f"{seconds / unit:,.0f}")
-    return tr("{n} s", n=f"{seconds:,.0f}")
+            return unit, text
+    return 1, msg("{n} s")

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from logparse.language import tr
+
 
 @dataclass(frozen=True)
 class Heading:
@@ -30,6 +32,12 @@ class ScreenRow:
     label: str
     value: str = ""
     clauses: Sequence[str] = ()
+    separator: str = ", "
+
+    @property
+    def explanation(self) -> str:
+        """All clauses as one text."""
+        return tr(self.separator).join(self.clauses)
 
 
 @dataclass(frozen=True)

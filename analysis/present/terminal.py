@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 STYLES = {"plain": "", "warning": "yellow", "info": "dim"}
 # By the mark of a cell.
-MARKS = {"regression": "red", "improvement": "green"}
+MARKS = {"regression": "red", "suspicious": "yellow", "improvement": "green"}
 SIGNS = {"warning": "! ", "info": "- "}
 BARS = "▁▂▃▄▅▆▇█"
 LEAST_BARS = 10
@@ -76,7 +76,7 @@ def _print_first_screen(console: Console, part: RunTitle | ScreenRows) -> None:
         head = _padded(row.label, max(labels, LEAST_LABEL) + 2)
         if row.value:
             head += _padded(row.value, LEAST_VALUE) if row.clauses else row.value
-        lines = fill(row.clauses, ", ", console.width - cell_len(head)) or [""]
+        lines = fill(row.clauses, row.separator, console.width - cell_len(head)) or [""]
         indented = ("\n" + " " * cell_len(head)).join(lines)
         console.print((head + indented).rstrip(), soft_wrap=True)
 

@@ -31,7 +31,7 @@ THROUGHPUT = msg("throughput")
 # Rows of the first screen of a terminal that the page shows in another way.
 SHOWN_ELSEWHERE = (*TILES.values(), THROUGHPUT, msg("warnings"), msg("error"))
 # A tile names this many of the overheads; the table below it has all.
-MOST_CLAUSES = 2
+MOST_OVERHEADS = 2
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _card(column: str, run: Run, first: Run, by_label: Mapping[str, ScreenRow]) 
     clauses = list(row.clauses) if row else []
     if column == "step_time_ms" and tr(THROUGHPUT) in by_label:
         clauses = [*by_label[tr(THROUGHPUT)].clauses[:1], *clauses]
-    shown_clauses = clauses[: MOST_CLAUSES if column != "mfu" else None]
+    shown_clauses = clauses[:MOST_OVERHEADS] if column == "goodput" else clauses
     limits = _limits_text(column) if column in LIMITS else ""
     return Card(
         label, row.value if row else NONE, shown_clauses, level_of(column, value), limits, difference(value, base)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from analysis.charts.comparison import comparison_charts, overlay_runs, rename_sides
+from analysis.charts.comparison import HELP, comparison_charts, overlay_runs, rename_sides
 from analysis.compare.comparison import Comparison
 from analysis.present.html import html
 from analysis.present.views.compare import compose_answer, compose_drawn, compose_notes, page_title
 from analysis.present.words import word
 from analysis.report.document import Drawing, Text, Tracks, render_document
 from analysis.report.payload import ROWS
+from logparse.language import tr
 
 
 def comparison_page(comparison: Comparison, details: bool = False) -> str:
@@ -18,7 +19,10 @@ def comparison_page(comparison: Comparison, details: bool = False) -> str:
     pieces: list[Text | Drawing] = [
         Text(html(compose_answer(comparison, details), 2)),
         Text(f'<div id="notes">{html(compose_notes(comparison, details))}</div>'),
-        *(Drawing(name, chart, along=True) for name, chart in comparison_charts(named, ROWS).items()),
+        *(
+            Drawing(name, chart, along=True, help=tr(HELP[name]))
+            for name, chart in comparison_charts(named, ROWS).items()
+        ),
         Text(html(compose_drawn(comparison, overlay), 2)),
     ]
     return render_document(page_title(comparison), pieces, Tracks(named.names, named.rows, smoothing=named.single))

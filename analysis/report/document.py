@@ -27,11 +27,15 @@ class Text:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart; one that is ``along`` the steps draws the rows of the page, called ROWS, and zooms with the others."""
+    """A chart; one that is ``along`` the steps draws the rows of the page, called ROWS, and zooms with the others.
+
+    ``help`` is a sentence for a reader who asks what it shows.
+    """
 
     name: str
     chart: alt.LayerChart
     along: bool = False
+    help: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from analysis.charts import same_curves
 from analysis.charts.along import ALONG, HELP, TITLES
 from analysis.charts.series import SEPARATOR
 from analysis.metrics import BY_COLUMN, DRAWN
+from analysis.present.numbers import with_unit
 from analysis.present.parts import Cell, Table
 from analysis.present.views.first_screen import shown_rate
 from analysis.present.views.ranks import spread_of_ranks
@@ -59,7 +60,7 @@ def _typical(name: str, runs: Sequence[Run]) -> str:
     value = shown_rate(runs[0])[name]
     if len(runs) > 1 or value is None:
         return title
-    return tr("{metric} {value}", metric=title, value=f"{metric.text(value)} {metric.shown_unit}")
+    return tr("{metric} {value}", metric=title, value=with_unit(metric.text(value), metric.shown_unit))
 
 
 def _remarks(specs: dict[str, Any], seen: set[str]) -> str:
@@ -115,4 +116,4 @@ def _spread_words(run: Run) -> str:
 
 def _time_breakdown_words(run: Run) -> str:
     parts = run.time_breakdown.sort("seconds", descending=True).select("part", "share").rows()
-    return ", ".join(f"{word('parts', part)} {percent(share)}" for part, share in parts)
+    return tr(", ").join(f"{word('parts', part)} {percent(share)}" for part, share in parts)

@@ -29,6 +29,8 @@ from logparse.language import tr
 RATES = tuple(f"{prefix}{TOKENS}" for prefix in ("wall_clock_", "with_stalls_", ""))
 # Cards of runs that are outliers; the sentence above the table names more.
 MOST_CARDS = 3
+# Significant digits of a training loss: runs that learn the same differ in the third.
+LOSS_DIGITS = 4
 # Columns that are shown unless the reader chooses others.
 MAIN = ("model", "world_size", "ending_state", "steps", TOKENS, "mfu", "goodput", "largest_overhead_ratio", "warnings")
 ORDER = (
@@ -46,13 +48,16 @@ ORDER = (
     "mfu",
     "hfu",
     "goodput",
+    "final_loss",
     "device_hours",
     "lost_device_hours",
     "largest_overhead_ratio",
     "warnings",
 )
 # Columns whose largest value is the one to look at first.
-LARGEST_FIRST = ("warnings", "steps", "begun_at", "device_hours", "lost_device_hours", "largest_overhead_ratio")
+LARGEST_FIRST = (
+    *("warnings", "steps", "begun_at", "final_loss", "device_hours", "lost_device_hours", "largest_overhead_ratio"),
+)
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,7 @@ def _columns() -> tuple[Shown, ...]:
         begun,
         figure("steady_step_time_ms", tr("step time\nms")),
         figure("tflops_per_second_per_device", tr("TFLOP/s/p")),
+        Shown("final_loss", tr("final loss"), _final_loss),
         Shown("device_hours", tr("device-\nhours"), partial(_hours, column="device_hours")),
         Shown("lost_device_hours", tr("lost device-\nhours"), partial(_hours, column="lost_device_hours")),
     )
@@ -151,6 +157,10 @@ def _columns() -> tuple[Shown, ...]:
 
 def _hours(row: Row, column: str) -> str:
     return UNKNOWN if row[column] is None else number(row[column])
+
+
+def _final_loss(row: Row) -> str:
+    return UNKNOWN if row["final_loss"] is None else f"{row['final_loss']:.{LOSS_DIGITS}g}"
 
 
 def _begun(row: Row) -> str:
@@ -220,6 +230,7 @@ def _causes(runs: pl.DataFrame, overheads: pl.DataFrame, pages: bool) -> list[di
         | {
             "name": word("overheads", row["cause"]),
             "share": row["device_hours"] / total,
+            "share_text": percent(row["device_hours"] / total),
             "link": _link(row["worst"], pages),
         }
         for row in causes

@@ -92,7 +92,7 @@ def _title(runs: Sequence[Run]) -> str:
     return (
         tr("{name}: {text}", name=runs[0].name, text=who(runs[0]))
         if len(runs) == 1
-        else ", ".join(run.name for run in runs)
+        else tr(", ").join(run.name for run in runs)
     )
 
 

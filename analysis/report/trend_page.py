@@ -15,10 +15,13 @@ from analysis.present.views.trend import NOTHING, compose_trend, page_title
 from analysis.report.document import Drawing, Text, render_document
 from analysis.report.page_frame import render
 from analysis.report.small_chart import small_chart
-from logparse.language import tr
+from logparse.language import msg, tr
 
 if TYPE_CHECKING:
     import altair as alt
+
+# One sentence for a reader who asks what the chart shows.
+HELP = msg("Each point is a run; a band covers p10 to p90 of a group, a dashed line marks a change.")
 
 
 def trend_page(
@@ -27,7 +30,11 @@ def trend_page(
     """The page of one job, in the language in use; ``remarks`` are by run id, ``index`` the page of all jobs."""
     title, *parts = compose_trend(trend, remarks)
     back = f'<p><a href="{index}">{escape(tr("all jobs"))}</a></p>' if index else ""
-    pieces: list[Text | Drawing] = [Text(back + html([title], 2)), Drawing("trend", chart), Text(html(parts, 2))]
+    pieces: list[Text | Drawing] = [
+        Text(back + html([title], 2)),
+        Drawing("trend", chart, help=tr(HELP)),
+        Text(html(parts, 2)),
+    ]
     return render_document(page_title(), pieces)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import regex
 from helpers import ROOT, run_logparse
+from plain_words import FOUND, phrases
 
 from analysis.cli import COMMANDS
 
@@ -15,51 +16,8 @@ MOST_WORDS = 25
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
 TEMPLATES = sorted((ROOT / "analysis/report").glob("*.j2"))
 
-# Regular expressions of words and phrases that have a better one; a dash in front is an option, such as --against.
-BANNED = (
-    r"(tell|tells|telling|told)",
-    r"(behind|beside|alike|usual|odd|heard)",
-    r"(lack|lacks|lacked|lacking)",
-    r"(stand|stands|stood)",
-    r"(mend|mends|mended)",
-    r"(dearer|dearest)",
-    r"(its|their) kin",
-    r"of one's own",
-    r"of unknown (number|size|length)s?",
-    r"as built",
-    r"as the model is built",
-    r"all-in",
-    r"(not|nothing|is|are|was|were) apart",
-    r"what (is|was|were) asked for",
-    r"(is|are|was|were) to be expected",
-    r"(is|are|was|were) (said|held)",
-    r"held (against|by|to)",
-    r"(hold|holds) of",
-    r"cannot be(?= (?:a|an|the|one|here)\b|[.:;,])",
-    r"(can|could|may|might|must|will) be such",
-    r"(lie|lies) (on|in|at|beside|behind)",
-    r"settled pace",
-    r"nobody",
-    r"(worse|better|other) way round",
-    r"who (beats|is faster|prints)",
-    r"the least that",
-    r"no chance",
-    r"as long as can be",
-    r"for want of",
-    r"at whatever",
-    r"(?-i:(?:is|are) none)",
-    r"by which \w+",
-    r"utilisation",
-)
-FOUND = regex.compile(rf"(?<![-\w])(?:{'|'.join(BANNED)})(?![-\w])", regex.IGNORECASE)
 # A point after these ends no sentence.
 SHORT_FORMS = regex.compile(r"\b(e\.g|i\.e|et al|vs|cf|no|approx)\.", regex.IGNORECASE)
-
-
-def phrases(text: str) -> list[str]:
-    """Each banned phrase of ``text`` with the words around it."""
-    line = " ".join(text.split())
-    return [line[max(0, at.start() - 30) : at.end() + 30].strip() for at in FOUND.finditer(line)]
 
 
 def without_code(text: str) -> str:

@@ -84,7 +84,7 @@ def trace(run: Run) -> Iterator[Sparkline]:
     time, shown = pl.col("step_time_ms"), pl.col("excluded_reason").ne_missing(COPY)
     times = run.steps.select(time.filter(shown & time.is_finite())).to_series()
     if len(times) > 1:
-        yield Sparkline(tr("step time over the run"), tuple(times.to_list()), "ms")
+        yield Sparkline(tr("step time over the run"), tuple(times.to_list()), tr("ms"))
 
 
 def list_notes(notes: Iterable[Note], sources: Sequence[str] = ()) -> Sentences:

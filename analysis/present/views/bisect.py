@@ -47,7 +47,7 @@ def _title(plan: Bisection) -> str:
             return tr("more than one cause: one within {first}, one within {second}", first=first, second=second)
         case "causes":
             names = (f"{change.name} {signed_percent(by)}" for change, by in plan.effects.items())
-            return tr("more than one cause; effect of each change by itself: {names}", names=", ".join(names))
+            return tr("more than one cause; effect of each change by itself: {names}", names=tr(", ").join(names))
         case "not_apart":
             return tr("the two sides are too close to classify a run")
         case "next":
@@ -63,7 +63,7 @@ def _answer(plan: Bisection, good: str) -> Iterator[str]:
         case "not_apart":
             yield tr("record more runs of each side")
         case "next" | "several":
-            values = ", ".join(f"{change.name} {change.candidate[0]}" for change in plan.to_try)
+            values = tr(", ").join(f"{change.name} {change.candidate[0]}" for change in plan.to_try)
             yield tr("next: run with {values}, everything else as in {good}, and record it", values=values, good=good)
             yield tr("runs still needed: at most {n}", n=plan.runs_needed)
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 # Reasons of a verdict on a metric that became better by more than the threshold.
 BETTER = ("faster", "declared_faster")
+# Verdicts that have a colour.
+MARKED = ("regression", "suspicious")
+LOSS = FINAL_LOSS.column
 # Settings that are listed; a log of another framework version may differ in hundreds.
 MOST_CHANGES = 30
 # Failed runs of a side that are named; the others are counted.
@@ -71,7 +74,10 @@ def compose_drawn(comparison: Comparison, drawn: Overlay) -> list[Part]:
     """The runs of each side that a page draws, each with what it is judged by."""
     metrics = [finding.metric for finding in comparison.verdicts]
     headings = (tr("run"), tr("side"), tr("release"), *map(_title_of, metrics), tr("counted rows"))
-    rows = [_drawn(run, name, metrics) for name, runs in drawn.runs.items() for run in runs.iter_rows(named=True)]
+    drawn_runs = [(name, run) for name, runs in drawn.runs.items() for run in runs.iter_rows(named=True)]
+    # That of a record is its last loss; the one that is judged is taken at the common steps.
+    losses = dict(row for _, side in _sides(comparison) for row in side.runs.select("run_id", LOSS).iter_rows())
+    rows = [_drawn(run | {LOSS: losses.get(run["run_id"])}, name, metrics) for name, run in drawn_runs]
     return [Heading(tr("runs in the charts"), "title"), _infos(_limits(comparison, drawn)), Table(headings, rows)]
 
 
@@ -148,9 +154,9 @@ def _fields(comparison: Comparison) -> Iterator[Part]:
     if different:
         yield Table((tr("field"), *_heads()), tuple(_field(f) for f in different))
     if decisive:
-        yield Sentence(tr("unknown but required for a verdict: {names}", names=", ".join(decisive)), "warning")
+        yield Sentence(tr("unknown but required for a verdict: {names}", names=tr(", ").join(decisive)), "warning")
     if unknown:
-        yield Sentence(tr("unknown, not compared: {names}", names=", ".join(unknown)), "warning")
+        yield Sentence(tr("unknown, not compared: {names}", names=tr(", ").join(unknown)), "warning")
 
 
 def _field(field: Field) -> tuple[str, str, str]:
@@ -159,7 +165,7 @@ def _field(field: Field) -> tuple[str, str, str]:
 
 
 def _values(values: tuple[object, ...]) -> str:
-    return ", ".join("-" if value is None else str(value) for value in values) or "-"
+    return tr(", ").join("-" if value is None else str(value) for value in values) or "-"
 
 
 def _effects(comparison: Comparison, details: bool) -> Table:
@@ -196,7 +202,7 @@ def _outcome(comparison: Comparison, finding: Finding) -> Cell | str:
         return Cell(tr("improvement"), mark="improvement")
     if finding.verdict == "no regression":
         return tr("no change")
-    return Cell(word("verdicts", finding.verdict), mark="regression" if finding.verdict == "regression" else "")
+    return Cell(word("verdicts", finding.verdict), mark=finding.verdict if finding.verdict in MARKED else "")
 
 
 def _p(finding: Finding) -> str:

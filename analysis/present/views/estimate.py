@@ -98,7 +98,7 @@ def _overflow(fit: Fit, memory_bytes: float) -> str:
         return tr("stage {stage} does not fit: {gb} GB of {memory}, {over} GB too much", **fullest)
     return tr(
         "stages {names} do not fit; the largest is {stage}: {gb} GB of {memory}, {over} GB too much",
-        names=", ".join(map(str, fit.overflows)),
+        names=tr(", ").join(map(str, fit.overflows)),
         **fullest,
     )
 
@@ -141,7 +141,7 @@ def _layouts(result: Estimate) -> Table:
             str(fit.layout.devices),
             str(fit.worst.stage),
             _gb(fit.worst.total_bytes),
-            ", ".join(map(str, fit.overflows)) or "-",
+            tr(", ").join(map(str, fit.overflows)) or "-",
             _yes(fit.fits),
         )
         for fit in result.layouts
@@ -165,7 +165,7 @@ def worked(figure: Figure) -> str:
 
 
 def _needs(figure: Figure) -> str:
-    return tr("needs {flags}", flags=", ".join(map(_input_name, figure.missing)))
+    return tr("needs {flags}", flags=tr(", ").join(map(_input_name, figure.missing)))
 
 
 def _input_name(name: str) -> str:
@@ -184,7 +184,7 @@ def shown(figure: Figure) -> str:
         "devices": lambda: f"{value:,.0f}",
         "FLOPs": lambda: f"{value:.5g}",
         "ratio": lambda: percent(value, 2),
-        "s": lambda: tr("{n} days", n=f"{value / DAY:,.2f}") if value >= DAY else f"{value:,.3g} s",
+        "s": lambda: tr("{n} days", n=f"{value / DAY:,.2f}") if value >= DAY else tr("{n} s", n=f"{value:,.3g}"),
     }
     return forms[figure.unit]()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from analysis.present.numbers import about, percent, percent_of_peak, step_time, three
+from analysis.present.numbers import about, about_range, percent, percent_of_peak, step_time, three
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import ending_clause, error_clauses, failure
 from analysis.present.views.missing import missing_clauses
@@ -57,7 +57,7 @@ def rows(run: Run) -> Iterator[ScreenRow]:
     yield from _lost(run)
     yield from (row for row in (remaining(run), compared(run)) if row)
     if clauses := missing_clauses(run):
-        yield ScreenRow(tr("missing"), "", clauses)
+        yield ScreenRow(tr("missing"), "", clauses, separator=" ")
     if clauses := warning_clauses(run):
         yield ScreenRow(tr("warnings"), "", clauses)
 
@@ -142,9 +142,10 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         return (
             None if logged is None else ScreenRow(tr("TFLOP/s"), three(logged), [tr("per device, printed by the log")])
         )
-    clauses = [tr("per device by {formula}", formula=tr(how.formula.phrase))]
+    formula = tr(how.formula.phrase)
+    clauses = [tr("per device by {formula}", formula=formula)]
     if how.quoted.layers:
-        clauses[0] = tr("{clause}, recomputation included", clause=clauses[0])
+        clauses = [tr("per device"), tr("{formula} with recomputation", formula=formula)]
     if rate["peak_utilization"] is not None and how.peak:
         share = percent_of_peak(rate["peak_utilization"])
         clauses.append(tr("{share} of the peak {peak}", share=share, peak=three(how.peak.peak_tflops_per_second)))
@@ -223,10 +224,8 @@ def remaining(run: Run) -> ScreenRow | None:
     if run.short or left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
         return None
     resumed = msg("{n} steps if resumed") if failure(run) else msg("{n} steps")
-    time, low, high = about(left.seconds), about(left.seconds_low), about(left.seconds_high)
-    took = tr("about {time} ({low} to {high})", time=time, low=low, high=high)
-    if low == high:
-        took = tr("about {time}", time=time)
+    time, ends = about(left.seconds), about_range(left.seconds_low, left.seconds_high)
+    took = tr("about {time} ({ends})", time=time, ends=ends) if ends else tr("about {time}", time=time)
     unseen = [tr("batch {batches} not seen yet", batches=range_of(b.batches))] if (b := left.unseen_batches) else []
     return ScreenRow(tr("remaining"), "", [tr(resumed, n=f"{left.steps:,}"), took, *unseen])
 

@@ -75,7 +75,7 @@ def _why(line: UnreadLine) -> str:
     if line.reason == "malformed":
         return tr("the label {label!r} has the value {text!r}", label=line.details[0], text=line.details[1])
     if line.reason == "lacks":
-        return tr("{names} is missing", names=", ".join(line.details))
+        return tr("{names} is missing", names=tr(", ").join(line.details))
     return tr("head matches nowhere") if line.reason == "no_head" else tr(COUNTED[line.reason])
 
 

@@ -54,7 +54,7 @@ def rate_text(run: Run | None) -> str:
     rows = [] if run is None else rate_rows(run)
     if not rows:
         return tr("no rate: with this draft neither the step time nor a throughput is known")
-    values = (f"{row.label} {' '.join(filter(None, (row.value, tr(', ').join(row.clauses))))}" for row in rows)
+    values = (f"{row.label} {' '.join(filter(None, (row.value, row.explanation)))}" for row in rows)
     return tr("rate with this draft: {values}", values=tr("; ").join(values))
 
 

@@ -42,7 +42,7 @@ def _title(name: str, logged: float | None) -> str:
 
 def _cells(row: Candidate) -> tuple[str, ...]:
     value, difference = row.tflops_per_second_per_device, row.difference
-    missing = tr("; needs {names}", names=", ".join(row.missing)) if row.missing else ""
+    missing = tr("; needs {names}", names=tr(", ").join(row.missing)) if row.missing else ""
     return (
         ("* " if row.matches else "  ") + row.id,
         "-" if value is None else f"{value:,.2f}",
@@ -59,7 +59,7 @@ def peak_text(peak: ImpliedPeak) -> str:
         middle=peak.tflops_per_second,
         low=peak.low,
         high=peak.high,
-        devices=", ".join(_devices(peak)) or tr("no known device"),
+        devices=tr(", ").join(_devices(peak)) or tr("no known device"),
     )
 
 

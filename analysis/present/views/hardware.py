@@ -34,7 +34,7 @@ def _cells(device: Device) -> tuple[str, ...]:
         _rate(headline),
         _number(device.hbm_gb),
         tr(shown.confidence) if shown else UNKNOWN,
-        ", ".join(device.aliases),
+        tr(", ").join(device.aliases),
     )
 
 
@@ -54,8 +54,8 @@ def device_parts(device: Device) -> list[Part]:
 
 def _facts(device: Device) -> Iterator[tuple[str, str]]:
     yield tr("device"), device.name
-    yield tr("also called"), ", ".join(device.aliases)
-    yield tr("one of"), ", ".join(device.members)
+    yield tr("also called"), tr(", ").join(device.aliases)
+    yield tr("one of"), tr(", ").join(device.members)
     yield tr("range"), _spread(_training_peak(device, "matrix"), tr(" TFLOP/s, matrix"))
     yield tr("vendor"), device.vendor
     yield tr("year"), _number(device.year)

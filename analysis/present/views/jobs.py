@@ -65,7 +65,7 @@ def _counted(jobs: Sequence[JobVerdict]) -> str:
         parts.append(tr("{n} idle", n=idle))
     if missing := sum(job.missing and not job.is_idle for job in jobs):
         parts.append(tr("{n} missing tonight", n=missing))
-    return tr("jobs: {n} ({parts})", n=len(jobs), parts=", ".join(parts))
+    return tr("jobs: {n} ({parts})", n=len(jobs), parts=tr(", ").join(parts))
 
 
 def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
@@ -110,7 +110,7 @@ def _job_parts(job: JobVerdict) -> Iterator[Part]:
     sentences = list(_warnings(job))
     if not sentences:
         return
-    owners = tr(" (owned by {names})", names=", ".join(job.owners)) if job.owners else ""
+    owners = tr(" (owned by {names})", names=tr(", ").join(job.owners)) if job.owners else ""
     yield Heading(job.name + owners)
     yield from (Sentence(text, "warning") for text in sentences)
     yield from remark_sentences(_named(job), remarks(job.runs))
@@ -176,7 +176,7 @@ def refusal(job: JobVerdict) -> str:
 
 
 def _values(values: tuple[object, ...]) -> str:
-    return ", ".join("-" if value is None else str(value) for value in values) or "-"
+    return tr(", ").join("-" if value is None else str(value) for value in values) or "-"
 
 
 def sentence(job: JobVerdict, metric: MetricNight) -> str:

@@ -22,12 +22,12 @@ OF_MODEL = frozenset(ModelShape.__dataclass_fields__) - {"lora", "adapter_parame
 
 
 def missing_clauses(run: Run) -> list[str]:
-    """The figures that are missing, and the flags to pass for them; empty where nothing is."""
+    """The figures that are missing, and each flag to pass for them; empty where nothing is."""
     figures, flags = list(dict.fromkeys(_figures(run))), list(dict.fromkeys(_flags(run)))
     if not figures:
         return []
     names = tr(", ").join(figures)
-    return [tr("{figures}: pass {flags}", figures=names, flags=" ".join(flags))] if flags else [names]
+    return [tr("{figures}: pass", figures=names), *flags] if flags else [names]
 
 
 def _figures(run: Run) -> Iterator[str]:

@@ -12,6 +12,7 @@ from analysis.batch.peers import TOKENS
 from analysis.hardware.devices import BY_HAND
 from analysis.metrics import BY_COLUMN
 from analysis.present.metric_names import named
+from analysis.present.numbers import percent
 from analysis.present.parts import Sentence
 from analysis.present.views.ending import ending_word
 from analysis.present.words import word
@@ -102,7 +103,7 @@ def overhead_of(row: Row) -> str:
     """What cost most, and its share of the time."""
     if row["largest_overhead"] is None:
         return UNKNOWN
-    return f"{row['largest_overhead_ratio']:.1%} {word('overheads', row['largest_overhead'])}"
+    return f"{percent(row['largest_overhead_ratio'])} {word('overheads', row['largest_overhead'])}"
 
 
 def shared_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> tuple[list[Sentence], list[Shown]]:

@@ -66,7 +66,7 @@ def page_title() -> str:
 
 def _unknown(trend: Trend) -> Iterator[Sentence]:
     if trend.unknown:
-        names = ", ".join(trend.unknown)
+        names = tr(", ").join(trend.unknown)
         yield Sentence(tr("not known for all runs, so some may be of a different job: {names}", names=names), "warning")
 
 

@@ -54,13 +54,15 @@ def test_a_row_holds_every_metric_of_the_registry_under_its_name(runs, table):
         assert row["samples_per_second_per_device"] == run.value("samples_per_second_per_device")
 
 
-def test_a_row_says_what_the_run_was(table):
+def test_a_row_says_what_the_run_was(runs, table):
     core, ramp, bare = table.to_dicts()
     assert (core["run"], core["model"], core["device"], core["world_size"]) == ("core", "llama2-7b", "Ascend910B3", 8)
     assert core["parameters"] == 6_738_415_616
     assert (core["steps"], core["step_lines"], core["starts"]) == (60, 60, 1)
     assert ramp["starts"] == 2
     assert (bare["model"], bare["world_size"], bare["mfu"], bare["device_hours"]) == (None, None, None, None)
+    losses = [run.steps["loss"].drop_nulls().to_list() for run in runs]
+    assert [row["final_loss"] for row in (core, ramp, bare)] == [loss[-1] for loss in losses]
     assert bare["warnings"] == len(bare["warning_codes"].split())
 
 
@@ -89,6 +91,15 @@ def test_losses_of_all_runs_by_cause(runs, table):
     assert (worst["replayed"], worst["stalls"]) == ("ramp", "core")
     assert "published" not in worst
     assert lost_by_cause(table.head(1), losses)["worst"].unique().to_list() == ["core"]
+
+
+def test_work_inside_a_step_is_no_lost_time(runs, table):
+    """The resumed run recomputes activations in its steps."""
+    ramp = runs[1]
+    assert "recomputation" in {loss.cause for loss in ramp.overheads}
+    outside = sum(loss.device_hours for loss in ramp.overheads if not loss.in_steps)
+    assert table["lost_device_hours"][1] == pytest.approx(outside)
+    assert "recomputation" not in lost_by_cause(table, overheads_table(runs))["cause"].to_list()
 
 
 def test_what_others_reached_is_no_loss_of_the_run(runs):

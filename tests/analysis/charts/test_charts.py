@@ -227,7 +227,7 @@ def test_the_formula_is_in_the_title():
 
 def test_the_median_is_that_of_the_rows_that_count():
     chart = time_chart(steps(3, step_time_ms=[9000.0, 1000.0, 2000.0]))
-    assert data(chart, "text") == [{"value": 1500.0, "text": "median 1,500.0 ms", "run": "seven-b"}]
+    assert data(chart, "text") == [{"value": 1500.0, "text": "dashed: median 1,500.0 ms", "run": "seven-b"}]
 
 
 def test_times_above_the_scale_stand_over_the_frame_and_are_counted():

@@ -117,7 +117,7 @@ def test_trials_follow_each_other_to_the_cause():
     assert (found.outcome, found.remain, found.to_try, found.runs_needed) == ("cause", (C,), (), 0)
     assert said(found)[:2] == [
         "cause according to the logs: setting c, on -> off",
-        "effect on time per step, steady: +4.00 %",
+        "effect on step time, steady: +4.00 %",
     ]
 
 

@@ -95,7 +95,7 @@ def test_reasons_have_codes_beside_the_sentence(place):
     finding = told["metrics"]["steady_step_time_ms"]
     assert (finding["reason_code"], finding["reason"].partition(":")[0]) == (
         "declared_within",
-        "time per step, steady",
+        "step time, steady",
     )
     (left,) = told["left_out"]
     assert (left["reason_code"], left["reason"]) == ("same_job", "another record of the same job is counted")

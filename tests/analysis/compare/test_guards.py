@@ -165,7 +165,7 @@ def test_the_commands_judge_them_by_default(tmp_path, command):
     done = run_logparse(command, *sides, cwd=tmp_path)
     said = " ".join(done.stdout.split())
     assert (done.returncode, "verdict: regression" in said) == (1 if command == "gate" else 0, True)
-    assert "time per step, including stalls: regression" in said
+    assert "step time, including stalls: regression" in said
     assert "(Holm)" not in said
     if command == "compare":
         detailed = run_logparse(command, *sides, "-v", cwd=tmp_path).stdout

@@ -15,9 +15,10 @@ from analysis.charts.comparison import MOST_DRAWN, overlay_runs
 from analysis.charts.trend import trend_chart
 from analysis.compare.comparison import Side, compare
 from analysis.compare.verdict import DEFAULT_METRIC
-from analysis.metrics import JUDGED
+from analysis.metrics import FINAL_LOSS, JUDGED
 from analysis.nightly.trend import follow
 from analysis.own_files import LIST, list_of
+from analysis.present.views.compare import compose_drawn
 from analysis.report import Text, render_document
 from analysis.report.comparison_page import comparison_page
 
@@ -84,7 +85,7 @@ def test_the_comparison_says_what_the_terminal_says(browser, compared):
             assert sentence in said
         cells = page.page.locator("tr", has_text="setting overlap").locator("td").all_inner_texts()
         assert cells == ["True", "False"]
-        times = page.page.locator("tr", has_text="time per step, steady").first.locator("td").all_inner_texts()
+        times = page.page.locator("tr", has_text="step time, steady").first.locator("td").all_inner_texts()
         assert float(times[2].rstrip(" %")) == pytest.approx(5, abs=0.6)
         assert times[-1] == "regression"
         assert page.page.locator("td.regression").count() >= 1
@@ -200,6 +201,16 @@ def test_one_run_a_side_is_drawn_with_spans_and_can_be_smoothed(browser, tmp_pat
         assert "18,000 rows in" in words(page)
         page.page.locator("#smoothing").fill("8")
         page.settled("logparse.views.get('loss').data('smoothed').length > 50")
+
+
+def test_the_runs_in_the_charts_have_the_final_loss_that_is_judged(tmp_path):
+    """That of a record is the last loss of the run; the one above is taken at the common steps."""
+    sides = many(tmp_path, 2, 50)
+    result = compare(sides.baseline, sides.candidate, [FINAL_LOSS], 0.03)
+    *_, table = compose_drawn(result, overlay_runs(result))
+    losses = [loss for side in (result.baseline, result.candidate) for loss in side.runs["final_loss"]]
+    assert [row[3] for row in table.rows] == [FINAL_LOSS.text(loss) for loss in losses]
+    assert losses[0] != sides.baseline.details["final_loss"][0]
 
 
 def test_colours_are_those_of_the_sides_that_are_drawn(tmp_path):

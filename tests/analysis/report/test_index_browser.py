@@ -318,8 +318,9 @@ def test_the_reader_chooses_columns_and_the_address_remembers_them(browser, inde
         menu = page.page.locator("#columns")
         menu.locator("summary").click()
         menu.locator("input[value=hfu]").check()
+        menu.locator("input[value=final_loss]").check()
         menu.locator("input[value=model]").uncheck()
-        chosen = ["run", *MAIN[1:6], "hfu", *MAIN[6:]]
+        chosen = ["run", *MAIN[1:6], "hfu", "goodput", "final_loss", *MAIN[7:]]
         assert page.evaluate(VISIBLE) == chosen
         hidden = "[...document.querySelectorAll('#runs tr')].map(row => [...row.cells].filter(c => c.hidden).length)"
         assert len(set(page.evaluate(hidden))) == 1
