@@ -2,7 +2,7 @@
 
 import pytest
 import regex
-from helpers import ROOT, megatron_line
+from helpers import ROOT, megatron_line, run_logparse
 from simulated_ranks import simulate
 
 from logparse.decode.read_run import diagnose_run
@@ -119,6 +119,9 @@ def test_a_host_that_fails_in_most_attempts_is_suspected_if_the_job_has_others(t
 def test_a_cause_of_all_ranks_accuses_none_of_them(tmp_path):
     ending = ending_of_lines(tmp_path, *(f"[rank{rank}]: ValueError: batch size 7" for rank in (2, 0, 1)))
     assert (ending.same_on, reasons(ending)) == (3, [])
+    shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+    assert "failed: 3 ranks, an exception" in shown
+    assert "check settings and data" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(("data", "bound"), [("0.0200", "compute"), ("0.9000", "data")])
