@@ -16,14 +16,14 @@ from logparse.failures.suspicions import Suspicion
 MOST_SILENT = 3
 # Of the ranks of a job at least this share printed a time-out, where a silent rank is suspected.
 LEAST_WAITING = 0.5
-_WAITS = frozenset(("nccl.timeout", "nccl.state", "hccl.notify", "hccl.sockets", "hccl.fftsplus", "runtime.stream"))
+_WAITS = frozenset(("nccl.timeout", "hccl.notify", "hccl.sockets", "hccl.fftsplus", "runtime.stream"))
 # A lost heartbeat names a host and a device.
 _HEARTBEAT = "hccl.heartbeat"
 
 
 def find_absent(hits: Sequence[Hit], world_size: int | None, seen: Collection[int]) -> Iterator[Suspicion]:
     """What points to a rank that others waited for. ``seen`` are ranks that print anything, out of ``world_size``."""
-    waits = [hit for hit in hits if hit.meaning.signature in _WAITS and hit.rank is not None]
+    waits = [hit for hit in hits if hit.rank is not None and _waits(hit)]
     waiting = dict.fromkeys(hit.rank for hit in waits if hit.rank is not None)
     late = list(_late(hits))
     yield from late
@@ -35,6 +35,13 @@ def find_absent(hits: Sequence[Hit], world_size: int | None, seen: Collection[in
     for hit in hits:
         if hit.meaning.signature == _HEARTBEAT and hit.host:
             yield Suspicion(None, "heartbeat_lost", hit.source, hit.line, host=hit.host, at=hit.local_rank)
+
+
+def _waits(hit: Hit) -> bool:
+    """Whether a rank waits: it prints a time-out, or has a work that is not completed."""
+    if hit.meaning.signature == "nccl.state":
+        return int(hit.fields["enqueued"]) > int(hit.fields["completed"])
+    return hit.meaning.signature in _WAITS
 
 
 def _late(hits: Sequence[Hit]) -> Iterator[Suspicion]:
@@ -50,7 +57,7 @@ def _late(hits: Sequence[Hit]) -> Iterator[Suspicion]:
         if n < 2 or most < 0:
             continue
         queued = {rank: int(hit.fields["enqueued"]) for rank, hit in own.items()}
-        waiting = sum(number > most for number in queued.values()) > len(own) / 2
+        waiting = sum(number > most for number in queued.values()) >= len(own) / 2
         for rank, hit in own.items():
             # A rank without an open work did not come, where most ranks have one.
             if 0 <= done[rank] < most or (waiting and 0 <= queued[rank] <= most):

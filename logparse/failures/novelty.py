@@ -19,8 +19,8 @@ MOST_NOVEL, AROUND, SHORTEST = 2, 100, 16
 _SAME = 80
 _NUMBERS = regex.compile(r"0x[0-9a-f]+|[0-9a-f]{12,}|\d+")
 _SPEAKS = regex.compile(r"(?i)error|fail|fatal|warn|abort|cannot|unable|invalid|refused|denied|lost|timed? ?out|exceed")
-# Frames of tracebacks, the code below them, and rules of signs.
-_FRAME = regex.compile(r"^(?:\s|frame #|\W*$|\^)|File \".*, line \d|Traceback")
+# Frames of tracebacks, the code below them, rules of signs, and what LSF puts around its report.
+_FRAME = regex.compile(r"^(?:\s|frame #|\W*$|\^)|File \".*, line \d|Traceback|Sender: LSF|Job <")
 
 
 @dataclass(frozen=True)

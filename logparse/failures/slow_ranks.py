@@ -19,7 +19,7 @@ SLOWER, MOST_INTERVALS, FEWEST_INTERVALS = 0.08, 0.6, 3
 # It is this many times farther from the median than ranks typically are.
 OUTLIER = 5.0
 # Where only the largest and the smallest value have a rank, they are by this share apart, in more intervals.
-APART, MOST_OF_EXTREMES, FEWEST_OF_EXTREMES = 0.12, 0.7, 5
+APART, MOST_OF_EXTREMES, FEWEST_OF_EXTREMES = 0.12, 0.7, 6
 # A spread below which no rank is worth a comparison.
 HEALTHY_SPREAD = 0.01
 # Of NVIDIA's straggler report; its own threshold is 0.7 to 0.75.

@@ -74,6 +74,9 @@ def headline(ending: Ending) -> str:
 
 def _who(ending: Ending) -> str:
     """The rank and the host of the cause, as far as they are known, with what parts them from the cause."""
+    if ending.same_on > 1:
+        # Which of them prints it first is chance.
+        return tr("{n} ranks, ", n=ending.same_on)
     if ending.rank is not None and ending.host:
         return tr("rank {rank} ({host}), ", rank=ending.rank, host=ending.host)
     if ending.rank is not None:

@@ -2,7 +2,7 @@
 
 import pytest
 import regex
-from helpers import ROOT, megatron_line
+from helpers import ROOT, megatron_line, run_logparse
 from simulated_ranks import simulate
 
 from logparse.decode.read_run import diagnose_run
@@ -105,9 +105,23 @@ def test_a_rank_that_fails_in_most_attempts_is_suspected(tmp_path):
     assert reasons(ending) == [(3, ["fails_again"])]
 
 
+def test_a_host_that_fails_in_most_attempts_is_suspected_if_the_job_has_others(tmp_path):
+    again = "[default] Worker group FAILED. 2/3 attempts left; will restart worker group"
+    died = [f"srun: error: node{host}: task {task}: Killed" for host, task in ((7, 3), (7, 4), (2, 1), (7, 5))]
+    ending = ending_of_lines(tmp_path, *(line for one in died for line in (one, again)))
+    assert [(suspect.host, suspect.reasons[0].n, suspect.reasons[0].of) for suspect in ending.suspects] == [
+        ("node7", 3, 4)
+    ]
+    ending = ending_of_lines(tmp_path, *(line for one in died if "node7" in one for line in (one, again)))
+    assert reasons(ending) == []
+
+
 def test_a_cause_of_all_ranks_accuses_none_of_them(tmp_path):
     ending = ending_of_lines(tmp_path, *(f"[rank{rank}]: ValueError: batch size 7" for rank in (2, 0, 1)))
     assert (ending.same_on, reasons(ending)) == (3, [])
+    shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+    assert "failed: 3 ranks, an exception" in shown
+    assert "check settings and data" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(("data", "bound"), [("0.0200", "compute"), ("0.9000", "data")])
