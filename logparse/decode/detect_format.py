@@ -13,7 +13,7 @@ import regex
 
 from logparse.decode.merge_formats import Completion, complete
 from logparse.decode.step_lines import StepLines
-from logparse.errors import InputError, NoStepLineError
+from logparse.errors import NoStepLineError, SeveralRunsError
 from logparse.failures.ending import Ending, FailureLine, count_repeated, ending_of
 from logparse.failures.scan import Hit
 from logparse.failures.trainers import FileEnds, Trainer, find_trainer
@@ -97,7 +97,7 @@ def _check_formats(stepped: Sequence[tuple[LogFormat, StepLines]]) -> None:
         return
     by_format = (tr("{value} in {files}", value=name, files=some(of_it, 3)) for name, of_it in files.items())
     values = tr(", ").join(by_format)
-    raise InputError(
+    raise SeveralRunsError(
         tr("these files are not one run: {reason}", reason=tr("the format is {values}", values=values)),
         where=some(named, 3),
         remedy=tr("add --each to analyze every file as a run, pass files of one run, or set the format with --format"),
