@@ -34,11 +34,18 @@ def named_runs(arguments: Sequence[str], each: bool) -> list[tuple[str, Sequence
 
 def _ranks_together(runs: Runs) -> Runs:
     """The ``runs``, those of single files that differ by rank alone as one."""
-    job_of = {called: place.job for called, files in runs if files == [called] and (place := _rank_of(called))}
-    jobs: dict[str, list[str]] = defaultdict(list)
+    together: Runs = []
+    jobs: dict[str, list[str]] = {}
     for called, files in runs:
-        jobs[job_of.get(called, called)] += files
-    return list(jobs.items())
+        place = _rank_of(called) if files == [called] else None
+        if place is None:
+            together.append((called, files))
+        elif place.job in jobs:
+            jobs[place.job] += files
+        else:
+            jobs[place.job] = [*files]
+            together.append((place.job, jobs[place.job]))
+    return together
 
 
 def _rank_of(path: str) -> Place | None:

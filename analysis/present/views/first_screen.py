@@ -13,6 +13,7 @@ from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import ending_clause, error_clauses, failure
 from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
+from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.views.title import title_part
 from analysis.present.views.warnings import ranked_warnings, warning_clauses
 from analysis.present.words import clause, word
@@ -22,14 +23,6 @@ from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from logparse.language import msg, tr
 
-TOKENS, TFLOPS = "tokens_per_second_per_device", "tflops_per_second_per_device"
-# Printed rates that are shown where ours is unknown, the most telling one first.
-PRINTED_RATES = {
-    TOKENS: msg("{n} tokens/s/p"),
-    "samples_per_second_per_device": msg("{n} samples/s/p (per device)"),
-    "tokens_per_second": msg("{n} tokens/s of all devices"),
-    "samples_per_second": msg("{n} samples/s of all devices"),
-}
 # Where a rate is unknown the next one is shown.
 FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
 # The longest answer in one line.
@@ -113,7 +106,9 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate["rate"] != "steady":
         clauses = [word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
-        clauses = [tr("{time} including stalls", time=step_time(with_stalls))]
+        stalled = with_stalls > rate["step_time_ms"]
+        mean = msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}")
+        clauses = [tr(mean, time=step_time(with_stalls))]
     return ScreenRow(tr("step time"), value, clauses)
 
 

@@ -32,6 +32,7 @@ RANKED = (
 NAMED_ELSEWHERE = {
     *("rate_lacks_sizes", "samples_rate_not_computed", "tokens_rate_not_computed", "flops_rate_not_computed"),
     *("device_unknown", "no_peak_of_type", "ended_early_with_errors", "ended_with_errors", "no_step_time"),
+    *("layers_not_counted", "mfu_not_counted"),
 }
 # Clauses on the first screen.
 SHOWN = 2
@@ -57,11 +58,17 @@ def note_sentence(note: Note, sources: Sequence[str]) -> Sentence:
     return Sentence(text, note.level, places=places_of(note, sources))
 
 
+def _of_no_rate(note: Note) -> bool:
+    """Whether a note on the rates is of a run without a rate, of which another row says so."""
+    return note.code == "no_row_counts" and not note.fields["instead"]
+
+
 def warning_clauses(run: Run) -> list[str]:
     """The first warnings in a clause each, after their number; empty where there is none to show."""
     warnings = ranked_warnings(run)
     named = NAMED_ELSEWHERE | broken_by(run.checks)
-    texts = [clause(note) for note in warnings if note.code not in named]
+    own = (note for note in warnings if note.code not in named and not _of_no_rate(note))
+    texts = list(dict.fromkeys(map(clause, own)))
     shown = texts[:SHOWN]
     if not shown:
         return []
