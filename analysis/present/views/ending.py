@@ -19,6 +19,8 @@ _STATES = {
     "cut_off": msg("no failure found: the log ends, so it is cut off or the run goes on"),
     "unknown": msg("no failure found, and nothing shows that the run completed"),
 }
+# The trainer itself ends a run without more data: an end, no failure of hardware or code.
+DATA_USED_UP = "data.end"
 _COMPLETED_AT = msg("completed: {step} of {planned} steps")
 
 
@@ -30,7 +32,7 @@ def failure(run: Run) -> Ending | None:
 def error_clauses(run: Run) -> list[str]:
     """The line that shows why a run failed, with its place; empty for any other run."""
     ending = failure(run)
-    if ending is None or ending.cause is None:
+    if ending is None or ending.cause is None or ending.signature == DATA_USED_UP:
         return []
     text = tr("{place}: {text}", place=_place(ending.cause, len(run.log.sources) > 1), text=ending.cause.text)
     return [text, tr("more with `logparse diagnose`")]
@@ -48,6 +50,8 @@ def headline(ending: Ending) -> str:
         if ending.state == "completed" and ending.step is not None and ending.planned_steps is not None:
             return tr(_COMPLETED_AT, step=f"{ending.step:,}", planned=f"{ending.planned_steps:,}")
         return tr(_STATES[ending.state])
+    if ending.signature == DATA_USED_UP and ending.step is not None:
+        return tr("ended at step {step}: the data are used up", step=f"{ending.step:,}")
     cause = _who(ending) + word("failures", ending.family)
     if ending.step is None:
         return tr("failed: {cause}", cause=cause)

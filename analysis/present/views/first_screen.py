@@ -25,6 +25,8 @@ from logparse.language import msg, tr
 
 # Where a rate is unknown the next one is shown.
 FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
+# A published rate that differs less than this is probably that of the same run: two runs differ by more.
+SAME_RUN = 0.003
 # The longest answer in one line.
 LONGEST = 100
 
@@ -194,10 +196,11 @@ def _lost(run: Run) -> Iterator[ScreenRow]:
         named = named_overheads(outside_steps(run))
         if named:
             named[0] = tr("lost: {overheads}", overheads=named[0])
-        yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), [*named, *_starts(run)])
+        yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), [*_starts(run), *named])
         if text := advice(run):
             yield ScreenRow(tr("  advice"), "", [text])
     if (inside := named_overheads(inside_steps(run))) and not run.short:
+        inside[0] = tr("of the whole run: {overheads}", overheads=inside[0])
         yield ScreenRow(tr("inside a step"), "", inside)
 
 
@@ -241,5 +244,9 @@ def _share_of(match: Against) -> str:
     published = msg("{share} of {publisher}'s published {rate} tokens/s/p")
     recorded = msg("{share} of the {rate} tokens/s/p recorded for {publisher}")
     publisher = match.row.publisher or match.row.name
+    if not match.row.recorded and abs(match.share - 1) < SAME_RUN:
+        return tr(
+            "equal to {publisher}'s published {rate} tokens/s/p: probably this run", publisher=publisher, rate=rate
+        )
     share = percent(match.share, 0)
     return tr(recorded if match.row.recorded else published, share=share, publisher=publisher, rate=rate)

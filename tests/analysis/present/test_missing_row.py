@@ -1,9 +1,15 @@
 """The row of missing figures names exactly what is missing, why, and the flags that would give it."""
 
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
+
+from analysis.present.numbers import three
+from analysis.present.views.first_screen import compared
+from analysis.published.match import Against
+from analysis.published.rows import published
 
 PPO = "step:{step} - actor/pg_loss:0.010 - timing/gen:48.9 - timing/ref:12.1 - timing/update_actor:37.5\n"
 WHOLE = (
@@ -88,3 +94,18 @@ def test_lines_without_a_step_number_say_so(tmp_path):
     assert done.returncode == 3
     assert "3 lines with metrics have no step number" in done.stderr
     assert "with its progress bar" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (1.001, "equal to {}'s published {} tokens/s/p: probably this run"),
+        (1.02, "102 % of {}'s published {} tokens/s/p"),
+    ],
+)
+def test_a_published_rate_that_is_probably_of_this_run_says_so(share, shown):
+    row = next(row for row in published() if row.tokens_per_second_per_device and row.publisher)
+    matches = [Against(row, share, ())]
+    run = SimpleNamespace(expectations=SimpleNamespace(published=SimpleNamespace(matches=matches)))
+    screen_row = compared(run)
+    assert screen_row.clauses == [shown.format(row.publisher, three(row.tokens_per_second_per_device))]
