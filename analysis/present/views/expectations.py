@@ -39,7 +39,7 @@ def plan_sentences(plan: Plan) -> Iterator[str]:
     """A sentence for each row, one for the gap, one for what was assumed."""
     yield from (sentences_of(findings) for findings in _by_stages([row.findings for row in plan.rows]))
     if plan.gap:
-        parts = ", ".join(f"{word('gap', part.part)} {of_peak(part.share)}" for part in plan.gap)
+        parts = tr(", ").join(f"{word('gap', part.part)} {of_peak(part.share)}" for part in plan.gap)
         yield tr("peak breakdown of steady steps: {parts}", parts=parts)
         if plan.gap[-1].share < -NO_SHARE:
             yield tr("the rest is negative: the peak or a pipeline setting is wrong")
@@ -47,7 +47,7 @@ def plan_sentences(plan: Plan) -> Iterator[str]:
         most = percent(plan.mfu_ceiling)
         yield tr("maximum MFU with this pipeline and recomputation: {most}", most=most)
     if plan.assumed:
-        taken = ", ".join(f"{name} {ASSUMED[name]}" for name in plan.assumed)
+        taken = tr(", ").join(f"{name} {ASSUMED[name]}" for name in plan.assumed)
         yield tr("not in the log, assumed for the memory: {taken}", taken=taken)
 
 

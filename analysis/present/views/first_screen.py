@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from analysis.hardware.devices import DevicePeak, nominal_peak
 from analysis.present.numbers import about, percent, percent_of_peak, step_time, three
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import ending_clause, error_clauses, failure
@@ -144,10 +145,19 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         clauses[0] = tr("{clause}, recomputation included", clause=clauses[0])
     if rate["peak_utilization"] is not None and how.peak:
         share = percent_of_peak(rate["peak_utilization"])
-        clauses.append(tr("{share} of the peak {peak}", share=share, peak=three(how.peak.peak_tflops_per_second)))
+        clauses.append(_of_peak(share, how.peak))
     if logged is not None:
         clauses.append(tr("the log prints {value}", value=three(logged)))
     return ScreenRow(tr("TFLOP/s"), three(rate[TFLOPS]), clauses)
+
+
+def _of_peak(share: str, peak: DevicePeak) -> str:
+    """The share of the peak, with the data sheet's peak where this one is derived from cores and clock."""
+    value, nominal = three(peak.peak_tflops_per_second), nominal_peak(peak)
+    if nominal is None:
+        return tr("{share} of the peak {peak}", share=share, peak=value)
+    text = msg("{share} of the peak {peak} (cores x clock; nominal {nominal})")
+    return tr(text, share=share, peak=value, nominal=three(nominal))
 
 
 def median_logged(run: Run) -> float | None:

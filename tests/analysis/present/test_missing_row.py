@@ -7,9 +7,13 @@ import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
 
 from analysis.present.numbers import three
+from analysis.present.views.expectations import plan_sentences
 from analysis.present.views.first_screen import compared
 from analysis.published.match import Against
 from analysis.published.rows import published
+from analysis.run.memory_comparison import Planned
+from analysis.run.plan_comparison import Plan
+from logparse.findings import info
 
 PPO = "step:{step} - actor/pg_loss:0.010 - timing/gen:48.9 - timing/ref:12.1 - timing/update_actor:37.5\n"
 WHOLE = (
@@ -109,3 +113,29 @@ def test_a_published_rate_that_is_probably_of_this_run_says_so(share, shown):
     run = SimpleNamespace(expectations=SimpleNamespace(published=SimpleNamespace(matches=matches)))
     screen_row = compared(run)
     assert screen_row.clauses == [shown.format(row.publisher, three(row.tokens_per_second_per_device))]
+
+
+def test_a_peak_from_cores_and_clock_shows_the_nominal_one(tmp_path):
+    shown = screen(tmp_path, steps(), "--hw", "910b3")["TFLOP/s"]
+    assert "of the peak 295 (cores x clock; nominal 313)" in shown
+    assert "nominal" not in screen(tmp_path, steps(), "--hw", "h100")["TFLOP/s"]
+
+
+@pytest.mark.parametrize("confirms", [True, False])
+def test_printed_tflops_that_are_the_mfu_are_said_to_be(tmp_path, confirms):
+    mfu = float(screen(tmp_path, steps([5000.0] * 30), "--hw", "910b3")["MFU"].split(" %")[0]) / 100
+    value = (mfu if confirms else mfu / 2) * 294.91
+    log = steps([5000.0] * 30).replace(" lm loss", f" throughput per GPU (TFLOP/s/GPU): {value:.1f} | lm loss")
+    shown = screen(tmp_path, log, "--hw", "910b3")["warnings"]
+    assert ("the log's TFLOP/s over the peak is the MFU (another formula)" in shown) == confirms
+
+
+def test_stages_that_differ_in_memory_alone_are_one_sentence():
+    why = info("memory_settings_do_not_fit")
+    rows = [
+        Planned("stage", "bytes", None, size, (info("memory_of_stage", stage=at, measured_bytes=size), why))
+        for at, size in enumerate((20e9, 16e9, 18e9), 1)
+    ]
+    text, *others = plan_sentences(Plan(tuple(rows), (), None, ()))
+    assert text.startswith("stages 1 to 3: 16.00 to 20.00 GB allocated at most; not estimated")
+    assert others == []
