@@ -7,7 +7,6 @@ wrong in the project file is reported where its other keys are read.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -47,6 +46,9 @@ def _of_project() -> str | None:
     path = project_file()
     if path is None:
         return None
+    # Help of a folder without a project file need not wait for it.
+    import tomllib
+
     with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
         language = tomllib.loads(path.read_text(encoding="utf-8")).get("lang")
         return language if isinstance(language, str) else None

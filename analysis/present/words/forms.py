@@ -105,7 +105,7 @@ def of_peak(share: float, digits: int = 1) -> str:
 
 
 # Texts of formats, devices and published rows that are shown in the language in use, by the form "said" or ``tr``.
-SAID = (
+TRANSLATED = (
     msg("rollouts"),
     msg("full recomputation"),
     msg("reference system, full recomputation"),
