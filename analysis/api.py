@@ -43,7 +43,7 @@ from analysis.result_folder import ResultFolder
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
-from logparse.errors import LogparseError, UsageError
+from logparse.errors import LogparseError, UsageError, without_each
 from logparse.findings import Note
 from logparse.inputs.run_discovery import named_runs
 from logparse.language import tr
@@ -231,6 +231,7 @@ def analyze_many(paths: str | Path | Sequence[str | Path], **given: Any) -> list
     runs = named_runs([str(path) for path in _as_list(paths)], each=True)
     done = list(analyze_all(runs, _options(given)))
     failed = [one for one in done if isinstance(one, LogparseError)]
+    without_each(failed)
     if failed and len(failed) == len(done):
         raise failed[0]
     for error in failed:

@@ -23,8 +23,9 @@ import analysis
 import logparse
 from analysis.commands._completion import Install, Show, answer_shell, with_shell
 from analysis.commands._help import Command, Group, Refusal, default_group, show_refusal
+from analysis.project.choose_language import choose_language
 from logparse.errors import InputError, LogparseError, reason_of
-from logparse.language import msg, tr
+from logparse.language import LANGUAGES, msg, tr, use_language
 
 # Each is a module of analysis.commands and, in it, a function of that name; help lists them in this order, a line each.
 COMMANDS = {
@@ -96,6 +97,11 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _speak(language: str | None) -> None:
+    if language is not None and language not in LANGUAGES:
+        raise typer.BadParameter(tr("{name!r} is not one of {names}", name=language, names=", ".join(LANGUAGES)))
+
+
 def build_app() -> typer.Typer:
     """The Typer app of all commands."""
     app = _typer(Commands)
@@ -105,6 +111,15 @@ def build_app() -> typer.Typer:
         version: Annotated[
             bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
         ] = False,
+        lang: Annotated[
+            str | None,
+            typer.Option(
+                "--lang",
+                metavar="|".join(LANGUAGES),
+                callback=_speak,
+                help="Language of the output; default: the locale.",
+            ),
+        ] = None,
         install_completion: Install = None,
         show_completion: Show = None,
     ) -> None:
@@ -179,6 +194,8 @@ def run() -> None:
     Exit code 1 is a verdict, and nothing else ends with it.
     """
     answer_shell()
+    if language := choose_language(sys.argv[1:], os.environ):
+        use_language(language)
     # A command ends soon and leaves few circles of objects: to look for them as often as Python does takes a tenth of
     # its time.
     gc.set_threshold(50_000, 20, 50)

@@ -16,7 +16,7 @@ import polars as pl
 from logparse.language import msg
 
 # By the unit of a column: the unit that people read.
-READ_AS = {"ratio": "%", "bytes": "GiB"}
+READ_AS = {"ratio": "%", "bytes": "GB"}
 # The mark after an impossible number.
 IMPOSSIBLE = "!"
 
@@ -207,7 +207,7 @@ METRICS = (
         "bytes",
         msg("peak memory allocated"),
         "largest memory allocated on a device",
-        2**-30,
+        1e-9,
         digits=2,
         worse=1,
     ),
@@ -216,7 +216,7 @@ METRICS = (
         "bytes",
         msg("peak memory reserved"),
         "largest memory reserved on a device",
-        2**-30,
+        1e-9,
         digits=2,
         worse=1,
     ),

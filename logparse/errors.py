@@ -3,6 +3,7 @@
 LogparseError
 ├── UsageError          exit 2: flags that contradict each other, a name nobody knows
 ├── InputError          exit 2: a file that is missing, unreadable or not a log
+│   └── SeveralRunsError  exit 2: files that are not one run
 ├── NoStepLineError     exit 3: text without one line of a known format
 └── InsufficientDataError  exit 4: too little data for a verdict
 """
@@ -55,6 +56,17 @@ class UsageError(LogparseError):
 
 class InputError(LogparseError):
     """A file cannot be read as a log."""
+
+
+class SeveralRunsError(InputError):
+    """Files that are read as one run are of several."""
+
+
+def without_each(errors: Iterable[LogparseError]) -> None:
+    """Let ``errors`` of runs that --each made not advise --each."""
+    for error in errors:
+        if isinstance(error, SeveralRunsError):
+            error.remedy = tr("name only files of one run; for a folder of several runs, pass that folder itself")
 
 
 class NoStepLineError(LogparseError):

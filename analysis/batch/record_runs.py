@@ -11,7 +11,7 @@ from analysis.history.store import History, RecordedElsewhereError, State
 from analysis.run.notes import PERHAPS_ANOTHER_RUN
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
-from logparse.errors import InputError, LogparseError
+from logparse.errors import InputError, LogparseError, without_each
 from logparse.failures.ending import Ending
 from logparse.findings import Note, warning
 
@@ -36,6 +36,7 @@ def record_all(
     store: History,
     report: Callable[[Note], object],
     engine: str = "local",
+    each: bool = False,
 ) -> tuple[list[Recorded], list[LogparseError]]:
     """Record every run by its name. Returns the recorded runs, and the error of each other run.
 
@@ -45,6 +46,8 @@ def record_all(
     failed: list[LogparseError] = []
     for result in analyze_all(runs, how, engine):
         if isinstance(result, LogparseError):
+            if each:
+                without_each([result])
             failed.append(result)
             continue
         try:

@@ -29,7 +29,7 @@ from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
 from analysis.run.target_verdicts import exit_code, judge
-from logparse.errors import InputError, LogparseError, UsageError
+from logparse.errors import InputError, LogparseError, UsageError, without_each
 from logparse.findings import info
 from logparse.inputs.run_discovery import named_runs
 from logparse.language import current_language, tr, use_language
@@ -91,7 +91,8 @@ def analyze(
         find_baseline(rows, how.baseline)
     how = replace(how, published=rows, drafts=not no_draft)
     formats, written = _formats(charts, chart_format, theme), options.table_formats(tables)
-    runs, work = named_runs(logs, each), partial(_analyze, how=how, engine=engine, quiet=quiet, split=split)
+    runs = named_runs(logs, each)
+    work = partial(_analyze, how=how, engine=engine, quiet=quiet, split=split, each=each)
     drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(), price, asked.order)
     if shard is None:
         inputs = input_files((*logs, baseline_file))
@@ -193,9 +194,11 @@ def _into_shard(part: ShardFolder, runs: Runs, work: Work, drawing: DrawingOptio
     return results, failed
 
 
-def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool, split: bool) -> Outcome:
+def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool, split: bool, each: bool) -> Outcome:
     """Analyze every run, by its name; one that cannot be read does not stop the others."""
     with reading_bar(quiet, [files for _, files in runs]) as watches:
         done = list(analyze_all_parts(runs, how, engine, watches, split))
     failed = [error for error in done if isinstance(error, LogparseError)]
+    if each:
+        without_each(failed)
     return [run for run in done if isinstance(run, Run)], failed

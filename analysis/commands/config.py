@@ -13,9 +13,10 @@ from analysis.commands._run_flags import with_quantity_flags
 from analysis.present.console import make_console
 from analysis.present.terminal import print_parts
 from analysis.present.views.config import config_document, config_parts
+from analysis.project.choose_language import project_file
 from analysis.project.effective_settings import settings_in_force
 from analysis.project.given_facts import gather
-from analysis.project.project_file import find_project_settings, project_file
+from analysis.project.project_file import find_project_settings
 
 
 @with_quantity_flags
@@ -36,12 +37,12 @@ def config(
 ) -> None:
     """Show the effective settings and their source.
 
-    Precedence: command line, --config, environment (LOGPARSE_HW, LOGPARSE_HISTORY), logparse.toml.
+    Precedence: command line, --config, environment (LOGPARSE_HW, LOGPARSE_HISTORY, LOGPARSE_LANG), logparse.toml.
 
     Exit code: 0 done, 2 wrong usage or unreadable file.
     """
     flags: dict[str, Any] = {"hw": hw, "peak_tflops": peak_tflops, "formula": formula, "model": model}
-    flags |= {"baseline": baseline, "utilisation": utilisation, "require": require, "history": history}
+    flags |= {"baseline": baseline, "utilisation": utilisation, "require": require, "history": history, "lang": lang}
     settings = settings_in_force(flags, gather(given, model, config), find_project_settings())
     if as_json:
         typer.echo(json.dumps(config_document(settings, project_file()), indent=1, ensure_ascii=False, allow_nan=False))

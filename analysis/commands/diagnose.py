@@ -27,7 +27,7 @@ def diagnose(
 
     Several LOGs, or a folder, are files of one run.
 
-    Exit code: 0 done, 2 wrong usage or unreadable input.
+    Exit code: 0 done, 2 wrong usage or unreadable input, 3 empty log.
     """
     if as_json and lang is None:
         # Scripts must find the same words on every machine.

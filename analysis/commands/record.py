@@ -69,7 +69,7 @@ def record(
     report = teller()
     store = open_history(history_place(history), report, must_exist=False)
     runs = named_runs(logs, each)
-    done, failed = record_all(runs if shard is None else shard.part(runs), how, marks, store, report, engine)
+    done, failed = record_all(runs if shard is None else shard.part(runs), how, marks, store, report, engine, each)
     if as_json:
         typer.echo(json.dumps(document(done), indent=1, ensure_ascii=False))
     elif done:

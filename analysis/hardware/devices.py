@@ -84,6 +84,8 @@ class DevicePeak:
 
 # The device name of a peak from the user, without a known device.
 BY_HAND = "given by hand"
+# What the source of a peak says that is computed from the cores and their clock.
+DERIVED, SIXTEEN_BIT = "derived: cores", ("bf16", "fp16")
 _BRANDS = {"huawei": "Huawei", "ascend": "Huawei", "nvidia": "NVIDIA", "tesla": "NVIDIA", "geforce": "NVIDIA"}
 _BRANDS |= {"amd": "AMD", "instinct": "AMD", "google": "Google", "intel": "Intel"}
 _BRAND = re.compile(rf"(?:({'|'.join(_BRANDS)})[\s_-]+)+")
@@ -148,6 +150,19 @@ def choose_peak(device: Device, dtype: str, basis: str = "matrix") -> DevicePeak
     spread = _range(device, dtype, basis)
     notes = device_notes(device) + (_other_figures(device, dtype) if basis == "matrix" else ())
     return DevicePeak(device.name, dtype, peak.tflops_per_second, basis, peak.source, peak.confidence, spread, notes)
+
+
+def nominal_peak(peak: DevicePeak) -> float | None:
+    """The data sheet's peak in TFLOP/s of a device whose ``peak`` is derived from its cores and clock; else None.
+
+    A data sheet that gives one of the 16-bit types means both.
+    """
+    if DERIVED not in peak.source or peak.basis != "matrix":
+        return None
+    device = find_device(peak.name)
+    dtypes = SIXTEEN_BIT if peak.dtype in SIXTEEN_BIT else (peak.dtype,)
+    found = (_peak(device, dtype, "headline") for dtype in (peak.dtype, *dtypes))
+    return next((one.tflops_per_second for one in found if one is not None), None)
 
 
 def peak_by_hand(tflops: float, dtype: str, origin: str = "--peak-tflops") -> DevicePeak:

@@ -25,6 +25,8 @@ LEAST_BARS = 10
 WIDEST, LEAST_WIDTH = 1000, 72
 # Columns on each side of a cell in a table that ends in prose, and the least that prose gets next to long names.
 PROSE_PADDING, LEAST_PROSE = 2, 24
+# A table of at most so many rows is turned where only so it fits.
+MOST_TURNED = 5
 # The least that words get in a table with headings that ends in numbers.
 LEAST_WORDS = 11
 # How far from the middle half of the values bars reach, in its widths; it is taken for no narrower than a share.
@@ -88,22 +90,45 @@ def _padded(text: str, width: int) -> str:
 
 
 def _print_table(console: Console, table: Table) -> None:
-    from rich.measure import Measurement
-
     prose = _ends_in_prose(table)
     if not prose:
         console.print()
     if table.caption:
         console.print(fold(table.caption, console.width))
     rows = [[_text(cell) for cell in row] for row in table.cells]
-    wide = console.options.update(max_width=WIDEST)
-    needed = LEAST_WIDTH if prose else Measurement.get(console, wide, _drawn(table, rows)).maximum
+    needed = LEAST_WIDTH if prose else _width(console, table, rows)
+    if needed > console.width and not prose and _can_be_turned(table):
+        turned = _turned(table)
+        turned_rows = [[_text(cell) for cell in row] for row in turned.cells]
+        if (width := _width(console, turned, turned_rows)) <= console.width:
+            table, rows, needed = turned, turned_rows, width
     if not prose and needed - _slack(table, rows) <= console.width:
         # Else the terminal wraps every line, and nothing is won.
         needed = console.width
     width, console.width = console.width, max(console.width, needed)
     console.print(_drawn(table, _folded(table, rows, console.width) if prose else rows))
     console.width = width
+
+
+def _width(console: Console, table: Table, rows: Sequence[Sequence[str]]) -> int:
+    """The columns that a table of numbers needs so that no line is wrapped."""
+    from rich.measure import Measurement
+
+    wide = console.options.update(max_width=WIDEST)
+    return Measurement.get(console, wide, _drawn(table, rows)).maximum
+
+
+def _can_be_turned(table: Table) -> bool:
+    """Whether rows and columns may change places: few rows of numbers, whose names need no heading."""
+    return not table.headings[0] and not table.prose and 0 < len(table.rows) <= MOST_TURNED
+
+
+def _turned(table: Table) -> Table:
+    """The table with rows and columns exchanged."""
+    names, *columns = zip(*table.cells, strict=True)
+    headings = ("", *(_text(name) for name in names))
+    rows = [(Cell(heading), *column) for heading, column in zip(table.headings[1:], columns, strict=True)]
+    return Table(headings, rows, table.caption)
 
 
 def _ends_in_prose(table: Table) -> bool:

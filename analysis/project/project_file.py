@@ -10,20 +10,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from analysis.nightly.policy import Policy, read_policy
+from analysis.project.choose_language import VARIABLE, project_file
 from analysis.project.given_facts import FILE_OPTIONS, facts_of_model, read_config
 from logparse.context.run_context import Fact
 from logparse.errors import UsageError
 from logparse.findings import Origin
 from logparse.inputs.stores import is_url
+from logparse.language import LANGUAGES, tr
 
-PROJECT_FILE = "logparse.toml"
 # The option that each variable gives.
-VARIABLES = {"LOGPARSE_HW": "hw", "LOGPARSE_HISTORY": "history"}
-PROJECT_OPTIONS = {**FILE_OPTIONS, "history": str}
+VARIABLES = {"LOGPARSE_HW": "hw", "LOGPARSE_HISTORY": "history", VARIABLE: "lang"}
+PROJECT_OPTIONS = {**FILE_OPTIONS, "history": str, "lang": str}
 # What only the project file holds, each a table.
 PROJECT_TABLES = {"gate": dict}
 
@@ -55,6 +55,7 @@ def find_project_settings() -> ProjectSettings:
     variables = {name: os.environ.get(variable, "").strip() for variable, name in VARIABLES.items()}
     origins = {name: Origin("environment", rule=variable) for variable, name in VARIABLES.items()}
     environment = {name: Fact(value, origins[name]) for name, value in variables.items() if value}
+    _check_language(environment)
     path = project_file()
     if path is None:
         return ProjectSettings(environment)
@@ -63,7 +64,20 @@ def find_project_settings() -> ProjectSettings:
     if "history" in options and not is_url(options["history"]):
         options["history"] = str(path.parent / options["history"])
     project = {name: Fact(value, Origin("config", str(path))) for name, value in options.items()}
+    _check_language(project)
     return ProjectSettings(environment, project, {**_facts_of_model(project), **facts}, gate)
+
+
+def _check_language(options: Mapping[str, Fact]) -> None:
+    """Raise UsageError for a language that does not exist, with the variable or the file that gives it."""
+    fact = options.get("lang")
+    if fact is not None and fact.value not in LANGUAGES:
+        remedy = tr("use one of {names}", names=", ".join(LANGUAGES))
+        raise UsageError(tr("unknown language {name!r}", name=fact.value), where=_where(fact.origin), remedy=remedy)
+
+
+def _where(origin: Origin) -> str | None:
+    return origin.file or origin.rule
 
 
 def history_place(given: str | None) -> str | None:
@@ -94,13 +108,3 @@ def project_policy() -> Policy:
         return read_policy(gate)
     except UsageError as error:
         raise UsageError(error.problem, where=str(project_file()), remedy=error.remedy) from error
-
-
-def project_file() -> Path | None:
-    """The nearest project file of the current folder and those above it."""
-    try:
-        folder = Path.cwd()
-    except OSError:
-        return None
-    candidates = (place / PROJECT_FILE for place in (folder, *folder.parents))
-    return next((path for path in candidates if os.path.isfile(path)), None)  # noqa: PTH113

@@ -11,7 +11,8 @@ from analysis.metrics import BY_COLUMN, RATED, Metric
 from analysis.present.metric_names import headed, titled
 from analysis.present.numbers import percent_of_peak
 from analysis.present.parts import Bar, Cell, ScreenRow, Table
-from analysis.present.views.first_screen import TFLOPS, rows, shown_rate
+from analysis.present.views.first_screen import rows, shown_rate
+from analysis.present.views.printed_rates import TFLOPS
 from analysis.present.words import word
 from analysis.report.numbers import NONE, difference, interval, number, percent, shown
 from analysis.report.thresholds import LIMITS, level_of

@@ -9,7 +9,17 @@ from analysis.present.words.forms import span
 from analysis.report.numbers import number, percent
 from analysis.run.goodput import TYPES, Stretch
 from analysis.run.run import Run
-from logparse.language import tr
+from logparse.language import msg, tr
+
+# What the types of the library contain, whose names stay for those who know them.
+BADPUT = {
+    "PROGRAM_STARTUP": msg("start-up and warm-up"),
+    "UNPRODUCTIVE_CHECKPOINT_SAVE_TIME": msg("checkpoint saves"),
+    "WASTED_PROGRESS_FROM_DISRUPTION": msg("repeated steps"),
+    "INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION": msg("restarts"),
+    "CUSTOM_BADPUT_EVENTS": msg("evaluation"),
+    "OTHER": msg("stalls and others"),
+}
 
 
 def goodput_table(runs: Sequence[Run]) -> Table:
@@ -29,8 +39,9 @@ def _figures(run: Run) -> Iterator[tuple[str, Cell]]:
     yield tr("interruptions"), Cell(number(reliability.interruptions, 0))
     yield tr("announced stops"), Cell(number(reliability.planned_stops, 0))
     between = "–" if reliability.seconds_between is None else span(reliability.seconds_between)
-    bound = "" if reliability.interruptions else tr("at least")
-    yield tr("mean time between interruptions"), Cell(between, bound)
+    if reliability.seconds_between is not None and not reliability.interruptions:
+        between = tr("at least {time}", time=between)
+    yield tr("mean time between interruptions"), Cell(between)
     yield tr("steps lost"), Cell(number(reliability.lost_steps, 0))
     dead = reliability.longest_dead
     yield tr("longest time without a step"), Cell(span(dead.seconds), _from(dead)) if dead else Cell("–")
@@ -38,7 +49,8 @@ def _figures(run: Run) -> Iterator[tuple[str, Cell]]:
     for kind in TYPES:
         if kind in badput:
             seconds, share = badput[kind]
-            yield kind, Cell(percent(share), span(seconds))
+            name = tr("{what} ({code})", what=tr(BADPUT[kind]), code=kind)
+            yield name, Cell(percent(share), span(seconds))
 
 
 def _from(stretch: Stretch) -> str:

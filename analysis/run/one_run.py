@@ -14,7 +14,7 @@ import polars as pl
 
 from analysis.run.load import Loaded
 from logparse.context.run_context import RunContext
-from logparse.errors import InputError
+from logparse.errors import SeveralRunsError
 from logparse.inputs.ranks import place_of
 from logparse.language import some, tr
 
@@ -46,12 +46,13 @@ def check_one_run(run: Loaded, steps: pl.DataFrame) -> None:
     _check_finished(steps)
 
 
-def _refusal(reason: str, files: Sequence[str]) -> InputError:
+def _refusal(reason: str, files: Sequence[str]) -> SeveralRunsError:
     remedy = tr("add --each to analyze every file as a run, or name the files of one run")
     if len(files) > MOST_NAMED:
-        return InputError(tr("these {n} files are not one run: {reason}", n=len(files), reason=reason), remedy=remedy)
+        problem = tr("these {n} files are not one run: {reason}", n=len(files), reason=reason)
+        return SeveralRunsError(problem, remedy=remedy)
     problem = tr("these files are not one run: {reason}", reason=reason)
-    return InputError(problem, where=some(files, MOST_NAMED), remedy=remedy)
+    return SeveralRunsError(problem, where=some(files, MOST_NAMED), remedy=remedy)
 
 
 def _check_finished(steps: pl.DataFrame) -> None:

@@ -13,7 +13,7 @@ import regex
 
 from logparse.decode.merge_formats import Completion, complete
 from logparse.decode.step_lines import StepLines
-from logparse.errors import InputError, NoStepLineError
+from logparse.errors import NoStepLineError, SeveralRunsError
 from logparse.failures.ending import Ending, FailureLine, count_repeated, ending_of
 from logparse.failures.scan import Hit
 from logparse.failures.trainers import FileEnds, Trainer, find_trainer
@@ -21,12 +21,16 @@ from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
 from logparse.inputs.ranks import place_of
 from logparse.inputs.sources import Source
-from logparse.language import some, tr
+from logparse.language import msg, some, tr
 
 # What may be a label, and how many common labels make a format the nearest.
 # Each run of the characters of a label is looked at once, however long it is.
 _LABEL = regex.compile(r"(?<![\w ()/.%-])(?:(?![A-Za-z_])[\w ()/.%-])*+([A-Za-z_][\w ()/.%-]*+)[\"']?\s*+[:=]")
 LEAST_COMMON = 2
+# What is asked for where every line of metrics is without its step, which a bar may have that was not kept.
+WHOLE_OUTPUT = msg("pass the whole output of the trainer, with its progress bar: `COMMAND > LOG 2>&1`")
+ABSENT = {"step": msg("step number"), "elapsed_time_per_iteration_ms": msg("step time")}
+NO_LINES = StepLines(pl.DataFrame())
 # More layers than there are.
 UNDER_ALL = 9
 
@@ -97,7 +101,7 @@ def _check_formats(stepped: Sequence[tuple[LogFormat, StepLines]]) -> None:
         return
     by_format = (tr("{value} in {files}", value=name, files=some(of_it, 3)) for name, of_it in files.items())
     values = tr(", ").join(by_format)
-    raise InputError(
+    raise SeveralRunsError(
         tr("these files are not one run: {reason}", reason=tr("the format is {values}", values=values)),
         where=some(named, 3),
         remedy=tr("add --each to analyze every file as a run, pass files of one run, or set the format with --format"),
@@ -113,10 +117,10 @@ def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
 def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFrame) -> NoStepLineError:
     # A line may be torn for several formats.
     formats = [fmt for fmt, _ in contents.steps]
-    torn = max((result.torn for _, result in contents.steps), default=0)
+    torn = max((result for _, result in contents.steps), key=lambda result: result.torn, default=NO_LINES)
     trainer = find_trainer(contents.ends, formats)
     reasons = [tr("no step line found"), *describe_damage(sources), *_trainer_reasons(trainer, sources)]
-    reasons += [tr("truncated step lines: {n}", n=torn)] if torn else []
+    reasons += [_why_torn(torn)] if torn.torn else []
     where = some([source.name for source in sources], 3)
     ending = ending_of(contents.hits, pl.DataFrame(), starts, contents.ends)
     if ending.failed:
@@ -124,6 +128,8 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
         return NoStepLineError(
             _with_errors(reasons, ending, contents.hits, sources, starts), where=where, remedy=remedy
         )
+    if torn.absent:
+        return NoStepLineError(tr("; ").join(reasons), where=where, remedy=tr(WHOLE_OUTPUT))
     command = shlex.join(["logparse", "formats", "suggest", *(source.name for source in sources[:1])])
     remedy = tr(
         "pass the log of the rank that prints the steps (often the last); `logparse formats` lists all formats; "
@@ -132,6 +138,14 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     )
     reasons = [*reasons, *_nearest(formats, contents.ends, trainer)]
     return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
+
+
+def _why_torn(lines: StepLines) -> str:
+    """How many lines were read as step lines, and what each of them is missing."""
+    if not lines.absent:
+        return tr("truncated step lines: {n}", n=lines.torn)
+    names = [tr(ABSENT.get(name, name)) for name in lines.absent]
+    return tr("{n} lines with metrics have no {names}", n=lines.torn, names=tr(", ").join(names))
 
 
 def _nearest(formats: Sequence[LogFormat], ends: FileEnds, trainer: Trainer | None) -> list[str]:

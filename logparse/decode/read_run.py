@@ -118,8 +118,7 @@ def read_run(
     formats = _formats(format_name)
     contents = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
     if not contents.lines:
-        problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
-        raise NoStepLineError(problem, where=sources[0].name, remedy=tr("pass the log that the training job printed"))
+        raise _empty(sources)
     starts = {fmt.name: _starts(contents.inside, fmt) for fmt in formats}
     fmt, stepped, completions, notes = recognize(contents, sources, max(starts.values(), key=len))
     coverage = Coverage(contents.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
@@ -156,17 +155,22 @@ def read_run(
     )
 
 
+def _empty(sources: Sequence[Source]) -> NoStepLineError:
+    problem = tr("; ").join((tr("the log is empty"), *describe_damage(sources)))
+    return NoStepLineError(problem, where=sources[0].name, remedy=tr("pass the log that the training job printed"))
+
+
 def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int | None = None) -> Ending:
     """How the run ended whose files ``arguments`` name: any text log, also of trainers whose steps are not read.
 
-    Raises InputError for files that cannot be read.
+    Raises InputError for files that cannot be read, NoStepLineError for an empty log.
     """
     sources = find_sources(arguments)
     if watch is not None:
         _watch(sources, watch)
     contents = read_sources(sources, known_formats(), jobs=jobs or CORES)
     if not contents.lines:
-        return Ending("unknown")
+        raise _empty(sources)
     formats = [fmt for fmt, _ in contents.steps]
     starts = max((_starts(contents.inside, fmt) for fmt in formats if fmt.blocks), key=len, default=_NO_START)
     try:

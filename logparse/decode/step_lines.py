@@ -52,10 +52,14 @@ class Malformed:
 
 @dataclass(frozen=True)
 class StepLines:
-    """What the step lines of one format hold. ``labels`` counts every label; ``unread`` the unknown ones."""
+    """What the step lines of one format hold. ``labels`` counts every label; ``unread`` the unknown ones.
+
+    ``torn`` lines have no step or no required column; ``absent`` are those that none of them has.
+    """
 
     steps: pl.DataFrame
     torn: int = 0
+    absent: tuple[str, ...] = ()
     labels: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
     malformed: tuple[Malformed, ...] = ()
@@ -204,6 +208,11 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     return rows if rows["line_number"].is_sorted() else rows.sort("line_number", maintain_order=True)
 
 
+def _absent(torn: pl.DataFrame, fmt: LogFormat) -> tuple[str, ...]:
+    """The step and the required columns that no line of ``torn`` has."""
+    return tuple(name for name in dict.fromkeys(("step", *fmt.required)) if torn[name].is_null().all())
+
+
 def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     """The step lines of a whole log, from its ``blocks`` in order."""
     if not blocks:
@@ -224,6 +233,7 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     return StepLines(
         steps=conform(log.rows.filter(whole) if torn else log.rows, DECODED_COLUMNS, strict=False),
         torn=torn,
+        absent=_absent(log.rows.filter(~whole), fmt) if torn else (),
         labels=labels,
         unread=_unread(labels, fmt),
         malformed=(*log.malformed, *log.malformed_related),

@@ -71,7 +71,7 @@ _NUMBERED, _JOINTS = r"[A-Za-z]*[-_.]?\*", "-_."
 
 @dataclass(frozen=True)
 class Place:
-    """Whose file it is: a job is a ``folder`` and the ``name`` that is in front of the numbers, if any.
+    """Whose file it is: a job is a ``folder`` and the ``name`` around the numbers, if any.
 
     Some launchers count ``rank`` within each node.
     """
@@ -94,9 +94,13 @@ def place_of(path: str) -> Place | None:
         # A parent folder may match too, as in rank_2024/rank_3: the last match counts.
         for match in list(re.finditer(name.pattern, path))[-1:]:
             folder, _, front = path[: match.start()].rpartition("/")
+            after = path[match.end() :]
+            tail = "" if "/" in after else after.partition(".")[0]
             job_name = re.sub(_NUMBERED, "", front + re.sub(r"\d+", "*", match.group()).partition("/")[0])
+            tail = re.sub(_NUMBERED, "", re.sub(r"\d+", "*", tail)).strip(_JOINTS)
+            job_name = "-".join(filter(None, (job_name.strip(_JOINTS), tail)))
             numbers = {key: int(value) for key, value in match.groupdict().items()}
-            return Place(folder if folder or path[0] != "/" else "/", job_name.strip(_JOINTS), **numbers)
+            return Place(folder if folder or path[0] != "/" else "/", job_name, **numbers)
     return None
 
 

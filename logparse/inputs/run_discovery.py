@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import glob
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 from logparse.errors import InputError
 from logparse.inputs.discovery import find_sources, natural
-from logparse.inputs.ranks import place_of
+from logparse.inputs.ranks import Place, place_of
 from logparse.inputs.remote import listed
 from logparse.inputs.run_names import run_names
 from logparse.inputs.stores import is_url
@@ -23,13 +23,35 @@ Runs = list[tuple[str, list[str]]]
 def named_runs(arguments: Sequence[str], each: bool) -> list[tuple[str, Sequence[str]]]:
     """The name of each run, and what to read for it: all ``arguments``, or ``each`` of them.
 
-    With ``each``, every entry of a folder or a pattern is a run: a file, or a folder with all that is below it. If
-    file names show jobs, the files of a job are a run. A folder with the ranks of one job is one run.
+    With ``each``, every entry of a folder or a pattern is a run: a file, or a folder with all that is below it. Files
+    whose names differ by rank alone are one run, whether a pattern, a folder or the arguments name them.
     """
     if not each:
         return [(run_names([arguments])[0], arguments)]
-    runs = [run for argument in arguments for run in _runs_of(argument)]
+    runs = _ranks_together([run for argument in arguments for run in _runs_of(argument)])
     return list(zip(run_names([[called] for called, _ in runs]), (files for _, files in runs), strict=True))
+
+
+def _ranks_together(runs: Runs) -> Runs:
+    """The ``runs``, those of single files that differ by rank alone as one."""
+    together: Runs = []
+    jobs: dict[str, list[str]] = {}
+    for called, files in runs:
+        place = _rank_of(called) if files == [called] else None
+        if place is None:
+            together.append((called, files))
+        elif place.job in jobs:
+            jobs[place.job] += files
+        else:
+            jobs[place.job] = [*files]
+            together.append((place.job, jobs[place.job]))
+    return together
+
+
+def _rank_of(path: str) -> Place | None:
+    """The place of a file of a rank; None of others."""
+    place = None if is_url(path) or Path(path).is_dir() else place_of(path)
+    return place if place is not None and place.rank is not None else None
 
 
 def _runs_of(argument: str) -> Runs:
@@ -56,7 +78,7 @@ def _runs_matching(pattern: str) -> Runs:
 
 
 def _runs_in(folder: str) -> Runs:
-    """Runs of the files below a folder; none where they are the ranks of one job."""
+    """Runs of the files below a folder; none where all are of one job."""
     paths = [str(source.path) for source in find_sources([folder])]
     if split_jobs(paths):
         return _by_job(paths)
@@ -64,7 +86,9 @@ def _runs_in(folder: str) -> Runs:
         return []
     skip = len(PurePath(folder).parts)
     inside = (PurePath(*path.parts[: skip + 1]) for path in map(PurePath, paths) if path.suffix not in NOT_LOGS)
-    return [(entry, [entry]) for entry in dict.fromkeys(map(str, inside))]
+    entries = list(dict.fromkeys(map(str, inside)))
+    files = [entry for entry in entries if not Path(entry).is_dir()]
+    return [*_by_job(files, least=1), *((entry, [entry]) for entry in entries if entry not in files)]
 
 
 def _by_job(paths: Sequence[str], least: int = 2) -> Runs:
@@ -74,15 +98,16 @@ def _by_job(paths: Sequence[str], least: int = 2) -> Runs:
 
 
 def _is_job(paths: Sequence[str], folder: str) -> bool:
-    """Whether ranks of a job lie in ``folder`` itself."""
-    places = (place for path in paths if (place := place_of(path)))
-    return any(PurePath(p.folder) == PurePath(folder) and (p.rank is not None or p.node == 0) for p in places)
+    """Whether all ``paths`` that may be logs are of one job, whose ranks lie in ``folder`` itself."""
+    jobs = split_jobs([path for path in paths if PurePath(path).suffix not in NOT_LOGS], least=1)
+    places = [place for path in paths if (place := place_of(path))]
+    return len(jobs) == 1 and any(PurePath(place.folder) == PurePath(folder) for place in places)
 
 
 def split_jobs(paths: Sequence[str], least: int = 2) -> Runs:
     """The files of each job, and a path as its name; none where the names show fewer than ``least`` jobs.
 
-    A file whose name has no rank belongs to the job in its folder, if there is only one; else it is a job of its own.
+    A file whose name has no rank may belong to the one job in its folder, see ``_goes_with``.
     Node numbers show a job only if one node is 0: such a number may also be a count of nodes.
     """
     places = {path: place for path in paths if (place := place_of(path))}
@@ -90,12 +115,23 @@ def split_jobs(paths: Sequence[str], least: int = 2) -> Runs:
     jobs: dict[str, list[str]] = {place.job: [] for place in places.values() if place.job in from_zero}
     if len(jobs) < least:
         return []
-    folders = defaultdict(set)
-    for place in places.values():
-        folders[place.folder].add(place.job)
+    of_folder = defaultdict(list)
     for path in paths:
-        place = places.get(path)
-        nearby = folders[str(PurePath(path).parent)] & jobs.keys()
-        own = place.job if place and place.job in jobs else min(nearby) if len(nearby) == 1 else path
+        of_folder[str(PurePath(path).parent)].append(path)
+    nearby = {folder: _job_of_all(files, places, jobs) for folder, files in of_folder.items()}
+    for path in paths:
+        place, job = places.get(path), nearby[str(PurePath(path).parent)]
+        own = place.job if place and place.job in jobs else job if job and _goes_with(path, job) else path
         jobs.setdefault(own, []).append(path)
     return list(jobs.items())
+
+
+def _job_of_all(files: Sequence[str], places: Mapping[str, Place], jobs: Mapping[str, object]) -> str | None:
+    """The one job that the files of a folder belong to; None where most of them show no rank or several jobs."""
+    ranks = [places[path].job for path in files if path in places and places[path].job in jobs]
+    return ranks[0] if len(set(ranks)) == 1 and 2 * len(ranks) >= len(files) else None
+
+
+def _goes_with(path: str, job: str) -> bool:
+    """Whether a file without a rank may be a launcher's of ``job``: the job has its name, or none but its folder."""
+    return PurePath(job) == PurePath(path).parent or PurePath(path).name.startswith(PurePath(job).name)

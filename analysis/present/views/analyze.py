@@ -53,7 +53,7 @@ def compose(result: Run, details: bool = False, price: float | None = None) -> l
 def _costs(run: Run, price: float | None) -> Iterator[Part]:
     """With a price, what each overhead cost."""
     if price is not None:
-        yield from overheads_tables(run, price)
+        yield from overheads_tables(run, price, advised=False)
 
 
 def _details(run: Run, price: float | None) -> Iterator[Part]:
@@ -61,7 +61,7 @@ def _details(run: Run, price: float | None) -> Iterator[Part]:
     sections: tuple[tuple[str, Iterable[Part]], ...] = (
         (tr("warnings"), [Sentences(warning_sentences(run))]),
         (tr("rates"), [rates_table(run), _metrics(run)]),
-        (tr("time"), [Sentence(_time_breakdown(run)), *overheads_tables(run, price), *trace(run)]),
+        (tr("time"), [Sentence(_time_breakdown(run)), *overheads_tables(run, price, advised=False), *trace(run)]),
         (tr("ranks"), slowest_ranks(run.ranks)),
         (tr("plan"), [_sentences(() if run.short else plan_sentences(run.expectations.plan))]),
         (tr("published rates"), [_sentences(published_sentences(run.expectations.published))]),

@@ -10,8 +10,9 @@ from typing import Any
 from analysis.present.findings_json import origin_text
 from analysis.present.parts import Part, Sentence, Table
 from analysis.present.words import describe_origin
+from analysis.project.choose_language import PROJECT_FILE
 from analysis.project.effective_settings import EffectiveSetting
-from analysis.project.project_file import PROJECT_FILE, VARIABLES
+from analysis.project.project_file import VARIABLES
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
 

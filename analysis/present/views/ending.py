@@ -25,6 +25,8 @@ _STATES = {
     "cut_off": msg("no failure found: the log ends, so it is cut off or the run goes on"),
     "unknown": msg("no failure found, and nothing shows that the run completed"),
 }
+# The trainer itself ends a run without more data: an end, no failure of hardware or code.
+DATA_USED_UP = "data.end"
 _COMPLETED_AT = msg("completed: {step} of {planned} steps")
 
 
@@ -45,7 +47,7 @@ def ending_clauses(ending: Ending | None) -> list[str]:
 def error_clauses(run: Run) -> list[str]:
     """The line that shows why a run failed, with its place; empty for any other run."""
     ending = failure(run)
-    if ending is None or ending.cause is None:
+    if ending is None or ending.cause is None or ending.signature == DATA_USED_UP:
         return []
     text = _quoted_line(ending.cause, len(run.log.sources) > 1)
     return [text, tr("more with `logparse diagnose`")]
@@ -63,6 +65,8 @@ def headline(ending: Ending) -> str:
         if ending.state == "completed" and ending.step is not None and ending.planned_steps is not None:
             return tr(_COMPLETED_AT, step=f"{ending.step:,}", planned=f"{ending.planned_steps:,}")
         return tr(_STATES[ending.state])
+    if ending.signature == DATA_USED_UP and ending.step is not None:
+        return tr("ended at step {step}: the data are used up", step=f"{ending.step:,}")
     cause = _who(ending) + word("failures", ending.family)
     if ending.step is None:
         return tr("failed: {cause}", cause=cause)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
 from analysis.estimate.assumptions import ASSUMED
@@ -17,8 +18,11 @@ from analysis.run.expectations import Expectations
 from analysis.run.memory_comparison import Planned
 from analysis.run.plan_comparison import Plan
 from analysis.run.run import Run
-from logparse.findings import Note
+from logparse.findings import Note, info
 from logparse.language import speaking, tr
+
+# The finding of a row of memory that holds the stage and what was measured there.
+STAGE = "memory_of_stage"
 
 
 def expectation_sentences(expectations: Expectations) -> tuple[str, ...]:
@@ -33,7 +37,7 @@ def list_expectations(run: Run) -> Sentences:
 
 def plan_sentences(plan: Plan) -> Iterator[str]:
     """A sentence for each row, one for the gap, one for what was assumed."""
-    yield from (sentences_of(row.findings) for row in plan.rows)
+    yield from (sentences_of(findings) for findings in _by_stages([row.findings for row in plan.rows]))
     if plan.gap:
         parts = tr(", ").join(f"{word('gap', part.part)} {of_peak(part.share)}" for part in plan.gap)
         yield tr("peak breakdown of steady steps: {parts}", parts=parts)
@@ -45,6 +49,18 @@ def plan_sentences(plan: Plan) -> Iterator[str]:
     if plan.assumed:
         taken = tr(", ").join(f"{name} {ASSUMED[name]}" for name in plan.assumed)
         yield tr("not in the log, assumed for the memory: {taken}", taken=taken)
+
+
+def _by_stages(rows: Sequence[tuple[Note, ...]]) -> Iterator[tuple[Note, ...]]:
+    """The findings of each row, those of stages that differ in nothing but the measured memory as one."""
+    for rest, group in groupby(rows, key=lambda row: row[1:] if row[0].code == STAGE else None):
+        stages = list(group)
+        if not rest or len(stages) == 1:
+            yield from stages
+            continue
+        sizes = [row[0].fields["measured_bytes"] for row in stages]
+        ends = {"first": stages[0][0].fields["stage"], "last": stages[-1][0].fields["stage"]}
+        yield info("memory_of_stages", **ends, low_bytes=min(sizes), high_bytes=max(sizes)), *rest
 
 
 def published_sentences(compared: PublishedComparison) -> Iterator[str]:

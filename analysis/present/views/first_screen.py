@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from analysis.hardware.devices import DevicePeak, nominal_peak
 from analysis.present.numbers import about, about_range, percent, percent_of_peak, step_time, three
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import ending_clause, error_clauses, failure
 from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
+from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.views.title import title_part
 from analysis.present.views.warnings import ranked_warnings, warning_clauses
 from analysis.present.words import clause, word
@@ -22,16 +24,10 @@ from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from logparse.language import msg, tr
 
-TOKENS, TFLOPS = "tokens_per_second_per_device", "tflops_per_second_per_device"
-# Printed rates that are shown where ours is unknown, the most telling one first.
-PRINTED_RATES = {
-    TOKENS: msg("{n} tokens/s/p"),
-    "samples_per_second_per_device": msg("{n} samples/s/p (per device)"),
-    "tokens_per_second": msg("{n} tokens/s of all devices"),
-    "samples_per_second": msg("{n} samples/s of all devices"),
-}
 # Where a rate is unknown the next one is shown.
 FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
+# A published rate that differs less than this is probably that of the same run: two runs differ by more.
+SAME_RUN = 0.003
 # The longest answer in one line.
 LONGEST = 100
 
@@ -113,7 +109,9 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate["rate"] != "steady":
         clauses = [word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
-        clauses = [tr("{time} including stalls", time=step_time(with_stalls))]
+        stalled = with_stalls > rate["step_time_ms"]
+        mean = msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}")
+        clauses = [tr(mean, time=step_time(with_stalls))]
     return ScreenRow(tr("step time"), value, clauses)
 
 
@@ -148,10 +146,19 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         clauses = [tr("per device"), tr("{formula} with recomputation", formula=formula)]
     if rate["peak_utilization"] is not None and how.peak:
         share = percent_of_peak(rate["peak_utilization"])
-        clauses.append(tr("{share} of the peak {peak}", share=share, peak=three(how.peak.peak_tflops_per_second)))
+        clauses.append(_of_peak(share, how.peak))
     if logged is not None:
         clauses.append(tr("the log prints {value}", value=three(logged)))
     return ScreenRow(tr("TFLOP/s"), three(rate[TFLOPS]), clauses)
+
+
+def _of_peak(share: str, peak: DevicePeak) -> str:
+    """The share of the peak, with the data sheet's peak where this one is derived from cores and clock."""
+    value, nominal = three(peak.peak_tflops_per_second), nominal_peak(peak)
+    if nominal is None:
+        return tr("{share} of the peak {peak}", share=share, peak=value)
+    text = msg("{share} of the peak {peak} (cores x clock; nominal {nominal})")
+    return tr(text, share=share, peak=value, nominal=three(nominal))
 
 
 def median_logged(run: Run) -> float | None:
@@ -200,10 +207,11 @@ def _lost(run: Run) -> Iterator[ScreenRow]:
         named = named_overheads(outside_steps(run))
         if named:
             named[0] = tr("lost: {overheads}", overheads=named[0])
-        yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), [*named, *_starts(run)])
+        yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), [*_starts(run), *named])
         if text := advice(run):
             yield ScreenRow(tr("  advice"), "", [text])
     if (inside := named_overheads(inside_steps(run))) and not run.short:
+        inside[0] = tr("of the whole run: {overheads}", overheads=inside[0])
         yield ScreenRow(tr("inside a step"), "", inside)
 
 
@@ -245,5 +253,9 @@ def _share_of(match: Against) -> str:
     published = msg("{share} of {publisher}'s published {rate} tokens/s/p")
     recorded = msg("{share} of the {rate} tokens/s/p recorded for {publisher}")
     publisher = match.row.publisher or match.row.name
+    if not match.row.recorded and abs(match.share - 1) < SAME_RUN:
+        return tr(
+            "equal to {publisher}'s published {rate} tokens/s/p: probably this run", publisher=publisher, rate=rate
+        )
     share = percent(match.share, 0)
     return tr(recorded if match.row.recorded else published, share=share, publisher=publisher, rate=rate)

@@ -1,13 +1,18 @@
-"""What could not be computed, and every flag that would give it, in one row."""
+"""What could not be computed, and every flag that would give it, in one row.
+
+A figure that the log prints is named as the computed one. A figure that no flag gives has a clause with the reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from analysis.model.catalogue import catalogued
 from analysis.model.shape import ModelShape
+from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.run.run import Run
 from logparse.findings import Note
-from logparse.language import tr
+from logparse.language import msg, tr
 from logparse.schema import flag_of
 
 # Findings that hold the names of what is unknown.
@@ -17,30 +22,79 @@ UNKNOWN = (
     "flops_rate_not_computed",
     "mfu_not_computed",
 )
+# Findings of work that no formula counts: no flag gives these figures.
+NOT_COUNTED = ("layers_not_counted", "mfu_not_counted")
+# Settings of a model that a log may not print though it prints its sizes.
+SETTINGS = {
+    "num_query_groups": msg("KV heads"),
+    "gated_linear_unit": msg("gated MLP or not"),
+    "ffn_hidden_size": msg("FFN width"),
+    "padded_vocab_size": msg("vocabulary size"),
+    "untie_embeddings_and_output_weights": msg("tied embeddings or not"),
+}
+SIZES = ("num_layers", "hidden_size", "num_attention_heads")
 # Sizes that a named model gives together.
 OF_MODEL = frozenset(ModelShape.__dataclass_fields__) - {"lora", "adapter_parameters"} | {"vocab_size"}
 
 
 def missing_clauses(run: Run) -> list[str]:
     """The figures that are missing, and each flag to pass for them; empty where nothing is."""
-    figures, flags = list(dict.fromkeys(_figures(run))), list(dict.fromkeys(_flags(run)))
+    notes = {note.code: note for note in run.notes}
+    figures = list(dict.fromkeys(_figures(run)))
     if not figures:
         return []
-    names = tr(", ").join(figures)
+    if run.analysis.rate("all_steps")["step_time_ms"] is None and "rate_lacks_sizes" not in notes:
+        return [_no_time(run)]
+    uncounted = [tr("MFU"), tr("HFU")] if any(code in notes for code in NOT_COUNTED) else []
+    if "layers_not_counted" in notes:
+        uncounted = [tr("TFLOP/s"), *uncounted]
+    given = [figure for figure in figures if figure not in uncounted]
+    clauses = _with_flags(run, given) if given else []
+    if never := [figure for figure in figures if figure in uncounted]:
+        layers = next(notes[code].fields["layers"] for code in NOT_COUNTED if code in notes)
+        figures_text = tr(", ").join(never)
+        clauses = [*clauses[:-1], *(tr("{clause};", clause=clause) for clause in clauses[-1:])]
+        clauses.append(tr("{figures}: no formula counts {layers}", figures=figures_text, layers=tr(layers)))
+    return clauses
+
+
+def _no_time(run: Run) -> str:
+    """That no rate is possible, and what the log has instead of the time of a step."""
+    if len(run.records["timers"]):
+        return tr("step time: the log prints times of phases, not of a step; no rate can be computed")
+    return tr("step time is not in the log: no rate can be computed")
+
+
+def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
+    """The ``figures``, and each flag to pass for them."""
+    names, flags = tr(", ").join(figures), list(dict.fromkeys(_flags(run)))
+    if settings := _settings(run):
+        named = tr(", ").join(tr(SETTINGS[name]) for name in settings)
+        return [tr("{figures}: {names} not in the log: pass", figures=names, names=named), *flags]
     return [tr("{figures}: pass", figures=names), *flags] if flags else [names]
+
+
+def _settings(run: Run) -> list[str]:
+    """The settings that are all that is unknown of a model whose sizes are known; empty where more is."""
+    shape = run.analysis.computation.shape
+    names = [name for note in run.notes if note.code in UNKNOWN for name in _unknown(note)]
+    known = all(getattr(shape, name) is not None for name in SIZES)
+    return list(dict.fromkeys(names)) if known and all(name in SETTINGS for name in names) else []
 
 
 def _figures(run: Run) -> Iterator[str]:
     """What the first screen would show."""
-    rate = run.analysis.rate("all_steps")
+    rate, printed = run.analysis.rate("all_steps"), run.printed
     if rate["step_time_ms"] is None:
         yield tr("step time")
-    if rate["tokens_per_second_per_device"] is None:
-        yield tr("throughput")
-    if rate["tflops_per_second_per_device"] is None:
-        yield tr("TFLOP/s")
+    if rate[TOKENS] is None:
+        shown = rate["samples_per_second_per_device"] is not None or any(name in printed for name in PRINTED_RATES)
+        computed = tr("computed tokens/s/p") if TOKENS in printed else tr("tokens/s/p")
+        yield computed if shown else tr("throughput")
+    if rate[TFLOPS] is None:
+        yield tr("computed TFLOP/s") if TFLOPS in printed else tr("TFLOP/s")
     if rate["mfu"] is None:
-        yield tr("MFU")
+        yield tr("computed MFU") if "mfu" in printed else tr("MFU")
     elif run.analysis.computation.executed_times() is None:
         yield tr("HFU")
 
@@ -53,11 +107,18 @@ def _flags(run: Run) -> Iterator[str]:
     names = [name for code in UNKNOWN if code in notes for name in _unknown(notes[code])]
     yield from (flag for name in names if name not in OF_MODEL and (flag := flag_of(name)))
     if any(name in OF_MODEL for name in names):
-        yield "--model"
-    if run.analysis.computation.peak is None:
+        yield _model_flag(run)
+    counted = not any(code in notes for code in NOT_COUNTED)
+    if run.analysis.computation.peak is None and counted:
         yield "--peak-tflops" if "no_peak_of_type" in notes else "--hw"
-    if "hfu_not_computed" in notes:
+    if "hfu_not_computed" in notes and counted:
         yield "--recompute"
+
+
+def _model_flag(run: Run) -> str:
+    """The flag with the name of the model, where the title has one of the catalogue."""
+    names = run.title.models or [run.title.printed_model or ""]
+    return f"--model {names[0]}" if len(names) == 1 and catalogued(names[0]) else "--model"
 
 
 def _unknown(note: Note) -> list[str]:

@@ -38,16 +38,28 @@ def advice(run: Run) -> str:
     return next((say(note) for note in notes if note and "useful" in note.fields), "")
 
 
-def overheads_tables(run: Run, price: float | None = None) -> Iterator[Table | Sentence]:
+def overheads_tables(run: Run, price: float | None = None, advised: bool = True) -> Iterator[Table | Sentence]:
     """The time outside the steps, the work inside a step, and the gap to the best known rate, which is neither.
 
-    ``price`` of a device-hour adds the cost of each overhead.
+    ``price`` of a device-hour adds the cost of each overhead. Without ``advised`` the advice is in sentences below a
+    table, as a terminal has no room for another column.
     """
     if outside := outside_steps(run):
-        yield _table(outside, tr("overhead"), tr("goodput without it"), price)
+        yield from _with_advice(_table(outside, tr("overhead"), tr("goodput without it"), price), advised)
     if inside := inside_steps(run):
-        yield _table(inside, tr("inside a step"), tr("tokens/s/p without it"), price)
+        yield from _with_advice(_table(inside, tr("inside a step"), tr("tokens/s/p without it"), price), advised)
     yield from (_gap(overhead, run) for overhead in run.overheads if overhead.cause == PUBLISHED)
+
+
+def _with_advice(table: Table, advised: bool) -> Iterator[Table | Sentence]:
+    """The table as it is, or without its last column and then its cells as sentences."""
+    if advised:
+        yield table
+        return
+    yield Table(table.headings[:-1], [row[:-1] for row in table.cells], headed=True)
+    yield from (
+        Sentence(tr("{name}: {text}", name=row[0].text, text=row[-1].text)) for row in table.cells if row[-1].text
+    )
 
 
 def _gap(overhead: Overhead, run: Run) -> Sentence:

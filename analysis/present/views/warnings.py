@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from analysis.present.numbers import percent
 from analysis.present.parts import Sentence
 from analysis.present.places import places_of
+from analysis.present.views.printed_rates import TFLOPS
 from analysis.present.words import clause, say
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
@@ -32,7 +35,10 @@ RANKED = (
 NAMED_ELSEWHERE = {
     *("rate_lacks_sizes", "samples_rate_not_computed", "tokens_rate_not_computed", "flops_rate_not_computed"),
     *("device_unknown", "no_peak_of_type", "ended_early_with_errors", "ended_with_errors", "no_step_time"),
+    *("layers_not_counted", "mfu_not_counted"),
 }
+# The log's TFLOP/s over the peak is our MFU where the two differ by less than this.
+SAME_SHARE = 0.02
 # Clauses on the first screen.
 SHOWN = 2
 
@@ -48,7 +54,32 @@ def _rank(note: Note) -> int:
 
 def warning_sentences(run: Run) -> list[Sentence]:
     """Every warning whole, with its code, by which docs/warnings.md explains it."""
-    return [note_sentence(note, run.log.sources) for note in ranked_warnings(run)]
+    return [_sentence(note, run) for note in ranked_warnings(run)]
+
+
+def _sentence(note: Note, run: Run) -> Sentence:
+    if not _confirms_mfu(note, run):
+        return note_sentence(note, run.log.sources)
+    share = percent(run.analysis.rate("steady")["mfu"])
+    text = tr("{text}; over the peak the log's value is the MFU, {share}", text=say(note), share=share)
+    sentence = note_sentence(note, run.log.sources)
+    return replace(sentence, text=tr("{text} [{code}]", text=text, code=note.code))
+
+
+def _clause(note: Note, run: Run) -> str:
+    if _confirms_mfu(note, run):
+        return tr("the log's TFLOP/s over the peak is the MFU (another formula)")
+    return clause(note)
+
+
+def _confirms_mfu(note: Note, run: Run) -> bool:
+    """Whether the log prints other TFLOP/s than ours only because it counts the real model, as MFU does."""
+    mfu, peak = run.analysis.rate("steady")["mfu"], run.analysis.computation.peak
+    of_flops = note.code == "printed_rate_differs" and str(note.fields["figure"]).endswith(TFLOPS)
+    if not of_flops or not mfu or peak is None:
+        return False
+    share = note.fields["printed"] / peak.peak_tflops_per_second
+    return bool(abs(share / mfu - 1) < SAME_SHARE)
 
 
 def note_sentence(note: Note, sources: Sequence[str]) -> Sentence:
@@ -57,11 +88,17 @@ def note_sentence(note: Note, sources: Sequence[str]) -> Sentence:
     return Sentence(text, note.level, places=places_of(note, sources))
 
 
+def _of_no_rate(note: Note) -> bool:
+    """Whether a note on the rates is of a run without a rate, of which another row says so."""
+    return note.code == "no_row_counts" and not note.fields["instead"]
+
+
 def warning_clauses(run: Run) -> list[str]:
     """The first warnings in a clause each, after their number; empty where there is none to show."""
     warnings = ranked_warnings(run)
     named = NAMED_ELSEWHERE | broken_by(run.checks)
-    texts = [clause(note) for note in warnings if note.code not in named]
+    own = (note for note in warnings if note.code not in named and not _of_no_rate(note))
+    texts = list(dict.fromkeys(_clause(note, run) for note in own))
     shown = texts[:SHOWN]
     if not shown:
         return []

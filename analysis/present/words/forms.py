@@ -104,6 +104,14 @@ def of_peak(share: float, digits: int = 1) -> str:
     return percent(share, digits) + (IMPOSSIBLE if not -NO_SHARE <= share <= 1 else "")
 
 
+# Texts of formats, devices and published rows that are shown in the language in use, by the form "said" or ``tr``.
+TRANSLATED = (
+    msg("rollouts"),
+    msg("full recomputation"),
+    msg("reference system, full recomputation"),
+    msg("Ascend 910B (A2; SKU unknown)"),
+    msg("Ascend 910C die (A3; SKU unknown)"),
+)
 FORMS: Mapping[str, Callable[[Any], str]] = {
     "first3": _first(3),
     "first5": _first(5),

@@ -518,7 +518,7 @@ class TestCommands:
         done = run_logparse("record", "0.log", "1.log", *told, cwd=tmp_path)
         assert "2 logs, one run" in done.stdout
         assert done.stdout.endswith("of r\n")
-        assert done.stderr == "! 1.log starts the training again at step 1; for another run, pass --each\n"
+        assert done.stderr == "! 1.log starts the training again at step 1; for another run, analyze it alone\n"
         each = run_logparse("record", "--each", "0.log", "1.log", *told, cwd=tmp_path)
         assert (each.stdout.count("recorded as run"), "--each" in each.stderr) == (2, False)
 

@@ -143,7 +143,7 @@ def test_a_short_run_has_no_goodput_no_plan_and_no_interval(log, tmp_path):
     shown = screen(tmp_path, "-v")
     assert " · short run" in shown
     assert "remaining" not in shown
-    assert re.search(r"steady [0-9,.]+ - ", shown)
+    assert re.search(r"95 % interval( -)+ samples/s/p", shown)
     assert not re.search(r"goodput [0-9.]+ %", screen(tmp_path))
 
 

@@ -75,7 +75,7 @@ ANNOTATION_COLUMNS = [
     (
         warning("copy_behind", name="b.log", seconds=28_800.4),
         "b.log has the steps, losses and times of another file, with timestamps 8:00:00 earlier; it is treated as "
-        "another rank; for another run, pass --each",
+        "another rank; for another run, analyze it alone",
     ),
     (
         info("stalls_as_often_as_saves", n=5, longer_ms=500.4, period=20),

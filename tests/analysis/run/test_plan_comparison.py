@@ -19,7 +19,7 @@ from analysis.published.rows import published
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.expectations import measure_against
 from analysis.run.plan_comparison import mfu_ceiling, pipeline_bubble, plan_against, split_gap
-from analysis.run.remaining_time import finished_at, steps_left
+from analysis.run.remaining_time import finished_at, is_finished, steps_left
 from logparse.context.dialects import interpret
 from logparse.context.run_context import Fact, RunContext, build_context
 from logparse.decode.read_run import read_run
@@ -291,3 +291,17 @@ def test_both_yardsticks_of_a_run_as_sentences_and_as_json(tmp_path):
     assert {row["name"] for row in told["planned"]["rows"]} == {"time_left", "utilisation"}
     chosen = measure_against(analysis, context, records, published(), "modellink-8160b55a-llama2-7b-1x8")
     assert "published 4,672" in expectation_sentences(chosen)[-1]
+
+
+@pytest.mark.parametrize(
+    ("last", "iterations", "end", "finished"),
+    [(499, 2, 9, True), (500, 2, 9, True), (498, 2, 9, False), (499, 2, 3, False), (499, 2, None, False)],
+)
+def test_a_run_that_printed_its_end_has_no_step_left_that_no_line_is_of(last, iterations, end, finished):
+    row = {"source": "run.log", "line_number": 5, "step": last, "iterations": iterations, "train_steps": 500}
+    ends = [] if end is None else [end]
+    events = pl.DataFrame(
+        {"kind": ["training ends"] * len(ends), "source": ["run.log"] * len(ends), "line_number": ends},
+        schema={"kind": pl.String, "source": pl.String, "line_number": pl.Int64},
+    )
+    assert is_finished(pl.DataFrame([row | {"copied": False}]), events) == finished

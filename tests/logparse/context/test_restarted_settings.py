@@ -223,7 +223,7 @@ def test_a_second_file_that_begins_again_may_be_another_run(tmp_path):
     done = run_logparse("analyze", "1.log", "2.log", "--json", cwd=tmp_path)
     (note,) = coded(json.loads(done.stdout)["runs"][0], "training_begun_again")
     assert (note["level"], note["fields"]) == ("warning", {"source": "2.log", "step": 1})
-    assert note["text"] == "2.log starts the training again at step 1; for another run, pass --each"
+    assert note["text"] == "2.log starts the training again at step 1; for another run, analyze it alone"
 
 
 def test_without_time_stamps_there_is_no_all_in_and_it_is_said(tmp_path):

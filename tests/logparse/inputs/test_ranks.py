@@ -127,6 +127,45 @@ def test_every_entry_of_a_folder_or_a_pattern_is_a_run(tmp_path, monkeypatch):
     assert told("none/*.log") == {"none": ["none/*.log"]}
 
 
+def runs_of(folder, names):
+    for name in names:
+        (folder / name).write_text("hello\n")
+    return {name: sorted(Path(file).name for file in files) for name, files in named_runs([str(folder)], each=True)}
+
+
+def test_the_ranks_of_one_job_leave_the_other_files_of_a_folder_apart(tmp_path):
+    names = ["c-rank0.log", "c-rank1.log", "a.log", "b.log", "d.md"]
+    assert runs_of(tmp_path, names) == {"c": names[:2], "a": ["a.log"], "b": ["b.log"]}
+
+
+def test_files_that_differ_in_more_than_the_rank_are_several_runs(tmp_path):
+    names = ["c-rank0-new.log", "c-rank0-old.log", "c-rank1-old.log", "c-rank1.log"]
+    assert runs_of(tmp_path, names) == {"c-new": names[:1], "c-old": names[1:3], "c": names[3:]}
+
+
+def test_the_files_of_a_launcher_go_with_its_ranks(tmp_path):
+    names = ["scheduler.log", "worker_0.log", "worker_1.log"]
+    assert list(runs_of(tmp_path, names).values()) == [[tmp_path.name]]
+    others = ["a.log", "b.log", "c.log"]
+    assert list(runs_of(tmp_path, others).values()) == [names[1:], *([name] for name in (*others, names[0]))]
+
+
+def test_ranks_that_are_named_one_by_one_are_one_run(tmp_path):
+    logs = [str(tmp_path / name) for name in ("c-rank0.log", "c-rank1.log", "a.log")]
+    assert dict(named_runs(logs, each=True)) == {"c": logs[:2], "a": logs[2:]}
+
+
+def test_a_run_of_each_is_not_told_to_pass_each(tmp_path):
+    (tmp_path / "all" / "sub").mkdir(parents=True)
+    for name, layers in (("x.log", 32), ("y.log", 40)):
+        (tmp_path / "all" / "sub" / name).write_text(megatron_log(num_layers=layers))
+    done = run_logparse("analyze", "--each", "all", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--each" not in done.stderr
+    assert "pass that folder itself" in done.stderr
+    assert run_logparse("analyze", "--each", "all/sub", "-q", cwd=tmp_path).returncode == 0
+
+
 def test_each_job_of_a_folder_is_analysed_and_missing_ranks_are_named(tmp_path):
     write_ranks(tmp_path, "one", "two")
     (tmp_path / "two" / "worker_3.log").write_text("started\n")

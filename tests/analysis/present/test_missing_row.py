@@ -1,0 +1,141 @@
+"""The row of missing figures names exactly what is missing, why, and the flags that would give it."""
+
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
+
+from analysis.present.numbers import three
+from analysis.present.views.expectations import plan_sentences
+from analysis.present.views.first_screen import compared
+from analysis.published.match import Against
+from analysis.published.rows import published
+from analysis.run.memory_comparison import Planned
+from analysis.run.plan_comparison import Plan
+from logparse.findings import info
+
+PPO = "step:{step} - actor/pg_loss:0.010 - timing/gen:48.9 - timing/ref:12.1 - timing/update_actor:37.5\n"
+WHOLE = (
+    "step:{step} - actor/pg_loss:0.010 - timing_s/gen:48.9 - timing_s/update_actor:37.5 - timing_s/step:{seconds} - "
+    "perf/throughput:190.0\n"
+)
+
+
+def screen(folder, text, *options, name="run.log"):
+    (folder / name).write_text(text)
+    done = run_logparse("analyze", name, *options, cwd=folder, COLUMNS="200")
+    return {line[:14].strip(): line[14:].strip() for line in done.stdout.splitlines() if line[:1].strip()}
+
+
+def steps(times=(), **settings):
+    begin = datetime(2026, 3, 1, 8)
+    lines, clock = [arguments_dump(SETTINGS | settings)], begin
+    for step, ms in enumerate(times or [1000.0] * 30, 1):
+        clock += timedelta(milliseconds=ms)
+        lines.append(megatron_line(step, ms, f"{clock:%Y-%m-%d %H:%M:%S}") + "\n")
+    return "".join(lines)
+
+
+def without(text, *names):
+    return "".join(line for line in text.splitlines(keepends=True) if line.split()[0] not in names)
+
+
+def test_a_setting_that_alone_is_missing_is_named_with_the_model(tmp_path):
+    log = without(steps(), "num_query_groups", "group_query_attention")
+    expected = "MFU: KV heads not in the log: pass --model llama2-7b --hw"
+    assert screen(tmp_path, log, name="llama2-7b.log")["missing"] == expected
+    assert "MFU" in screen(tmp_path, log, "--model", "llama2-7b", "--hw", "910b3")
+
+
+def test_a_rate_that_is_shown_is_not_called_missing(tmp_path):
+    shown = screen(tmp_path, without(steps(), "seq_length"), "--hw", "910b3")
+    assert shown["throughput"].endswith("samples/s/p (per device)")
+    assert shown["missing"].startswith("tokens/s/p, TFLOP/s, MFU: pass --seq-length")
+
+
+def test_a_figure_that_the_log_prints_is_missing_as_computed(tmp_path):
+    lines = [
+        megatron_line(step, pairs={"throughput per GPU (TFLOP/s/GPU)": "150.0"}).replace(" global batch size", " xx")
+        for step in range(1, 31)
+    ]
+    shown = screen(tmp_path, "\n".join(lines) + "\n")
+    assert shown["TFLOP/s"].endswith("printed by the log")
+    assert shown["missing"].startswith("throughput, computed TFLOP/s, MFU: pass --world-size")
+
+
+def test_a_log_with_times_of_phases_says_that_no_rate_is_possible(tmp_path):
+    shown = screen(tmp_path, "".join(PPO.format(step=step) for step in range(30)))
+    assert shown["missing"] == "step time: the log prints times of phases, not of a step; no rate can be computed"
+    assert "settled" not in shown.get("warnings", "")
+
+
+def test_the_time_of_a_whole_step_is_read_and_no_flag_is_asked_for_that_gives_nothing(tmp_path):
+    log = "".join(WHOLE.format(step=step, seconds=100.5 + step % 3) for step in range(1, 31))
+    shown = screen(tmp_path, log)
+    assert shown["step time"].startswith("102 s")
+    flags = "--world-size --global-batch-size --seq-length"
+    assert shown["missing"] == f"computed tokens/s/p: pass {flags}; TFLOP/s, MFU: no formula counts rollouts"
+
+
+@pytest.mark.parametrize(
+    ("times", "clause"),
+    [
+        ([1000.0] * 30, ""),
+        ([1000.0] * 15 + [3000.0] + [1000.0] * 15, "median; mean including stalls 1.06 s"),
+        ([800.0] * 14 + [1000.0] * 16, "median; mean 907 ms"),
+    ],
+)
+def test_the_median_and_the_mean_are_named(tmp_path, times, clause):
+    shown = screen(tmp_path, steps(times), "--warmup", "0")["step time"]
+    assert shown == " ".join(["1.00 s", clause]).strip() or shown.split(maxsplit=2) == ["1.00", "s", clause]
+
+
+def test_lines_without_a_step_number_say_so(tmp_path):
+    lines = [f"{{'loss': 2.5, 'grad_norm': 9.3, 'learning_rate': 1e-05, 'epoch': {n / 2}}}\n" for n in range(1, 4)]
+    (tmp_path / "run.log").write_text("".join(lines))
+    done = run_logparse("analyze", "run.log", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "3 lines with metrics have no step number" in done.stderr
+    assert "with its progress bar" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (1.001, "equal to {}'s published {} tokens/s/p: probably this run"),
+        (1.02, "102 % of {}'s published {} tokens/s/p"),
+    ],
+)
+def test_a_published_rate_that_is_probably_of_this_run_says_so(share, shown):
+    row = next(row for row in published() if row.tokens_per_second_per_device and row.publisher)
+    matches = [Against(row, share, ())]
+    run = SimpleNamespace(expectations=SimpleNamespace(published=SimpleNamespace(matches=matches)))
+    screen_row = compared(run)
+    assert screen_row.clauses == [shown.format(row.publisher, three(row.tokens_per_second_per_device))]
+
+
+def test_a_peak_from_cores_and_clock_shows_the_nominal_one(tmp_path):
+    shown = screen(tmp_path, steps(), "--hw", "910b3")["TFLOP/s"]
+    assert "of the peak 295 (cores x clock; nominal 313)" in shown
+    assert "nominal" not in screen(tmp_path, steps(), "--hw", "h100")["TFLOP/s"]
+
+
+@pytest.mark.parametrize("confirms", [True, False])
+def test_printed_tflops_that_are_the_mfu_are_said_to_be(tmp_path, confirms):
+    mfu = float(screen(tmp_path, steps([5000.0] * 30), "--hw", "910b3")["MFU"].split(" %")[0]) / 100
+    value = (mfu if confirms else mfu / 2) * 294.91
+    log = steps([5000.0] * 30).replace(" lm loss", f" throughput per GPU (TFLOP/s/GPU): {value:.1f} | lm loss")
+    shown = screen(tmp_path, log, "--hw", "910b3")["warnings"]
+    assert ("the log's TFLOP/s over the peak is the MFU (another formula)" in shown) == confirms
+
+
+def test_stages_that_differ_in_memory_alone_are_one_sentence():
+    why = info("memory_settings_do_not_fit")
+    rows = [
+        Planned("stage", "bytes", None, size, (info("memory_of_stage", stage=at, measured_bytes=size), why))
+        for at, size in enumerate((20e9, 16e9, 18e9), 1)
+    ]
+    text, *others = plan_sentences(Plan(tuple(rows), (), None, ()))
+    assert text.startswith("stages 1 to 3: 16.00 to 20.00 GB allocated at most; not estimated")
+    assert others == []
