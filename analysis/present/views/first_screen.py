@@ -157,7 +157,7 @@ def _of_peak(share: str, peak: DevicePeak) -> str:
     value, nominal = three(peak.peak_tflops_per_second), nominal_peak(peak)
     if nominal is None:
         return tr("{share} of the peak {peak}", share=share, peak=value)
-    text = msg("{share} of the peak {peak} (cores x clock; nominal {nominal})")
+    text = msg("{share} of peak {peak} (nominal {nominal})")
     return tr(text, share=share, peak=value, nominal=three(nominal))
 
 
@@ -245,7 +245,13 @@ def compared(run: Run) -> ScreenRow | None:
         return None
     nearest, best = matches[0], min(matches, key=lambda match: match.share)
     of_best = [] if best is nearest else [tr("{share} of the best", share=percent(best.share, 0))]
-    return ScreenRow(tr("compared"), "", [_share_of(nearest), *of_best])
+    same = [tr("probably this run")] if is_equal(nearest) else []
+    return ScreenRow(tr("compared"), "", [_share_of(nearest), *same, *of_best])
+
+
+def is_equal(match: Against) -> bool:
+    """Whether the run has the published rate, to its rounding."""
+    return not match.row.recorded and abs(match.share - 1) < SAME_RUN
 
 
 def _share_of(match: Against) -> str:
@@ -253,9 +259,7 @@ def _share_of(match: Against) -> str:
     published = msg("{share} of {publisher}'s published {rate} tokens/s/p")
     recorded = msg("{share} of the {rate} tokens/s/p recorded for {publisher}")
     publisher = match.row.publisher or match.row.name
-    if not match.row.recorded and abs(match.share - 1) < SAME_RUN:
-        return tr(
-            "equal to {publisher}'s published {rate} tokens/s/p: probably this run", publisher=publisher, rate=rate
-        )
+    if is_equal(match):
+        return tr("equal to {publisher}'s published {rate} tokens/s/p", publisher=publisher, rate=rate)
     share = percent(match.share, 0)
     return tr(recorded if match.row.recorded else published, share=share, publisher=publisher, rate=rate)

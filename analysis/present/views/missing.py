@@ -32,6 +32,8 @@ SETTINGS = {
     "padded_vocab_size": msg("vocabulary size"),
     "untie_embeddings_and_output_weights": msg("tied embeddings or not"),
 }
+# More are a model to name.
+MOST_NAMED = 2
 SIZES = ("num_layers", "hidden_size", "num_attention_heads")
 # Sizes that a named model gives together.
 OF_MODEL = frozenset(ModelShape.__dataclass_fields__) - {"lora", "adapter_parameters"} | {"vocab_size"}
@@ -75,11 +77,12 @@ def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
 
 
 def _settings(run: Run) -> list[str]:
-    """The settings that are all that is unknown of a model whose sizes are known; empty where more is."""
+    """The settings that are all that is unknown of a model whose sizes are known; empty where more is, or too many."""
     shape = run.analysis.computation.shape
     names = [name for note in run.notes if note.code in UNKNOWN for name in _unknown(note)]
     known = all(getattr(shape, name) is not None for name in SIZES)
-    return list(dict.fromkeys(names)) if known and all(name in SETTINGS for name in names) else []
+    found = list(dict.fromkeys(names))
+    return found if known and len(found) <= MOST_NAMED and all(name in SETTINGS for name in found) else []
 
 
 def _figures(run: Run) -> Iterator[str]:
