@@ -15,14 +15,12 @@ from analysis.present.markdown import markdown
 from analysis.present.metric_names import titled
 from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
-from analysis.present.views.compare import describe_change, less_work
+from analysis.present.views.compare import less_work, named_changes
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import speaking, tr
 
-# Settings that are named at a change.
-MOST_CHANGES = 8
 # What needs no sentence of its own.
 QUIET = ("as_expected", "one_night_better", "learning")
 # Jobs that are named in one sentence.
@@ -136,8 +134,8 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
             continue
         yield tr("a later run, {name}, is not used: {why}", name=run.name, why=word("left_out", run.reason))
     if job.changes:
-        names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
-        yield tr("changed at that run: {names}", names=names)
+        began = _run_text(job, job.began) if job.began else "-"
+        yield tr("changed at run {run} or next to it: {names}", run=began, names=named_changes(job.changes))
 
 
 def accepted(known: AcceptedChange) -> str:
@@ -207,14 +205,14 @@ def sentence(job: JobVerdict, metric: MetricNight) -> str:
         text=value,
         change=signed_percent(metric.night.change),
         n=metric.night.nights,
-        run=_since(job, metric),
+        run=_run_text(job, metric.began),
         p=_p(metric),
     )
 
 
-def _since(job: JobVerdict, metric: MetricNight) -> str:
-    """The run, with its release and day."""
-    run = job.runs.row(job.runs["run_id"].to_list().index(metric.began), named=True)
+def _run_text(job: JobVerdict, run_id: str) -> str:
+    """A run of the job, with its release and day."""
+    run = job.runs.row(job.runs["run_id"].to_list().index(run_id), named=True)
     return f"{run['run_id'][:12]} ({run['release']}, {run['when']:%Y-%m-%d})"
 
 

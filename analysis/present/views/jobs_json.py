@@ -40,6 +40,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "failed": asdict(job.failed) if job.failed else None,
         "missing": job.missing,
         "less_work": less_documents(job.less_work),
+        "since": job.began,
         "changes": [asdict(change) for change in job.changes],
         "left_out": [asdict(run) for run in job.left_out],
     }
