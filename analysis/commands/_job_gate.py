@@ -33,7 +33,8 @@ def judge_all(history: str | None, strict: bool, fail_on: str | None, report: Ca
     evidence = select_evidence(store.runs())
     for note in evidence.notes:
         report(note)
-    jobs = judge_jobs(evidence.runs, policy, HistoryOfJobs(store.settings, store.steps, store.acceptances()))
+    kept = HistoryOfJobs(store.settings, store.steps, store.acceptances(), evidence.excluded)
+    jobs = judge_jobs(evidence.runs, policy, kept)
     failing, only_new = (FAILING[fail_on], fail_on == NEW) if fail_on else (policy.failing, policy.only_new)
     return judged_jobs(jobs, strict, failing, only_new)
 

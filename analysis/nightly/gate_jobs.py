@@ -26,6 +26,7 @@ from analysis.compare.work_difference import Less, compared_work, flatters
 from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.change_start import changes_around, place_start
+from analysis.nightly.exclusions import Hidden, find_hidden
 from analysis.nightly.job_runs import (
     FAILED,
     MOST_IDLE_DAYS,
@@ -72,6 +73,7 @@ class JobVerdict:
     ``less_work`` are the kinds of work of which the faster runs do less. ``failed`` is the newest run if it failed,
     ``missing`` says that a run of tonight is missing; the newest run of any kind began ``newest_when``. ``accepted``
     are the changes that are accepted today. ``began`` is the run at which the job became worse, by all its metrics.
+    ``hidden`` is what the exclusion of runs hides.
     """
 
     name: str
@@ -89,6 +91,7 @@ class JobVerdict:
     newest_when: datetime | None = None
     accepted: tuple[AcceptedChange, ...] = ()
     began: str | None = None
+    hidden: tuple[Hidden, ...] = ()
 
     @property
     def is_idle(self) -> bool:
@@ -134,11 +137,15 @@ def verdict_of(jobs: Sequence[JobVerdict]) -> Verdict | None:
 
 @dataclass(frozen=True)
 class HistoryOfJobs:
-    """The data of a history other than the rows: whole rows by ids, the steps of a run, its acceptances."""
+    """The data of a history other than the rows: whole rows by ids, the steps of a run, its acceptances.
+
+    ``excluded`` are rows of runs that do not count, because somebody excluded them.
+    """
 
     settings: Callable[[Sequence[str]], pl.DataFrame]
     steps: Callable[[str], pl.DataFrame]
     acceptances: Mapping[str, Sequence[Acceptance]] = field(default_factory=dict)
+    excluded: pl.DataFrame | None = None
 
 
 def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: HistoryOfJobs) -> list[JobVerdict]:
@@ -208,11 +215,21 @@ def _judge(
     metrics = tuple(metric for metric in judged if metric is not None)
     less = _less_work(comparable, metrics, kept)
     metrics = tuple(_explained(metric, less) for metric in metrics)
+    job = replace(job, hidden=_hidden(comparable, rule, metrics, kept))
     start = _start(comparable, metrics)
     if start is None:
         return replace(job, metrics=metrics, less_work=less)
     changes = changes_around(comparable, start, kept.settings)
     return replace(job, metrics=metrics, changes=changes, less_work=less, began=comparable["run_id"][start])
+
+
+def _hidden(
+    runs: pl.DataFrame, rule: JobRule, metrics: Sequence[MetricNight], kept: HistoryOfJobs
+) -> tuple[Hidden, ...]:
+    """What the verdicts on ``metrics`` owe to the exclusion of runs."""
+    if kept.excluded is None:
+        return ()
+    return tuple(find_hidden(runs, kept.excluded, rule, metrics, kept.acceptances, is_known))
 
 
 def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -> tuple[LeftOut, ...]:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
+from analysis.nightly.exclusions import Hidden
 from analysis.nightly.exports import JudgedJobs
 from analysis.nightly.gate_jobs import NEWS, AcceptedChange, JobVerdict, verdict_of
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.markdown import markdown
 from analysis.present.metric_names import titled
-from analysis.present.numbers import signed_percent
+from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import less_work, named_changes
 from analysis.present.views.remarks import remark_sentences, remarks
@@ -76,7 +77,8 @@ def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
 
 def _row(job: JobVerdict) -> tuple[str, ...]:
     first = job.metrics[0]
-    return (job.name, _named_verdict(job), first.metric.text(first.value), _expected(first), _change(first))
+    verdict = tr("; ").join((_named_verdict(job), *map(accepted_change, job.accepted)))
+    return (job.name, verdict, first.metric.text(first.value), _expected(first), _change(first))
 
 
 def _named_verdict(job: JobVerdict) -> str:
@@ -126,6 +128,7 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
         yield refusal(job)
     yield from (sentence(job, metric) for metric in job.metrics if metric.reason not in QUIET)
     yield from map(accepted, job.accepted)
+    yield from map(hidden, job.hidden)
     yield from map(less_work, job.less_work)
     if job.missing and not job.is_idle:
         yield tr("missing tonight: its newest run began {when}", when=f"{job.newest_when:%Y-%m-%d %H:%M}")
@@ -139,19 +142,47 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
 
 
 def accepted(known: AcceptedChange) -> str:
-    """A change that is accepted, until when, and why."""
+    """A change that is accepted, with its metric, the run, until when, and why."""
+    fields = {"metric": tr(known.metric.label), "run": known.acceptance.run_id[:12]}
+    return tr("{metric}: {text}, at run {run}", text=accepted_change(known), **fields)
+
+
+def accepted_change(known: AcceptedChange) -> str:
+    """How large an accepted change is, until when it is accepted, and why."""
     acceptance = known.acceptance
     limits = [
         tr("until {limit}", limit=limit) for limit in (acceptance.until, acceptance.until_release) if limit is not None
     ]
     return tr(
-        "{metric}: {change} since run {run}, accepted {until} ({reason})",
-        metric=tr(known.metric.label),
-        change="-" if known.change is None else signed_percent(known.change),
-        run=acceptance.run_id[:12],
+        "{change}, accepted {until} ({reason})",
+        change=_how_much(known),
         until=tr(", ").join(limits) or tr("permanently"),
         reason=tr(", ").join(text for text in (acceptance.reason, acceptance.issue) if text),
     )
+
+
+def _how_much(known: AcceptedChange) -> str:
+    change = known.change
+    if change is None:
+        return tr("change unknown")
+    if change * known.metric.direction <= 0:
+        return signed_percent(change, 1)
+    slower = known.metric.unit == "ms" or known.metric.rated
+    amount = percent(abs(change))
+    return tr("{amount} slower", amount=amount) if slower else tr("{amount} worse", amount=amount)
+
+
+def hidden(found: Hidden) -> str:
+    """What the exclusion of a run hides or cancels."""
+    fields = {
+        "metric": tr(found.metric.label),
+        "run": found.run_id[:12],
+        "reason": found.reason,
+        "change": "-" if found.change is None else signed_percent(found.change),
+    }
+    if found.accepted:
+        return tr("{metric}: {change} was accepted at run {run}, which is now excluded ({reason})", **fields)
+    return tr("{metric}: {change} is an open regression if run {run} counts; it is excluded ({reason})", **fields)
 
 
 def failure(run: LeftOut) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from analysis.nightly.exclusions import Hidden
 from analysis.nightly.gate_jobs import AcceptedChange, JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.views.compare_json import less_documents
-from analysis.present.views.jobs import refusal, sentence
+from analysis.present.views.jobs import accepted_change, refusal, sentence
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
@@ -37,6 +38,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "refusal": refusal(job) if job.refused or job.is_idle else None,
         "idle_days": job.idle_days,
         "accepted": [_accepted(known) for known in job.accepted],
+        "hidden": [_hidden(found) for found in job.hidden],
         "failed": asdict(job.failed) if job.failed else None,
         "missing": job.missing,
         "less_work": less_documents(job.less_work),
@@ -56,6 +58,17 @@ def _accepted(known: AcceptedChange) -> dict[str, Any]:
         "issue": acceptance.issue,
         "until": acceptance.until.isoformat() if acceptance.until else None,
         "until_release": acceptance.until_release,
+        "text": accepted_change(known),
+    }
+
+
+def _hidden(found: Hidden) -> dict[str, Any]:
+    return {
+        "metric": found.metric.column,
+        "change": found.change,
+        "run_id": found.run_id,
+        "excluded": found.reason,
+        "accepted": found.accepted,
     }
 
 
