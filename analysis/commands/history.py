@@ -13,6 +13,7 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._history_events import COMMANDS as OF_EVENTS
 from analysis.commands._history_events import Named, named_runs
+from analysis.commands._history_regressions import regressions
 from analysis.commands._input_files import check_output_file
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.history.events import Event
@@ -122,7 +123,7 @@ def export(
 
 
 list_runs.__name__ = "list"
-COMMANDS = (list_runs, show, remove, compact, export, *OF_EVENTS)
+COMMANDS = (list_runs, regressions, show, remove, compact, export, *OF_EVENTS)
 
 
 def _chosen(history: str | None, select: str | None, heavy: bool = False) -> pl.DataFrame:

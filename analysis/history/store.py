@@ -130,8 +130,11 @@ class History:
 
         HEAVY columns are left out unless ``heavy``. Labels that were given later are added to the recorded ones.
         """
-        rows = _one_each(self._again(lambda: self._rows(heavy))).sort("recorded_at", "run_id")
-        return with_annotations(rows, standing(self.events()))
+        return with_annotations(self.recorded_rows(heavy), standing(self.events()))
+
+    def recorded_rows(self, heavy: bool = False) -> pl.DataFrame:
+        """All runs as they were recorded, without what was noted of them later; columns and order as in ``runs``."""
+        return _one_each(self._again(lambda: self._rows(heavy))).sort("recorded_at", "run_id")
 
     def settings(self, run_ids: Sequence[str]) -> pl.DataFrame:
         """The whole rows of ``run_ids`` as ``runs`` has them, HEAVY columns too."""

@@ -32,7 +32,7 @@ def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
     """The verdict on all, a row for each job, a sentence for each metric that needs one, what the numbers rest on."""
     return [
         Heading(title(jobs), "title"),
-        *(Sentence(text) for text in _news(jobs)),
+        *(Sentence(text) for text in news_line(jobs)),
         Sentence(_counted(jobs)),
         *_tables(jobs),
         *(part for job in jobs for part in _job_parts(job)),
@@ -46,7 +46,7 @@ def title(jobs: Sequence[JobVerdict]) -> str:
     return tr("verdict: {verdict}", verdict=word("verdicts", verdict)) if verdict else tr("no verdict")
 
 
-def _news(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+def news_line(jobs: Sequence[JobVerdict]) -> Iterator[str]:
     """How many jobs became worse tonight, are still worse, and recovered."""
     counts = Counter(job.news for job in jobs)
     if any(counts[news] for news in NEWS):
