@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._gate_of_sides import Question, compare_jobs, exit_of_sides, print_jobs_of_sides
 from analysis.commands._help import filled
 from analysis.commands._input_files import input_files
 from analysis.commands._job_gate import NightOptions, exit_of_jobs, job_texts, judge_all, parse_span, print_jobs
@@ -30,6 +31,7 @@ from analysis.compare.verdict import Verdict, guards_of, insufficient
 from analysis.nightly.policy import FAILING
 from analysis.outputs import write_bytes
 from analysis.present.views.gate import judged, no_verdict, verdicts
+from analysis.present.views.job_comparisons import summary, texts
 from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
 from analysis.stats.noise import FEWEST_RUNS
@@ -159,6 +161,13 @@ def gate(
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
     named = named_sides(asked, history, how, report)
     failing = FAILING[fail_on or "regression"]
+    if (compared := compare_jobs(named, Question(chosen, guards, limit, allowed))) is not None:
+        _publish(out, force, texts(compared, strict, failing), summary(compared), report)
+        try:
+            print_jobs_of_sides(compared, *forms)
+        finally:
+            exit_of_sides(compared, strict, failing)
+        return
     old, new = named.sides
     result = compare(old, new, chosen, limit, allowed, named.others, everything=False, guards=guards)
     judgement = judged(result, strict, failing)

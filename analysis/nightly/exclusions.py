@@ -78,9 +78,9 @@ def _of_job(runs: pl.DataFrame, excluded: pl.DataFrame, rule: JobRule) -> pl.Dat
         excluded = select_runs(excluded, rule.select) if rule.select else excluded
     labels = dict(job_labels(excluded).iter_rows())
     own = dict(job_labels(runs.tail(1)).iter_rows()).get(runs["run_id"][-1])
-    alike = [run_id for run_id in excluded["run_id"] if rule.select or labels.get(run_id) == own]
+    same_job = [run_id for run_id in excluded["run_id"] if rule.select or labels.get(run_id) == own]
     whole = has_enough_rows() & pl.col("crashed_at").is_null()
-    return in_time(excluded.filter(pl.col("run_id").is_in(alike) & whole)).drop_nulls("when")
+    return in_time(excluded.filter(pl.col("run_id").is_in(same_job) & whole)).drop_nulls("when")
 
 
 def _judged(name: str, runs: pl.DataFrame, rule: JobRule, known: Callable[[str], bool]) -> MetricNight | None:
