@@ -220,7 +220,7 @@ class History:
         What a newer logparse compacted is left alone.
         """
         rows = mask_secrets(self._again(lambda: self._rows(heavy=True)).sort(FILE))
-        data = _parquet(rows)
+        data = _parquet(rows, repeated=True)
         key = f"compacted/{hashlib.sha256(data).hexdigest()[:32]}.{COLUMNS}.v{STORE_VERSION}{SUFFIX}"
         older = [file[0] for file in self._compacted() if int(file["version"]) <= STORE_VERSION and file[0] != key]
         self.storage.put(key, data)
@@ -325,10 +325,22 @@ def _key(table: str, release: str, run_id: str) -> str:
     return f"{table}/release={folder_name(release)}/{run_id}.v{STORE_VERSION}{SUFFIX}"
 
 
-def _parquet(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
+def _parquet(frame: pl.DataFrame, repeated: bool = False) -> bytes:
+    """``frame`` as a sealed file without columns that are null everywhere; ``repeated`` is for rows that are similar.
+
+    Most columns of a run hold one value or few, so what describes a column outweighs it: statistics, dictionaries and
+    a second schema would triple the file.
+    """
+    import pyarrow.parquet
+
+    known = [column.name for column in frame if column.null_count() < len(column)] or frame.columns
+    table = frame.select(known).to_arrow()
     metadata = {"logparse.schema_version": str(SCHEMA_VERSION), "logparse.store_version": str(STORE_VERSION)}
-    frame.write_parquet(buffer, compression="zstd", metadata={**metadata, seal.NAME: seal.EMPTY})
+    buffer = io.BytesIO()
+    how = {"compression": "zstd", "use_dictionary": repeated, "write_statistics": False, "store_schema": False}
+    with pyarrow.parquet.ParquetWriter(buffer, table.schema, **how) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({**metadata, seal.NAME: seal.EMPTY})
     return seal.seal(buffer.getvalue())
 
 
