@@ -21,7 +21,8 @@ from analysis.history.records import IDENTITY, RUN_COLUMNS, STORE_VERSION, conte
 from analysis.history.selection import select_runs
 from analysis.history.selector import parse_selector
 from analysis.history.storage import open_storage
-from analysis.history.store import History, _key, _parquet
+from analysis.history.store import History, _key
+from analysis.history.summary_files import parquet_of
 from analysis.run.options import RunOptions
 from logparse.errors import InputError, UsageError
 from logparse.schema import SCHEMA_VERSION
@@ -102,7 +103,7 @@ def test_a_run_recorded_again_is_what_was_said_last(store, tmp_path):
     store.add(right)
     assert select_runs(store.runs(), "team=right")["run_id"].to_list() == [wrong.run_id]
     store.compact()
-    store.storage.put("compacted/" + "f" * 8 + copy[copy.index(".") :], _parquet(stale))
+    store.storage.put("compacted/" + "f" * 8 + copy[copy.index(".") :], parquet_of(stale))
     assert select_runs(store.runs(heavy=True), "team=right")["run_id"].to_list() == [wrong.run_id]
     assert len(store.runs()) == 2
 
@@ -119,7 +120,7 @@ def test_two_that_record_a_run_at_once_under_other_labels_are_one_run(store, tmp
     log = write_run(tmp_path / "a.log", 1)
     kept = [record(log, "r1", team=team) for team in ("x", "y")]
     for one in kept:
-        store.storage.put(_key("summary", "r1", f"{one.run_id}.{one.row_hash}"), _parquet(one.summary))
+        store.storage.put(_key("summary", "r1", f"{one.run_id}.{one.row_hash}"), parquet_of(one.summary))
     before = store.runs()
     assert len(before) == 1
     store.compact()
