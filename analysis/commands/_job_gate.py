@@ -54,7 +54,8 @@ def judge_all(asked: NightOptions, report: Report) -> JudgedJobs:
     jobs = nights.judge(policy, asked.as_of)
     if asked.webhook is not None and has_news(jobs):
         post(asked.webhook, news_document(jobs, policy.run_url), asked.webhook_form, report)
-    return judged_jobs(jobs, asked.strict, policy.failing, policy.only_new)
+    judged = judged_jobs(jobs, asked.strict, policy.failing, policy.only_new)
+    return replace(judged, suspicious=policy.junit_suspicious)
 
 
 def _policy(asked: NightOptions) -> Policy:

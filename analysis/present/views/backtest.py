@@ -8,7 +8,7 @@ from typing import Any
 from analysis.nightly.gate_jobs import JobVerdict, News, verdict_of
 from analysis.nightly.past_nights import JudgedNight
 from analysis.present.parts import Heading, Part, Sentence, Table
-from analysis.present.views.news import new_metrics
+from analysis.present.views.job_news import new_metrics
 from analysis.present.words import word
 from logparse.language import some, tr
 from logparse.schema import SCHEMA_VERSION

@@ -17,6 +17,7 @@ from analysis.present.metric_names import titled
 from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import less_work, named_changes
+from analysis.present.views.job_news import failure, first_lines, run_text
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
@@ -34,6 +35,7 @@ def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
         Heading(title(jobs), "title"),
         *(Sentence(text) for text in news_line(jobs)),
         Sentence(_counted(jobs)),
+        *first_lines(jobs),
         *_tables(jobs),
         *(part for job in jobs for part in _job_parts(job)),
         Sentences([Sentence(text, "info") for text in _notes(jobs)]),
@@ -185,12 +187,6 @@ def hidden(found: Hidden) -> str:
     return tr("{metric}: {change} is an open regression if run {run} counts; it is excluded ({reason})", **fields)
 
 
-def failure(run: LeftOut) -> str:
-    """Why the newest run has no numbers to judge."""
-    why = word("left_out", run.reason)
-    return tr("the newest run, {name} ({run}), failed: {why}", name=run.name, run=run.run_id[:12], why=why)
-
-
 def refusal(job: JobVerdict) -> str:
     """Why a job has no verdict: its newest run cannot be compared with those before it, or it no longer runs."""
     if job.is_idle:
@@ -243,8 +239,7 @@ def sentence(job: JobVerdict, metric: MetricNight) -> str:
 
 def _run_text(job: JobVerdict, run_id: str) -> str:
     """A run of the job, with its release and day."""
-    run = job.runs.row(job.runs["run_id"].to_list().index(run_id), named=True)
-    return f"{run['run_id'][:12]} ({run['release']}, {run['when']:%Y-%m-%d})"
+    return run_text(job.runs.row(job.runs["run_id"].to_list().index(run_id), named=True))
 
 
 def _p(metric: MetricNight) -> str:

@@ -11,6 +11,7 @@ from analysis.nightly.regressions import STATES, Regression
 from analysis.nightly.run_links import run_url
 from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence
+from analysis.present.views.job_news import run_text
 from analysis.present.words import word
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
@@ -46,8 +47,7 @@ def _change(pair: tuple[str, float | None]) -> str:
 
 
 def _run(name: str, run: Mapping[str, Any], template: str | None) -> Sentence:
-    text = f"{run['run_id'][:12]} ({run['release']}, {run['when']:%Y-%m-%d})"
-    return Sentence(tr("{name}: {text}", name=name, text=text), "info", link=run_url(template, run))
+    return Sentence(tr("{name}: {text}", name=name, text=run_text(run)), "info", link=run_url(template, run))
 
 
 def _acceptance(one: Regression) -> str:

@@ -1,15 +1,20 @@
 """An accepted regression leaves a trace in every form, and an exclusion hides none unsaid."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from test_gate_jobs import BEGIN, judge, rows
 
 from analysis.history.events import Acceptance
 from analysis.history.records import run_frame
+from analysis.nightly.exports import junit
+from analysis.nightly.policy import read_policy
 from analysis.present.markdown import markdown
 from analysis.present.parts import Table
-from analysis.present.views.jobs import compose_jobs
+from analysis.present.views.jobs import compose_jobs, judged_jobs
 from analysis.present.views.jobs_json import document
+from logparse.errors import UsageError
 
 
 def accepted_at(run_id):
@@ -60,3 +65,25 @@ def test_an_excluded_night_that_changes_nothing_is_not_reported():
     assert judge(left, excluded=out)[0].hidden == ()
     _, other = excluded_of(rows(0.05, 0.05, job="b", seq_length=8192), 20, 21)
     assert judge(rows(0.0), excluded=other)[0].hidden == ()
+
+
+def test_the_first_ten_lines_show_what_since_when_why_and_what_to_do():
+    jobs = [*judge(rows(0.05, 0.05)), *judge(rows(0.0, job="b"))]
+    run_id = jobs[0].began[:12]
+    lines = markdown(compose_jobs(jobs)).replace("\\", "").splitlines()[:14]
+    text = "\n".join(lines)
+    assert "new tonight: 1; still open: 0; cleared: 0" in text
+    assert f"since run {run_id} (r1, 2026-03-21)" in text
+    assert "probable cause: cann: 1 -> 2" in text
+    assert f"to accept it: logparse history accept {run_id} --reason TEXT" in text
+
+
+def test_a_suspicious_metric_is_visible_in_junit_and_skipped_by_choice():
+    judged = judged_jobs(judge(rows(0.05)), strict=False, failing=frozenset({"regression"}))
+    shown, skipped = (junit(replace(judged, suspicious=how)) for how in ("system-out", "skipped"))
+    assert (shown.count("<skipped"), skipped.count("<skipped") > 0) == (0, True)
+    assert "suspicious (worse than expected" in shown
+    assert "suspicious (worse than expected" in skipped
+    assert read_policy({"junit_suspicious": "skipped"}).junit_suspicious == "skipped"
+    with pytest.raises(UsageError, match="junit_suspicious is 'red'"):
+        read_policy({"junit_suspicious": "red"})
