@@ -348,9 +348,13 @@ class History:
         return [match for match in matches if match]
 
     def _read_bundle(self, match: regex.Match[str], heavy: bool) -> pl.DataFrame | None:
-        """The rows of a bundle; None, with a note, for one that is damaged or of a newer logparse."""
-        parts = self._read_bundles([match], heavy)
-        return parts[0] if parts else None
+        """The rows of a bundle; None, with a note, for one that is damaged or of a newer logparse.
+
+        None also for one that another compaction replaced meanwhile.
+        """
+        with suppress(FileNotFoundError):
+            return next(iter(self._read_bundles([match], heavy)), None)
+        return None
 
     def _read_bundles(self, bundles: Sequence[regex.Match[str]], heavy: bool) -> list[pl.DataFrame]:
         """The rows of those that can be read, each of the present version."""

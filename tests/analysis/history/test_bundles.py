@@ -210,3 +210,29 @@ def test_two_that_compact_at_once_lose_nothing(two_days, records, tmp_path, plac
     assert two_days.runs(heavy=True).equals(before)
     two_days.compact()
     assert two_days.runs(heavy=True).equals(before)
+
+
+@dataclass(frozen=True)
+class Disturbed(Interrupted):
+    """A folder in which something happens before the ``place``-th reading."""
+
+    def put(self, key, data):
+        Folder.put(self, key, data)
+
+    def remove(self, key):
+        Folder.remove(self, key)
+
+    def read(self, keys, schema=None):
+        self._next()
+        return super().read(keys, schema)
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_two_that_read_and_compact_at_once_lose_nothing(two_days, records, tmp_path, place):
+    before = two_days.runs(heavy=True)
+    History(Disturbed(tmp_path / "h", place, two_days.compact)).compact()
+    assert two_days.runs(heavy=True).equals(before)
+    assert len(two_days.storage.keys("steps")) == 3
+    History(Disturbed(tmp_path / "h", place, two_days.compact)).runs()
+    two_days.compact()
+    assert two_days.runs(heavy=True).equals(before)
