@@ -17,7 +17,8 @@ import polars as pl
 
 from analysis.history.folder import Folder
 from analysis.history.record_run import Marks, RunOptions, record_logs
-from analysis.history.store import History, _key, _parquet
+from analysis.history.store import History, _key
+from analysis.history.summary_files import parquet_of
 
 LOG = Path(__file__).parent.parent / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 PROGRAM = str(Path(sys.executable).with_name("logparse"))
@@ -43,7 +44,7 @@ def fill(history: History, runs: int) -> None:
             "seq_length": 4096 * 2**job,
         }
         one = row.with_columns(pl.lit(value).cast(row.schema[name]).alias(name) for name, value in given.items())
-        history.storage.put(_key("summary", release, run_id), _parquet(one))
+        history.storage.put(_key("summary", release, run_id), parquet_of(one))
 
 
 def timed(*arguments: str) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from analysis.charts.axes import WHOLE_TICKS, legend_columns
+from analysis.charts.look import PARTS
 from analysis.charts.unchecked import layered, unchecked
 from analysis.metrics import Metric
 from analysis.nightly.trend import Trend
-from logparse.language import tr
+from logparse.language import msg, tr
 
 if TYPE_CHECKING:
     import altair as alt
@@ -21,6 +23,10 @@ WIDTH, HEIGHT = 720, 300
 MOST_POINTS = 2_000
 # More groups than this make no legend.
 MOST_NAMED = 12
+# The colours of levels; those of groups without a colour of their own.
+SLATE = PARTS["useful"]
+FIRST, WORSE, BETTER = msg("first level"), msg("worse than the level before"), msg("better than the level before")
+LEVELS = {FIRST: SLATE, WORSE: PARTS["stalls"], BETTER: PARTS["start_up"]}
 # Pixels that the size of a change takes; where two changes are closer, only the text next to the chart has them.
 WORD = 46
 
@@ -53,12 +59,18 @@ def _data(frame: pl.DataFrame, trend: Trend, *columns: str) -> alt.InlineData:
     return alt.InlineData(values=scaled.to_dicts())
 
 
-def _x(column: str) -> Any:
-    """Runs are counted from 1."""
+def _x(column: str, trend: Trend) -> Any:
+    """Runs are counted from 1; the axis shows the day of each, where all have one."""
     import altair as alt
 
     axis = alt.Axis(grid=False, format=",d", tickCount=alt.ExprRef(WHOLE_TICKS))
-    return alt.X(f"{column}:Q", title=tr("run"), axis=axis, scale=alt.Scale(nice=False, zero=False))
+    days = trend.runs["when"].dt.to_string("%Y-%m-%d")
+    if days.null_count():
+        return alt.X(f"{column}:Q", title=tr("run"), axis=axis, scale=alt.Scale(nice=False, zero=False))
+    # An array in the expression: the axis counts runs, as nights without a run take no room.
+    label = f"{json.dumps(days.to_list())}[datum.value - 1] || ''"
+    dated = alt.Axis(grid=False, labelExpr=label, tickCount=alt.ExprRef(WHOLE_TICKS))
+    return alt.X(f"{column}:Q", title=tr("begun"), axis=dated, scale=alt.Scale(nice=False, zero=False))
 
 
 def _y(column: str, trend: Trend) -> Any:
@@ -70,13 +82,37 @@ def _y(column: str, trend: Trend) -> Any:
 
 
 def _color(trend: Trend) -> Any:
+    """Few groups have a colour each; of many, as of nightly releases, a colour would have no meaning."""
     import altair as alt
 
     names = trend.groups["group"].to_list()
+    if len(names) > MOST_NAMED:
+        return alt.value(SLATE)
     legend = alt.Legend(
         title=None, orient="top", columns=legend_columns(names), symbolType="square", symbolOpacity=1, offset=WORD / 2
     )
-    return alt.Color("group:N", scale=alt.Scale(domain=names), legend=legend if 1 < len(names) <= MOST_NAMED else None)
+    return alt.Color("group:N", scale=alt.Scale(domain=names), legend=legend if len(names) > 1 else None)
+
+
+def _color_of_points(trend: Trend) -> Any:
+    """Of many groups the level: worse or better than the level before it, or neither."""
+    import altair as alt
+
+    if len(trend.groups) <= MOST_NAMED:
+        return _color(trend)
+    names = [name for name in LEVELS if name in _levels(trend)]
+    legend = alt.Legend(title=None, orient="top", symbolType="square", symbolOpacity=1, offset=WORD / 2)
+    scale = alt.Scale(domain=[tr(name) for name in names], range=[LEVELS[name] for name in names])
+    return alt.Color("level:N", scale=scale, legend=legend if len(names) > 1 else None)
+
+
+def _levels(trend: Trend) -> list[str]:
+    """The name of the level of each run."""
+    ends = [*(change.at for change in trend.changes), len(trend.runs)]
+    signs = [change.change * trend.metric.direction for change in trend.changes]
+    names = [FIRST, *(WORSE if sign > 0 else BETTER for sign in signs)]
+    begins = [0, *ends[:-1]]
+    return [name for name, begin, end in zip(names, begins, ends, strict=True) for _ in range(end - begin)]
 
 
 def _points(trend: Trend) -> Any:
@@ -89,11 +125,12 @@ def _points(trend: Trend) -> Any:
         pl.col("at") + 1,
         pl.col("when").dt.to_string("%Y-%m-%d %H:%M"),
         pl.col("run_id").str.head(12),
+        level=pl.Series([tr(name) for name in _levels(trend)][:: _every(trend)], dtype=pl.String),
     )
     return (
         alt.Chart(_data(runs, trend, "value"))
         .mark_point(filled=True, opacity=0.8, size=30 if len(runs) < 400 else 8)
-        .encode(x=_x("at"), y=_y("value", trend), color=_color(trend), tooltip=_tooltip(trend.metric))
+        .encode(x=_x("at", trend), y=_y("value", trend), color=_color_of_points(trend), tooltip=_tooltip(trend.metric))
     )
 
 
@@ -112,7 +149,7 @@ def _tooltip(shown: Metric) -> list[alt.Tooltip]:
 def _bands(trend: Trend) -> Any:
     import altair as alt
 
-    ends = {"x": _x("left"), "x2": "right:Q", "y": _y("p10", trend), "y2": "p90:Q"}
+    ends = {"x": _x("left", trend), "x2": "right:Q", "y": _y("p10", trend), "y2": "p90:Q"}
     return alt.Chart(_edges(trend)).mark_rect(opacity=0.15, tooltip=False).encode(color=_color(trend), **ends)
 
 
@@ -120,7 +157,7 @@ def _medians(trend: Trend) -> Any:
     import altair as alt
 
     base = alt.Chart(_edges(trend)).mark_rule(strokeWidth=2, tooltip=False)
-    return base.encode(x=_x("left"), x2="right:Q", y=_y("median", trend), color=_color(trend))
+    return base.encode(x=_x("left", trend), x2="right:Q", y=_y("median", trend), color=_color(trend))
 
 
 def _edges(trend: Trend) -> alt.InlineData:
@@ -136,7 +173,7 @@ def _rules(trend: Trend) -> list[Any]:
         return []
     places = [change.at + 0.5 for change in trend.changes]
     values = [{"at": at, "text": f"{change.change:+.1%}"} for at, change in zip(places, trend.changes, strict=True)]
-    base = alt.Chart(alt.InlineData(values=values)).encode(x=_x("at"))
+    base = alt.Chart(alt.InlineData(values=values)).encode(x=_x("at", trend))
     room = min((after - before for before, after in pairwise(places)), default=len(trend.runs)) / len(trend.runs)
     text = alt.ExprRef(f"{room} * width > {WORD} ? datum.text : ''")
     words = base.mark_text(align="center", baseline="bottom", tooltip=False, text=text).encode(y=alt.value(-3))

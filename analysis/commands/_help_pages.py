@@ -39,6 +39,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "trend": ("--history runs --metric mfu", "--history runs --by week -o trend"),
     "history": ("list --history runs", "show 3f2a --history runs"),
     "history list": ("--history runs", "'release=8.0.RC1,world_size=8' --history runs"),
+    "history regressions": ("--history runs", "--history runs --json"),
     "history show": ("3f2a", "3f2a --history runs"),
     "history remove": ("3f2a", "3f2a 77c0 --history runs"),
     "history compact": ("", "--history runs"),
@@ -54,7 +55,8 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
 # Groups of options by the name of their parameter; those of QUANTITIES say their group themselves.
 _NAMES = {
     COMMON: "hw,model,require,baseline,each,history,release,label,candidate,threshold,metric,by,select,since,devices,"
-    "tp,pp,dp,from_log,tokens,days,utilisation,dtype,publisher,file,reason,issue,until,until_release,strict,fail_on",
+    "tp,pp,dp,from_log,tokens,days,utilisation,dtype,publisher,file,reason,issue,until,until_release,strict,fail_on,as_of,"
+    "backtest,webhook,webhook_as",
     MISSING: "config,log_format,dialect,version_of,peak_tflops",
     OUTPUT: "out,as_json,as_markdown,quiet,verbose,price,no_color,tables,charts,chart_format,theme,force,lang,where,"
     "sort,help",
@@ -83,6 +85,10 @@ DETAILED = frozenset(
         "warmup",
         "tables",
         "no_color",
+        "as_of",
+        "backtest",
+        "webhook",
+        "webhook_as",
         "charts",
         "price",
     )

@@ -3,39 +3,91 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
 
 import typer
 
-from analysis.history.open_history import open_history
-from analysis.history.selection import select_evidence
+from analysis.commands._release_options import parse_day
+from analysis.commands._webhook import WebhookForm, post
+from analysis.compare.verdict import Verdict
+from analysis.history.open_history import Report, open_history
 from analysis.nightly.exports import JOB_OUTPUTS, JudgedJobs
-from analysis.nightly.gate_jobs import HistoryOfJobs, JobVerdict, judge_jobs
-from analysis.nightly.policy import FAILING, NEW
+from analysis.nightly.gate_jobs import JobVerdict
+from analysis.nightly.past_nights import Nights
+from analysis.nightly.policy import FAILING, NEW, Policy
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
 from analysis.present.terminal import print_parts
+from analysis.present.views.backtest import compose_backtest
+from analysis.present.views.backtest import document as backtest_json
 from analysis.present.views.jobs import compose_jobs, judged_jobs, refusal, title
 from analysis.present.views.jobs_json import document
+from analysis.present.views.news import has_news, news_document
 from analysis.project.project_file import history_place, project_policy
 from logparse.errors import InsufficientDataError, UsageError
-from logparse.findings import Note
 from logparse.language import tr
 
 
-def judge_all(history: str | None, strict: bool, fail_on: str | None, report: Callable[[Note], object]) -> JudgedJobs:
-    """Judge every job of the project and compose the texts. ``fail_on`` overrides the project file.
+@dataclass(frozen=True)
+class NightOptions:
+    """The night to judge, today without a day; and where its news go. ``fail_on`` overrides the project file."""
+
+    history: str | None
+    strict: bool = False
+    fail_on: str | None = None
+    as_of: date | None = None
+    webhook: str | None = None
+    webhook_form: WebhookForm = "json"
+
+
+def judge_all(asked: NightOptions, report: Report) -> JudgedJobs:
+    """Judge every job of the project and compose the texts.
 
     Raises UsageError for an invalid policy, or where there is nothing to judge.
     """
-    policy = project_policy()
-    store = open_history(history_place(history), report)
-    evidence = select_evidence(store.runs())
-    for note in evidence.notes:
+    policy = _policy(asked)
+    nights = Nights(open_history(history_place(asked.history), report))
+    for note in nights.evidence(asked.as_of).notes:
         report(note)
-    jobs = judge_jobs(evidence.runs, policy, HistoryOfJobs(store.settings, store.steps, store.acceptances()))
-    failing, only_new = (FAILING[fail_on], fail_on == NEW) if fail_on else (policy.failing, policy.only_new)
-    return judged_jobs(jobs, strict, failing, only_new)
+    jobs = nights.judge(policy, asked.as_of)
+    if asked.webhook is not None and has_news(jobs):
+        post(asked.webhook, news_document(jobs, policy.run_url), asked.webhook_form, report)
+    judged = judged_jobs(jobs, asked.strict, policy.failing, policy.only_new)
+    return replace(judged, suspicious=policy.junit_suspicious)
+
+
+def _policy(asked: NightOptions) -> Policy:
+    policy = project_policy()
+    if asked.fail_on is None:
+        return policy
+    return replace(policy, failing=FAILING[asked.fail_on], only_new=asked.fail_on == NEW)
+
+
+def backtest(asked: NightOptions, span: tuple[date, date], as_json: bool, as_markdown: bool, no_color: bool) -> None:
+    """Judge every night of ``span`` and print one table."""
+    policy = _policy(asked)
+    nights = list(Nights(open_history(history_place(asked.history), lambda _: None)).each(policy, *span))
+
+    def fails(jobs: Sequence[JobVerdict]) -> bool:
+        return fail(jobs, policy.failing, policy.only_new)
+
+    if as_json:
+        typer.echo(json.dumps(backtest_json(nights, fails), indent=1, ensure_ascii=False, allow_nan=False))
+    elif as_markdown:
+        typer.echo(markdown(compose_backtest(nights, fails)))
+    else:
+        print_parts(make_console(no_color=no_color), compose_backtest(nights, fails))
+
+
+def parse_span(text: str) -> tuple[date, date]:
+    """The days of FROM..TO. Raises UsageError for anything else."""
+    first, sign, last = text.partition("..")
+    if not sign:
+        problem = tr("{name} is {value!r}", name="--backtest", value=text)
+        raise UsageError(problem, remedy=tr("write two dates, such as 2026-03-01..2026-03-31"))
+    return parse_day("--backtest", first), parse_day("--backtest", last)
 
 
 def print_jobs(jobs: Sequence[JobVerdict], as_json: bool, as_markdown: bool, no_color: bool) -> None:
@@ -55,7 +107,7 @@ def job_texts(judged: JudgedJobs) -> Mapping[str, str | None]:
 
 def exit_of_jobs(judged: JudgedJobs) -> None:
     """Raises typer.Exit where a job fails, UsageError where one cannot be compared, InsufficientDataError if strict."""
-    if any(job.verdict in judged.failing and (job.news == "new" or not judged.only_new) for job in judged.jobs):
+    if fail(judged.jobs, judged.failing, judged.only_new):
         raise typer.Exit(1)
     refused = [job for job in judged.jobs if job.refused]
     if refused:
@@ -70,3 +122,8 @@ def exit_of_jobs(judged: JudgedJobs) -> None:
             where=title(judged.jobs),
             remedy=tr("record more runs, or remove --strict"),
         )
+
+
+def fail(jobs: Sequence[JobVerdict], failing: Collection[Verdict], only_new: bool) -> bool:
+    """Whether any job has a verdict of ``failing``; with ``only_new`` one that no night before had."""
+    return any(job.verdict in failing and (job.news == "new" or not only_new) for job in jobs)

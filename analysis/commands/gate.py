@@ -12,12 +12,15 @@ from typing import Annotated, Any, Literal
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._gate_of_sides import Question, compare_jobs, exit_of_sides, print_jobs_of_sides
 from analysis.commands._help import filled
 from analysis.commands._input_files import input_files
-from analysis.commands._job_gate import exit_of_jobs, job_texts, judge_all, print_jobs
+from analysis.commands._job_gate import NightOptions, exit_of_jobs, job_texts, judge_all, parse_span, print_jobs
+from analysis.commands._job_gate import backtest as run_backtest
 from analysis.commands._named_sides import named_sides
-from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, teller
+from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, parse_day, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
+from analysis.commands._webhook import check_webhook
 from analysis.commands.compare import print_comparisons
 from analysis.compare.comparability import check_allowed
 from analysis.compare.comparison import Comparison, compare
@@ -28,6 +31,7 @@ from analysis.compare.verdict import Verdict, guards_of, insufficient
 from analysis.nightly.policy import FAILING
 from analysis.outputs import write_bytes
 from analysis.present.views.gate import judged, no_verdict, verdicts
+from analysis.present.views.job_comparisons import summary, texts
 from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
 from analysis.stats.noise import FEWEST_RUNS
@@ -58,6 +62,21 @@ FailOn = Annotated[
         show_default="regression",
         help="Lowest verdict that fails; new: only what is new tonight.",
     ),
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option("--as-of", metavar="DATE", help="Judge the night of this day by what was known then."),
+]
+Backtest = Annotated[
+    str | None,
+    typer.Option("--backtest", metavar="FROM..TO", help="Judge every night of these days; exit with 0."),
+]
+Webhook = Annotated[
+    str | None,
+    typer.Option("--webhook", metavar="URL", help="Post what is new tonight to a chat, ten lines at most."),
+]
+WebhookText = Annotated[
+    Literal["json", "text"], typer.Option("--webhook-as", help="Form of the message; JSON has it as `text`.")
 ]
 Out = Annotated[
     ResultFolder | None,
@@ -107,6 +126,10 @@ def gate(
     allow: Allow = None,
     strict: Strict = False,
     fail_on: FailOn = None,
+    as_of: AsOf = None,
+    backtest: Backtest = None,
+    webhook: Webhook = None,
+    webhook_as: WebhookText = "json",
     out: Out = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -124,20 +147,27 @@ def gate(
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     report = teller()
+    forms = (as_json, as_markdown, no_color)
     if baseline is None and candidate is None:
-        _refuse_flags_of_sides(threshold, metric, allow)
-        judgements = judge_all(history, strict, fail_on, report)
-        _publish(out, force, job_texts(judgements), judgements.summary, report)
-        try:
-            print_jobs(judgements.jobs, as_json, as_markdown, no_color)
-        finally:
-            exit_of_jobs(judgements)
+        refuse_flags({"--threshold": threshold, "--metric": metric, "--allow": allow}, OF_JOBS)
+        check_webhook(webhook)
+        day = None if as_of is None else parse_day("--as-of", as_of)
+        night = NightOptions(history, strict, fail_on, day, webhook, webhook_as)
+        gate_jobs(night, backtest, out, force, forms, report)
         return
+    refuse_flags({"--as-of": as_of, "--backtest": backtest, "--webhook": webhook}, OF_SIDES)
     asked = _both_sides(baseline, candidate)
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
     named = named_sides(asked, history, how, report)
     failing = FAILING[fail_on or "regression"]
+    if (compared := compare_jobs(named, Question(chosen, guards, limit, allowed))) is not None:
+        _publish(out, force, texts(compared, strict, failing), summary(compared), report)
+        try:
+            print_jobs_of_sides(compared, *forms)
+        finally:
+            exit_of_sides(compared, strict, failing)
+        return
     old, new = named.sides
     result = compare(old, new, chosen, limit, allowed, named.others, everything=False, guards=guards)
     judgement = judged(result, strict, failing)
@@ -161,15 +191,44 @@ def _both_sides(baseline: str | None, candidate: str | None) -> tuple[str, str]:
     )
 
 
-def _refuse_flags_of_sides(threshold: str | None, metric: list[str] | None, allow: list[str] | None) -> None:
+# What flags are refused with, and what to do.
+OF_JOBS = (
+    msg("use {names} only with --baseline and --candidate"),
+    msg("for recorded jobs, set it in logparse.toml under [gate]"),
+)
+OF_BACKTEST = (msg("--backtest cannot be combined with {names}"), msg("give one of them"))
+OF_SIDES = (
+    msg("{names} cannot be combined with --baseline and --candidate"),
+    msg("omit both sides to judge the newest run of every job"),
+)
+
+
+def refuse_flags(given: Mapping[str, object], texts: tuple[str, str]) -> None:
     """Raises UsageError for a flag that would be dropped."""
-    given = {"--threshold": threshold, "--metric": metric, "--allow": allow}
     names = [name for name, value in given.items() if value]
     if names:
-        raise UsageError(
-            tr("use {names} only with --baseline and --candidate", names=", ".join(names)),
-            remedy=tr("for recorded jobs, set it in logparse.toml under [gate]"),
-        )
+        raise UsageError(tr(texts[0], names=", ".join(names)), remedy=tr(texts[1]))
+
+
+def gate_jobs(
+    night: NightOptions,
+    span: str | None,
+    out: ResultFolder | None,
+    force: bool,
+    forms: tuple[bool, bool, bool],
+    report: Callable[[Note], object],
+) -> None:
+    """The newest run of every job, or every night of a ``span``."""
+    if span is not None:
+        refuse_flags({"-o": out, "--as-of": night.as_of, "--webhook": night.webhook}, OF_BACKTEST)
+        run_backtest(night, parse_span(span), *forms)
+        return
+    judgements = judge_all(night, report)
+    _publish(out, force, job_texts(judgements), judgements.summary, report)
+    try:
+        print_jobs(judgements.jobs, *forms)
+    finally:
+        exit_of_jobs(judgements)
 
 
 def _publish(

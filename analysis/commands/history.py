@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
 
 from analysis.commands import _options as options
 from analysis.commands._history_events import COMMANDS as OF_EVENTS
+from analysis.commands._history_events import Named, named_runs
+from analysis.commands._history_regressions import regressions
 from analysis.commands._input_files import check_output_file
 from analysis.commands._release_options import HistoryDir, teller
+from analysis.history.events import Event
 from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence, select_runs
+from analysis.history.store import History
 from analysis.nightly.run_verdicts import verdicts_of_runs
 from analysis.outputs import write_parquet, write_whole
 from analysis.present.console import make_console
@@ -29,8 +33,6 @@ from logparse.findings import info
 from logparse.language import tr
 
 Select = Annotated[str | None, typer.Argument(metavar="[SEL]", help="Runs to list; default: all.")]
-Run = Annotated[str, typer.Argument(metavar="RUN", help="Run id, or its first characters.")]
-Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, or their first characters.")]
 Target = Annotated[Path, typer.Argument(metavar="FILE", help="Table to write: .csv, .parquet or .json.")]
 ToExport = Annotated[
     str | None, typer.Option("--select", metavar="SEL", help="Only these runs, selected as in `logparse history list`.")
@@ -64,19 +66,24 @@ def list_runs(
         print_parts(make_console(), compose_runs(runs, verdicts))
 
 
-def show(run: Run, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Show all data of one run, as JSON."""
+def show(runs: Named, history: HistoryDir = None, lang: options.Language = None) -> None:
+    """Show all data of runs, as JSON: an object for one run, a list for several."""
     store = open_history(history_place(history), teller())
-    run_id = store.find(run)
+    events = store.events()
+    documents = [_document(store, run_id, events) for run_id in named_runs(store, runs)]
+    shown = documents[0] if len(documents) == 1 else documents
+    typer.echo(json.dumps(shown, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def _document(store: History, run_id: str, events: Sequence[Event]) -> dict[str, Any]:
     (kept,) = run_documents(store.row(run_id))
-    kept["events"] = event_documents(event for event in store.events() if event.run_id == run_id)
-    typer.echo(json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False))
+    return kept | {"events": event_documents(event for event in events if event.run_id == run_id)}
 
 
-def remove(runs: Runs, history: HistoryDir = None, lang: options.Language = None) -> None:
+def remove(runs: Named, history: HistoryDir = None, lang: options.Language = None) -> None:
     """Remove runs permanently, with their notes."""
     store = open_history(history_place(history), teller())
-    typer.echo(removed(store.remove([store.find(run) for run in runs])))
+    typer.echo(removed(store.remove(named_runs(store, runs))))
 
 
 def compact(history: HistoryDir = None, lang: options.Language = None) -> None:
@@ -116,7 +123,7 @@ def export(
 
 
 list_runs.__name__ = "list"
-COMMANDS = (list_runs, show, remove, compact, export, *OF_EVENTS)
+COMMANDS = (list_runs, regressions, show, remove, compact, export, *OF_EVENTS)
 
 
 def _chosen(history: str | None, select: str | None, heavy: bool = False) -> pl.DataFrame:

@@ -37,6 +37,8 @@ from logparse.language import tr
 FORMS = ("json", "png", "svg")
 # The folder of the pages of jobs, next to the index of all; the most characters of a page's name.
 JOBS, LONGEST_NAME = "jobs", 80
+# Lines of a screen without -v.
+MOST_LINES = 40
 NO_WORD = regex.compile(r"[^\w.]+")
 By = Annotated[
     str, typer.Option("--by", metavar="NAME", help="Group by release, day, week, month, a version or a label.")
@@ -57,6 +59,7 @@ Since = Annotated[
     str | None,
     typer.Option("--since", metavar="DATE", help="Exit with 1 if the metric became worse on or after this day."),
 ]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show all series, changes and groups.")]
 Out = Annotated[
     ResultFolder | None,
     typer.Option(
@@ -79,6 +82,7 @@ def trend(
     force: options.Force = False,
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
+    verbose: Verbose = False,
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
@@ -102,30 +106,33 @@ def trend(
     if out is not None:
         _write(trends, annotations, out, force, report)
     try:
-        _print(trends, annotations, document(trends, chosen.runs) if as_json else None, as_markdown, no_color)
-        for note in left_out(trends) if not (as_json or as_markdown) else ():
-            report(note)
+        if as_json:
+            typer.echo(json.dumps(document(trends, chosen.runs), indent=1, ensure_ascii=False, allow_nan=False))
+        elif as_markdown:
+            typer.echo("\n".join(markdown(compose_trend(trend, annotations)) for trend in trends))
+        else:
+            printed = _print(trends, annotations, verbose, no_color)
+            for note in () if verbose else left_out(trends, printed):
+                report(note)
     finally:
         # The exit code follows the alarm, even where the reader closed the pipe.
         if day is not None and any(one.worse_since(day) for one in trends):
             raise typer.Exit(1)
 
 
-def _print(
-    trends: Sequence[Trend],
-    annotations: Mapping[str, list[str]],
-    json_document: object | None,
-    as_markdown: bool,
-    no_color: bool,
-) -> None:
-    """In one of their forms; ``json_document`` is the document where JSON is asked for, else None."""
-    if json_document is not None:
-        typer.echo(json.dumps(json_document, indent=1, ensure_ascii=False, allow_nan=False))
-    elif as_markdown:
-        typer.echo("\n".join(markdown(compose_trend(trend, annotations)) for trend in trends))
-    else:
-        for one in shown(trends):
-            print_parts(make_console(no_color=no_color), compose_trend(one, annotations))
+def _print(trends: Sequence[Trend], annotations: Mapping[str, list[str]], verbose: bool, no_color: bool) -> int:
+    """Print series, those with news first; without ``verbose`` as many as have room. Returns how many."""
+    console, room = make_console(no_color=no_color), MOST_LINES
+    series = trends if verbose else shown(trends)
+    for at, one in enumerate(series):
+        with console.capture() as captured:
+            print_parts(console, compose_trend(one, annotations, verbose))
+        text = captured.get()
+        room -= text.count("\n")
+        if at and room < 0 and not verbose:
+            return at
+        typer.echo(text, nl=False)
+    return len(series)
 
 
 def _write(

@@ -65,6 +65,27 @@ INCIDENTAL = regex.compile(
 # A value that names a place: an absolute path, one from home or here, a URL.
 PLACE = regex.compile(r"^\[?['\"]?(/|~/|\.{1,2}/|[a-z0-9]+://)")
 
+# The framework, which is compared as a setting.
+FRAMEWORK = "framework"
+# Software on which the speed depends, and settings that change the work of a step or how it is done.
+STACK = regex.compile(
+    r"cann|torch|npu|cuda|cudnn|nccl|hccl|rccl|driver|firmware|kernel|mindspore|mindspeed|mindformers|modellink|"
+    r"megatron|deepspeed|transformer|apex|flash|triton|framework",
+    regex.IGNORECASE,
+)
+LIKELY = regex.compile(
+    r"overlap|fus(e|ed|ion)|flash|attention|mask|pack|recompute|checkpoint_act|parallel|comm|bucket|offload|swap|"
+    r"precision|dtype|bf16|fp16|fp8|compile|graph|kernel|batch|seq|length|mlp|swiglu|gelu|rope|norm|optimizer|"
+    r"distributed|zero|prefetch|workers|loader|cache|profil|determin|debug|check|moe|expert|token|dispatch|layers|"
+    r"hidden|heads|experts|dropout|lora|freeze|async|sync|interval|memory|buffer|threads|jit|affinity|numa|timers",
+    regex.IGNORECASE,
+)
+# Settings of the result, which change the loss and not the time.
+UNLIKELY = regex.compile(
+    r"(^|_)(lr|min_lr|learning_rate|weight_decay|beta|eps|clip|init|std|seed|tokenizer)(_|$|\d)|"
+    r"^(title|name|comment|tag|job)",
+    regex.IGNORECASE,
+)
 # What is left of True, False and None where another process wrote into the line.
 TORN = ("Tr", "Tru", "Fa", "Fal", "Fals", "Non")
 
@@ -155,10 +176,30 @@ def list_changes(baseline: pl.DataFrame, candidate: pl.DataFrame) -> list[Change
     """Versions, settings and labels of which most runs of one side have one value and most of the other another.
 
     A value that varies between runs of one side, such as a path or a port, cannot be the cause and is left out. First
-    come those that all runs of both sides have, then those that most have, and last those that only one side prints.
+    come those that are likely to matter, of these first those that all runs of both sides have. Those that only one
+    side prints come last.
     """
     changes = [change for kind in KINDS for change in _differing(kind, baseline, candidate)]
-    return sorted(changes, key=lambda c: (c.one_sided, any(n < of for n, of in c.counts), list(KINDS).index(c.kind)))
+    if not any(change.kind == "version" and change.name == FRAMEWORK for change in changes):
+        changes += _differing_frameworks(baseline, candidate)
+    return sorted(changes, key=rank_of)
+
+
+def rank_of(change: Change) -> tuple[bool, int, bool, int]:
+    """The place of a change among others: what is likely to change the speed comes first."""
+    in_part = any(n < of for n, of in change.counts)
+    return change.one_sided, _likelihood(change), in_part, list(KINDS).index(change.kind)
+
+
+def _likelihood(change: Change) -> int:
+    """0 for software below the model and settings of speed, 1 for places and other software, 2 for the rest."""
+    if change.kind == "label":
+        return 1
+    if change.kind == "version":
+        return 0 if STACK.search(change.name) else 1
+    if UNLIKELY.search(change.name):
+        return 2
+    return 0 if change.name == FRAMEWORK or LIKELY.search(change.name) else 2
 
 
 def fill_implied(runs: pl.DataFrame) -> pl.DataFrame:
@@ -182,6 +223,25 @@ def fill_implied(runs: pl.DataFrame) -> pl.DataFrame:
 
 def _values(runs: pl.DataFrame, name: str) -> tuple[Any, ...]:
     return tuple(sorted(set(runs[name].to_list()), key=lambda value: (value is not None, value)))
+
+
+def _differing_frameworks(baseline: pl.DataFrame, candidate: pl.DataFrame) -> list[Change]:
+    """The framework as a setting: its name with the versions that print such a log; else the format of the log."""
+    sides = [_frameworks(side) for side in (baseline, candidate)]
+    (old, before), (new, now) = ((values, len(side)) for values, side in zip(sides, (baseline, candidate), strict=True))
+    if not (old and new and _settled(old, before) and _settled(new, now)) or next(iter(old)) == next(iter(new)):
+        return []
+    return [Change("setting", FRAMEWORK, tuple(old), tuple(new), (_first(old, before), _first(new, now)))]
+
+
+def _frameworks(runs: pl.DataFrame) -> dict[str, int]:
+    """How many runs are of each framework, the most frequent first."""
+    if not {"framework", "framework_version", "format"} <= set(runs.columns):
+        return {}
+    named = pl.concat_str("framework", "framework_version", separator=" ", ignore_nulls=True)
+    known = pl.when(pl.col("framework").is_null()).then("format").otherwise(named).alias(FRAMEWORK)
+    counts = runs.select(known).drop_nulls().group_by(FRAMEWORK).len()
+    return dict(counts.sort("len", FRAMEWORK, descending=[True, False]).iter_rows())
 
 
 def _differing(kind: Kind, baseline: pl.DataFrame, candidate: pl.DataFrame) -> list[Change]:

@@ -56,11 +56,16 @@ def junit(judged: Judged) -> str:
     A verdict that fails the gate fails it; sides that cannot be compared are an error, and with ``strict`` too little
     data is, which else skips it.
     """
+    return junit_xml(f"logparse gate: {judged.comparison.job}", cases(judged), judged.details)
+
+
+def cases(judged: Judged) -> list[Case]:
+    """The test cases of ``junit``."""
     findings = judged.comparison.asked_for if judged.comparison.refused else judged.comparison.verdicts
-    cases = [_case(judged, finding) for finding in findings]
+    found = [_case(judged, finding) for finding in findings]
     if judged.failures:
-        cases.append(Case(_classname(judged), "ending", "system-out", "", "\n".join(judged.failures)))
-    return junit_xml(f"logparse gate: {judged.comparison.job}", cases, judged.details)
+        found.append(Case(_classname(judged), "ending", "system-out", "", "\n".join(judged.failures)))
+    return found
 
 
 def junit_of_error(message: str) -> str:
@@ -137,26 +142,22 @@ def when() -> pl.Expr:
     return pl.coalesce("begun_at", "recorded_at").alias("when")
 
 
-def openmetrics(comparison: Comparison) -> str:
+def openmetrics(comparisons: Sequence[Comparison]) -> str:
     """Gauges of the change and of both sides, and the verdict as a state set.
 
     The label is ``training_job``, because scrapers give ``job`` themselves.
     """
-    job = {"training_job": comparison.job}
+    labelled = [(_labels(comparison, f), f) for comparison in comparisons for f in comparison.verdicts]
     value = [
-        sample("logparse_median", job | {"metric": f.metric.column, "unit": f.metric.unit, "side": side}, number)
-        for f in comparison.verdicts
+        sample("logparse_median", labels | {"unit": f.metric.unit, "side": side}, number)
+        for labels, f in labelled
         if f.effect
         for side, number in (("baseline", f.effect.baseline), ("candidate", f.effect.candidate))
     ]
-    change = [
-        sample("logparse_change_ratio", job | {"metric": f.metric.column}, f.effect.change)
-        for f in comparison.verdicts
-        if f.effect
-    ]
+    change = [sample("logparse_change_ratio", labels, f.effect.change) for labels, f in labelled if f.effect]
     states = [
-        sample("logparse_verdict", job | {"metric": f.metric.column, "logparse_verdict": v}, float(f.verdict == v))
-        for f in comparison.verdicts
+        sample("logparse_verdict", labels | {"logparse_verdict": v}, float(f.verdict == v))
+        for labels, f in labelled
         for v in VERDICTS
     ]
     lines = [
@@ -166,6 +167,10 @@ def openmetrics(comparison: Comparison) -> str:
         "# EOF",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _labels(comparison: Comparison, finding: Finding) -> dict[str, str]:
+    return {"training_job": comparison.job, "metric": finding.metric.column}
 
 
 def family(name: str, kind: str, samples: Sequence[str], unit: str | None = None, *, text: str) -> list[str]:
@@ -202,5 +207,5 @@ OUTPUTS = (
     Output("benchmark-smaller-is-better.json", lambda judged: benchmark(judged.comparison, worse=1)),
     Output("benchmark-bigger-is-better.json", lambda judged: benchmark(judged.comparison, worse=-1)),
     Output("otava.csv", lambda judged: otava_csv(judged.comparison)),
-    Output("openmetrics.txt", lambda judged: openmetrics(judged.comparison)),
+    Output("openmetrics.txt", lambda judged: openmetrics([judged.comparison])),
 )

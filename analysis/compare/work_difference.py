@@ -20,7 +20,9 @@ from analysis.metrics import FINAL_LOSS, Metric
 from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.stats.noise import LEVEL
 
-Kind = Literal["samples", "length", "tokens", "size", "updates", "attention", "weights", "experts", "learning"]
+Kind = Literal[
+    "samples", "length", "tokens", "size", "updates", "attention", "weights", "experts", "window", "layers", "learning"
+]
 # Work that is less by no more is the same: packed samples vary in their tokens.
 SAME = 0.005
 # Sizes of a model of which FLOPs follow.
@@ -41,6 +43,13 @@ CAPACITY = regex.compile(r"^(.*[._])?(moe_)?(expert_|train_)?capacity_factor$")
 OF_EVALUATION = "eval"
 # The setting that says whether they drop any at all.
 DROPPING = regex.compile(r"^(.*[._])?(moe_)?(token_dropping|drop_tokens)$")
+# Settings that keep attention within documents, those that limit it to a window, those by which layers are skipped.
+WITHIN = regex.compile(
+    r"^(.*[._])?(reset_attention_mask|(inter|intra)_?doc(ument)?_mask(ing)?|neat_pack(ing)?|sample_packing|"
+    r"pack(ing|ed)?|pack_(samples|sequences)|use_packed_seq_params|use_varlen_attn|block_diagonal_mask)$"
+)
+WINDOW = regex.compile(r"^(.*[._])?(sliding_window|attention_window|local_window|window)(_size)?$")
+SKIPPED = regex.compile(r"^(.*[._])?(layer_?drop|layer_drop_rate|drop_path(_rate)?|stochastic_depth(_rate)?)$")
 
 
 @dataclass(frozen=True)
@@ -68,9 +77,9 @@ def work_of(runs: pl.DataFrame, steps: Sequence[tuple[str, pl.DataFrame]], last:
         .select(
             "run_id",
             *(pl.col(name).cast(pl.Float64) for name in SIZES),
-            attention=(~pl.col("packed_documents").fill_null(value=False)).cast(pl.Float64),
+            attention=(~(pl.col("packed_documents").fill_null(value=False) | _is_within(runs))).cast(pl.Float64),
             weights=(~pl.col("lora").fill_null(value=False)).cast(pl.Float64),
-            experts=_capacity() if "settings" in runs.columns else pl.lit(None, pl.Float64),
+            **_of_settings(runs),
         )
         .join(measured, on="run_id", how="left", maintain_order="left")
     )
@@ -122,6 +131,41 @@ def _consumed(rows: pl.DataFrame, column: str) -> float | None:
     return _median(ahead[column] / ahead["step"])
 
 
+# The kinds of work that follow from settings.
+_SET: tuple[Kind, ...] = ("experts", "window", "layers")
+
+
+def _of_settings(runs: pl.DataFrame) -> dict[str, pl.Expr]:
+    """The work of _SET; what a log does not limit is infinite, or all layers. Null where settings are not read."""
+    if "settings" not in runs.columns:
+        return {name: pl.lit(None, pl.Float64) for name in _SET}
+    known = pl.col("settings").list.len() > 0
+    window = _least(WINDOW, r"^[\[(\s]*(\d+)").fill_null(math.inf)
+    dropped = _numbers(SKIPPED, r"^(0?\.\d+)").list.max().fill_null(0.0)
+    return {"experts": _capacity(), "window": pl.when(known).then(window), "layers": pl.when(known).then(1 - dropped)}
+
+
+def _least(names: regex.Pattern[str], number: str) -> pl.Expr:
+    values = _numbers(names, number)
+    return values.list.eval(pl.element().filter(pl.element() > 0)).list.min()
+
+
+def _numbers(names: regex.Pattern[str], number: str) -> pl.Expr:
+    """The numbers of the settings with such names."""
+    name, value = pl.element().struct.field("name").str.to_lowercase(), pl.element().struct.field("value")
+    found = value.filter(name.str.contains(names.pattern)).str.extract(number).cast(pl.Float64, strict=False)
+    return pl.col("settings").list.eval(found.drop_nulls())
+
+
+def _is_within(runs: pl.DataFrame) -> pl.Expr:
+    """Whether a setting keeps attention within documents."""
+    if "settings" not in runs.columns:
+        return pl.lit(value=False)
+    name, value = pl.element().struct.field("name").str.to_lowercase(), pl.element().struct.field("value")
+    on = name.str.contains(WITHIN.pattern) & (value.str.to_lowercase() == "true")
+    return (pl.col("settings").list.eval(name.filter(on)).list.len() > 0).fill_null(value=False)
+
+
 def _capacity() -> pl.Expr:
     """The least capacity of experts; infinite where a log says that there is none, unknown where it says nothing."""
     name, value = pl.element().struct.field("name").str.to_lowercase(), pl.element().struct.field("value")
@@ -144,7 +188,7 @@ def find_less(baseline: pl.DataFrame, candidate: pl.DataFrame) -> tuple[Less, ..
     return tuple(one for one in (*kinds, *sizes) if one is not None)
 
 
-_KINDS: tuple[Kind, ...] = ("samples", "length", "tokens", "updates", "attention", "weights", "experts")
+_KINDS: tuple[Kind, ...] = ("samples", "length", "tokens", "updates", "attention", "weights", *_SET)
 
 
 def _is_larger(baseline: pl.DataFrame, candidate: pl.DataFrame) -> bool:

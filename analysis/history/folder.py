@@ -45,6 +45,10 @@ class Folder:
 
     root: Path
 
+    def exists(self) -> bool:
+        """Whether the folder is there; an empty one is an empty history."""
+        return self.root.is_dir()
+
     def keys(self, prefix: str) -> list[str]:
         """Walked with scandir: of 20,000 files no other property is asked for."""
         with _refusals(msg("cannot read {path}: {reason}"), self.root):

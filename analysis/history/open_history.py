@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from analysis.history.storage import open_storage
 from analysis.history.store import History
 from logparse.errors import UsageError
 from logparse.findings import Note
-from logparse.inputs.stores import is_url
+from logparse.inputs.stores import shown
 from logparse.language import tr
 
 Report = Callable[[Note], object]
@@ -20,9 +19,10 @@ def open_history(place: str | None, report: Report, must_exist: bool = True) -> 
     if not (place and place.strip()):
         remedy = tr("give its folder: --history DIR, the variable LOGPARSE_HISTORY, or history in logparse.toml")
         raise UsageError(tr("no history is given"), remedy=remedy)
-    if must_exist and not is_url(place) and not Path(place).is_dir():
+    storage = open_storage(place)
+    if must_exist and not storage.exists():
         raise UsageError(
-            tr("there is no history in {place}", place=place),
+            tr("there is no history in {place}", place=shown(place)),
             remedy=tr("check the path; `logparse record LOG --history DIR --release NAME` creates one"),
         )
-    return History(open_storage(place), warn=report)
+    return History(storage, warn=report)

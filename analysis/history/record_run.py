@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+
+import polars as pl
 
 from analysis.history.records import Decoded, RunIdentity, RunRecord, make_record
 from analysis.history.selection import UNTYPED
@@ -15,6 +18,9 @@ from analysis.run.run import Run
 from logparse.errors import UsageError
 from logparse.findings import Origin, flag
 from logparse.language import tr
+
+# Events that a process prints when it starts.
+STARTS = ("process starts", "training starts")
 
 
 @dataclass(frozen=True)
@@ -43,9 +49,16 @@ def keep(result: Run, marks: Marks) -> RunRecord:
         versions=_versions(result, marks),
         crashed_at=crashed_at(result),
         ending=result.log.ending,
+        started_at=_started_at(result),
     )
     decoded = Decoded(result.log.steps, result.log.settings, result.log.records["memory"])
     return make_record(result.analysis, result.context, decoded, identity)
+
+
+def _started_at(result: Run) -> datetime | None:
+    """The first clock of a line other than a step line, such as the header of Megatron that ends in ``datetime:``."""
+    stamps = result.log.records["events"].filter(pl.col("kind").is_in(STARTS))["timestamp"].drop_nulls()
+    return stamps[0] if len(stamps) else None
 
 
 def _versions(result: Run, marks: Marks) -> dict[str, tuple[str, Origin]]:

@@ -127,6 +127,8 @@ INCIDENTAL = (
     # Kept since they are judged.
     *("grad_norm", "skipped_share", "nan_share", "last_step", "planned_steps", "crashed_at"),
     *("ending_state", "ending_family", "ending", "device_hours"),
+    # Read from the header too, where step lines have no clock.
+    "begun_at",
 )
 PAIRED = ("labels", "versions", "settings")
 # The name of a file must distinguish contents, not runs: so much of the hash is enough.
@@ -135,7 +137,10 @@ SHORT_HASH = 8
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """The facts of a record other than its numbers. ``versions`` maps a name to value and origin."""
+    """The facts of a record other than its numbers. ``versions`` maps a name to value and origin.
+
+    ``started_at`` is the clock of the header, for logs whose step lines have none.
+    """
 
     release: str
     name: str
@@ -147,6 +152,7 @@ class RunIdentity:
     recorded_at: datetime | None = None
     crashed_at: int | None = None
     ending: Ending | None = None
+    started_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -201,7 +207,7 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, ident
         "name": identity.name,
         "long_release": identity.release if is_cut(identity.release) else None,
         "recorded_at": identity.recorded_at or datetime.now(UTC).replace(tzinfo=None),
-        "begun_at": steps["timestamp"].drop_nulls().first(),
+        "begun_at": steps["timestamp"].drop_nulls().first() or identity.started_at,
         "format": identity.format,
         "framework": identity.framework,
         "framework_version": identity.framework_version,

@@ -24,6 +24,10 @@ from logparse.inputs.stores import Store, is_url, open_store
 class Storage(Protocol):
     """Files by key, a relative path with ``/``."""
 
+    def exists(self) -> bool:
+        """Whether anything was ever put there, as far as that is known."""
+        ...
+
     def keys(self, prefix: str) -> list[str]:
         """Parquet files below ``prefix``, sorted."""
         ...
@@ -65,6 +69,10 @@ class Bucket:
     """An object store. Every method raises InputError where the store refuses, or does not answer."""
 
     store: Store
+
+    def exists(self) -> bool:
+        """A store has no empty folders: a place without objects is most likely mistyped."""
+        return self.store.has_any()
 
     def keys(self, prefix: str) -> list[str]:
         """Listed in pages by obstore."""

@@ -25,6 +25,7 @@ class JudgedJobs:
 
     ``summary`` is Markdown for people, in the language in use; ``details`` is the same in English, and so is what
     ``sentence`` says of a metric of a job, ``refusal`` of a job without a verdict, ``failure`` of a run that failed.
+    ``suspicious`` is the outcome of a suspicious metric.
     """
 
     jobs: Sequence[JobVerdict]
@@ -36,6 +37,7 @@ class JudgedJobs:
     sentence: Callable[[JobVerdict, MetricNight], str]
     refusal: Callable[[JobVerdict], str]
     failure: Callable[[LeftOut], str]
+    suspicious: Outcome = "system-out"
 
 
 def junit(judged: JudgedJobs) -> str:
@@ -58,7 +60,8 @@ def _cases(judged: JudgedJobs, job: JobVerdict) -> list[Case]:
 
 def _case(judged: JudgedJobs, job: JobVerdict, metric: MetricNight, name: str) -> Case:
     fails = metric.verdict in judged.failing and (metric.is_new or not judged.only_new)
-    outcome: Outcome = "failure" if fails else OUTCOMES.get(metric.verdict)
+    shown = judged.suspicious if metric.verdict == "suspicious" else OUTCOMES.get(metric.verdict)
+    outcome: Outcome = "failure" if fails else shown
     if judged.strict and metric.verdict == job.verdict == "insufficient data":
         outcome = "error"
     kind = metric.verdict if outcome in ("failure", "error") else ""

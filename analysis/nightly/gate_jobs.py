@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from analysis.compare.comparability import Change, Field, list_changes
+from analysis.compare.comparability import Change, Field
 from analysis.compare.comparison import measured
 from analysis.compare.final_loss import LAST, final_losses
 from analysis.compare.independent_records import LeftOut, Observations, fill_from_job, find_jobs, sample_of
@@ -25,6 +25,8 @@ from analysis.compare.verdict import CLOSE, Verdict, find_metric, worst_of
 from analysis.compare.work_difference import Less, compared_work, flatters
 from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS, Metric
+from analysis.nightly.change_start import changes_around, place_start
+from analysis.nightly.exclusions import Hidden, find_hidden
 from analysis.nightly.job_runs import (
     FAILED,
     MOST_IDLE_DAYS,
@@ -50,8 +52,6 @@ LOSSES_READ = 2 * KEPT
 # What is new of a job. The order is that of the first line.
 News = Literal["new", "still_open", "cleared"]
 NEWS: tuple[News, ...] = ("new", "still_open", "cleared")
-# Runs before a change, and after it, whose settings and versions are compared.
-RUNS_PER_SIDE = 5
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ class JobVerdict:
     runs that do not count. ``idle_days`` are the days from the newest run of the job to the newest of all jobs.
     ``less_work`` are the kinds of work of which the faster runs do less. ``failed`` is the newest run if it failed,
     ``missing`` says that a run of tonight is missing; the newest run of any kind began ``newest_when``. ``accepted``
-    are the changes that are accepted today.
+    are the changes that are accepted today. ``began`` is the run at which the job became worse, by all its metrics.
+    ``hidden`` is what the exclusion of runs hides.
     """
 
     name: str
@@ -89,6 +90,8 @@ class JobVerdict:
     missing: bool = False
     newest_when: datetime | None = None
     accepted: tuple[AcceptedChange, ...] = ()
+    began: str | None = None
+    hidden: tuple[Hidden, ...] = ()
 
     @property
     def is_idle(self) -> bool:
@@ -134,11 +137,15 @@ def verdict_of(jobs: Sequence[JobVerdict]) -> Verdict | None:
 
 @dataclass(frozen=True)
 class HistoryOfJobs:
-    """The data of a history other than the rows: whole rows by ids, the steps of a run, its acceptances."""
+    """The data of a history other than the rows: whole rows by ids, the steps of a run, its acceptances.
+
+    ``excluded`` are rows of runs that do not count, because somebody excluded them.
+    """
 
     settings: Callable[[Sequence[str]], pl.DataFrame]
     steps: Callable[[str], pl.DataFrame]
     acceptances: Mapping[str, Sequence[Acceptance]] = field(default_factory=dict)
+    excluded: pl.DataFrame | None = None
 
 
 def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: HistoryOfJobs) -> list[JobVerdict]:
@@ -208,7 +215,21 @@ def _judge(
     metrics = tuple(metric for metric in judged if metric is not None)
     less = _less_work(comparable, metrics, kept)
     metrics = tuple(_explained(metric, less) for metric in metrics)
-    return replace(job, metrics=metrics, changes=_changes(comparable, metrics, kept), less_work=less)
+    job = replace(job, hidden=_hidden(comparable, rule, metrics, kept))
+    start = _start(comparable, metrics)
+    if start is None:
+        return replace(job, metrics=metrics, less_work=less)
+    changes = changes_around(comparable, start, kept.settings)
+    return replace(job, metrics=metrics, changes=changes, less_work=less, began=comparable["run_id"][start])
+
+
+def _hidden(
+    runs: pl.DataFrame, rule: JobRule, metrics: Sequence[MetricNight], kept: HistoryOfJobs
+) -> tuple[Hidden, ...]:
+    """What the verdicts on ``metrics`` owe to the exclusion of runs."""
+    if kept.excluded is None:
+        return ()
+    return tuple(find_hidden(runs, kept.excluded, rule, metrics, kept.acceptances, is_known))
 
 
 def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -> tuple[LeftOut, ...]:
@@ -289,12 +310,7 @@ def _sides_of(runs: pl.DataFrame, began: Sequence[str], most: int) -> tuple[list
     return ids[max(0, at - most) : at], ids[at : at + most]
 
 
-def _changes(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: HistoryOfJobs) -> tuple[Change, ...]:
-    """What differs between the last runs before the first metric became worse, or its work less, and those since."""
-    worse = [metric.began for metric in metrics if metric.verdict in ("regression", "less work") and metric.began]
-    if not worse:
-        return ()
-    sides = _sides_of(runs, worse, RUNS_PER_SIDE)
-    rows = kept.settings([*sides[0], *sides[1]])
-    old, new = (rows.filter(pl.col("run_id").is_in(side)) for side in sides)
-    return tuple(change for change in list_changes(old, new) if change.is_candidate)
+def _start(runs: pl.DataFrame, metrics: Sequence[MetricNight]) -> int | None:
+    """The place of the run at which the job became worse, or its work less."""
+    worse = [metric for metric in metrics if metric.verdict in ("regression", "less work") and metric.began]
+    return place_start(runs, worse)

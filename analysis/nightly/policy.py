@@ -16,7 +16,9 @@ import regex
 from analysis.compare.threshold import NOISE, least_change, parse_threshold
 from analysis.compare.verdict import Verdict, find_metric
 from analysis.history.selector import parse_selector
+from analysis.junit import Outcome
 from analysis.metrics import GUARDED
+from analysis.nightly.run_links import is_template
 from analysis.stats.prediction import CONFIRM, FEWEST, KEPT
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
@@ -34,6 +36,10 @@ NEW = "new"
 LAST, SINCE = regex.compile(r"last (\d+)"), regex.compile(r"since (\S+)")
 # A threshold that is none: the metric is not judged.
 LEFT_OUT = "off"
+# How JUnit shows a suspicious metric: as passed, with its text, or as skipped.
+SUSPICIOUS: tuple[Literal["system-out", "skipped"], ...] = ("system-out", "skipped")
+# An address of a run.
+EXAMPLE = "https://ci.example.com/{build}"
 Kind = Literal["last", "since", "same release", "best", "selected"]
 
 
@@ -71,7 +77,8 @@ class JobRule:
 
 @dataclass(frozen=True)
 class Policy:
-    """What applies to all jobs; with ``only_new`` only what is new tonight fails the gate.
+    """What applies to all jobs; with ``only_new`` only what is new tonight fails the gate. ``run_url`` is the
+    template of the address of a run, ``junit_suspicious`` the outcome of a suspicious metric in JUnit.
 
     Every comparable series of runs that none of ``jobs`` selects is a job by ``rest``.
     """
@@ -80,10 +87,12 @@ class Policy:
     rest: JobRule = field(default_factory=JobRule)
     failing: frozenset[Verdict] = FAILING["regression"]
     only_new: bool = False
+    run_url: str | None = None
+    junit_suspicious: Outcome = "system-out"
 
 
 # Keys of the table, and of the table of a job.
-OF_ALL, OF_JOBS = ("jobs", "fail_on"), ("select", "owners")
+OF_ALL, OF_JOBS = ("jobs", "fail_on", "run_url", "junit_suspicious"), ("select", "owners")
 OF_BOTH = ("baseline", "confirm", "threshold", "metrics", "block_by", "min_steps")
 
 
@@ -95,7 +104,21 @@ def read_policy(table: Mapping[str, Any]) -> Policy:
     fail_on = table.get("fail_on", "regression")
     if fail_on not in FAILING:
         raise _wrong(f"{TABLE}.fail_on", fail_on, tr("use one of {names}", names=", ".join(FAILING)))
-    return Policy(tuple(rules), rest, FAILING[fail_on], only_new=fail_on == NEW)
+    shown = table.get("junit_suspicious", SUSPICIOUS[0])
+    if shown not in SUSPICIOUS:
+        raise _wrong(f"{TABLE}.junit_suspicious", shown, tr("use one of {names}", names=", ".join(SUSPICIOUS)))
+    return Policy(tuple(rules), rest, FAILING[fail_on], fail_on == NEW, _run_url(table), shown)
+
+
+def _run_url(table: Mapping[str, Any]) -> str | None:
+    """The template of the address of a run. Raises UsageError for what is none."""
+    if "run_url" not in table:
+        return None
+    text = _text(table["run_url"], f"{TABLE}.run_url")
+    if not is_template(text):
+        remedy = tr("give an address with a column, version or label in braces, such as {example}", example=EXAMPLE)
+        raise _wrong(f"{TABLE}.run_url", text, remedy)
+    return text
 
 
 def _job(rest: JobRule, name: str, jobs: Mapping[str, Any], where: str) -> JobRule:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import polars as pl
@@ -85,7 +85,8 @@ def follow_all(
 ) -> list[Trend]:
     """The trend of every series of ``runs`` that has the metric, with what differs at each change.
 
-    Those that changed come first, then those that drift, then those whose newest run is off; of each kind the largest.
+    Those that changed come first, the newest change before others, then those that drift, then those whose newest run
+    is off, then the others, the largest first.
     ``settings`` gives all columns of the runs of some ids.
 
     Raises UsageError where no run has the metric.
@@ -102,7 +103,13 @@ def follow_all(
         raise UsageError(problem, remedy=tr("`logparse history list` lists the recorded runs"))
     heavy = settings([run_id for trend in known for run_id in explaining_runs(trend)])
     explained = [explain(trend, heavy) for trend in known]
-    return sorted(explained, key=lambda trend: (not trend.changes, trend.drift is None, trend.newest_off is None))
+    return sorted(explained, key=_news, reverse=True)
+
+
+def _news(trend: Trend) -> tuple[datetime, bool, bool]:
+    """By what series are ordered: when each last changed, whether it drifts, whether its newest run is off."""
+    changed = trend.runs["when"][trend.changes[-1].at] if trend.changes else None
+    return changed or datetime.min, trend.drift is not None, trend.newest_off is not None
 
 
 def split_series(runs: pl.DataFrame) -> list[pl.DataFrame]:

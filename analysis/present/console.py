@@ -32,6 +32,13 @@ def wrap(text: str, width: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
+def folded_to(text: str, width: int) -> str:
+    """``text`` in lines of at most ``width`` columns; words that are longer than a line are parted."""
+    from rich.cells import chop_cells
+
+    return "\n".join(piece for line in wrap(text or "-", width) for piece in chop_cells(line, width))
+
+
 def fold(text: str, width: int) -> str:
     """``text`` in lines of at most ``width`` columns. Rich breaks lines only at spaces, and Chinese text has few."""
     return text if current_language() == "en" else "\n".join(wrap(text, width))

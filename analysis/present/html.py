@@ -57,7 +57,8 @@ def _item(sentence: Sentence) -> str:
 
 
 def _text_and_places(sentence: Sentence) -> str:
-    return " ".join([escape(sentence.text), *(_place(place, place) for place in sentence.places)])
+    link = [f'<a href="{escape(sentence.link)}">{escape(sentence.link)}</a>'] if sentence.link else []
+    return " ".join([escape(sentence.text), *(_place(place, place) for place in sentence.places), *link])
 
 
 def _place(place: str, text: str) -> str:

@@ -23,7 +23,7 @@ def _part(part: RunTitle | ScreenRows | Heading | Sentence | Sentences | Table |
     if isinstance(part, Heading):
         return _heading(part)
     if isinstance(part, Sentence):
-        return FORMS[part.kind].format(_plain(part.text))
+        return FORMS[part.kind].format(_plain(part.text) + (f" <{part.link}>" if part.link else ""))
     if isinstance(part, Sentences):
         return "\n".join(map(_part, part.items))
     if isinstance(part, Table):

@@ -51,13 +51,15 @@ class ScreenRows:
 class Sentence:
     """A sentence. One that is no plain one changes how far a number can be trusted, or explains it.
 
-    A terminal shows no more lines than ``cut`` of one that may be. ``places`` are the files and lines that it names.
+    A terminal shows no more lines than ``cut`` of one that may be. ``places`` are the files and lines that it names,
+    ``link`` is an address of what it names, http or https.
     """
 
     text: str
     kind: Literal["plain", "warning", "info"] = "plain"
     cut: int | None = None
     places: Sequence[str] = ()
+    link: str | None = None
 
 
 @dataclass(frozen=True)

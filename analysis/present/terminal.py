@@ -49,7 +49,7 @@ def _print(console: Console, part: Part) -> None:
         title = part.kind == "title"
         console.print(("" if title else "\n") + fold(part.text, console.width), style="bold" if title else "")
     elif isinstance(part, Sentence):
-        text = SIGNS.get(part.kind, "") + part.text
+        text = SIGNS.get(part.kind, "") + part.text + (f" {part.link}" if part.link else "")
         lines = cut(text, console.width, part.cut) if part.cut else fold(text, console.width)
         console.print(lines, style=STYLES[part.kind])
     elif isinstance(part, Sentences):

@@ -58,6 +58,12 @@ class Store:
 
         return cast("list[dict[str, Any]]", self.attempt(listed, "read", folder))
 
+    def has_any(self) -> bool:
+        """Whether there is any object below ``place``; obstore asks for the first page alone."""
+        import obstore
+
+        return cast("bool", self.attempt(lambda: any(page for page in obstore.list(self.store)), "read", ""))
+
     def get(self, key: str, begin: int = 0, e_tag: str | None = None, gone: bool = False) -> Any:
         """The answer of the store: ``meta``, and the bytes from ``begin`` on as they come.
 

@@ -97,6 +97,7 @@ def test_a_fixture_is_valid(case: Path, schemas):
     assert errors(schemas["analyze"], json.loads(json.dumps(document([run], 2.0)))) == []
 
 
+WIDE = ("--candidate", "release in slow|wide")
 # Arguments of a command, and the schema of what it prints.
 PRINTED = {
     "analyze": [
@@ -112,7 +113,19 @@ PRINTED = {
     "gate": [
         ("gate", "--history", "h", "--baseline", "release=good", "--candidate", "release=slow", "--json"),
         ("gate", "--history", "h", "--json"),
+        ("gate", "--history", "h", "--backtest", "2026-01-01..2026-03-01", "--json"),
+        (
+            "gate",
+            "--history",
+            "h",
+            "--baseline",
+            "release in good|long",
+            "--candidate",
+            "release in slow|wide",
+            "--json",
+        ),
     ],
+    "history-regressions": [("history", "regressions", "--history", "h", "--json")],
     "trend": [("trend", "--history", "h", "--json"), ("trend", "--history", "h", "--by", "day", "--json")],
     "bisect": [("bisect", "--history", "h", "release=good", "release=slow", "--json")],
     "record": [("record", LLAMA, "--release", "r2", "--history", "other", "--json")],
@@ -144,6 +157,7 @@ def place(tmp_path_factory):
         "slow": (1040.0, 5, slow),
         "single": (1000.0, 1, overlap),
         "long": (1000.0, 3, {"seq_length": 8192}),
+        "wide": (1000.0, 3, {"seq_length": 8192}),
     }
     fill(folder, releases)
     return folder

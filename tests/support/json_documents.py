@@ -46,6 +46,7 @@ from analysis.metrics import HEALTH, JUDGED, METRICS, OF_ROWS, RATES, Metric
 from analysis.model.catalogue import Model
 from analysis.nightly.gate_jobs import News
 from analysis.nightly.metric_verdict import Reason as NightReason
+from analysis.nightly.regressions import RegressionState
 from analysis.nightly.trend import ChangePoint
 from analysis.published.rows import Baseline, Check
 from analysis.run.goodput import Reliability, Stretch
@@ -359,7 +360,40 @@ def _by_metric(schema: Schema, metrics: Iterable[Metric] = (*METRICS, *HEALTH), 
 
 
 def _gate() -> Schema:
-    return {"anyOf": [ref("comparison"), _jobs()]}
+    return {"anyOf": [ref("comparison"), _jobs(), _jobs_of_sides(), _backtest()]}
+
+
+def _jobs_of_sides() -> Schema:
+    keys = {"schema_version": VERSION, "verdict": nullable(VERDICT), "comparisons": array(ref("comparison"))}
+    return fixed("jobs_of_sides", keys | dict.fromkeys(("without_baseline", "without_candidate"), STRINGS))
+
+
+def _backtest() -> Schema:
+    night = {
+        "day": STRING,
+        "verdict": nullable(VERDICT),
+        "fails": BOOLEAN,
+        "new": mapping(STRINGS),
+        "still_open": STRINGS,
+        "cleared": STRINGS,
+        "problem": NULLABLE_STRING,
+    }
+    return fixed("backtest", {"schema_version": VERSION, "nights": array(fixed("judged_night", night))})
+
+
+def _regressions() -> Schema:
+    run = fixed("linked_run", dict.fromkeys(("run_id", "name", "release", "when"), STRING) | {"url": NULLABLE_STRING})
+    regression = {
+        "job": STRING,
+        "owners": STRINGS,
+        "state": typed(RegressionState),
+        "changes": mapping(NULLABLE_NUMBER),
+        "first_bad": run,
+        "last_good": nullable(run),
+        **dict.fromkeys(("reason", "issue", "until", "until_release", "user"), NULLABLE_STRING),
+    }
+    found = array(fixed("regression", regression))
+    return fixed("regressions", {"schema_version": VERSION, "regressions": found})
 
 
 def _jobs() -> Schema:
@@ -372,8 +406,10 @@ def _jobs() -> Schema:
             "change": NULLABLE_NUMBER,
             "since": STRING,
             **dict.fromkeys(("reason", "issue", "until", "until_release"), NULLABLE_STRING),
+            "text": STRING,
         },
     )
+    hidden = {"metric": STRING, "change": NULLABLE_NUMBER, "run_id": STRING, "excluded": STRING, "accepted": BOOLEAN}
     job = fixed(
         "job",
         {
@@ -390,9 +426,11 @@ def _jobs() -> Schema:
             "refusal": NULLABLE_STRING,
             "idle_days": INTEGER,
             "accepted": array(accepted),
+            "hidden": array(fixed("hidden", hidden)),
             "failed": nullable(record(LeftOut)),
             "missing": BOOLEAN,
             "less_work": _less(),
+            "since": NULLABLE_STRING,
             "changes": array(ref("change")),
             "left_out": array(record(LeftOut)),
         },
@@ -483,7 +521,8 @@ def _history_show() -> Schema:
     event = record(Event, labels=mapping(NULLABLE_STRING))
     own = fixed("recorded", {"release": STRING, **_annotations(), "events": array(event)})["properties"]
     row = _recorded(heavy=True) | own
-    return closed(row, list(row))
+    run = closed(row, list(row))
+    return {"anyOf": [run, array(run)]}
 
 
 def _trend() -> Schema:
@@ -631,7 +670,8 @@ DOCUMENTS: dict[str, tuple[str, str, Callable[[], Schema]]] = {
     "bisect": ("Search for the cause of a slowdown", "logparse bisect --json", _bisect),
     "record": ("Runs that were recorded", "logparse record --json", _record),
     "history-list": ("List of recorded runs", "logparse history list --json", _history_list),
-    "history-show": ("One recorded run", "logparse history show", _history_show),
+    "history-regressions": ("Regressions of all jobs", "logparse history regressions --json", _regressions),
+    "history-show": ("Recorded runs, one or a list", "logparse history show", _history_show),
     "estimate": ("Planned job", "logparse estimate --json", _estimate),
     "formulas": ("FLOPs formula of a log", "logparse formulas --json", _formulas),
     "formats": ("Log formats", "logparse formats --json", _formats),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from analysis.compare.bisect import Bisection, Placement, Trial
 from analysis.compare.comparability import Change
 from analysis.compare.side_level import SideLevel
+from analysis.present.console import folded_to
 from analysis.present.metric_names import titled
 from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
@@ -15,6 +16,9 @@ from analysis.present.views.compare import folded
 from analysis.present.words import word
 from logparse.language import some, tr
 
+# Columns of a name and of a value; of a heading and of names in the table of runs: a terminal of 100 columns holds all.
+NAME, VALUE = 36, 24
+HEADING, NAMES = 26, 22
 # Candidates and runs that are listed; a log of another framework version may differ in hundreds.
 MOST_LISTED = 30
 
@@ -87,7 +91,8 @@ def _candidates(plan: Bisection) -> Iterator[Table]:
 def _candidate(change: Change, plan: Bisection) -> tuple[str, ...]:
     name = f"{word('change_kinds', change.kind)} {change.name}"
     state = tr("remains") if change in plan.remain else tr("excluded")
-    return name, folded(change.baseline[0]), folded(change.candidate[0]), state
+    values = (folded_to(folded(value), VALUE) for value in (change.baseline[0], change.candidate[0]))
+    return folded_to(name, NAME), *values, state
 
 
 def _trials(plan: Bisection) -> Iterator[Table]:
@@ -95,7 +100,7 @@ def _trials(plan: Bisection) -> Iterator[Table]:
     if placed:
         headings = (
             tr("recorded run"),
-            titled(plan.metric),
+            folded_to(titled(plan.metric), HEADING),
             tr("values of BAD"),
             tr("result"),
             tr("remaining candidates"),
@@ -110,9 +115,9 @@ def _trial(trial: Trial, plan: Bisection) -> tuple[str, ...]:
     return (
         run.run_id[:12],
         plan.metric.text(run.value),
-        _names(run.as_bad),
+        folded_to(_names(run.as_bad), NAMES),
         _placement(trial.placement),
-        _names(trial.remain) or "-",
+        folded_to(_names(trial.remain), NAMES),
     )
 
 

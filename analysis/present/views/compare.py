@@ -37,8 +37,12 @@ LOSS = FINAL_LOSS.column
 MOST_CHANGES = 30
 # Failed runs of a side that are named; the others are counted.
 MOST_FAILED = 3
+# Settings that are named in one sentence.
+MOST_NAMED = 8
 # Characters of a value that is shown whole.
 LONGEST = 36
+# A change that is no more than +0.00 % is neither worse nor better.
+SHOWN_DIGITS = 4
 # Losses that end further apart, as a share of the baseline's, are those of other data, or another model.
 OTHER_DATA = 0.5
 
@@ -208,7 +212,7 @@ def _outcome(comparison: Comparison, finding: Finding) -> Cell | str:
 def _p(finding: Finding) -> str:
     """The smaller p, and of which direction it is."""
     effect = finding.effect
-    if effect is None or effect.p_worse is None or effect.p_better is None:
+    if effect is None or effect.p_worse is None or effect.p_better is None or not round(effect.change, SHOWN_DIGITS):
         return "-"
     if effect.p_worse <= effect.p_better:
         return tr("{p} worse", p=f"{effect.p_worse:.2g}")
@@ -256,7 +260,7 @@ def _losses(comparison: Comparison) -> Iterator[Part]:
 
 def less_work(less: Less) -> str:
     """In what the candidate does less, on each side."""
-    code = "experts_limited" if less.kind == "experts" and math.isinf(less.baseline) else less.kind
+    code = f"{less.kind}_limited" if math.isinf(less.baseline) else less.kind
     return fill("less_work", code, asdict(less))
 
 
@@ -365,6 +369,13 @@ def folded(value: str) -> str:
 def describe_change(change: Change) -> str:
     """A change in one line."""
     return f"{change.name}: {' -> '.join(_both(change))}"
+
+
+def named_changes(changes: Sequence[Change]) -> str:
+    """Changes in one line, the likeliest causes first, and how many more there are."""
+    text = "; ".join(describe_change(change) for change in changes[:MOST_NAMED])
+    more = len(changes) - MOST_NAMED
+    return tr("{names}; and {n} more", names=text, n=more) if more > 0 else text
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:

@@ -11,7 +11,7 @@ from analysis.compare.job_name import model_and_devices
 from analysis.compare.verdict import Verdict
 from analysis.history.events import Kind
 from analysis.history.store import Swept
-from analysis.present.console import wrap
+from analysis.present.console import folded_to
 from analysis.present.parts import Part, Sentence, Table
 from analysis.present.views.ending import ending_hours
 from analysis.present.views.remarks import remark_sentences, remarks
@@ -69,12 +69,12 @@ def _row(run: Mapping[str, Any], verdict: Verdict | None) -> tuple[str, ...]:
     labels = ", ".join(f"{pair['name']}={pair['value']}" for pair in run["labels"] or ())
     return (
         run["run_id"][:12],
-        _folded(run["release"], RELEASE),
+        folded_to(run["release"], RELEASE),
         _text(run["begun_at"] or run["recorded_at"], "%Y-%m-%d"),
-        _folded(model, MODEL),
-        _folded(devices, DEVICES),
-        _folded(labels, LABELS),
-        _folded(ending_of(run), ENDING),
+        folded_to(model, MODEL),
+        folded_to(devices, DEVICES),
+        folded_to(labels, LABELS),
+        folded_to(ending_of(run), ENDING),
         _verdict(verdict),
         _text(run["steady_step_time_ms"], ",.1f"),
         _text(run["tokens_per_second_per_device"], ",.1f"),
@@ -86,13 +86,6 @@ def _verdict(verdict: Verdict | None) -> str:
     if verdict in (None, "insufficient data"):
         return "-"
     return tr("ok") if verdict == "no regression" else word("verdicts", verdict)
-
-
-def _folded(text: str, width: int) -> str:
-    """Words that are longer than a line are parted."""
-    from rich.cells import chop_cells
-
-    return "\n".join(piece for line in wrap(text or "-", width) for piece in chop_cells(line, width))
 
 
 def _text(value: Any, how: str = "") -> str:

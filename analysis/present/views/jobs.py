@@ -7,23 +7,22 @@ from collections.abc import Iterator, Sequence
 
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
+from analysis.nightly.exclusions import Hidden
 from analysis.nightly.exports import JudgedJobs
 from analysis.nightly.gate_jobs import NEWS, AcceptedChange, JobVerdict, verdict_of
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.markdown import markdown
 from analysis.present.metric_names import titled
-from analysis.present.numbers import signed_percent
+from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
-from analysis.present.views.compare import describe_change, less_work
-from analysis.present.views.ending import ending_clauses
+from analysis.present.views.compare import less_work, named_changes
+from analysis.present.views.job_news import failure, first_lines, run_text
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import speaking, tr
 
-# Settings that are named at a change.
-MOST_CHANGES = 8
 # What needs no sentence of its own.
 QUIET = ("as_expected", "one_night_better", "learning")
 # Jobs that are named in one sentence.
@@ -34,8 +33,9 @@ def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
     """The verdict on all, a row for each job, a sentence for each metric that needs one, what the numbers rest on."""
     return [
         Heading(title(jobs), "title"),
-        *(Sentence(text) for text in _news(jobs)),
+        *(Sentence(text) for text in news_line(jobs)),
         Sentence(_counted(jobs)),
+        *first_lines(jobs),
         *_tables(jobs),
         *(part for job in jobs for part in _job_parts(job)),
         Sentences([Sentence(text, "info") for text in _notes(jobs)]),
@@ -48,7 +48,7 @@ def title(jobs: Sequence[JobVerdict]) -> str:
     return tr("verdict: {verdict}", verdict=word("verdicts", verdict)) if verdict else tr("no verdict")
 
 
-def _news(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+def news_line(jobs: Sequence[JobVerdict]) -> Iterator[str]:
     """How many jobs became worse tonight, are still worse, and recovered."""
     counts = Counter(job.news for job in jobs)
     if any(counts[news] for news in NEWS):
@@ -79,7 +79,8 @@ def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
 
 def _row(job: JobVerdict) -> tuple[str, ...]:
     first = job.metrics[0]
-    return (job.name, _named_verdict(job), first.metric.text(first.value), _expected(first), _change(first))
+    verdict = tr("; ").join((_named_verdict(job), *map(accepted_change, job.accepted)))
+    return (job.name, verdict, first.metric.text(first.value), _expected(first), _change(first))
 
 
 def _named_verdict(job: JobVerdict) -> str:
@@ -129,6 +130,7 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
         yield refusal(job)
     yield from (sentence(job, metric) for metric in job.metrics if metric.reason not in QUIET)
     yield from map(accepted, job.accepted)
+    yield from map(hidden, job.hidden)
     yield from map(less_work, job.less_work)
     if job.missing and not job.is_idle:
         yield tr("missing tonight: its newest run began {when}", when=f"{job.newest_when:%Y-%m-%d %H:%M}")
@@ -137,30 +139,52 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
             continue
         yield tr("a later run, {name}, is not used: {why}", name=run.name, why=word("left_out", run.reason))
     if job.changes:
-        names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
-        yield tr("changed at that run: {names}", names=names)
+        began = _run_text(job, job.began) if job.began else "-"
+        yield tr("changed at run {run} or next to it: {names}", run=began, names=named_changes(job.changes))
 
 
 def accepted(known: AcceptedChange) -> str:
-    """A change that is accepted, until when, and why."""
+    """A change that is accepted, with its metric, the run, until when, and why."""
+    fields = {"metric": tr(known.metric.label), "run": known.acceptance.run_id[:12]}
+    return tr("{metric}: {text}, at run {run}", text=accepted_change(known), **fields)
+
+
+def accepted_change(known: AcceptedChange) -> str:
+    """How large an accepted change is, until when it is accepted, and why."""
     acceptance = known.acceptance
     limits = [
         tr("until {limit}", limit=limit) for limit in (acceptance.until, acceptance.until_release) if limit is not None
     ]
     return tr(
-        "{metric}: {change} since run {run}, accepted {until} ({reason})",
-        metric=tr(known.metric.label),
-        change="-" if known.change is None else signed_percent(known.change),
-        run=acceptance.run_id[:12],
+        "{change}, accepted {until} ({reason})",
+        change=_how_much(known),
         until=tr(", ").join(limits) or tr("permanently"),
         reason=tr(", ").join(text for text in (acceptance.reason, acceptance.issue) if text),
     )
 
 
-def failure(run: LeftOut) -> str:
-    """Why the newest run has no numbers to judge."""
-    why = tr("; ").join([word("left_out", run.reason), *ending_clauses(run.ending)])
-    return tr("the newest run, {name} ({run}), failed: {why}", name=run.name, run=run.run_id[:12], why=why)
+def _how_much(known: AcceptedChange) -> str:
+    change = known.change
+    if change is None:
+        return tr("change unknown")
+    if change * known.metric.direction <= 0:
+        return signed_percent(change, 1)
+    slower = known.metric.unit == "ms" or known.metric.rated
+    amount = percent(abs(change))
+    return tr("{amount} slower", amount=amount) if slower else tr("{amount} worse", amount=amount)
+
+
+def hidden(found: Hidden) -> str:
+    """What the exclusion of a run hides or cancels."""
+    fields = {
+        "metric": tr(found.metric.label),
+        "run": found.run_id[:12],
+        "reason": found.reason,
+        "change": "-" if found.change is None else signed_percent(found.change),
+    }
+    if found.accepted:
+        return tr("{metric}: {change} was accepted at run {run}, which is now excluded ({reason})", **fields)
+    return tr("{metric}: {change} is an open regression if run {run} counts; it is excluded ({reason})", **fields)
 
 
 def refusal(job: JobVerdict) -> str:
@@ -208,15 +232,14 @@ def sentence(job: JobVerdict, metric: MetricNight) -> str:
         text=value,
         change=signed_percent(metric.night.change),
         n=metric.night.nights,
-        run=_since(job, metric),
+        run=_run_text(job, metric.began),
         p=_p(metric),
     )
 
 
-def _since(job: JobVerdict, metric: MetricNight) -> str:
-    """The run, with its release and day."""
-    run = job.runs.row(job.runs["run_id"].to_list().index(metric.began), named=True)
-    return f"{run['run_id'][:12]} ({run['release']}, {run['when']:%Y-%m-%d})"
+def _run_text(job: JobVerdict, run_id: str) -> str:
+    """A run of the job, with its release and day."""
+    return run_text(job.runs.row(job.runs["run_id"].to_list().index(run_id), named=True))
 
 
 def _p(metric: MetricNight) -> str:

@@ -7,11 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.compare.independent_records import LeftOut
+from analysis.nightly.exclusions import Hidden
 from analysis.nightly.gate_jobs import AcceptedChange, JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.views.compare_json import less_documents
 from analysis.present.views.ending import ending_document
-from analysis.present.views.jobs import refusal, sentence
+from analysis.present.views.jobs import accepted_change, refusal, sentence
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
@@ -39,9 +40,11 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "refusal": refusal(job) if job.refused or job.is_idle else None,
         "idle_days": job.idle_days,
         "accepted": [_accepted(known) for known in job.accepted],
+        "hidden": [_hidden(found) for found in job.hidden],
         "failed": _left_out(job.failed) if job.failed else None,
         "missing": job.missing,
         "less_work": less_documents(job.less_work),
+        "since": job.began,
         "changes": [asdict(change) for change in job.changes],
         "left_out": [_left_out(run) for run in job.left_out],
     }
@@ -61,6 +64,17 @@ def _accepted(known: AcceptedChange) -> dict[str, Any]:
         "issue": acceptance.issue,
         "until": acceptance.until.isoformat() if acceptance.until else None,
         "until_release": acceptance.until_release,
+        "text": accepted_change(known),
+    }
+
+
+def _hidden(found: Hidden) -> dict[str, Any]:
+    return {
+        "metric": found.metric.column,
+        "change": found.change,
+        "run_id": found.run_id,
+        "excluded": found.reason,
+        "accepted": found.accepted,
     }
 
 

@@ -10,7 +10,7 @@ from analysis.nightly.trend import ChangePoint, Trend
 from analysis.present.metric_names import titled
 from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Table
-from analysis.present.views.compare import describe_change
+from analysis.present.views.compare import named_changes
 from analysis.present.views.remarks import remark_sentences
 from logparse.findings import Note, info
 from logparse.language import tr
@@ -18,24 +18,35 @@ from logparse.language import tr
 # Series without a change that are shown: a history may hold hundreds of jobs that ran once.
 MOST_SERIES = 5
 NOTHING: Mapping[str, list[str]] = MappingProxyType({})
-# Settings that are named at a change.
-MOST_CHANGES = 8
+# On a short screen the newest changes and groups of a series, and of its runs that have a remark.
+MOST_POINTS, MOST_GROUPS, MOST_REMARKS = 3, 10, 3
 
 
-def compose_trend(trend: Trend, remarks: Mapping[str, list[str]] = NOTHING) -> list[Part]:
-    """One series: its title, its groups, its changes, and the ``remarks``, which are by run id."""
+def compose_trend(trend: Trend, remarks: Mapping[str, list[str]] = NOTHING, details: bool = True) -> list[Part]:
+    """One series: its title, its changes, the newest first, its groups, and the ``remarks``, which are by run id.
+
+    Without ``details`` only the newest of each.
+    """
     form = trend.metric
+    groups = trend.groups if details else trend.groups.tail(MOST_GROUPS)
     rows = tuple(
         (g["group"], *(form.text(g[k]) for k in ("median", "p10", "p90")), str(g["runs"]))
-        for g in trend.groups.iter_rows(named=True)
+        for g in groups.iter_rows(named=True)
     )
+    run_ids = [run_id for run_id in trend.runs["run_id"] if run_id in remarks]
     return [
         Heading(_title(trend), "title"),
-        Table(("", tr("median"), "p10", "p90", tr("runs")), rows),
+        *_changes(trend, form, details),
         *_unknown(trend),
-        *_changes(trend, form),
-        *remark_sentences(trend.runs["run_id"], remarks),
+        Table(("", tr("median"), "p10", "p90", tr("runs")), rows),
+        *_earlier(len(trend.groups) - len(rows)),
+        *remark_sentences(run_ids if details else run_ids[-MOST_REMARKS:], remarks),
     ]
+
+
+def _earlier(groups: int) -> Iterator[Sentence]:
+    if groups:
+        yield Sentence(tr("{n} earlier groups; -v shows all", n=groups), "info")
 
 
 def _title(trend: Trend) -> str:
@@ -53,10 +64,12 @@ def _is_quiet(trend: Trend) -> bool:
     return not trend.changes and trend.drift is None and trend.newest_off is None
 
 
-def left_out(trends: Sequence[Trend]) -> list[Note]:
-    """The number of series that are not shown."""
-    more = len(trends) - len(shown(trends))
-    return [info("series_left_out", n=more)] if more > 0 else []
+def left_out(trends: Sequence[Trend], printed: int | None = None) -> list[Note]:
+    """The number of series that are not shown; only ``printed`` ones are, where not all had room."""
+    fitting = len(shown(trends))
+    if printed is not None and printed < fitting:
+        return [info("series_no_room", n=len(trends) - printed)]
+    return [info("series_left_out", n=len(trends) - fitting)] if len(trends) > fitting else []
 
 
 def page_title() -> str:
@@ -70,7 +83,7 @@ def _unknown(trend: Trend) -> Iterator[Sentence]:
         yield Sentence(tr("not known for all runs, so some may be of a different job: {names}", names=names), "warning")
 
 
-def _changes(trend: Trend, form: Metric) -> Iterator[Sentence]:
+def _changes(trend: Trend, form: Metric, details: bool) -> Iterator[Sentence]:
     if trend.drift is not None:
         since = trend.runs.row(0, named=True)
         text = tr(
@@ -89,8 +102,12 @@ def _changes(trend: Trend, form: Metric) -> Iterator[Sentence]:
             change=signed_percent(away),
         )
         yield Sentence(text, "warning" if away * trend.metric.direction > 0 else "plain")
-    for change in trend.changes:
+    newest = trend.changes[::-1]
+    listed = newest if details else newest[:MOST_POINTS]
+    for change in listed:
         yield Sentence(_sentence(change, form), "warning" if change.change * trend.metric.direction > 0 else "plain")
+    if len(listed) < len(newest):
+        yield Sentence(tr("{n} earlier changes; -v shows all", n=len(newest) - len(listed)), "info")
 
 
 def _sentence(change: ChangePoint, form: Metric) -> str:
@@ -106,5 +123,5 @@ def _sentence(change: ChangePoint, form: Metric) -> str:
         unit=form.unit,
         p=f"{change.p:.1g}",
     )
-    names = "; ".join(describe_change(c) for c in change.changes[:MOST_CHANGES])
+    names = named_changes(change.changes)
     return tr("{text}; changed: {names}", text=text, names=names) if names else text

@@ -127,3 +127,11 @@ def test_wrong_usage(logparse, history, ids, arguments):
     done = logparse("history", *(ids[0] if one == "RUN" else one for one in arguments), code=2)
     assert "Traceback" not in done.stderr
     assert history.events() == []
+
+
+def test_show_and_remove_take_selectors(logparse, history, ids):
+    one, both = (json.loads(logparse("history", "show", asked).stdout) for asked in (ids[0], "release=r1"))
+    assert one["run_id"] == ids[0]
+    assert [run["release"] for run in both] == ["r1"] * len(both)
+    assert logparse("history", "remove", "release=r1").stdout == f"{len(both)} runs removed\n"
+    assert set(history.runs()["release"]) == {"r2"}

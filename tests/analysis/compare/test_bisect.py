@@ -17,6 +17,8 @@ from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.folder import Folder
 from analysis.history.store import History
 from analysis.metrics import JUDGED
+from analysis.present.console import make_console
+from analysis.present.terminal import print_parts
 from analysis.present.views.bisect import compose_plan
 from analysis.present.views.bisect_json import document
 from analysis.stats.prediction import expect
@@ -276,3 +278,23 @@ def test_sides_of_logs_need_no_history(folder):
     done = run_logparse("bisect", "a", "b", cwd=folder)
     assert done.stdout.startswith("cause according to the logs: setting overlap, on -> off\n")
     assert run_logparse("bisect", "a", cwd=folder).returncode == 2
+
+
+def test_the_whole_table_is_shown_at_100_columns(capsys, monkeypatch):
+    """Six settings of long names and values, and a run that has three of them as BAD."""
+    monkeypatch.setenv("COLUMNS", "100")
+    names = [f"tp_comm_overlap_reduce_scatter_with_a_long_name_{n}" for n in range(6)]
+    values = (("a very long value " * 5,), ("another very long value " * 5,))
+    changes = [Change("setting", name, *values, ((3, 3), (3, 3))) for name in names]
+    run = OtherRun("a" * 32, "n", "r", 1100.0, tuple(changes[:3]), tuple(changes[3:]), ())
+    plan = make_plan(
+        JUDGED["with_stalls_step_time_ms"], "job", changes, ((1000.0, 1001.0, 1002.0), (1100.0, 1101.0, 1102.0)), [run]
+    )
+    print_parts(make_console(), compose_plan(plan, "release=A", "release=B"))
+    text = capsys.readouterr().out
+    table = text[text.index("candidate, in order") :]
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
+    pieces = "".join(table.split())
+    assert "recordedrun" in pieces
+    assert "like BAD" in table
+    assert all(name[-4:] in table for name in names)

@@ -12,7 +12,8 @@ from releases import record, write_run
 from analysis.history.folder import Folder
 from analysis.history.release_names import folder_name
 from analysis.history.selection import select_runs
-from analysis.history.store import History, _parquet
+from analysis.history.store import History
+from analysis.history.summary_files import parquet_of
 from logparse.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
@@ -108,7 +109,7 @@ def test_an_old_file_at_which_polars_panics_is_told_in_a_line(tmp_path, bit):
 def test_a_file_of_a_newer_logparse_is_left_out_and_named(history, tmp_path, told):
     before = history.runs()
     path = tmp_path / "h/summary/release=r1" / f"{'ab' * 16}.12345678.v4.parquet"
-    path.write_bytes(_parquet(pl.DataFrame({"new": [1]})))
+    path.write_bytes(parquet_of(pl.DataFrame({"new": [1]})))
     assert history.runs().equals(before)
     assert [(note.code, note.fields["n"], path.name in note.fields["path"]) for note in told] == [
         ("newer_left_out", 1, True)

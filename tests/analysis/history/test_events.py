@@ -17,7 +17,8 @@ from analysis.history.events import USER, Event, speaker, standing
 from analysis.history.folder import DEAD_SECONDS
 from analysis.history.selection import select_evidence, select_runs
 from analysis.history.storage import open_storage
-from analysis.history.store import History, _parquet
+from analysis.history.store import History
+from analysis.history.summary_files import parquet_of
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -135,7 +136,7 @@ def test_an_event_under_another_name_is_not_believed(store):
     (key,) = store.storage.keys("events")
     row = store.storage.read([key]).drop("key")
     first, other, _ = store.runs()["run_id"]
-    store.storage.put(key.replace(first, other), _parquet(row))
+    store.storage.put(key.replace(first, other), parquet_of(row))
     told = []
     assert replace(store, warn=told.append).runs()["excluded"].to_list() == ["x", None, None]
     assert [note.code for note in told] == ["file_left_out"]

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from helpers import run_logparse
+from helpers import ROOT, run_logparse
 from releases import fill, record, write_run
 
 from analysis.history.folder import DEAD_SECONDS, UNFINISHED, Folder
@@ -21,7 +21,8 @@ from analysis.history.records import IDENTITY, RUN_COLUMNS, STORE_VERSION, conte
 from analysis.history.selection import select_runs
 from analysis.history.selector import parse_selector
 from analysis.history.storage import open_storage
-from analysis.history.store import History, _key, _parquet
+from analysis.history.store import History, _key
+from analysis.history.summary_files import parquet_of
 from analysis.run.options import RunOptions
 from logparse.errors import InputError, UsageError
 from logparse.schema import SCHEMA_VERSION
@@ -102,7 +103,7 @@ def test_a_run_recorded_again_is_what_was_said_last(store, tmp_path):
     store.add(right)
     assert select_runs(store.runs(), "team=right")["run_id"].to_list() == [wrong.run_id]
     store.compact()
-    store.storage.put("compacted/" + "f" * 8 + copy[copy.index(".") :], _parquet(stale))
+    store.storage.put("compacted/" + "f" * 8 + copy[copy.index(".") :], parquet_of(stale))
     assert select_runs(store.runs(heavy=True), "team=right")["run_id"].to_list() == [wrong.run_id]
     assert len(store.runs()) == 2
 
@@ -119,7 +120,7 @@ def test_two_that_record_a_run_at_once_under_other_labels_are_one_run(store, tmp
     log = write_run(tmp_path / "a.log", 1)
     kept = [record(log, "r1", team=team) for team in ("x", "y")]
     for one in kept:
-        store.storage.put(_key("summary", "r1", f"{one.run_id}.{one.row_hash}"), _parquet(one.summary))
+        store.storage.put(_key("summary", "r1", f"{one.run_id}.{one.row_hash}"), parquet_of(one.summary))
     before = store.runs()
     assert len(before) == 1
     store.compact()
@@ -182,7 +183,8 @@ def test_a_release_must_name_a_folder(tmp_path, release):
 def test_other_readers_see_the_release(history, tmp_path):
     table = ds.dataset(tmp_path / "h/summary", partitioning="hive").to_table(columns=["run_id", "release"])
     assert sorted(str(r) for r in table["release"].to_pylist()) == ["8", "CANN 8.0/RC1", "CANN 8.0/RC1"]
-    scanned = pl.scan_parquet(tmp_path / "h/summary", hive_schema={"release": pl.String}).collect()
+    how = {"hive_schema": {"release": pl.String}, "missing_columns": "insert", "extra_columns": "ignore"}
+    scanned = pl.scan_parquet(tmp_path / "h/summary", **how).collect()
     assert sorted(scanned["release"]) == ["8", "CANN 8.0/RC1", "CANN 8.0/RC1"]
     steps = pl.scan_parquet(tmp_path / "h/steps", hive_schema={"release": pl.String}).collect()
     assert len(steps) == 60
@@ -298,7 +300,7 @@ def test_a_summary_of_other_types_is_read(history, tmp_path):
     path = next((tmp_path / "h/summary/release=8").glob("*.parquet"))
     row = pl.read_parquet(path, hive_partitioning=False)
     before = history.runs()
-    _rewrite(path, row.with_columns(pl.col("world_size").cast(pl.Int32), pl.col("mfu").cast(pl.Float32)))
+    _rewrite(path, row.with_columns(pl.col("world_size").cast(pl.Int32), mfu=pl.lit(None, pl.Float32)))
     assert history.runs().equals(before)
 
 
@@ -604,3 +606,13 @@ def test_a_run_keeps_how_far_it_came_and_whether_it_crashed(tmp_path):
     crashed = record(log).summary
     columns = ["last_step", "planned_steps", "crashed_at"]
     assert (whole.select(columns).row(0), crashed.select(columns).row(0)) == ((20, 500, None), (20, 500, 20))
+
+
+def test_a_run_takes_at_most_twenty_kilobytes(tmp_path):
+    """As the logs of docs/releases.md: 20 step lines; columns without a value take no room."""
+    for log in sorted((ROOT / "fixtures/releases").glob("8.0.RC1-*.log")):
+        History(Folder(tmp_path / "h")).add(record(log))
+    files = list((tmp_path / "h").rglob("*.parquet"))
+    assert sum(path.stat().st_size for path in files) / 5 < 20_000
+    empty = [pq.read_table(path).column(name).null_count for path in files for name in pq.read_schema(path).names]
+    assert all(count < 20 for count in empty)

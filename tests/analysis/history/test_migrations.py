@@ -16,7 +16,8 @@ from helpers import ROOT, run_logparse
 from analysis.history.folder import Folder
 from analysis.history.migrations import migrate_runs, migrate_steps, read_origin
 from analysis.history.records import RUN_COLUMNS, STORE_VERSION
-from analysis.history.store import History, _parquet
+from analysis.history.store import History
+from analysis.history.summary_files import parquet_of
 from analysis.run import exclusion_reasons as reasons
 from analysis.tables import STEP_COLUMNS
 from logparse.errors import InputError
@@ -220,7 +221,7 @@ def test_lost_steps_of_an_old_run_are_kept_again_beside_it(place, tmp_path):
         history.steps(run_id)
     now = History(Folder(place / "now"))
     history.storage.put(
-        old.relative_to(tmp_path / "h").as_posix().replace(".v1.", f".v{STORE_VERSION}."), _parquet(now.steps(run_id))
+        old.relative_to(tmp_path / "h").as_posix().replace(".v1.", f".v{STORE_VERSION}."), parquet_of(now.steps(run_id))
     )
     assert history.steps(run_id).equals(now.steps(run_id))
 

@@ -10,16 +10,18 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers import run_logparse
-from releases import fill
+from releases import fill, record, write_run
 
 from analysis.charts.trend import trend_chart
 from analysis.compare.comparability import REQUIRED
 from analysis.compare.job_name import series_names
 from analysis.compare.verdict import DEFAULT_METRIC
+from analysis.history.folder import Folder
 from analysis.history.records import run_frame
+from analysis.history.store import History
 from analysis.metrics import JUDGED
 from analysis.nightly.trend import follow, follow_all, split_series
-from analysis.present.parts import Sentence
+from analysis.present.parts import Sentence, Table
 from analysis.present.views.trend import compose_trend, left_out, shown
 from analysis.present.views.trend_json import document
 from logparse.errors import UsageError
@@ -209,3 +211,47 @@ def test_an_alarm_since_a_day(history, day, code):
 def test_a_day_that_is_none(history):
     done = run_logparse("trend", "--history", "h", "--since", "May", cwd=history[0])
     assert (done.returncode, "give a date such as 2026-03-01" in done.stderr) == (2, True)
+
+
+def of_nights(levels):
+    """A job of one run and one release a night, with these levels of the step time."""
+    noise = np.random.default_rng(4).normal(0, 0.002, len(levels))
+    made = many_jobs((), count=1, runs=len(levels))
+    releases = pl.Series([f"night{n:02}" for n in range(len(levels))])
+    days = pl.Series([datetime(2026, 3, 1) + timedelta(days=n) for n in range(len(levels))])
+    ms = pl.Series(DEFAULT_METRIC, 1000 * np.exp(np.array(levels) + noise))
+    return made.with_columns(ms, release=releases, begun_at=days)
+
+
+def test_the_newest_change_comes_first_and_a_short_screen_is_short():
+    trend = follow(of_nights([0.0] * 15 + [0.05] * 15 + [0.1] * 15 + [0.05] * 15 + [0.0] * 15), JUDGED[DEFAULT_METRIC])
+    assert len(trend.changes) == 4
+    texts = [part.text for part in compose_trend(trend, details=False) if isinstance(part, Sentence)]
+    assert texts[0].startswith("-")
+    assert trend.changes[-1].run_id[:12] in texts[0]
+    assert texts[-2:] == ["1 earlier changes; -v shows all", "65 earlier groups; -v shows all"]
+    (table,) = [part for part in compose_trend(trend, details=False) if isinstance(part, Table)]
+    assert table.rows[-1][0] == "night74"
+    assert len(next(part for part in compose_trend(trend) if isinstance(part, Table)).rows) == 75
+
+
+def test_the_axis_shows_days_and_colours_show_levels_of_many_groups():
+    trend = follow(of_nights([0.0] * 15 + [0.05] * 15), JUDGED[DEFAULT_METRIC])
+    points = next(layer for layer in trend_chart(trend).to_dict()["layer"] if layer["mark"]["type"] == "point")
+    assert '"2026-03-01"' in points["encoding"]["x"]["axis"]["labelExpr"]
+    color = points["encoding"]["color"]
+    assert (color["field"], color["scale"]["domain"]) == ("level", ["first level", "worse than the level before"])
+
+
+def test_forty_lines_without_v(tmp_path):
+    releases = {f"r{n}": (1000.0 * (1.05 if n > 5 else 1.0), 1, {"seq_length": 4096}) for n in range(12)}
+    fill(tmp_path, releases)
+    for job in range(6):
+        for n in range(12):
+            log = write_run(tmp_path / f"{job}-{n}.log", 1000 + 20 * job + n, 500.0, seq_length=1024 + job)
+            History(Folder(tmp_path / "h")).add(record(log, f"r{n}"))
+    short, long = (run_logparse("trend", "--history", "h", *more, cwd=tmp_path) for more in ([], ["-v"]))
+    assert len(short.stdout.splitlines()) <= 40
+    assert "more series; -v shows all" in short.stderr
+    assert short.stdout.splitlines()[2].startswith("! +")
+    assert len(long.stdout.splitlines()) > 80

@@ -30,6 +30,7 @@ NOTES = (
     info("wrote", path="out/"),
     warning("job_summary_not_written", path="page.md", reason="Permission denied"),
     info("series_left_out", n=3),
+    info("series_no_room", n=3),
 )
 
 

@@ -6,9 +6,12 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from analysis.compare.verdict import judge
 from analysis.hardware.devices import all_devices, find_device
+from analysis.metrics import JUDGED
 from analysis.model.catalogue import all_models, find_model
 from analysis.present.terminal import print_parts
+from analysis.present.views.compare import _p
 from analysis.present.views.hardware import device_parts, hardware_document, hardware_parts
 from analysis.present.views.models import model_parts, models_document, models_parts
 from logparse.language import LANGUAGES, speaking
@@ -62,3 +65,10 @@ def test_documents_do_not_depend_on_the_language(make):
     english = make()
     with speaking("zh"):
         assert make() == english
+
+
+def test_no_change_is_neither_worse_nor_better():
+    """Equal shares have a p, but +0.00 % has no direction."""
+    equal, worse = (judge(JUDGED["skipped_share"], [1.0] * 4, [value] * 4, 0.03) for value in (1.0, 1.1))
+    assert _p(equal) == "-"
+    assert _p(worse).endswith(" worse")

@@ -1,0 +1,82 @@
+"""``logparse gate`` with two sides of many jobs: one verdict for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import typer
+
+from analysis.compare.comparison import compare
+from analysis.compare.operands import Sides
+from analysis.compare.refusal import refuse_incomparable
+from analysis.compare.verdict import Verdict, insufficient
+from analysis.metrics import Metric
+from analysis.nightly.jobs_of_sides import split_sides
+from analysis.present.console import make_console
+from analysis.present.markdown import markdown
+from analysis.present.terminal import print_parts
+from analysis.present.views.job_comparisons import ComparedJobs, compose_jobs_of_sides, document, with_name
+from analysis.project.project_file import project_policy
+from logparse.errors import InsufficientDataError
+from logparse.language import tr
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is judged: metrics, further ones where both sides have them, the threshold, fields that may differ."""
+
+    metrics: Sequence[Metric]
+    guards: Sequence[Metric]
+    threshold: float | None
+    allowed: Sequence[str]
+
+
+def compare_jobs(named: Sides, question: Question) -> ComparedJobs | None:
+    """A comparison of each job that is on both sides; None unless several are."""
+    jobs = split_sides(named.sides, project_policy(), named.others, named.settings, question.allowed)
+    if jobs is None:
+        return None
+    results = []
+    for job in jobs.both:
+        result = compare(
+            job.baseline,
+            job.candidate,
+            question.metrics,
+            question.threshold,
+            question.allowed,
+            job.others,
+            everything=False,
+            guards=question.guards,
+        )
+        results.append(with_name(result, job.name))
+    return ComparedJobs(results, jobs.without_baseline, jobs.without_candidate)
+
+
+def print_jobs_of_sides(compared: ComparedJobs, as_json: bool, as_markdown: bool, no_color: bool) -> None:
+    """Print the verdicts in one of their forms."""
+    if as_json:
+        typer.echo(json.dumps(document(compared), indent=1, ensure_ascii=False, allow_nan=False))
+    elif as_markdown:
+        typer.echo(markdown(compose_jobs_of_sides(compared)))
+    else:
+        print_parts(make_console(no_color=no_color), compose_jobs_of_sides(compared))
+
+
+def exit_of_sides(compared: ComparedJobs, strict: bool, failing: frozenset[Verdict]) -> None:
+    """Raises typer.Exit where a job fails, UsageError where one cannot be compared, InsufficientDataError if strict.
+
+    With ``strict`` a job without a candidate has insufficient data: it may have failed.
+    """
+    if any(one.verdict in failing for one in compared.comparisons):
+        raise typer.Exit(1)
+    for one in compared.comparisons:
+        refuse_incomparable(one)
+    short = [one.job for one in compared.comparisons if any(insufficient(finding) for finding in one.decisive)]
+    if strict and (short or compared.without_candidate):
+        raise InsufficientDataError(
+            tr("insufficient data for a verdict"),
+            where="; ".join([*short, *compared.without_candidate]),
+            remedy=tr("record more runs, or remove --strict"),
+        )

@@ -1,0 +1,51 @@
+"""Parquet as the history writes it, and the columns of its summaries.
+
+Comes in: a frame. Goes out: the bytes of a sealed file.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from functools import cache
+
+import polars as pl
+
+from analysis.history import seal
+from analysis.history.migrations import columns_of
+from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION
+from logparse.schema import SCHEMA_VERSION
+
+# The column with the summary file that a row is from.
+FILE = "summary_file"
+
+
+def parquet_of(frame: pl.DataFrame, repeated: bool = False) -> bytes:
+    """``frame`` as a sealed file without columns that are null everywhere; ``repeated`` is for rows that are similar.
+
+    Most columns of a run hold one value or few, so what describes a column outweighs it: statistics, dictionaries and
+    a second schema would triple the file.
+    """
+    import pyarrow.parquet
+
+    known = [column.name for column in frame if column.null_count() < len(column)] or frame.columns
+    table = frame.select(known).to_arrow()
+    metadata = {"logparse.schema_version": str(SCHEMA_VERSION), "logparse.store_version": str(STORE_VERSION)}
+    buffer = io.BytesIO()
+    how = {"compression": "zstd", "use_dictionary": repeated, "write_statistics": False, "store_schema": False}
+    with pyarrow.parquet.ParquetWriter(buffer, table.schema, **how) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({**metadata, seal.NAME: seal.EMPTY})
+    return seal.seal(buffer.getvalue())
+
+
+@cache
+def no_rows(heavy: bool) -> pl.DataFrame:
+    """A frame of summaries without rows, with FILE; the HEAVY columns only if asked for."""
+    schema = {c.name: c.dtype for c in RUN_COLUMNS if heavy or c.name not in HEAVY}
+    return pl.DataFrame(schema={**schema, "release": pl.String(), FILE: pl.String()})
+
+
+def schema_of(version: int, heavy: bool, without: Sequence[str]) -> pl.Schema | None:
+    """What a summary of ``version`` holds, for one scan of many files; None where each has to be read by itself."""
+    return columns_of(version, {n: t for n, t in no_rows(heavy).schema.items() if n not in without})

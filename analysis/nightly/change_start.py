@@ -1,0 +1,76 @@
+"""Where a change of a job begins, by all metrics that it concerns, and what differs there.
+
+Comes in: the runs of a job in the order of time, and the verdicts on its metrics. Goes out: a place among the runs,
+and changes of settings, versions and labels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import polars as pl
+
+from analysis.compare.comparability import Change, list_changes, rank_of
+from analysis.compare.comparison import measured, values_of
+from analysis.metrics import FINAL_LOSS, Metric
+from analysis.nightly.metric_verdict import MetricNight
+from analysis.stats.prediction import KEPT
+
+# Runs before a change, and after it, whose settings and versions are compared.
+RUNS_PER_SIDE = 5
+# A single metric may begin so many nights early or late, because nights before were slow by chance.
+AROUND = 2
+# A spread that is less is that of rounding.
+LEAST_SPREAD = 1e-4
+
+
+def place_start(runs: pl.DataFrame, metrics: Sequence[MetricNight]) -> int | None:
+    """The place of the first run since which ``metrics`` are off, all together; None where none of them is.
+
+    Each place near the beginnings of the single metrics parts the runs in two levels. The place with the least
+    squares of all metrics, as a likelihood has them, is taken.
+    """
+    ids = runs["run_id"].to_list()
+    begun = [ids.index(metric.began) for metric in metrics if metric.began in ids]
+    if not begun:
+        return None
+    low, high = max(1, min(begun) - AROUND), min(len(ids) - 1, max(begun) + AROUND)
+    window = runs[max(0, low - KEPT) :].with_columns(place=pl.int_range(max(0, low - KEPT), len(runs)))
+    series = [_series(window, metric.metric) for metric in metrics if metric.began and metric.metric != FINAL_LOSS]
+    if high <= low or not series:
+        return min(begun)
+    return min(range(low, high + 1), key=lambda at: sum(_misfit(*one, at) for one in series))
+
+
+def _series(runs: pl.DataFrame, metric: Metric) -> tuple[list[int], list[float]]:
+    """The places of the runs that have the metric, and its logarithms."""
+    rows = measured(runs, metric)
+    return rows["place"].to_list(), [math.log(value) for value in values_of(rows, metric)]
+
+
+def _misfit(places: Sequence[int], logs: Sequence[float], at: int) -> float:
+    """Twice the negative logarithm of the likelihood of two levels that part at ``at``, up to a constant."""
+    sides = ([y for x, y in zip(places, logs, strict=True) if (x < at) == before] for before in (True, False))
+    squares = sum(sum((y - sum(side) / len(side)) ** 2 for y in side) for side in sides if side)
+    return len(logs) * math.log(squares / len(logs) + LEAST_SPREAD**2) if logs else 0.0
+
+
+def changes_around(
+    runs: pl.DataFrame, at: int, settings: Callable[[Sequence[str]], pl.DataFrame]
+) -> tuple[Change, ...]:
+    """What differs between the runs before ``at`` and those since, and at the nights next to it; the likeliest first.
+
+    ``settings`` gives whole rows of runs by their ids.
+    """
+    ids = runs["run_id"].to_list()
+    places = [at + shift for shift in sorted(range(-AROUND, AROUND + 1), key=abs) if 0 < at + shift < len(ids)]
+    rows = settings(ids[max(0, at - AROUND - RUNS_PER_SIDE) : at + AROUND + RUNS_PER_SIDE])
+    found: dict[tuple[str, str], Change] = {}
+    for place in places:
+        sides = (ids[max(0, place - RUNS_PER_SIDE) : place], ids[place : place + RUNS_PER_SIDE])
+        old, new = (rows.filter(pl.col("run_id").is_in(side)) for side in sides)
+        for change in list_changes(old, new):
+            if change.is_candidate:
+                found.setdefault((change.kind, change.name), change)
+    return tuple(sorted(found.values(), key=rank_of))

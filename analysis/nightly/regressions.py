@@ -1,0 +1,79 @@
+"""The regressions of all jobs: open, accepted, and those whose acceptance expired.
+
+Comes in: the verdicts on jobs and the acceptances of their runs. Goes out: a Regression each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from analysis.history.events import Acceptance
+from analysis.nightly.gate_jobs import JobVerdict, is_known
+
+RegressionState = Literal["open", "accepted", "expired"]
+STATES: tuple[RegressionState, ...] = ("open", "expired", "accepted")
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A regression of a job: the relative ``changes`` by the column of each metric, None of an unknown size.
+
+    ``first_bad`` and ``last_good`` are rows of runs; the latter is None where no run is before the former.
+    ``acceptance`` is the one in effect, or that which expired.
+    """
+
+    job: str
+    owners: tuple[str, ...]
+    state: RegressionState
+    changes: Mapping[str, float | None]
+    first_bad: Mapping[str, Any]
+    last_good: Mapping[str, Any] | None
+    acceptance: Acceptance | None = None
+
+
+def find_regressions(jobs: Sequence[JobVerdict], acceptances: Mapping[str, Sequence[Acceptance]]) -> list[Regression]:
+    """All regressions, the open ones first."""
+    found = [one for job in jobs for one in _of_job(job, acceptances)]
+    return sorted(found, key=lambda one: STATES.index(one.state))
+
+
+def _of_job(job: JobVerdict, acceptances: Mapping[str, Sequence[Acceptance]]) -> Iterator[Regression]:
+    for known in job.accepted:
+        yield _at(job, known.acceptance.run_id, "accepted", {known.metric.column: known.change}, known.acceptance)
+    expired = list(_expired(job, acceptances))
+    worse = [metric for metric in job.metrics if metric.verdict == "regression"]
+    if worse and not job.failed:
+        changes = {metric.metric.column: metric.night.change if metric.night else None for metric in worse}
+        began = job.began or str(job.newest["run_id"])
+        ids = job.runs["run_id"].to_list()
+        since = set(ids[max(0, ids.index(began) - 1) :])
+        over = next((one for one in expired if one.run_id in since), None)
+        yield _at(job, began, "expired" if over else "open", changes, over)
+        expired = [one for one in expired if one.run_id not in since]
+    for one in expired:
+        yield _at(job, one.run_id, "expired", {one.metric: None} if one.metric else {}, one)
+
+
+def _expired(job: JobVerdict, acceptances: Mapping[str, Sequence[Acceptance]]) -> Iterator[Acceptance]:
+    """The acceptances of runs of the job that are no longer in effect."""
+    names = [metric.metric.column for metric in job.metrics]
+    for run_id in job.runs["run_id"]:
+        for one in acceptances.get(run_id, ()):
+            metric = one.metric or (names[0] if names else "")
+            if not is_known({run_id: [one]}, job.runs, metric, run_id):
+                yield one
+
+
+def _at(
+    job: JobVerdict,
+    run_id: str,
+    state: RegressionState,
+    changes: Mapping[str, float | None],
+    acceptance: Acceptance | None,
+) -> Regression:
+    at = job.runs["run_id"].to_list().index(run_id)
+    good = job.runs.row(at - 1, named=True) if at else None
+    bad = job.runs.row(at, named=True)
+    return Regression(job.name, job.owners, state, changes, bad, good, acceptance)

@@ -1,0 +1,74 @@
+"""Two releases of many jobs: one verdict for each, as without sides."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from helpers import run_logparse
+from releases import record, write_run
+
+from analysis.history.folder import Folder
+from analysis.history.store import History
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+# By the number of layers, the step time of each release; the third job has no run of the second release.
+JOBS = {32: (1000.0, 1050.0), 24: (800.0, 800.0), 16: (600.0, None)}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("jobs")
+    history = History(Folder(folder / "h"))
+    for layers, times in JOBS.items():
+        for release, ms in enumerate(times):
+            for number in range(5) if ms else ():
+                seed = 1000 * release + 10 * layers + number
+                log = write_run(folder / f"{seed}.log", seed, ms, num_layers=layers)
+                history.add(record(log, f"r{release}", **({"job": "small"} if layers == 24 else {})))
+    return folder
+
+
+def gate(place, *arguments):
+    sides = ("--history", "h", "--baseline", "release=r0", "--candidate", "release=r1")
+    return run_logparse("gate", *sides, *arguments, cwd=place, COLUMNS="100")
+
+
+def test_each_job_has_its_verdict(place):
+    done = gate(place)
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["verdict: regression", "jobs: 2 (1 regression, 1 no regression)"]
+    assert "16 layers of 4096" in lines[2] + lines[3]
+    told = json.loads(gate(place, "--json").stdout)
+    assert [(one["job"] == "small", one["verdict"]) for one in told["comparisons"]] == [
+        (True, "no regression"),
+        (False, "regression"),
+    ]
+    assert (len(told["without_candidate"]), told["without_baseline"]) == (1, [])
+
+
+def test_the_files_have_all_jobs(place, tmp_path):
+    gate(place, "-o", str(tmp_path / "out"))
+    names = {case.get("classname") for case in ElementTree.parse(tmp_path / "out/junit.xml").iter("testcase")}
+    assert len(names) == 2
+    text = (tmp_path / "out/openmetrics.txt").read_text()
+    assert text.count("# TYPE logparse_verdict") == 1
+    assert 'training_job="small"' in text
+    assert len(json.loads((tmp_path / "out/benchmark-smaller-is-better.json").read_text())) >= 4
+    assert not (tmp_path / "out/otava.csv").exists()
+
+
+def test_a_job_without_a_candidate_is_strictly_no_evidence(place):
+    done = gate(place, "--strict", "--threshold", "20%")
+    assert (done.returncode, "16 layers" in done.stderr) == (4, True)
+    assert gate(place, "--threshold", "20%").returncode == 0
+
+
+def test_one_job_is_compared_as_before(place):
+    done = run_logparse(
+        *("gate", "--history", "h", "--baseline", "release=r0,num_layers=32"),
+        *("--candidate", "release=r1,num_layers=32", "--json"),
+        cwd=place,
+    )
+    assert json.loads(done.stdout)["job"].startswith("llama")
