@@ -95,7 +95,7 @@ FORMAT = LogFormat(
         # LLaMA-Factory and ms-swift.
         SettingSentence("launch", "world size: ", r"Process rank: \d+, world size: (?P<world_size>\d+), device:"),
         SettingSentence(
-            "launch", "local_world_size: ", r"rank: \d+, local_rank: \d+, world_size: (?P<world_size>\d+),"
+            "launch", "local_world_size: ", r"rank: -?\d+, local_rank: -?\d+, world_size: (?P<world_size>\d+),"
         ),
         # Unsloth's banner.
         SettingSentence("unsloth", "Num GPUs", r"==  +Unsloth .* \| +Num GPUs(?: used)? = (?P<unsloth_gpus>\d+)"),
