@@ -50,7 +50,9 @@ SENTENCES = (
     _point("lora_rank"),
     # A count of nodes and a name of the submitter's own choice.
     SettingSentence(
-        "point", '"submission_platform"', r'"submission_platform", "value": "(?P<platform_nodes>\d+)x(?P<platform>[^"]+)'
+        "point",
+        '"submission_platform"',
+        r'"submission_platform", "value": "(?P<platform_nodes>\d+)x(?P<platform>[^"]+)',
     ),
     _system("number_of_nodes"),
     _system("accelerators_per_node"),

@@ -15,7 +15,7 @@ from logparse.formats._base import (
     Sample,
     SettingSentence,
 )
-from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES
+from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES, SUMMARY
 
 GIB = float(2**30)
 # The quotes of a dict, or of JSON.
@@ -23,7 +23,8 @@ _PLAN = r"['\"]global_step/max_steps['\"]: ['\"]\d+"
 _EVAL = {"dataset": "eval"}
 # Arguments of the command, printed one on a line. max_length is a limit of each sample, not the length of one.
 _ARGUMENTS = ("per_device_train_batch_size", "gradient_accumulation_steps", "sequence_parallel_size")
-# The Trainer of transformers has neither; Megatron-SWIFT prints other arguments.
+# The Trainer of transformers has neither; Megatron-SWIFT prints other arguments. With sequence parallelism its own count
+# of the batch and its epochs differ.
 _NOT_PARALLEL = ("tensor_model_parallel_size", "pipeline_model_parallel_size")
 
 FORMAT = LogFormat(
@@ -72,6 +73,7 @@ FORMAT = LogFormat(
         for quote in "'\""
     ),
     sentences=(
+        *SUMMARY,
         SettingSentence(
             "launch", "local_world_size: ", r"rank: -?\d+, local_rank: -?\d+, world_size: (?P<world_size>\d+),"
         ),
@@ -101,7 +103,7 @@ FORMAT = LogFormat(
     choices=(
         Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
         Choice("lora", "True", {"peft:class": "Peft.*"}),
-        *(Choice(name, "1", {"args:sequence_parallel_size": r"\d+"}) for name in _NOT_PARALLEL),
+        *(Choice(name, "1", {"args:sequence_parallel_size": "1"}) for name in _NOT_PARALLEL),
         *HF_CHOICES,
     ),
     samples=(
